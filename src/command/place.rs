@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use crate::config::Config;
 use crate::files::create_work_folder;
@@ -20,12 +20,16 @@ const SLICES: &str = "slices";
 /// How many runs are kept, with the one that begins.
 const KEPT: usize = 5;
 
-/// The folder of one run; on a cluster all nodes must see it under the same path.
+/// How long to wait for a lock that another process may have for a moment, to see whether a run goes on.
+const SOON: Duration = Duration::from_secs(1);
+
+/// The folder of one run, which no other run uses; on a cluster all nodes must see it under the same path.
 pub(super) struct Place {
     pub folder: PathBuf,
     /// That of the folder and of the job; no other has it.
     pub name: String,
-    /// Locked for as long as this process lives.
+    /// Locked for as long as this process lives. `None` only of a new folder on a file system without
+    /// locks: there every run takes the folders of all others for used ones.
     _in_use: Option<File>,
 }
 
@@ -41,21 +45,33 @@ impl Place {
             .tempdir_in(&all)
             .map_err(Error::io("create", &all))?
             .keep();
-        Ok(Place::at(folder))
+        let in_use = lock_if_possible(&folder)?;
+        Ok(Place::at(folder, in_use))
     }
 
-    fn at(folder: PathBuf) -> Place {
-        let in_use = File::create(folder.join(IN_USE)).ok();
+    /// That of an interrupted run of a plan, if no other run goes on with it.
+    fn taken_over(folder: PathBuf, plan: &str) -> Result<Option<Place>, Error> {
+        let in_use = lock_if_possible(&folder)?;
+        // Another one may have gone on with it, and ended, before this one had the lock.
+        let is_left = || {
+            let folder = std::iter::once(folder.clone());
+            !Journal::interrupted_among(folder, plan).is_empty()
+        };
+        let in_use = in_use.filter(|_| is_left());
+        Ok(in_use.map(|in_use| Place::at(folder, Some(in_use))))
+    }
+
+    fn at(folder: PathBuf, in_use: Option<File>) -> Place {
         let name = folder.file_name().unwrap_or_default();
         Place {
             name: name.to_string_lossy().into_owned(),
-            _in_use: in_use.filter(|file| file.try_lock().is_ok()),
+            _in_use: in_use,
             folder,
         }
     }
 
-    /// That of the newest run of a plan there that was interrupted, if there is one and this run goes on
-    /// with it. From then on nobody goes on with the others.
+    /// With `resume`, the folder of the newest interrupted run of this plan; else a new one. Older
+    /// interrupted runs of the plan cannot be resumed afterwards.
     pub fn of_plan(
         config: &Config,
         machines: &str,
@@ -68,9 +84,16 @@ impl Place {
         let mut interrupted = Journal::interrupted_among(folders.into_iter(), plan);
         let newest = interrupted.pop_if(|_| resume);
         for folder in interrupted {
-            Journal::end_in(&folder);
+            // A run that goes on with it has the lock, and begins its own journal only later.
+            if let Ok(Some(_in_use)) = lock(&folder, Duration::ZERO) {
+                Journal::end_in(&folder);
+            }
         }
-        newest.map_or_else(|| Place::new(config, machines), |it| Ok(Place::at(it)))
+        let newest = newest.map(|folder| Place::taken_over(folder, plan));
+        match newest.transpose()?.flatten() {
+            Some(place) => Ok(place),
+            None => Place::new(config, machines),
+        }
     }
 
     /// Removes the folders of earlier runs beside it whose processes are all of this host, and ends
@@ -88,7 +111,10 @@ impl Place {
         others.sort();
         others.iter().for_each(|(_, folder)| end_left(folder));
         for (_, folder) in others.iter().rev().skip(KEPT - 1) {
-            if !is_in_use(folder) {
+            // Locked while it is removed, so that nobody goes on with it meanwhile.
+            if let Ok(Some(_in_use)) = lock(folder, Duration::ZERO)
+                && !has_processes(folder)
+            {
                 let _ = fs::remove_dir_all(folder);
             }
         }
@@ -109,7 +135,7 @@ impl Place {
 
     /// The folder of a slice that is measured once more.
     pub fn repeat(&self, index: u32) -> PathBuf {
-        self.folder.join("slices").join(format!("{index}-repeat"))
+        self.folder.join(SLICES).join(format!("{index}-repeat"))
     }
 
     /// Puts this program into the folder: the nodes have no other, and an update does not exchange
@@ -142,11 +168,27 @@ fn slices(run: &Path) -> impl Iterator<Item = PathBuf> {
     slices.flatten().map(|entry| profiles_in(&entry.path()))
 }
 
-/// Whether any process of a run still works there.
-fn is_in_use(run: &Path) -> bool {
-    process::is_locked(&run.join(IN_USE))
-        || Journal::is_running_in(run)
-        || slices(run).any(|slice| Journal::is_running_in(&slice))
+/// The lock of the folder of a run, if it is free before this time is over.
+fn lock(run: &Path, longest: Duration) -> Result<Option<File>, Error> {
+    let path = run.join(IN_USE);
+    let mut options = File::options();
+    let file = options.create(true).truncate(false).write(true).open(&path);
+    let file = file.map_err(Error::io("open", &path))?;
+    let is_locked = process::wait_for_lock(&file, &path, longest, || {})?;
+    Ok(is_locked.then_some(file))
+}
+
+/// The same after a moment; also `None` on a file system without locks.
+fn lock_if_possible(run: &Path) -> Result<Option<File>, Error> {
+    match lock(run, SOON) {
+        Err(Error::Io { .. }) => Ok(None),
+        locked => locked,
+    }
+}
+
+/// Whether a process still measures for a run.
+fn has_processes(run: &Path) -> bool {
+    Journal::is_running_in(run) || slices(run).any(|slice| Journal::is_running_in(&slice))
 }
 
 /// Kills what a run left running that was killed, with its processes.
@@ -162,7 +204,8 @@ pub(super) fn text(path: &Path) -> Result<String, Error> {
 }
 
 impl Drop for Place {
-    /// Logs and slices stay. The others are large, and nobody needs them again.
+    /// Logs and slices stay. The others are large, and nobody needs them again: no other run uses this
+    /// folder.
     fn drop(&mut self) {
         for file in [self.archive(), self.program()] {
             let _ = fs::remove_file(file);
@@ -173,17 +216,56 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     const CONFIG: &str = "[metric.duration]\ncounter = \"gpu__time_duration.sum\"\n\
         direction = \"lower\"\ntolerance = { relative_percent = 1.0 }\n\
         [suite.s.variant.a]\nrun = [\"a\"]\n";
 
+    /// A configuration in a folder.
+    fn config(folder: &Path) -> Config {
+        Config::parse(&folder.join("config.toml"), CONFIG).unwrap()
+    }
+
+    #[test]
+    fn only_one_run_goes_on_with_an_interrupted_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = config(folder.path());
+        let of_plan = |resume| Place::of_plan(&config, "gpus", "plan", resume).unwrap();
+        let interrupted = of_plan(false);
+        let path = interrupted.folder.clone();
+        let journal = Journal::of(&path, &config.work, false).of_plan("plan".to_owned());
+        journal.begin().unwrap();
+        // It still goes on.
+        assert_ne!(of_plan(true).folder, path);
+        drop((journal, interrupted));
+        // Its journal is that of the interrupted run until it begins its own.
+        let first = of_plan(true);
+        assert_eq!(first.folder, path);
+        fs::write(first.archive(), "").unwrap();
+        for resume in [true, false] {
+            let second = of_plan(resume);
+            assert_ne!(second.folder, path);
+            second.sweep();
+        }
+        // One that chose it before the first had it.
+        let other = Place::taken_over(path.clone(), "plan").unwrap();
+        assert!(other.is_none());
+        drop(other);
+        assert!(first.archive().exists());
+        let left = Journal::interrupted_among(std::iter::once(path.clone()), "plan");
+        assert_eq!(left, std::slice::from_ref(&path));
+        // It goes on with it, and ends.
+        let journal = Journal::of(&path, &config.work, true).of_plan("plan".to_owned());
+        journal.begin().unwrap();
+        journal.end();
+        drop(first);
+        assert!(Place::taken_over(path, "plan").unwrap().is_none());
+    }
+
     #[test]
     fn the_newest_runs_are_kept_and_those_that_are_in_use() {
         let folder = tempfile::tempdir().unwrap();
-        let config = folder.path().join("config.toml");
-        let config = Config::parse(&config, CONFIG).unwrap();
+        let config = config(folder.path());
         let all = config.work.join("gpus");
         let place = || Place::new(&config, "gpus").unwrap();
         // The oldest first.
