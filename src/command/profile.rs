@@ -154,7 +154,7 @@ fn on_gpus(
 ) -> Result<(Content, Vec<Finding>), Error> {
     let start = Instant::now();
     let mut gpus = named(asked)?;
-    let left_out = leave_out(&selected.config, asked, &mut gpus)?;
+    let mut left_out = leave_out(&selected.config, asked, &mut gpus)?;
     refuse_unfit(selected, &gpus)?;
     if arguments.output.is_none() {
         create_work_folder(&selected.config.work)?;
@@ -184,27 +184,41 @@ fn on_gpus(
     let progress = Progress::with(arguments.verbosity.detail());
     let ended = host::run(&queues, &mut |line| progress.notes(line))?;
     drop(progress);
+    let (mut content, findings) = collected(folder, &queues, &ended);
+    content.tools_wall_s += packed.spent.sum_s();
+    content.wall_s = start.elapsed().as_secs_f64();
+    // Otherwise fewer GPUs than were asked for would be locked, or what an earlier run measured.
+    let is_lacking = |finding: &Finding| {
+        finding.code == Code::NotMeasured && finding.variant.is_none()
+            || finding.code == Code::AlteredDuringRun
+    };
+    if !findings.iter().any(is_lacking) {
+        let folders: Vec<String> = queues.iter().map(|queue| queue.short.clone()).collect();
+        OnGpus::note(folder, &variants, &folders)?;
+    }
+    left_out.extend(findings);
+    Ok((content, left_out))
+}
+
+/// What queues that have ended profiled into a folder, and what they found.
+fn collected(
+    folder: &Path,
+    queues: &[host::Queue],
+    ended: &[host::Ended],
+) -> (Content, Vec<Finding>) {
     let mut content = Content {
         folder: folder.to_path_buf(),
         wall_s: 0.0,
-        tools_wall_s: packed.spent.sum_s(),
+        tools_wall_s: 0.0,
         gpus: Vec::new(),
         profiles: Vec::new(),
     };
-    let mut findings = left_out;
-    for (queue, ended) in queues.iter().zip(&ended) {
-        content.gpus.push(OnGpu {
-            uuid: queue.gpu.uuid.clone(),
-            name: queue.gpu.name.clone(),
-            folder: folder.join(&queue.short),
-            wall_s: ended.wall.as_secs_f64(),
-        });
+    let mut findings = Vec::new();
+    for (queue, ended) in queues.iter().zip(ended) {
+        let of_gpu = folder.join(&queue.short);
         match answered(&ended.printed) {
             Ok(answer) => {
-                findings.extend(altered(
-                    &folder.join(&queue.short),
-                    &answer.content.profiles,
-                ));
+                findings.extend(altered(&of_gpu, &answer.content.profiles));
                 content.tools_wall_s += answer.content.tools_wall_s;
                 content.profiles.extend(answer.content.profiles);
                 findings.extend(answer.findings.into_iter().map(|finding| Finding {
@@ -222,18 +236,14 @@ fn on_gpus(
                 "read that log, and profile again",
             )),
         }
+        content.gpus.push(OnGpu {
+            uuid: queue.gpu.uuid.clone(),
+            name: queue.gpu.name.clone(),
+            folder: of_gpu,
+            wall_s: ended.wall.as_secs_f64(),
+        });
     }
-    content.wall_s = start.elapsed().as_secs_f64();
-    // Otherwise fewer GPUs than were asked for would be locked, or what an earlier run measured.
-    let is_lacking = |finding: &Finding| {
-        finding.code == Code::NotMeasured && finding.variant.is_none()
-            || finding.code == Code::AlteredDuringRun
-    };
-    if !findings.iter().any(is_lacking) {
-        let folders: Vec<String> = queues.iter().map(|queue| queue.short.clone()).collect();
-        OnGpus::note(folder, &variants, &folders)?;
-    }
-    Ok((content, findings))
+    (content, findings)
 }
 
 /// What a queue printed.

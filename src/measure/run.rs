@@ -7,8 +7,8 @@ use super::base::{BaseProject, BaseVariant};
 use super::batch::Batch;
 use super::bench::Bench;
 use super::cost::Cost;
-use super::earlier::{Before, not_resumed, resumed};
-use super::journal::{Journal, VariantEntry};
+use super::earlier::{Before, resumed};
+use super::journal::VariantEntry;
 use super::measured::Measured;
 use super::noted::Noted;
 use super::order::Order;
@@ -19,6 +19,7 @@ use super::seal::Seal;
 use super::seeds::Seeds;
 use super::sides::Sides;
 use super::subject::{Subject, altered};
+use super::take_over::{Keys, before, failure, go_on, keep_failed, note_failed};
 use super::verified::{Records, ReusedVerification, VerificationRecord, key_of};
 use super::watch::OfBase;
 use crate::build::{Artifact, Witness};
@@ -50,9 +51,9 @@ pub(super) struct Run<'a> {
     pub files: Vec<(Side, Result<ReadableFiles, String>)>,
     /// Whether verifications may be reused or recorded.
     pub uses_records: bool,
-    /// What the variant took that is measured now.
+    /// The cost of the variant that is being measured.
     pub cost: Cost,
-    /// The GPU, from when on its driver reported a defect.
+    /// The GPU, once its driver has reported a defect.
     pub sick: Option<SickGpu>,
 }
 
@@ -204,16 +205,22 @@ impl<'a> Run<'a> {
     ) -> Result<(), Error> {
         let Order { batch, output, .. } = self.order;
         let had_any = noted.is_some();
-        let (chosen, mut before) = self.before(&mut sides, chosen, noted)?;
+        let keys = Keys {
+            order: &self.order,
+            bench: &self.bench,
+            files: &self.files,
+        };
+        let (chosen, mut before) = before(keys, &mut self.measured, &mut sides, chosen, noted)?;
         let variant = chosen
             .as_ref()
             .map_or(sides.variant, |(variant, _)| variant);
         let schedule = chosen.as_ref().map(|(_, schedule)| *schedule);
-        let failure = self.failure(variant, &before, schedule);
+        let failure = failure(&self.order, &self.measured, variant, &before, schedule);
         let mut is_measured = false;
         if !before.failed.is_empty() {
             is_measured = true;
-            self.keep_failed(variant, std::mem::take(&mut before.failed));
+            let failed = std::mem::take(&mut before.failed);
+            keep_failed(&self.order, &mut self.measured, variant, failed);
         } else if let Some((artifact, witness)) = sides.current {
             if self.verified(batch, variant, &artifact)? {
                 is_measured = true;
@@ -228,7 +235,7 @@ impl<'a> Run<'a> {
         // On a sick GPU nothing says that the variant is what failed.
         self.sick = self.bench.sick();
         if self.sick.is_none() {
-            self.note_failed(variant, failure)?;
+            note_failed(&self.order, &self.measured, variant, failure)?;
         }
         if had_any && !is_measured {
             clear_measured(output, &variant.id)?;
@@ -246,7 +253,7 @@ impl<'a> Run<'a> {
         schedule: Option<Schedule>,
         open: &mut StillOpen<'_>,
     ) -> Result<(), Error> {
-        let Order { batch, output, .. } = self.order;
+        let batch = self.order.batch;
         let base = base.map(|base| self.verified_base(variant, base));
         let base = match base.transpose() {
             Ok(base) => base,
@@ -259,51 +266,12 @@ impl<'a> Run<'a> {
             }
         };
         batch.watch.begins(variant, "profile");
-        let folder = variant_folder(output, &variant.id);
-        let reused = self.measured.reused.iter();
-        let mut reused = reused.filter(|one| one.variant == variant.id && !one.of_base);
-        let mut current = Subject::new(batch.config, variant, artifact, folder, self.git.clone());
-        current.verified_before = reused.next().map(|one| one.record.verified.clone());
-        let mut subjects = Subjects {
-            current,
-            base: base
-                .as_ref()
-                .map(|base| base_subject(base, output))
-                .transpose()?,
-            seeds: Seeds::fresh(),
-            noted: Noted::new(self.order.journal.zip(before.key).map(|(journal, key)| {
-                let entry = journal.entry(variant, key, schedule);
-                (journal, entry)
-            })),
-        };
-        // One limit of retries for the variant, side by side and alone together.
-        let mut retries = Retries::of(variant, batch.watch);
-        let plan = match subjects.base {
-            Some(_) => VariantPlan::side_by_side(variant),
-            None => VariantPlan::alone(variant),
-        };
-        if let Some(earlier) = before.earlier {
-            let repeated = earlier.retries.clone();
-            if self.goes_on(&mut subjects, earlier, &plan)? {
-                retries = retries.after(repeated);
-            }
-        }
-        let mut answer = subjects.measure(&self.bench, &plan, &mut retries, open);
-        self.add_cost(subjects.base.as_ref());
-        if let (Err(SideStop::Finding(Side::Base, finding)), Some(base)) = (&answer, &base)
-            && !base.project.is_required()
-        {
-            let unavailable = base.project.unavailable(variant, &finding.message);
-            self.measured.findings.push(unavailable);
-            self.not_excused(finding);
-            subjects.base = None;
-            // A run that goes on would try with the base again.
-            subjects.noted.close()?;
-            let plan = VariantPlan::alone(variant);
-            answer = subjects.measure(&self.bench, &plan, &mut retries, open);
-        }
-        self.measured.findings.extend(retries.warnings());
-        self.add_cost(Some(&subjects.current));
+        let noted = Noted::new(self.order.journal.zip(before.key).map(|(journal, key)| {
+            let entry = journal.entry(variant, key, schedule);
+            (journal, entry)
+        }));
+        let mut subjects = self.subjects(variant, artifact, base.as_ref(), noted)?;
+        let answer = self.beside_or_alone(&mut subjects, base.as_ref(), before.earlier, open)?;
         // After the last process of both sides.
         let of_base = base.as_ref().and_then(|base| base.witness.changes(variant));
         let of_base = of_base.map(Finding::in_base);
@@ -331,29 +299,76 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Takes over what an interrupted run measured of a variant, if all of it is there and is what
-    /// that run wrote.
-    fn goes_on(
+    /// A variant about to be measured, and its version at the base.
+    fn subjects<'s>(
+        &self,
+        variant: &'s Variant,
+        artifact: Artifact,
+        base: Option<&'s BaseVariant<'_>>,
+        noted: Noted<'s>,
+    ) -> Result<Subjects<'s>, Error>
+    where
+        'a: 's,
+    {
+        let Order { batch, output, .. } = self.order;
+        let folder = variant_folder(output, &variant.id);
+        let reused = self.measured.reused.iter();
+        let mut reused = reused.filter(|one| one.variant == variant.id && !one.of_base);
+        let mut current = Subject::new(batch.config, variant, artifact, folder, self.git.clone());
+        current.verified_before = reused.next().map(|one| one.record.verified.clone());
+        Ok(Subjects {
+            current,
+            base: base.map(|base| base_subject(base, output)).transpose()?,
+            seeds: Seeds::fresh(),
+            noted,
+        })
+    }
+
+    /// Measures a variant beside the base where there is one, and alone where that fails, though the
+    /// base is not required.
+    fn beside_or_alone(
         &mut self,
         subjects: &mut Subjects<'_>,
-        earlier: VariantEntry,
-        plan: &VariantPlan,
-    ) -> Result<bool, Error> {
-        let output = self.order.output;
-        let began = self.order.journal.and_then(Journal::interrupted);
-        let id = earlier.variant.clone();
-        let uuid = &self.bench.gpu.uuid;
-        match subjects.go_on_with(earlier, plan, output, uuid, began.unwrap_or_default())? {
-            Ok(resumed) => {
-                self.measured.resumed.push(resumed);
-                Ok(true)
-            }
-            Err(why) => {
-                self.measured.findings.push(not_resumed(&id, &why));
-                clear_measured(output, &id)?;
-                Ok(false)
+        base: Option<&BaseVariant<'_>>,
+        earlier: Option<VariantEntry>,
+        open: &mut StillOpen<'_>,
+    ) -> Result<Result<Profiles, SideStop>, Error> {
+        let variant = subjects.current.variant;
+        // One limit of retries for the variant, side by side and alone together.
+        let mut retries = Retries::of(variant, self.order.batch.watch);
+        let plan = match subjects.base {
+            Some(_) => VariantPlan::side_by_side(variant),
+            None => VariantPlan::alone(variant),
+        };
+        if let Some(earlier) = earlier {
+            let repeated = earlier.retries.clone();
+            let Run {
+                order,
+                bench,
+                measured,
+                ..
+            } = self;
+            if go_on(order, bench, measured, subjects, earlier, &plan)? {
+                retries = retries.after(repeated);
             }
         }
+        let mut answer = subjects.measure(&self.bench, &plan, &mut retries, open);
+        self.add_cost(subjects.base.as_ref());
+        if let (Err(SideStop::Finding(Side::Base, finding)), Some(base)) = (&answer, base)
+            && !base.project.is_required()
+        {
+            let unavailable = base.project.unavailable(variant, &finding.message);
+            self.measured.findings.push(unavailable);
+            self.not_excused(finding);
+            subjects.base = None;
+            // A run that goes on would try with the base again.
+            subjects.noted.close()?;
+            let plan = VariantPlan::alone(variant);
+            answer = subjects.measure(&self.bench, &plan, &mut retries, open);
+        }
+        self.measured.findings.extend(retries.warnings());
+        self.add_cost(Some(&subjects.current));
+        Ok(answer)
     }
 
     /// Reports why a variant was not measured, and on which side.
