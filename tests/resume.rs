@@ -743,3 +743,63 @@ fn a_run_that_goes_on_repeats_no_more_than_one_that_was_not_interrupted() {
     assert_eq!(repeated(report.warned()), times);
     assert_eq!(report.denied(), expected.denied());
 }
+
+#[test]
+fn retries_of_a_run_count_whose_captures_cannot_be_used() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    let checkout = Checkout(checkout.0.with("NVML_PROCESS", "4242"));
+    let project = &checkout.0.project;
+    project.replace("config.toml", "\n[profile]\n", "\n[profile]\nretries = 1\n");
+    // The last process of its second try does not end.
+    let ncu = project.read("bin/ncu");
+    let stops = "case $* in *--export*baseline/capture-4*)\n\
+        if [ -e tmp/stops ] && [ -e tmp/once ]; then sleep 600; fi; : >tmp/once ;; esac\n";
+    checkout
+        .0
+        .program("bin/ncu", &ncu.replace("exec ", &format!("{stops}exec ")));
+    checkout.commit();
+    let check = ["check", "--format", "json", "baseline"];
+    checkout.calls();
+    let expected = checkout.run(&check).exits(6).json();
+    let of_one_try = checkout.calls() / 2;
+    // A round is noted once it is read, which a machine under load may not have done by then.
+    let journal = || fs::read_to_string(checkout.journal("baseline")).unwrap_or_default();
+    let rounds = || journal_rounds(journal().as_bytes()).unwrap_or_default();
+    let asleep = || running(&project.path(""), &["sleep 600"]);
+    let resume = [&check[..], &["--resume"]].concat();
+    let quiet = |arguments: &[&str]| {
+        let mut command = checkout.0.gate(arguments);
+        command.stderr(Stdio::null());
+        command
+    };
+    // Also where the run that measures anew is killed, too.
+    for is_killed_again in [false, true] {
+        fs::write(project.path("tmp/stops"), "").unwrap();
+        let end = Instant::now() + PATIENCE;
+        while rounds() == 0 {
+            assert!(Instant::now() < end);
+            fs::remove_file(project.path("tmp/once")).unwrap();
+            let old = asleep();
+            kill_when(quiet(&check), "the second try", || {
+                asleep().iter().any(|one| !old.contains(one))
+            });
+        }
+        fs::remove_file(project.path("tmp/stops")).unwrap();
+        let capture = format!("{PROFILES}/bsr_gemm/baseline/capture-1.ncu-rep");
+        project.write(&capture, "x");
+        if is_killed_again {
+            let old = journal();
+            let path = checkout.journal("baseline");
+            kill_at(quiet(&resume), &path, |text| text != old);
+        }
+        checkout.calls();
+        let report = checkout.run(&resume).exits(6).json();
+        assert!(checkout.calls() <= of_one_try, "{is_killed_again}");
+        let warned = report.warned();
+        let repeated = warned.iter().filter(|code| *code == "retried");
+        assert_eq!(repeated.count(), 1);
+        assert_eq!(report.denied(), expected.denied());
+    }
+}

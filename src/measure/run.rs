@@ -341,16 +341,15 @@ impl<'a> Run<'a> {
             None => VariantPlan::alone(variant),
         };
         if let Some(earlier) = earlier {
-            let repeated = earlier.retries.clone();
+            // They count also where nothing else of that run does.
+            retries = retries.after(earlier.retries.clone());
             let Run {
                 order,
                 bench,
                 measured,
                 ..
             } = self;
-            if go_on(order, bench, measured, subjects, earlier, &plan)? {
-                retries = retries.after(repeated);
-            }
+            go_on(order, bench, measured, subjects, earlier, &plan)?;
         }
         let mut answer = subjects.measure(&self.bench, &plan, &mut retries, open);
         self.add_cost(subjects.base.as_ref());

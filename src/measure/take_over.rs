@@ -194,20 +194,21 @@ pub(super) fn go_on(
     subjects: &mut Subjects<'_>,
     earlier: VariantEntry,
     plan: &VariantPlan,
-) -> Result<bool, Error> {
+) -> Result<(), Error> {
     let output = order.output;
     let began = order.journal.and_then(Journal::interrupted);
-    let id = earlier.variant.clone();
+    let (id, retries) = (earlier.variant.clone(), earlier.retries.clone());
     let uuid = &bench.gpu.uuid;
     match subjects.go_on_with(earlier, plan, output, uuid, began.unwrap_or_default())? {
-        Ok(resumed) => {
-            measured.resumed.push(resumed);
-            Ok(true)
-        }
+        Ok(resumed) => measured.resumed.push(resumed),
         Err(why) => {
             measured.findings.push(not_resumed(&id, &why));
             clear_measured(output, &id)?;
-            Ok(false)
+            // Otherwise damaged captures would give all retries again to the next run that goes on.
+            if !retries.is_empty() {
+                subjects.noted.repeats(&retries, subjects.base.is_some());
+            }
         }
     }
+    Ok(())
 }
