@@ -103,7 +103,7 @@ fn next(sick: &SickGpu) -> String {
 }
 
 /// Whether findings of a code come from processes that ran on the GPU, so that a sick one may be their
-/// cause. That files changed while programs ran, or that the driver shows the GPU no more, stays.
+/// cause. Findings stay if files changed, or if the driver no longer shows the GPU.
 fn of_a_process(code: Code) -> bool {
     matches!(
         code,

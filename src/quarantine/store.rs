@@ -46,8 +46,8 @@ pub struct Quarantined {
     pub uuid: String,
     /// Its file.
     pub path: PathBuf,
-    /// What the file says; what is wrong with it, where it cannot be read. A GPU of which only a
-    /// damaged file is there is in quarantine too.
+    /// What the file says; what is wrong with it, where it cannot be read. A GPU with a damaged file is
+    /// in quarantine, too.
     pub entry: Result<Entry, String>,
 }
 
