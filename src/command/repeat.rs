@@ -347,7 +347,7 @@ fn take_back<'a>(
 ) -> Result<(), Error> {
     for gpu in gpus {
         let stored = quarantine.of_gpu(&gpu.uuid).and_then(|one| one.entry.ok());
-        if stored.is_some_and(|entry| entry.gpu == *gpu) {
+        if stored.is_some_and(|entry| entry.is_of(gpu)) {
             let why = "taken back: another GPU shows the same";
             quarantine.lift(&gpu.uuid, why, "sparsek-gate")?;
         }

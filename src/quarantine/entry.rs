@@ -4,9 +4,14 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::evidence::SickGpu;
+use crate::evidence::{SickGpu, Symptom};
 use crate::files::bounded_json;
 use crate::profile::{began, now};
+
+/// Most symptoms that are stored of a GPU: there may be one of each variant.
+const MOST_SYMPTOMS: usize = 50;
+/// Most bytes of these as JSON. Names of kernels can be long, and the text repeats them.
+const MOST_BYTES: usize = 20 << 10;
 
 /// Why a GPU is in quarantine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -14,9 +19,9 @@ use crate::profile::{began, now};
 pub struct Entry {
     /// Version of this format.
     pub schema: u32,
-    /// The GPU, and what showed that it is sick.
+    /// The GPU, and what showed that it is sick, as far as it fits.
     pub gpu: SickGpu,
-    /// What showed it, in words.
+    /// What showed it, in words, with the number of the symptoms that are not stored.
     pub text: String,
     /// Since when, RFC 3339, UTC.
     pub since: String,
@@ -61,15 +66,24 @@ impl Entry {
     pub fn new(gpu: &SickGpu, run: &Path) -> Entry {
         let run = std::path::absolute(run).unwrap_or_else(|_| run.to_path_buf());
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let kept = stored_of(gpu);
+        let more = gpu.symptoms.len() - kept.symptoms.len();
+        let more = (more > 0).then(|| format!("and {more} more"));
+        let words = kept.symptoms.iter().map(Symptom::words).chain(more);
         Entry {
             schema: Entry::SCHEMA,
-            text: gpu.words(),
-            gpu: gpu.clone(),
+            text: words.collect::<Vec<_>>().join("; "),
+            gpu: kept,
             since: now(),
             began: began().to_owned(),
             host: host.trim().to_owned(),
             run: run.display().to_string(),
         }
+    }
+
+    /// Whether it is of this GPU with these symptoms.
+    pub fn is_of(&self, gpu: &SickGpu) -> bool {
+        self.gpu == stored_of(gpu)
     }
 
     /// Reads an entry from its JSON form.
@@ -87,5 +101,21 @@ impl Entry {
             ));
         }
         Ok(entry)
+    }
+}
+
+/// A GPU with the symptoms that its file has room for, the certain ones first.
+fn stored_of(gpu: &SickGpu) -> SickGpu {
+    let mut symptoms = gpu.symptoms.clone();
+    symptoms.sort_by_key(|symptom| !symptom.is_certain());
+    let mut bytes = 0;
+    let fits = |symptom: &Symptom| {
+        bytes += serde_json::to_vec(symptom).map_or(0, |text| text.len());
+        bytes <= MOST_BYTES
+    };
+    let symptoms = symptoms.into_iter().take(MOST_SYMPTOMS).take_while(fits);
+    SickGpu {
+        symptoms: symptoms.collect(),
+        ..gpu.clone()
     }
 }

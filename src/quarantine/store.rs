@@ -336,7 +336,10 @@ fn append(path: &Path, lifting: &Lifting) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::Slowdown;
     use crate::evidence::{SickGpu, Symptom};
+    use crate::terms::VariantId;
+    use crate::verdict::Change;
 
     const UUID: &str = "GPU-00112233-4455-6677-8899-aabbccddeeff";
 
@@ -382,6 +385,53 @@ mod tests {
         );
         let why = quarantine.lift(UUID, "again", "me").unwrap_err();
         assert_eq!(why.exit_code() as u8, 2);
+    }
+
+    #[test]
+    fn what_is_stored_of_many_or_long_symptoms_can_be_read_and_says_how_many_more_there_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let quarantine = Quarantine::within(Some(folder.path()), None);
+        let variant = |number: usize| VariantId {
+            suite: "s".repeat(64),
+            variant: format!("{number}{}", "v".repeat(60)),
+        };
+        let hot = |number: usize| Symptom::Throttling {
+            variant: variant(number),
+            reasons: [Slowdown::HwThermal, Slowdown::PowerBrake].into(),
+        };
+        let slow = |number: usize| Symptom::Control {
+            variant: variant(number),
+            // Written as six characters.
+            kernel: "\u{1}".repeat(1000),
+            change: Change::RelativePercent(3.0),
+        };
+        let make: [(&dyn Fn(usize) -> Symptom, usize); 2] = [(&hot, 50), (&slow, 2)];
+        for (make, fewest) in make {
+            let mut gpu = sick();
+            gpu.symptoms = (0..300).map(make).chain(gpu.symptoms).collect();
+            assert_eq!(
+                quarantine.put(&Entry::new(&gpu, Path::new("here"))).warning,
+                None
+            );
+            let entry = quarantine.of_gpu(UUID).unwrap().entry.unwrap();
+            let kept = entry.gpu.symptoms.len();
+            assert!((fewest..=50).contains(&kept), "{kept}");
+            assert_eq!(entry.gpu.symptoms[0], Symptom::Xid { xid: 48 });
+            assert_eq!(entry.gpu.symptoms[1], make(0));
+            let more = format!("; and {} more", 301 - kept);
+            assert!(entry.text.ends_with(&more), "{}", entry.text);
+            assert!(entry.is_of(&gpu));
+            assert!(!entry.is_of(&sick()));
+        }
+        let short = |number: usize| Symptom::Xid { xid: number as u32 };
+        let mut gpu = sick();
+        gpu.symptoms = (0..50).map(short).collect();
+        let entry = Entry::new(&gpu, Path::new("here"));
+        assert_eq!((&entry.gpu, entry.text), (&gpu, gpu.words()));
+        gpu.symptoms.push(short(50));
+        let entry = Entry::new(&gpu, Path::new("here"));
+        assert_eq!(entry.gpu.symptoms.len(), 50);
+        assert!(entry.text.ends_with("; and 1 more"), "{}", entry.text);
     }
 
     #[test]
