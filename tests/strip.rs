@@ -449,10 +449,23 @@ fn a_gpu_that_the_driver_loses_is_reported_as_lost() {
 #[test]
 fn a_program_that_crashes_is_not_run_again() {
     let Some(machine) = busy(0, 3) else { return };
+    crashes_once(&machine);
+}
+
+#[test]
+fn a_crash_stays_one_where_the_driver_does_not_say_whether_the_gpu_is_there() {
+    let Some(machine) = busy(0, 3) else { return };
+    let asked = machine.project.path("lost").display().to_string();
+    crashes_once(&machine.with("NVML_LOST", &asked).with("NVML_ANSWER", "999"));
+}
+
+/// A program that crashes fails after one try, and nothing else is found.
+#[track_caller]
+fn crashes_once(machine: &Machine) {
     machine.program(
         "bin/ncu",
         "#!/bin/sh\n\
-         case \" $* \" in *' --export '*) echo x >>tries; kill -SEGV $$ ;; esac\n\
+         case \" $* \" in *' --export '*) echo x >>tries; : >lost; kill -SEGV $$ ;; esac\n\
          echo 'Version 2025.3.1.0 (build 36398880) (public-release)'\n",
     );
     let report = machine

@@ -216,29 +216,29 @@ impl<'a> Bench<'a> {
     pub(super) fn sick(&self) -> Option<SickGpu> {
         let faults = self.faults().map(FaultWatch::faults).unwrap_or_default();
         let mut symptoms = symptoms_of(&faults.and(self.earlier.borrow().clone()));
-        let lost = self
-            .shown
-            .then(|| Health::is_shown(&self.gpu.uuid).err())
-            .flatten();
-        // A question that the driver does not answer for another reason is no symptom: programs can
-        // make it fail.
-        if let Some(Unwatched::Device {
-            cause,
-            is_gone: true,
-            ..
-        }) = lost
-        {
-            symptoms.push(Symptom::Lost { cause });
-        }
+        symptoms.extend(self.lost().map(|cause| Symptom::Lost { cause }));
         sick_of(&self.gpu.uuid, &self.gpu.name, symptoms)
     }
 
-    /// The same finding; or that the GPU is lost, where the driver showed it before and does not show
-    /// it now: the finding is then a consequence.
+    /// What the driver says of the GPU where it showed it before, and does not now.
+    fn lost(&self) -> Option<String> {
+        let answer = self.shown.then(|| Health::is_shown(&self.gpu.uuid))?;
+        match answer {
+            Err(Unwatched::Device {
+                cause,
+                is_gone: true,
+                ..
+            }) => Some(cause),
+            // A question that the driver does not answer for another reason says nothing: programs can
+            // make it fail.
+            _ => None,
+        }
+    }
+
+    /// The same finding; or that the GPU is lost: the finding is then a consequence.
     pub(super) fn unless_lost(&self, found: Finding) -> Finding {
-        let why = match Health::of(&self.gpu.uuid) {
-            Err(Unwatched::Device { cause, .. }) if self.shown => cause,
-            _ => return found,
+        let Some(why) = self.lost() else {
+            return found;
         };
         Finding {
             code: Code::GpuLost,
