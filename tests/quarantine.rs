@@ -97,7 +97,7 @@ fn a_defect_sets_all_aside_that_the_gpu_measured_and_later_runs_refuse_it_until_
     machine
         .run(&[&lock[..], &["bsr_gemm/control"]].concat())
         .exits(6)
-        .says("of which a quarantine began with that run or before, and was lifted at");
+        .says("This GPU was in quarantine at that time, until ");
     let _ = fs::remove_file(machine.project.path("tmp/xid"));
     ncu(&machine, "");
     check(&machine, &[], 0);
@@ -780,7 +780,7 @@ fn nothing_is_locked_from_a_gpu_that_is_sick_while_all_are_profiled() {
     locks_none("which is in quarantine since");
     let lift = ["quarantine", "--lift", SECOND, "--reason", "tried"];
     machine.run(&lift).exits(0);
-    locks_none("of which a quarantine began with that run or before");
+    locks_none("This GPU was in quarantine at that time, until ");
 }
 
 #[test]

@@ -16,7 +16,6 @@ use crate::hash::sha256_hex;
 use crate::metric::display_values;
 use crate::profile::{Profile, ProfileOrigin, norm_text, now};
 use crate::profiler::filter_in;
-use crate::quarantine::Quarantine;
 use crate::terms::{Phase, Tier};
 
 /// Who accepts, when, and why.
@@ -110,7 +109,6 @@ impl Candidate<'_> {
         let mut findings = incomplete(variant, profile);
         findings.extend(self.origin());
         findings.extend(self.changed_or_stripped());
-        findings.extend(self.of_sick_gpus());
         let norm = norm_text(profile);
         if norm.is_none() && findings.is_empty() {
             findings.push(self.refuse(
@@ -169,36 +167,6 @@ impl Candidate<'_> {
         let reasons = reasons.into_iter();
         findings.extend(reasons.map(|why| self.refuse(Code::NotMeasured, why, &again)));
         self.decide(norm_text(profile), findings)
-    }
-
-    /// The GPUs of the profile that are in quarantine, or were when it was measured: it may be of a run
-    /// whose results were set aside.
-    fn of_sick_gpus(&self) -> Vec<Finding> {
-        let quarantine = Quarantine::of(Some(&self.config.work));
-        let uuids = self.profile.gpu_uuids();
-        let created = &self.profile.provenance.created;
-        let lifted = uuids.iter().filter_map(|uuid| {
-            let message = match quarantine.covering(uuid, created) {
-                Ok(None) => return None,
-                Ok(Some(lifting)) => format!(
-                    "it was measured at {created} on the GPU {uuid}, of which a quarantine began with that run or before, and was lifted at {}",
-                    lifting.lifted
-                ),
-                Err(why) => format!("whether the GPU {uuid} was in quarantine is not known: {why}"),
-            };
-            Some(self.refuse(Code::GpuSick, message, &self.profile_again()))
-        });
-        let stored = uuids.iter().filter_map(|uuid| quarantine.of_gpu(uuid));
-        let refused = stored.map(|stored| {
-            let message = format!(
-                "it was measured on the GPU {}, which is in quarantine {}",
-                stored.uuid,
-                stored.words()
-            );
-            let next = format!("on another GPU, {}", self.profile_again());
-            self.refuse(Code::GpuSick, message, &next)
-        });
-        refused.chain(lifted).collect()
     }
 
     fn refuse(&self, code: Code, message: String, next: &str) -> Finding {

@@ -11,6 +11,7 @@ mod norm_line;
 mod record;
 mod rederive;
 mod rederive_loaded;
+mod sick;
 mod sign_selected;
 mod signature;
 mod store;
