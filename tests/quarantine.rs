@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value as Json, json};
 use sparsek_gate::baseline::Store;
 use sparsek_gate::config::{Config, Selected};
@@ -98,6 +99,17 @@ fn a_defect_sets_all_aside_that_the_gpu_measured_and_later_runs_refuse_it_until_
         .run(&[&lock[..], &["bsr_gemm/control"]].concat())
         .exits(6)
         .says("This GPU was in quarantine at that time, until ");
+    // Where nothing is known of the quarantine, the profile itself shows it.
+    let elsewhere = path(&machine, "tmp/elsewhere");
+    let from = [".sparsek-gate/profiles", "bsr_gemm/control"];
+    for command in [&lock[..], &["check"]] {
+        let mut command = machine.gate(&[command, &["--from"], &from].concat());
+        command.env("XDG_STATE_HOME", &elsewhere);
+        let ran = Ran::of(&command.output().unwrap()).exits(6);
+        let ran = ran.says("the GPU reported a defect: Xid 48");
+        let text = ran.out + &ran.err;
+        assert!(!text.contains("altered"), "{text}");
+    }
     let _ = fs::remove_file(machine.project.path("tmp/xid"));
     ncu(&machine, "");
     check(&machine, &[], 0);
@@ -629,6 +641,10 @@ fn a_gpu_that_becomes_sick_in_a_repeat_loses_what_it_measured_before() {
 
 /// Starts a command, and kills it once a file is there.
 fn kill_once(machine: &Machine, arguments: &[&str], file: &str) {
+    end_once(machine, arguments, file, Signal::KILL);
+}
+
+fn end_once(machine: &Machine, arguments: &[&str], file: &str, signal: Signal) {
     let file = machine.project.path(file);
     let mut command = machine.gate(arguments);
     command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -639,8 +655,33 @@ fn kill_once(machine: &Machine, arguments: &[&str], file: &str) {
         assert_eq!(child.try_wait().unwrap(), None, "it ended before");
         std::thread::sleep(Duration::from_millis(5));
     }
-    child.kill().unwrap();
+    kill_process(Pid::from_child(&child), signal).unwrap();
     child.wait().unwrap();
+}
+
+#[test]
+fn a_run_that_is_interrupted_stores_a_defect_that_is_no_xid_error() {
+    for (file, symptom) in [("grows", "2 memory errors"), ("lost", "the driver lost it")] {
+        let Some(machine) = machine(1) else { return };
+        let made = path(&machine, &format!("tmp/{file}"));
+        let variable = format!("NVML_{}", file.to_uppercase());
+        let machine = machine.with(&variable, &made);
+        // The program of the second variant meets it, and hangs.
+        let meets = from_process(5, file);
+        let hangs = format!("[ ! -e tmp/{file} ] || {{ : >tmp/hangs; sleep 60; }} ;; esac");
+        ncu(&machine, &meets.replace(";; esac", &format!("; {hangs}")));
+        end_once(&machine, &["check"], "tmp/hangs", Signal::TERM);
+        assert_eq!(quarantined(&machine), [UUID], "{file}");
+        let ran = machine.run(&["check"]).exits(3);
+        ran.says("is in quarantine since").says(symptom);
+        // What was measured before shows it, where it can.
+        let control = ".sparsek-gate/profiles/bsr_gemm/control/profile.json";
+        let control = machine.project.json(control);
+        let captures = control["provenance"]["captures"].as_array().unwrap();
+        let last = &captures.last().unwrap()["device"];
+        let errors = (file == "grows").then_some(2);
+        assert_eq!(last["uncorrected_errors"].as_u64(), errors, "{file}");
+    }
 }
 
 #[test]

@@ -175,6 +175,21 @@ impl SickGpu {
         words.join("; ")
     }
 
+    /// What its driver reported, among its symptoms. It says nothing of a GPU that it lost.
+    pub fn faults(&self) -> Faults {
+        let mut faults = Faults::default();
+        for symptom in &self.symptoms {
+            match symptom {
+                Symptom::Xid { xid } => {
+                    faults.xids.insert(*xid);
+                }
+                Symptom::UncorrectedErrors { errors } => faults.uncorrected_errors += errors,
+                Symptom::Lost { .. } | Symptom::Throttling { .. } | Symptom::Control { .. } => {}
+            }
+        }
+        faults
+    }
+
     /// The kinds of its symptoms.
     pub fn kinds(&self) -> BTreeSet<SymptomKind> {
         self.symptoms.iter().map(Symptom::kind).collect()
@@ -240,7 +255,10 @@ pub(super) fn faulty(variant: &VariantId, captures: &[(String, &State)]) -> Opti
         Finding::deny(
             Code::GpuSick,
             variant,
-            format!("the GPU reported a defect: {}", faulty.join("; ")),
+            format!(
+                "the GPU reported a defect: {}, or later in that run",
+                faulty.join("; ")
+            ),
             "measure on another GPU, and have this one examined: nvidia-smi -q -d ECC,ROW_REMAPPER; dmesg | grep Xid",
         )
     })

@@ -21,9 +21,7 @@ use super::verified::{Records, is_recordable};
 use super::watch::OfBase;
 use crate::build::{Artifact, Witness};
 use crate::config::{Recipe, Variant};
-use crate::files::{
-    clear_measured, has_room, set_aside, set_aside_to_resume, settle, variant_folder,
-};
+use crate::files::{clear_measured, set_aside, set_aside_to_resume, settle, variant_folder};
 use crate::finding::Error;
 use crate::plan::{Side, VariantPlan};
 use crate::profile::OnGpus;
@@ -304,10 +302,10 @@ impl<'a> Built<'a> {
         choose: &Choose<'_>,
         open: &mut StillOpen<'_>,
     ) -> Result<Measured, Error> {
-        let Order { batch, output, .. } = self.order;
+        let batch = self.order.batch;
         let commands_ran = self.ran_build_command();
         let uses_records = self.uses_records();
-        let mut earlier = self.earlier;
+        let earlier = self.earlier;
         let mut run = Run {
             uses_records,
             order: self.order,
@@ -320,7 +318,7 @@ impl<'a> Built<'a> {
             cost: Cost::default(),
             sick: None,
         };
-        let mut costs = Costs::of(&batch.config.work);
+        let costs = Costs::of(&batch.config.work);
         let plans: Vec<VariantPlan> = self.sides.iter().map(Sides::plan).collect();
         if let Some(text) = costs.expected(&plans) {
             batch.watch.notes(&text);
@@ -329,33 +327,10 @@ impl<'a> Built<'a> {
         let noted = faults_in(earlier.values(), &run.bench);
         run.bench.remember(noted);
         run.sick = run.bench.sick();
-        batch.watch.expects(plans.len());
-        for (at, mut sides) in self.sides.into_iter().enumerate() {
-            let left = |from: usize| costs.left(plans.get(from..).unwrap_or_default());
-            batch.watch.left(left(at), left(at + 1));
-            let id = sides.variant.id.clone();
-            let noted = earlier.remove(&id);
-            if run.sick.is_some() {
-                // What it would measure does not count either. What an interrupted run left stays.
-                let not_begun = sides.current.is_some().then(|| id.clone());
-                run.measured.not_begun.extend(not_begun);
-            } else {
-                let chosen = sides.choose(&run.bench.gpu, &costs, choose);
-                run.in_turn(sides, chosen, noted, open)?;
-            }
-            let cost = std::mem::take(&mut run.cost);
-            run.measured.spent.add(cost);
-            let mut profiles = run.measured.profiles.iter();
-            let kept = profiles.any(|profile| profile.variant == id);
-            if !kept {
-                has_room(output, &id)?;
-            }
-            settle(output, &id)?;
-            // Only now, because settling removes what an earlier run left.
-            if kept {
-                run.seal.add([variant_folder(output, &id)]);
-                costs.note(&id, cost);
-            }
+        if let Err(error) = run.all_in_turn(self.sides, (costs, plans), earlier, choose, open) {
+            // Still with the lock: the next run must not get the GPU before it is refused.
+            run.ended_early();
+            return Err(error);
         }
         // Still with the lock: the next run on this GPU reads what this one records.
         let measured = run.finish();

@@ -1,17 +1,18 @@
 //! Measures variants one after the other on the configured GPU, into fresh profiles.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use super::base::{BaseProject, BaseVariant};
 use super::batch::Batch;
 use super::bench::Bench;
-use super::cost::Cost;
+use super::cost::{Cost, Costs};
 use super::earlier::{Before, resumed};
 use super::journal::VariantEntry;
 use super::measured::Measured;
 use super::noted::Noted;
-use super::order::Order;
+use super::order::{Choose, Order};
 use super::readable::ReadableFiles;
 use super::retry::Retries;
 use super::rounds::{Profiles, SideStop, StillOpen, Subjects};
@@ -29,12 +30,12 @@ use crate::evidence::{
     Purpose, SickGpu, disturbed, incomplete, incomplete_side, interleaved_launches,
     launched_otherwise, tuning_varies, unpinned,
 };
-use crate::files::{base_folder, clear_measured, variant_folder};
+use crate::files::{base_folder, clear_measured, has_room, settle, variant_folder};
 use crate::finding::{Code, Error, Finding, Severity, Stop, WarnReason};
 use crate::plan::{Side, VariantPlan};
 use crate::profile::Profile;
 use crate::quarantine::Entry;
-use crate::terms::{Phase, Tier};
+use crate::terms::{Phase, Tier, VariantId};
 use crate::toolchain::can_start;
 use crate::verdict::Schedule;
 
@@ -158,31 +159,46 @@ impl<'a> Run<'a> {
         true
     }
 
-    /// Sets aside what the GPU measured, and keeps later runs from it. A defect that the driver reports
-    /// has no other cause.
-    pub fn quarantine(&mut self, sick: SickGpu) {
+    /// Sets aside what the GPU measured, and keeps later runs from it, if its driver reported a defect: that
+    /// has no other cause. Returns what could not be stored.
+    fn quarantine(&mut self) -> Option<String> {
+        // The driver may report what the last program met only now.
+        let sick = self.bench.sick().or(self.sick.take())?;
         let output = self.order.output;
-        let entry = Entry::new(&sick, output);
-        let written = self.bench.quarantine.put(&entry);
-        self.measured.set_aside(&sick, output);
-        self.measured.findings.extend(written.warning.map(|why| {
-            let next = format!("keep jobs from the GPU by other means: CUDA_VISIBLE_DEVICES, or the queue of the machine; its UUID is {}", sick.uuid);
-            Finding::of_project(Code::GpuSick, why, next).warn_for(WarnReason::NotStored)
-        }));
+        let written = self.bench.quarantine.put(&Entry::new(&sick, output));
+        for path in self.measured.set_aside(&sick, output) {
+            self.seal.renew(&path);
+        }
         self.measured.sick.push(sick);
+        written.warning
+    }
+
+    /// The same where the run ends with an error or an interrupt: memory errors and a lost GPU are stored
+    /// nowhere before.
+    pub fn ended_early(&mut self) {
+        let unstored = self.quarantine();
+        let watch = self.order.batch.watch;
+        for sick in &self.measured.sick {
+            let words = sick.words();
+            watch.notes(&format!("the GPU {} is sick: {words}", sick.uuid));
+        }
+        unstored.iter().for_each(|why| watch.notes(why));
     }
 
     /// Looks for what changed that must not, and records what was verified if nothing did.
     pub fn finish(mut self) -> Measured {
-        // The driver may report what the last program met only now.
-        if let Some(sick) = self.bench.sick().or(self.sick.take()) {
-            self.quarantine(sick);
-        }
         let root = &self.order.batch.config.root;
-        self.measured
-            .findings
-            .extend(resumed(&self.measured.resumed));
-        if let Some(altered) = altered(None, &self.seal, root) {
+        // Before this run writes to its own profiles.
+        let altered = altered(None, &self.seal, root);
+        let unstored = self.quarantine();
+        let gpu = &self.bench.gpu.uuid;
+        let findings = &mut self.measured.findings;
+        findings.extend(unstored.map(|why| {
+            let next = format!("keep jobs from the GPU by other means: CUDA_VISIBLE_DEVICES, or the queue of the machine; its UUID is {gpu}");
+            Finding::of_project(Code::GpuSick, why, next).warn_for(WarnReason::NotStored)
+        }));
+        findings.extend(resumed(&self.measured.resumed));
+        if let Some(altered) = altered {
             self.measured.findings.push(altered);
         } else if self.order.records.writes && self.measured.sick.is_empty() {
             let findings = &self.measured.findings;
@@ -195,8 +211,49 @@ impl<'a> Run<'a> {
         self.measured
     }
 
+    /// Measures what is left of each variant, one after the other, with what an interrupted run noted.
+    pub fn all_in_turn(
+        &mut self,
+        sides: Vec<Sides<'a>>,
+        (mut costs, plans): (Costs, Vec<VariantPlan>),
+        mut earlier: BTreeMap<VariantId, VariantEntry>,
+        choose: &Choose<'_>,
+        open: &mut StillOpen<'_>,
+    ) -> Result<(), Error> {
+        let Order { batch, output, .. } = self.order;
+        batch.watch.expects(plans.len());
+        for (at, mut sides) in sides.into_iter().enumerate() {
+            let left = |from: usize| costs.left(plans.get(from..).unwrap_or_default());
+            batch.watch.left(left(at), left(at + 1));
+            let id = sides.variant.id.clone();
+            let noted = earlier.remove(&id);
+            if self.sick.is_some() {
+                // What it would measure does not count either. What an interrupted run left stays.
+                let not_begun = sides.current.is_some().then(|| id.clone());
+                self.measured.not_begun.extend(not_begun);
+            } else {
+                let chosen = sides.choose(&self.bench.gpu, &costs, choose);
+                self.in_turn(sides, chosen, noted, open)?;
+            }
+            let cost = std::mem::take(&mut self.cost);
+            self.measured.spent.add(cost);
+            let mut profiles = self.measured.profiles.iter();
+            let kept = profiles.any(|profile| profile.variant == id);
+            if !kept {
+                has_room(output, &id)?;
+            }
+            settle(output, &id)?;
+            // Only now, because settling removes what an earlier run left.
+            if kept {
+                self.seal.add([variant_folder(output, &id)]);
+                costs.note(&id, cost);
+            }
+        }
+        Ok(())
+    }
+
     /// Verifies a variant, and measures it: from the beginning, or where an interrupted run was.
-    pub fn in_turn(
+    fn in_turn(
         &mut self,
         mut sides: Sides<'a>,
         chosen: Option<(Variant, Schedule)>,

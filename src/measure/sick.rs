@@ -1,18 +1,21 @@
 //! Sets aside what a sick GPU measured.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::measured::Measured;
 use crate::evidence::{SickGpu, SymptomKind};
+use crate::files::{PROFILE_FILE, base_folder, variant_folder, write_atomically};
 use crate::finding::{Code, Finding};
+use crate::hash::sha256_hex;
 use crate::profile::Profile;
 use crate::terms::VariantId;
 
 impl Measured {
     /// Sets aside all that a GPU measured in this run, whether it passes or fails: neither counts. The
-    /// captures in `folder` stay.
-    pub fn set_aside(&mut self, sick: &SickGpu, folder: &Path) {
+    /// captures in `folder` stay. Returns the profiles that now show why they do not count.
+    pub fn set_aside(&mut self, sick: &SickGpu, folder: &Path) -> Vec<PathBuf> {
+        let marked = self.mark(sick, folder);
         let of_gpu = |profile: &Profile| profile.gpu_uuids().contains(&sick.uuid.as_str());
         let found = self.findings.iter().filter(|one| of_a_process(one.code));
         let mut variants: BTreeSet<VariantId> =
@@ -31,6 +34,33 @@ impl Measured {
             |one: &Finding| one.variant.as_ref().is_some_and(|id| variants.contains(id));
         self.gaps.retain(|gap| !concerned(gap));
         set_aside_findings(&mut self.findings, sick, folder, &variants);
+        marked
+    }
+
+    /// Writes into the profiles of a sick GPU below `folder` what its driver reported in the run. Otherwise
+    /// only the quarantine would keep what was measured before the error from being locked, and another
+    /// machine may not have it.
+    fn mark(&mut self, sick: &SickGpu, folder: &Path) -> Vec<PathBuf> {
+        let own = |profile: &Profile| variant_folder(folder, &profile.variant);
+        let of_base = |profile: &Profile| base_folder(folder, &profile.variant);
+        let profiles = self.profiles.iter_mut().map(|one| (own(one), one));
+        let bases = self.bases.iter_mut().map(|one| (of_base(one), one));
+        let faults = sick.faults();
+        let mut marked = Vec::new();
+        for (folder, profile) in profiles.chain(bases) {
+            if !profile.add_faults(&sick.uuid, &faults) {
+                continue;
+            }
+            let (path, text) = (folder.join(PROFILE_FILE), profile.to_json());
+            if write_atomically(&path, text.as_bytes()).is_err() {
+                // Better none than one that does not show it.
+                let _ = std::fs::remove_file(&path);
+            } else if let Some(sha256) = self.sealed.get_mut(&path) {
+                *sha256 = sha256_hex(text.as_bytes());
+            }
+            marked.push(path);
+        }
+        marked
     }
 }
 
@@ -130,4 +160,76 @@ fn of_a_process(code: Code) -> bool {
             | Code::OtherLaunches
             | Code::BaseUnavailable
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::Symptom;
+
+    #[test]
+    fn every_profile_of_a_sick_gpu_shows_the_errors_of_the_run_and_those_of_other_gpus_do_not() {
+        let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("ci/recordings/h200");
+        let id = |variant: &str| VariantId {
+            suite: "bsr_gemm".to_owned(),
+            variant: variant.to_owned(),
+        };
+        let profile = |variant: &str| Profile::recorded(&recorded, &id(variant)).unwrap().unwrap();
+        let (mut first, base) = (profile("baseline"), profile("baseline"));
+        let uuid = first.gpu_uuids()[0].to_owned();
+        let device = &mut first.provenance.captures[0].device;
+        device.get_or_insert_default().uncorrected_errors = 1;
+        let mut other = profile("cp_async");
+        for capture in &mut other.provenance.captures {
+            capture.gpu_uuid = Some("GPU-1".to_owned());
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let own = |id: &VariantId| variant_folder(folder.path(), id).join(PROFILE_FILE);
+        let of_base = base_folder(folder.path(), &base.variant).join(PROFILE_FILE);
+        let paths = [own(&first.variant), of_base, own(&other.variant)];
+        let mut measured = Measured::default();
+        for (path, profile) in paths.iter().zip([&first, &base, &other]) {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let text = profile.to_json();
+            std::fs::write(path, &text).unwrap();
+            let sha256 = sha256_hex(text.as_bytes());
+            measured.sealed.insert(path.clone(), sha256);
+        }
+        measured.profiles = vec![first, other.clone()];
+        measured.bases = vec![base];
+        let sick = SickGpu {
+            uuid,
+            name: "NVIDIA H200".to_owned(),
+            symptoms: vec![
+                Symptom::Xid { xid: 48 },
+                Symptom::UncorrectedErrors { errors: 3 },
+            ],
+        };
+        let marked = measured.set_aside(&sick, folder.path());
+        assert_eq!(marked, paths[..2]);
+        assert_eq!((measured.profiles.len(), measured.bases.len()), (1, 0));
+        let read = paths.each_ref().map(|path| {
+            let bytes = std::fs::read(path).unwrap();
+            assert_eq!(measured.sealed[path], sha256_hex(&bytes));
+            Profile::parse(&bytes).unwrap()
+        });
+        assert_eq!(read[2], other);
+        // What a capture shows already is not counted twice.
+        for (profile, lacking) in read[..2].iter().zip([2, 3]) {
+            let captures = &profile.provenance.captures;
+            let last = captures.last().unwrap().device.as_ref().unwrap();
+            assert!(last.xids.contains(&48));
+            assert_eq!(last.uncorrected_errors, lacking);
+        }
+        // A GPU that the driver lost has no errors to show.
+        let lost = SickGpu {
+            uuid: "GPU-1".to_owned(),
+            symptoms: vec![Symptom::Lost {
+                cause: "GPU is lost".to_owned(),
+            }],
+            ..sick
+        };
+        assert!(measured.set_aside(&lost, folder.path()).is_empty());
+        assert_eq!(measured.profiles, []);
+    }
 }
