@@ -685,6 +685,36 @@ fn a_run_that_is_interrupted_stores_a_defect_that_is_no_xid_error() {
 }
 
 #[test]
+fn errors_in_the_place_of_events_do_not_hide_a_defect_and_a_watch_that_ends_is_said() {
+    let Some(machine) = machine(1) else { return };
+    // One that means that the library is gone.
+    let gone = [("NVML_EVENTS_FAIL", "1"), ("NVML_EVENTS_ANSWER", "1")];
+    let (report, _) = check_with(&machine, &gone, &["control"], 0);
+    let said = report.message("gpu-unwatched");
+    assert!(
+        said.contains("stopped reporting errors of the GPU"),
+        "{said}"
+    );
+    assert!(report.warned().contains(&"gpu-unwatched".to_owned()));
+
+    // The process with the error ends once the driver was heard.
+    let stored = format!(".sparsek-gate/state/sparsek-gate/quarantine/{UUID}.json");
+    let waits = "n=0; while [ -e tmp/xid ] && [ ! -e STORED ] && [ $n -lt 500 ]; do n=$((n+1)); sleep 0.02; done";
+    let hook = format!("{}\n{waits}", from_process(2, "xid"));
+    ncu(&machine, &hook.replace("STORED", &stored));
+    let when = path(&machine, "tmp/xid");
+    let for_a_while = [
+        ("NVML_EVENTS_FAIL", "3"),
+        ("NVML_XID", "48"),
+        ("NVML_WHEN", &when),
+    ];
+    let (report, _) = check_with(&machine, &for_a_while, &[], 6);
+    nothing_counts(&report);
+    assert!(report.message("gpu-sick").contains("Xid 48"));
+    assert_eq!(quarantined(&machine), [UUID]);
+}
+
+#[test]
 fn what_a_killed_run_saw_of_a_sick_gpu_counts_for_the_run_that_goes_on() {
     let Some(machine) = machine(1) else { return };
     // Script and variables are what programs could read, and stay as they are.

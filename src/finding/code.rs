@@ -326,8 +326,8 @@ codes! {
         "Record the outcome of each check on the target branch: `baseline --record outcome.json`.";
     /// It is not known whether the GPU was disturbed during the measurement.
     GpuUnwatched = "gpu-unwatched", Warns => Inconclusive,
-        "The driver's library NVML could not be loaded.",
-        "Make `libnvidia-ml.so.1` available where the GPU is measured.";
+        "The driver's library NVML could not be loaded, or stopped reporting errors (Xid) during the run.",
+        "Make `libnvidia-ml.so.1` available where the GPU is measured. If it stopped, look for `Xid` in the kernel's log (`dmesg`), and measure again.";
     /// The compiler reports that something costs performance. The number of such warnings is gated.
     PerformanceLoss = "performance-loss", Warns => Regressed,
         "For example, ptxas serializes `wgmma` instructions, or spills registers.",

@@ -25,7 +25,7 @@ use super::verified::{Records, ReusedVerification, VerificationRecord, key_of};
 use super::watch::OfBase;
 use crate::build::{Artifact, Witness};
 use crate::config::{StatedBy, Variant, Verification};
-use crate::device::GpuLock;
+use crate::device::{FaultWatch, GpuLock};
 use crate::evidence::{
     Purpose, SickGpu, disturbed, incomplete, incomplete_side, interleaved_launches,
     launched_otherwise, tuning_varies, unpinned,
@@ -197,6 +197,9 @@ impl<'a> Run<'a> {
             let next = format!("keep jobs from the GPU by other means: CUDA_VISIBLE_DEVICES, or the queue of the machine; its UUID is {gpu}");
             Finding::of_project(Code::GpuSick, why, next).warn_for(WarnReason::NotStored)
         }));
+        let deaf = self.bench.faults().and_then(FaultWatch::deaf);
+        let deaf = deaf.filter(|_| self.measured.sick.is_empty());
+        findings.extend(deaf.map(|why| unheard(gpu, why)));
         findings.extend(resumed(&self.measured.resumed));
         if let Some(altered) = altered {
             self.measured.findings.push(altered);
@@ -564,6 +567,17 @@ impl<'a> Run<'a> {
             }
         }
     }
+}
+
+/// The warning that the driver stopped reporting Xid errors.
+fn unheard(gpu: &str, why: &str) -> Finding {
+    Finding::of_project(
+        Code::GpuUnwatched,
+        format!(
+            "the driver stopped reporting errors of the GPU {gpu} (Xid) before the end of the run: {why}. Whether there were more is not known"
+        ),
+        "look for `Xid` in the kernel's log (dmesg), and measure again",
+    )
 }
 
 /// Puts a profile in the place of that of the same variant.

@@ -1,8 +1,9 @@
 /* Stands in for NVML: the GPU of libcuda.c, at rest and healthy. What it says may be told by NVML_
  * variables: DRIVER, REASONS (a mask), MIG, ECC, ERRORS, TEMPERATURE (°C), PROCESS (a number), UUID,
  * LOST (a file: once it is there, the GPU is not, and the answer is ANSWER), XID (an error that is reported once the file WHEN is
- * there), GROWS (a file: once it is there, two more errors were not corrected), SICK (the UUID of the
- * one GPU that REASONS, LOST, XID and GROWS are about). */
+ * there), GROWS (a file: once it is there, two more errors were not corrected), EVENTS_ANSWER (an
+ * error in the place of the first EVENTS_FAIL events), SICK (the UUID of the one GPU that REASONS, LOST,
+ * XID and GROWS are about). */
 
 #include <stdlib.h>
 #include <string.h>
@@ -135,6 +136,11 @@ int nvmlDeviceRegisterEvents(void *device, unsigned long long types, void *set) 
 
 int nvmlEventSetWait_v2(void *set, struct event *event, unsigned milliseconds) {
     static int reported;
+    static unsigned long long failed;
+    if (failed < told("NVML_EVENTS_FAIL", 0)) {
+        failed++;
+        return (int)told("NVML_EVENTS_ANSWER", 999);
+    }
     const char *when = getenv("NVML_WHEN");
     if (getenv("NVML_XID") && watched == TOLD && !reported && (!when || is_there("NVML_WHEN"))) {
         reported = 1;
