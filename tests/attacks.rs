@@ -396,11 +396,7 @@ impl Scratch {
                 std::os::unix::fs::symlink(rest.split_once('=').unwrap().1, self.project.path(name))
                     .unwrap()
             }
-            "executable" => {
-                use std::os::unix::fs::PermissionsExt;
-                fs::set_permissions(self.project.path(rest), fs::Permissions::from_mode(0o755))
-                    .unwrap();
-            }
+            "executable" => self.project.program(rest, &self.project.read(rest)),
             "remove" => fs::remove_dir_all(self.project.path(rest)).unwrap(),
             "shallow" => self.shallow(rest),
             _ => assert!(verb.is_empty(), "there is no step {verb}"),

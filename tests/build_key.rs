@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::stand_in::{Machine, UUID};
-use crate::common::{Project, Ran, aloud};
+use crate::common::{Project, Ran, aloud, write_program};
 use serde_json::Value as Json;
 use sparsek_gate::hash::sha256_file;
 
@@ -347,13 +347,8 @@ fn a_source_is_listed_as_it_was_compiled_also_if_it_is_saved_before_the_build_en
     ] {
         let tool = bin.join(name);
         let real = find(name).join(name);
-        fs::write(
-            &tool,
-            format!("#!/bin/sh\n{first}\nexec {} \"$@\"\n", text(&real)),
-        )
-        .unwrap();
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        fs::set_permissions(tool, mode).unwrap();
+        let script = format!("#!/bin/sh\n{first}\nexec {} \"$@\"\n", text(&real));
+        write_program(&tool, &script);
     }
     let toolchain = format!("[toolchain]\nnvcc = \"{}\"\n", text(&bin.join("nvcc")));
     project.replace("config.toml", "[toolchain]\n", &toolchain);
@@ -431,10 +426,7 @@ fn flags_that_read_untracked_files_or_run_programs_of_the_change_are_refused() {
                 project.replace("config.toml", arch, &format!("{arch}flags = [{flags}]\n"));
             }
             project.write("opts.txt", "-O1\n");
-            let tool = project.path("tools/g++");
-            project.write("tools/g++", "#!/bin/sh\ntouch ran\n");
-            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-            fs::set_permissions(tool, mode).unwrap();
+            project.program("tools/g++", "#!/bin/sh\ntouch ran\n");
             let checked = project.run(&["check", "--static", "--format", "json"]);
             let report = checked.exits(5).json();
             let message = report.message("build-failed");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::common::stand_in::{Sources, compiled};
-use crate::common::{self, Project, Ran, Report, repository};
+use crate::common::{self, Project, Ran, Report, install, repository};
 use serde_json::json;
 
 const CONFIG: &str = r#"
@@ -97,7 +97,7 @@ impl Machine {
             ("libcupti.so.13", driver.join("libcupti.so.13")),
             ("program", driver.join("program")),
         ] {
-            fs::copy(from, project.path(name)).unwrap();
+            install(&from, &project.path(name));
         }
         let machine = Machine {
             project,
@@ -727,20 +727,14 @@ fn a_file_of_counters_is_inspected_and_not_imported() {
 
 /// Compares the program with itself on this machine, which also has a toolkit and ncu on the PATH.
 fn compare(machine: &Machine, arguments: &[&str], code: i32) -> Ran {
-    for folder in ["toolkit/lib64", "bin"] {
-        fs::create_dir_all(machine.project.path(folder)).unwrap();
-    }
-    let libcupti = machine.driver.join("libcupti.so.13");
-    fs::copy(
-        libcupti,
-        machine.project.path("toolkit/lib64/libcupti.so.13"),
-    )
-    .unwrap();
-    fs::copy(
-        repository().join("tests/gpu/denied-ncu"),
-        machine.project.path("bin/ncu"),
-    )
-    .unwrap();
+    install(
+        &machine.driver.join("libcupti.so.13"),
+        &machine.project.path("toolkit/lib64/libcupti.so.13"),
+    );
+    install(
+        &repository().join("tests/gpu/denied-ncu"),
+        &machine.project.path("bin/ncu"),
+    );
     let path = std::env::var("PATH").unwrap();
     let program = "./program plainly {launches}";
     let output = machine

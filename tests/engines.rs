@@ -199,11 +199,7 @@ fn calls(project: &Project, script: &str, env: &[(&str, &str)]) -> Vec<Vec<Strin
         ),
         ("module", "#!/bin/sh\n"),
     ] {
-        use std::os::unix::fs::PermissionsExt as _;
-        let path = format!("bin/{name}");
-        project.write(&path, text);
-        let mode = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(project.path(&path), mode).unwrap();
+        project.program(&format!("bin/{name}"), text);
     }
     let path = std::env::var("PATH").unwrap();
     let ran = Command::new("bash")

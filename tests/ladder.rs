@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use crate::common::stand_in::{Sources, compiled};
-use crate::common::{self, Project, Ran, Report, aloud, repository};
+use crate::common::{self, Project, Ran, Report, aloud, install, repository};
 use serde_json::{Value as Json, json};
 use sparsek_gate::capture::kernel_records::{Incomplete, ProcessRecords};
 
@@ -105,7 +105,7 @@ impl Machine {
             ("denied-ncu", repository().join("tests/gpu/denied-ncu")),
             ("libcupti.so.13", driver.join("libcupti.so.13")),
         ] {
-            fs::copy(from, project.path(name)).unwrap();
+            install(&from, &project.path(name));
         }
         project.write("cp_async.sh", program(0, ""));
         project.write("tmp/journal", "");

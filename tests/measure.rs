@@ -5,7 +5,6 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -632,9 +631,7 @@ exit $STATUS
     let Some(machine) = Machine::locked() else {
         return;
     };
-    machine.write("compute-sanitizer", SANITIZER);
-    let path = machine.path("compute-sanitizer");
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    common::write_program(&machine.path("compute-sanitizer"), SANITIZER);
     let named = "[toolchain]\ncompute_sanitizer = \"compute-sanitizer\"\n";
     machine.replace("config.toml", "[toolchain]\n", named);
     let asked = "[verify]\nsanitizer = [\"racecheck\"]\n";
@@ -970,9 +967,7 @@ fn a_pull_request_is_measured_by_the_tools_and_settings_of_its_base() {
             .replacen(ncu, "ncu = \"./ncu\"", 1)
             .replacen("\nrounds = 1 ", "\nrounds = 3 ", 1);
     machine.write("config.toml", &of_head);
-    machine.write("ncu", "#!/bin/sh\ntouch ran\nexit 1\n");
-    let executable = fs::Permissions::from_mode(0o755);
-    fs::set_permissions(machine.path("ncu"), executable).unwrap();
+    common::write_program(&machine.path("ncu"), "#!/bin/sh\ntouch ran\nexit 1\n");
     machine.commit();
     let mut gate = machine.gate(&[
         "check",
@@ -1449,8 +1444,8 @@ fn launches_are_listed_once_however_often_a_variant_is_measured_again() {
     );
     machine.replace("config.toml", "[profile]\n", "[profile]\nretries = 1\n");
     // The GPU is taken, once, after the launches were listed.
-    machine.write(
-        "ncu",
+    common::write_program(
+        &machine.path("ncu"),
         &format!(
             "#!/bin/sh\n\
              case \" $* \" in *' --export '*) profiles=1 ;; esac\n\
@@ -1461,8 +1456,6 @@ fn launches_are_listed_once_however_often_a_variant_is_measured_again() {
             ncu.display()
         ),
     );
-    let executable = fs::Permissions::from_mode(0o755);
-    fs::set_permissions(machine.path("ncu"), executable).unwrap();
     machine.program("cp_async", SAME, &launches(&format!("f{}", "m".repeat(20))));
     let ran = machine.run(&["profile", "cp_async", "--format", "json"]);
     assert_eq!(ran.exits(0).json().warned()[0], "retried");

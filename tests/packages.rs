@@ -11,21 +11,16 @@
 mod build_script;
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::git::git;
-use crate::common::{Project, Ran, aloud, copy, outside_pull_request, published_as, repository};
+use crate::common::{
+    Project, Ran, aloud, copy, outside_pull_request, published_as, repository, write_program,
+};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const PROGRAM: &str = env!("CARGO_BIN_EXE_sparsek-gate");
-
-fn executable(path: &Path, text: &str) {
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, text).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-}
 
 fn cargo(arguments: &[&str]) -> Ran {
     let mut cargo = Command::new(env!("CARGO"));
@@ -64,14 +59,14 @@ fn maturin_that_has_built(folder: &Path, program: &str, more: &str) -> String {
         std::env::consts::ARCH,
     );
     // maturin asks the cargo of the PATH for the dependencies, and builds with the one of CARGO.
-    executable(&folder.join("bin/cargo"), &script);
+    write_program(&folder.join("bin/cargo"), &script);
     let real = folder_of_maturin().unwrap().join("maturin");
     let script = format!(
         "#!/bin/sh\nfor out; do :; done\nCARGO='{}' exec '{}' build --offline --profile dev {more} --out \"$out\"\n",
         folder.join("bin/cargo").display(),
         real.display()
     );
-    executable(&folder.join("bin/maturin"), &script);
+    write_program(&folder.join("bin/maturin"), &script);
     format!(
         "{}:{}",
         folder.join("bin").display(),
@@ -333,8 +328,8 @@ fn released() -> (Project, String) {
     let project = Project::empty();
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let name = format!("sparsek-gate-{VERSION}-{target}");
-    executable(
-        &project.path(&format!("{name}/sparsek-gate")),
+    project.program(
+        &format!("{name}/sparsek-gate"),
         "#!/bin/sh\necho released\n",
     );
     fs::create_dir(project.path("releases")).unwrap();

@@ -4,12 +4,13 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::git::git;
-use crate::common::{self, Project, Ran, aloud, outside_pull_request, published_as, repository};
+use crate::common::{
+    self, Project, Ran, aloud, install, outside_pull_request, published_as, repository,
+};
 use clap::{CommandFactory as _, Parser as _};
 use regex::Regex;
 use serde_json::{Value as Json, json};
@@ -400,10 +401,7 @@ impl Service {
     }
 
     fn program(&self, name: &str, text: &str) {
-        let path = format!("bin/{name}");
-        self.project.write(&path, text);
-        let mode = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(self.project.path(&path), mode).unwrap();
+        self.project.program(&format!("bin/{name}"), text);
     }
 
     /// An answer of the service's API, by its path.
@@ -582,8 +580,7 @@ fn building() -> Service {
     service.project.write("action/ci/sources.txt", sources);
     let script = repository().join("ci/github/install.sh");
     let copy = service.project.path("action/ci/github/install.sh");
-    fs::create_dir_all(copy.parent().unwrap()).unwrap();
-    fs::copy(script, copy).unwrap();
+    install(&script, &copy);
     let seen = service.project.path("seen");
     fs::create_dir(&seen).unwrap();
     service.program("rustup", "#!/bin/sh\necho '1.89.0-x86_64 (default)'\n");
@@ -608,15 +605,13 @@ fn the_action_builds_the_gate_with_nothing_of_the_change() {
     for planted in ["checkout/bin", "tools"] {
         for name in ["cargo", "rustup", "dirname", "mktemp", "find", "cp", "env"] {
             let path = format!("{planted}/{name}");
-            service.project.write(
+            service.project.program(
                 &path,
-                format!(
+                &format!(
                     "#!/bin/sh\necho {name} >>'{}'\n",
                     service.project.path("planted").display()
                 ),
             );
-            let mode = fs::Permissions::from_mode(0o755);
-            fs::set_permissions(service.project.path(&path), mode).unwrap();
         }
     }
     service
@@ -743,14 +738,14 @@ fn the_action_does_not_build_the_sources_that_a_pull_request_brings() {
 #[test]
 fn the_action_downloads_unless_it_is_asked_to_build_and_never_by_a_checksum_of_the_change() {
     let service = building();
-    let installer = fs::read(repository().join("ci/install.sh")).unwrap();
-    service.project.write("action/ci/install.sh", installer);
+    let path = "action/ci/install.sh";
+    install(
+        &repository().join("ci/install.sh"),
+        &service.project.path(path),
+    );
     service
         .project
         .write("action/ci/release.sha256", "# none\n");
-    let path = "action/ci/install.sh";
-    let mode = fs::Permissions::from_mode(0o755);
-    fs::set_permissions(service.project.path(path), mode.clone()).unwrap();
     let script = service.project.path("action/ci/github/install.sh");
     let script = script.to_str().unwrap();
     // Nothing is pinned, and nothing is built without being asked for.
@@ -762,8 +757,7 @@ fn the_action_downloads_unless_it_is_asked_to_build_and_never_by_a_checksum_of_t
     assert!(!service.project.path("seen/argv").exists());
 
     let installer = "#!/bin/sh\nmkdir -p \"$1\"\nprintf '#!/bin/sh\\necho released\\n' >\"$1/sparsek-gate\"\nchmod +x \"$1/sparsek-gate\"\n";
-    service.project.write(path, installer);
-    fs::set_permissions(service.project.path(path), mode).unwrap();
+    service.project.program(path, installer);
     service.run(script, &["program"]).exits(0).says("released");
     assert_eq!(service.project.read("path").trim(), "program/bin");
 

@@ -5,7 +5,6 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::common::{self, Project, Ran, Report, driver, repository};
@@ -215,9 +214,7 @@ impl Machine {
     }
 
     fn sanitizer(&self, text: &str) {
-        self.project.write("compute-sanitizer", text);
-        let path = self.project.path("compute-sanitizer");
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        self.project.program("compute-sanitizer", text);
     }
 
     fn run(&self, arguments: &[&str]) -> Ran {

@@ -3,10 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
-use crate::common::{self, Project, Ran};
+use crate::common::{self, PATIENCE, Project, Ran};
 use serde_json::Value as Json;
 
 /// Answers as nvcc 13.0 does, and "compiles" to a script with the source in it. Every call is
@@ -90,19 +89,13 @@ fn project() -> Project {
     // What nvcc 13.0.88 made of the kernel that the script claims to compile.
     let cubin = common::repository().join("tests/data/static/kernel.cubin");
     fs::copy(cubin, project.path("kernel.cubin")).unwrap();
-    program(&project, "toolkit/bin/nvcc", NVCC);
+    project.program("toolkit/bin/nvcc", NVCC);
     // nvcc needs a host compiler; this one only prints its version.
-    program(
-        &project,
+    project.program(
         "host/g++",
         "#!/bin/sh\necho 'g++ (Debian 12.2.0-14) 12.2.0'\n",
     );
     project
-}
-
-fn program(project: &Project, path: &str, text: &str) {
-    project.write(path, text);
-    fs::set_permissions(project.path(path), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 fn build(project: &Project, arguments: &[&str]) -> Ran {
@@ -231,11 +224,7 @@ fn whatever_decides_what_comes_out_builds_again_and_nothing_else() {
         "target"
     );
 
-    program(
-        &project,
-        "toolkit/bin/nvcc",
-        &NVCC.replace("13.0.88", "13.1.80"),
-    );
+    project.program("toolkit/bin/nvcc", &NVCC.replace("13.0.88", "13.1.80"));
     built(&project, &[]);
     assert_eq!(
         compiled(&project),
@@ -243,8 +232,7 @@ fn whatever_decides_what_comes_out_builds_again_and_nothing_else() {
         "compiler"
     );
 
-    program(
-        &project,
+    project.program(
         "host/g++",
         "#!/bin/sh\necho 'g++ (Debian 14.2.0-19) 14.2.0'\n",
     );
@@ -260,9 +248,8 @@ fn whatever_decides_what_comes_out_builds_again_and_nothing_else() {
 
     // What was built before is still there.
     project.replace("config.toml", "arch = \"sm_90\"", "arch = \"sm_90a\"");
-    program(&project, "toolkit/bin/nvcc", NVCC);
-    program(
-        &project,
+    project.program("toolkit/bin/nvcc", NVCC);
+    project.program(
         "host/g++",
         "#!/bin/sh\necho 'g++ (Debian 12.2.0-14) 12.2.0'\n",
     );
@@ -298,8 +285,7 @@ fn a_source_or_header_that_changes_while_it_is_compiled_makes_no_build() {
         let edit = format!(
             "echo >>\"$depfile\"\nif [ ! -e edited ]; then touch edited; sleep 0.05; echo '// edited' >>{path}; fi\n"
         );
-        program(
-            &project,
+        project.program(
             "toolkit/bin/nvcc",
             &NVCC.replace("echo >>\"$depfile\"\n", &edit),
         );
@@ -447,10 +433,9 @@ fn two_builds_of_the_same_at_once_both_succeed() {
 fn an_interrupt_stops_the_compiler_and_leaves_no_half_build() {
     let project = project();
     project.write("kernels/a.cu", "// a\n");
-    program(
-        &project,
+    project.program(
         "toolkit/bin/nvcc",
-        &NVCC.replace("echo \"$source$flags\" >>calls", "echo $$ >pid; sleep 60"),
+        &NVCC.replace("echo \"$source$flags\" >>calls", "echo $$ >pid; sleep 600"),
     );
     let path = format!(
         "{}:{}",
@@ -463,9 +448,9 @@ fn an_interrupt_stops_the_compiler_and_leaves_no_half_build() {
         .env("PATH", path)
         .spawn()
         .unwrap();
-    let patience = Instant::now() + Duration::from_secs(30);
+    let end = Instant::now() + PATIENCE;
     while !fs::read_to_string(project.path("pid")).is_ok_and(|pid| pid.ends_with('\n')) {
-        assert!(Instant::now() < patience, "the compiler never began");
+        assert!(Instant::now() < end, "the compiler never began");
         std::thread::sleep(Duration::from_millis(10));
     }
     let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
@@ -488,13 +473,9 @@ fn a_missing_or_broken_compiler_is_told_before_anything_is_built() {
         .exits(3)
         .says("no nvcc was found")
         .says("toolkit/bin/nvcc");
-    program(
-        &project,
-        "toolkit/bin/nvcc",
-        "#!/bin/sh\necho broken >&2; exit 1\n",
-    );
+    project.program("toolkit/bin/nvcc", "#!/bin/sh\necho broken >&2; exit 1\n");
     build(&project, &[]).exits(3).says("broken");
-    program(&project, "toolkit/bin/nvcc", "#!/bin/sh\necho hello\n");
+    project.program("toolkit/bin/nvcc", "#!/bin/sh\necho hello\n");
     build(&project, &[]).exits(3).says("names no version");
 }
 
@@ -506,11 +487,7 @@ fn a_variant_of_any_command_is_built_by_its_own() {
         "[metric.duration]\ndirection = \"lower\"\ntolerance = { absolute = 1 }\n\
          [suite.s.variant.c]\nbuild = [\"./make it\", \"a b\", \"$HOME\"]\nrun = [\"./run\", \"x\"]\ninputs = [\"in.py\"]\nenv = { COLOR = \"blue\" }\n",
     );
-    program(
-        &project,
-        "make it",
-        "#!/bin/sh\necho \"$COLOR|$1|$2|$(pwd)\" >made\n",
-    );
+    project.program("make it", "#!/bin/sh\necho \"$COLOR|$1|$2|$(pwd)\" >made\n");
     project.write("in.py", "print()\n");
     let variants = built(&project, &[]);
     // argv, never a shell string; in the configuration's folder, with the variant's environment.
@@ -531,11 +508,7 @@ fn a_variant_of_any_command_is_built_by_its_own() {
     );
 
     project.write("in.py", "print()\n");
-    program(
-        &project,
-        "make it",
-        "#!/bin/sh\necho 'it does not go' >&2; exit 3\n",
-    );
+    project.program("make it", "#!/bin/sh\necho 'it does not go' >&2; exit 3\n");
     let report = build(&project, &[]).exits(5).json();
     assert!(report.message("build-failed").contains("exit status 3"));
     assert_eq!(
@@ -568,8 +541,7 @@ fn without_a_gpu_the_stages_that_need_one_say_so_and_exit_3() {
         return;
     }
     let project = project();
-    program(
-        &project,
+    project.program(
         "bin/ncu",
         "#!/bin/sh\necho 'NVIDIA (R) Nsight Compute Command Line Profiler'\necho 'Version 2025.3.1.0 (build 36398880) (public-release)'\n",
     );

@@ -20,6 +20,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{LazyLock, OnceLock};
+use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use sparsek_gate::baseline::{Entry, Lock};
@@ -40,6 +41,8 @@ pub static VARIANTS: LazyLock<Vec<String>> = LazyLock::new(|| {
 pub const ENDINGS: [&str; 4] = ["lock.toml", "norm.txt", "norm.txt.sha256", "profile.json"];
 /// The recordings within a project.
 pub const RECORDED: &str = "recorded";
+/// How long a test waits before it fails: longer than a machine under load needs.
+pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A project in a temporary folder.
 pub struct Project {
@@ -314,6 +317,12 @@ impl Project {
         fs::write(path, text).unwrap();
     }
 
+    /// Writes a program, as [`write_program`] does.
+    #[track_caller]
+    pub fn program(&self, path: &str, text: &str) {
+        write_program(&self.path(path), text);
+    }
+
     /// Replaces text that must be there once.
     #[track_caller]
     pub fn replace(&self, path: &str, from: &str, to: &str) {
@@ -484,6 +493,25 @@ impl Project {
         self.write(&path("profile.json"), profile);
         self.write(&lock_path, lock.to_toml());
     }
+}
+
+/// Copies a program. Another process writes the copy: what a test has open for writing, each process that
+/// another test starts meanwhile inherits for a moment, and the system runs no program that is open for
+/// writing ("Text file busy").
+#[track_caller]
+pub fn install(from: &Path, to: &Path) {
+    fs::create_dir_all(to.parent().unwrap()).unwrap();
+    let mut install = Command::new("install");
+    install.args(["-m", "755"]).args([from, to]);
+    Ran::of(&install.output().unwrap()).exits(0);
+}
+
+/// Writes a program that can be run at once: see [`install`].
+#[track_caller]
+pub fn write_program(path: &Path, text: &str) {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    install(file.path(), path);
 }
 
 /// Takes from a command's environment what says that it runs for a pull request: the tests

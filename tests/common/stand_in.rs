@@ -2,7 +2,6 @@
 //! driver's libraries, of ncu, and of the compiler's folder.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -298,8 +297,7 @@ expect = ["bsr_gemm_baseline"]
 
     /// An executable script.
     pub fn program(&self, path: &str, text: &str) {
-        self.project.write(path, text);
-        fs::set_permissions(self.project.path(path), fs::Permissions::from_mode(0o755)).unwrap();
+        self.project.program(path, text);
     }
 
     /// With a variable in the program's environment.

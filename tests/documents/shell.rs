@@ -5,7 +5,7 @@
 //! the language that it is written in.
 
 use std::collections::BTreeSet;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 
 use serde_json::Value as Json;
 
@@ -108,9 +108,7 @@ fn checkout() -> Project {
     let cargo = "#!/bin/sh\ncase \"$*\" in\n\
         'run --release -- '*) shift 3; exec sparsek-gate \"$@\" ;;\n\
         test) ;;\n*) echo \"cargo $*\" >&2; exit 1 ;;\nesac\n";
-    project.write("bin/cargo", cargo);
-    let mode = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(project.path("bin/cargo"), mode).unwrap();
+    project.program("bin/cargo", cargo);
     project
 }
 
