@@ -722,7 +722,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let script = "setsid sh -c 'echo $$ >escaped; exec sleep 300' & trap '' TERM; \
                       while ! [ -s escaped ]; do :; done; echo started; while :; do sleep 300; done";
-        let run = invocation(dir.path(), script, Duration::from_secs(3));
+        let run = invocation(dir.path(), script, Duration::from_secs(10));
         assert_eq!(run.run().unwrap().ending, Ending::TimedOut);
         let escaped = fs::read_to_string(dir.path().join("escaped")).unwrap();
         let state = fs::read_to_string(format!("/proc/{}/stat", escaped.trim()));
