@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::common::stand_in::Machine;
-use crate::common::{Ran, Report};
+use crate::common::{PATIENCE, Ran, Report};
 
 /// The folder that the user is in.
 const HERE: &str = "here";
@@ -457,10 +457,10 @@ fn an_interrupted_comparison_leaves_nothing() {
     let Some(machine) = machine(same, same) else {
         return;
     };
-    let slow = "#!/bin/sh\necho here >>../started\nsleep 60\n";
+    let slow = "#!/bin/sh\necho here >>../started\nsleep 600\n";
     machine.program(&format!("{HERE}/bench_old"), slow);
     let mut child = gate(&machine, &BOTH).spawn().unwrap();
-    let end = Instant::now() + Duration::from_secs(60);
+    let end = Instant::now() + PATIENCE;
     while !machine.project.path("started").exists() {
         assert!(Instant::now() < end, "nothing was started");
         std::thread::sleep(Duration::from_millis(20));

@@ -344,7 +344,7 @@ fn a_small_file_with_many_metrics_or_slow_patterns_costs_little() {
     // Without a bound each of them takes half a second to compile in a build for tests.
     let begun = std::time::Instant::now();
     plan(&config(1, 300, r"regex:(\w{90})")).exits(0);
-    assert!(begun.elapsed() < std::time::Duration::from_secs(30));
+    assert!(begun.elapsed() < std::time::Duration::from_secs(120));
 }
 
 #[test]

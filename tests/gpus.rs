@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 
 use crate::common::crash::{contents, kills, running, wait_for_orphans};
 use crate::common::stand_in::{Machine, UUID, all_measured};
-use crate::common::{Ran, aloud};
+use crate::common::{PATIENCE, Ran, aloud};
 
 /// The UUID of the second GPU.
 const SECOND: &str = "GPU-00112233-4455-6677-8899-aabbccddeefe";
@@ -207,13 +207,13 @@ fn start(machine: &Machine, arguments: &[&str]) -> Child {
 /// Waits until so many processes of a machine have these words.
 #[track_caller]
 fn wait_for(machine: &Machine, words: &[&str], count: usize) -> Vec<i32> {
-    let end = Instant::now() + Duration::from_secs(60);
+    let end = Instant::now() + PATIENCE;
     loop {
         let found = running(&machine.project.path(""), words);
         if found.len() >= count {
             return found;
         }
-        assert!(Instant::now() < end, "{words:?}: not within a minute");
+        assert!(Instant::now() < end, "{words:?}: not within {PATIENCE:?}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -35,7 +35,7 @@ fn run(folder: &Path, arguments: &[&str]) -> Ran {
     let output = Command::new("sh")
         .args([
             "-c",
-            r#"ulimit -v "$1"; shift; exec timeout -s KILL 60 "$@""#,
+            r#"ulimit -v "$1"; shift; exec timeout -s KILL 600 "$@""#,
             "sh",
         ])
         .arg(kibibytes.to_string())
@@ -374,14 +374,20 @@ fn many_kernels_are_paired_in_time_in_proportion_to_their_number() {
     fs::write(path("a.csv"), kernels("a")).unwrap();
     fs::write(path("b.csv"), kernels("b")).unwrap();
     let side = |path: &PathBuf| Side::read(path, |_, error| Error::Usage(error.to_string()));
-    let started = Instant::now();
+    let start = Instant::now();
+    let before = processor_time(start);
     let diff = Diff::of(side(&path("a.csv")).unwrap(), side(&path("b.csv")).unwrap());
     assert_eq!(diff.kernels.len(), 30_000);
-    assert!(
-        started.elapsed() < Duration::from_secs(60),
-        "{:?}",
-        started.elapsed()
-    );
+    let taken = processor_time(start).saturating_sub(before);
+    assert!(taken < Duration::from_secs(60), "{taken:?}");
+}
+
+/// The time that this thread has run on a processor; the other programs of the machine do not count. The
+/// time of day where the system does not state it.
+fn processor_time(start: Instant) -> Duration {
+    let stated = fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanoseconds = stated.and_then(|text| text.split(' ').next()?.parse().ok());
+    nanoseconds.map_or_else(|| start.elapsed(), Duration::from_nanos)
 }
 
 /// Characters that nobody sees, or that control a reader.

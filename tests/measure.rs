@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::{self, Project, Ran, Report, driver, repository};
+use crate::common::{self, PATIENCE, Project, Ran, Report, driver, repository};
 use serde_json::{Value as Json, json};
 use sparsek_gate::profile::Identity;
 
@@ -233,7 +233,7 @@ fn alone(processes: usize) -> Vec<String> {
 
 #[track_caller]
 fn wait_for(what: &str, there: impl Fn() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
+    let end = Instant::now() + PATIENCE;
     while !there() {
         assert!(Instant::now() < end, "{what}");
         std::thread::sleep(Duration::from_millis(20));

@@ -13,14 +13,12 @@ use std::time::{Duration, Instant};
 
 use crate::common::crash::{contents, is_long, kill_at_random, kills, running, wait_for_orphans};
 use crate::common::stand_in::{CP_ASYNC, Machine};
-use crate::common::{Ran, aloud, repository};
+use crate::common::{PATIENCE, Ran, aloud, repository};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value as Json, json};
 use sparsek_gate::measure::journal_rounds;
 
 const PROFILES: &str = ".sparsek-gate/profiles";
-/// How long a test waits before it fails: longer than a machine under load needs.
-const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A checkout of two locked variants.
 struct Checkout(Machine);

@@ -99,7 +99,7 @@ const OVERFLOW: &str = "document.documentElement.scrollWidth - innerWidth";
 const SEARCH: &str = "new Promise(async done => {
     const pause = () => new Promise(next => setTimeout(next, 50));
     document.querySelector('.md-search__button').click();
-    for (let tries = 0; tries < 400; tries++) {
+    for (let tries = 0; tries < 6000; tries++) {
         await pause();
         const hosts = [...document.querySelectorAll('*')].filter(one => one.shadowRoot);
         const root = hosts.map(one => one.shadowRoot).find(one => one.querySelector('input'));
