@@ -5,9 +5,10 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
-use super::aloud;
+use super::{PATIENCE, aloud};
 
 /// A cluster; it ends with everything that runs on it when it is dropped.
 pub struct Cluster {
@@ -85,14 +86,14 @@ impl Cluster {
         left.lines().map(|line| line.trim().to_owned()).collect()
     }
 
-    /// Waits until something is so, at most a minute.
+    /// Waits until something is so.
     #[track_caller]
     pub fn until(&self, what: &str, is_so: impl Fn() -> bool) {
-        let end = Instant::now() + Duration::from_secs(60);
+        let end = Instant::now() + PATIENCE;
         while !is_so() {
             assert!(
                 Instant::now() < end,
-                "{what}: not within a minute\n{}",
+                "{what}: not within {PATIENCE:?}\n{}",
                 self.logs()
             );
             std::thread::sleep(Duration::from_millis(50));
@@ -162,15 +163,17 @@ fn found(program: &str) -> Option<PathBuf> {
     files.find(|file| file.exists())
 }
 
-/// Ports that nobody listens on now.
+/// Ports that nobody listens on now, and that nobody gets before the daemons do. They lie below those that
+/// the system chooses itself, for every connection (`/proc/sys/net/ipv4/ip_local_port_range`); each test
+/// process has a hundred of its own, and each cluster others.
 fn free_ports(count: usize) -> Vec<u16> {
-    let listeners: Vec<TcpListener> = (0..count)
-        .map(|_| TcpListener::bind("127.0.0.1:0").unwrap())
-        .collect();
-    let ports = listeners.iter();
-    ports
-        .map(|listener| listener.local_addr().unwrap().port())
-        .collect()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = 20_000 + u16::try_from(std::process::id() % 120).unwrap() * 100;
+    let own = (0..100).map(|_| first + NEXT.fetch_add(1, Ordering::Relaxed) % 100);
+    let is_free = |port: &u16| TcpListener::bind(("0.0.0.0", *port)).is_ok();
+    let free: Vec<u16> = own.filter(is_free).take(count).collect();
+    assert_eq!(free.len(), count, "no free ports from {first} on");
+    free
 }
 
 fn user() -> String {
