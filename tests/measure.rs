@@ -871,7 +871,9 @@ fn no_import_outlives_an_interrupted_run() {
         "if grep -q 'head cp_async counting' \"$JOURNAL\"; then \
          echo $$ >\"$JOURNAL.waits\"; exec sleep 300; fi",
     );
-    // It is a race, which the reading thread wins at times.
+    // It is a race, which the reading thread wins at times. An import may also be ended before it says
+    // that it was begun.
+    let mut all_begun = 0;
     for _ in 0..12 {
         for file in ["journal", "journal.waits", "journal.importing"] {
             machine.project.write(&format!("{STAND_IN}/{file}"), "");
@@ -890,9 +892,11 @@ fn no_import_outlives_an_interrupted_run() {
         terminate(&child);
         Ran::of(&child.wait_with_output().unwrap()).exits(130);
         let begun = importing(&machine);
-        assert_eq!(begun.len(), 1);
-        assert!(!runs(&begun[0]), "{begun:?} runs");
+        assert!(begun.len() <= 1, "{begun:?}");
+        assert!(!begun.iter().any(|pid| runs(pid)), "{begun:?} runs");
+        all_begun += begun.len();
     }
+    assert!(all_begun > 0, "no import was begun");
 }
 
 #[test]
