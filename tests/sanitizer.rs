@@ -515,9 +515,10 @@ fn a_run_under_a_tool_is_killed_at_its_time_limit() {
     };
     machine.other_sanitizer("exec sleep 600");
     let config = machine.project.read("config.toml");
+    // The program, which is verified before, ends within it.
     machine
         .project
-        .write("config.toml", config + "[verify]\ntimeout_s = 1\n");
+        .write("config.toml", config + "[verify]\ntimeout_s = 5\n");
     let report = machine.verify(&["--sanitizer", "memcheck"], 5);
     assert_eq!(report.denied(), ["timed-out"]);
     assert!(report.message("timed-out").contains("under memcheck"));

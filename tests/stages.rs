@@ -9,7 +9,8 @@ use crate::common::{self, PATIENCE, Project, Ran};
 use serde_json::Value as Json;
 
 /// Answers as nvcc 13.0 does, and "compiles" to a script with the source in it. Every call is
-/// noted. A source with `#error` fails with a message, one with `SLOW` takes its time.
+/// noted. A source with `#error` fails with a message, one with `SLOW` takes its time, and one with
+/// `BESIDE` waits until another one is compiled.
 const NVCC: &str = r##"#!/bin/sh
 if [ "$1" = --version ]; then
     echo 'nvcc: NVIDIA (R) Cuda compiler driver'
@@ -44,7 +45,13 @@ if grep -q '#error' "$source"; then
     exit 2
 fi
 if grep -q SLOW "$source"; then
-    echo begins >>slow; sleep 1; echo ends >>slow
+    sleep 1
+fi
+if grep -q BESIDE "$source"; then
+    echo begins >>beside
+    tries=0
+    while [ "$(wc -l <beside)" -lt 2 ] && [ $tries -lt 6000 ]; do tries=$((tries + 1)); sleep 0.05; done
+    echo ends >>beside
 fi
 { printf '#!/bin/sh\n# %s\n' "$flags"; sed 's/^/# /' "$source"; } >"$program"
 chmod +x "$program"
@@ -402,14 +409,14 @@ fn variants_are_built_side_by_side_and_reported_in_order() {
     for variant in ["a", "b"] {
         project.write(
             &format!("kernels/{variant}.cu"),
-            format!("// SLOW {variant}\n"),
+            format!("// BESIDE {variant}\n"),
         );
     }
     let variants = built(&project, &[]);
     let names: Vec<&Json> = variants.iter().map(|variant| &variant["variant"]).collect();
     assert_eq!(names, ["s/a", "s/b"]);
-    let slow = project.read("slow");
-    assert!(slow.starts_with("begins\nbegins\n"), "{slow}");
+    let beside = project.read("beside");
+    assert!(beside.starts_with("begins\nbegins\n"), "{beside}");
 }
 
 #[test]
