@@ -225,26 +225,21 @@ fn kill(pid: i32, signal: Signal) {
 #[test]
 fn an_interrupt_or_a_kill_of_the_check_leaves_no_process() {
     let Some(machine) = two_gpus(2) else { return };
-    machine.slow(30.0);
+    machine.slow(600.0);
     for (signal, code) in [
         (Signal::TERM, Some(130)),
         (Signal::INT, Some(130)),
         (Signal::KILL, None),
     ] {
         let mut check = start(&machine, &[]);
-        wait_for(&machine, &["bin/ncu"], 2);
-        let begun = Instant::now();
+        wait_for(&machine, &["sleep 600"], 2);
         kill(Pid::from_child(&check).as_raw_nonzero().get(), signal);
         assert_eq!(check.wait().unwrap().code(), code, "{signal:?}");
         if code.is_some() {
             assert_eq!(running(&machine.project.path(""), &QUEUE), [0; 0]);
         }
+        // The programs would go on for longer than this waits.
         wait_for_orphans(&machine.project.path(""));
-        assert!(
-            begun.elapsed() < Duration::from_secs(25),
-            "{:?}",
-            begun.elapsed()
-        );
     }
 }
 
@@ -348,8 +343,9 @@ fn a_profile_that_a_program_on_another_gpu_changed_is_not_locked() {
 fn what_a_queue_did_not_measure_whose_process_is_killed_is_not_measured() {
     let Some(machine) = two_gpus(2) else { return };
     // The second GPU measures until its queue is killed.
-    machine
-        .ncu("case $1:$CUDA_VISIBLE_DEVICES in --import:* | --version:*) ;; *fe) sleep 60 ;; esac");
+    machine.ncu(
+        "case $1:$CUDA_VISIBLE_DEVICES in --import:* | --version:*) ;; *fe) sleep 600 ;; esac",
+    );
     let report = machine.project.path("tmp/outcome.json");
     let mut check = start(
         &machine,
