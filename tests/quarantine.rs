@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,10 @@ use crate::common::sick::{
     nothing_counts_besides, path, quarantined, slow_on,
 };
 use crate::common::stand_in::{Machine, UUID};
-use crate::common::{Project, RECORDED, Ran, Report, scale};
+use crate::common::{PATIENCE, Project, RECORDED, Ran, Report, scale};
+
+/// In the hook of ncu: each process takes so long that the state of the GPU is read several times.
+const WATCHED: &str = "case \" $* \" in *' --export '*) sleep 0.5 ;; esac";
 
 #[test]
 fn a_defect_sets_all_aside_that_the_gpu_measured_and_later_runs_refuse_it_until_it_is_lifted() {
@@ -191,7 +194,7 @@ fn without_another_gpu_heat_and_a_control_set_all_aside_and_quarantine_nothing()
     }
     assert_eq!(quarantined(&machine), [""; 0]);
 
-    ncu(&machine, "sleep 0.15");
+    ncu(&machine, WATCHED);
     let machine = machine.with("NVML_REASONS", "0x40");
     let (report, _) = check(&machine, &["v-n_1", "control"], 6);
     assert_eq!(report.0["variants"].as_array().unwrap().len(), 0);
@@ -531,7 +534,7 @@ fn one_sick_gpu_costs_one_repeat_on_another() {
             Sick::Xid => (&[("NVML_XID", "95")][..], String::new(), "Xid 95"),
             Sick::Hot => (
                 &[("NVML_REASONS", "0x80")][..],
-                "sleep 0.15".to_owned(),
+                WATCHED.to_owned(),
                 "power-brake",
             ),
             Sick::Slow => (
@@ -608,7 +611,7 @@ fn what_every_gpu_shows_quarantines_none() {
     assert_eq!(quarantined(&machine), [""; 0]);
 
     // A change that heats whatever it runs on.
-    ncu(&machine, "sleep 0.15");
+    ncu(&machine, WATCHED);
     let hot = [("NVML_REASONS", "0x80")];
     let (report, _) = check_with(&machine, &hot, &["--gpus", "all"], 6);
     nothing_counts(&report);
@@ -639,6 +642,17 @@ fn a_gpu_that_becomes_sick_in_a_repeat_loses_what_it_measured_before() {
     assert_eq!(quarantined(&machine), [UUID]);
 }
 
+/// Waits for a file, and does something else meanwhile.
+#[track_caller]
+fn wait_for(file: &Path, mut meanwhile: impl FnMut()) {
+    let end = Instant::now() + PATIENCE;
+    while !file.exists() {
+        assert!(Instant::now() < end, "{}", file.display());
+        meanwhile();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Starts a command, and kills it once a file is there.
 fn kill_once(machine: &Machine, arguments: &[&str], file: &str) {
     end_once(machine, arguments, file, Signal::KILL);
@@ -649,12 +663,9 @@ fn end_once(machine: &Machine, arguments: &[&str], file: &str, signal: Signal) {
     let mut command = machine.gate(arguments);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
-    let end = Instant::now() + Duration::from_secs(60);
-    while !file.exists() {
-        assert!(Instant::now() < end, "{}", file.display());
+    wait_for(&file, || {
         assert_eq!(child.try_wait().unwrap(), None, "it ended before");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    });
     kill_process(Pid::from_child(&child), signal).unwrap();
     child.wait().unwrap();
 }
@@ -726,8 +737,8 @@ fn what_a_killed_run_saw_of_a_sick_gpu_counts_for_the_run_that_goes_on() {
     let hook = "case \" $* \" in *' --export '*) echo x >>tmp/count\n\
         from() { [ -e \"tmp/$1-from\" ] && [ \"$(wc -l <tmp/count)\" -ge \"$(cat \"tmp/$1-from\")\" ]; }\n\
         if from xid; then : >tmp/xid; fi\n\
-        n=0; while from xid && [ ! -e STORED ] && [ $n -lt 500 ]; do n=$((n+1)); sleep 0.02; done\n\
-        if from hang; then : >tmp/hangs; sleep 60; fi ;; esac";
+        n=0; while from xid && [ ! -e STORED ] && [ $n -lt 15000 ]; do n=$((n+1)); sleep 0.02; done\n\
+        if from hang; then : >tmp/hangs; sleep 600; fi ;; esac";
     ncu(&machine, &hook.replace("STORED", &stored));
     let project = &machine.project;
     project.git(&["commit", "--quiet", "--all", "-m", "ncu"]);
@@ -737,6 +748,8 @@ fn what_a_killed_run_saw_of_a_sick_gpu_counts_for_the_run_that_goes_on() {
         project.write("tmp/xid-from", xid_from);
         project.write("tmp/hang-from", hang_from);
         kill_once(&machine, &["check"], once);
+        // Until then it goes on, and would write the file anew.
+        wait_for(&project.path("tmp/hangs"), || ());
         assert!(project.path(journal).exists());
         for file in ["hangs", "count", "xid", "xid-from", "hang-from"] {
             let _ = fs::remove_file(project.path(&format!("tmp/{file}")));
@@ -786,7 +799,7 @@ fn a_run_that_is_killed_in_a_repeat_goes_on_with_it() {
     ncu(
         &machine,
         &format!(
-            "{}\ncase \"$*\" in *-repeat*) if [ -e '{}' ]; then : >'{}'; sleep 60; fi ;; esac",
+            "{}\ncase \"$*\" in *-repeat*) if [ -e '{}' ]; then : >'{}'; sleep 600; fi ;; esac",
             slow_on("fe", &machine),
             path(&machine, "tmp/hang"),
             path(&machine, "tmp/hangs")
