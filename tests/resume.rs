@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -88,6 +88,15 @@ impl Checkout {
         wait_for_orphans(&self.0.project.path(""));
     }
 
+    /// Waits until a run has come to the program that sleeps.
+    #[track_caller]
+    fn wait_for_sleep(&self, run: &mut Child) {
+        let folder = self.0.project.path("");
+        wait_while_it_runs(run, "a program sleeps", || {
+            !running(&folder, &["sleep 600"]).is_empty()
+        });
+    }
+
     fn journal(&self, variant: &str) -> PathBuf {
         self.0
             .project
@@ -111,15 +120,33 @@ fn kill_at(command: Command, path: &Path, is_so: impl Fn(&str) -> bool) {
     });
 }
 
-/// Kills a command as soon as something is so.
-fn kill_when(mut command: Command, what: &str, is_so: impl Fn() -> bool) {
-    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+/// Waits until something is so.
+#[track_caller]
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < end, "{what}");
-        assert_eq!(child.try_wait().unwrap(), None, "it ended before");
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// The same during a run, which must not end before.
+#[track_caller]
+fn wait_while_it_runs(run: &mut Child, what: &str, is_so: impl Fn() -> bool) {
+    wait_until(what, || {
+        let so = is_so();
+        assert!(
+            so || run.try_wait().unwrap().is_none(),
+            "it ended before: {what}"
+        );
+        so
+    });
+}
+
+/// Kills a command as soon as something is so.
+fn kill_when(mut command: Command, what: &str, is_so: impl Fn() -> bool) {
+    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+    wait_while_it_runs(&mut child, what, is_so);
     child.kill().unwrap();
     child.wait().unwrap();
 }
@@ -521,15 +548,12 @@ fn the_newest_interrupted_run_of_the_same_plan_and_gpus_goes_on() {
         let mut slices = ["slices/1", "slices/2"].into_iter();
         slices.any(|slice| run.join(slice).join("slice.json").is_file())
     };
-    let end = Instant::now() + PATIENCE;
-    while !runs()
-        .iter()
-        .any(|run| !old.contains(run) && whole_slice(run))
-    {
-        assert!(Instant::now() < end);
-        assert_eq!(child.try_wait().unwrap(), None, "it ended");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let is_new = |run: &PathBuf| !old.contains(run);
+    wait_while_it_runs(&mut child, "a slice is whole", || {
+        runs().iter().any(|run| is_new(run) && whole_slice(run))
+    });
+    // The other queue has come as far as it gets.
+    checkout.wait_for_sleep(&mut child);
     child.kill().unwrap();
     child.wait().unwrap();
     fs::remove_file(&slow).unwrap();
@@ -611,11 +635,8 @@ fn a_run_that_still_measures_was_not_interrupted() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let journal = checkout.0.project.path(&format!("{PROFILES}/journal.json"));
-    while !journal.exists() {
-        assert_eq!(check.try_wait().unwrap(), None);
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    // By then it has the lock on its journal.
+    checkout.wait_for_sleep(&mut check);
     let ran = checkout.run(&["check", "--resume", "baseline"]).exits(3);
     ran.says("was not interrupted: it still measures into")
         .says("fuser -v");
@@ -632,26 +653,35 @@ fn a_signal_that_ends_a_whole_job_is_no_failure_of_its_programs() {
     let Some(checkout) = Checkout::new() else {
         return;
     };
+    // The gate waits 100 ms for its own signal. Where it takes the test longer to send that, nothing is
+    // shown, and the test tries again.
+    if (0..20).all(|_| !both_are_signalled(&checkout)) {
+        aloud("SKIPPED: this machine never sent two signals within 80 ms");
+        return;
+    }
+    fs::remove_file(checkout.0.project.path("tmp/slow")).unwrap();
+    checkout.run(&["check", "baseline", "--resume"]).exits(0);
+}
+
+/// A profiler gets a signal, and the gate that runs it gets it later: whether that was soon. Then the gate
+/// was interrupted.
+fn both_are_signalled(checkout: &Checkout) -> bool {
     let project = &checkout.0.project;
-    let slow = project.path("tmp/slow");
-    fs::write(&slow, "baseline/capture-2").unwrap();
+    fs::write(project.path("tmp/slow"), "baseline/capture-2").unwrap();
     let mut check = checkout.0.gate(&["check", "baseline"]);
     let check = check.stdout(Stdio::null()).stderr(Stdio::null());
     let mut check = check.spawn().unwrap();
-    let profiler = || running(&project.path(""), &["bin/ncu", "capture-2"]);
-    let end = Instant::now() + PATIENCE;
-    while running(&project.path(""), &["sleep 600"]).is_empty() {
-        assert!(Instant::now() < end);
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    // A program gets it first.
+    checkout.wait_for_sleep(&mut check);
     let term = |pid: i32| kill_process(Pid::from_raw(pid).unwrap(), Signal::TERM).unwrap();
-    profiler().into_iter().for_each(term);
+    let profiler = running(&project.path(""), &["bin/ncu", "capture-2"]);
+    let begun = Instant::now();
+    profiler.into_iter().for_each(term);
     std::thread::sleep(Duration::from_millis(30));
     term(Pid::from_child(&check).as_raw_nonzero().get());
-    assert_eq!(check.wait().unwrap().code(), Some(130));
-    fs::remove_file(&slow).unwrap();
-    checkout.run(&["check", "baseline", "--resume"]).exits(0);
+    let was_soon = begun.elapsed() < Duration::from_millis(80);
+    let code = check.wait().unwrap().code();
+    assert!(!was_soon || code == Some(130), "{code:?}");
+    was_soon
 }
 
 #[test]
