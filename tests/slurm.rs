@@ -208,6 +208,18 @@ fn a_check_on_slurm_that_was_killed_goes_on() {
     // It is over: the next one begins anew.
     login.run(&["--resume"]).exits(0).says("0 of 2 slices");
     assert_eq!(runs().len(), 2);
+
+    // Another run at once does not keep the jobs of a killed one from being cancelled.
+    fs::write(&hang, "").unwrap();
+    let mut check = login.start(&[]);
+    login.cluster.until("a program sleeps", || {
+        !login.running(&["sleep 600"]).is_empty()
+    });
+    check.kill().unwrap();
+    check.wait().unwrap();
+    fs::remove_file(&hang).unwrap();
+    login.run(&["bsr_gemm/v-n_2"]).exits(0);
+    login.is_clean();
 }
 
 /// What is killed in a run.
@@ -284,7 +296,9 @@ fn whatever_is_killed_nothing_unmeasured_passes_and_nothing_is_left() {
         if matches!(victim, Victim::Check) {
             // At once: what is left of the jobs must not measure beside it.
             let _ = fs::remove_file(&report);
-            login.run(&[&["--resume"], &arguments[..]].concat()).exits(0);
+            login
+                .run(&[&["--resume"], &arguments[..]].concat())
+                .exits(0);
             let outcome: Json = serde_json::from_str(&read(&report)).unwrap();
             all_measured(&outcome, 2);
         }

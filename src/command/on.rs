@@ -167,6 +167,10 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
     let config = &judging.plan.config;
     let asked = arguments.slices;
     let plan = machines.plan(&judging.plan, judging.against.as_deref(), asked);
+    // What a killed run on Slurm left is the process that cancels its jobs.
+    if let Machines::Gpus(_) = machines {
+        Place::end_left(config, machines.folder());
+    }
     let place = Place::of_plan(config, machines.folder(), &plan, arguments.resume)?;
     match machines {
         Machines::Gpus(_) => place.sweep(),

@@ -70,6 +70,13 @@ impl Place {
         }
     }
 
+    /// Kills what runs left running that were killed, and whose processes are all of this host. Must come
+    /// before [`Place::of_plan`], which may remove what says which these are.
+    pub fn end_left(config: &Config, machines: &str) {
+        let folders = runs(&config.work.join(machines));
+        folders.iter().for_each(|folder| end_left(folder));
+    }
+
     /// With `resume`, the folder of the newest interrupted run of this plan; else a new one. Older
     /// interrupted runs of the plan cannot be resumed afterwards.
     pub fn of_plan(
@@ -79,8 +86,6 @@ impl Place {
         resume: bool,
     ) -> Result<Place, Error> {
         let folders = runs(&config.work.join(machines));
-        // Before what says which these are is removed.
-        folders.iter().for_each(|folder| end_left(folder));
         let mut interrupted = Journal::interrupted_among(folders.into_iter(), plan);
         let newest = interrupted.pop_if(|_| resume);
         for folder in interrupted {
