@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -209,9 +210,27 @@ fn a_check_on_slurm_that_was_killed_goes_on() {
     login.run(&["--resume"]).exits(0).says("0 of 2 slices");
     assert_eq!(runs().len(), 2);
 
-    // Another run at once does not keep the jobs of a killed one from being cancelled.
+    // Another run does not end the process that cancels the jobs of a killed one, which takes time.
     fs::write(&hang, "").unwrap();
-    let mut check = login.start(&[]);
+    let slow = tempfile::tempdir().unwrap();
+    let scancel = slow.path().join("scancel");
+    let path = std::env::var("PATH").unwrap();
+    let text = format!(
+        "#!/bin/sh\nn=0; while [ ! -e '{}/go' ] && [ $n -lt 3000 ]; do n=$((n+1)); sleep 0.1; done\n\
+         PATH='{path}' exec scancel \"$@\"\n",
+        slow.path().display()
+    );
+    fs::write(&scancel, text).unwrap();
+    fs::set_permissions(&scancel, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = login.gate(&ON);
+    let own = command.get_envs().find(|(name, _)| *name == "PATH");
+    let own = own.unwrap().1.unwrap().to_str().unwrap().to_owned();
+    command.env("PATH", format!("{}:{own}", slow.path().display()));
+    let mut check = command
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
     login.cluster.until("a program sleeps", || {
         !login.running(&["sleep 600"]).is_empty()
     });
@@ -219,6 +238,8 @@ fn a_check_on_slurm_that_was_killed_goes_on() {
     check.wait().unwrap();
     fs::remove_file(&hang).unwrap();
     login.run(&["bsr_gemm/v-n_2"]).exits(0);
+    assert_eq!(login.keepers().len(), 1);
+    fs::write(slow.path().join("go"), "").unwrap();
     login.is_clean();
 }
 
