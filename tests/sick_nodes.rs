@@ -29,8 +29,12 @@ struct Login {
 
 impl Login {
     fn new() -> Option<Login> {
-        let machine = machine(2)?;
-        let cluster = Cluster::of_nodes(&["one", "two"], 1)?;
+        Login::with(&["one", "two"])
+    }
+
+    fn with(nodes: &[&str]) -> Option<Login> {
+        let machine = machine(nodes.len() as u32)?;
+        let cluster = Cluster::of_nodes(nodes, 1)?;
         let project = &machine.project;
         let prolog = PROLOG.replace("PATH", &path(&machine, "tmp/prolog"));
         project.write("config.toml", project.read("config.toml") + &prolog);
@@ -110,6 +114,44 @@ fn a_node_with_a_sick_gpu_costs_one_repeat_on_another_node_and_then_no_run() {
         let lift = ["quarantine", "--lift", SECOND, "--reason", "tried"];
         machine.run(&lift).exits(0);
     }
+}
+
+#[test]
+fn a_node_that_could_not_measure_gets_no_repeat_either() {
+    let Some(login) = Login::with(&["one", "two", "three"]) else {
+        return;
+    };
+    let machine = &login.machine;
+    // Slurm takes them by their names: the GPU of the first is in quarantine, that of `three` is slow.
+    const THIRD: &str = "GPU-00112233-4455-6677-8899-aabbccddeefd";
+    let folder = ".sparsek-gate/state/sparsek-gate/quarantine";
+    machine
+        .project
+        .write(&format!("{folder}/{THIRD}.json"), "{");
+    let prolog = "case $SLURMD_NODENAME in one) CUDA_VISIBLE_DEVICES=2 ;; \
+                  three) CUDA_VISIBLE_DEVICES=1 ;; *) CUDA_VISIBLE_DEVICES=0 ;; esac";
+    ncu(machine, &slow_on("fe", machine));
+    let (report, ran) = login.check(prolog, 0);
+    ran.says("1 slice is submitted again, not to one: nothing was measured there")
+        .says("slice 2/2 is measured once more, not on three");
+    all_on(&report, UUID);
+    assert!(login.log("2-repeat").starts_with("on two\n"));
+}
+
+#[test]
+fn what_a_program_does_to_its_slice_brings_no_second_try() {
+    let Some(login) = Login::new() else { return };
+    let machine = &login.machine;
+    ncu(
+        machine,
+        "case \"$*\" in *--export*v-n_2/capture-1*) folder=\"${*#*--export }\"\n\
+         folder=\"${folder%%/profiles/*}/profiles\"\n\
+         rm -rf \"$folder\"; ln -s /nowhere/x \"$folder\" ;; esac",
+    );
+    let (report, ran) = login.check("", 6);
+    assert!(!ran.err.contains("submitted again"), "{}", ran.err);
+    let denied = report.denied();
+    assert!(denied.contains(&"not-measured".to_owned()), "{denied:?}");
 }
 
 #[test]

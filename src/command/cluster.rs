@@ -8,12 +8,13 @@ use super::place::Place;
 use super::repeat::words_of;
 use crate::config::Launch;
 use crate::engine::{Task, slurm};
-use crate::finding::{Error, ExitCode};
+use crate::finding::{Code, Error, ExitCode, Finding};
 use crate::judge::Measurement;
 use crate::plan::SlicePlace;
-use crate::slice::{SlicePart, has_captures, has_manifest, is_whole};
+use crate::quarantine::Quarantine;
+use crate::slice::{SlicePart, gpus_of_whole, has_manifest};
 
-/// How often slices are submitted again that a node could not measure.
+/// How often slices are submitted again that a node could not begin.
 const MOST_AGAIN: u32 = 3;
 
 /// A check whose slices jobs of Slurm measure.
@@ -30,15 +31,20 @@ pub(super) struct Cluster {
     pub resume: bool,
     /// How the slices ended last.
     pub ended: BTreeMap<u32, slurm::Ended>,
+    /// The nodes that get no further slice: they could not begin one, or have a sick GPU.
+    pub without: BTreeSet<String>,
+    /// The slices that an interrupted run completed.
+    pub kept: BTreeSet<u32>,
+    /// The GPUs that later runs refuse.
+    pub quarantine: Quarantine,
 }
 
 impl Cluster {
     /// Measures the slices of the archive with this sha256, without those that an interrupted run
-    /// completed. A slice that a node could not measure at all is submitted again, without that node.
-    /// Returns the folders of all slices.
+    /// completed: the folders of all slices.
     ///
     /// # Errors
-    /// As [`slurm::run`].
+    /// As [`slurm::run`], and where Slurm takes no job.
     pub fn measure(
         &mut self,
         place: &Place,
@@ -46,54 +52,32 @@ impl Cluster {
         note: &mut dyn FnMut(&str),
     ) -> Result<Vec<PathBuf>, Error> {
         let folders = (1..=self.slices).map(|index| place.slice(index)).collect();
+        let all: BTreeSet<u32> = (1..=self.slices).collect();
         let is_left = |index: &u32| !self.is_kept(&place.slice(*index), *index, archive);
-        let left: BTreeSet<u32> = (1..=self.slices).filter(is_left).collect();
-        if self.resume {
-            let kept = self.slices as usize - left.len();
-            let are = if kept == 1 { "is" } else { "are" };
+        let left: BTreeSet<u32> = all.into_iter().filter(is_left).collect();
+        self.kept = (1..=self.slices)
+            .filter(|one| !left.contains(one))
+            .collect();
+        if !self.kept.is_empty() {
+            let are = if self.kept.len() == 1 { "is" } else { "are" };
             note(&format!(
-                "{kept} of {} slices {are} complete of an interrupted run",
+                "{} of {} slices {are} complete of an interrupted run",
+                self.kept.len(),
                 self.slices
             ));
         }
-        if left.is_empty() {
-            return Ok(folders);
+        if let Some(unavailable) = self.submit(place, left, false, note)? {
+            return Err(unavailable);
         }
-        let mut without = BTreeSet::new();
-        let mut ended = self.submit(place, &left, false, &without, note)?;
-        for _ in 0..MOST_AGAIN {
-            self.ended.extend(ended.clone());
-            let refused = |(slice, ended): (&u32, &slurm::Ended)| {
-                let node = ended.node.clone()?;
-                self.is_refused(place, *slice, ended)
-                    .then_some((*slice, node))
-            };
-            let (refused, nodes): (BTreeSet<u32>, BTreeSet<String>) =
-                ended.iter().filter_map(refused).unzip();
-            if refused.is_empty() {
-                return Ok(folders);
-            }
-            without.extend(nodes);
-            note(&format!(
-                "{} submitted again, not to {}: nothing was measured there",
-                counted(refused.len()),
-                joined(&without)
-            ));
-            ended = match self.submit(place, &refused, false, &without, note) {
-                Err(error) => unavailable(error, note)?,
-                Ok(ended) => ended,
-            };
-        }
-        self.ended.extend(ended);
         Ok(folders)
     }
 
     /// Measures the slices of sick GPUs once more, on other nodes: the folders of the repeats.
     ///
     /// # Errors
-    /// [`Error::Interrupted`]; [`Error::Io`].
+    /// As [`slurm::run`].
     pub fn once_more(
-        &self,
+        &mut self,
         place: &Place,
         archive: &str,
         measured: &[(SlicePart, Measurement)],
@@ -101,46 +85,102 @@ impl Cluster {
     ) -> Result<Vec<PathBuf>, Error> {
         let mut left = BTreeSet::new();
         let mut folders = Vec::new();
-        let mut without = BTreeSet::new();
         for (part, one) in measured.iter().filter(|(_, one)| !one.sick.is_empty()) {
-            let index = part.place.index;
+            let (slice, index) = (part.place, part.place.index);
+            let folder = place.repeat(index);
+            if self.is_kept(&folder, index, archive) {
+                note(&format!(
+                    "the repeat of slice {slice} is complete of an interrupted run"
+                ));
+                folders.push(folder);
+                continue;
+            }
             let ended = self.ended.get(&index);
             let Some(node) = ended.and_then(|ended| ended.node.clone()) else {
                 note(&format!(
-                    "slice {} is not measured once more: its node is not known",
-                    part.place
+                    "slice {slice} is not measured once more: its node is not known"
                 ));
                 continue;
             };
             note(&format!(
-                "slice {} is measured once more, not on {node}: its GPU is sick ({})",
-                part.place,
+                "slice {slice} is measured once more, not on {node}: its GPU is sick ({})",
                 words_of(&one.sick)
             ));
-            without.insert(node);
-            let folder = place.repeat(index);
-            if !self.is_kept(&folder, index, archive) {
-                left.insert(index);
-            }
+            self.without.insert(node);
+            left.insert(index);
             folders.push(folder);
         }
-        if !left.is_empty()
-            && let Err(error) = self.submit(place, &left, true, &without, note)
-        {
-            unavailable(error, note)?;
-            return Ok(Vec::new());
+        if let Some(unavailable) = self.submit(place, left, true, note)? {
+            note(&format!("no other node measures them: {unavailable}"));
+            folders.retain(|folder| has_manifest(folder));
         }
         Ok(folders)
     }
 
+    /// Submits slices; those that a node could not begin again, without that node. Returns why the first
+    /// job was not taken or not started.
     fn submit(
+        &mut self,
+        place: &Place,
+        mut slices: BTreeSet<u32>,
+        is_repeat: bool,
+        note: &mut dyn FnMut(&str),
+    ) -> Result<Option<Error>, Error> {
+        for time in 0..=MOST_AGAIN {
+            if slices.is_empty() {
+                break;
+            }
+            let ended = match self.submit_once(place, &slices, is_repeat, note)? {
+                slurm::Submitted::Ended(ended) => ended,
+                slurm::Submitted::Unavailable(error) if time == 0 => return Ok(Some(error)),
+                slurm::Submitted::Unavailable(error) => {
+                    note(&format!("no other node measures them: {error}"));
+                    break;
+                }
+            };
+            if !is_repeat {
+                self.ended.extend(ended.clone());
+            }
+            let refused = |(slice, ended): (&u32, &slurm::Ended)| {
+                let node = ended.node.clone()?;
+                let is_refused = ended.code == i32::from(ExitCode::NotBegun as u8);
+                is_refused.then_some((*slice, node))
+            };
+            let (refused, nodes): (BTreeSet<u32>, BTreeSet<String>) =
+                ended.iter().filter_map(refused).unzip();
+            self.without.extend(nodes);
+            slices = refused;
+            if !slices.is_empty() && time < MOST_AGAIN {
+                note(&format!(
+                    "{} submitted again, not to {}: nothing was measured there",
+                    counted(slices.len()),
+                    joined(&self.without)
+                ));
+            }
+        }
+        Ok(None)
+    }
+
+    /// That slices of an interrupted run are used as they are.
+    pub fn kept_finding(&self) -> Option<Finding> {
+        let slices: Vec<String> = self.kept.iter().map(u32::to_string).collect();
+        let message = format!(
+            "slices that an interrupted run completed are used as they are: {} of {}",
+            slices.join(", "),
+            self.slices
+        );
+        let next = "nothing, if nobody could write to its files meanwhile; otherwise measure anew, without --resume";
+        let finding = Finding::of_project(Code::Resumed, message, next);
+        (!slices.is_empty()).then_some(finding)
+    }
+
+    fn submit_once(
         &self,
         place: &Place,
         slices: &BTreeSet<u32>,
         is_repeat: bool,
-        without: &BTreeSet<String>,
         note: &mut dyn FnMut(&str),
-    ) -> Result<BTreeMap<u32, slurm::Ended>, Error> {
+    ) -> Result<slurm::Submitted, Error> {
         let task = Task {
             settings: &self.settings,
             slices: self.slices,
@@ -159,41 +199,23 @@ impl Cluster {
         let array = slurm::Array {
             slices,
             is_repeat,
-            without,
+            without: &self.without,
             resume: self.resume,
         };
         slurm::run(&order, &array, note)
     }
 
-    /// Whether a folder has the slice as an interrupted run completed it.
+    /// Whether a folder has the slice as an interrupted run completed it, on a GPU that is not in
+    /// quarantine.
     fn is_kept(&self, folder: &Path, index: u32, archive: &str) -> bool {
         let place = SlicePlace {
             index,
             count: self.slices,
         };
-        self.resume && is_whole(folder, place, archive)
-    }
-
-    /// Whether its node could not measure a slice. What was measured before gets no second try, unless
-    /// the slice goes on with it.
-    fn is_refused(&self, place: &Place, slice: u32, ended: &slurm::Ended) -> bool {
-        let folder = place.slice(slice);
-        let goes_on = self.resume && !has_manifest(&folder);
-        ended.code == ExitCode::Environment as i32 && (goes_on || !has_captures(&folder))
-    }
-}
-
-/// Goes on without the slices that no other node can measure.
-fn unavailable(
-    error: Error,
-    note: &mut dyn FnMut(&str),
-) -> Result<BTreeMap<u32, slurm::Ended>, Error> {
-    match error {
-        Error::Environment { what, .. } => {
-            note(&format!("no other node measures them: {what}"));
-            Ok(BTreeMap::new())
-        }
-        error => Err(error),
+        let is_trusted = |gpu: &String| self.quarantine.of_gpu(gpu).is_none();
+        let gpus = self.resume.then(|| gpus_of_whole(folder, place, archive));
+        gpus.flatten()
+            .is_some_and(|gpus| gpus.iter().all(is_trusted))
     }
 }
 

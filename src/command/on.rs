@@ -1,6 +1,7 @@
 //! `sparsek-gate check --on slurm` and `check --gpus`: an archive, its slices on other machines or on
 //! the GPUs of this one, and their merge.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -20,6 +21,7 @@ use crate::hash::sha256_hex;
 use crate::judge::{Measurement, Origin, Outcome};
 use crate::measure::{Journal, Watch as _, tool};
 use crate::process;
+use crate::quarantine::Quarantine;
 use crate::report::{self, Progress};
 use crate::slice::{Known, SlicePart, plan_sha256, profiles_in};
 
@@ -39,11 +41,11 @@ pub(super) fn run(path: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error>
         Ok(mut slices) => {
             let to_merge = merge_arguments(arguments, &slices);
             slices.measured.started = Some(started);
+            let (on, place, sha256) = (&mut slices.on, &slices.place, &slices.sha256);
             let mut again = |measured: &[(SlicePart, Measurement)]| {
                 let progress = Progress::with(arguments.verbosity.detail());
                 let note = &mut |text: &str| progress.notes(text);
-                let Slices { place, sha256, .. } = &slices;
-                slices.on.once_more(place, sha256, measured, note)
+                on.once_more(place, sha256, measured, note)
             };
             let again: Option<&mut Again<'_>> = Some(&mut again);
             let (code, is_whole) = merge::of_run(path, &to_merge, &slices.measured, again)?;
@@ -83,7 +85,12 @@ impl Machines {
     /// many slices there are and the build of this program.
     fn plan(&self, plan: &Selected, against: Option<&str>, slices: Option<u32>) -> String {
         let on = match self {
-            Machines::Slurm => vec![format!("{slices:?}"), tool().unwrap_or_default().to_owned()],
+            // Of a copy of the folder the jobs are another run's.
+            Machines::Slurm => vec![
+                plan.config.work.display().to_string(),
+                format!("{slices:?}"),
+                tool().unwrap_or_default().to_owned(),
+            ],
             Machines::Gpus(gpus) => gpus.iter().map(|one| one.gpu.uuid.clone()).collect(),
         };
         sha256_hex(format!("{} {against:?} {on:?}", plan_sha256(plan)).as_bytes())
@@ -120,7 +127,7 @@ enum On {
 impl On {
     /// Measures the slices of sick GPUs once more: the folders of the repeats, and what is known of them.
     fn once_more(
-        &self,
+        &mut self,
         place: &Place,
         sha256: &str,
         measured: &[(SlicePart, Measurement)],
@@ -167,9 +174,17 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
     let config = &judging.plan.config;
     let asked = arguments.slices;
     let plan = machines.plan(&judging.plan, judging.against.as_deref(), asked);
-    // What a killed run on Slurm left is the process that cancels its jobs.
-    if let Machines::Gpus(_) = machines {
-        Place::end_left(config, machines.folder());
+    match machines {
+        Machines::Gpus(_) => Place::end_left(config, machines.folder()),
+        // What a killed run left there is the process that cancels its jobs, unless that was killed, too.
+        Machines::Slurm => {
+            let progress = Progress::with(arguments.verbosity.detail());
+            for (folder, name) in Place::unused(config, machines.folder()) {
+                if let Err(error) = slurm::end_earlier(&folder, &name) {
+                    progress.notes(&error.to_string());
+                }
+            }
+        }
     }
     let place = Place::of_plan(config, machines.folder(), &plan, arguments.resume)?;
     match machines {
@@ -179,6 +194,7 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
     let journal = Journal::of(&place.folder, &config.work, arguments.resume).of_plan(plan);
     journal.begin()?;
     let settings = judging.plan.config.launch.clone();
+    let work = config.work.clone();
     drop(judging);
 
     let packed = archive::done(path, &archive_arguments(arguments, &place.archive()))?;
@@ -198,9 +214,15 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
                 keeper: vec![place.put_program()?, "keep-job".to_owned()],
                 resume: arguments.resume,
                 ended: slurm::ended_before(&place.folder),
+                without: BTreeSet::new(),
+                kept: BTreeSet::new(),
+                quarantine: Quarantine::of(Some(&work)),
             };
             let folders = cluster.measure(&place, &sha256, note)?;
-            let measured = merge::Measured::default();
+            let measured = merge::Measured {
+                findings: cluster.kept_finding().into_iter().collect(),
+                ..merge::Measured::default()
+            };
             (On::Slurm(Box::new(cluster)), folders, measured)
         }
         Machines::Gpus(gpus) => {

@@ -77,6 +77,20 @@ impl Place {
         folders.iter().for_each(|folder| end_left(folder));
     }
 
+    /// The folders of runs that no process uses, with their names.
+    pub fn unused(config: &Config, machines: &str) -> Vec<(PathBuf, String)> {
+        let folders = runs(&config.work.join(machines)).into_iter();
+        let unused = folders.filter(|folder| matches!(lock(folder, Duration::ZERO), Ok(Some(_))));
+        let name = |folder: &PathBuf| {
+            folder
+                .file_name()
+                .map(|name| name.to_string_lossy().into_owned())
+        };
+        unused
+            .filter_map(|folder| name(&folder).map(|name| (folder, name)))
+            .collect()
+    }
+
     /// With `resume`, the folder of the newest interrupted run of this plan; else a new one. Older
     /// interrupted runs of the plan cannot be resumed afterwards.
     pub fn of_plan(

@@ -38,7 +38,14 @@ pub(super) fn run(
     };
     match &arguments.from {
         Some(recording) => of_recording(config, arguments, recording, place, output),
-        None if arguments.archive.is_some() => of_archive(arguments, place, output),
+        None if arguments.archive.is_some() => match of_archive(arguments, place, output) {
+            // Nothing was measured, so that another machine may measure it.
+            Err(error @ Error::Environment { .. }) if arguments.of_run && !process::has_run() => {
+                report::print_error(&error.to_string());
+                Ok(ExitCode::NotBegun)
+            }
+            done => done,
+        },
         None => Err(Error::Usage(
             "`--slice` requires `--archive FILE`, or `--from DIR`\n  next: sparsek-gate archive --output gate.tar.zst".to_owned(),
         )),
@@ -147,7 +154,7 @@ fn of_archive(arguments: &CheckArgs, place: SlicePlace, output: &Path) -> Result
         // For who started this process, and nobody else can say it.
         answer::print(&format!("{MANIFEST_SHA256}{sha256}\n"))?;
     }
-    answer::print(&report::clean(&report::findings_text(&findings)))?;
+    answer::print(&report::findings_text(&findings))?;
     let code = say_whole(place, count, output)?;
     // An engine may then start the slice again, on another machine.
     Ok(match machine_failed {

@@ -62,6 +62,7 @@ pub struct Journal {
     plan: Option<String>,
     /// The folders of the profiles of its other parts, which other GPUs measure.
     beside: Vec<PathBuf>,
+    is_part: bool,
     begun: OnceCell<Begun>,
     /// The journals of variants that were written.
     written: RefCell<BTreeSet<PathBuf>>,
@@ -203,6 +204,7 @@ impl Journal {
             resume,
             plan: None,
             beside: Vec::new(),
+            is_part: false,
             begun: OnceCell::new(),
             written: RefCell::default(),
         }
@@ -219,7 +221,16 @@ impl Journal {
     /// Of a part of a run, of which other GPUs measure the others into these folders. A variant may have
     /// been in one of them before.
     pub fn beside(self, beside: Vec<PathBuf>) -> Journal {
-        Journal { beside, ..self }
+        Journal {
+            beside,
+            is_part: true,
+            ..self
+        }
+    }
+
+    /// Whether other machines measure the rest of the run: which one this is then says nothing of it.
+    pub fn is_part(&self) -> bool {
+        self.is_part
     }
 
     /// The folders of those runs of a plan among these that were interrupted, the newest last.

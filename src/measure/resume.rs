@@ -23,6 +23,7 @@ use crate::terms::Phase;
 pub(super) type Key = BTreeMap<String, String>;
 
 /// The part of a key with how often a quarantine of the GPU was lifted.
+const GPU: &str = "the GPU or its driver";
 const LIFTED: &str = "the history of the GPU's quarantine";
 
 /// The part of a key with the files that a program could read.
@@ -166,7 +167,7 @@ pub(super) fn key(
             machine.memory_errors,
         ),
         ("the build of sparsek-gate", tool.to_owned()),
-        ("the GPU or its driver", format!("{gpu:?}")),
+        (GPU, format!("{gpu:?}")),
         ("the version of ncu", machine.ncu_version.to_owned()),
         ("libcupti", machine.libcupti.to_owned()),
         (
@@ -214,6 +215,25 @@ pub(super) fn faults_in<'e>(
     states
         .map(State::faults)
         .fold(Faults::default(), Faults::and)
+}
+
+/// The parts of a key that are those of the machine, and not of what is measured.
+const OF_MACHINE: [&str; 5] = [
+    LIFTED,
+    "the number of the GPU's memory errors",
+    GPU,
+    "the version of ncu",
+    "libcupti",
+];
+
+/// The same of what is measured alone, whatever the machine is.
+pub(super) fn difference_of_subject(earlier: &Key, now: &Key) -> Option<String> {
+    let subject = |key: &Key| -> Key {
+        let mut key = key.clone();
+        key.retain(|name, _| !OF_MACHINE.contains(&name.as_str()));
+        key
+    };
+    difference(&subject(earlier), &subject(now))
 }
 
 /// What differs between two keys, for people; `None` where they are the same.

@@ -6,7 +6,9 @@ use super::journal::{Journal, VariantEntry};
 use super::measured::Measured;
 use super::order::Order;
 use super::readable::ReadableFiles;
-use super::resume::{Key, KeyedMachine, KeyedSide, Readable, difference, key};
+use super::resume::{
+    Key, KeyedMachine, KeyedSide, Readable, difference, difference_of_subject, key,
+};
 use super::rounds::Subjects;
 use super::sides::Sides;
 use crate::config::Variant;
@@ -96,6 +98,21 @@ pub(super) fn before(
                 let before = Before {
                     key: now.ok(),
                     earlier: Some(earlier),
+                    failed,
+                };
+                return Ok((again, before));
+            }
+            // Another machine of the same run is no reason to try again what failed.
+            Ok(Some(_))
+                if !failed.is_empty()
+                    && journal.is_part()
+                    && now
+                        .as_ref()
+                        .is_ok_and(|now| difference_of_subject(&earlier.key, now).is_none()) =>
+            {
+                let before = Before {
+                    key: now.ok(),
+                    earlier: None,
                     failed,
                 };
                 return Ok((again, before));

@@ -44,6 +44,7 @@ const GRACE: Duration = Duration::from_millis(300);
 
 static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 static STARTS_NOTHING: AtomicBool = AtomicBool::new(false);
+static HAS_RUN: AtomicBool = AtomicBool::new(false);
 static RUNS: AtomicU64 = AtomicU64::new(0);
 
 /// Makes SIGINT, SIGTERM and SIGHUP stop the programs that run, rather than leave them behind.
@@ -95,6 +96,11 @@ pub(crate) fn may_start() -> io::Result<()> {
         true => Err(io::Error::other("a dry run starts no program")),
         false => Ok(()),
     }
+}
+
+/// Whether this process started any [`Invocation`] so far: a program under test, or a tool that runs one.
+pub fn has_run() -> bool {
+    HAS_RUN.load(Ordering::Relaxed)
 }
 
 /// Whether a signal asked the run to stop.
@@ -215,6 +221,7 @@ impl Invocation {
 
     fn run_until(&self, most_output: u64) -> io::Result<(Started, Finished)> {
         may_start()?;
+        HAS_RUN.store(true, Ordering::Relaxed);
         let mark = new_mark();
         let program = command(&self.argv)?;
         let (stdout, stderr) = (created(&self.stdout)?, self.stderr != self.stdout);

@@ -376,22 +376,14 @@ fn differs(own: &Common, common: &Common) -> Option<String> {
         .then(|| "it is of another plan: it shares the variants out in another way".to_owned())
 }
 
-/// Whether a folder has this slice of the archive with this sha256, with all of its files as its manifest
-/// names them.
-pub fn is_whole(folder: &Path, place: SlicePlace, archive: &str) -> bool {
-    let Ok(manifest) = Manifest::read(folder, None) else {
-        return false;
-    };
+/// The GPUs that measured this slice of the archive with this sha256, if a folder has it with all of its
+/// files as its manifest names them.
+pub fn gpus_of_whole(folder: &Path, place: SlicePlace, archive: &str) -> Option<Vec<String>> {
+    let manifest = Manifest::read(folder, None).ok()?;
     let is_same = manifest.place == place && manifest.archive.as_deref() == Some(archive);
-    is_same && altered(&Slice { folder, manifest }).is_none()
-}
-
-/// Whether anything was measured into the folder of a slice, in this run or in an earlier one that it
-/// goes on with.
-pub fn has_captures(folder: &Path) -> bool {
-    let suites = std::fs::read_dir(folder.join(PROFILES));
-    let mut suites = suites.into_iter().flatten().flatten();
-    has_manifest(folder) || suites.any(|entry| entry.path().is_dir())
+    let part = manifest.run.as_ref().and_then(|run| run.part.as_ref());
+    let gpus = part.into_iter().map(|part| part.uuid.clone()).collect();
+    (is_same && altered(&Slice { folder, manifest }).is_none()).then_some(gpus)
 }
 
 /// Whether the slice in a folder was measured to its end.

@@ -522,13 +522,13 @@ pub fn outside_pull_request(command: &mut Command) {
     }
 }
 
-/// The repository under test.
 /// Who publishes the tool, as recipes and pages name it: `OWNER/sparsek-gate` before anybody does.
 pub fn published_as() -> &'static str {
     let repository = env!("CARGO_PKG_REPOSITORY");
     repository.strip_prefix("https://github.com/").unwrap()
 }
 
+/// The repository under test.
 pub fn repository() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }

@@ -138,7 +138,14 @@ impl File<'_> {
                     "write the long form with its value: `--qos=high`".into(),
                 )));
         }
-        // sbatch takes any beginning of a long option that is unambiguous.
+        // sbatch takes any beginning of a long option that is unambiguous. Nodes are excluded beside the
+        // configuration's, which are found by the whole name.
+        if name != "--exclude" && "--exclude".starts_with(name) && name.len() > "--exclu".len() {
+            return Err(self.error(
+                &at,
+                format!("`{name}` is an abbreviation: write `--exclude`"),
+            ));
+        }
         if OWN.iter().any(|own| own.starts_with(name)) {
             return Err(self.error(
                 &at,

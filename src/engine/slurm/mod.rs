@@ -6,5 +6,5 @@ mod run;
 mod script;
 
 pub use keeper::keep;
-pub use run::{Array, Ended, Order, end_earlier, ended_before, refuse_without, run};
+pub use run::{Array, Ended, Order, Submitted, end_earlier, ended_before, refuse_without, run};
 pub(super) use script::ENGINE;

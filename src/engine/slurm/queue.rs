@@ -28,7 +28,7 @@ const ENDED: [&str; 10] = [
     "TIMEOUT",
 ];
 /// Why a job that waits will never start, unless somebody changes the cluster.
-const NEVER: [&str; 11] = [
+const NEVER: [&str; 10] = [
     "AccountNotAllowed",
     "AssocMaxWallDurationPerJobLimit",
     "BadConstraints",
@@ -39,8 +39,11 @@ const NEVER: [&str; 11] = [
     "PartitionTimeLimit",
     "QOSMaxWallDurationPerJobLimit",
     "QOSNotAllowed",
-    "launch failed requeued held",
 ];
+/// The reason of a slice that its node could not launch, and that Slurm holds.
+const HELD: &str = "launch failed requeued held";
+/// The reason of one whose script its node could not start.
+const NOT_LAUNCHED: &str = "JobLaunchFailure";
 
 /// How the reasons begin of a job that waits for nodes that are down, drained or reserved.
 const DOWN: [&str; 2] = ["ReqNodeNotAvail", "Nodes required for job are DOWN"];
@@ -94,10 +97,7 @@ impl Queue {
     /// # Errors
     /// Why there is no answer, in words.
     pub fn of(name: &str, dir: &Path) -> Result<Queue, String> {
-        let argv = ["squeue", "--noheader", "--array", "--states=all"].map(str::to_owned);
-        let more = [format!("--name={name}"), "--format=%T|%r".to_owned()];
-        let printed = ask(&[&argv[..], &more].concat(), dir)?;
-        Ok(Queue::parsed(&String::from_utf8_lossy(&printed.stdout)))
+        listed(name, "%T|%r", dir).map(|text| Queue::parsed(&text))
     }
 
     fn parsed(text: &str) -> Queue {
@@ -120,6 +120,11 @@ impl Queue {
         queue
     }
 
+    /// Whether Slurm holds what waits because a node could not launch it.
+    pub fn is_held(&self) -> bool {
+        self.reason.as_deref() == Some(HELD)
+    }
+
     /// Whether no job is left.
     pub fn is_empty(&self) -> bool {
         self.waiting == 0 && self.running == 0
@@ -135,7 +140,35 @@ impl Queue {
     }
 }
 
-/// Cancels every job of a name, or of several with commas between, until none is left or `most` is over. Returns whether none is left.
+/// What squeue lists of the jobs of a name, in any state; also of partitions that it hides otherwise.
+fn listed(name: &str, format: &str, dir: &Path) -> Result<String, String> {
+    let argv = ["squeue", "--all", "--noheader", "--array", "--states=all"].map(str::to_owned);
+    let more = [format!("--name={name}"), format!("--format={format}")];
+    let printed = ask(&[&argv[..], &more].concat(), dir)?;
+    Ok(String::from_utf8_lossy(&printed.stdout).into_owned())
+}
+
+/// The slices of a job whose scripts their nodes could not start, with the nodes, as long as Slurm
+/// remembers them.
+///
+/// # Errors
+/// Why there is no answer, in words.
+pub(super) fn failed_launches(name: &str, dir: &Path) -> Result<Vec<(u32, String)>, String> {
+    listed(name, "%K|%r|%N", dir).map(|text| parsed_launches(&text))
+}
+
+fn parsed_launches(text: &str) -> Vec<(u32, String)> {
+    let lines = text.lines().filter_map(|line| {
+        let mut parts = line.trim().split('|');
+        let (slice, reason, node) = (parts.next()?, parts.next()?, parts.next()?);
+        let is_one = !node.is_empty() && !node.contains(['[', ',']);
+        let failed = reason == NOT_LAUNCHED && is_one;
+        failed.then_some((slice.parse().ok()?, node.to_owned()))
+    });
+    lines.collect()
+}
+
+/// Cancels every job of a name, until none is left or `most` is over. Returns whether none is left.
 pub(super) fn cancel(name: &str, dir: &Path, most: Duration) -> bool {
     let until = Instant::now() + most;
     loop {
@@ -166,6 +199,12 @@ mod tests {
         assert!(Queue::parsed("CANCELLED|None\nNODE_FAIL|None\n").is_empty());
         let never = Queue::parsed("PENDING|PartitionTimeLimit\n");
         assert_eq!(never.never(false), Some("PartitionTimeLimit"));
+        assert_eq!(
+            parsed_launches("1|None|one\n2|JobLaunchFailure|two\n3|JobLaunchFailure|\n"),
+            [(2, "two".to_owned())]
+        );
+        let held = Queue::parsed("PENDING|launch failed requeued held\nRUNNING|None\n");
+        assert!(held.is_held() && held.never(false).is_none());
         // Nodes may come back, but a repeat does not wait for that.
         let down = Queue::parsed("PENDING|ReqNodeNotAvail, UnavailableNodes:two\n");
         assert_eq!(down.never(false), None);

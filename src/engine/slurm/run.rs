@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::keeper::{REFUSED, SUBMITTED};
-use super::queue::{Queue, ask, client};
+use super::queue::{Queue, ask, client, failed_launches};
 use super::script::{OfRun, Script, exclude, limit_minutes, options, slice};
 use crate::engine::task::Task;
 use crate::files::{read_text_up_to, write_atomically};
-use crate::finding::Error;
+use crate::finding::{Error, ExitCode};
 use crate::process::{Companion, interrupted, tail};
 
 /// Between two looks at the files that slices write at their end.
@@ -22,12 +22,21 @@ const QUESTIONS: Duration = Duration::from_secs(15);
 const PATIENCE: Duration = Duration::from_secs(900);
 /// How long an interrupt waits for the jobs to be cancelled.
 const CANCELS: Duration = Duration::from_secs(120);
+/// How often slices are released that nodes could not launch.
+const MOST_RELEASES: u32 = 3;
 /// How long an sbatch may go on whose keeper was killed.
 const SUBMITS: Duration = Duration::from_secs(5);
 /// The most of a file that a job writes for this tool, in bytes.
 const MOST_SAID: u64 = 4096;
 /// The folder of what the tool notes of its jobs, in the folder of a run: `jobs/1` and so on.
 const JOBS: &str = "jobs";
+/// A file in one of these: the job measures slices once more.
+const REPEAT: &str = "repeat";
+/// One with the path of the run's folder.
+const PLACE: &str = "place";
+/// One that keeps the scripts of the job from measuring, and what it says once no job is left.
+const GIVEN_UP: &str = "given-up";
+const CANCELLED: &str = "cancelled";
 /// The folder in one of these in which scripts write how they ended, by the number of the slice.
 const ENDED: &str = "ended";
 
@@ -101,28 +110,48 @@ impl Ended {
     }
 }
 
-/// How the slices of earlier jobs of a run ended that no later job repeated.
+/// What became of a job.
+pub enum Submitted {
+    /// All of its slices have ended: how those did of which that is known.
+    Ended(BTreeMap<u32, Ended>),
+    /// Slurm did not take it, or will not start what is left of it.
+    Unavailable(Error),
+}
+
+/// How the slices of earlier jobs of a run ended, without repeats.
 pub fn ended_before(folder: &Path) -> BTreeMap<u32, Ended> {
     let jobs = (1..).map(|number| job_folder(folder, number));
     let jobs = jobs.take_while(|job| job.exists());
+    let jobs = jobs.filter(|job| !job.join(REPEAT).exists());
     jobs.flat_map(|job| ended(&job)).collect()
 }
 
-/// Cancels what is left of the jobs of an interrupted run, so that another one can take their place.
+/// Cancels what is left of the jobs of an interrupted run. Those of a copy of its folder are not its own.
 ///
 /// # Errors
 /// [`Error::Environment`] where they cannot be cancelled.
 pub fn end_earlier(folder: &Path, name: &str) -> Result<(), Error> {
     let numbers = (1..).take_while(|number| job_folder(folder, *number).exists());
-    let names: Vec<String> = numbers.map(|number| job_name(name, number)).collect();
-    let names = names.join(",");
-    if names.is_empty() || super::queue::cancel(&names, folder, CANCELS) {
-        return Ok(());
+    for number in numbers {
+        let (job, name) = (job_folder(folder, number), job_name(name, number));
+        let is_own = read_text_up_to(&job.join(PLACE), MOST_SAID)
+            .is_ok_and(|place| Some(place.as_str()) == folder.to_str());
+        let given_up = job.join(GIVEN_UP);
+        if !is_own || read_text_up_to(&given_up, MOST_SAID).is_ok_and(|text| text == CANCELLED) {
+            continue;
+        }
+        // A job that is still being submitted measures nothing then.
+        write_atomically(&given_up, b"").map_err(Error::io("write", &given_up))?;
+        if !super::queue::cancel(&name, folder, CANCELS) {
+            return Err(Error::Environment {
+                what: "the jobs of an interrupted run cannot be cancelled".to_owned(),
+                next: format!("scancel --name={name}, and run the check again"),
+            });
+        }
+        let written = write_atomically(&given_up, CANCELLED.as_bytes());
+        written.map_err(Error::io("write", &given_up))?;
     }
-    Err(Error::Environment {
-        what: "the jobs of the interrupted run cannot be cancelled".to_owned(),
-        next: format!("scancel --name={names}, and run the check again"),
-    })
+    Ok(())
 }
 
 fn job_folder(folder: &Path, number: u32) -> PathBuf {
@@ -152,13 +181,13 @@ pub fn refuse_without(dir: &Path) -> Result<(), Error> {
 /// wrote it. Each change is said to `note`. An error leaves no job.
 ///
 /// # Errors
-/// [`Error::Environment`] where Slurm refuses the job, will not start it, or gives no answer;
+/// [`Error::Environment`] where Slurm gives no answer, or the process was ended that keeps the job;
 /// [`Error::Interrupted`].
 pub fn run(
     order: &Order<'_>,
     array: &Array<'_>,
     note: &mut dyn FnMut(&str),
-) -> Result<BTreeMap<u32, Ended>, Error> {
+) -> Result<Submitted, Error> {
     let job = Job::new(order, array)?;
     let mut argv = order.keeper.clone();
     argv.extend(["--name".to_owned(), job.name.clone(), "--".to_owned()]);
@@ -171,11 +200,21 @@ pub fn run(
     );
     let keeper = keeper.map_err(Error::io("start", &argv[0]))?;
     match waited(&job, &keeper, note) {
-        Ok(()) => {
+        Ok(None) => {
             keeper.release();
-            let ended = ended(&job.folder);
+            let mut ended = ended(&job.folder);
+            not_launched(&job, &mut ended, note);
             failures(&job, &ended, note);
-            Ok(ended)
+            Ok(Submitted::Ended(ended))
+        }
+        Ok(Some(unavailable)) => {
+            if keeper.act(CANCELS) {
+                return Ok(Submitted::Unavailable(unavailable));
+            }
+            Err(Error::Environment {
+                what: format!("the jobs called {} cannot be cancelled", job.name),
+                next: format!("scancel --name={}, and run the check again", job.name),
+            })
         }
         Err(error) => {
             if !keeper.act(CANCELS) {
@@ -208,6 +247,12 @@ impl<'a> Job<'a> {
         for path in [order.folder.join("slices"), logs, folder.join(ENDED)] {
             fs::create_dir_all(&path).map_err(Error::io("create", &path))?;
         }
+        let place = order.folder.to_str().unwrap_or_default();
+        let repeat = array.is_repeat.then_some((REPEAT, ""));
+        for (name, text) in [(PLACE, place)].into_iter().chain(repeat) {
+            let path = folder.join(name);
+            write_atomically(&path, text.as_bytes()).map_err(Error::io("write", &path))?;
+        }
         Ok(Job {
             order,
             array,
@@ -233,7 +278,7 @@ impl<'a> Job<'a> {
             program: "./sparsek-gate",
             of_run: Some(OfRun {
                 folder: text,
-                ended: &format!("{JOBS}/{}/{ENDED}", self.number),
+                job: &format!("{JOBS}/{}", self.number),
                 suffix: array.suffix(),
                 resume: array.resume,
             }),
@@ -258,8 +303,12 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Waits for the number of the job, and for its end.
-fn waited(job: &Job<'_>, keeper: &Companion, note: &mut dyn FnMut(&str)) -> Result<(), Error> {
+/// Waits for the number of the job, and for its end; why it is not taken or not started.
+fn waited(
+    job: &Job<'_>,
+    keeper: &Companion,
+    note: &mut dyn FnMut(&str),
+) -> Result<Option<Error>, Error> {
     let said = |name: &str| read_text_up_to(&job.folder.join(name), MOST_SAID).ok();
     let number = loop {
         if interrupted() {
@@ -269,7 +318,7 @@ fn waited(job: &Job<'_>, keeper: &Companion, note: &mut dyn FnMut(&str)) -> Resu
             break number;
         }
         if let Some(why) = said(REFUSED) {
-            return Err(refused(&why));
+            return Ok(Some(refused(&why)));
         }
         is_there(job, keeper)?;
         std::thread::sleep(LOOK);
@@ -294,7 +343,12 @@ fn waited(job: &Job<'_>, keeper: &Companion, note: &mut dyn FnMut(&str)) -> Resu
         };
         if state.asked.elapsed() >= between {
             match Queue::of(&job.name, &job.folder) {
-                Ok(queue) => state.answered(queue)?,
+                Ok(queue) => {
+                    if let Some(never) = state.answered(queue) {
+                        return Ok(Some(never));
+                    }
+                    state.release(job, note);
+                }
                 Err(why) => state.unanswered(why)?,
             }
         }
@@ -302,7 +356,7 @@ fn waited(job: &Job<'_>, keeper: &Companion, note: &mut dyn FnMut(&str)) -> Resu
             note(&line);
         }
         if state.is_over(all_ended) {
-            return Ok(());
+            return Ok(None);
         }
         std::thread::sleep(LOOK);
     }
@@ -362,6 +416,8 @@ struct Wait {
     asked: Instant,
     answered: Instant,
     queue: Option<Queue>,
+    /// How often slices were released that Slurm held.
+    released: u32,
     /// How many answers in a row say that no job is left: between two states of a job that is
     /// requeued there may be a moment without one.
     empty: u32,
@@ -377,24 +433,41 @@ impl Wait {
             asked: now.checked_sub(QUESTIONS).unwrap_or(now),
             answered: now,
             queue: None,
+            released: 0,
             empty: 0,
             said: String::new(),
         }
     }
 
-    fn answered(&mut self, queue: Queue) -> Result<(), Error> {
+    /// Takes an answer; why what waits will never start, once nothing else runs.
+    fn answered(&mut self, queue: Queue) -> Option<Error> {
         self.asked = Instant::now();
         self.answered = self.asked;
         self.empty = if queue.is_empty() { self.empty + 1 } else { 0 };
         let never = queue.never(self.is_elsewhere).map(str::to_owned);
+        let reason = never.filter(|_| queue.running == 0);
         self.queue = Some(queue);
-        match never {
-            None => Ok(()),
-            Some(reason) => Err(Error::Environment {
-                what: format!("Slurm will not start the slices: {reason}"),
-                next: "correct [launch.slurm] in the configuration: `time_limit_min`, `partition`, `constraint`, `gres`; docs/slurm.md".to_owned(),
-            }),
+        reason.map(|reason| Error::Environment {
+            what: format!("Slurm will not start the slices: {reason}"),
+            next: "correct [launch.slurm] in the configuration: `time_limit_min`, `partition`, `constraint`, `gres`; docs/slurm.md".to_owned(),
+        })
+    }
+
+    /// Releases slices that Slurm holds because a node could not launch them: it drains such a node, and
+    /// starts them on another one some minutes later.
+    fn release(&mut self, job: &Job<'_>, note: &mut dyn FnMut(&str)) {
+        let is_held = self.queue.as_ref().is_some_and(Queue::is_held);
+        if !is_held || self.released >= MOST_RELEASES {
+            return;
         }
+        self.released += 1;
+        let argv = ["scontrol", "release", &format!("jobname={}", job.name)].map(str::to_owned);
+        let answer = ask(&argv, &job.folder);
+        let how = answer.map_or_else(|why| format!("; {why}"), |_| String::new());
+        note(&format!(
+            "a node could not launch a slice; released, {} of {MOST_RELEASES}{how}",
+            self.released
+        ));
     }
 
     fn unanswered(&mut self, why: String) -> Result<(), Error> {
@@ -435,6 +508,24 @@ impl Wait {
     }
 }
 
+/// Adds the slices whose scripts their nodes could not start, as on a node without the folder.
+fn not_launched(job: &Job<'_>, ended: &mut BTreeMap<u32, Ended>, note: &mut dyn FnMut(&str)) {
+    let is_known = job.array.slices.iter().all(|one| ended.contains_key(one));
+    if is_known {
+        return;
+    }
+    match failed_launches(&job.name, &job.folder) {
+        Ok(failed) => {
+            for (slice, node) in failed {
+                let code = i32::from(ExitCode::NotBegun as u8);
+                let node = Some(node);
+                ended.entry(slice).or_insert(Ended { code, node });
+            }
+        }
+        Err(why) => note(&why),
+    }
+}
+
 /// Says which slices did not end with 0, and shows the ends of their logs.
 fn failures(job: &Job<'_>, ended: &BTreeMap<u32, Ended>, note: &mut dyn FnMut(&str)) {
     /// More than so many logs nobody reads.
@@ -448,7 +539,12 @@ fn failures(job: &Job<'_>, ended: &BTreeMap<u32, Ended>, note: &mut dyn FnMut(&s
             None => "ended by Slurm".to_owned(),
             Some(code) => format!("exit code {code}"),
         };
-        note(&format!("slice {slice}: {how}; {}", log.display()));
+        let of = if job.array.is_repeat {
+            "the repeat of "
+        } else {
+            ""
+        };
+        note(&format!("{of}slice {slice}: {how}; {}", log.display()));
         let last = tail(&log, 5);
         if !last.is_empty() {
             note(&last);
@@ -480,6 +576,27 @@ mod tests {
         ] {
             assert_eq!(Ended::parsed(text), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_slice_ended_where_it_was_measured_first_and_last() {
+        let folder = tempfile::tempdir().unwrap();
+        for (job, slice, text, is_repeat) in [
+            (1, 1, "75 one", false),
+            (1, 2, "0 two", false),
+            (2, 1, "0 three", false),
+            (3, 2, "0 three", true),
+        ] {
+            let job = job_folder(folder.path(), job);
+            fs::create_dir_all(job.join(ENDED)).unwrap();
+            fs::write(job.join(ENDED).join(slice.to_string()), text).unwrap();
+            if is_repeat {
+                fs::write(job.join(REPEAT), "").unwrap();
+            }
+        }
+        let ended = ended_before(folder.path());
+        let nodes: Vec<Option<&str>> = ended.values().map(|one| one.node.as_deref()).collect();
+        assert_eq!(nodes, [Some("three"), Some("two")]);
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! The command line of sbatch, and the script of one slice.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use crate::config::{ContainerRuntime, SlurmSettings};
 use crate::engine::task::{Engine, Task, filled};
+use crate::files::read_text_up_to;
 use crate::process::shell_line;
 
 pub(in crate::engine) static ENGINE: Engine = Engine {
@@ -15,6 +17,8 @@ pub(in crate::engine) static ENGINE: Engine = Engine {
     render,
 };
 
+/// The most of a file with names of nodes, in bytes.
+const MOST_NAMES: u64 = 1 << 20;
 /// The name of the jobs of a script that a person submits.
 const NAME: &str = "sparsek-gate";
 
@@ -79,22 +83,27 @@ pub(super) fn options(
     argv
 }
 
-/// The option that keeps a job from nodes, among them those that the configuration excludes: the last
-/// option of that name is the only one that counts. `None` where there are none.
+/// The option that keeps a job from nodes, among them those that the configuration excludes: only the
+/// last option of that name counts. `None` where there are none.
 pub(super) fn exclude(settings: &SlurmSettings, nodes: &BTreeSet<String>) -> Option<String> {
-    let mut args = settings.args.iter();
-    let mut all = Vec::new();
-    while let Some(arg) = args.next() {
-        let value = match arg.as_str() {
-            "--exclude" | "-x" => args.next().map(String::as_str),
-            arg => arg
-                .strip_prefix("--exclude=")
-                .or_else(|| arg.strip_prefix("-x")),
-        };
-        all.extend(value);
-    }
-    all.extend(nodes.iter().map(String::as_str));
+    let args = settings.args.iter();
+    let own = args.filter_map(|arg| arg.strip_prefix("--exclude="));
+    let mut all: Vec<String> = own.map(names_in).collect();
+    all.extend(nodes.iter().cloned());
     (!nodes.is_empty()).then(|| format!("--exclude={}", all.join(",")))
+}
+
+/// The nodes that a value of `--exclude` names: with a `/` it is a file of them.
+fn names_in(value: &str) -> String {
+    let text = value
+        .contains('/')
+        .then(|| read_text_up_to(Path::new(value), MOST_NAMES));
+    let names = text.and_then(Result::ok).map(|text| {
+        let names = text.split(|part: char| part == ',' || part.is_whitespace());
+        let names = names.filter(|name| !name.is_empty());
+        names.collect::<Vec<&str>>().join(",")
+    });
+    names.unwrap_or_else(|| value.to_owned())
 }
 
 /// What the script of a slice is made of.
@@ -113,8 +122,8 @@ pub(super) struct Script<'a> {
 pub(super) struct OfRun<'a> {
     /// The folder of archive, slices and logs.
     pub folder: &'a str,
-    /// Where the script writes how it ended, below that folder.
-    pub ended: &'a str,
+    /// The folder below it of what is noted of the job.
+    pub job: &'a str,
     /// What comes after the number of the slice in the name of its folder.
     pub suffix: &'a str,
     /// Whether the slice goes on with an interrupted one.
@@ -132,11 +141,14 @@ pub(super) fn slice(script: &Script<'_>) -> String {
     } = script;
     let mut lines = vec!["#!/bin/sh".to_owned(), "set -eu".to_owned()];
     let word = |text: &str| shell_line(&[text.to_owned()]);
-    if let Some(OfRun { folder, ended, .. }) = of_run {
+    if let Some(OfRun { folder, job, .. }) = of_run {
         lines.push(format!("cd {}", word(folder)));
-        lines.push(format!("ended=\"{ended}/$SLURM_ARRAY_TASK_ID\""));
+        lines.push(format!("[ ! -e {job}/given-up ] || exit 0"));
+        lines.push(format!("ended=\"{job}/ended/$SLURM_ARRAY_TASK_ID\""));
         lines.push("rm -f \"$ended\"".to_owned());
         lines.push("trap 'echo \"$? ${SLURMD_NODENAME-}\" >\"$ended\"' EXIT".to_owned());
+        // bash runs the one above after a signal, too, with the code of what ended before.
+        lines.push("trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM".to_owned());
     }
     lines.extend(settings.prolog.iter().cloned());
     let here = of_run.map_or_else(|| "\"$PWD\"".to_owned(), |run| word(run.folder));
@@ -187,16 +199,16 @@ mod tests {
         };
         let of_run = OfRun {
             folder: "/a b",
-            ended: "jobs/2/ended",
+            job: "jobs/2",
             suffix: "-repeat",
             resume: true,
         };
         let script = of(ContainerRuntime::Apptainer, Some(of_run));
         let lines: Vec<&str> = script.lines().collect();
         assert_eq!(lines[2], "cd '/a b'");
-        assert_eq!(lines[6], "module load cuda");
+        assert_eq!(lines[8], "module load cuda");
         assert_eq!(
-            lines[7],
+            lines[9],
             "apptainer exec --nv --bind '/a b':'/a b' --pwd '/a b' a.sqsh ./sparsek-gate check \
              --archive gate.tar.zst --slice auto/8 \
              --slice-output \"slices/$SLURM_ARRAY_TASK_ID-repeat\" --of-run --resume"
@@ -218,15 +230,13 @@ mod tests {
             exclude(&settings, &nodes)
         };
         assert_eq!(excluded(&["--exclude=a"], &[]), None);
-        for args in [
-            &["--exclude=a,b[1-2]"][..],
-            &["--exclude", "a,b[1-2]"],
-            &["-xa,b[1-2]"],
-            &["--qos=x", "-x", "a,b[1-2]", "--mem=1G"],
-        ] {
-            let option = excluded(args, &["c", "d"]);
-            assert_eq!(option.as_deref(), Some("--exclude=a,b[1-2],c,d"));
-        }
+        let option = excluded(&["--qos=x", "--exclude=a,b[1-2]", "--mem=1G"], &["c", "d"]);
+        assert_eq!(option.as_deref(), Some("--exclude=a,b[1-2],c,d"));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "a\nb[1-2]\n").unwrap();
+        let of_file = format!("--exclude={}", file.path().display());
+        let option = excluded(&[&of_file], &["c"]);
+        assert_eq!(option.as_deref(), Some("--exclude=a,b[1-2],c"));
         assert_eq!(excluded(&[], &["c"]).as_deref(), Some("--exclude=c"));
     }
 }
