@@ -34,9 +34,10 @@ const JOBS: &str = "jobs";
 const REPEAT: &str = "repeat";
 /// One with the path of the run's folder.
 const PLACE: &str = "place";
-/// One that keeps the scripts of the job from measuring, and what it says once no job is left.
+/// One that keeps the scripts of the job from measuring.
 const GIVEN_UP: &str = "given-up";
-const CANCELLED: &str = "cancelled";
+/// One that says that nothing of the job is left.
+const OVER: &str = "over";
 /// The folder in one of these in which scripts write how they ended, by the number of the slice.
 const ENDED: &str = "ended";
 
@@ -136,11 +137,11 @@ pub fn end_earlier(folder: &Path, name: &str) -> Result<(), Error> {
         let (job, name) = (job_folder(folder, number), job_name(name, number));
         let is_own = read_text_up_to(&job.join(PLACE), MOST_SAID)
             .is_ok_and(|place| Some(place.as_str()) == folder.to_str());
-        let given_up = job.join(GIVEN_UP);
-        if !is_own || read_text_up_to(&given_up, MOST_SAID).is_ok_and(|text| text == CANCELLED) {
+        if !is_own || job.join(OVER).exists() {
             continue;
         }
         // A job that is still being submitted measures nothing then.
+        let given_up = job.join(GIVEN_UP);
         write_atomically(&given_up, b"").map_err(Error::io("write", &given_up))?;
         if !super::queue::cancel(&name, folder, CANCELS) {
             return Err(Error::Environment {
@@ -148,10 +149,15 @@ pub fn end_earlier(folder: &Path, name: &str) -> Result<(), Error> {
                 next: format!("scancel --name={name}, and run the check again"),
             });
         }
-        let written = write_atomically(&given_up, CANCELLED.as_bytes());
-        written.map_err(Error::io("write", &given_up))?;
+        is_over(&job)?;
     }
     Ok(())
+}
+
+/// Notes that nothing of a job is left.
+fn is_over(job: &Path) -> Result<(), Error> {
+    let over = job.join(OVER);
+    write_atomically(&over, b"").map_err(Error::io("write", &over))
 }
 
 fn job_folder(folder: &Path, number: u32) -> PathBuf {
@@ -201,6 +207,7 @@ pub fn run(
     let keeper = keeper.map_err(Error::io("start", &argv[0]))?;
     match waited(&job, &keeper, note) {
         Ok(None) => {
+            is_over(&job.folder)?;
             keeper.release();
             let mut ended = ended(&job.folder);
             not_launched(&job, &mut ended, note);
@@ -209,6 +216,7 @@ pub fn run(
         }
         Ok(Some(unavailable)) => {
             if keeper.act(CANCELS) {
+                is_over(&job.folder)?;
                 return Ok(Submitted::Unavailable(unavailable));
             }
             Err(Error::Environment {
