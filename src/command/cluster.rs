@@ -12,7 +12,7 @@ use crate::finding::{Code, Error, ExitCode, Finding};
 use crate::judge::Measurement;
 use crate::plan::SlicePlace;
 use crate::quarantine::Quarantine;
-use crate::slice::{SlicePart, gpus_of_whole, has_manifest};
+use crate::slice::{Known, KnownManifest, SlicePart, gpus_of_whole, has_manifest};
 
 /// How often slices are submitted again that a node could not begin.
 const MOST_AGAIN: u32 = 3;
@@ -41,7 +41,7 @@ pub(super) struct Cluster {
 
 impl Cluster {
     /// Measures the slices of the archive with this sha256, without those that an interrupted run
-    /// completed: the folders of all slices.
+    /// completed: the folders of all slices, with what is known of them.
     ///
     /// # Errors
     /// As [`slurm::run`], and where Slurm takes no job.
@@ -50,14 +50,10 @@ impl Cluster {
         place: &Place,
         archive: &str,
         note: &mut dyn FnMut(&str),
-    ) -> Result<Vec<PathBuf>, Error> {
-        let folders = (1..=self.slices).map(|index| place.slice(index)).collect();
-        let all: BTreeSet<u32> = (1..=self.slices).collect();
-        let is_left = |index: &u32| !self.is_kept(&place.slice(*index), *index, archive);
-        let left: BTreeSet<u32> = all.into_iter().filter(is_left).collect();
-        self.kept = (1..=self.slices)
-            .filter(|one| !left.contains(one))
-            .collect();
+    ) -> Result<Vec<(PathBuf, Known)>, Error> {
+        let is_kept = |index: &u32| self.is_kept(&place.slice(*index), *index, archive);
+        let (kept, left): (BTreeSet<u32>, BTreeSet<u32>) = (1..=self.slices).partition(is_kept);
+        self.kept = kept;
         if !self.kept.is_empty() {
             let are = if self.kept.len() == 1 { "is" } else { "are" };
             note(&format!(
@@ -69,10 +65,19 @@ impl Cluster {
         if let Some(unavailable) = self.submit(place, left, false, note)? {
             return Err(unavailable);
         }
-        Ok(folders)
+        let slices = (1..=self.slices).map(|index| {
+            let node = self.ended.get(&index).and_then(|ended| ended.node.clone());
+            let node = node.map(|node| format!(" on {node}")).unwrap_or_default();
+            let slice = self.place(index);
+            let log = place.folder.join(format!("logs/slice-{index}.log"));
+            let words = format!("slice {slice}{node} (log {})", log.display());
+            (place.slice(index), known(words))
+        });
+        Ok(slices.collect())
     }
 
-    /// Measures the slices of sick GPUs once more, on other nodes: the folders of the repeats.
+    /// Measures the slices of sick GPUs once more, on other nodes: the folders of the repeats, with what is
+    /// known of them.
     ///
     /// # Errors
     /// As [`slurm::run`].
@@ -82,17 +87,20 @@ impl Cluster {
         archive: &str,
         measured: &[(SlicePart, Measurement)],
         note: &mut dyn FnMut(&str),
-    ) -> Result<Vec<PathBuf>, Error> {
+    ) -> Result<Vec<(PathBuf, Known)>, Error> {
         let mut left = BTreeSet::new();
-        let mut folders = Vec::new();
+        let mut repeats = Vec::new();
         for (part, one) in measured.iter().filter(|(_, one)| !one.sick.is_empty()) {
             let (slice, index) = (part.place, part.place.index);
             let folder = place.repeat(index);
+            let log = place.folder.join(format!("logs/slice-{index}-repeat.log"));
+            let words = format!("the repeat of slice {slice} (log {})", log.display());
+            let repeat = (folder.clone(), known(words));
             if self.is_kept(&folder, index, archive) {
                 note(&format!(
                     "the repeat of slice {slice} is complete of an interrupted run"
                 ));
-                folders.push(folder);
+                repeats.push(repeat);
                 continue;
             }
             let ended = self.ended.get(&index);
@@ -108,13 +116,13 @@ impl Cluster {
             ));
             self.without.insert(node);
             left.insert(index);
-            folders.push(folder);
+            repeats.push(repeat);
         }
         if let Some(unavailable) = self.submit(place, left, true, note)? {
             note(&format!("no other node measures them: {unavailable}"));
-            folders.retain(|folder| has_manifest(folder));
+            repeats.retain(|(folder, _)| has_manifest(folder));
         }
-        Ok(folders)
+        Ok(repeats)
     }
 
     /// Submits slices; those that a node could not begin again, without that node. Returns why the first
@@ -205,17 +213,29 @@ impl Cluster {
         slurm::run(&order, &array, note)
     }
 
+    fn place(&self, index: u32) -> SlicePlace {
+        SlicePlace {
+            index,
+            count: self.slices,
+        }
+    }
+
     /// Whether a folder has the slice as an interrupted run completed it, on a GPU that is not in
     /// quarantine.
     fn is_kept(&self, folder: &Path, index: u32, archive: &str) -> bool {
-        let place = SlicePlace {
-            index,
-            count: self.slices,
-        };
+        let place = self.place(index);
         let is_trusted = |gpu: &String| self.quarantine.of_gpu(gpu).is_none();
         let gpus = self.resume.then(|| gpus_of_whole(folder, place, archive));
         gpus.flatten()
             .is_some_and(|gpus| gpus.iter().all(is_trusted))
+    }
+}
+
+/// What is known of a slice: nothing of what it measured.
+fn known(words: String) -> Known {
+    Known {
+        words,
+        manifest: KnownManifest::Nothing,
     }
 }
 

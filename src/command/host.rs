@@ -11,7 +11,7 @@ use crate::engine::host::{self, Ended, Queue};
 use crate::finding::Error;
 use crate::judge::Measurement;
 use crate::plan::SlicePlace;
-use crate::slice::{Known, SlicePart};
+use crate::slice::{Known, KnownManifest, SlicePart};
 
 /// A check whose slices GPUs of this host measure.
 pub(super) struct Host {
@@ -135,6 +135,6 @@ fn run(
 fn known_of(queue: &Queue, ended: &Ended) -> Known {
     Known {
         words: queue.words(),
-        manifest: manifest_of(&ended.printed),
+        manifest: KnownManifest::Said(manifest_of(&ended.printed)),
     }
 }

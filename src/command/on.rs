@@ -132,16 +132,10 @@ impl On {
         sha256: &str,
         measured: &[(SlicePart, Measurement)],
         note: &mut dyn FnMut(&str),
-    ) -> Result<Vec<(PathBuf, Option<Known>)>, Error> {
+    ) -> Result<Vec<(PathBuf, Known)>, Error> {
         match self {
-            On::Slurm(cluster) => {
-                let repeats = cluster.once_more(place, sha256, measured, note)?;
-                Ok(repeats.into_iter().map(|folder| (folder, None)).collect())
-            }
-            On::Gpus(host) => {
-                let known = host.once_more(place, sha256, measured, note)?.into_iter();
-                Ok(known.map(|(folder, known)| (folder, Some(known))).collect())
-            }
+            On::Slurm(cluster) => cluster.once_more(place, sha256, measured, note),
+            On::Gpus(host) => host.once_more(place, sha256, measured, note),
         }
     }
 }
@@ -204,7 +198,7 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
     let progress = Progress::with(arguments.verbosity.detail());
     let note = &mut |text: &str| progress.notes(text);
     let sha256 = packed.content.sha256;
-    let (on, folders, measured) = match machines {
+    let (on, known) = match machines {
         Machines::Slurm => {
             let sliced = Sliced::new(&packed.measured, arguments.slices, against.is_some());
             let mut cluster = Cluster {
@@ -218,12 +212,9 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
                 kept: BTreeSet::new(),
                 quarantine: Quarantine::of(Some(&work)),
             };
-            let folders = cluster.measure(&place, &sha256, note)?;
-            let measured = merge::Measured {
-                findings: cluster.kept_finding().into_iter().collect(),
-                ..merge::Measured::default()
-            };
-            (On::Slurm(Box::new(cluster)), folders, measured)
+            let known = cluster.measure(&place, &sha256, note)?;
+            findings.extend(cluster.kept_finding());
+            (On::Slurm(Box::new(cluster)), known)
         }
         Machines::Gpus(gpus) => {
             let host = Host {
@@ -231,16 +222,16 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
                 resume: arguments.resume,
             };
             let known = host.measure(&place, &sha256, packed.measured.variants.len(), note)?;
-            let folders = known.iter().map(|(folder, _)| folder.clone()).collect();
-            let measured = merge::Measured {
-                spent: packed.spent,
-                known: known.into_iter().collect(),
-                on_one_host: true,
-                started: None,
-                findings,
-            };
-            (On::Gpus(host), folders, measured)
+            (On::Gpus(host), known)
         }
+    };
+    let folders = known.iter().map(|(folder, _)| folder.clone()).collect();
+    let measured = merge::Measured {
+        spent: packed.spent,
+        on_one_host: matches!(on, On::Gpus(_)),
+        known: known.into_iter().collect(),
+        started: None,
+        findings,
     };
     note(&format!("logs and captures: {}", place.folder.display()));
     Ok(Slices {

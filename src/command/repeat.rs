@@ -108,7 +108,7 @@ pub(super) struct Chosen {
 /// Measures the slices of sick GPUs once more, and returns the folders of the repeats with what is known
 /// of them. It is given all slices, with what each shows.
 pub(super) type Again<'a> =
-    dyn FnMut(&[(SlicePart, Measurement)]) -> Result<Vec<(PathBuf, Option<Known>)>, Error> + 'a;
+    dyn FnMut(&[(SlicePart, Measurement)]) -> Result<Vec<(PathBuf, Known)>, Error> + 'a;
 
 /// Why GPUs are sick.
 pub(super) fn words_of(sick: &[SickGpu]) -> String {
@@ -144,9 +144,7 @@ pub(super) fn choose(
         Some(again) => {
             let repeated = again(&firsts)?;
             let folders = repeated.iter().map(|(folder, _)| folder.clone()).collect();
-            let repeated = repeated.into_iter();
-            let known = repeated.filter_map(|(folder, known)| Some((folder, known?)));
-            chosen.known.extend(known);
+            chosen.known.extend(repeated);
             folders
         }
         None => arguments.repeat.clone(),

@@ -31,9 +31,18 @@ pub struct Wanted<'a> {
 pub struct Known {
     /// Which one it is and where it was measured, in words for a message.
     pub words: String,
-    /// The sha256 of its manifest, as the process said that wrote it; `None` where it said nothing:
-    /// then the slice is not used.
-    pub manifest: Option<String>,
+    /// What is known of its manifest.
+    pub manifest: KnownManifest,
+}
+
+/// What is known of the manifest of a slice.
+#[derive(Clone, Debug)]
+pub enum KnownManifest {
+    /// Nothing: what stands in it is somebody's word.
+    Nothing,
+    /// Its sha256, as the process said that wrote it; `None` where it said nothing: then the slice is not
+    /// used.
+    Said(Option<String>),
 }
 
 /// Slices that belong together.
@@ -125,7 +134,10 @@ pub fn read_slices(folders: &[PathBuf], wanted: Wanted<'_>) -> Slices {
     };
     for folder in folders {
         let known = wanted.known.get(folder);
-        let manifest = known.map(|known| known.manifest.as_deref().unwrap_or_default());
+        let manifest = known.and_then(|known| match &known.manifest {
+            KnownManifest::Nothing => None,
+            KnownManifest::Said(sha256) => Some(sha256.as_deref().unwrap_or_default()),
+        });
         match Manifest::read(folder, manifest) {
             Ok(manifest) => reading.slices.push(Slice { folder, manifest }),
             Err(why) => reading.leave_out(folder, None, &why),
