@@ -2,7 +2,7 @@
 // keys do, and while those keys still come.
 //   * A weight needs an offset near the row's largest score, not that score itself: the largest of
 //     the first 64 keys serves. Weights of later keys may then exceed 1. Where one might exceed what
-//     fp16 holds, the tile is weighed again with a new offset, and what was summed is scaled.
+//     fp16 holds, the thread block starts again with the largest of all, which takes twice as long.
 //   * The products of a tile's weights with its values are started a quarter at a time, between the
 //     exponentials of the next tile.
 //   * A warp of its own starts all copies, in the order of their use. The products of the scores
@@ -17,7 +17,7 @@
 // Thread block: 2 warp groups, the same 64 queries, KEYS / 2 keys each in tiles of 64; and a warp
 //   that starts the copies.
 // Grid: x the tiles of 64 queries of all heads.
-// Shared memory (dynamic): as attention_wgmma.
+// Shared memory (dynamic): as attention_wgmma, and 8 bytes for the flag that weights are too large.
 // Barriers: full_q, and for each tile full_k and full_v, used once: 1 arrival (the thread that
 //   starts the copy) and the bytes; whoever reads the tile waits. One for all threads at the start
 //   (the barriers are there), and named barrier 1 for the warp groups at the end (what they give each
@@ -54,8 +54,8 @@ constexpr int kTileKeys = 64;
 constexpr int kTiles = kKeys / kTileKeys;
 constexpr int kOwnTiles = kTiles / kGroups;     // of a warp group
 constexpr float kScale = 0.125f * 1.44269504f;  // log2(e) / sqrt(D)
-// Of the weights of a tile in a thread, for each row: their sum, so each of them. fp16 holds 65,504.
-constexpr float kLargestSum = 1024;
+// Of the weights of a row in a warp group: their sum, so each of them. fp16 holds 65,504.
+constexpr float kLargestSum = 32768;
 
 constexpr int kRowBytes = kFeatures * static_cast<int>(sizeof(__half));
 constexpr int kTileBytes = kTileKeys * kRowBytes;
@@ -71,7 +71,7 @@ constexpr int kAlignment = 1024;  // of a 128-byte swizzle
 constexpr int kBarriers = 1 + 2 * kTiles;
 constexpr int kSharedBytes = (1 + 2 * kTiles) * kTileBytes +
                              kConsumers * (kGivenVectors + 1) * static_cast<int>(sizeof(float4)) +
-                             kBarriers * static_cast<int>(sizeof(Barrier)) + kAlignment;
+                             (kBarriers + 1) * static_cast<int>(sizeof(Barrier)) + kAlignment;
 
 static_assert(kRowBytes == 128, "a row is as wide as the swizzle; kScale holds sqrt(64)");
 static_assert(kQueries == kTileKeys, "one tensor map has the boxes of all copies");
@@ -107,6 +107,18 @@ __device__ __forceinline__ void product_of_rows(float (&d)[32], std::uint64_t a,
       : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
 }
 
+// Sets a flag in shared memory where the condition is met.
+__device__ __forceinline__ void set_if(int* flag, bool condition) {
+  asm volatile(
+      "{\n"
+      ".reg .pred met;\n"
+      "setp.ne.s32 met, %1, 0;\n"
+      "@met red.shared.or.b32 [%0], 1;\n"
+      "}\n" ::"r"(sparsek::shared_address(flag)),
+      "r"(static_cast<int>(condition))
+      : "memory");
+}
+
 // The largest of a thread's scores in one of its two rows: `half` is 0 for the upper, 1 for the
 // lower.
 __device__ __forceinline__ float largest(const float (&scores)[kScores], int half) {
@@ -134,6 +146,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   Barrier* const full_q = reinterpret_cast<Barrier*>(shared_softmax + kConsumers);
   Barrier* const full_k = full_q + 1;
   Barrier* const full_v = full_k + kTiles;
+  int* const too_large = reinterpret_cast<int*>(full_v + kTiles);  // not 0: a sum of weights is
 
   // The same in all lanes, and known to be.
   const int warp = __shfl_sync(0xFFFFFFFFu, threadIdx.x / 32, 0);
@@ -148,6 +161,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     sparsek::tma_prefetch_map(&map);
     for (int i = 0; i < kBarriers; ++i) sparsek::barrier_init(full_q + i, 1);
     sparsek::barrier_init_fence();
+    *too_large = 0;
   }
   __syncthreads();
   sparsek::wait_for_prerequisites();
@@ -193,25 +207,35 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   float offset[2];  // in the exponent of 2
   float weight_sum[2] = {0, 0};  // of this thread's columns
 
-  const auto start_scores = [&](int tile) {
+  const auto start_scores = [&](float (&into)[kScores], int tile) {
     sparsek::barrier_wait(full_k + first_tile + tile, 0);
     sparsek::wgmma_fence();
 #pragma unroll
     for (int k = 0; k < kScoreSteps; ++k) {
-      product_of_rows(scores[tile], sparsek::advance(operand_q, k * kProductK * 2),
+      product_of_rows(into, sparsek::advance(operand_q, k * kProductK * 2),
                       sparsek::advance(operand_k, tile * kTileBytes + k * kProductK * 2), k > 0);
     }
     sparsek::wgmma_commit();
   };
-  const auto start_sums = [&](int tile, int k) {
+  // Of 16 keys: their weights, and their products with the values.
+  const auto weigh = [&](const float (&from)[kScores], std::uint32_t (&to)[kOutSteps][4], int k) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float* const pair = from + k * 8 + i * 2;
+      const float x = sparsek::exp2_approx(fmaf(pair[0], kScale, -offset[i % 2]));
+      const float y = sparsek::exp2_approx(fmaf(pair[1], kScale, -offset[i % 2]));
+      weight_sum[i % 2] += x + y;
+      to[k][i] = pack(x, y);
+    }
+  };
+  const auto start_sums = [&](const std::uint32_t (&of)[kOutSteps][4], int tile, int k) {
     sparsek::wgmma_m64n64k16<Major::kColumns>(
-        sums, weights[tile][k],
-        sparsek::advance(operand_v, tile * kTileBytes + k * kProductK * kRowBytes),
+        sums, of[k], sparsek::advance(operand_v, tile * kTileBytes + k * kProductK * kRowBytes),
         tile > 0 || k > 0);
   };
 
   sparsek::barrier_wait(full_q, 0);
-  start_scores(0);
+  start_scores(scores[0], 0);
 #pragma unroll
   for (int tile = 0; tile < kOwnTiles; ++tile) {
     // From the third tile on, the products with the values two tiles back may still be under way.
@@ -227,70 +251,64 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
         offset[half] = sparsek::quad_max(largest(scores[0], half)) * kScale;
       }
     }
-    if (tile + 1 < kOwnTiles) start_scores(tile + 1);
+    if (tile + 1 < kOwnTiles) start_scores(scores[tile + 1], tile + 1);
     if (tile > 0) {
       sparsek::barrier_wait(full_v + first_tile + tile - 1, 0);
       sparsek::wgmma_fence();
     }
-
-    float tile_sum[2] = {0, 0};
-    const auto weigh = [&](int k) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const float* const pair = scores[tile] + k * 8 + i * 2;
-        const float x = sparsek::exp2_approx(fmaf(pair[0], kScale, -offset[i % 2]));
-        const float y = sparsek::exp2_approx(fmaf(pair[1], kScale, -offset[i % 2]));
-        tile_sum[i % 2] += x + y;
-        weights[tile][k][i] = pack(x, y);
-      }
-    };
 #pragma unroll
     for (int k = 0; k < kOutSteps; ++k) {
-      weigh(k);
-      if (tile > 0) start_sums(tile - 1, k);
+      weigh(scores[tile], weights[tile], k);
+      if (tile > 0) start_sums(weights[tile - 1], tile - 1, k);
     }
-    if (tile > 0) {
-      sparsek::wgmma_commit();
-      const bool too_large = !(tile_sum[0] < kLargestSum && tile_sum[1] < kLargestSum);
-      if (__any_sync(0xFFFFFFFFu, too_large)) {
-        sparsek::wgmma_wait<0>();
-        sparsek::wgmma_settle(sums);
-        float factor[2];
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const float top = sparsek::quad_max(largest(scores[tile], half)) * kScale;
-          const float raised = fmaxf(offset[half], top);
-          factor[half] = sparsek::exp2_approx(offset[half] - raised);
-          offset[half] = raised;
-          weight_sum[half] *= factor[half];
-          tile_sum[half] = 0;
-        }
-#pragma unroll
-        for (int i = 0; i < kSums; ++i) sums[i] *= factor[i / 2 % 2];
-#pragma unroll
-        for (int k = 0; k < kOutSteps; ++k) weigh(k);
-      }
-    }
-    weight_sum[0] += tile_sum[0];
-    weight_sum[1] += tile_sum[1];
+    if (tile > 0) sparsek::wgmma_commit();
+    // Here, in every tile, it also keeps the compiler from moving exponentials into the next one,
+    // which takes more registers than there are.
+    set_if(too_large, !(weight_sum[0] < kLargestSum && weight_sum[1] < kLargestSum));
   }
   // Not before: thread blocks that only wait would take the multiprocessors that this launch leaves.
   sparsek::launch_dependents();
   sparsek::barrier_wait(full_v + first_tile + kOwnTiles - 1, 0);
   sparsek::wgmma_fence();
 #pragma unroll
-  for (int k = 0; k < kOutSteps; ++k) start_sums(kOwnTiles - 1, k);
+  for (int k = 0; k < kOutSteps; ++k) start_sums(weights[kOwnTiles - 1], kOwnTiles - 1, k);
   sparsek::wgmma_commit();
+
+  // All of it once more, with the largest scores as offsets. Short code, as few inputs need it.
+  const auto start_again = [&] {
+    float top[2] = {-INFINITY, -INFINITY};
+#pragma unroll 1
+    for (int tile = 0; tile < kOwnTiles; ++tile) {
+      start_scores(scores[0], tile);
+      sparsek::wgmma_wait<0>();
+      sparsek::wgmma_settle(scores[0]);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) top[half] = fmaxf(top[half], largest(scores[0], half));
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      offset[half] = sparsek::quad_max(top[half]) * kScale;
+      weight_sum[half] = 0;
+    }
+#pragma unroll 1
+    for (int tile = 0; tile < kOwnTiles; ++tile) {
+      start_scores(scores[0], tile);
+      sparsek::wgmma_wait<0>();
+      sparsek::wgmma_settle(scores[0]);
+#pragma unroll
+      for (int k = 0; k < kOutSteps; ++k) weigh(scores[0], weights[0], k);
+      sparsek::wgmma_fence();
+#pragma unroll
+      for (int k = 0; k < kOutSteps; ++k) start_sums(weights[0], tile, k);
+      sparsek::wgmma_commit();
+      sparsek::wgmma_wait<0>();
+      sparsek::wgmma_settle(sums);
+    }
+  };
 
   // Merge: a warp group finishes its upper or its lower rows, and gives the others away. Code of
   // its own for each, as selecting the rows takes an instruction for every sum; the barrier between
   // is one for both.
-#pragma unroll
-  for (int half = 0; half < 2; ++half) weight_sum[half] = sparsek::quad_sum(weight_sum[half]);
-  shared_softmax[(1 - warp_group) * kWarpGroup + thread] =
-      make_float4(offset[0], offset[1], weight_sum[0], weight_sum[1]);
-  sparsek::wgmma_wait<0>();
-  sparsek::wgmma_settle(sums);
   const auto give = [&](auto to) {
     constexpr int kTo = decltype(to)::value;
 #pragma unroll
@@ -333,12 +351,26 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   };
   using First = std::integral_constant<int, 0>;
   using Second = std::integral_constant<int, 1>;
-  if (warp_group == 0) {
-    give(Second{});
-  } else {
-    give(First{});
-  }
+  const auto exchange = [&] {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) weight_sum[half] = sparsek::quad_sum(weight_sum[half]);
+    shared_softmax[(1 - warp_group) * kWarpGroup + thread] =
+        make_float4(offset[0], offset[1], weight_sum[0], weight_sum[1]);
+    sparsek::wgmma_wait<0>();
+    sparsek::wgmma_settle(sums);
+    if (warp_group == 0) {
+      give(Second{});
+    } else {
+      give(First{});
+    }
+  };
+  exchange();
   sparsek::named_barrier(1, kConsumers);
+  if (*too_large != 0) {
+    start_again();
+    exchange();
+    sparsek::named_barrier(1, kConsumers);
+  }
   if (warp_group == 0) {
     finish(First{});
   } else {
