@@ -393,38 +393,63 @@ fn only_a_control_that_deviates_and_what_the_driver_reports_are_symptoms() {
     }
 }
 
-#[test]
-fn a_repeat_that_is_merged_by_hand_counts_only_if_the_first_slice_shows_why() {
-    let Some(machine) = machine(1) else { return };
-    // The archive has ncu as it is now.
-    let now = path(&machine, "tmp/slow-now");
-    let slow = slow_on("", &machine);
-    ncu(&machine, &format!("if [ -e {now} ]; then {slow}; fi"));
-    let archive = path(&machine, "tmp/gate.tar.zst");
-    let packed = machine
-        .run(&["archive", "--output", &archive, "--format", "json"])
-        .exits(0);
-    let packed: Json = serde_json::from_str(&packed.out).unwrap();
-    let sha256 = packed["sha256"].as_str().unwrap();
-    let slice = |gpu: &str, name: &str| {
-        let output = path(&machine, &format!("tmp/{name}"));
-        let arguments = ["check", "--archive", &archive, "--slice", "1/1"];
-        let mut command = machine.gate(&[&arguments[..], &["--slice-output", &output]].concat());
+/// An archive of the machine's project, and what is measured and merged with it.
+struct Packed<'a> {
+    machine: &'a Machine,
+    archive: String,
+    sha256: String,
+    /// While this file exists, the first GPU is slow.
+    slow_now: String,
+}
+
+impl<'a> Packed<'a> {
+    fn of(machine: &'a Machine) -> Self {
+        // The archive has ncu as it is now.
+        let slow_now = path(machine, "tmp/slow-now");
+        let slow = slow_on("", machine);
+        ncu(machine, &format!("if [ -e {slow_now} ]; then {slow}; fi"));
+        let archive = path(machine, "tmp/gate.tar.zst");
+        let packed = machine.run(&["archive", "--output", &archive, "--format", "json"]);
+        let packed: Json = serde_json::from_str(&packed.exits(0).out).unwrap();
+        Packed {
+            machine,
+            archive,
+            sha256: packed["sha256"].as_str().unwrap().to_owned(),
+            slow_now,
+        }
+    }
+
+    /// The folder of a slice that this GPU measured.
+    fn slice(&self, place: &str, gpu: &str, name: &str) -> String {
+        let output = path(self.machine, &format!("tmp/{name}"));
+        let arguments = ["check", "--archive", &self.archive, "--slice", place];
+        let mut command =
+            (self.machine).gate(&[&arguments[..], &["--slice-output", &output]].concat());
         command.env("CUDA_VISIBLE_DEVICES", gpu);
         Ran::of(&command.output().unwrap()).exits(0);
         output
-    };
-    fs::write(&now, "").unwrap();
+    }
+
+    fn merge(&self, folders: &[&str], code: i32) -> Report {
+        let rules = ["--archive", &self.archive, "--archive-sha256", &self.sha256];
+        let arguments = [&["merge"], folders, &["--format", "json"], &rules].concat();
+        self.machine.run(&arguments).exits(code).json()
+    }
+}
+
+#[test]
+fn a_repeat_that_is_merged_by_hand_counts_only_if_the_first_slice_shows_why() {
+    let Some(machine) = machine(1) else { return };
+    let packed = Packed::of(&machine);
+    let slice = |gpu: &str, name: &str| packed.slice("1/1", gpu, name);
+    let now = &packed.slow_now;
+    fs::write(now, "").unwrap();
     let sick = slice("0", "sick");
-    fs::remove_file(&now).unwrap();
+    fs::remove_file(now).unwrap();
     let other = slice("1", "other");
     let same = slice("0", "same");
-    let merge = |first: &str, repeat: &str, code: i32| {
-        let rules = ["--archive", &archive, "--archive-sha256", sha256];
-        let folders = ["merge", first, "--repeat", repeat, "--format", "json"];
-        let ran = machine.run(&[&folders[..], &rules].concat());
-        ran.exits(code).json()
-    };
+    let merge =
+        |first: &str, repeat: &str, code: i32| packed.merge(&[first, "--repeat", repeat], code);
     let report = merge(&sick, &other, 0);
     assert!(
         report
@@ -457,10 +482,7 @@ fn a_repeat_that_is_merged_by_hand_counts_only_if_the_first_slice_shows_why() {
     assert!(report.message("slice-unusable").contains(&none));
     // Nobody chooses between two repeats.
     let again = slice("1", "again");
-    let rules = ["--archive", &archive, "--archive-sha256", sha256];
-    let folders = ["merge", &sick, "--repeat", &other, "--repeat", &again];
-    let ran = machine.run(&[&folders[..], &["--format", "json"], &rules].concat());
-    let report = ran.exits(6).json();
+    let report = packed.merge(&[&sick, "--repeat", &other, "--repeat", &again], 6);
     nothing_counts_besides(&report, "slice-unusable");
     let said = report.message("slice-unusable");
     assert!(said.contains("it was given 2 times"), "{said}");
@@ -469,36 +491,20 @@ fn a_repeat_that_is_merged_by_hand_counts_only_if_the_first_slice_shows_why() {
 #[test]
 fn no_slice_of_a_sick_gpu_counts_that_was_not_repeated() {
     let Some(machine) = machine(1) else { return };
-    let now = path(&machine, "tmp/slow-now");
-    let slow = slow_on("", &machine);
-    ncu(&machine, &format!("if [ -e {now} ]; then {slow}; fi"));
-    let archive = path(&machine, "tmp/gate.tar.zst");
-    let packed = machine
-        .run(&["archive", "--output", &archive, "--format", "json"])
-        .exits(0);
-    let packed: Json = serde_json::from_str(&packed.out).unwrap();
-    let sha256 = packed["sha256"].as_str().unwrap();
-    let slice = |index: u32, gpu: &str, name: &str| {
-        let (place, output) = (format!("{index}/2"), path(&machine, &format!("tmp/{name}")));
-        let arguments = ["check", "--archive", &archive, "--slice", &place];
-        let mut command = machine.gate(&[&arguments[..], &["--slice-output", &output]].concat());
-        command.env("CUDA_VISIBLE_DEVICES", gpu);
-        Ran::of(&command.output().unwrap()).exits(0);
-        output
-    };
+    let packed = Packed::of(&machine);
+    let slice = |index: u32, gpu: &str, name: &str| packed.slice(&format!("{index}/2"), gpu, name);
+    let now = &packed.slow_now;
     // Both slices of one GPU, of which only the second shows a symptom.
     let first = slice(1, "0", "first");
-    fs::write(&now, "").unwrap();
+    fs::write(now, "").unwrap();
     let second = slice(2, "0", "second");
-    fs::remove_file(&now).unwrap();
+    fs::remove_file(now).unwrap();
     let [first_again, second_again] =
         [(1, "first-again"), (2, "second-again")].map(|(index, name)| slice(index, "1", name));
     let merge = |repeats: &[&str], code: i32| {
-        let rules = ["--archive", &archive, "--archive-sha256", sha256];
-        let mut arguments = vec!["merge", &first, &second, "--format", "json"];
-        arguments.extend(rules);
-        arguments.extend(repeats.iter().flat_map(|repeat| ["--repeat", repeat]));
-        machine.run(&arguments).exits(code).json()
+        let mut folders = vec![&first[..], &second];
+        folders.extend(repeats.iter().flat_map(|repeat| ["--repeat", repeat]));
+        packed.merge(&folders, code)
     };
     nothing_counts(&merge(&[], 6));
     let measured = |report: &Report| report.0["variants"].as_array().unwrap().len();
