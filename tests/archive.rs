@@ -212,6 +212,12 @@ fn a_machine_without_compiler_and_git_measures_what_was_packed() {
         .merge(&slices, &other)
         .exits(5)
         .says("was expected");
+    // Nothing of another file is unpacked.
+    let other = ["--archive", "config.toml", "--archive-sha256", &sha256];
+    checkout
+        .merge(&slices, &other)
+        .exits(5)
+        .says("was expected");
     checkout
         .merge(&slices[..1], &by_archive)
         .exits(6)

@@ -348,6 +348,28 @@ fn the_scripts_of_every_engine_pack_measure_and_merge() {
 }
 
 #[test]
+fn the_script_for_slurm_removes_nothing_that_is_there() {
+    let project = project();
+    let script = project.run(&["plan", "--format", "slurm"]).exits(0).out;
+    for name in ["logs", "slices", "gate.tar.zst"] {
+        project.write(&format!("{name}/own"), "mine");
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", &script])
+            .current_dir(project.path(""))
+            .env("PATH", "/usr/bin:/bin");
+        let ran = Ran::of(&command.output().unwrap()).exits(2);
+        assert!(
+            ran.err.contains(&format!("{name} is here already")),
+            "{}",
+            ran.err
+        );
+        assert_eq!(project.read(&format!("{name}/own")), "mine");
+        std::fs::remove_dir_all(project.path(name)).unwrap();
+    }
+}
+
+#[test]
 fn a_job_that_merges_runs_whatever_the_slices_did() {
     let yaml = |format| documents(&plan(&["--format", format, "--slices", "2"])).remove(0);
     assert_eq!(yaml("github")["jobs"]["merge"]["if"], "${{ always() }}");

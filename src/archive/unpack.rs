@@ -18,7 +18,7 @@ use crate::build::Artifact;
 use crate::config::{Config, Selected};
 use crate::files::{bounded_json, most as most_of_files, open_regular};
 use crate::finding::{Error, Finding};
-use crate::hash::{Hashing, sha256_hex};
+use crate::hash::{Hashing, sha256_file, sha256_hex};
 use crate::judge::SameProgram;
 use crate::measure::{BaseProject, Prebuilt, PrebuiltSide, Times};
 use crate::trust::Authority;
@@ -87,7 +87,17 @@ pub fn unpack(file: &Path, expected: Option<&str>) -> Result<Unpacked, Error> {
         path: file.to_path_buf(),
         cause,
     };
+    let is_expected = |sha256: &str| match expected {
+        Some(expected) if !expected.eq_ignore_ascii_case(sha256) => Err(refused(format!(
+            "its SHA-256 is {sha256}, and {expected} was expected"
+        ))),
+        _ => Ok(()),
+    };
     let opened = open_regular(file).map_err(Error::named(file))?;
+    // Nothing of another archive is read.
+    if expected.is_some() {
+        is_expected(&sha256_file(file).map_err(Error::io("read", file))?)?;
+    }
     let folder = tempfile::Builder::new().prefix("sparsek-gate-").tempdir();
     let folder = folder.map_err(Error::io("create", std::env::temp_dir()))?;
     // Programs run there, and messages name it.
@@ -104,13 +114,8 @@ pub fn unpack(file: &Path, expected: Option<&str>) -> Result<Unpacked, Error> {
             return Err(refused(format!("it cannot be unpacked: {why}")));
         }
     };
-    if let Some(expected) = expected
-        && !expected.eq_ignore_ascii_case(&sha256)
-    {
-        return Err(refused(format!(
-            "its SHA-256 is {sha256}, and {expected} was expected"
-        )));
-    }
+    // It may be another file by now.
+    is_expected(&sha256)?;
     project(index, sha256, places, folder).map_err(|error| match error {
         Error::Usage(cause) | Error::Config(cause) => refused(cause),
         error => error,

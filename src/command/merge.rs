@@ -166,7 +166,10 @@ fn of_folders(
         of_recording,
     } = read;
     // Of a recording nothing is measured again, and nothing is set aside.
-    if !of_recording {
+    if of_recording {
+        let repeats = arguments.repeat.iter();
+        of_repeats = repeats.map(|folder| repeat::of_recording(folder)).collect();
+    } else {
         repeat::set_aside(&judge, &parts, &mut recorded, &sick_since, &mut outcome);
     }
     outcome.findings.extend(of_repeats);

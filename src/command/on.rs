@@ -183,7 +183,10 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
     let place = Place::of_plan(config, machines.folder(), &plan, arguments.resume)?;
     match machines {
         Machines::Gpus(_) => place.sweep(),
-        Machines::Slurm => slurm::end_earlier(&place.folder, &place.name)?,
+        Machines::Slurm => {
+            slurm::end_earlier(&place.folder, &place.name)?;
+            place.remove_old(slurm::are_over);
+        }
     }
     let journal = Journal::of(&place.folder, &config.work, arguments.resume).of_plan(plan);
     journal.begin()?;

@@ -115,10 +115,28 @@ impl Place {
         }
     }
 
-    /// Removes the folders of earlier runs beside it whose processes are all of this host, and ends
-    /// what these left running. The newest stay, and those that are in use. What cannot be removed
-    /// stays, too.
+    /// Ends what earlier runs beside it left running, whose processes are all of this host, and removes
+    /// the folders of those that have none: see [`Place::remove_old`].
     pub fn sweep(&self) {
+        self.others().iter().for_each(|folder| end_left(folder));
+        self.remove_old(|folder| !has_processes(folder));
+    }
+
+    /// Removes the folders of earlier runs beside it that are over. The newest stay, and those that are
+    /// in use. What cannot be removed stays, too.
+    pub fn remove_old(&self, is_over: impl Fn(&Path) -> bool) {
+        for folder in self.others().iter().rev().skip(KEPT - 1) {
+            // Locked while it is removed, so that nobody goes on with it meanwhile.
+            if let Ok(Some(_in_use)) = lock(folder, Duration::ZERO)
+                && is_over(folder)
+            {
+                let _ = fs::remove_dir_all(folder);
+            }
+        }
+    }
+
+    /// The folders of the runs beside it, the oldest first.
+    fn others(&self) -> Vec<PathBuf> {
         let all = runs(self.folder.parent().unwrap_or(Path::new("")));
         let written = |folder: &PathBuf| {
             let written = folder.metadata().and_then(|meta| meta.modified());
@@ -128,15 +146,7 @@ impl Place {
         let mut others: Vec<(SystemTime, PathBuf)> =
             others.map(|folder| (written(&folder), folder)).collect();
         others.sort();
-        others.iter().for_each(|(_, folder)| end_left(folder));
-        for (_, folder) in others.iter().rev().skip(KEPT - 1) {
-            // Locked while it is removed, so that nobody goes on with it meanwhile.
-            if let Ok(Some(_in_use)) = lock(folder, Duration::ZERO)
-                && !has_processes(folder)
-            {
-                let _ = fs::remove_dir_all(folder);
-            }
-        }
+        others.into_iter().map(|(_, folder)| folder).collect()
     }
 
     pub fn archive(&self) -> PathBuf {
@@ -320,6 +330,8 @@ mod tests {
         assert!(all.join("sparsek-gate-link").is_symlink() && all.join("notes").exists());
         // They are over, and go.
         drop((of_slice, of_run, old));
+        new.remove_old(|folder| *folder != paths[0]);
+        assert_eq!((0..3).find(|at| is_kept(*at)), Some(0));
         new.sweep();
         assert_eq!((0..3).filter(|at| is_kept(*at)).count(), 0);
     }

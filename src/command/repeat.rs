@@ -381,12 +381,24 @@ fn replaced(gpu: &SickGpu, repeated: &Measurement, [first, again]: [&SlicePart; 
 
 /// The warning that nothing asks for a repeat.
 fn unused_repeat(folder: &Path) -> Finding {
+    unused(
+        folder,
+        "no slice that it repeats was measured on a sick GPU",
+    )
+}
+
+/// The warning that slices of a recording have no repeats.
+pub(super) fn of_recording(folder: &Path) -> Finding {
+    unused(
+        folder,
+        "the slices are of a recording, of which nothing is measured again",
+    )
+}
+
+fn unused(folder: &Path, why: &str) -> Finding {
     Finding::of_project(
         Code::GpuSick,
-        format!(
-            "the repeat in {} is not used: no slice that it repeats was measured on a sick GPU",
-            folder.display()
-        ),
+        format!("the repeat in {} is not used: {why}", folder.display()),
         "merge without it; a repeat counts only where the slices themselves show that a GPU is sick",
     )
     .warn_for(WarnReason::RepeatUnused)

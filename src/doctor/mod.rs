@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
 use crate::process;
-use crate::quarantine::Quarantine;
+use crate::quarantine::{Quarantine, Quarantined};
 
 /// Examines the machine.
 ///
@@ -52,6 +52,12 @@ pub fn examine(setup: &Setup<'_>) -> Result<Vec<Check>, Error> {
     Ok(checks)
 }
 
+/// That a GPU is in quarantine, and why.
+fn is_in_it(gpu: &Quarantined) -> String {
+    let comma = if gpu.entry.is_ok() { "" } else { ":" };
+    format!("{} is in it{comma} {}", gpu.uuid, gpu.words())
+}
+
 /// Whether the GPU, or another one that this user's runs refuse, is in quarantine.
 fn quarantine(config: &Config, gpu: Option<&Gpu>) -> Check {
     const WHAT: &str = "quarantine";
@@ -61,7 +67,7 @@ fn quarantine(config: &Config, gpu: Option<&Gpu>) -> Check {
     match (own, all.first()) {
         (Some(own), _) => Check::fail(
             WHAT,
-            format!("{} is in it {}", own.uuid, own.words()),
+            is_in_it(own),
             format!(
                 "use another GPU; once this one is repaired: sparsek-gate quarantine --lift {} --reason '...'",
                 own.uuid
@@ -70,7 +76,7 @@ fn quarantine(config: &Config, gpu: Option<&Gpu>) -> Check {
         (None, Some(other)) => Check::warn(
             WHAT,
             match all.len() {
-                1 => format!("{} is in it {}", other.uuid, other.words()),
+                1 => is_in_it(other),
                 count => format!("{count} GPUs are in it, but not this one"),
             },
             "list them: sparsek-gate quarantine",

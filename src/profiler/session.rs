@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ncu_report::Recording;
 
 use super::capture::{Capture, Pending, Times};
-use super::cupti::Launched;
+use super::cupti::select::Launched;
 use super::first_launch::{FirstLaunch, LogSign};
 use crate::build::{Artifact, Given, program_argv};
 use crate::capture::{Tuned, tuned};

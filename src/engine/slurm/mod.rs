@@ -6,5 +6,7 @@ mod run;
 mod script;
 
 pub use keeper::keep;
-pub use run::{Array, Ended, Order, Submitted, end_earlier, ended_before, refuse_without, run};
+pub use run::{
+    Array, Ended, Order, Submitted, are_over, end_earlier, ended_before, refuse_without, run,
+};
 pub(super) use script::ENGINE;

@@ -121,9 +121,7 @@ pub enum Submitted {
 
 /// How the slices of earlier jobs of a run ended, without repeats.
 pub fn ended_before(folder: &Path) -> BTreeMap<u32, Ended> {
-    let jobs = (1..).map(|number| job_folder(folder, number));
-    let jobs = jobs.take_while(|job| job.exists());
-    let jobs = jobs.filter(|job| !job.join(REPEAT).exists());
+    let jobs = jobs(folder).filter(|job| !job.join(REPEAT).exists());
     jobs.flat_map(|job| ended(&job)).collect()
 }
 
@@ -132,14 +130,11 @@ pub fn ended_before(folder: &Path) -> BTreeMap<u32, Ended> {
 /// # Errors
 /// [`Error::Environment`] where they cannot be cancelled.
 pub fn end_earlier(folder: &Path, name: &str) -> Result<(), Error> {
-    let numbers = (1..).take_while(|number| job_folder(folder, *number).exists());
-    for number in numbers {
-        let (job, name) = (job_folder(folder, number), job_name(name, number));
-        let is_own = read_text_up_to(&job.join(PLACE), MOST_SAID)
-            .is_ok_and(|place| Some(place.as_str()) == folder.to_str());
-        if !is_own || job.join(OVER).exists() {
+    for (number, job) in (1..).zip(jobs(folder)) {
+        if is_nobodys(&job, folder) {
             continue;
         }
+        let name = job_name(name, number);
         // A job that is still being submitted measures nothing then.
         let given_up = job.join(GIVEN_UP);
         write_atomically(&given_up, b"").map_err(Error::io("write", &given_up))?;
@@ -154,10 +149,28 @@ pub fn end_earlier(folder: &Path, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
+/// Whether nothing is left of the jobs of a run, as far as it is noted.
+pub fn are_over(folder: &Path) -> bool {
+    jobs(folder).all(|job| is_nobodys(&job, folder))
+}
+
+/// Whether a job is over, or is that of another folder, of which this one is a copy.
+fn is_nobodys(job: &Path, folder: &Path) -> bool {
+    let is_own = read_text_up_to(&job.join(PLACE), MOST_SAID)
+        .is_ok_and(|place| Some(place.as_str()) == folder.to_str());
+    !is_own || job.join(OVER).exists()
+}
+
 /// Notes that nothing of a job is left.
 fn is_over(job: &Path) -> Result<(), Error> {
     let over = job.join(OVER);
     write_atomically(&over, b"").map_err(Error::io("write", &over))
+}
+
+/// The folders of the jobs of a run, the first one first.
+fn jobs(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let jobs = (1..).map(move |number| job_folder(folder, number));
+    jobs.take_while(|job| job.exists())
 }
 
 fn job_folder(folder: &Path, number: u32) -> PathBuf {
@@ -605,6 +618,27 @@ mod tests {
         let ended = ended_before(folder.path());
         let nodes: Vec<Option<&str>> = ended.values().map(|one| one.node.as_deref()).collect();
         assert_eq!(nodes, [Some("three"), Some("two")]);
+    }
+
+    #[test]
+    fn a_run_is_over_once_all_of_its_own_jobs_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        assert!(are_over(folder));
+        for number in [1, 2] {
+            let job = job_folder(folder, number);
+            fs::create_dir_all(&job).unwrap();
+            fs::write(job.join(PLACE), folder.to_str().unwrap()).unwrap();
+        }
+        is_over(&job_folder(folder, 2)).unwrap();
+        assert!(!are_over(folder));
+        is_over(&job_folder(folder, 1)).unwrap();
+        assert!(are_over(folder));
+        // In a copy of the folder it says the other one.
+        let third = job_folder(folder, 3);
+        fs::create_dir(&third).unwrap();
+        fs::write(third.join(PLACE), "/elsewhere").unwrap();
+        assert!(are_over(folder));
     }
 
     #[test]

@@ -9,7 +9,7 @@
 mod counters;
 mod left;
 mod library;
-mod select;
+pub(super) mod select;
 
 use std::path::Path;
 use std::rc::Rc;
