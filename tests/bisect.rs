@@ -328,7 +328,7 @@ fn git_bisect_run_with_the_documented_script_finds_the_same_commit() {
     };
     let page = std::fs::read_to_string(common::repository().join("docs/bisect.md")).unwrap();
     let (_, script) = page
-        .split_once("```sh needs: a GPU, as the file step.sh\n")
+        .split_once("```sh needs: a GPU, as the file /tmp/step.sh\n")
         .unwrap();
     let (script, _) = script.split_once("```").unwrap();
     let project = &history.machine.project;
