@@ -25,12 +25,19 @@ while read -r name; do unset "$name"; done < <(compgen -e | grep -E "^($services
 cp -r "$root/config.toml" "$root/kernels" "$root/tests/gpu" "$work/"
 cd "$work" || exit 70
 # Half of the processes, fewer launches and a shorter wait for what hangs: these tests are about the
-# stages, not about the numbers. So few samples need a wider tolerance.
+# stages, not about the numbers.
 sed -i -e 's/^processes = 4/processes = 2/' -e 's/^launches = 20 /launches = 8 /' \
-  -e 's/^verify = { timeout_s = 10 }/verify = { timeout_s = 4 }/' \
-  -e '/^\[metric.sm_active.on\]/,/^$/s/^\("bsr_gemm.*\){ absolute = 0\.[0-9]* }/\1{ absolute = 1.0 }/' config.toml
+  -e 's/^verify = { timeout_s = 10 }/verify = { timeout_s = 4 }/' config.toml
 # The stages are the same on every Hopper GPU; the pins are about numbers.
-sed -i "s/^gpus = .*/gpus = [\"$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1)\"]/" config.toml
+gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1)
+sed -i "s/^gpus = .*/gpus = [\"$gpu\"]/" config.toml
+# A check side by side takes at most so many times as long as a profile. That, and the tolerances, were
+# measured on H200s; other GPUs vary more, and with so few samples need more of both.
+times_of_a_profile=5
+if [[ $gpu != *H200* ]]; then
+  times_of_a_profile=8
+  sed -i '/^\[metric.sm_active.on\]/,/^$/s/^\("bsr_gemm.*\){ absolute = 0\.[0-9]* }/\1{ absolute = 1.0 }/' config.toml
+fi
 PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin nvcc -O2 -arch=sm_90a -shared -Xcompiler -fPIC -o gpu/libdouble.so gpu/double.cu || exit 70
 printf '.sparsek-gate/\n' >.gitignore
 git init -q
@@ -240,9 +247,9 @@ part_against() {
     python3 -c "
 profile, check = $middle - $start, $EPOCHREALTIME - $middle
 print(f'check --against {check:.1f} s, profile {profile:.1f} s: {check / profile:.2f} times')
-raise SystemExit(check > 8 * profile)"
+raise SystemExit(check > $times_of_a_profile * profile)"
   }
-  expect "an unchanged kernel passes side by side, in at most eight times one profile" 0 "times" cost
+  expect "an unchanged kernel passes side by side, in at most $times_of_a_profile times one profile" 0 "times" cost
   tail -1 "$log"
   grep -q "chosen by the noise of the baseline" "$log"
   expect "launches were chosen by the locked noise" 0 "" test $? = 0
@@ -629,7 +636,7 @@ part_sick() {
 # about the numbers, so it measures as config.toml has it.
 part_all() {
   apart "$work/all"
-  sed "s/^gpus = .*/gpus = [\"$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1)\"]/" "$root/config.toml" >config.toml
+  sed "s/^gpus = .*/gpus = [\"$gpu\"]/" "$root/config.toml" >config.toml
   expect "every GPU profiles every kernel" 0 "launches" "$gate" profile --gpus all
   expect "one call locks them from all GPUs" 0 ": locked;" \
     "$gate" baseline --lock --reason "first measurement" --who tests

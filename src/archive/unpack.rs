@@ -87,16 +87,16 @@ pub fn unpack(file: &Path, expected: Option<&str>) -> Result<Unpacked, Error> {
         path: file.to_path_buf(),
         cause,
     };
-    let is_expected = |sha256: &str| match expected {
+    let refuse_another = |sha256: &str| match expected {
         Some(expected) if !expected.eq_ignore_ascii_case(sha256) => Err(refused(format!(
             "its SHA-256 is {sha256}, and {expected} was expected"
         ))),
         _ => Ok(()),
     };
     let opened = open_regular(file).map_err(Error::named(file))?;
-    // Nothing of another archive is read.
+    // Nothing of another archive is unpacked.
     if expected.is_some() {
-        is_expected(&sha256_file(file).map_err(Error::io("read", file))?)?;
+        refuse_another(&sha256_file(file).map_err(Error::io("read", file))?)?;
     }
     let folder = tempfile::Builder::new().prefix("sparsek-gate-").tempdir();
     let folder = folder.map_err(Error::io("create", std::env::temp_dir()))?;
@@ -115,7 +115,7 @@ pub fn unpack(file: &Path, expected: Option<&str>) -> Result<Unpacked, Error> {
         }
     };
     // It may be another file by now.
-    is_expected(&sha256)?;
+    refuse_another(&sha256)?;
     project(index, sha256, places, folder).map_err(|error| match error {
         Error::Usage(cause) | Error::Config(cause) => refused(cause),
         error => error,

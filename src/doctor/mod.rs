@@ -54,8 +54,8 @@ pub fn examine(setup: &Setup<'_>) -> Result<Vec<Check>, Error> {
 
 /// That a GPU is in quarantine, and why.
 fn is_in_it(gpu: &Quarantined) -> String {
-    let comma = if gpu.entry.is_ok() { "" } else { ":" };
-    format!("{} is in it{comma} {}", gpu.uuid, gpu.words())
+    let mark = if gpu.entry.is_ok() { "" } else { ":" };
+    format!("{} is in it{mark} {}", gpu.uuid, gpu.words())
 }
 
 /// Whether the GPU, or another one that this user's runs refuse, is in quarantine.

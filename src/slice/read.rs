@@ -504,7 +504,7 @@ fn missing(index: u32, count: usize) -> Finding {
         Code::SliceUnusable,
         format!("slice {index}/{count} is missing: no folder has it"),
         format!(
-            "run it: sparsek-gate check --archive FILE --slice {index}/{count} --slice-output DIR, and merge all of them"
+            "run it with the --archive or --from of the others: sparsek-gate check … --slice {index}/{count} --slice-output DIR; then merge all of them"
         ),
     )
 }

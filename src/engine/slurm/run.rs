@@ -131,7 +131,7 @@ pub fn ended_before(folder: &Path) -> BTreeMap<u32, Ended> {
 /// [`Error::Environment`] where they cannot be cancelled.
 pub fn end_earlier(folder: &Path, name: &str) -> Result<(), Error> {
     for (number, job) in (1..).zip(jobs(folder)) {
-        if is_nobodys(&job, folder) {
+        if is_done(&job, folder) {
             continue;
         }
         let name = job_name(name, number);
@@ -151,11 +151,11 @@ pub fn end_earlier(folder: &Path, name: &str) -> Result<(), Error> {
 
 /// Whether nothing is left of the jobs of a run, as far as it is noted.
 pub fn are_over(folder: &Path) -> bool {
-    jobs(folder).all(|job| is_nobodys(&job, folder))
+    jobs(folder).all(|job| is_done(&job, folder))
 }
 
-/// Whether a job is over, or is that of another folder, of which this one is a copy.
-fn is_nobodys(job: &Path, folder: &Path) -> bool {
+/// Whether nothing of a job is left to end: it is over, or another folder's, of which this one is a copy.
+fn is_done(job: &Path, folder: &Path) -> bool {
     let is_own = read_text_up_to(&job.join(PLACE), MOST_SAID)
         .is_ok_and(|place| Some(place.as_str()) == folder.to_str());
     !is_own || job.join(OVER).exists()
