@@ -61,7 +61,7 @@ FAMILIES = (
     ),
     Family(
         "attention",
-        ("scalar", "wmma", "wgmma"),
+        ("scalar", "wmma", "wgmma", "overlap"),
         ({"batch": 2, "heads": 8, "sequence": 512, "features": 64},),
     ),
     Family(

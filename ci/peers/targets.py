@@ -13,7 +13,7 @@ RESAMPLE_US: dict[tuple[int, ...], float] = {
     (64, 1000, 512, 512): 24.0,
     (256, 100, 2048, 256): 72.0,
 }
-ATTENTION_US = 8.0
+ATTENTION_US = 3.8
 CUDNN_SHARE = 0.9  # of the speed of cuDNN, at least
 
 
