@@ -38,7 +38,7 @@
 #endif
 // 1: a thread reads the column of a block a step before it copies the block; 0: where it copies it.
 #ifndef COLUMN_AHEAD
-#define COLUMN_AHEAD 1
+#define COLUMN_AHEAD 0
 #endif
 
 namespace {
