@@ -1,6 +1,6 @@
-// The kernel of ../bsr_gemm/cp_async.cu as a function, with the flaws that the faults beside this
-// file choose from. Without any of them its machine code is that kernel's; what it does and why is
-// said there.
+// The kernel of ../bsr_gemm/cp_async.cu with COLUMN_AHEAD=1 as a function, with the flaws that the
+// faults beside this file choose from. Without any of them its machine code is that kernel's; what
+// it does and why is said there.
 #pragma once
 
 #include <mma.h>
