@@ -133,6 +133,7 @@ threads_per_block = 128
 work = { flop = 2048, bytes_written = 4096 }
 env = { A = "b" }
 immutable = true
+control = false
 experimental = false
 profile = { launches = 5 }
 verify = { timeout_s = 5 }
@@ -1327,6 +1328,11 @@ fn a_variant_has_a_source_or_a_command_and_what_belongs_to_it() {
         "loaded_code = false",
         "loaded_code = \"yes\"",
         &["loaded_code = \"yes\""],
+    );
+    refused(
+        "control = false",
+        "control = \"baseline\"",
+        &["control = \"baseline\""],
     );
     refused(
         "\"build/libb.so\"",

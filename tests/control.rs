@@ -58,6 +58,29 @@ fn an_unchanged_kernel_on_a_machine_that_is_another_is_open_and_not_regressed() 
 }
 
 #[test]
+fn a_control_that_says_nothing_of_a_variant_does_not_widen_its_bands() {
+    let project = Project::steady();
+    let cp_async = "[suite.bsr_gemm.variant.cp_async]\n";
+    let config = project.read("config.toml");
+    assert!(config.contains(cp_async));
+    project.write(
+        "config.toml",
+        config.replace(cp_async, &format!("{cp_async}control = false\n")),
+    );
+    project.edit_profile("cp_async", |profile| scale(profile, DURATION, 1.05));
+    project.edit_profile(CONTROL, |profile| scale(profile, DURATION, 1.06));
+    let report = project.check(&["cp_async"], 1);
+    assert_eq!(report.denied(), ["regressed"]);
+    assert!(report.variant("cp_async")["control"].is_null());
+    assert!(report.comparison("cp_async", DURATION)["allowance"].is_null());
+    // It widens those of the other variants.
+    project.edit_profile("occupancy", |profile| scale(profile, DURATION, 1.05));
+    let other = project.check(&["occupancy"], 6);
+    assert_eq!(other.verdict("occupancy", DURATION), "inconclusive");
+    assert!(!other.variant("occupancy")["control"].is_null());
+}
+
+#[test]
 fn a_displaced_control_widens_a_metric_in_its_own_unit() {
     let project = Project::steady();
     project.edit_profile("cp_async", |profile| shift(profile, "sm_active", -3.0));

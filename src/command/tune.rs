@@ -60,6 +60,7 @@ pub(super) fn run(config: &Path, arguments: &TuneArgs) -> Result<ExitCode, Error
         let control = config.variants().find(|other| {
             other.immutable && other.id.suite == variant.id.suite && other.id != variant.id
         });
+        let control = control.filter(|_| variant.control);
         let of_control = control.map(read).transpose()?;
         for one in &gathered.evidence {
             let beside = of_control.as_ref().and_then(|gathered| {

@@ -272,6 +272,8 @@ pub struct Variant {
     pub work: Work,
     /// A reference whose sources must not change.
     pub immutable: bool,
+    /// Whether the displacement of its suite's immutable variant widens its bands.
+    pub control: bool,
     /// Left out unless it is asked for.
     pub experimental: bool,
     /// Where its settings come from.

@@ -529,6 +529,10 @@ pub(super) struct RawVariant {
     pub work: Option<RawWork>,
     /// A reference: its sources, headers and flags are locked too.
     pub immutable: bool,
+    /// Whether the displacement of the suite's immutable variant, its control, widens what a
+    /// baseline of other GPUs allows. Default: true. Set it to false where GPUs differ in the
+    /// control's times much more than in this variant's.
+    pub control: Option<bool>,
     /// Left out unless it is named, or asked for with --experimental.
     pub experimental: bool,
     /// Overrides of `[profile]`.

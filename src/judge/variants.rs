@@ -253,7 +253,9 @@ impl<'a> Judge<'a> {
             .variants()
             .filter(|variant| {
                 let mut locked = self.locked.keys();
+                let mut judged = plan.variants.iter();
                 variant.immutable
+                    && judged.any(|one| one.control && one.id.suite == variant.id.suite)
                     && locked.any(|(folder, id)| {
                         *id == variant.id && Tier::of_folder(folder) != Tier::Static
                     })
@@ -269,6 +271,9 @@ impl<'a> Judge<'a> {
         variant: &Variant,
         profile: impl Fn(&VariantId) -> Option<&'p Profile>,
     ) -> Option<Control> {
+        if !variant.control {
+            return None;
+        }
         let mut candidates = self.plan.config.variants().filter(|other| {
             other.immutable && other.id.suite == variant.id.suite && other.id != variant.id
         });

@@ -169,6 +169,13 @@ fn leaf(path: &[&str], before: Option<&Value>, after: Option<&Value>) -> (Way, S
                 format!("a regression of the static metric `{alias}` {word}"),
             )
         }
+        ["suite", suite, "variant", variant, "control"] => {
+            let strict = after.and_then(Value::as_bool) == Some(false);
+            let word = if strict { "no longer widens" } else { "widens" };
+            let text =
+                format!("the displacement of the control {word} the bands of {suite}/{variant}");
+            (loosens_if(!strict), text)
+        }
         ["metric", ..]
         | ["suite", _, "variant", ..]
         | ["trust", "require_signature" | "resume"] => match flag(path, is_true) {
@@ -649,6 +656,18 @@ mod tests {
                 "suite.s.variant.v.source = 'v.cu'",
                 Loosens,
                 "s/v is no longer immutable",
+            ),
+            (
+                "suite.s.variant.v.control = false",
+                "suite.s.variant.v.source = 'v.cu'",
+                Loosens,
+                "the displacement of the control widens the bands of s/v",
+            ),
+            (
+                "suite.s.variant.v.source = 'v.cu'",
+                "suite.s.variant.v.control = false",
+                Tightens,
+                "the displacement of the control no longer widens the bands of s/v",
             ),
             (
                 "suite.s.variant.v.threads_per_block = 128",

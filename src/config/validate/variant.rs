@@ -82,6 +82,7 @@ impl File<'_> {
             loaded_code: raw.loaded_code,
             work,
             immutable: raw.immutable,
+            control: raw.control.unwrap_or(true),
             experimental: raw.experimental,
             profile,
             stated_by: StatedBy::Configuration,
