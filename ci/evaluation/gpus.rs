@@ -5,7 +5,7 @@
 //! checked, and others lock the baseline. A change is put into the recorded values by a factor.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sparsek_gate::config::{Config, Variant};
 use sparsek_gate::files::{PROFILE_FILE, base_folder};
@@ -23,6 +23,9 @@ use super::random::Random;
 const CHANGES: [f64; 14] = [
     1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 15.0,
 ];
+
+/// Recordings of an earlier form of a kernel: the folder, suite and variant.
+const EARLIER: [[&str; 3]; 1] = [["rounds", "bsr_gemm", "cp_async"]];
 
 /// One metric of a kernel, by GPU.
 #[derive(Clone)]
@@ -80,7 +83,15 @@ pub fn read(recordings: &Path, config: &Config) -> Result<Vec<OfGpus>, Error> {
     let mut all: Vec<OfGpus> = Vec::new();
     for variant in config.variants().filter(|variant| !variant.experimental) {
         let mut of_variant: BTreeMap<(String, String), OfGpus> = BTreeMap::new();
-        for folder in &folders {
+        let earlier = |folder: &PathBuf| {
+            let mut all = EARLIER.iter();
+            all.any(|[name, suite, of]| {
+                folder.starts_with(recordings.join(name))
+                    && variant.id.suite == *suite
+                    && variant.id.variant == *of
+            })
+        };
+        for folder in folders.iter().filter(|folder| !earlier(folder)) {
             let base = base_folder(folder, &variant.id).join(PROFILE_FILE);
             let both = [Profile::recorded(folder, &variant.id)?, Profile::at(&base)?];
             for profile in both.iter().flatten() {
@@ -180,7 +191,8 @@ impl OfGpus {
             .fold(Counted::default(), Counted::and)
     }
 
-    /// So many checks of a drawn GPU, each against a baseline of so many others.
+    /// So many checks, each of a GPU that recorded enough processes, against a baseline of so many
+    /// others.
     pub fn drawn(&self, locked_on: usize, percent: f64, checks: usize, seed: u64) -> Counted {
         let one = |number: usize| {
             let (checked, others) = self.draw(locked_on, number, seed);
@@ -197,9 +209,23 @@ impl OfGpus {
         })
     }
 
+    /// The GPUs that recorded as many processes as a check begins with; if none did, all.
+    fn checkable(&self) -> Vec<usize> {
+        let asked = self.question.looks.first().copied().unwrap_or(1);
+        let recorded = self.processes.values().map(Vec::len).enumerate();
+        let enough: Vec<usize> = recorded
+            .filter_map(|(at, processes)| (processes >= asked).then_some(at))
+            .collect();
+        match enough.is_empty() {
+            true => (0..self.gpus()).collect(),
+            false => enough,
+        }
+    }
+
     fn draw(&self, locked_on: usize, number: usize, seed: u64) -> (usize, Vec<usize>) {
         let mut random = Random::new(seed, &format!("{} {}", self.variant, self.metric), number);
-        let checked = number % self.gpus();
+        let checkable = self.checkable();
+        let checked = checkable[number % checkable.len()];
         let others = (0..self.gpus()).filter(|other| *other != checked).collect();
         (checked, random.distinct(locked_on, others))
     }
