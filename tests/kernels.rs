@@ -74,20 +74,42 @@ impl Build {
     fn machine_code(&self, name: &str, kernel: &str) -> Vec<String> {
         let variant = self.variants.iter().find(|one| one["variant"] == name);
         let program = variant.unwrap()["program"][0].as_str().unwrap();
-        let output = Command::new("cuobjdump")
-            .args(["-sass", "-fun", kernel, program])
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{name}");
-        let code: Vec<String> = String::from_utf8(output.stdout)
-            .unwrap()
-            .lines()
-            .filter(|line| line.trim_start().starts_with("/*"))
-            .map(str::to_owned)
-            .collect();
-        assert!(!code.is_empty(), "{name}");
-        code
+        machine_code(kernel, Path::new(program))
     }
+}
+
+/// The instructions of a kernel in a program or cubin, with their encoding, one a line.
+fn machine_code(kernel: &str, of: &Path) -> Vec<String> {
+    let output = Command::new("cuobjdump")
+        .args(["-sass", "-fun", kernel])
+        .arg(of)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", of.display());
+    let code: Vec<String> = String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .filter(|line| line.trim_start().starts_with("/*"))
+        .map(str::to_owned)
+        .collect();
+    assert!(!code.is_empty(), "{}", of.display());
+    code
+}
+
+/// The machine code of cp_async in the form that the faults were made from.
+fn cp_async_of_the_faults() -> Vec<String> {
+    let root = env!("CARGO_MANIFEST_DIR");
+    let folder = tempfile::tempdir().unwrap();
+    let cubin = folder.path().join("cp_async.cubin");
+    let output = Command::new("nvcc")
+        .args(["-gencode=arch=compute_90a,code=sm_90a", "-O3", "-std=c++17"])
+        .args(["-lineinfo", "-DCOLUMN_AHEAD=1", "-cubin", "-o"])
+        .arg(&cubin)
+        .arg(format!("{root}/kernels/bsr_gemm/cp_async.cu"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    machine_code("bsr_gemm_cp_async", &cubin)
 }
 
 fn count(code: &[String], instruction: &str) -> usize {
@@ -215,7 +237,7 @@ fn the_machine_code_of_a_fault_differs_from_a_sound_kernel_as_its_header_says() 
         return;
     }
     let build = &*BUILD;
-    let sound = build.machine_code("bsr_gemm/cp_async", "bsr_gemm_cp_async");
+    let sound = cp_async_of_the_faults();
     let slower = |name| build.machine_code(name, "bsr_gemm_slower");
     assert!(slower("faults/slower_0") == sound);
     assert!(slower("faults/slower_5") != sound);

@@ -188,7 +188,7 @@ const ATTACKS: &[Attack] = &[
         },
         finding: (
             "relocked",
-            "this change re-locks it on nvidia-h200: `faster epilogue` by Ada: duration 270.25 us → 297.28 us",
+            "this change re-locks it on nvidia-h200: `faster epilogue` by Ada: duration 260.67 us → 286.74 us",
         ),
         consented: Some(0),
     },

@@ -55,7 +55,7 @@ impl Recorded {
     /// One of the tight kernels, and one whose launches take 6.4 us.
     fn both() -> [Recorded; 2] {
         [
-            Recorded::of("rounds/5cadd533", "bsr_gemm/cp_async"),
+            Recorded::of("rounds/5cadd533", "bsr_gemm/baseline"),
             Recorded::of("unchanged/c1819a56", "attention/wgmma"),
         ]
     }
@@ -223,7 +223,8 @@ fn unchanged_kernels_do_not_fail_by_their_tails() {
         "5cadd533", "61d576b4", "9b79270f", "a74b8eae", "af10d30f", "cd851036", "cdbc441e",
         "d3bd1a44",
     ];
-    let kernels = ["baseline", "occupancy", "cp_async"];
+    // cp_async is recorded there in an earlier form, which no lock is of.
+    let kernels = ["baseline", "occupancy"];
     let mut all = Vec::from(Recorded::both());
     for gpu in rounds {
         for kernel in kernels {
@@ -246,7 +247,7 @@ fn unchanged_kernels_do_not_fail_by_their_tails() {
             judged += usize::from(comparison(&report, TAIL).not_worse);
         }
     }
-    assert_eq!(judged, 52);
+    assert_eq!(judged, 36);
 }
 
 #[test]

@@ -302,7 +302,7 @@ fn gates_that_cannot_fail_are_named_and_others_are_not() {
     let project = Project::locked();
     let metric = "[metric.dram_bw]\n";
     let wide = format!(
-        "[metric.dram_bw.on]\n\"bsr_gemm/cp_async\" = {{ tolerance = {{ absolute = 31.0 }} }}\n\
+        "[metric.dram_bw.on]\n\"bsr_gemm/cp_async\" = {{ tolerance = {{ absolute = 33.0 }} }}\n\
          \"bsr_gemm/baseline\" = {{ tolerance = {{ absolute = 20.0 }} }}\n\n{metric}"
     );
     project.replace("config.toml", metric, &wide);
@@ -313,10 +313,10 @@ fn gates_that_cannot_fail_are_named_and_others_are_not() {
     let named = |list: &str| list.lines().filter(|line| line.starts_with("  ")).count();
     assert_eq!((named(dead), named(half)), (1, 1), "{text}");
     let gate =
-        "bsr_gemm/cp_async dram_bw, compared with the baseline: value 30.79 %, tolerance 31 pt";
+        "bsr_gemm/cp_async dram_bw, compared with the baseline: value 32.08 %, tolerance 33 pt";
     assert!(dead.contains(gate), "{dead}");
     // It fails from a loss of four fifths on.
-    let late = "bsr_gemm/baseline dram_bw, compared with the baseline: value 25.45 %";
+    let late = "bsr_gemm/baseline dram_bw, compared with the baseline: value 25.60 %";
     assert!(half.contains(late), "{half}");
 }
 

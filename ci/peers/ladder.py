@@ -27,8 +27,8 @@ from families import FAMILIES, ROOT
 
 PAGE = ROOT / "docs/ladder.md"
 RECORDINGS = ROOT / "ci/recordings"
-# Of one GPU, the one that ci/compare-peers.sh ran on: the locked variants, and the others.
-COUNTERS = (RECORDINGS / "h200-locked/7eef51b3", RECORDINGS / "ladder/7eef51b3")
+# Of two GPUs: the locked variants, and the others.
+COUNTERS = (RECORDINGS / "h200-locked/28c1f4e5", RECORDINGS / "ladder/7eef51b3")
 # The rung that a rung is compared with, where that is not the one before it.
 AFTER = {"bsr_gemm/cp_async": "baseline"}
 BLOCK = re.compile(r"(<!-- (steps|gain|lines): (.*?) -->\n).*?(<!-- /\2 -->)", re.DOTALL)

@@ -160,8 +160,8 @@ mod tests {
     fn clocks_are_the_same_within_half_of_the_narrowest_tolerance_and_one_percent() {
         for (tolerance, most) in [
             ("{ relative_percent = 1.0 }", 0.5),
-            // 1 % of 271 us.
-            ("{ absolute = 2710 }", 0.5),
+            // 1 % of 260 us.
+            ("{ absolute = 2600 }", 0.5),
             ("{ relative_percent = 30.0 }", 1.0),
         ] {
             let (variant, profile) = locked(tolerance);

@@ -200,9 +200,9 @@ fn the_picture_of_a_failing_report_is_what_the_program_makes() {
     assert!(uppsala::parse(&picture).is_ok(), "{picture}");
     for part in [
         "FAIL",
-        "537.72 us",
-        "bank conflicts ×129",
-        "-21.24 pt",
+        "544.77 us",
+        "bank conflicts ×142",
+        "-23.49 pt",
         "Next",
         "class=\"also\" open=",
     ] {
