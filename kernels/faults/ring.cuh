@@ -1,5 +1,5 @@
 // The kernel of ../bsr_gemm/cp_async.cu as a function, with the flaws that the faults beside this
-// file choose from. Without any of them its machine code is that kernel's; what it does and why is
+// file choose from. Without any of them it has that kernel's instructions; what it does and why is
 // said there.
 #pragma once
 
@@ -103,16 +103,14 @@ __device__ __forceinline__ void compute_tile(const __half* __restrict__ values,
 
   // Producer.
   int next_block = first;
-  int next_column = first < last ? columns[first] : 0;
   const auto request_next = [&](int stage) {
     if (Fault::kLateWarpNs > 0 && warp == kWarps - 1) __nanosleep(Fault::kLateWarpNs);
     if (next_block < last) {
       const int block = block_at<Fault>(first, next_block);
       const __half* block_a = values + static_cast<std::size_t>(block) * kBlockElements;
       const __half* block_b =
-          b + static_cast<std::size_t>(next_column) * kBlockCols * n + tile_column;
+          b + static_cast<std::size_t>(columns[block]) * kBlockCols * n + tile_column;
       ++next_block;
-      if (next_block < last) next_column = columns[block_at<Fault>(first, next_block)];
 
       __half* stage_a = ring + stage * kStageElements<Fault>;
       __half* stage_b = stage_a + kElementsA<Fault>;
