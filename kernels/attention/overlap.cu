@@ -1,22 +1,23 @@
-// Rung 4, attention_overlap: copies, products and exponentials run at the same time, and little else
-// is left to do.
+// Rung 4, attention_overlap: copies, products and exponentials run at the same time, and little
+// else is left to do.
 //   * A weight needs an offset near the row's largest score, not that score itself: the largest of
 //     the first 16 keys serves both warp groups. Later weights may then exceed 1. Where one exceeds
 //     what fp16 holds, the thread block starts again with the largest of all: twice the time.
-//   * A quarter of a tile at a time: its exponentials, the products of the weights before with their
-//     values, and the scores of the next tile. So the tensor cores always have work, and little.
+//   * A quarter of a tile at a time: its exponentials, the products of the weights before with
+//     their values, and the scores of the next tile. So the tensor cores always have a little work.
 //   * A column of ones beside the values: the products also sum the weights.
 //   * One exponential of eight is a polynomial on the FMA pipe.
 //   * A warp of its own starts all copies, in the order of their use. The products of the scores
 //     read Q from shared memory.
 //   * The launch is a dependent one: barriers and tensor map are ready when the kernel before ends.
 //
-// What was tried and is not here, in time of a launch: each thread block begins with another tile
-// (+6 %: thread blocks of a head that read the same tile at the same time share what L2 delivers); all products
-// of a tile at once (+2 %); Q in registers (+1 %); the first tiles copied by the threads (cp.async,
-// +2 %); a quarter of the exponentials as polynomials (no gain over an eighth). On an earlier form: two thread blocks
-// that share each copy (multicast; their start costs 0.6 us); thread blocks of half the shared
-// memory, so that the next launch's fit beside them (too few registers: +12 %).
+// What was tried and is not here, in time of a launch: another first tile for each thread block
+// (+6 %: those of a head that read the same tile at the same time share what L2 delivers); all
+// products of a tile at once (+2 %); Q in registers (+1 %); the first tiles copied by the threads
+// (cp.async, +2 %); a quarter of the exponentials as polynomials (no gain over an eighth). Of an
+// earlier form: two thread blocks that share each copy (multicast; their start costs 0.6 us);
+// thread blocks of half the shared memory, so that the next launch's fit beside them (too few
+// registers: +12 %).
 //
 // Thread block: 2 warp groups, the same 64 queries, KEYS / 2 keys each in tiles of 64; and a warp
 //   that starts the copies.
@@ -91,16 +92,18 @@ __device__ __forceinline__ std::uint32_t pack(float x, float y) {
   return *reinterpret_cast<const std::uint32_t*>(&pair);
 }
 
-// 2^x on the FMA pipe, for x below 128; below -126 it is 2^-126. The polynomial is 2^r for r from
-// -0.5 to 0.5, with a relative error of at most 1.4e-4: fp16 rounds a weight by 4.9e-4.
+// 2^x on the FMA pipe, for x below 128; below -126 it is 2^-126. The polynomial interpolates 2^r at
+// the zeros of the Chebyshev polynomial of degree 5 on [-0.5, 0.5]. Its relative error there is at
+// most 3.5e-6, which fits into the bound for ex2.approx and the rises of a maximum (reference.cuh).
 __device__ __forceinline__ float exp2_polynomial(float x) {
-  constexpr float kToInteger = 12582912;  // 1.5 * 2^23: a sum with it has the integer in its lowest bits
+  constexpr float kToInteger = 12582912;  // 1.5 * 2^23: in a sum with it, the unit is the last bit
   x = fmaxf(x, -126);
   const float shifted = x + kToInteger;
   const float r = x - (shifted - kToInteger);
-  float y = fmaf(0.05550411f, r, 0.24261112f);
-  y = fmaf(y, r, 0.69326099f);
-  y = fmaf(y, r, 0.99992808f);
+  float y = fmaf(0.0096663685f, r, 0.055921976f);
+  y = fmaf(y, r, 0.24022349f);
+  y = fmaf(y, r, 0.69312105f);
+  y = fmaf(y, r, 1.0f);
   return __int_as_float(__float_as_int(y) + (__float_as_int(shifted) << 23));
 }
 
@@ -237,11 +240,12 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     if (lane == 0) {
       const int first_key = rows + first_query / kKeys * kKeys;
       const auto load_keys = [&](int tile, Barrier* full) {
-        sparsek::tma_load(shared_k + tile * kTileBytes, &map, first_key + tile * kTileKeys, 0, full);
+        sparsek::tma_load(shared_k + tile * kTileBytes, &map, first_key + tile * kTileKeys, 0,
+                          full);
       };
       const auto load_values = [&](int tile, Barrier* full) {
-        sparsek::tma_load(shared_v + tile * kTileBytes, &map, rows + first_key + tile * kTileKeys, 0,
-                          full);
+        sparsek::tma_load(shared_v + tile * kTileBytes, &map,
+                          rows + first_key + tile * kTileKeys, 0, full);
       };
       sparsek::barrier_arrive_expect(full_of_first, 2 * kTileBytes);
       sparsek::tma_load(shared_q, &map, first_query, 0, full_of_first);
