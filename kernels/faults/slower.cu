@@ -1,6 +1,6 @@
 // Slow on purpose, bsr_gemm_slower: cp_async with COLUMN_AHEAD=1, and needless integer work between
-// the last product and the stores, a regression of any size. Its numbers, its tensor operations and its memory
-// traffic are those of cp_async; with EXTRA_WORK = 0, so is its machine code.
+// the last product and the stores, a regression of any size. Its numbers, its tensor operations and
+// its memory traffic are those of cp_async; with EXTRA_WORK = 0, so is its machine code.
 //
 // EXTRA_WORK counts the dependent multiply-adds of a thread, summed over eight neighbouring thread
 // blocks: fine steps, and the time grows evenly with it.
