@@ -194,6 +194,10 @@ fn every_verdict() -> Project {
     for variant in ["narrow", "short", "gap", "edited", "new"] {
         let name = format!("doubts/{variant}");
         let mut profile = narrow(recorded("cp_async"));
+        // The recording is a little faster than the lock: one becomes slower beyond all doubt, and
+        // the others by about what the noise is.
+        let factor = if variant == "narrow" { 1.012 } else { 1.007 };
+        common::scale(&mut profile, "duration_narrow", factor);
         if variant == "short" {
             keep_launches(&mut profile, 12);
         }
