@@ -242,8 +242,8 @@ part_against() {
     "$gate" profile bsr_gemm/cp_async >/dev/null || return
     middle=$EPOCHREALTIME
     "$gate" check -v --against HEAD --measure-all --report "json:$answer" bsr_gemm/cp_async || return
-    # How many rounds an answer needs depends on the noise of the day. A profile has 5 processes: one
-    # counts.
+    # How many rounds an answer needs depends on the noise of the day. A profile has 5 processes:
+    # four are timed, and one counts.
     python3 -c "
 import json
 profile = ($middle - $start) / 5
