@@ -982,7 +982,7 @@ fn percent(text: &str) -> Result<f64, String> {
 /// Arguments of `quarantine`.
 #[derive(Args, Debug)]
 pub struct QuarantineArgs {
-    /// End the quarantine of the GPU with this UUID.
+    /// End the quarantine of the GPU with this UUID, or with one that begins so, such as GPU-1a2b3c4d.
     #[arg(long, value_name = "UUID", requires = "reason")]
     pub lift: Option<String>,
     /// Why the GPU can be trusted again.

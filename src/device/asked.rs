@@ -8,7 +8,7 @@ use crate::finding::Error;
 /// How every UUID of a GPU begins.
 const UUID: &str = "GPU-";
 /// The fewest characters of a UUID that name a GPU for people: the first group of digits.
-const SHORTEST: usize = UUID.len() + 8;
+pub const SHORTEST_UUID: usize = UUID.len() + 8;
 
 /// Which GPUs of this host are asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,7 +142,7 @@ pub fn short_names(gpus: &[Gpu]) -> Vec<String> {
         sorted.sort_unstable();
         sorted.windows(2).all(|pair| pair[0] != pair[1])
     };
-    let lengths = SHORTEST..longest;
+    let lengths = SHORTEST_UUID..longest;
     let mut names = lengths.map(cut).filter(|names| differ(names));
     names.next().unwrap_or_else(|| cut(longest))
 }

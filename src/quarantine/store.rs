@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::entry::{Entry, Lifting};
-use crate::device::Gpu;
+use crate::device::{Gpu, SHORTEST_UUID};
 use crate::files::{create_work_folder, read_regular_up_to, read_text_up_to, write_atomically};
 use crate::finding::Error;
 use crate::git::tracked;
@@ -241,25 +241,51 @@ impl Quarantine {
         }
     }
 
+    /// The one GPU in quarantine that has this UUID, or whose UUID begins with it.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where there is none, or there are several.
+    fn named(&self, begin: &str) -> Result<Quarantined, Error> {
+        if let Some(stored) = self.of_gpu(begin) {
+            return Ok(stored);
+        }
+        let (mut named, others): (Vec<Quarantined>, Vec<Quarantined>) = self
+            .all()
+            .into_iter()
+            .partition(|stored| begin.len() >= SHORTEST_UUID && stored.uuid.starts_with(begin));
+        let list = |all: &[Quarantined]| {
+            let uuids: Vec<&str> = all.iter().map(|one| one.uuid.as_str()).collect();
+            uuids.join(", ")
+        };
+        match (named.pop(), named.is_empty()) {
+            (Some(one), true) => Ok(one),
+            (Some(one), false) => {
+                named.push(one);
+                Err(Error::Usage(format!(
+                    "several GPUs in quarantine have a UUID that begins with `{begin}`: {}\n  next: write more of the UUID",
+                    list(&named)
+                )))
+            }
+            (None, _) => Err(Error::Usage(format!(
+                "the GPU `{begin}` is not in quarantine; {}\n  next: sparsek-gate quarantine",
+                match others.is_empty() {
+                    true => "no GPU is".to_owned(),
+                    false => format!("these are: {}", list(&others)),
+                }
+            ))),
+        }
+    }
+
     /// Ends the quarantine of a GPU, and keeps a line about it.
     ///
     /// # Errors
-    /// [`Error::Usage`] where it is in none; [`Error::Io`].
-    pub fn lift(&self, uuid: &str, reason: &str, who: &str) -> Result<Lifting, Error> {
-        let Some(stored) = self.of_gpu(uuid) else {
-            let all = self.all();
-            let known: Vec<&str> = all.iter().map(|one| one.uuid.as_str()).collect();
-            return Err(Error::Usage(format!(
-                "the GPU `{uuid}` is not in quarantine; {}\n  next: sparsek-gate quarantine",
-                match known.is_empty() {
-                    true => "no GPU is".to_owned(),
-                    false => format!("these are: {}", known.join(", ")),
-                }
-            )));
-        };
+    /// [`Error::Usage`] where no GPU, or several, are in quarantine whose UUID begins so; [`Error::Io`].
+    pub fn lift(&self, begin: &str, reason: &str, who: &str) -> Result<Lifting, Error> {
+        let stored = self.named(begin)?;
+        let uuid = &stored.uuid;
         let lifting = Lifting {
-            uuid: uuid.to_owned(),
-            entry: stored.entry.ok(),
+            uuid: uuid.clone(),
+            entry: stored.entry.clone().ok(),
             lifted: now(),
             who: who.to_owned(),
             reason: reason.to_owned(),

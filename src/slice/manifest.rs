@@ -18,6 +18,13 @@ use crate::terms::VariantId;
 /// The name of the manifest in a slice's folder.
 pub const MANIFEST_FILE: &str = "slice.json";
 
+/// Whether a folder is no slice, but has slices in it.
+pub fn is_folder_of_slices(folder: &Path) -> bool {
+    let has_manifest = |folder: &Path| folder.join(MANIFEST_FILE).is_file();
+    let mut within = folder.read_dir().into_iter().flatten().flatten();
+    !has_manifest(folder) && within.any(|entry| has_manifest(&entry.path()))
+}
+
 /// What a slice says of itself; written after everything else of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
