@@ -52,7 +52,7 @@ fn the_pictures_of_the_ladder_are_those_of_the_report() {
         "check",
         "bsr_gemm",
         "--from",
-        "ci/recordings/h200-locked/28c1f4e5",
+        "ci/recordings/h200",
         "--baseline-ref",
         "none",
     ]);

@@ -46,7 +46,9 @@ fn a_head_that_is_its_base_passes_and_is_judged_against_that() {
 #[test]
 fn a_head_slower_by_less_than_the_stored_tolerance_regresses_against_its_base() {
     let project = recorded();
-    project.edit_profile("cp_async", |head| scale(head, DURATION, 1.01));
+    project.edit_profile("cp_async", |head| {
+        scale(head, DURATION, 1.01)
+    });
     let report = project.check(&["cp_async"], 1);
     assert_eq!(report.denied(), ["regressed"]);
     assert_eq!(report.verdict("cp_async", DURATION), "regressed");
@@ -94,10 +96,12 @@ fn the_stated_order_of_the_rounds_says_what_is_drift_and_what_is_noise() {
     let band = |orders: [&str; 2]| {
         let project = recorded();
         edit_base(&project, "cp_async", |base| {
+            keep_processes(base, 4);
             drift(base, [0, 3, 5, 6]);
             base["provenance"]["round_order"] = json!(orders[0]);
         });
         project.edit_profile("cp_async", |head| {
+            keep_processes(head, 4);
             drift(head, [1, 2, 4, 7]);
             head["provenance"]["round_order"] = json!(orders[1]);
         });

@@ -594,7 +594,8 @@ fn as_editors_see(value: toml::Value) -> Json {
 }
 
 /// The repository's configuration with [`VARIANTS`] and the faults, and no other variant. The slowest
-/// launches are not judged: `tests/tail.rs` is about these.
+/// launches are not judged: `tests/tail.rs` is about these. All variants are measured in as many
+/// processes, as they were locked.
 pub fn configuration() -> String {
     let whole = fs::read_to_string(repository().join("config.toml")).unwrap();
     let mut kept = String::new();
@@ -619,6 +620,16 @@ pub fn configuration() -> String {
             kept.extend(lines.filter(|line| !line.starts_with("tail")));
         }
     }
+    without_processes(&kept)
+}
+
+/// A configuration in which no variant asks for a number of processes of its own: all baselines of
+/// this repository were locked in four of them.
+pub fn without_processes(config: &str) -> String {
+    let lines = config.split_inclusive('\n');
+    let own = |line: &&str| line.starts_with("profile = { processes = ");
+    let kept: String = lines.clone().filter(|line| !own(line)).collect();
+    assert!(lines.clone().any(|line| own(&line)), "remove this function");
     kept
 }
 

@@ -200,9 +200,9 @@ fn the_picture_of_a_failing_report_is_what_the_program_makes() {
     assert!(uppsala::parse(&picture).is_ok(), "{picture}");
     for part in [
         "FAIL",
-        "544.77 us",
+        "544.52 us",
         "bank conflicts ×142",
-        "-23.49 pt",
+        "-23.50 pt",
         "Next",
         "class=\"also\" open=",
     ] {
