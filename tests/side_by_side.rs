@@ -46,9 +46,7 @@ fn a_head_that_is_its_base_passes_and_is_judged_against_that() {
 #[test]
 fn a_head_slower_by_less_than_the_stored_tolerance_regresses_against_its_base() {
     let project = recorded();
-    project.edit_profile("cp_async", |head| {
-        scale(head, DURATION, 1.01)
-    });
+    project.edit_profile("cp_async", |head| scale(head, DURATION, 1.01));
     let report = project.check(&["cp_async"], 1);
     assert_eq!(report.denied(), ["regressed"]);
     assert_eq!(report.verdict("cp_async", DURATION), "regressed");
