@@ -1490,3 +1490,24 @@ fn the_page_on_reports_shows_what_the_program_prints() {
         .unwrap();
     assert_eq!(String::from_utf8(printed.stdout).unwrap(), shown);
 }
+
+#[test]
+fn processes_beyond_the_last_look_are_not_left_out() {
+    let project = Project::locked();
+    // Of eight processes the looks take four to seven.
+    project.replace(
+        "config.toml",
+        "processes = 4",
+        "processes = 4\nmax_processes = 7",
+    );
+    assert_eq!(project.check(&["cp_async"], 0).denied(), [""; 0]);
+    let factors = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0];
+    project.edit_profile("cp_async", |profile| {
+        common::scale_processes(profile, DURATION, &factors);
+    });
+    let report = project.check(&["cp_async"], 6);
+    let comparison = report.comparison("cp_async", DURATION);
+    assert_eq!(comparison["verdict"], "inconclusive");
+    let change = comparison["change"]["relative_percent"].as_f64().unwrap();
+    assert!(change > 5.0, "{change}");
+}

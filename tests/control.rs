@@ -81,6 +81,22 @@ fn a_control_that_says_nothing_of_a_variant_does_not_widen_its_bands() {
 }
 
 #[test]
+fn without_the_control_a_kernel_may_pass_on_a_machine_that_is_another() {
+    // So both ways of changing `control` need consent.
+    let project = Project::steady();
+    project.edit_profile(CONTROL, |profile| scale(profile, DURATION, 1.05));
+    project.check(&["cp_async"], 6);
+    let cp_async = "[suite.bsr_gemm.variant.cp_async]\n";
+    project.replace(
+        "config.toml",
+        cp_async,
+        &format!("{cp_async}control = false\n"),
+    );
+    let report = project.check(&["cp_async"], 0);
+    assert_eq!(report.verdict("cp_async", DURATION), "pass");
+}
+
+#[test]
 fn a_displaced_control_widens_a_metric_in_its_own_unit() {
     let project = Project::steady();
     project.edit_profile("cp_async", |profile| shift(profile, "sm_active", -3.0));

@@ -85,6 +85,10 @@ fn a_defect_sets_all_aside_that_the_gpu_measured_and_later_runs_refuse_it_until_
         (&["--lift", UUID][..], "--reason"),
         (&["--lift", UUID, "--reason", " "], "`--reason` is empty"),
         (
+            &["--lift", "GPU-0011", "--reason", "x"],
+            "is too short to name a GPU",
+        ),
+        (
             &["--lift", "GPU-1", "--reason", "x"],
             "is not in quarantine; these are",
         ),
@@ -97,7 +101,8 @@ fn a_defect_sets_all_aside_that_the_gpu_measured_and_later_runs_refuse_it_until_
         ran.exits(2).says(why);
     }
     // The beginning of a UUID, as messages show it, is enough where no other begins so.
-    let short = UUID.split_at("GPU-00112233".len()).0;
+    let short = "GPU-00112233";
+    assert!(UUID.starts_with(short));
     let lift = ["quarantine", "--lift", short, "--reason", "new memory"];
     let listed = machine.run(&["quarantine", "--format", "json"]).exits(0);
     let listed: Json = serde_json::from_str(&listed.out).unwrap();

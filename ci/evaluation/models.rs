@@ -1,5 +1,5 @@
-//! Unchanged kernels under other noise than was recorded: a machine that drifts, heavy tails, and
-//! processes that are far from their siblings.
+//! Kernels under other noise than was recorded: a machine that drifts, heavy tails, and processes that
+//! are far from their siblings; and kernels that are slower by a little, at the locked noise.
 //!
 //! Every variant that is locked takes part, with the spread between processes of its own lock. The
 //! values of processes are drawn, not recorded, and each metric by itself; real metrics of one process
@@ -10,13 +10,15 @@ use sparsek_gate::config::{Config, Variant};
 use sparsek_gate::metric::{Direction, Level, Tolerance};
 use sparsek_gate::plan::{Side, VariantPlan};
 use sparsek_gate::statistics::Samples;
-use sparsek_gate::terms::{Phase, Tier};
+use sparsek_gate::terms::{Phase, Tier, VariantId};
 use sparsek_gate::verdict::{
     Bounds, Decision, KnownNoise, ProcessCost, Question, ROUNDS_IN_ALL, Scale, Timed, Verdict,
     cheapest, side_by_side,
 };
 
 use super::random::Random;
+
+const DURATION: &str = "duration";
 
 /// What a process takes, in seconds, where the drift is stated by the minute: measured under ncu on
 /// one H200 with 20 launches, 1.8 to 2.8 s.
@@ -41,6 +43,8 @@ pub enum Model {
     /// Normally, but this share of the current processes alone is slower by so many percent: a kernel
     /// that became unstable.
     Unstable(f64, f64),
+    /// Normally, and the current kernel takes so many percent longer.
+    Slower(f64),
 }
 
 impl Model {
@@ -56,19 +60,24 @@ impl Model {
             Model::Unstable(share, percent) => {
                 format!("{:.0} % of current processes +{percent} %", 100.0 * share)
             }
+            Model::Slower(percent) => format!("+{percent} %"),
         }
     }
 }
 
 /// One metric of one kernel: its level, its noise and what is asked of it.
 struct Series {
+    metric: String,
     level: f64,
     sigma: f64,
     question: Question,
 }
 
 /// The metrics of one variant that a check judges by their size.
-struct Suite(Vec<Series>);
+struct Suite {
+    variant: VariantId,
+    series: Vec<Series>,
+}
 
 /// All locked variants of a configuration.
 pub struct Locked(Vec<Suite>);
@@ -96,15 +105,15 @@ impl Locked {
                             && metric.phase == Phase::Timing;
                         let samples = profile.samples(kernel, &metric.alias);
                         if let (true, Some(samples)) = (judged, samples) {
-                            known.push((samples, metric.against, metric.direction));
+                            known.push((&metric.alias, samples, metric.against, metric.direction));
                         }
                     }
                 }
                 variants.push(series(variant, &known));
             }
         }
-        let comparisons = variants.iter().map(|suite| suite.0.len()).sum();
-        for series in variants.iter_mut().flat_map(|suite| &mut suite.0) {
+        let comparisons = variants.iter().map(|suite| suite.series.len()).sum();
+        for series in variants.iter_mut().flat_map(|suite| &mut suite.series) {
             series.question.comparisons = comparisons;
         }
         Ok(Locked(variants))
@@ -112,7 +121,7 @@ impl Locked {
 
     /// How many comparisons a check makes.
     pub fn comparisons(&self) -> usize {
-        self.0.iter().map(|suite| suite.0.len()).sum()
+        self.0.iter().map(|suite| suite.series.len()).sum()
     }
 
     /// How many of so many unchanged checks do not end with 0.
@@ -137,14 +146,44 @@ impl Locked {
         };
         (checks * self.0.len(), (0..checks).map(of_one).sum())
     }
+
+    /// Of each variant whose duration has at most this tolerance side by side, in percent: how many of so
+    /// many checks find that it regressed, if it takes so many percent longer.
+    pub fn caught(
+        &self,
+        tolerance: f64,
+        percent: f64,
+        checks: usize,
+        seed: u64,
+    ) -> Vec<(&VariantId, usize)> {
+        let is_tight = |suite: &&Suite| {
+            let mut series = suite.series.iter();
+            series.any(|one| one.metric == DURATION && one.question.tolerance <= tolerance)
+        };
+        let model = Model::Slower(percent);
+        let of_one = |suite: &Suite| {
+            let purpose = format!("{} {}", suite.variant, model.words());
+            let caught = |number: &usize| {
+                let mut random = Random::new(seed, &purpose, *number);
+                let decisions = suite.decisions(model, &mut random);
+                let mut of_metrics = suite.series.iter().zip(&decisions);
+                of_metrics.any(|(series, decision)| {
+                    series.metric == DURATION && decision.verdict == Verdict::Regressed
+                })
+            };
+            (0..checks).filter(caught).count()
+        };
+        let tight = self.0.iter().filter(is_tight);
+        tight.map(|suite| (&suite.variant, of_one(suite))).collect()
+    }
 }
 
 /// The metrics of a variant, with as many launches as the tool would choose.
-fn series(variant: &Variant, known: &[(Samples, Tolerance, Direction)]) -> Suite {
+fn series(variant: &Variant, known: &[(&String, Samples, Tolerance, Direction)]) -> Suite {
     let looks = variant.profile.round_looks();
     let noises: Vec<KnownNoise<'_>> = known
         .iter()
-        .map(|(samples, tolerance, _)| {
+        .map(|(_, samples, tolerance, _)| {
             let (scale, tolerance) = Scale::of(*tolerance);
             KnownNoise {
                 samples,
@@ -159,22 +198,27 @@ fn series(variant: &Variant, known: &[(Samples, Tolerance, Direction)]) -> Suite
         looks: looks.clone(),
     };
     let launches = cheapest(&noises, &bounds, COST).launches as usize;
-    let one = |(samples, tolerance, direction): &(Samples, Tolerance, Direction)| {
-        let (scale, tolerance) = Scale::of(*tolerance);
-        let between = samples.noise().between.unwrap_or(0.0);
-        Series {
-            level: samples.value(),
-            sigma: between * samples.variance_ratio(launches).sqrt(),
-            question: Question {
-                scale,
-                direction: *direction,
-                tolerance,
-                comparisons: 1,
-                looks: looks.iter().map(|look| *look as usize).collect(),
-            },
-        }
-    };
-    Suite(known.iter().map(one).collect())
+    let one =
+        |(metric, samples, tolerance, direction): &(&String, Samples, Tolerance, Direction)| {
+            let (scale, tolerance) = Scale::of(*tolerance);
+            let between = samples.noise().between.unwrap_or(0.0);
+            Series {
+                metric: metric.to_string(),
+                level: samples.value(),
+                sigma: between * samples.variance_ratio(launches).sqrt(),
+                question: Question {
+                    scale,
+                    direction: *direction,
+                    tolerance,
+                    comparisons: 1,
+                    looks: looks.iter().map(|look| *look as usize).collect(),
+                },
+            }
+        };
+    Suite {
+        variant: variant.id.clone(),
+        series: known.iter().map(one).collect(),
+    }
 }
 
 /// The processes of both sides of one metric, and of its baseline.
@@ -185,9 +229,17 @@ struct Drawn {
 }
 
 impl Suite {
-    /// Measures round by round until no metric is open, and judges.
     fn passes(&self, model: Model, random: &mut Random) -> bool {
-        let most = self.0.iter().flat_map(|series| &series.question.looks);
+        self.decisions(model, random).iter().all(|decision| {
+            let inconclusive = decision.verdict == Verdict::Inconclusive;
+            matches!(decision.verdict, Verdict::Pass | Verdict::Improved)
+                || inconclusive && decision.not_worse
+        })
+    }
+
+    /// Measures round by round until no metric is open, and judges.
+    fn decisions(&self, model: Model, random: &mut Random) -> Vec<Decision> {
+        let most = self.series.iter().flat_map(|series| &series.question.looks);
         let planned = most.copied().max().unwrap_or(1);
         let rounds = ROUNDS_IN_ALL * planned;
         let places = VariantPlan::ORDER.places(rounds);
@@ -200,10 +252,11 @@ impl Suite {
         let mut far = |side| (0..2 * rounds).map(|_| slow(side, random)).collect();
         let far: [Vec<bool>; 2] = [far(Side::Base), far(Side::Current)];
         let draw = |series: &Series| series.draw(model, &places, &far, random);
-        let drawn: Vec<Drawn> = self.0.iter().map(draw).collect();
-        for round in 1..=rounds {
+        let drawn: Vec<Drawn> = self.series.iter().map(draw).collect();
+        let mut round = 1;
+        loop {
             let decisions: Vec<Decision> = self
-                .0
+                .series
                 .iter()
                 .zip(&drawn)
                 .map(|(series, drawn)| series.judge(drawn, &places, round))
@@ -214,14 +267,10 @@ impl Suite {
                 decision.open && !decided && (round < planned || in_place)
             };
             if round == rounds || !decisions.iter().any(open) {
-                return decisions.iter().all(|decision| {
-                    let inconclusive = decision.verdict == Verdict::Inconclusive;
-                    matches!(decision.verdict, Verdict::Pass | Verdict::Improved)
-                        || inconclusive && decision.not_worse
-                });
+                return decisions;
             }
+            round += 1;
         }
-        false
     }
 }
 
@@ -252,6 +301,9 @@ impl Series {
                     let factor = match model {
                         Model::Drift(percent) => 1.0 + percent / 100.0 * place * PROCESS_S / 60.0,
                         Model::Outliers(_, percent) | Model::Unstable(_, percent) if *far => {
+                            1.0 + percent / 100.0
+                        }
+                        Model::Slower(percent) if side == 1 && self.metric == DURATION => {
                             1.0 + percent / 100.0
                         }
                         _ => 1.0,

@@ -85,6 +85,7 @@ static_assert(kQueries == kTileKeys, "one tensor map has the boxes of all copies
 static_assert(kFeatures == kTileKeys, "a tile's scores take as many steps as its sums");
 static_assert(kKeys % (kGroups * kTileKeys) == 0, "the warp groups' keys are whole tiles");
 static_assert(kOwnTiles >= 2, "the last tile has one before it");
+static_assert(kKeys <= 512, "more keys were never tried");
 static_assert(kSharedBytes <= 227 * 1024, "all keys and values fit in shared memory");
 
 __device__ __forceinline__ std::uint32_t pack(float x, float y) {
@@ -92,12 +93,12 @@ __device__ __forceinline__ std::uint32_t pack(float x, float y) {
   return *reinterpret_cast<const std::uint32_t*>(&pair);
 }
 
-// 2^x on the FMA pipe, for x below 128; below -126 it is 2^-126. The polynomial interpolates 2^r at
+// 2^x on the FMA pipe; from 128 on it is infinite, and below -126 it is 2^-126. The polynomial interpolates 2^r at
 // the zeros of the Chebyshev polynomial of degree 5 on [-0.5, 0.5]. Its relative error there is at
 // most 3.5e-6, which fits into the bound for ex2.approx and the rises of a maximum (reference.cuh).
 __device__ __forceinline__ float exp2_polynomial(float x) {
   constexpr float kToInteger = 12582912;  // 1.5 * 2^23: in a sum with it, the unit is the last bit
-  x = fmaxf(x, -126);
+  x = fminf(fmaxf(x, -126), 128);
   const float shifted = x + kToInteger;
   const float r = x - (shifted - kToInteger);
   float y = fmaf(0.0096663685f, r, 0.055921976f);

@@ -14,7 +14,7 @@ use crate::finding::{Code, Error, ExitCode, Finding};
 use crate::judge::{DriverTurns, Judge, Origin, Outcome, Profiles, SameProgram, VariantReport};
 use crate::measure::{Spent, Times};
 use crate::report::{self, Target};
-use crate::slice::{Known, SlicePart, Wanted, is_folder_of_slices, plan_sha256, read_slices};
+use crate::slice::{Known, SlicePart, Wanted, plan_sha256, read_slices};
 use crate::terms::Tier;
 use crate::trust::Authority;
 
@@ -34,13 +34,6 @@ pub(super) struct Measured {
 }
 
 pub(super) fn run(config: &Path, arguments: &MergeArgs) -> Result<ExitCode, Error> {
-    let mut folders = arguments.slices.iter().chain(&arguments.repeat);
-    if let Some(folder) = folders.find(|folder| is_folder_of_slices(folder)) {
-        let folder = folder.display();
-        return Err(Error::Usage(format!(
-            "the folder `{folder}` is no slice: it has slices in it\n  next: give these, as in `{folder}/*`"
-        )));
-    }
     of_run(config, arguments, &Measured::default(), None).map(|(code, _)| code)
 }
 

@@ -529,8 +529,8 @@ pub(super) struct RawVariant {
     pub work: Option<RawWork>,
     /// A reference: its sources, headers and flags are locked too.
     pub immutable: bool,
-    /// Whether the displacement of the suite's immutable variant, its control, widens what a
-    /// baseline of other GPUs allows. Default: true. Set it to false where GPUs differ in the
+    /// Whether the displacement of the suite's immutable variant, its control, widens this
+    /// variant's noise band against a baseline. Default: true. Set it to false where GPUs differ in the
     /// control's times much more than in this variant's.
     pub control: Option<bool>,
     /// Left out unless it is named, or asked for with --experimental.

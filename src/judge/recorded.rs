@@ -79,6 +79,7 @@ pub fn read_recorded(
     for ((_, variant, _), recorded) in read {
         reading.control(variant, recorded)?;
     }
+    reading.controls_are_there();
     reading.trials();
     if reading.is_change() {
         reading.other_bases()?;
@@ -317,9 +318,37 @@ impl Reading<'_> {
             Code::ProfileUnreadable,
             &variant.id,
             format!("the control cannot be read: {why}"),
-            "record it again, or remove it from the folder",
+            "record it again",
         ));
         Ok(())
+    }
+
+    /// In a change, a recording without the control must not pass where one with it would stay open.
+    fn controls_are_there(&mut self) {
+        if !self.is_change() {
+            return;
+        }
+        let judged = self.profiles.current.iter();
+        let beside = |id: &VariantId| self.profiles.bases.iter().any(|base| base.variant == *id);
+        let alone = judged.filter(|profile| !beside(&profile.variant));
+        let missing = alone.filter_map(|profile| {
+            let variant = self.config.variant(&profile.variant)?;
+            let controls = self.judge.controls_of(variant, profile);
+            let recorded = self.profiles.current.iter().chain(&self.profiles.controls);
+            let on_its_gpu = recorded.filter(|other| other.gpu_uuids() == profile.gpu_uuids());
+            let recorded: BTreeSet<&VariantId> = on_its_gpu.map(|other| &other.variant).collect();
+            let first = controls.first()?;
+            controls.iter().all(|control| !recorded.contains(control)).then(|| {
+                Finding::deny(
+                    Code::NotMeasured,
+                    &variant.id,
+                    format!("its control, {first}, was not recorded on the same GPU: how much GPUs differ now is unknown"),
+                    format!("record both: sparsek-gate profile --output {} {} {first}", self.shown(), variant.id),
+                )
+            })
+        });
+        let missing: Vec<Finding> = missing.collect();
+        self.findings.extend(missing);
     }
 
     /// What the captures beside a profile show against it.

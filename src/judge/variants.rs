@@ -264,6 +264,17 @@ impl<'a> Judge<'a> {
             .collect()
     }
 
+    /// The immutable variants that say how far the machine of a profile is from those of its baseline.
+    pub(super) fn controls_of(&self, variant: &Variant, profile: &Profile) -> Vec<&'a VariantId> {
+        let is_control = |other: &&Variant| {
+            let beside = other.id.suite == variant.id.suite && other.id != variant.id;
+            beside && other.immutable && self.locked(&other.id, profile).is_some()
+        };
+        let is_judged = variant.control && self.locked(&variant.id, profile).is_some();
+        let all = self.plan.config.variants().filter(|_| is_judged);
+        all.filter(is_control).map(|other| &other.id).collect()
+    }
+
     /// How far this machine is from those that the immutable variant of the suite was locked on.
     /// An incomplete or disturbed control is ignored.
     pub fn control<'p>(

@@ -246,13 +246,18 @@ impl Quarantine {
     /// # Errors
     /// [`Error::Usage`] where there is none, or there are several.
     fn named(&self, begin: &str) -> Result<Quarantined, Error> {
-        if let Some(stored) = self.of_gpu(begin) {
-            return Ok(stored);
-        }
+        let small = begin.to_ascii_lowercase();
         let (mut named, others): (Vec<Quarantined>, Vec<Quarantined>) = self
             .all()
             .into_iter()
-            .partition(|stored| begin.len() >= SHORTEST_UUID && stored.uuid.starts_with(begin));
+            .partition(|stored| stored.uuid.to_ascii_lowercase().starts_with(&small));
+        let is_whole = named.iter().any(|stored| stored.uuid == begin);
+        if begin.len() < SHORTEST_UUID && !named.is_empty() && !is_whole {
+            return Err(Error::Usage(format!(
+                "`{begin}` is too short to name a GPU\n  next: write GPU- and at least eight digits, as in {}",
+                named[0].uuid
+            )));
+        }
         let list = |all: &[Quarantined]| {
             let uuids: Vec<&str> = all.iter().map(|one| one.uuid.as_str()).collect();
             uuids.join(", ")

@@ -18,13 +18,6 @@ use crate::terms::VariantId;
 /// The name of the manifest in a slice's folder.
 pub const MANIFEST_FILE: &str = "slice.json";
 
-/// Whether a folder is no slice, but has slices in it.
-pub fn is_folder_of_slices(folder: &Path) -> bool {
-    let has_manifest = |folder: &Path| folder.join(MANIFEST_FILE).is_file();
-    let mut within = folder.read_dir().into_iter().flatten().flatten();
-    !has_manifest(folder) && within.any(|entry| has_manifest(&entry.path()))
-}
-
 /// What a slice says of itself; written after everything else of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -96,9 +89,18 @@ impl Manifest {
     /// In words, what is wrong with it.
     pub(super) fn read(folder: &Path, sha256: Option<&str>) -> Result<Manifest, String> {
         let path = folder.join(MANIFEST_FILE);
-        let cut_off =
-            || format!("it was cut off: it has no {MANIFEST_FILE}, which is written last");
         let is_there = |path: &Path| path.symlink_metadata().is_ok();
+        let cut_off = || {
+            let mut within = folder.read_dir().into_iter().flatten().flatten();
+            match within.any(|entry| is_there(&entry.path().join(MANIFEST_FILE))) {
+                true => format!(
+                    "it has no {MANIFEST_FILE}, but folders in it have: give those, each by itself"
+                ),
+                false => {
+                    format!("it was cut off: it has no {MANIFEST_FILE}, which is written last")
+                }
+            }
+        };
         let bytes = match read_regular_up_to(&path, most::TEXT) {
             Ok(bytes) => bytes,
             Err(_) if !is_there(folder) => return Err("there is no such folder".to_owned()),

@@ -9,7 +9,7 @@ mod read;
 mod write;
 
 pub use contents::{most, profiles_in};
-pub use manifest::{MANIFEST_FILE, Manifest, Run, is_folder_of_slices, plan_sha256};
+pub use manifest::{MANIFEST_FILE, Manifest, Run, plan_sha256};
 pub use read::{
     Known, KnownManifest, SlicePart, Slices, Wanted, gpus_of_whole, has_manifest, read_slices,
 };

@@ -24,7 +24,7 @@ const CODE: [&str; 9] = [
 /// Those of them that state numbers of the code, which only a run can verify.
 pub(super) const STATED: [&str; 2] = ["dynamic_shared_bytes", "threads_per_block"];
 /// What a new variant may not set for itself.
-const POLICY: [&str; 2] = ["profile", "verify"];
+const POLICY: [&str; 3] = ["profile", "verify", "control"];
 
 /// Whether a key path is one of the code rather than of the policy.
 pub(super) fn is_code(path: &[&str]) -> bool {

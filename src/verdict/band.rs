@@ -553,7 +553,8 @@ impl Evidence {
     }
 }
 
-/// Takes the planned looks that the available samples reach, and joins their claims.
+/// Takes the planned looks that the available samples reach, and joins their claims. What is shown, and
+/// what no claim may contradict, is of all samples, also of those beyond the last look.
 fn decide(
     question: &Question,
     available: usize,
@@ -565,15 +566,10 @@ fn decide(
     planned.sort_unstable();
     planned.dedup();
     let shares = planned.len().max(1) as f64;
-    let (first, later) = match planned.iter().position(|samples| *samples > available) {
-        _ if looks == Looks::LastOnly => (available, &[][..]),
-        None if planned.is_empty() => (available, &[][..]),
-        Some(0) => (available, &[][..]),
-        reached => {
-            let reached = reached.unwrap_or(planned.len());
-            (planned[0], &planned[1..reached])
-        }
-    };
+    planned.retain(|samples| *samples <= available && looks == Looks::Planned);
+    if planned.is_empty() {
+        planned.push(available);
+    }
     // Where any change is worse, an alarm may come from either side.
     let sides = if question.direction == Direction::Equal {
         2.0
@@ -592,9 +588,14 @@ fn decide(
         }
         (evidence, bands)
     };
-    let mut last = judge(first);
-    for samples in later {
+    let mut last = judge(planned[0]);
+    for samples in &planned[1..] {
         last = judge(*samples);
+    }
+    if planned.last() != Some(&available) {
+        let evidence = look(available);
+        let bands = evidence.bands(alarm_chance, pass_chance);
+        last = (evidence, bands);
     }
     let (evidence, bands) = last;
     if looks == Looks::LastOnly {
@@ -637,7 +638,7 @@ fn decide(
                 _ => terms.shown(needed),
             }
         }),
-        looks: 1 + later.len(),
+        looks: planned.len(),
         outlying: None,
         why: why.to_owned(),
     }
