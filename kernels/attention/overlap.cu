@@ -95,7 +95,7 @@ __device__ __forceinline__ std::uint32_t pack(float x, float y) {
 
 // 2^x on the FMA pipe; from 128 on it is infinite, and below -126 it is 2^-126. The polynomial interpolates 2^r at
 // the zeros of the Chebyshev polynomial of degree 5 on [-0.5, 0.5]. Its relative error there is at
-// most 3.5e-6, which fits into the bound for ex2.approx and the rises of a maximum (reference.cuh).
+// most 3.6e-6, which fits into the bound for ex2.approx and the rises of a maximum (reference.cuh).
 __device__ __forceinline__ float exp2_polynomial(float x) {
   constexpr float kToInteger = 12582912;  // 1.5 * 2^23: in a sum with it, the unit is the last bit
   x = fminf(fmaxf(x, -126), 128);
