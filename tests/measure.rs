@@ -297,9 +297,12 @@ fn a_profile_is_one_counting_process_and_then_the_asked_timing_processes() {
     // It has more processes.
     let samples = |profile: &Json| -> Vec<(String, Vec<Json>)> {
         let metrics = profile["kernels"][0]["metrics"].as_object().unwrap();
-        let first = |series: &Json| series["samples"].as_array().unwrap().clone();
+        let first = |series: &Json| {
+            let samples = series["samples"].as_array().unwrap().iter();
+            samples.take(4).cloned().collect()
+        };
         let all = metrics.iter();
-        all.map(|(alias, series)| (alias.clone(), first(series).into_iter().take(4).collect()))
+        all.map(|(alias, series)| (alias.clone(), first(series)))
             .collect()
     };
     assert_eq!(samples(&profile), samples(&recorded));

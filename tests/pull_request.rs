@@ -1668,6 +1668,36 @@ fn a_recorded_base_is_of_the_revisions_code_and_vouched_for() {
 }
 
 #[test]
+fn a_recording_without_the_control_of_its_gpu_is_not_measured() {
+    let project = pull_request();
+    change_code(&project, VARIANT);
+    commit(&project);
+    checked(&project, &[VARIANT]).exits(0);
+    let path = Project::profile_path("baseline");
+    let control = project.read(&path);
+    // The control of another GPU says nothing of this one.
+    let own = project.json(&path)["provenance"]["gpu_uuid"].clone();
+    let own = own.as_str().unwrap();
+    let other = control.replace(own, &own.replacen("GPU-", "GPU-0", 1));
+    assert_ne!(other, control);
+    for text in [Some(other), None] {
+        match text {
+            Some(text) => project.write(&path, text),
+            None => fs::remove_file(project.path(&path)).unwrap(),
+        }
+        commit(&project);
+        let report = checked(&project, &[VARIANT]).exits(6).json();
+        let message = report.message("not-measured");
+        assert!(
+            message.contains("its control, bsr_gemm/baseline, was not recorded on the same GPU"),
+            "{message}"
+        );
+    }
+    // Where nothing is under review, it is no finding.
+    project.check(&[VARIANT], 0);
+}
+
+#[test]
 fn altered_samples_deny_where_the_recording_comes_with_the_change() {
     if !has_git("no pull request was judged") {
         return;

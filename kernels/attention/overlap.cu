@@ -24,11 +24,12 @@
 // Grid: x the tiles of 64 queries of all heads.
 // Shared memory (dynamic): Q, all keys and values of the head, each tile 8 KiB with a 128-byte
 //   swizzle; the ones, 2 KiB; what the warp groups give each other, 17 KiB; the barriers.
-// Barriers: full[g][0], full[g][1] to full[g][tiles of a group], used once: 1 arrival (the thread
-//   that starts the copies) and the bytes; whoever reads the tiles waits. 0 is of the first keys,
-//   and of Q where g is 0; i of the keys of tile i and the values of the tile before. One for all
-//   threads at the start (the barriers are there), and named barrier 1 for the warp groups at the
-//   end (what they give each other is there; does any row start again).
+// Barriers: full[g][0] to full[g][tiles of a group], used once: 1 arrival (the thread that starts
+//   the copies) and the bytes; whoever reads the tiles waits. full[g][0] is for the first keys, and
+//   for Q where g is 0; full[g][i] is for the keys of tile i and the values of the tile before.
+//   __syncthreads at the start: the barriers above are initialized.
+//   Named barrier 1, of the warp groups, at the end: they exchanged their sums, and know whether
+//   any row starts again.
 #include <type_traits>
 
 #include "../common/dependent_launch.cuh"

@@ -1211,12 +1211,14 @@ mod tests {
         assert_eq!(taken(&[4, 5]).looks, 1);
         // Two processes a side and round, less one a side and one for the trend.
         assert_eq!(taken(&[4, 5]).dof, 9);
-        assert_eq!(taken(&[2, 5]).dof, 5);
+        assert_eq!(taken(&[2, 5]).looks, 1);
+        // Shown is what all of it gives.
+        assert_eq!(taken(&[2, 5]).dof, 9);
         assert_eq!(taken(&[]).dof, 9);
         assert_eq!(taken(&[0]).dof, 9);
         let before = locked(&[&[1.0, 1.0]]);
         let decision = against_stored(&before, &[5.0; 7], None, &asked(&[3, 6, 9]));
-        assert_eq!((decision.looks, decision.dof), (2, 6));
+        assert_eq!((decision.looks, decision.dof), (2, 7));
     }
 
     #[test]
