@@ -4,7 +4,7 @@
 #     cargo build --release && ci/gpu-tests.sh target/release/sparsek-gate [OUTPUT [PART...]]
 #
 # Works in a copy of the repository and does not change the checkout. OUTPUT keeps captures and logs.
-# PART is any of gate, sanitizer, against, contention, python, misbehave, ladder, collector, compare,
+# PART is any of gate, sanitizer, inputs, against, contention, python, misbehave, ladder, collector, compare,
 # resume, sick, bisect, slices, all, slurm, examples and frameworks. Without PART, all of them run but the
 # last six: bisect, slices, all and slurm take minutes, and the others need CMake, PyTorch and Triton.
 set -u
@@ -12,7 +12,7 @@ usage="usage: ci/gpu-tests.sh BINARY [OUTPUT [PART...]]"
 gate=$(realpath "${1:?$usage}")
 output=${2:-}
 parts=" ${*:3} "
-[ "$parts" = "  " ] && parts=" gate sanitizer against contention python misbehave ladder collector compare resume sick "
+[ "$parts" = "  " ] && parts=" gate sanitizer inputs against contention python misbehave ladder collector compare resume sick "
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/gate.XXXXXX")
 [ -n "$output" ] && mkdir -p "$output" && output=$(realpath "$output")
@@ -81,6 +81,34 @@ copy_to() {
   cp -r kernels "${@:2}" "$1/"
   [ -d .sparsek-gate/builds ] && mkdir "$1/.sparsek-gate" && cp -r .sparsek-gate/builds "$1/.sparsek-gate/"
 }
+# sanitize GROUP RESULT VARIANT...: every tool must have this result for every variant. Nothing is
+# timed, so the tools run at the same time, each in a copy of the project.
+sanitize() {
+  local group=$1 result=$2 tool tools=(memcheck racecheck initcheck synccheck) runs=() status=0 one
+  shift 2
+  for tool in "${tools[@]}"; do
+    mkdir -p "$work/$group/$tool"
+    cp -r config.toml kernels .sparsek-gate "$work/$group/$tool/"
+    (cd "$work/$group/$tool" && "$gate" verify --format json --sanitizer "$tool" "$@" >answer.json) &
+    runs+=($!)
+  done
+  for one in "${runs[@]}"; do
+    wait "$one" || status=$?
+  done
+  python3 - "$result" "$#" "${tools[@]/#/$work/$group/}" <<'P' || return 99
+import json, sys
+expected, variants, *folders = sys.argv[1:]
+results = {}
+for folder in folders:
+    for variant in json.load(open(f"{folder}/answer.json"))["sanitizer"]["variants"]:
+        for tool in variant["tools"]:
+            results[f"{variant['variant']} {tool['tool']}"] = tool["result"]
+other = {name: result for name, result in results.items() if result != expected}
+print(f"{len(results)} results, of which not {expected}: {other}")
+sys.exit(bool(other) or len(results) != 4 * int(variants))
+P
+  return "$status"
+}
 no_process_left() { ! pgrep -af "$work/.sparsek-gate|misbehave.py|sleep 600"; }
 
 command -v ncu >/dev/null || echo "note: ncu is not on the PATH; the tool looks in the usual folders"
@@ -146,34 +174,6 @@ P
 }
 
 part_sanitizer() {
-  # sanitize GROUP RESULT VARIANT...: every tool must have this result for every variant. Nothing is
-  # timed, so the tools run at the same time, each in a copy of the project.
-  sanitize() {
-    local group=$1 result=$2 tool tools=(memcheck racecheck initcheck synccheck) runs=() status=0 one
-    shift 2
-    for tool in "${tools[@]}"; do
-      mkdir -p "$work/$group/$tool"
-      cp -r config.toml kernels .sparsek-gate "$work/$group/$tool/"
-      (cd "$work/$group/$tool" && "$gate" verify --format json --sanitizer "$tool" "$@" >answer.json) &
-      runs+=($!)
-    done
-    for one in "${runs[@]}"; do
-      wait "$one" || status=$?
-    done
-    python3 - "$result" "$#" "${tools[@]/#/$work/$group/}" <<'P' || return 99
-import json, sys
-expected, variants, *folders = sys.argv[1:]
-results = {}
-for folder in folders:
-    for variant in json.load(open(f"{folder}/answer.json"))["sanitizer"]["variants"]:
-        for tool in variant["tools"]:
-            results[f"{variant['variant']} {tool['tool']}"] = tool["result"]
-other = {name: result for name, result in results.items() if result != expected}
-print(f"{len(results)} results, of which not {expected}: {other}")
-sys.exit(bool(other) or len(results) != 4 * int(variants))
-P
-    return "$status"
-  }
   # The same for two halves at once.
   sanitize_halves() {
     local result=$1 first=${*:2:6} other
@@ -225,6 +225,63 @@ P
   sed 's|^\[toolchain\]|&\ncompute_sanitizer = "nowhere"|' config.toml >missing.toml
   expect "a missing compute-sanitizer is reported" 3 "no compute-sanitizer was found" \
     "$gate" -C missing.toml verify --sanitizer memcheck cp_async
+}
+
+# Inputs that the suites do not measure: every kernel is right on them, and clean under every tool.
+part_inputs() {
+  local bsr=(bsr_gemm/{naive,wmma,baseline,occupancy,cp_async,ldmatrix,tma})
+  local rings=(bsr_gemm/{producers,persistent,warp_specialized})
+  local bf16=(bsr_gemm/{naive,wmma,ldmatrix,producers,persistent})
+  local resample=(trajectory_resample{,_cached,_dense}/{baseline,warp_optimized,tma})
+  local attention=(attention/{scalar,wmma,wgmma,overlap} attention_causal/{mma,wgmma,overlap})
+  "$gate" build --experimental >>"$log" 2>&1
+  mkdir inputs && copy_to inputs
+  # Block-rows of 0 to 16 blocks, their columns in any order, and an odd number of them under the
+  # tools; times near each other and far apart, in any order; some queries and keys far larger.
+  sed -e '/^\[suite\.bsr_gemm\]/,/^$/{s/"--mode", "check"/"--irregular", "1", "--shuffled-columns", "1", &/
+s/"--m", "256"/"--m", "896"/; s/"--blocks-per-row", "6"/"--blocks-per-row", "16"/}' \
+    -e '/^\[suite\.trajectory_resample\]/,/^$/s/"--mode", "check"/"--times", "lognormal", "--shuffled", "1", &/' \
+    -e '/^\[suite\.trajectory_resample_[a-z]*\]/,/^$/s/"--mode", "check"/"--times", "bursty", "--shuffled", "1", &/' \
+    -e '/^\[suite\.attention[a-z_]*\]/,/^$/s/"--mode", "check"/"--outliers", "1", &/' \
+    config.toml >inputs/config.toml
+  cd inputs || return
+  expect "the inputs are in the configuration" 0 "12" grep -c '"--irregular"\|"--times"\|"--outliers"' config.toml
+  expect "every kernel is right on inputs that are irregular, shuffled or far larger" 0 "26/26" \
+    "$gate" verify "${bsr[@]}" "${rings[@]}" "${resample[@]}" "${attention[@]}"
+  sanitize_families() {
+    local runs=() run status=0
+    sanitize inputs_bsr clean "${bsr[@]}" & runs+=($!)
+    sanitize inputs_resample clean "${resample[@]}" & runs+=($!)
+    sanitize inputs_attention clean "${attention[@]}" & runs+=($!)
+    for run in "${runs[@]}"; do wait "$run" || status=$?; done
+    return "$status"
+  }
+  expect "and clean under every tool" 0 "36 results" sanitize_families
+  expect "those with a ring that is used again, too" 0 "" \
+    "$gate" verify --sanitizer memcheck,initcheck,synccheck "${rings[@]}"
+  # A lane that arrives for its warp, after __syncwarp, orders the reads of all its lanes. racecheck
+  # takes it for the reads of that lane alone, so here every lane arrives.
+  sed -i 's/if (lane == 0) \(sparsek::barrier_arrive(empty\)/\1/
+s/\(barrier_init(empty + stage, \)kConsumers/\132 * kConsumers/' kernels/bsr_gemm/{producers,persistent,warp_specialized}.cu
+  expect "and under racecheck, where every lane arrives" 0 "12 results" sanitize inputs_rings clean "${rings[@]}"
+  sed 's/^\[suite\.bsr_gemm\.variant\.\(naive\|wmma\|ldmatrix\|producers\|persistent\)\]/&\ndefines = { ELEMENT_BF16 = 1 }/' \
+    config.toml >bf16.toml
+  expect "kernels for fp16 and bf16 are right in bf16" 0 "5/5" "$gate" -C bf16.toml verify "${bf16[@]}"
+  mkdir bf16 && copy_to bf16 && cp bf16.toml bf16/config.toml
+  in_bf16() { (cd bf16 && sanitize inputs_bf16 clean "${bf16[@]}"); }
+  expect "and clean under every tool" 0 "20 results" in_bf16
+
+  expect "a number of blocks that tma_wgmma cannot hold is refused before any launch" 5 \
+    "this kernel's registers take an even number from 6 to 16" "$gate" verify bsr_gemm/tma_wgmma
+  sed -i 's/count = draw_below(most + 1)/count = 6 + 2 * draw_below(6)/; s/counts\[empty\] = 0/counts[empty] = 6/' \
+    kernels/bsr_gemm/problem.cuh
+  expect "tma_wgmma is right on every number that it can hold" 0 "correct" "$gate" verify bsr_gemm/tma_wgmma
+  expect "and clean under every tool" 0 "4 results" sanitize inputs_tma_wgmma clean bsr_gemm/tma_wgmma
+
+  cp ../gpu/one_large_key.cuh kernels/attention/outliers.cuh
+  expect "attention is right where the last key outweighs all others" 0 "4/4" \
+    "$gate" verify attention/{scalar,wmma,wgmma,overlap}
+  cd "$work" && rm -rf inputs inputs_*
 }
 
 part_against() {
