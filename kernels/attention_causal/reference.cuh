@@ -5,7 +5,9 @@
 //
 // The bound is the one that kernels/attention/reference.cuh derives, with two differences:
 //   * Weights and output are rounded to bf16, which has 8 significant bits: 2^-8 in place of 2^-11.
-//     bf16 reaches as far down as fp32, so nothing is added for small values.
+//     bf16 reaches as far down as fp32: below 2^-126 a weight, what scales it, its product with a
+//     value or the output may be 0. At most 2^-124 * (1 + |v|) for each key are lost so. It counts
+//     where the key with nearly all of the weight has the value 0.
 //   * The keys of query i are the first i + 1. Masked keys have the weight 0 and add no rounding.
 #pragma once
 
@@ -85,6 +87,7 @@ __global__ void __launch_bounds__(kReferenceThreads)
 
   double top = -INFINITY, all = 0, error = 0;  // of this thread's query
   double sum[kOwnQueries] = {}, magnitude[kOwnQueries] = {}, error_magnitude[kOwnQueries] = {};
+  double values = 0;  // sum of |v|; on the diagonal also of keys that are masked
   load(queries, p.q + first_row * kFeatures);
   for (int tile = 0; tile <= static_cast<int>(blockIdx.x); ++tile) {
     const std::size_t from = (first_key + static_cast<std::size_t>(tile) * kTile) * kFeatures;
@@ -123,6 +126,7 @@ __global__ void __launch_bounds__(kReferenceThreads)
     }
     for (int j = 0; j < kTile; ++j) {
       const double v = rows[j][feature];
+      values += fabs(v);
 #pragma unroll
       for (int i = 0; i < kOwnQueries; ++i) {
         sum[i] += weights[first_own + i][j] * v;
@@ -151,8 +155,9 @@ __global__ void __launch_bounds__(kReferenceThreads)
     const double rounded = 0x1p-8 * spread;
     const double sums = keys * 0x1p-23 * (spread + fabs(out));
     const double last = 0x1p-21 * spread + 0x1p-8 * fabs(out);
+    const double lost = 0x1p-124 * (keys + values) / alls[own];
     expected[(first_row + own) * kFeatures + feature] = {
-        out, 1.01 * (moved + rounded + sums + last)};
+        out, 1.01 * (moved + rounded + sums + last + lost)};
   }
 }
 
