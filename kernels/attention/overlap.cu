@@ -94,9 +94,9 @@ __device__ __forceinline__ std::uint32_t pack(float x, float y) {
   return *reinterpret_cast<const std::uint32_t*>(&pair);
 }
 
-// 2^x on the FMA pipe; from 128 on it is infinite, and below -126 it is 2^-126. The polynomial interpolates 2^r at
-// the zeros of the Chebyshev polynomial of degree 5 on [-0.5, 0.5]. Its relative error there is at
-// most 3.6e-6, which fits into the bound for ex2.approx and the rises of a maximum (reference.cuh).
+// 2^x on the FMA pipe; from 128 on it is infinite, and below -126 it is 2^-126. The polynomial
+// interpolates 2^r at the zeros of the Chebyshev polynomial of degree 5 on [-0.5, 0.5]. Its relative
+// error there is at most 3.6e-6, which fits into the bound for ex2.approx and the rises of a maximum (reference.cuh).
 __device__ __forceinline__ float exp2_polynomial(float x) {
   constexpr float kToInteger = 12582912;  // 1.5 * 2^23: in a sum with it, the unit is the last bit
   x = fminf(fmaxf(x, -126), 128);
@@ -496,7 +496,16 @@ static void prepare() {
       attention_overlap, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
 }
 
+// One tensor map has all rows of Q, K and V.
+static void require_operands(const AttentionOperands& p) {
+  const std::size_t elements = static_cast<std::size_t>(p.heads) * p.sequence * kFeatures;
+  if (p.sequence == kKeys && p.k == p.q + elements && p.v == p.k + elements) return;
+  sparsek::usage_error("K does not follow Q, or V not K, in one buffer, or a head has not " +
+                       std::to_string(kKeys) + " keys: this kernel needs both");
+}
+
 static void launch(const AttentionOperands& p) {
+  require_operands(p);
   const int rows = p.heads * p.sequence;
   const CUtensorMap map = sparsek::matrix_map(p.q, static_cast<std::uint64_t>(3) * rows, kFeatures,
                                               kTileKeys, kFeatures, CU_TENSOR_MAP_SWIZZLE_128B);

@@ -29,9 +29,14 @@ constexpr int kAlignment = 1024;  // of a 128-byte swizzle
 
 static_assert(kTileRows == 128 && kFeatures == 128, "both products have 128 columns");
 
-// All of Q, K and V: rows of a tile of each.
+// All of Q, K and V: rows of a tile of each. Ends the process where one does not follow the other.
 inline CUtensorMap tile_map(const AttentionCausalOperands& p) {
-  const std::uint64_t heads = p.heads + 2 * (p.heads / p.group);
+  const std::size_t head = static_cast<std::size_t>(p.sequence) * kFeatures;
+  const std::uint64_t kv_heads = p.heads / p.group;
+  if (p.k != p.q + p.heads * head || p.v != p.k + kv_heads * head) {
+    usage_error("K does not follow Q, or V not K, in one buffer, which this kernel needs");
+  }
+  const std::uint64_t heads = p.heads + 2 * kv_heads;
   return matrix_map(p.q, heads * p.sequence, kFeatures, kTileRows, kBoxColumns,
                     CU_TENSOR_MAP_SWIZZLE_128B);
 }

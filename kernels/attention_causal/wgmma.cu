@@ -50,6 +50,7 @@ constexpr int kBarriers = 1 + 4 * kStages;
 constexpr int kSharedBytes = (1 + 2 * kStages) * kTileBytes +
                              kBarriers * static_cast<int>(sizeof(Barrier)) + kAlignment;
 
+static_assert(kStages >= 2, "a ring of one stage has nothing to run ahead into");
 static_assert(kConsumers * kGroupRows == kTileRows, "the diagonal is in one tile of keys");
 static_assert(kSharedBytes <= 227 * 1024, "Q and the ring fit in shared memory");
 

@@ -1,6 +1,6 @@
 // Before rung 1, bsr_gemm_wmma: the naive kernel's products on the tensor cores. A warp takes 64x64
 // of C in fragments of 16x16 and loads the operands of each product straight from global memory.
-// Two elements loaded now serve 16 to 64 products instead of one.
+// It loads an element of A once for 64 columns of C, and one of B once for 64 rows.
 //
 // What it teaches: the tensor cores wait for loads. The four warps of a thread block load the same
 // A twice and the same B twice, and nobody loads before the products of the step have been issued.
