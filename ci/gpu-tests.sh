@@ -236,16 +236,25 @@ part_inputs() {
   local attention=(attention/{scalar,wmma,wgmma,overlap} attention_causal/{mma,wgmma,overlap})
   "$gate" build --experimental >>"$log" 2>&1
   mkdir inputs && copy_to inputs
-  # Block-rows of 0 to 16 blocks, their columns in any order, and an odd number of them under the
-  # tools; times near each other and far apart, in any order; some queries and keys far larger.
-  sed -e '/^\[suite\.bsr_gemm\]/,/^$/{s/"--mode", "check"/"--irregular", "1", "--shuffled-columns", "1", &/
-s/"--m", "256"/"--m", "896"/; s/"--blocks-per-row", "6"/"--blocks-per-row", "16"/}' \
+  # Block-rows of 0 to 16 blocks, drawn anew, their columns in any order; times near each other and
+  # far apart, in any order; some queries and keys far larger. Under the tools an odd number of
+  # block-rows, rings that are used again, and trajectories with far more and far fewer targets than
+  # samples.
+  local drawn='"--seed", "{seed}", "--mode", "check"'
+  sed -e "/^\[suite\.[a-z_]*\]/,/^$/s/\"--mode\", \"check\"/$drawn/" \
+    -e '/^\[suite\.bsr_gemm\]/,/^$/{s/"--mode", "check"/"--irregular", "1", "--shuffled-columns", "1", &/
+s/"--m", "256", "--n", "256"/"--m", "896", "--n", "512"/; s/"--blocks-per-row", "6"/"--blocks-per-row", "16"/}' \
     -e '/^\[suite\.trajectory_resample\]/,/^$/s/"--mode", "check"/"--times", "lognormal", "--shuffled", "1", &/' \
     -e '/^\[suite\.trajectory_resample_[a-z]*\]/,/^$/s/"--mode", "check"/"--times", "bursty", "--shuffled", "1", &/' \
+    -e '/^\[suite\.trajectory_resample_cached\]/,/^$/s/"--steps", "37"/"--steps", "700"/' \
+    -e '/^\[suite\.trajectory_resample_dense\]/,/^$/s/"--batch", "2", "--steps", "37", "--targets", "65", "--features", "64"/"--batch", "2200", "--steps", "4", "--targets", "64", "--features", "8"/' \
     -e '/^\[suite\.attention[a-z_]*\]/,/^$/s/"--mode", "check"/"--outliers", "1", &/' \
+    -e '/^\[suite\.attention_causal\]/,/^$/s/"--sequence", "256"/"--sequence", "640"/' \
     config.toml >inputs/config.toml
   cd inputs || return
   expect "the inputs are in the configuration" 0 "12" grep -c '"--irregular"\|"--times"\|"--outliers"' config.toml
+  expect "and those for the tools" 0 "5" \
+    grep -c '"--m", "896".*"--blocks-per-row", "16"\|"--steps", "700"\|"--batch", "2200"\|"--sequence", "640"\|^verify_args.*"--irregular".*"{seed}"' config.toml
   expect "every kernel is right on inputs that are irregular, shuffled or far larger" 0 "26/26" \
     "$gate" verify "${bsr[@]}" "${rings[@]}" "${resample[@]}" "${attention[@]}"
   sanitize_families() {
@@ -256,6 +265,8 @@ s/"--m", "256"/"--m", "896"/; s/"--blocks-per-row", "6"/"--blocks-per-row", "16"
     for run in "${runs[@]}"; do wait "$run" || status=$?; done
     return "$status"
   }
+  # Two thread blocks take all tiles, so that each goes on with another tile.
+  sed -i 's/^inline int persistent_grid(int tiles, int resident) {/&\n  resident = 2;/' kernels/common/grid.cuh
   expect "and clean under every tool" 0 "36 results" sanitize_families
   expect "those with a ring that is used again, too" 0 "" \
     "$gate" verify --sanitizer memcheck,initcheck,synccheck "${rings[@]}"
@@ -264,12 +275,35 @@ s/"--m", "256"/"--m", "896"/; s/"--blocks-per-row", "6"/"--blocks-per-row", "16"
   sed -i 's/if (lane == 0) \(sparsek::barrier_arrive(empty\)/\1/
 s/\(barrier_init(empty + stage, \)kConsumers/\132 * kConsumers/' kernels/bsr_gemm/{producers,persistent,warp_specialized}.cu
   expect "and under racecheck, where every lane arrives" 0 "12 results" sanitize inputs_rings clean "${rings[@]}"
-  sed 's/^\[suite\.bsr_gemm\.variant\.\(naive\|wmma\|ldmatrix\|producers\|persistent\)\]/&\ndefines = { ELEMENT_BF16 = 1 }/' \
-    config.toml >bf16.toml
+  # set CONSTANTS SUITE VARIANT...: a script for sed that builds these variants with constants.
+  set_constants() {
+    printf '/^\[suite\\.%s\\.variant\\.\\(%s\\)\\]/a defines = { %s }\n' "$2" "$(IFS='|' && sed 's/|/\\|/g' <<<"${*:3}")" "$1"
+  }
+  sed "$(set_constants 'ELEMENT_BF16 = 1' bsr_gemm naive wmma ldmatrix producers persistent)" config.toml >bf16.toml
   expect "kernels for fp16 and bf16 are right in bf16" 0 "5/5" "$gate" -C bf16.toml verify "${bf16[@]}"
   mkdir bf16 && copy_to bf16 && cp bf16.toml bf16/config.toml
   in_bf16() { (cd bf16 && sanitize inputs_bf16 clean "${bf16[@]}"); }
   expect "and clean under every tool" 0 "20 results" in_bf16
+
+  { set_constants 'STAGES = 2, COLUMN_AHEAD = 1' bsr_gemm cp_async
+    set_constants 'STAGES = 3, SWIZZLE = 0, COLUMN_AHEAD = 1' bsr_gemm ldmatrix
+    set_constants 'STAGES = 2, SWIZZLE = 0' bsr_gemm producers persistent warp_specialized tma
+    set_constants 'KEYS = 256' attention wgmma overlap
+    set_constants 'PING_PONG = 0' attention_causal overlap
+    echo '/^\[suite\.attention\]/,/^$/s/"--sequence", "512"/"--sequence", "256"/'
+  } >constants.sed
+  sed -f constants.sed config.toml >constants.toml
+  expect "kernels are right with other constants" 0 "9/9" "$gate" -C constants.toml verify \
+    bsr_gemm/{cp_async,ldmatrix,producers,persistent,warp_specialized,tma} attention/{wgmma,overlap} attention_causal/overlap
+  sed "$(set_constants 'STAGES = 1' bsr_gemm cp_async ldmatrix producers persistent warp_specialized tma tma_wgmma)" \
+    config.toml >one_stage.toml
+  none_compiles() {
+    local status=0
+    "$gate" -C one_stage.toml build "${rings[@]}" bsr_gemm/{cp_async,ldmatrix,tma,tma_wgmma} >"$answer" 2>&1 || status=$?
+    cat "$answer"
+    [ "$(grep -c '^build-failed' "$answer")" = 7 ] && return "$status"
+  }
+  expect "a ring of one stage does not compile" 5 "static assertion" none_compiles
 
   expect "a number of blocks that tma_wgmma cannot hold is refused before any launch" 5 \
     "this kernel's registers take an even number from 6 to 16" "$gate" verify bsr_gemm/tma_wgmma
@@ -278,6 +312,11 @@ s/\(barrier_init(empty + stage, \)kConsumers/\132 * kConsumers/' kernels/bsr_gem
   expect "tma_wgmma is right on every number that it can hold" 0 "correct" "$gate" verify bsr_gemm/tma_wgmma
   expect "and clean under every tool" 0 "4 results" sanitize inputs_tma_wgmma clean bsr_gemm/tma_wgmma
 
+  # Where a key with the value 0 outweighs all others, the output is far below 1.
+  sed -i 's/^ *scale_rows_async(k, shape.key_elements(), .*/&\n      SPARSEK_CUDA_CHECK(cudaMemset2D(k + shape.key_elements() + (kOutlierKeys - 1) * kFeatures,\n                                      kOutlierKeys * kFeatures * 2, 0, kFeatures * 2,\n                                      shape.key_elements() \/ kFeatures \/ kOutlierKeys));/' \
+    kernels/attention_causal/problem.cuh
+  expect "attention_causal is right where a key with the value 0 outweighs all others" 0 "3/3" \
+    "$gate" verify attention_causal/{mma,wgmma,overlap}
   cp ../gpu/one_large_key.cuh kernels/attention/outliers.cuh
   expect "attention is right where the last key outweighs all others" 0 "4/4" \
     "$gate" verify attention/{scalar,wmma,wgmma,overlap}
