@@ -1,4 +1,5 @@
-"""The peers of attention: Triton, and the backends of torch's scaled_dot_product_attention."""
+"""The peers of attention: Triton, the backends of torch's scaled_dot_product_attention, and
+FlashInfer where it is installed."""
 
 import ctypes
 import itertools
@@ -10,12 +11,13 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
+import flashinfer_peer
 from binding import Inputs, Variant, tensor
 from contest import Contest, Contestant, on_inputs, variants
 from families import Family, Sizes
 from floors import Floors
 from sweep import fastest
-from twins import twin
+from twins import DEPENDENT, twin
 
 TWIN = twin("attention")
 Choice, Tensors, launch = TWIN.Choice, TWIN.Tensors, TWIN.launch
@@ -67,13 +69,13 @@ def contest(
     rows = [each.view(-1, sizes["features"]) for each in (q, k, v, out)]
     tensors = Tensors(*rows, sizes["sequence"])
 
-    def in_triton(choice: Choice, dependent: bool = False) -> Contestant:
+    def in_triton(choice: Choice, dependent: int = 0) -> Contestant:
         return on_inputs(
             "Triton",
             inputs,
             lambda _: launch(tensors, choice, dependent=dependent),
-            configuration=str(choice),
-            dependent=dependent,
+            configuration=f"{choice}, dependent={dependent}",
+            dependent=dependent > 0,
         )
 
     def attend(backend: SDPBackend | None) -> Callable[[int], torch.Tensor]:
@@ -84,6 +86,7 @@ def contest(
         return launch_backend
 
     choice = fastest(choices(), in_triton, 1) if sweep else TWIN.FASTEST
+    dependent = fastest(DEPENDENT, lambda one: in_triton(choice, one), 1)
     return Contest(
         family,
         sizes,
@@ -92,10 +95,11 @@ def contest(
             *floors.copies(q, k, v, p.heads, p.sequence),
             *variants(ours, inputs),
             in_triton(choice),
-            in_triton(choice, dependent=True),
+            in_triton(choice, dependent),
             *(
                 on_inputs(name, inputs, attend(backend), outputs=[out])
                 for name, backend in BACKENDS.items()
             ),
+            *flashinfer_peer.attention(q, k, v, out, inputs),
         ],
     )

@@ -1,5 +1,5 @@
-"""The peers of attention_causal: the backends of torch's scaled_dot_product_attention, and a
-product of cuBLAS."""
+"""The peers of attention_causal: the backends of torch's scaled_dot_product_attention, a
+product of cuBLAS, and FlashInfer where it is installed."""
 
 import ctypes
 from collections.abc import Callable, Sequence
@@ -10,6 +10,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
+import flashinfer_peer
 from binding import Inputs, Variant, tensor
 from bsr_gemm import products
 from contest import Contest, Contestant, on_inputs, variants
@@ -78,6 +79,7 @@ def contest(
             *product_of_as_many_flop(inputs[0].flop),
             *variants(ours, inputs),
             *(attention(name, backend, tensors, inputs) for name, backend in BACKENDS.items()),
+            *flashinfer_peer.attention_causal(tensors.q, tensors.k, tensors.v, tensors.out, inputs),
         ],
     )
 

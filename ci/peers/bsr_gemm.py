@@ -15,7 +15,7 @@ from cublaslt import Product
 from families import Family, Sizes
 from floors import Floors, Traffic
 from sweep import fastest
-from twins import twin
+from twins import DEPENDENT, twin
 
 TWIN = twin("bsr_gemm")
 BLOCK_ROWS, BLOCK_COLUMNS = TWIN.BLOCK_ROWS, TWIN.BLOCK_COLUMNS  # of a block of A
@@ -107,25 +107,27 @@ def contest(
     inputs = [Inputs(ours[0], Operands, sizes, seed=1)]
     tensors = tensors_of(inputs[0])
 
-    def in_triton(choice: Choice, dependent: bool = False) -> Contestant:
+    def in_triton(choice: Choice, dependent: int = 0) -> Contestant:
         return on_inputs(
             "Triton",
             inputs,
             lambda _: launch(tensors, choice, dependent=dependent),
-            configuration=str(choice),
-            dependent=dependent,
+            configuration=f"{choice}, dependent={dependent}",
+            dependent=dependent > 0,
         )
 
+    read = torch.cat([each.view(-1).view(torch.uint8) for each in (tensors.values, tensors.b)])
     choice = fastest(choices(), in_triton, 1) if sweep else TWIN.FASTEST
+    dependent = fastest(DEPENDENT, lambda one: in_triton(choice, one), 1)
     return Contest(
         family,
         sizes,
         1,
         [
-            *floors.streams([Traffic(tensors.b, tensors.b.nbytes, tensors.c)]),
+            *floors.streams([Traffic(read, read.nbytes, tensors.c)]),
             *variants(ours, inputs),
             in_triton(choice),
-            in_triton(choice, dependent=True),
+            in_triton(choice, dependent),
             batched(tensors, inputs),
             *gathered(tensors),
             *dense(tensors),

@@ -21,6 +21,7 @@ PAUSE_CYCLES = 20_000_000
 ROUNDS = 21
 WARMUP_ROUNDS = 2
 SINGLE_LAUNCHES = 40
+SINGLE_PAUSE_CYCLES = 4_000_000  # some 2 ms: each single launch finds an idle device
 
 
 @dataclass(frozen=True)
@@ -228,12 +229,13 @@ def replay(graph: torch.cuda.CUDAGraph) -> tuple[torch.cuda.Event, torch.cuda.Ev
 
 
 def time_single(contestant: Contestant, sets: int, launches: int) -> list[float]:
-    """Times of single launches, each between two events, after one turn that is not timed; us."""
+    """Times of single launches, each between two events after a pause, after one turn that is not
+    timed; us."""
     for number in range(sets):
         contestant.launch(number)
-    torch.cuda._sleep(PAUSE_CYCLES)
     events = []
     for launch in range(launches):
+        torch.cuda._sleep(SINGLE_PAUSE_CYCLES)
         start, stop = timed_event(), timed_event()
         start.record()
         contestant.launch(launch % sets)

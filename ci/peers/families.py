@@ -11,6 +11,9 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 
+# Variants that gain nothing, and are kept to show that.
+NO_STEP = {"bsr_gemm/occupancy"}
+
 # By the executables' flags, without the dashes. Only choices that have names are texts.
 Sizes = dict[str, Any]
 
@@ -25,6 +28,11 @@ class Family:
 
     def source(self, variant: str) -> Path:
         return ROOT / "kernels" / self.name / f"{variant}.cu"
+
+    def before(self, variant: str) -> str | None:
+        """The variant that this one must be faster than."""
+        earlier = self.variants[: self.variants.index(variant)]
+        return next((one for one in reversed(earlier) if f"{self.name}/{one}" not in NO_STEP), None)
 
 
 RESAMPLE_SIZES: tuple[Sizes, ...] = (

@@ -15,7 +15,7 @@ from families import floors_library
 
 VECTOR_BYTES = 16
 # Bytes that a thread block of the stream moves. The fastest right contestant is the floor.
-BLOCK_BYTES = (24 * 1024, 96 * 1024, 192 * 1024)
+BLOCK_BYTES = (12 * 1024, 24 * 1024, 96 * 1024, 192 * 1024)
 UNROLLED = 8
 QUERIES = 64  # of a thread block of the copies
 

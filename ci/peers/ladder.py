@@ -8,6 +8,7 @@ The page has blocks that begin with one of these comments and end with <!-- /NAM
 
     <!-- steps: FAMILY -->                     the table of all rungs
     <!-- gain: FAMILY/RUNG after RUNG -->      what a rung gained
+    <!-- floor: FAMILY/RUNG -->                how far a rung is from the floor
     <!-- lines: FAMILY/RUNG | FIRST | LAST --> its lines from one that begins with FIRST to the next
                                                that begins with LAST
 """
@@ -29,9 +30,7 @@ PAGE = ROOT / "docs/ladder.md"
 RECORDINGS = ROOT / "ci/recordings"
 # Of two GPUs: the locked variants, and the others.
 COUNTERS = (RECORDINGS / "h200-locked/28c1f4e5", RECORDINGS / "ladder/7eef51b3")
-# The rung that a rung is compared with, where that is not the one before it.
-AFTER = {"bsr_gemm/cp_async": "baseline"}
-BLOCK = re.compile(r"(<!-- (steps|gain|lines): (.*?) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- (steps|gain|floor|lines): (.*?) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
 
 
 class LadderError(Exception):
@@ -81,13 +80,6 @@ def value(kernel: dict[str, Any], metric: str) -> float:
     return statistics.median(launch for process in processes for launch in process)
 
 
-def before(family: str, all_rungs: list[Rung], at: int) -> Rung | None:
-    name = AFTER.get(f"{family}/{all_rungs[at].name}")
-    if name is not None:
-        return find(all_rungs, name)
-    return all_rungs[at - 1] if at > 0 else None
-
-
 def find(all_rungs: list[Rung], name: str) -> Rung:
     found = next((one for one in all_rungs if one.name == name), None)
     if found is None:
@@ -98,12 +90,14 @@ def find(all_rungs: list[Rung], name: str) -> Rung:
 def steps(family: str) -> str:
     """The table of a ladder."""
     all_rungs = rungs(family)
+    order = next(one for one in FAMILIES if one.name == family)
     lines = [
         "| rung | us | against | change | tensor cores | DRAM | bank conflicts | registers |",
         "|---|--:|---|--:|--:|--:|--:|--:|",
     ]
-    for at, one in enumerate(all_rungs):
-        other = before(family, all_rungs, at)
+    for one in all_rungs:
+        before = order.before(one.name)
+        other = None if before is None else find(all_rungs, before)
         against = "" if other is None else f"`{other.name}`"
         change = "" if other is None else percent(one.us / other.us)
         lines.append(
@@ -128,6 +122,15 @@ def gain(text: str) -> str:
         f"**{picture.time(one.us)} us**, {picture.time(abs(saved))} us {less} than "
         f"`{other.name}` ({percent(one.us / other.us)})."
     )
+
+
+def over_floor(text: str) -> str:
+    """A sentence with the time of a rung over that of its floor."""
+    family, name = text.split("/")
+    record = picture.read(picture.RECORD)
+    problem = next(one for one in record.problems if one.family.name == family)
+    ratio = find(rungs(family), name).us / problem.floor.us
+    return f"It takes {ratio:.2f} times as long as its floor ([kernels.md](kernels.md))."
 
 
 def percent(ratio: float) -> str:
@@ -160,7 +163,12 @@ def excerpt(text: str) -> str:
     return "\n".join(["```cuda", *shown, "```"])
 
 
-MADE: dict[str, Callable[[str], str]] = {"steps": steps, "gain": gain, "lines": excerpt}
+MADE: dict[str, Callable[[str], str]] = {
+    "steps": steps,
+    "gain": gain,
+    "floor": over_floor,
+    "lines": excerpt,
+}
 
 
 def filled(page: str) -> str:
@@ -169,7 +177,7 @@ def filled(page: str) -> str:
         return f"{begin}{MADE[kind](text)}\n{end}"
 
     known = {f"{family.name}/{variant}" for family in FAMILIES for variant in family.variants}
-    for variant in re.findall(r"<!-- (?:gain|lines): (\w+/\w+)", page):
+    for variant in re.findall(r"<!-- (?:gain|floor|lines): (\w+/\w+)", page):
         if variant not in known:
             raise LadderError(f"`{variant}` is no variant of ci/peers/families.py")
     return BLOCK.sub(fill, page)

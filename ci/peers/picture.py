@@ -231,6 +231,13 @@ def other_times(problems: list[Problem]) -> str:
     return "\n".join(lines)
 
 
+FLASHINFER = (
+    "* FlashInfer 0.7.2 has kernels of FlashAttention 3, for Hopper (*FA3*; *ragged*: its call for "
+    "many requests, here one, planned beforehand), and of FlashAttention 2 (*FA2*). Of its Python "
+    "package, only what these calls import was installed."
+)
+
+
 def caption(record: Record) -> str:
     versions = {name: version.split("+")[0] for name, version in record.versions.items() if version}
     return "\n".join(
@@ -241,21 +248,28 @@ def caption(record: Record) -> str:
             "",
             "* *us*: launches one after another inside a CUDA graph. *dependent*: the same, but a "
             "launch may start before the one before has ended (programmatic dependent launch). "
-            "*single*: a launch alone, between two events, which add about 3 us.",
+            "*single*: a launch outside of a graph, between two events, which add about 3 us.",
             "* The two ratios take the faster of plain and dependent launches.",
             "* The floor is measured in the same run, by a program that does no more than a part "
             "of the work. `bsr_gemm`, `trajectory_resample`: it reads and writes as many bytes, "
-            "in streams; the size of a part that was fastest counts. `attention`: its copies "
-            "of Q, K and V to shared memory alone, because its inputs stay in L2 and its limit is "
-            "latency. `attention_causal`: a dense product of as many FLOP by cuBLASLt or cuBLAS.",
+            "within 2 %, in streams; the size of a part that was fastest counts. `attention`: its "
+            "copies of Q, K and V to shared memory alone, because its inputs stay in L2 and its "
+            "limit is latency. `attention_causal`: a dense product of as many FLOP by cuBLASLt or "
+            "cuBLAS.",
             "* Where a kernel is faster than these streams, they are no floor: the column is then "
             "called *stream*, and bounds nothing.",
             "* cuBLAS and cuBLASLt multiply dense matrices: the smaller product has as many FLOP "
             "as `bsr_gemm` and no index lookups, the larger is the product without sparsity. Of "
             "cuBLASLt, the fastest of its first 8 algorithms counts. *torch.compile, tuned* is "
             "`max_autotune` with coordinate descent.",
+            *([FLASHINFER] if has_flashinfer(record) else []),
         ]
     )
+
+
+def has_flashinfer(record: Record) -> bool:
+    entries = (entry for one in record.problems for entry in one.entries)
+    return any(entry.name.startswith("FlashInfer") for entry in entries)
 
 
 def parts(text: str) -> tuple[str, str, str]:

@@ -22,9 +22,9 @@ METHOD = (
     f"some {SLICE_US // 1000} ms and follows a pause of some 10 ms. Each of {ROUNDS} rounds "
     "replays every contestant once, in a random order. dependent: a launch may start before the "
     "previous one has ended, and itself waits for its results (programmatic dependent launch). "
-    f"single_us: events around each of {SINGLE_LAUNCHES} launches outside of a graph, after such a "
-    "pause. Successive launches use the sets of inputs in turn; with one set, L2 contains data of "
-    "the launch before."
+    f"single_us: events around each of {SINGLE_LAUNCHES} launches outside of a graph, each "
+    "after a pause of some 2 ms. Successive launches use the sets of inputs in turn; with one set, "
+    "L2 contains data of the launch before."
 )
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from contest import Contest, Outcome
+from families import NO_STEP
 
 # Times of a launch inside a graph; us.
 BSR_GEMM_US = 125.0
@@ -87,8 +87,10 @@ def of_bsr_gemm(contest: Contest, measured: Measured, _: list[str]) -> Iterator[
     yield Target(f"{last}, us", measured.best(last), BSR_GEMM_US)
     yield faster(measured.plain, last, gathered)
     yield from faster_alike(measured, last, "Triton", by=TRITON_OVER_BSR_GEMM)
-    for before, variant in pairwise(ours):
-        yield faster(measured.plain, variant, before)
+    for variant in ours:
+        before = contest.family.before(variant)
+        if before is not None and f"{contest.family.name}/{variant}" not in NO_STEP:
+            yield faster(measured.plain, variant, before)
 
 
 def of_resample(contest: Contest, measured: Measured, peers: list[str]) -> Iterator[Target]:

@@ -14,7 +14,7 @@ from contest import Contest, Contestant, on_inputs, variants
 from families import Family, Sizes
 from floors import Floors, Traffic
 from sweep import fastest
-from twins import twin
+from twins import DEPENDENT, twin
 
 TWIN = twin("trajectory_resample")
 Choice, Tensors, launch = TWIN.Choice, TWIN.Tensors, TWIN.launch
@@ -140,13 +140,13 @@ def contest(
     inputs += [Inputs(ours[0], Operands, sizes, seed) for seed in range(2, sets + 1)]
     tensors = [tensors_of(one) for one in inputs]
 
-    def in_triton(choice: Choice, dependent: bool = False) -> Contestant:
+    def in_triton(choice: Choice, dependent: int = 0) -> Contestant:
         return on_inputs(
             "Triton",
             inputs,
             lambda number: launch(tensors[number], choice, dependent=dependent),
-            configuration=str(choice),
-            dependent=dependent,
+            configuration=f"{choice}, dependent={dependent}",
+            dependent=dependent > 0,
         )
 
     def by_torch(tuned: bool, dependent: bool = False) -> Contestant:
@@ -162,6 +162,7 @@ def contest(
 
     shape = tuple(sizes[name] for name in ("batch", "steps", "targets", "features"))
     choice = fastest(choices(sizes), in_triton, sets) if sweep else TWIN.FASTEST[shape]
+    dependent = fastest(DEPENDENT, lambda one: in_triton(choice, one), sets)
     by_compiler = [by_torch(tuned=False), by_torch(tuned=True)]
     if DEPENDENT_OPTION in inductor.list_options():
         by_compiler.append(by_torch(tuned=True, dependent=True))
@@ -174,7 +175,7 @@ def contest(
             *floors.streams(traffic),
             *variants(ours, inputs),
             in_triton(choice),
-            in_triton(choice, dependent=True),
+            in_triton(choice, dependent),
             *by_compiler,
         ],
     )

@@ -6,6 +6,9 @@ from types import ModuleType
 
 from families import ROOT
 
+# The ways of a twin's kernel to be a dependent launch.
+DEPENDENT = (1, 2)
+
 
 def twin(family: str) -> ModuleType:
     name = f"{family}_triton_twin"

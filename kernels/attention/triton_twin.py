@@ -30,12 +30,15 @@ def attention_triton(
     SCALE: tl.constexpr,  # of a score, as an exponent of 2
     QUERIES: tl.constexpr,  # of a program
     KEYS: tl.constexpr,  # of a step
-    DEPENDENT: tl.constexpr,  # a dependent launch: may start before the kernel before has ended
+    # 0: a plain launch. Else a dependent one, which may start before the kernel before has ended,
+    # and lets the kernel after start 1: at once, 2: when this one has little left to do.
+    DEPENDENT: tl.constexpr,
 ):
     """Computes QUERIES rows of one head, with a running maximum. Q, K and V are read by tensor
     descriptors (bulk tensor copies)."""
-    if DEPENDENT:
+    if DEPENDENT == 1:
         tl.extra.cuda.gdc_launch_dependents()
+    if DEPENDENT > 0:
         tl.extra.cuda.gdc_wait()
     row = tl.program_id(0) * QUERIES
     first_key = row // SEQUENCE * SEQUENCE
@@ -52,6 +55,8 @@ def attention_triton(
         sums = sums * rescale[:, None]
         sums = tl.dot(weights.to(tl.float16), v.load([first_key + start, 0]), sums)
         top = new_top
+    if DEPENDENT == 2:
+        tl.extra.cuda.gdc_launch_dependents()
     rows = (row + tl.arange(0, QUERIES))[:, None]
     result = (sums / total[:, None]).to(tl.float16)
     tl.store(out + rows * D + tl.arange(0, D)[None, :], result)
@@ -67,8 +72,7 @@ class Choice:
     num_stages: int
 
 
-# Not yet searched with ci/compare-peers.sh --sweep: 128 programs for the 132 multiprocessors of an
-# H200 at batch 2, 8 heads and 512 queries.
+# Found with ci/compare-peers.sh --sweep on an H200, 2026-11-26, PyTorch 2.11 and Triton 3.6.
 FASTEST = Choice(queries=64, keys=128, num_warps=4, num_stages=3)
 
 
@@ -83,8 +87,8 @@ class Tensors:
     sequence: int
 
 
-def launch(t: Tensors, choice: Choice, warmup: bool = False, dependent: bool = False) -> None:
-    """Launches the kernel, or only compiles it."""
+def launch(t: Tensors, choice: Choice, warmup: bool = False, dependent: int = 0) -> None:
+    """Launches the kernel, or only compiles it. `dependent`: DEPENDENT of the kernel."""
     grid = (t.q.shape[0] // choice.queries,)
     scale = math.log2(math.e) / math.sqrt(FEATURES)
     arguments = (
@@ -97,7 +101,7 @@ def launch(t: Tensors, choice: Choice, warmup: bool = False, dependent: bool = F
     options = {
         "num_warps": choice.num_warps,
         "num_stages": choice.num_stages,
-        "launch_pdl": dependent,
+        "launch_pdl": dependent > 0,
     }
     if warmup:
         attention_triton.warmup(*arguments, grid=grid, **options)

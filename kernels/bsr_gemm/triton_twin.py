@@ -32,12 +32,15 @@ def bsr_gemm_triton(
     BLOCK_N: tl.constexpr,
     PARTS: tl.constexpr,  # number of parts in which a tile of C is stored
     FLATTEN: tl.constexpr,  # one loop over tiles and blocks, so that loads run ahead of a tile
-    DEPENDENT: tl.constexpr,  # a dependent launch: may start before the kernel before has ended
+    # 0: a plain launch. Else a dependent one, which may start before the kernel before has ended,
+    # and lets the kernel after start 1: at once, 2: when this one has little left to do.
+    DEPENDENT: tl.constexpr,
 ):
     """Computes tile after tile of C, with tensor descriptors (bulk tensor copies). All block-rows
     of a panel of B come one after another, so that the panel stays in L2."""
-    if DEPENDENT:
+    if DEPENDENT == 1:
         tl.extra.cuda.gdc_launch_dependents()
+    if DEPENDENT > 0:
         tl.extra.cuda.gdc_wait()
     for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=FLATTEN):
         block_row = tile % block_rows
@@ -52,6 +55,8 @@ def bsr_gemm_triton(
             b_block = b.load([tl.load(columns + block) * 32, panel * BLOCK_N])
             sums = tl.dot(a_block, b_block, sums)
         store_parts(c, sums, block_row * 128, panel * BLOCK_N, BLOCK_N, PARTS)
+    if DEPENDENT == 2:
+        tl.extra.cuda.gdc_launch_dependents()
 
 
 @triton.jit
@@ -98,8 +103,8 @@ class Tensors:
         return self.c.shape[0] // BLOCK_ROWS
 
 
-def launch(t: Tensors, choice: Choice, warmup: bool = False, dependent: bool = False) -> None:
-    """Launches the kernel, or only compiles it."""
+def launch(t: Tensors, choice: Choice, warmup: bool = False, dependent: int = 0) -> None:
+    """Launches the kernel, or only compiles it. `dependent`: DEPENDENT of the kernel."""
     tiles = t.block_rows * (t.b.shape[1] // choice.block_n)
     processors = torch.cuda.get_device_properties(0).multi_processor_count
     grid = (min(tiles, choice.programs * processors) or tiles,)
@@ -114,7 +119,7 @@ def launch(t: Tensors, choice: Choice, warmup: bool = False, dependent: bool = F
     options = {
         "num_warps": choice.num_warps,
         "num_stages": choice.num_stages,
-        "launch_pdl": dependent,
+        "launch_pdl": dependent > 0,
     }
     if warmup:
         bsr_gemm_triton.warmup(*arguments, grid=grid, **options)

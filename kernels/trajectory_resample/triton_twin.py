@@ -25,11 +25,14 @@ def trajectory_resample_triton(
     TARGETS: tl.constexpr,
     FEATURES: tl.constexpr,
     ROWS: tl.constexpr,  # targets of a program
-    DEPENDENT: tl.constexpr,  # a dependent launch: may start before the kernel before has ended
+    # 0: a plain launch. Else a dependent one, which may start before the kernel before has ended,
+    # and lets the kernel after start 1: at once, 2: when this one has little left to do.
+    DEPENDENT: tl.constexpr,
 ):
     """Computes ROWS targets of one trajectory."""
-    if DEPENDENT:
+    if DEPENDENT == 1:
         tl.extra.cuda.gdc_launch_dependents()
+    if DEPENDENT > 0:
         tl.extra.cuda.gdc_wait()
     batch = tl.program_id(0) // (TARGETS // ROWS)
     targets = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -54,6 +57,8 @@ def trajectory_resample_triton(
     a = tl.load(rows + left[:, None] * FEATURES).to(tl.float32)
     b = tl.load(rows + right[:, None] * FEATURES).to(tl.float32)
     result = a + weight[:, None] * (b - a)
+    if DEPENDENT == 2:
+        tl.extra.cuda.gdc_launch_dependents()
     tl.store(out + targets[:, None] * FEATURES + features, result.to(tl.bfloat16))
 
 
@@ -85,8 +90,8 @@ class Tensors:
     out: torch.Tensor  # [batch, targets, features] bf16
 
 
-def launch(t: Tensors, choice: Choice, warmup: bool = False, dependent: bool = False) -> None:
-    """Launches the kernel, or only compiles it."""
+def launch(t: Tensors, choice: Choice, warmup: bool = False, dependent: int = 0) -> None:
+    """Launches the kernel, or only compiles it. `dependent`: DEPENDENT of the kernel."""
     batch, steps, features = t.source.shape
     targets = t.out.shape[1]
     grid = (batch * targets // choice.rows,)
@@ -94,7 +99,7 @@ def launch(t: Tensors, choice: Choice, warmup: bool = False, dependent: bool = F
         *(t.source, t.source_times, t.target_times, t.out),
         *(steps, targets, features, choice.rows, dependent),
     )
-    options = {"num_warps": choice.num_warps, "launch_pdl": dependent}
+    options = {"num_warps": choice.num_warps, "launch_pdl": dependent > 0}
     if warmup:
         trajectory_resample_triton.warmup(*arguments, grid=grid, **options)
     else:
