@@ -16,7 +16,7 @@ from binding import Inputs, Variant, tensor
 from contest import Contest, Contestant, on_inputs, variants
 from families import Family, Sizes
 from floors import Floors
-from sweep import fastest
+from sweep import faster, fastest
 from twins import DEPENDENT, twin
 
 TWIN = twin("attention")
@@ -86,7 +86,7 @@ def contest(
         return launch_backend
 
     choice = fastest(choices(), in_triton, 1) if sweep else TWIN.FASTEST
-    dependent = fastest(DEPENDENT, lambda one: in_triton(choice, one), 1)
+    dependent = faster(DEPENDENT, lambda one: in_triton(choice, one), 1)
     return Contest(
         family,
         sizes,

@@ -14,7 +14,7 @@ from contest import Contest, Contestant, on_inputs, variants
 from cublaslt import Product
 from families import Family, Sizes
 from floors import Floors, Traffic
-from sweep import fastest
+from sweep import faster, fastest
 from twins import DEPENDENT, twin
 
 TWIN = twin("bsr_gemm")
@@ -118,7 +118,7 @@ def contest(
 
     read = torch.cat([each.view(-1).view(torch.uint8) for each in (tensors.values, tensors.b)])
     choice = fastest(choices(), in_triton, 1) if sweep else TWIN.FASTEST
-    dependent = fastest(DEPENDENT, lambda one: in_triton(choice, one), 1)
+    dependent = faster(DEPENDENT, lambda one: in_triton(choice, one), 1)
     return Contest(
         family,
         sizes,

@@ -21,7 +21,7 @@ PAUSE_CYCLES = 20_000_000
 ROUNDS = 21
 WARMUP_ROUNDS = 2
 SINGLE_LAUNCHES = 40
-SINGLE_PAUSE_CYCLES = 4_000_000  # some 2 ms: each single launch finds an idle device
+SINGLE_PAUSE_CYCLES = 4_000_000  # some 2 ms: the host has queued a single launch by then
 
 
 @dataclass(frozen=True)
@@ -229,8 +229,8 @@ def replay(graph: torch.cuda.CUDAGraph) -> tuple[torch.cuda.Event, torch.cuda.Ev
 
 
 def time_single(contestant: Contestant, sets: int, launches: int) -> list[float]:
-    """Times of single launches, each between two events after a pause, after one turn that is not
-    timed; us."""
+    """Times of single launches, after one turn that is not timed; us. Each is between two events,
+    after a pause."""
     for number in range(sets):
         contestant.launch(number)
     events = []

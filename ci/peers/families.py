@@ -30,7 +30,7 @@ class Family:
         return ROOT / "kernels" / self.name / f"{variant}.cu"
 
     def before(self, variant: str) -> str | None:
-        """The variant that this one must be faster than."""
+        """The variant that this one is compared with."""
         earlier = self.variants[: self.variants.index(variant)]
         return next((one for one in reversed(earlier) if f"{self.name}/{one}" not in NO_STEP), None)
 

@@ -1,5 +1,5 @@
-"""FlashInfer as a peer of attention and attention_causal, where it can be imported. Its kernels for
-Hopper are those of FlashAttention 3."""
+"""FlashInfer as a peer of attention and attention_causal, where it can be imported. Its backend
+for Hopper implements FlashAttention 3."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -232,9 +232,8 @@ def other_times(problems: list[Problem]) -> str:
 
 
 FLASHINFER = (
-    "* FlashInfer 0.7.2 has kernels of FlashAttention 3, for Hopper (*FA3*; *ragged*: its call for "
-    "many requests, here one, planned beforehand), and of FlashAttention 2 (*FA2*). Of its Python "
-    "package, only what these calls import was installed."
+    "* FlashInfer: its backends `fa3` (FlashAttention 3, for Hopper) and `fa2` (FlashAttention 2). "
+    "*ragged* is its call for many requests, here one, planned beforehand."
 )
 
 
@@ -248,14 +247,15 @@ def caption(record: Record) -> str:
             "",
             "* *us*: launches one after another inside a CUDA graph. *dependent*: the same, but a "
             "launch may start before the one before has ended (programmatic dependent launch). "
-            "*single*: a launch outside of a graph, between two events, which add about 3 us.",
+            "*single*: a launch outside of a graph, between two events, which add about 3 us to a "
+            "short one.",
             "* The two ratios take the faster of plain and dependent launches.",
             "* The floor is measured in the same run, by a program that does no more than a part "
             "of the work. `bsr_gemm`, `trajectory_resample`: it reads and writes as many bytes, "
-            "within 2 %, in streams; the size of a part that was fastest counts. `attention`: its "
-            "copies of Q, K and V to shared memory alone, because its inputs stay in L2 and its "
-            "limit is latency. `attention_causal`: a dense product of as many FLOP by cuBLASLt or "
-            "cuBLAS.",
+            "but for 2 % at most, in streams; the size of a part that was fastest counts. "
+            "`attention`: its copies of Q, K and V to shared memory alone, because its inputs stay "
+            "in L2 and its limit is latency. `attention_causal`: a dense product of as many FLOP "
+            "by cuBLASLt or cuBLAS.",
             "* Where a kernel is faster than these streams, they are no floor: the column is then "
             "called *stream*, and bounds nothing.",
             "* cuBLAS and cuBLASLt multiply dense matrices: the smaller product has as many FLOP "

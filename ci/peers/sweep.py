@@ -65,6 +65,21 @@ def fastest(configurations: Sequence[C], entry: Callable[[C], Contestant], sets:
     return min(finals, key=lambda pair: pair[0])[1]
 
 
+def faster(options: Sequence[C], entry: Callable[[C], Contestant], sets: int) -> C:
+    """The fastest of a few that must all be right. One that is not is taken: then the contest
+    reports it."""
+    times = []
+    for option in options:
+        try:
+            contestant = entry(option)
+            if not all(verify(contestant, number).right for number in range(sets)):
+                return option
+            times.append(time_us(contestant, sets, FINAL_REPLAYS))
+        except Exception:
+            return option
+    return options[times.index(min(times))]
+
+
 def time_us(contestant: Contestant, sets: int, replays: int) -> float:
     """The median time of a launch inside a graph."""
     contestant.launch(0)

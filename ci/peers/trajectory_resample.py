@@ -13,7 +13,7 @@ from binding import Inputs, Variant, tensor
 from contest import Contest, Contestant, on_inputs, variants
 from families import Family, Sizes
 from floors import Floors, Traffic
-from sweep import fastest
+from sweep import faster, fastest
 from twins import DEPENDENT, twin
 
 TWIN = twin("trajectory_resample")
@@ -162,7 +162,7 @@ def contest(
 
     shape = tuple(sizes[name] for name in ("batch", "steps", "targets", "features"))
     choice = fastest(choices(sizes), in_triton, sets) if sweep else TWIN.FASTEST[shape]
-    dependent = fastest(DEPENDENT, lambda one: in_triton(choice, one), sets)
+    dependent = faster(DEPENDENT, lambda one: in_triton(choice, one), sets)
     by_compiler = [by_torch(tuned=False), by_torch(tuned=True)]
     if DEPENDENT_OPTION in inductor.list_options():
         by_compiler.append(by_torch(tuned=True, dependent=True))

@@ -500,8 +500,8 @@ static void prepare() {
 static void require_operands(const AttentionOperands& p) {
   const std::size_t elements = static_cast<std::size_t>(p.heads) * p.sequence * kFeatures;
   if (p.sequence == kKeys && p.k == p.q + elements && p.v == p.k + elements) return;
-  sparsek::usage_error("K does not follow Q, or V not K, in one buffer, or a head has not " +
-                       std::to_string(kKeys) + " keys: this kernel needs both");
+  sparsek::usage_error("this kernel needs Q, K and V one after another in one buffer, and " +
+                       std::to_string(kKeys) + " keys in a head");
 }
 
 static void launch(const AttentionOperands& p) {

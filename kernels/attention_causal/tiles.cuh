@@ -34,7 +34,7 @@ inline CUtensorMap tile_map(const AttentionCausalOperands& p) {
   const std::size_t head = static_cast<std::size_t>(p.sequence) * kFeatures;
   const std::uint64_t kv_heads = p.heads / p.group;
   if (p.k != p.q + p.heads * head || p.v != p.k + kv_heads * head) {
-    usage_error("K does not follow Q, or V not K, in one buffer, which this kernel needs");
+    usage_error("this kernel needs Q, K and V one after another in one buffer");
   }
   const std::uint64_t heads = p.heads + 2 * kv_heads;
   return matrix_map(p.q, heads * p.sequence, kFeatures, kTileRows, kBoxColumns,

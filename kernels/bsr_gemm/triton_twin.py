@@ -33,7 +33,7 @@ def bsr_gemm_triton(
     PARTS: tl.constexpr,  # number of parts in which a tile of C is stored
     FLATTEN: tl.constexpr,  # one loop over tiles and blocks, so that loads run ahead of a tile
     # 0: a plain launch. Else a dependent one, which may start before the kernel before has ended,
-    # and lets the kernel after start 1: at once, 2: when this one has little left to do.
+    # and lets the kernel after start 1: at once, 2: at its end.
     DEPENDENT: tl.constexpr,
 ):
     """Computes tile after tile of C, with tensor descriptors (bulk tensor copies). All block-rows

@@ -1,6 +1,7 @@
-// In place of kernels/attention/outliers.cuh: half of the queries give the last key of a head a score
-// far above all others, whose weight 2^140 to 2^216 neither fp16 nor fp32 holds if the offset is that
-// of other keys. No other score is large, so nothing else makes a kernel look for a larger offset.
+// In place of kernels/attention/outliers.cuh, for heads of 512 keys: half of the queries give the
+// last key a score far above all others. Its weight is 2^140 to 2^216 if the offset is that of other
+// keys, which neither fp16 nor fp32 holds. No other score is large, so nothing else makes a kernel
+// look for a larger offset.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,14 +12,14 @@
 
 namespace sparsek {
 
-// Only tell queries from keys here.
+// They only tell queries from keys.
 constexpr int kOutlierQueries = 0;
 constexpr int kOutlierKeys = 1;
 
 constexpr int kLastKey = 511;
 constexpr float kLargeKey = 60.0f;
 
-// The first feature is 0, but for the last key and for the lower eight of 16 queries: 13 to 20. A
+// The first feature is 0, but for the last key and for queries 8 to 15 of every 16: 13 to 20. A
 // product of 780 to 1,200, over sqrt(64) and in the exponent of 2, is 140 to 216.
 template <typename T>
 __global__ void set_first_features(T* __restrict__ rows, std::size_t count, int features,
