@@ -10,14 +10,15 @@
 //   * A warp of its own starts all copies, in the order of their use. The products of the scores
 //     read Q from shared memory.
 //   * The launch is a dependent one: barriers and tensor map are ready when the kernel before ends.
+// What it gained: docs/kernels.md.
 //
-// What was tried and is not here, in time of a launch: another first tile for each thread block
-// (+6 %: those of a head that read the same tile at the same time share what L2 delivers); all
-// products of a tile at once (+2 %); Q in registers (+1 %); the first tiles copied by the threads
-// (cp.async, +2 %); a quarter of the exponentials as polynomials (no gain over an eighth). Of an
-// earlier form: two thread blocks that share each copy (multicast; their start costs 0.6 us);
-// thread blocks of half the shared memory, so that the next launch's fit beside them (too few
-// registers: +12 %).
+// What was tried and is not here, in time of a launch (H200, 2026-11-26): another first tile for
+// each thread block (+6 %: those of a head that read the same tile at the same time share what L2
+// delivers); all products of a tile at once (+2 %); Q in registers (+1 %); the first tiles copied
+// by the threads (cp.async, +2 %); a quarter of the exponentials as polynomials (no gain over an
+// eighth). Of an earlier form: two thread blocks that share each copy (multicast; their start costs
+// 0.6 us); thread blocks of half the shared memory, so that the next launch's fit beside them (too
+// few registers: +12 %).
 //
 // Thread block: 2 warp groups, the same 64 queries, KEYS / 2 keys each in tiles of 64; and a warp
 //   that starts the copies.
@@ -38,6 +39,7 @@
 #include "../common/quad.cuh"
 #include "../common/tma.cuh"
 #include "../common/wgmma.cuh"
+#include "one_buffer.cuh"
 #include "problem.cuh"
 
 #ifndef KEYS
@@ -95,8 +97,9 @@ __device__ __forceinline__ std::uint32_t pack(float x, float y) {
 }
 
 // 2^x on the FMA pipe; from 128 on it is infinite, and below -126 it is 2^-126. The polynomial
-// interpolates 2^r at the zeros of the Chebyshev polynomial of degree 5 on [-0.5, 0.5]. Its relative
-// error there is at most 3.6e-6, which fits into the bound for ex2.approx and the rises of a maximum (reference.cuh).
+// interpolates 2^r at the zeros of the Chebyshev polynomial of degree 5 on [-0.5, 0.5]. Its
+// relative error there is at most 3.6e-6, which fits into the bound for ex2.approx and the rises of
+// a maximum (reference.cuh).
 __device__ __forceinline__ float exp2_polynomial(float x) {
   constexpr float kToInteger = 12582912;  // 1.5 * 2^23: in a sum with it, the unit is the last bit
   x = fminf(fmaxf(x, -126), 128);
@@ -107,68 +110,6 @@ __device__ __forceinline__ float exp2_polynomial(float x) {
   y = fmaf(y, r, 0.69312105f);
   y = fmaf(y, r, 1.0f);
   return __int_as_float(__float_as_int(y) + (__float_as_int(shifted) << 23));
-}
-
-// sparsek::wgmma_m64n64k16 with a in shared memory too; a and b in rows of k.
-__device__ __forceinline__ void product_of_rows(float (&d)[32], std::uint64_t a, std::uint64_t b,
-                                                bool accumulate) {
-  asm volatile(
-      "{\n"
-      ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %34, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
-      "%0, %1, %2, %3, %4, %5, %6, %7, "
-      "%8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, "
-      "%24, %25, %26, %27, %28, %29, %30, %31"
-      "}, %32, %33, accumulate, 1, 1, 0, 0;\n"
-      "}\n"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]),
-        "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]),
-        "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]),
-        "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
-        "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]),
-        "+f"(d[30]), "+f"(d[31])
-      : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
-}
-
-// sparsek::wgmma_m64n64k16 with the columns of b, and 8 more, which are the `lead` of b away.
-__device__ __forceinline__ void product_and_sum(float (&d)[36], const std::uint32_t (&a)[4],
-                                                std::uint64_t b, bool accumulate) {
-  asm volatile(
-      "{\n"
-      ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %41, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n72k16.f32.f16.f16 {"
-      "%0, %1, %2, %3, %4, %5, %6, %7, "
-      "%8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, "
-      "%24, %25, %26, %27, %28, %29, %30, %31, "
-      "%32, %33, %34, %35"
-      "}, {%36, %37, %38, %39}, %40, accumulate, 1, 1, 1;\n"
-      "}\n"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]),
-        "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]),
-        "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]),
-        "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
-        "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]),
-        "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(accumulate)));
-}
-
-// product_of_rows with 16 rows of b.
-__device__ __forceinline__ void product_of_few(float (&d)[8], std::uint64_t a, std::uint64_t b,
-                                               bool accumulate) {
-  asm volatile(
-      "{\n"
-      ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %10, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 {"
-      "%0, %1, %2, %3, %4, %5, %6, %7}, %8, %9, accumulate, 1, 1, 0, 0;\n"
-      "}\n"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]),
-        "+f"(d[6]), "+f"(d[7])
-      : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
 }
 
 // sparsek::named_barrier that also says whether any of its threads meets the condition.
@@ -287,8 +228,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   // 16 features of a tile's scores.
   const auto start_scores = [&](float (&into)[kScores], int tile, int step) {
     const int bytes = step * kProductK * static_cast<int>(sizeof(__half));
-    product_of_rows(into, sparsek::advance(operand_q, bytes),
-                    sparsek::advance(operand_k, tile * kTileBytes + bytes), step > 0);
+    sparsek::wgmma_m64n64k16<Major::kK>(into, sparsek::advance(operand_q, bytes),
+                                        sparsek::advance(operand_k, tile * kTileBytes + bytes),
+                                        step > 0);
   };
   // 16 keys of a tile: their weights.
   const auto weigh = [&](const float (&from)[kScores], std::uint32_t (&to)[kSteps][4], int step) {
@@ -307,7 +249,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   const auto start_sums = [&](const std::uint32_t (&of)[kSteps][4], int tile, int step) {
     const std::uint64_t on = (tile * kTileBytes + step * kProductK * kRowBytes) >> 4;
     // So much further on, the ones are so much nearer: see sparsek::operand_128.
-    product_and_sum(sums, of[step], operand_v + on - (on << 16), tile > 0 || step > 0);
+    sparsek::wgmma_m64n72k16<Major::kColumns>(sums, of[step], operand_v + on - (on << 16),
+                                              tile > 0 || step > 0);
   };
 
   // The second warp group has the first keys' scores, too: with the same offset, the sums of both
@@ -320,8 +263,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
       const int bytes = step * kProductK * static_cast<int>(sizeof(__half));
-      product_of_few(few, sparsek::advance(operand_q, bytes),
-                     sparsek::advance(operand_first, bytes), step > 0);
+      sparsek::wgmma_m64n16k16<Major::kK>(few, sparsek::advance(operand_q, bytes),
+                                          sparsek::advance(operand_first, bytes), step > 0);
     }
     sparsek::wgmma_commit();
     sparsek::wgmma_wait<0>();
@@ -485,30 +428,16 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   }
 }
 
-static void require(const sparsek::AttentionShape& shape) {
-  if (shape.sequence == kKeys) return;
-  sparsek::usage_error("--sequence " + std::to_string(shape.sequence) + " is not " +
-                       std::to_string(kKeys) + ", the keys that this kernel was built for");
-}
+static void require(const sparsek::AttentionShape& shape) { sparsek::require_keys(shape, kKeys); }
 
 static void prepare() {
   SPARSEK_CUDA_CHECK(cudaFuncSetAttribute(
       attention_overlap, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
 }
 
-// One tensor map has all rows of Q, K and V.
-static void require_operands(const AttentionOperands& p) {
-  const std::size_t elements = static_cast<std::size_t>(p.heads) * p.sequence * kFeatures;
-  if (p.sequence == kKeys && p.k == p.q + elements && p.v == p.k + elements) return;
-  sparsek::usage_error("this kernel needs Q, K and V one after another in one buffer, and " +
-                       std::to_string(kKeys) + " keys in a head");
-}
-
 static void launch(const AttentionOperands& p) {
-  require_operands(p);
+  const CUtensorMap map = sparsek::one_buffer_map(p, kKeys, kTileKeys);
   const int rows = p.heads * p.sequence;
-  const CUtensorMap map = sparsek::matrix_map(p.q, static_cast<std::uint64_t>(3) * rows, kFeatures,
-                                              kTileKeys, kFeatures, CU_TENSOR_MAP_SWIZZLE_128B);
   sparsek::launch_dependent(attention_overlap, rows / kQueries, kThreads, kSharedBytes, p.out,
                             rows, map);
 }

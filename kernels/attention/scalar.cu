@@ -1,10 +1,11 @@
 // Rung 1, attention_scalar: no tensor cores, and no matrix of scores. A thread owns a query: its
 // features and its output stay in registers, while keys and values pass by in shared memory and the
-// softmax runs along (a running maximum; what was summed under an older one is scaled down).
+// softmax runs along (a running maximum; what was summed under an older one is scaled down). Its
+// time: docs/kernels.md.
 //
 // Thread block: 64 threads, a query each. Grid: x the tiles of 64 queries, y the heads.
 // Shared memory (static): K and V 32 x 64 fp32 each, 16,384 bytes. All threads read the same key at
-// the same time: a broadcast, four features a load.
+//   the same time: a broadcast, four features a load.
 // Barriers: two a tile for all threads, around the copy: the tile before has been read, this one is
 //   there.
 #include "../common/harness.cuh"

@@ -1,10 +1,11 @@
 // Rung 3, attention_wgmma: the copies become bulk tensor copies and the products WGMMA, and the
 // weights never leave registers: the scores that a thread holds are just what it needs of the first
 // operand of the second product. All keys and values of a head fit in shared memory, so each warp
-// group scores its keys in one go, and there is no running maximum and nothing to scale down.
+// group scores its keys in one go, and there is no running maximum and nothing to scale down. What
+// it gained: docs/kernels.md.
 //
 // What bounds it: latencies in a row (the first copies, the exponentials, the merge), not the
-// tensor cores, which are busy for 2,048 cycles of some 7,000. Hence
+// tensor cores, which are busy for 2,048 cycles of some 7,000 (2026-11-21). Hence
 //   * two warp groups share a tile of queries, half of the keys each: half as long a chain, and
 //     one's exponentials run beside the other's products;
 //   * one tensor map for Q, K and V: its fetch comes before the first copy, and fetches of several
@@ -14,7 +15,6 @@
 //     all values;
 //   * maxima are taken while later keys still come, and the code is straight: the compiler lays a
 //     tile's products between the next tile's exponentials.
-// A launch takes 4.8 us in a CUDA graph of 20 (H200, 2026-11-21).
 //
 // Thread block: 2 warp groups, the same 64 queries, KEYS / 2 keys each in tiles of 64.
 // Grid: x the tiles of 64 queries, y the heads.
@@ -25,10 +25,12 @@
 //   starts the copy) and the bytes; whoever reads the tile waits. One for all threads at the start
 //   (the barriers are there) and one at the end (what the warp groups give each other is there).
 #include "../common/harness.cuh"
-#include "../common/ldmatrix.cuh"
 #include "../common/mbarrier.cuh"
+#include "../common/mma.cuh"
+#include "../common/quad.cuh"
 #include "../common/tma.cuh"
 #include "../common/wgmma.cuh"
+#include "one_buffer.cuh"
 #include "problem.cuh"
 
 #ifndef KEYS
@@ -76,42 +78,9 @@ static_assert(kKeys % (kGroups * kTileKeys) == 0, "the warp groups' keys are who
 static_assert(kTiles <= kWarps, "a warp starts the copies of one tile");
 static_assert(kSharedBytes <= 227 * 1024, "all keys and values fit in shared memory");
 
-// 2^x; below 2^-126 it is 0.
-__device__ __forceinline__ float exp2_approx(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
-  return y;
-}
-
 __device__ __forceinline__ std::uint32_t pack(float x, float y) {
   const __half2 pair = __floats2half2_rn(x, y);
   return *reinterpret_cast<const std::uint32_t*>(&pair);
-}
-
-// Over the four lanes that share a row.
-__device__ __forceinline__ float quad_max(float x) {
-  x = fmaxf(x, __shfl_xor_sync(0xFFFFFFFFu, x, 1));
-  return fmaxf(x, __shfl_xor_sync(0xFFFFFFFFu, x, 2));
-}
-
-__device__ __forceinline__ float quad_sum(float x) {
-  x += __shfl_xor_sync(0xFFFFFFFFu, x, 1);
-  return x + __shfl_xor_sync(0xFFFFFFFFu, x, 2);
-}
-
-// Transposes among the four lanes: word i of lane j becomes word j of lane i.
-__device__ __forceinline__ void quad_transpose(std::uint32_t (&words)[4]) {
-#pragma unroll
-  for (int bit = 1; bit < 4; bit *= 2) {
-    const bool upper = (threadIdx.x & bit) != 0;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      if ((i & bit) != 0) continue;
-      const std::uint32_t received =
-          __shfl_xor_sync(0xFFFFFFFFu, upper ? words[i] : words[i | bit], bit);
-      (upper ? words[i] : words[i | bit]) = received;
-    }
-  }
 }
 
 }  // namespace
@@ -174,8 +143,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     const int row = warp % 4 * 16 + lane % 16;
 #pragma unroll
     for (int k = 0; k < kScoreSteps; ++k) {
-      sparsek::load_matrices(queries[k], shared_q + row * kRowBytes +
-                                             ((2 * k + lane / 16) ^ row % 8) * 16);
+      sparsek::ldmatrix_x4(queries[k],
+                           sparsek::shared_address(shared_q + row * kRowBytes +
+                                                   ((2 * k + lane / 16) ^ row % 8) * 16));
     }
   }
 
@@ -220,7 +190,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   float offset[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    top[half] = quad_max(top[half]);
+    top[half] = sparsek::quad_max(top[half]);
     offset[half] = top[half] * kScale;
   }
 
@@ -238,8 +208,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const float* const pair = scores[tile] + k * 8 + i * 2;
-        const float x = exp2_approx(fmaf(pair[0], kScale, -offset[i % 2]));
-        const float y = exp2_approx(fmaf(pair[1], kScale, -offset[i % 2]));
+        const float x = sparsek::exp2_approx(fmaf(pair[0], kScale, -offset[i % 2]));
+        const float y = sparsek::exp2_approx(fmaf(pair[1], kScale, -offset[i % 2]));
         weights[i % 2] += x + y;
         packed[k][i] = pack(x, y);
       }
@@ -259,7 +229,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   // Merge: a warp group finishes its upper or its lower rows, and gives the others away.
   const int other = 1 - group;
 #pragma unroll
-  for (int half = 0; half < 2; ++half) weights[half] = quad_sum(weights[half]);
+  for (int half = 0; half < 2; ++half) weights[half] = sparsek::quad_sum(weights[half]);
   shared_softmax[other * kWarpGroup + thread] =
       make_float4(top[0], top[1], weights[0], weights[1]);
   sparsek::wgmma_wait<0>();
@@ -282,8 +252,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   const float own_top = group == 0 ? top[0] : top[1];
   const float other_top = group == 0 ? softmax.x : softmax.y;
   const float both = fmaxf(own_top, other_top);
-  float own_factor = exp2_approx((own_top - both) * kScale);
-  float other_factor = exp2_approx((other_top - both) * kScale);
+  float own_factor = sparsek::exp2_approx((own_top - both) * kScale);
+  float other_factor = sparsek::exp2_approx((other_top - both) * kScale);
   const float inverse = __fdividef(1.0f, (group == 0 ? weights[0] : weights[1]) * own_factor +
                                              (group == 0 ? softmax.z : softmax.w) * other_factor);
   own_factor *= inverse;
@@ -306,17 +276,13 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   __half* const row_out = out + static_cast<std::size_t>(row) * kFeatures + lane % 4 * 8;
 #pragma unroll
   for (int side = 0; side < 2; ++side) {
-    quad_transpose(words[side]);
+    sparsek::quad_transpose(words[side]);
     *reinterpret_cast<uint4*>(row_out + side * kFeatures / 2) =
         make_uint4(words[side][0], words[side][1], words[side][2], words[side][3]);
   }
 }
 
-static void require(const sparsek::AttentionShape& shape) {
-  if (shape.sequence == kKeys) return;
-  sparsek::usage_error("--sequence " + std::to_string(shape.sequence) + " is not " +
-                       std::to_string(kKeys) + ", the keys that this kernel was built for");
-}
+static void require(const sparsek::AttentionShape& shape) { sparsek::require_keys(shape, kKeys); }
 
 static void prepare() {
   SPARSEK_CUDA_CHECK(cudaFuncSetAttribute(
@@ -324,9 +290,7 @@ static void prepare() {
 }
 
 static void launch(const AttentionOperands& p) {
-  const std::uint64_t rows = static_cast<std::uint64_t>(3) * p.heads * p.sequence;
-  const CUtensorMap map = sparsek::matrix_map(p.q, rows, kFeatures, kTileKeys, kFeatures,
-                                              CU_TENSOR_MAP_SWIZZLE_128B);
+  const CUtensorMap map = sparsek::one_buffer_map(p, kKeys, kTileKeys);
   const dim3 grid(kKeys / kQueries, p.heads);
   attention_wgmma<<<grid, kThreads, kSharedBytes>>>(map, p.out);
 }

@@ -1,8 +1,9 @@
-// Rung 2, attention_wmma: both products go to the tensor cores. A warp owns 16 queries; their tile
-// of Q comes through shared memory into fragments once. WMMA does not say which lane holds which
-// element, so the softmax, which needs whole rows, takes the scores through shared memory; and the
-// output, which stays in accumulators, is scaled by a fragment that was loaded with each row's
-// factor in every column.
+// Rung 2, attention_wmma: both products go to the tensor cores, and the copies of the next tile run
+// while one is multiplied (cp.async). A warp owns 16 queries; their tile of Q comes through shared
+// memory into fragments once. WMMA does not say which lane holds which element, so the softmax,
+// which needs whole rows, takes the scores through shared memory; and the output, which stays in
+// accumulators, is scaled by a fragment that was loaded with each row's factor in every column.
+// What it gained: docs/kernels.md.
 //
 // Thread block: 4 warps of 16 queries. Grid: x the tiles of 64 queries, y the heads.
 // Shared memory (dynamic): a ring of 2 stages x (K and V 64 x 72 fp16), Q 64 x 72 fp16; for each

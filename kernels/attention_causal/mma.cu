@@ -2,7 +2,7 @@
 // softmax needs no shared memory: a warp has 16 queries, and the weights of a tile are the first
 // operand of its second product as they are. Copies of the next tile run while one is multiplied.
 // Tiles of keys after the queries are left out; the tile on the diagonal comes first and alone is
-// masked, so that every row has a key in its first tile.
+// masked, so that every row has a key in its first tile. Its time: docs/ladder.md.
 //
 // Thread block: 4 warps of 16 queries. Grid: x the tiles of 64 queries, y the heads.
 // Shared memory (dynamic): Q 64 x 128 bf16, and a ring of 2 stages x (K and V 64 x 128 bf16);

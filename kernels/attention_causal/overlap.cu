@@ -5,6 +5,7 @@
 //     falls into the other's products.
 //   * Between thread blocks: the queries that see most keys start first, in all heads, so that the
 //     short ones fill the end of the launch.
+// What it gained: docs/ladder.md.
 //
 // Thread block: a producer warp group, of which one thread works, and two consumers of 64 queries.
 // Grid: x the heads, y the tiles of 128 queries, the last first.

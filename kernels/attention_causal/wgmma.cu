@@ -1,8 +1,7 @@
 // Rung 2, attention_causal_wgmma: the products become WGMMA, which reads Q, K and V from shared
-// memory itself, and the copies bulk tensor copies by a warp group of its own. The scores of a tile
-// are in the registers where the second product needs the weights as its first operand. Two warp
-// groups share the tiles of keys and values, 64 queries each: while one is in its softmax, the
-// other may multiply. The tile on the diagonal comes first and alone is masked.
+// memory itself, and the copies bulk tensor copies by a warp group of its own. Two warp groups
+// share the tiles of keys and values, 64 queries each: while one is in its softmax, the other may
+// multiply. What it gained: docs/ladder.md.
 //
 // Thread block: a producer warp group, of which one thread works, and two consumers of 64 queries.
 // Grid: x the tiles of 128 queries, y the heads.

@@ -1,6 +1,7 @@
-// Rung 1, bsr_gemm_baseline: the reference rung. WMMA m16n16k16, one 128x128 tile of C a thread
-// block, one block of A (128x32) and its 32 rows of B a step, copied through registers into shared
-// memory while nobody computes.
+// Rung 3, bsr_gemm_baseline: the operands go through shared memory. In each step the thread block
+// copies one block of A (128x32) and its 32 rows of B once, through registers, while nobody
+// computes. All loads of a step are requested before the first is used. What it gained:
+// docs/ladder.md.
 //
 // Thread block: 4 warps as 2x2, each 64x64 of C in 4x4 accumulators.
 // Shared memory: A 128 x (32 + SMEM_PAD) and B 32 x (128 + SMEM_PAD) fp16; 18,944 bytes as padded.

@@ -1,7 +1,6 @@
-// Rung 3, bsr_gemm_cp_async: the copies become asynchronous and run STAGES - 1 steps ahead of the
-// tensor cores, through a ring of shared-memory stages. The ring, not the number of warps, now
-// hides the latency, so a warp goes back to the baseline's 64x64 of C, which reads shared memory
-// least.
+// Rung 5, bsr_gemm_cp_async: baseline with asynchronous copies, which run STAGES - 1 steps ahead of
+// the tensor cores, through a ring of shared-memory stages. They need no registers, and one barrier
+// a step is enough. C leaves through shared memory, in whole rows. What it gained: docs/ladder.md.
 //
 // Thread block: WARPS_M x WARPS_N = 2x2 warps, MIN_BLOCKS = 2 of them on a multiprocessor, so that
 // one computes while the other fills its ring or stores.
@@ -121,8 +120,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
       if (!COLUMN_AHEAD) next_column = columns[next_block];
       const __half* block_b =
           b + static_cast<std::size_t>(next_column) * kBlockCols * n + tile_column;
-      // Read a step early: the copies' addresses must not wait for it.
       ++next_block;
+      // A step early, so that the addresses of the next copies need not wait for it.
       if (COLUMN_AHEAD && next_block < last) next_column = columns[next_block];
 
       __half* stage_a = ring + stage * kStageElements;

@@ -1,8 +1,8 @@
-// After rung 3, bsr_gemm_ldmatrix: the ring of cp_async with the instructions that WMMA hides. The
+// Rung 6, bsr_gemm_ldmatrix: the ring of cp_async with the instructions that WMMA hides. The
 // operands come by ldmatrix and the products are mma.sync m16n8k16, whose fragments are documented.
 // So rows in shared memory need no padding: their 16-byte chunks are swizzled, and the 8 rows that
-// a matrix load reads at one column lie in 8 different groups of banks. C leaves straight from the
-// registers, 16 bytes a lane.
+// a matrix load reads at one column lie in 8 different groups of banks. 8 warps take the place of
+// 4. C leaves straight from the registers, 16 bytes a lane. What it gained: docs/ladder.md.
 //
 // Thread block: 8 warps as WARPS_M x WARPS_N = 2x4, each with 64x32 of C in 64 registers a thread;
 //   MIN_BLOCKS = 2 of them on a multiprocessor sets the register budget (128 a thread).
@@ -15,6 +15,7 @@
 #include "../common/mbarrier.cuh"
 #include "../common/mma.cuh"
 #include "harness.cuh"
+#include "store_tile.cuh"
 
 #ifndef STAGES
 #define STAGES 4
@@ -141,6 +142,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
           source_a + static_cast<std::size_t>(next_block) * kBlockElements;
       const Element* block_b = source_b + static_cast<std::size_t>(next_column) * kBlockCols * n;
       ++next_block;
+      // A step early, so that the addresses of the next copies need not wait for it.
       if (COLUMN_AHEAD && next_block < last) next_column = columns[next_block];
 
       const int offset = stage * kStageBytes;
@@ -206,30 +208,12 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
     free_stage = free_stage + 1 == kStages ? 0 : free_stage + 1;
   }
 
-  // Epilogue. Lane pairs exchange, so that each lane has 16 bytes of one of two neighbouring groups
-  // of 8 columns, and 4 lanes together 64 bytes of a row. C is not read again here: streaming
-  // stores leave the L2 to B.
+  // Epilogue.
   const bool odd_lane = lane % 2 == 1;
   float* const lane_c =
       c + (static_cast<std::size_t>(blockIdx.x) * kBlockRows + warp_row + lane / 4) * n +
       tile_column + warp_column + lane % 2 * 8 + lane % 4 / 2 * 4;
-#pragma unroll
-  for (int i = 0; i < kProductsM; ++i) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      float* const row_c = lane_c + static_cast<std::size_t>(i * kProductM + half * 8) * n;
-#pragma unroll
-      for (int j = 0; j < kProductsN; j += 2) {
-        const float* const left = sums[i][j] + half * 2;
-        const float* const right = sums[i][j + 1] + half * 2;
-        const float x = __shfl_xor_sync(0xFFFFFFFFu, odd_lane ? left[0] : right[0], 1);
-        const float y = __shfl_xor_sync(0xFFFFFFFFu, odd_lane ? left[1] : right[1], 1);
-        __stcs(reinterpret_cast<float4*>(row_c + j * kProductN),
-               odd_lane ? make_float4(x, y, right[0], right[1])
-                        : make_float4(left[0], left[1], x, y));
-      }
-    }
-  }
+  sparsek::store_tile(sums, lane_c, n, odd_lane);
 }
 
 static void prepare() {

@@ -1,6 +1,6 @@
-// Before rung 1, bsr_gemm_naive: the definition, a thread an element of C. Each thread walks the
-// blocks of its block-row and adds up its products with scalar fp32 instructions. It is where the
-// ladder starts: no tensor cores, no shared memory, two loads for every multiply-add.
+// Rung 1, bsr_gemm_naive: the definition, a thread an element of C. Each thread walks the blocks of
+// its block-row and adds up its products with scalar fp32 instructions: no tensor cores, no shared
+// memory, two loads for every multiply-add. Its time: docs/ladder.md.
 //
 // What it teaches: every element of A is loaded by all threads of a row, every element of B by all
 // threads of a column. The L1 serves most of that, but each load is an instruction.

@@ -1,13 +1,12 @@
-// Rung 2, bsr_gemm_occupancy: the same 128x128 tile of C and the same synchronous steps as the
-// baseline, spread over twice the warps. The baseline's 64x64 of C a warp needs 128 accumulator
-// registers a thread and leaves room for 8 warps on a multiprocessor; 64x32 a warp needs 64, fits
-// under 128 registers, and 16 warps hide more of each step's load latency. The price is 1.5 times
-// the shared-memory reads for each product.
+// Rung 4, bsr_gemm_occupancy: the tile and the steps of baseline on twice the warps. The 64x64 of C
+// of a warp of baseline need 128 accumulator registers a thread and leave room for 8 warps on a
+// multiprocessor; 64x32 a warp need 64 and fit under 128 registers, and 16 warps hide more of each
+// step's load latency. The price is 1.5 times the shared-memory reads for each product. It is no
+// faster, so the next rung starts from baseline. What it gained: docs/ladder.md.
 //
-// What it teaches: on an H200 it is no faster than the baseline (368 against 366 us, medians of 40
-// launches in one run, 2026-11-21). Two thread blocks a multiprocessor already overlap each other's
-// loads, so more warps buy nothing, and the shared-memory reads eat the rest; what stays exposed is
-// the wait between a step's load and its use, which the next rung removes.
+// What it teaches: two thread blocks a multiprocessor already overlap each other's loads, so more
+// warps gain nothing, and the shared-memory reads take the rest. What stays is the wait between a
+// step's load and its use.
 //
 // Why not a larger tile: 256 rows are two block-rows of A with different columns, so nothing of B
 // would be shared; 256 columns would need 16 warps to keep 64 accumulators a thread, one thread

@@ -1,12 +1,10 @@
-// Before rung 4, bsr_gemm_persistent: producers, but a thread block stays for tile after tile. The
+// Rung 8, bsr_gemm_persistent: producers, but a thread block stays for tile after tile. The
 // producers do not wait for the consumers' epilogue: while these store a tile of C, the copies
 // of the next tile fill the ring. In the rung before, a multiprocessor copies nothing from the last
-// step of a tile until the next thread block has started.
+// step of a tile until the next thread block has started. What it gained: docs/ladder.md.
 //
 // Thread block: 4 producer warps and 2x4 consumer warps, each of these with 64x64 of the tile's
-//   128x256. All have the same register budget, 168 a thread, as in producers. (The next rung,
-//   warp_specialized, moves registers from the producers to the consumers, and loads the operands
-//   of the next product while one runs.)
+//   128x256. All have the same register budget, 168 a thread, as in producers.
 // Shared memory (dynamic): STAGES x (A 128x32, B 4 slabs of 32x64, 16-bit elements); 8 x 24,576 =
 //   196,608 bytes and the barriers. C goes straight from registers to memory.
 // Barriers: full[stage] 128 arrivals (each producer thread, by its copies when they have come); the
@@ -21,6 +19,7 @@
 #include "../common/mma.cuh"
 #include "../common/ring.cuh"
 #include "harness.cuh"
+#include "store_tile.cuh"
 
 #ifndef STAGES
 #define STAGES 8
@@ -139,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
         const Element* const block_a = source_a + static_cast<std::size_t>(block) * kBlockElements;
         const Element* block_b =
             source_b + static_cast<std::size_t>(column) * kBlockCols * n + panel * kTileN;
-        // Read a step early: the copies' addresses must not wait for it.
+        // A step early, so that the addresses of the next copies need not wait for it.
         if (block + 1 < last) column = columns[block + 1];
 
         unsigned char* const stage = ring + free.stage * kStageBytes;
@@ -205,33 +204,15 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
         if (lane == 0) sparsek::barrier_arrive(empty + next.stage);
       }
 
-      // Epilogue. Lane pairs exchange, so that each lane has 16 bytes of one of two neighbouring
-      // groups of 8 columns, and 4 lanes together 64 bytes of a row. C is not read again here:
-      // streaming stores leave the L2 to B.
-      // The lane is read anew, so that nothing of this stays in registers during the products.
+      // Epilogue. The lane is read anew, so that nothing of this stays in registers during the
+      // products.
       int own;
       asm volatile("mov.u32 %0, %%laneid;" : "=r"(own));
       const bool odd_lane = own % 2 == 1;
       float* const lane_c =
           c + (static_cast<std::size_t>(block_row) * kBlockRows + warp_row + own / 4) * n +
           panel * kTileN + slab * kWarpTile + own % 2 * 8 + own % 4 / 2 * 4;
-#pragma unroll
-      for (int i = 0; i < kProductsM; ++i) {
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          float* const row_c = lane_c + static_cast<std::size_t>(i * kProductM + half * 8) * n;
-#pragma unroll
-          for (int j = 0; j < kProductsN; j += 2) {
-            const float* const left = sums[i][j] + half * 2;
-            const float* const right = sums[i][j + 1] + half * 2;
-            const float x = __shfl_xor_sync(0xFFFFFFFFu, odd_lane ? left[0] : right[0], 1);
-            const float y = __shfl_xor_sync(0xFFFFFFFFu, odd_lane ? left[1] : right[1], 1);
-            __stcs(reinterpret_cast<float4*>(row_c + j * kProductN),
-                   odd_lane ? make_float4(x, y, right[0], right[1])
-                            : make_float4(left[0], left[1], x, y));
-          }
-        }
-      }
+      sparsek::store_tile(sums, lane_c, n, odd_lane);
     }
   }
 }

@@ -34,13 +34,8 @@ __global__ void fill_normal(__nv_bfloat162* __restrict__ out, std::size_t pairs,
   const std::size_t stride = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < pairs;
        i += stride) {
-    const std::uint64_t bits = random_bits(key, i);
-    const float u = static_cast<float>((bits >> 40) + 1) * 0x1p-24f;
-    const float v = static_cast<float>((bits >> 8) & 0xFFFFFF) * 0x1p-24f;
-    const float radius = sigma * sqrtf(-2.0f * logf(u));
-    float sine, cosine;
-    sincospif(2.0f * v, &sine, &cosine);
-    out[i] = __floats2bfloat162_rn(radius * cosine, radius * sine);
+    const float2 pair = normal_pair(random_bits(key, i), sigma);
+    out[i] = __floats2bfloat162_rn(pair.x, pair.y);
   }
 }
 

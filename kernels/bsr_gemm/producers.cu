@@ -1,8 +1,8 @@
-// Before rung 4, bsr_gemm_producers: ldmatrix, but the warps divide the work. One warp group does
-// nothing but copy, the other warps nothing but multiply and store, and they meet at barriers that
-// count: a warp waits only for the stage that it needs, where the rung before stops all threads at
-// every step. Warps that do not copy have registers for 64x64 of C, so the tile is twice as wide,
-// and a block of A is copied half as often.
+// Rung 7, bsr_gemm_producers: ldmatrix, but the warps divide the work. One warp group does nothing
+// but copy, the other warps nothing but multiply and store, and they meet at barriers that count: a
+// warp waits only for the stage that it needs, where the rung before stops all threads at every
+// step. Warps that do not copy have registers for 64x64 of C, so the tile is twice as wide, and a
+// block of A is copied half as often. What it gained: docs/ladder.md.
 //
 // Thread block: 4 producer warps and 2x4 consumer warps, each of these with 64x64 of the tile's
 //   128x256. All have the same register budget, 168 a thread: 128 sums and the operands of one
@@ -19,6 +19,7 @@
 #include "../common/mma.cuh"
 #include "../common/ring.cuh"
 #include "harness.cuh"
+#include "store_tile.cuh"
 
 #ifndef STAGES
 #define STAGES 8
@@ -136,7 +137,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       const Element* const block_a = source_a + static_cast<std::size_t>(block) * kBlockElements;
       const Element* block_b =
           source_b + static_cast<std::size_t>(column) * kBlockCols * n + panel * kTileN;
-      // Read a step early: the copies' addresses must not wait for it.
+      // A step early, so that the addresses of the next copies need not wait for it.
       if (block + 1 < last) column = columns[block + 1];
 
       unsigned char* const stage = ring + free.stage * kStageBytes;
@@ -197,30 +198,12 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       if (lane == 0) sparsek::barrier_arrive(empty + next.stage);
     }
 
-    // Epilogue. Lane pairs exchange, so that each lane has 16 bytes of one of two neighbouring
-    // groups of 8 columns, and 4 lanes together 64 bytes of a row. C is not read again here:
-    // streaming stores leave the L2 to B.
+    // Epilogue.
     const bool odd_lane = lane % 2 == 1;
     float* const lane_c =
         c + (static_cast<std::size_t>(block_row) * kBlockRows + warp_row + lane / 4) * n +
         panel * kTileN + slab * kWarpTile + lane % 2 * 8 + lane % 4 / 2 * 4;
-#pragma unroll
-    for (int i = 0; i < kProductsM; ++i) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        float* const row_c = lane_c + static_cast<std::size_t>(i * kProductM + half * 8) * n;
-#pragma unroll
-        for (int j = 0; j < kProductsN; j += 2) {
-          const float* const left = sums[i][j] + half * 2;
-          const float* const right = sums[i][j + 1] + half * 2;
-          const float x = __shfl_xor_sync(0xFFFFFFFFu, odd_lane ? left[0] : right[0], 1);
-          const float y = __shfl_xor_sync(0xFFFFFFFFu, odd_lane ? left[1] : right[1], 1);
-          __stcs(reinterpret_cast<float4*>(row_c + j * kProductN),
-                 odd_lane ? make_float4(x, y, right[0], right[1])
-                          : make_float4(left[0], left[1], x, y));
-        }
-      }
-    }
+    sparsek::store_tile(sums, lane_c, n, odd_lane);
   }
 }
 

@@ -1,28 +1,29 @@
-// Rung 5, bsr_gemm_tma: bulk tensor copies take over from the producer warps. One thread asks for
+// Rung 10, bsr_gemm_tma: bulk tensor copies take over from the producer warps. One thread asks for
 // whole boxes of A and B; addresses and swizzle are the copy engine's work, and the bytes that have
-// come are counted at the stage's barrier. The products are those of the rung before: what 128
-// threads did beside them, with a fifth of all instructions and a part of the load/store pipe's
-// time, is gone. C leaves by the engine too, in whole 128-byte lines, through two small boxes of
-// shared memory a warp: one is filled while the engine reads the other. (A profiler's counts of
-// store instructions do not see it.)
+// come are counted at the stage's barrier. So what 128 threads did beside the products, with a
+// fifth of all instructions and a part of the load/store pipe's time, is gone. C leaves by the
+// engine too, in whole 128-byte lines, through two small boxes of shared memory a warp: one is
+// filled while the engine reads the other. (A profiler's counts of store instructions do not see
+// it.) What it gained: docs/ladder.md.
 //
 // What it teaches: the copy engine stands outside the order that threads keep among themselves. A
 // warp's arrival at empty[stage] may reach the producer before the warp's last ldmatrix has read,
 // so each lane fences first. The rung before needs no such fence: cp.async counts as an ordinary
 // access.
 //
-// What bounds it: of about 180 us, the products alone take 136, with neither copies nor epilogue.
-// All but the copies of A and B takes 153, and so does all but the stores of C (trials on an H200,
-// 2026-11-21). So the last rung has faster products, and keeps A.
+// What bounds it, in percent of its time: the products alone take 76 %, with neither copies nor
+// epilogue. All but the copies of A and B takes 85 %, and so does all but the stores of C (trials
+// on an H200, 2026-11-21).
 //
-// Thread block: a producer warp group, of which one thread works and which gives up its registers;
-//   2x4 consumer warps, each with 64x64 of the tile's 128x256.
+// Thread block: a producer warp group, of which one thread works and which keeps 24 registers a
+//   thread; 2x4 consumer warps, 240, each with 64x64 of the tile's 128x256.
 // Shared memory (dynamic): STAGES x (A 128x32 fp16, 64-byte swizzle; B 4 slabs of 32x64 fp16,
 //   128-byte swizzle), C 2 boxes of 16x32 fp32 a consumer (128-byte swizzle); 8 x 24,576 +
 //   16 x 2,048 = 229,376 bytes, and the barriers.
 // Barriers: full[stage] 1 arrival (the producer) and the bytes of the stage; the consumers wait.
 //   empty[stage] 8 arrivals (the consumer warps, when they have read it); the producer waits.
-// Grid: persistent, as in the rung before.
+// Grid: one thread block a multiprocessor, less those that would idle in the last round. Tiles are
+//   counted down the block-rows, so that those under way at a time share a panel of B.
 #include "../common/grid.cuh"
 #include "../common/mbarrier.cuh"
 #include "../common/mma.cuh"
@@ -261,6 +262,9 @@ static void prepare() {
 }
 
 static void launch(const Operands& p) {
+  sparsek::require_multiple_of_16(p.values, "the blocks of A");
+  sparsek::require_multiple_of_16(p.b, "B");
+  sparsek::require_multiple_of_16(p.c, "C");
   static const int resident = sparsek::multiprocessors();
   const int block_rows = p.m / kBlockRows;
   const int tiles = block_rows * (p.n / kTileN);

@@ -1,19 +1,19 @@
-// Rung 6, bsr_gemm_tma_wgmma: the products become WGMMA, whose B the tensor cores read from shared
-// memory themselves, and a thread block stays: it keeps one block-row of A in registers, so that
-// only B streams, and walks every second panel of C's columns. A tile is 64 columns wide, which
-// leaves registers for two of them: while the products of one are under way, the one before is
-// stored.
+// Rung 11, bsr_gemm_tma_wgmma: the products become WGMMA, whose B the tensor cores read from shared
+// memory themselves. That leaves registers for one block-row of A, which a thread block keeps for
+// all its tiles, so that only B streams. A tile is 64 columns wide, and two are in registers: while
+// the products of one are under way, the one before is stored. What it gained: docs/ladder.md.
 //
-// What bounds it: the way of B and C through the L2, and power. Copies and stores without products
-// take 117 us, products and copies without stores 120, products and stores without copies 108, all
-// of it 136; the link between the two halves of the L2 is busy for 87 % of that time, and nothing
-// else for more than 62 % (ncu). On zeros it takes 127 us at 1.98 GHz and 585 W; on random data 134,
-// held to 1.5 GHz and less by the card's 700 W (H200, 2026-11-21).
+// What bounds it: the way of B and C through the L2, and power. In percent of its time, copies and
+// stores without products take 86 %, products and copies without stores 88 %, products and stores
+// without copies 79 %. The link between the two halves of the L2 is busy for 87 % of the time, and
+// nothing else for more than 62 % (ncu). On zeros it takes 5 % less time, at 1.98 GHz and 585 W;
+// random data is held to 1.5 GHz and less by the card's 700 W (H200, 2026-11-21).
 //
 // Thread block: a producer warp group, of which one thread works, and two consumers, each with 64
-// rows of the block-row: A 64x512 in 128 registers a thread, C 2 x 64x64 in 64.
-// Grid: 2 thread blocks a block-row. All walk the panels in the same order, so that a panel of B
-// comes from L2 but for its first reader.
+//   rows of the block-row: A 64x512 in 128 registers a thread, C 2 x 64x64 in 64.
+// Grid: 2 thread blocks a block-row, each of which takes every second panel of 128 columns of C.
+//   All walk the panels in the same order, so that a panel of B comes from L2 but for its first
+//   reader.
 // Shared memory (dynamic): B STAGES x 2 blocks of 32x64 fp16 (128-byte swizzle), C 4 slabs of
 //   16x32 fp32 a consumer warp (128-byte swizzle, so that L2 sees whole lines); 16 x 8,192 +
 //   8 x 4 x 2,048 = 196,608 bytes, the barriers, and up to 1,023 bytes to align.
@@ -21,6 +21,7 @@
 //   empty[stage] 8 arrivals (the consumers' warps, when their products of the stage have ended);
 //   the producer waits. Each warp stores its own rows: no barrier joins the warps of a group.
 #include "../common/mbarrier.cuh"
+#include "../common/quad.cuh"
 #include "../common/registers.cuh"
 #include "../common/ring.cuh"
 #include "../common/tma.cuh"
@@ -110,10 +111,7 @@ struct Output {
       for (int pair = 0; pair < 2; ++pair) {
         const float* const left = part + pair * 8 + half * 2;
         const float* const right = left + 4;
-        const float x = __shfl_xor_sync(0xFFFFFFFFu, odd_lane ? left[0] : right[0], 1);
-        const float y = __shfl_xor_sync(0xFFFFFFFFu, odd_lane ? left[1] : right[1], 1);
-        vectors[pair] = odd_lane ? make_float4(x, y, right[0], right[1])
-                                 : make_float4(left[0], left[1], x, y);
+        vectors[pair] = sparsek::pair_exchange(left, right, odd_lane);
       }
       unsigned char* const line = slab + (lane_row + half * 8) * 128;
 #pragma unroll
@@ -290,6 +288,8 @@ static void require_supported_rows(const Operands& p) {
 
 static void launch(const Operands& p) {
   require_supported_rows(p);
+  sparsek::require_multiple_of_16(p.b, "B");
+  sparsek::require_multiple_of_16(p.c, "C");
   const CUtensorMap map_b = sparsek::matrix_map(p.b, p.k, p.n, kBlockCols, kTileN,
                                                 CU_TENSOR_MAP_SWIZZLE_128B);
   const CUtensorMap map_c = sparsek::matrix_map(p.c, p.m, p.n, kSlabRows, kSlabColumns,

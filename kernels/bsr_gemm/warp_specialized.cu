@@ -1,16 +1,10 @@
-// Rung 4, bsr_gemm_warp_specialized: the warps divide the labour. Producer warps do nothing but
-// copy, consumer warps nothing but multiply and store, and they meet at barriers that count: a
-// warp waits only for the stage it needs, where the rung before stopped all threads at every step.
-// So the copies run on through the epilogue, into the tile after it.
-//
-// What that allows: one thread block a multiprocessor, which stays and takes tile after tile. Its
-// tile is twice as wide, so that a block of A is fetched half as often; the accumulators that this
-// takes are registers that the producers give up. The products become mma.sync and their operands
-// ldmatrix, from rows that are swizzled instead of padded: 8 rows at one column lie in 8 different
-// groups of banks.
+// Rung 9, bsr_gemm_warp_specialized: persistent, but registers move from the producer warps, which
+// need few, to the consumer warps (setmaxnreg). So a consumer has registers for the operands of two
+// product steps, and loads those of the next while the products of one run. What it gained:
+// docs/ladder.md.
 //
 // Thread block: 4 producer warps, 40 registers a thread; 2x4 consumer warps, 232, each with 64x64
-// of the tile's 128x256 and the operands of the next product loading while one runs.
+//   of the tile's 128x256: 128 sums and the operands of two product steps, 32 each.
 // Shared memory (dynamic): STAGES x (A 128x32 fp16, B 4 slabs of 32x64 fp16); 8 x 24,576 = 196,608
 //   bytes and the barriers. C goes straight from registers to memory.
 // Barriers: full[stage] 128 arrivals (each producer thread, by its copies when they have come); the
@@ -22,6 +16,7 @@
 #include "../common/grid.cuh"
 #include "../common/mbarrier.cuh"
 #include "../common/mma.cuh"
+#include "../common/quad.cuh"
 #include "../common/registers.cuh"
 #include "../common/ring.cuh"
 #include "harness.cuh"
@@ -143,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
         const __half* const block_a = source_a + static_cast<std::size_t>(block) * kBlockElements;
         const __half* block_b =
             source_b + static_cast<std::size_t>(column) * kBlockCols * n + panel * kTileN;
-        // Read a step early: the copies' addresses must not wait for it.
+        // A step early, so that the addresses of the next copies need not wait for it.
         if (block + 1 < last) column = columns[block + 1];
 
         unsigned char* const stage = ring + free.stage * kStageBytes;
@@ -227,9 +222,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
         multiply(1);
       }
 
-      // Epilogue. Lane pairs exchange, so that each lane holds 16 bytes of one of two neighbouring
-      // groups of 8 columns, and 4 lanes together 64 bytes of a row. C is not read again here:
-      // streaming stores leave the L2 to B.
+      // Epilogue: what store_tile.cuh does. A call of it makes other machine code here.
       const bool odd_lane = lane % 2 == 1;
       float* const lane_c =
           c + static_cast<std::size_t>(block_row * kBlockRows + warp_row + lane / 4) * n +
@@ -243,11 +236,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
           for (int j = 0; j < kProductsN; j += 2) {
             const float* const left = sums[i][j] + half * 2;
             const float* const right = sums[i][j + 1] + half * 2;
-            const float x = __shfl_xor_sync(0xFFFFFFFFu, odd_lane ? left[0] : right[0], 1);
-            const float y = __shfl_xor_sync(0xFFFFFFFFu, odd_lane ? left[1] : right[1], 1);
             __stcs(reinterpret_cast<float4*>(row_c + j * kProductN),
-                   odd_lane ? make_float4(x, y, right[0], right[1])
-                            : make_float4(left[0], left[1], x, y));
+                   sparsek::pair_exchange(left, right, odd_lane));
           }
         }
       }

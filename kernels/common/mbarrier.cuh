@@ -1,4 +1,5 @@
-// Barriers in shared memory that count arrivals and bytes (PTX mbarrier), one instruction a wrapper.
+// Barriers in shared memory that count arrivals and bytes (PTX mbarrier), one instruction a
+// wrapper.
 #pragma once
 
 #include <cstdint>

@@ -6,8 +6,8 @@
 
 namespace sparsek {
 
-// Four 8x8 matrices of fp16 from shared memory: lane l gives the address of row l % 8 of matrix
-// l / 8, 16 bytes, and receives of each matrix the pair (row g, columns 2q and 2q + 1).
+// Four 8x8 matrices of 16-bit elements from shared memory: lane l gives the address of row l % 8 of
+// matrix l / 8, 16 bytes, and receives of each matrix the pair (row g, columns 2q and 2q + 1).
 __device__ __forceinline__ void ldmatrix_x4(std::uint32_t (&d)[4], std::uint32_t row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
                : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])

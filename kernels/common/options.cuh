@@ -49,6 +49,16 @@ struct IntegerOption {
   std::exit(kExitUsage);
 }
 
+// Ends the process if an address, or a number of bytes, is not a multiple of 16 bytes, the unit of
+// bulk copies and of vector accesses: otherwise a kernel ends with a misaligned address, or a bulk
+// copy never does.
+inline void require_multiple_of_16(std::uintptr_t value, const std::string& what) {
+  if (value % 16 != 0) usage_error(what + " is not a multiple of 16 bytes");
+}
+inline void require_multiple_of_16(const void* address, const std::string& what) {
+  require_multiple_of_16(reinterpret_cast<std::uintptr_t>(address), "the address of " + what);
+}
+
 inline std::int64_t parse_integer(const char* text, const IntegerOption& option) {
   char* end = nullptr;
   errno = 0;
@@ -85,7 +95,8 @@ inline void print_help(const char* program, const std::vector<IntegerOption>& in
   std::printf("usage: %s [options]\n\n", program);
   std::printf("  %-20s %s\n", "--mode MODE",
               "check: compare with the reference; time: check, then time (default);");
-  std::printf("  %-20s %s\n", "", "profile: launches only, without warm-up; checked where --result is given");
+  std::printf("  %-20s %s\n", "",
+              "profile: launches only, without warm-up; checked where --result is given");
   for (const IntegerOption& option : integers) {
     const char* const placeholder = option.names.empty() ? " N" : " NAME";
     std::printf("  %-20s %s (default %s)\n", (std::string(option.flag) + placeholder).c_str(),

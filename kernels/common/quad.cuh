@@ -23,6 +23,14 @@ __device__ __forceinline__ float quad_sum(float x) {
   return x + __shfl_xor_sync(0xFFFFFFFFu, x, 2);
 }
 
+// Of two neighbouring groups of 8 columns each lane has a pair: `left` and `right`. Two lanes
+// exchange, so that the even one returns 4 columns of the left group, the odd one 4 of the right.
+__device__ __forceinline__ float4 pair_exchange(const float* left, const float* right, bool odd) {
+  const float x = __shfl_xor_sync(0xFFFFFFFFu, odd ? left[0] : right[0], 1);
+  const float y = __shfl_xor_sync(0xFFFFFFFFu, odd ? left[1] : right[1], 1);
+  return odd ? make_float4(x, y, right[0], right[1]) : make_float4(left[0], left[1], x, y);
+}
+
 // Transposes among the four lanes: word i of lane j becomes word j of lane i.
 __device__ __forceinline__ void quad_transpose(std::uint32_t (&words)[4]) {
 #pragma unroll

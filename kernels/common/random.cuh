@@ -27,19 +27,24 @@ inline std::uint64_t stream_key(std::uint64_t seed, std::uint64_t stream) {
   return mix64(mix64(seed) + stream * 0xD1B54A32D192ED03ull);
 }
 
-// Box-Muller, two normal values from one 64-bit draw. 24-bit uniforms: the tails end at 5.8 sigma.
+// Box-Muller: two values of N(0, sigma^2) from one 64-bit draw. 24-bit uniforms: the tails end at
+// 5.8 sigma.
+__device__ __forceinline__ float2 normal_pair(std::uint64_t bits, float sigma) {
+  const float u = static_cast<float>((bits >> 40) + 1) * 0x1p-24f;
+  const float v = static_cast<float>((bits >> 8) & 0xFFFFFF) * 0x1p-24f;
+  const float radius = sigma * sqrtf(-2.0f * logf(u));
+  float sine, cosine;
+  sincospif(2.0f * v, &sine, &cosine);
+  return {radius * cosine, radius * sine};
+}
+
 __global__ void fill_normal(__half2* __restrict__ out, std::size_t pairs, std::uint64_t key,
                             float sigma) {
   const std::size_t stride = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < pairs;
        i += stride) {
-    const std::uint64_t bits = random_bits(key, i);
-    const float u = static_cast<float>((bits >> 40) + 1) * 0x1p-24f;
-    const float v = static_cast<float>((bits >> 8) & 0xFFFFFF) * 0x1p-24f;
-    const float radius = sigma * sqrtf(-2.0f * logf(u));
-    float sine, cosine;
-    sincospif(2.0f * v, &sine, &cosine);
-    out[i] = __floats2half2_rn(radius * cosine, radius * sine);
+    const float2 pair = normal_pair(random_bits(key, i), sigma);
+    out[i] = __floats2half2_rn(pair.x, pair.y);
   }
 }
 

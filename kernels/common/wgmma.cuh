@@ -46,8 +46,8 @@ __device__ __forceinline__ void wgmma_settle(float (&d)[Count]) {
 }
 
 // How an operand in shared memory lies: rows of consecutive k, or rows of consecutive columns. Of
-// rows of k, each 128 bytes with a 128-byte swizzle, operand_128 describes 64 k: `stride` leads from
-// one group of 8 rows to the next, `lead` is not used, and 16 k are 32 bytes.
+// rows of k, each 128 bytes with a 128-byte swizzle, operand_128 describes 64 k: `stride` leads
+// from one group of 8 rows to the next, `lead` is not used, and 16 k are 32 bytes.
 enum class Major { kK = 0, kColumns = 1 };
 
 // d = a * b, or d += a * b: fp16 in, fp32 out; 64 x 64 x 16, b in shared memory.
@@ -79,7 +79,75 @@ __device__ __forceinline__ void wgmma_m64n64k16(float (&d)[32], const std::uint3
         "n"(static_cast<int>(kMajor)));
 }
 
-// The same with bf16 in, 64 x 128 x 16. d has 16 times 8 columns.
+// The same with a in shared memory too, in rows of k.
+template <Major kMajor>
+__device__ __forceinline__ void wgmma_m64n64k16(float (&d)[32], std::uint64_t a, std::uint64_t b,
+                                                bool accumulate) {
+  asm volatile(
+      "{\n"
+      ".reg .pred accumulate;\n"
+      "setp.ne.b32 accumulate, %34, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7, "
+      "%8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23, "
+      "%24, %25, %26, %27, %28, %29, %30, %31"
+      "}, %32, %33, accumulate, 1, 1, 0, %35;\n"
+      "}\n"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]),
+        "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]),
+        "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]),
+        "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
+        "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]),
+        "+f"(d[30]), "+f"(d[31])
+      : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)), "n"(static_cast<int>(kMajor)));
+}
+
+// The same with 16 columns of b.
+template <Major kMajor>
+__device__ __forceinline__ void wgmma_m64n16k16(float (&d)[8], std::uint64_t a, std::uint64_t b,
+                                                bool accumulate) {
+  asm volatile(
+      "{\n"
+      ".reg .pred accumulate;\n"
+      "setp.ne.b32 accumulate, %10, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7"
+      "}, %8, %9, accumulate, 1, 1, 0, %11;\n"
+      "}\n"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]),
+        "+f"(d[6]), "+f"(d[7])
+      : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)), "n"(static_cast<int>(kMajor)));
+}
+
+// wgmma_m64n64k16 with a in registers, and 8 columns of b more: the last 8 are the `lead` of b away
+// from the first.
+template <Major kMajor>
+__device__ __forceinline__ void wgmma_m64n72k16(float (&d)[36], const std::uint32_t (&a)[4],
+                                                std::uint64_t b, bool accumulate) {
+  asm volatile(
+      "{\n"
+      ".reg .pred accumulate;\n"
+      "setp.ne.b32 accumulate, %41, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n72k16.f32.f16.f16 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7, "
+      "%8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23, "
+      "%24, %25, %26, %27, %28, %29, %30, %31, "
+      "%32, %33, %34, %35"
+      "}, {%36, %37, %38, %39}, %40, accumulate, 1, 1, %42;\n"
+      "}\n"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]),
+        "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]),
+        "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]),
+        "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
+        "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]),
+        "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(accumulate)),
+        "n"(static_cast<int>(kMajor)));
+}
+
+// wgmma_m64n64k16 with bf16 in, 64 x 128 x 16. d has 16 times 8 columns.
 template <Major kMajor>
 __device__ __forceinline__ void wgmma_m64n128k16_bf16(float (&d)[64], const std::uint32_t (&a)[4],
                                                       std::uint64_t b, bool accumulate) {

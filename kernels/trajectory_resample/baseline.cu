@@ -1,5 +1,5 @@
 // Rung 1, trajectory_resample_baseline: the definition, word for word. Each thread computes one
-// element of the output, and searches for it.
+// element of the output, and searches for it. Its time: docs/kernels.md.
 //
 // What it costs: the threads of an output row all make the same search, some log2(S) loads that
 // wait for each other, and then move 2 bytes with each access. Neighbouring lanes hold neighbouring

@@ -114,32 +114,22 @@ inline void require_whole_vectors(const Shape& shape) {
               " is not a multiple of 8, the bf16 values of a 16-byte access");
 }
 
-// Ends the process if a pointer or a row is not aligned to 16 bytes, the unit of bulk copies and of
-// vector accesses: without it the kernel ends with a misaligned address, or a bulk copy never does.
+// Ends the process if a pointer or a row is not aligned to 16 bytes.
 inline void require_aligned(const Operands& p) {
-  constexpr std::uintptr_t unit = 16;
-  const auto require_multiple = [](std::uintptr_t value, const std::string& what) {
-    if (value % unit != 0) usage_error(what + " is not a multiple of 16 bytes");
-  };
-  require_multiple(reinterpret_cast<std::uintptr_t>(p.source), "the address of the source");
-  require_multiple(reinterpret_cast<std::uintptr_t>(p.out), "the address of the output");
-  require_multiple(p.features * sizeof(*p.source),
-                   "a row of " + std::to_string(p.features) + " features");
+  require_multiple_of_16(p.source, "the source");
+  require_multiple_of_16(p.out, "the output");
+  require_multiple_of_16(p.features * sizeof(*p.source),
+                         "a row of " + std::to_string(p.features) + " features");
 }
 
-// Box-Muller, two values of N(0, 1) from one 64-bit draw.
+// Values of N(0, 1).
 __global__ void fill_source(__nv_bfloat162* __restrict__ out, std::size_t pairs,
                             std::uint64_t key) {
   const std::size_t stride = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < pairs;
        i += stride) {
-    const std::uint64_t bits = random_bits(key, i);
-    const float u = static_cast<float>((bits >> 40) + 1) * 0x1p-24f;
-    const float v = static_cast<float>((bits >> 8) & 0xFFFFFF) * 0x1p-24f;
-    const float radius = sqrtf(-2.0f * logf(u));
-    float sine, cosine;
-    sincospif(2.0f * v, &sine, &cosine);
-    out[i] = __floats2bfloat162_rn(radius * cosine, radius * sine);
+    const float2 pair = normal_pair(random_bits(key, i), 1.0f);
+    out[i] = __floats2bfloat162_rn(pair.x, pair.y);
   }
 }
 

@@ -3,26 +3,23 @@
 // same time evenly, all of them with one bulk copy, and its warps search while the copy is under
 // way. Search and rows then wait for the memory side by side, where the rung before has one after
 // the other. Rows that the guess left out are loaded as in that rung: a wrong guess costs time,
-// never the result.
+// never the result. What it gained: docs/kernels.md.
 //
 // Where many targets share an interval, stores crowd out the loads of the thread blocks to come: a
 // thread block prefetches the rows of one that starts much later.
 //
-// What it brings, in graphs of launches that take turns at several inputs: 4.60 us instead of 4.62
-// us at 32,500,256,256, 24.56 us instead of 24.75 us at 64,1000,512,512, and 71.2 us instead of
-// 73.2 us at 256,100,2048,256; without the prefetch 72.7 us. A kernel that only streams as many
-// bytes as the second took 24.1 us on the same GPU, one that only stores the output of the third
-// 57.7 us (H200, 2026-11-22).
+// Without the prefetch it takes 2 % more time at 256,100,2048,256 (graphs of launches that take
+// turns at several inputs; H200, 2026-11-22). A kernel that only stores that output takes 81 % of
+// its time.
 //
 // What that teaches: a copy engine pays once a thread block shares what it brings and once it runs
-// ahead of what is known. Slower were, at the second size:
-//   * a copy for each warp and interval, after the search: 26.1 us, warp_optimized beside it 25.0
-//     us;
-//   * thread blocks that stay, and ask for the rows of the next tile before they work at one: 27.4
-//     us and more, beside it 24.9 us;
-//   * a prefetch of rows where few targets share an interval: 27.9 us, beside it 25.0 us.
-// Output that leaves through shared memory by bulk copies took 102.9 us at the third size, beside
-// it 97.8 us (tiles of 2 KB whose rows were not kept; 2026-11-21).
+// ahead of what is known. Slower than warp_optimized were, at 64,1000,512,512 (2026-11-22):
+//   * a copy for each warp and interval, after the search: 4 %;
+//   * thread blocks that stay, and ask for the rows of the next tile before they work at one: 10 %
+//     and more;
+//   * a prefetch of rows where few targets share an interval: 12 %.
+// Output that leaves through shared memory by bulk copies took 5 % more time at 256,100,2048,256
+// (tiles of 2 KB whose rows were not kept; 2026-11-21).
 //
 // Thread block: warps with tiles of one trajectory side by side; 8 with large tiles where many
 //   targets share an interval, otherwise 4 with small ones. Registers: 64 a thread.

@@ -13,13 +13,11 @@
 //
 // The launch is a dependent one: thread blocks take their places while the last ones of the kernel
 // before still run, prefetch the times they will look at, and wait for it to complete before they
-// read anything.
+// read anything. What it gained: docs/kernels.md.
 //
-// What bounds it: the memory. In graphs of launches that take turns at several inputs it took 4.62
-// us at 32,500,256,256, 24.75 us at 64,1000,512,512 (4.02 TB/s) and 73.2 us at 256,100,2048,256
-// (3.87 TB/s). A kernel that only streams as many bytes as the second took 24.1 us on the same GPU,
-// one that only stores the output of the third 57.7 us (H200, 2026-11-22). Among the rest is the
-// start of a tile: no row is asked for until its samples have come.
+// What bounds it: the memory (docs/kernels.md has the time of a stream of as many bytes). A kernel
+// that only stores the output of 256,100,2048,256 took 79 % of its time there (H200, 2026-11-22).
+// Among the rest is the start of a tile: no row is asked for until its samples have come.
 //
 // Thread block: WARPS warps, tiles of one trajectory side by side. Registers: 64 a thread, so that
 //   MIN_BLOCKS thread blocks share a multiprocessor. Fewer than 256 features leave lanes without a
