@@ -32,10 +32,8 @@ sed -i -e 's/^processes = 4/processes = 2/' -e 's/^profile = { processes = [0-9]
 # The stages are the same on every Hopper GPU; the pins are about numbers.
 gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1)
 sed -i "s/^gpus = .*/gpus = [\"$gpu\"]/" config.toml
-# The tolerances were measured on H200s; other GPUs vary more, and with so few samples need more.
-if [[ $gpu != *H200* ]]; then
-  sed -i '/^\[metric.sm_active.on\]/,/^$/s/^\("bsr_gemm.*\){ absolute = 0\.[0-9]* }/\1{ absolute = 1.0 }/' config.toml
-fi
+# The tolerances were measured on H200s with all samples; other GPUs, and fewer samples, need more.
+sed -i '/^\[metric.sm_active.on\]/,/^$/s/^\("bsr_gemm.*\){ absolute = 0\.[0-9]* }/\1{ absolute = 1.0 }/' config.toml
 PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin nvcc -O2 -arch=sm_90a -shared -Xcompiler -fPIC -o gpu/libdouble.so gpu/double.cu || exit 70
 printf '.sparsek-gate/\n' >.gitignore
 git init -q

@@ -299,7 +299,7 @@ fn registers_and_spills_of_the_compiled_code_are_among_the_causes() {
         "{findings:#?}"
     );
     let duration = causes["duration"].as_str().unwrap();
-    assert!(duration.starts_with("`duration` +19.87"), "{duration}");
+    assert!(duration.starts_with("`duration` +19.29"), "{duration}");
 }
 
 fn diff(arguments: &[&str]) -> Ran {
@@ -378,7 +378,7 @@ fn profiles_reports_and_csv_pages_mix() {
             .find(|line| line.contains("duration (gpu__"))
             .unwrap();
         assert!(
-            duration.contains("260.") && duration.contains("544."),
+            duration.contains("257.") && duration.contains("540."),
             "{duration}"
         );
         assert!(duration.contains("+109."), "{duration}");

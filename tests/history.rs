@@ -36,7 +36,7 @@ fn lock(project: &Project, from: &[&str], reason: &str) -> String {
 fn locked_thrice() -> (Project, [String; 3]) {
     let project = Project::unlocked();
     let locked = repository().join("ci/recordings/h200-locked");
-    let folders = ["28c1f4e5", "fc820783"];
+    let folders = ["2acac915", "b8f78d99"];
     for folder in folders {
         copy(&locked.join(folder), &project.path(folder));
     }
@@ -117,7 +117,7 @@ fn every_acceptance_is_shown_with_its_commit_and_the_values_of_then() {
     project
         .run(&[
             "baseline", "--lock", "--who", "a tester", "--reason", "fourth", CP_ASYNC, "--from",
-            "fc820783",
+            "b8f78d99",
         ])
         .exits(0);
     let baseline = history(&project, &["--metric", "duration", "--metric", "clock"]);

@@ -24,9 +24,9 @@ const SAME: &str = "h200";
 /// Recordings of a head that is worse.
 const WORSE: &str = "h200-worse";
 /// The recording of another GPU.
-const OTHER: &str = "h200-locked/fc820783";
+const OTHER: &str = "h200-locked/b8f78d99";
 /// Recordings of several GPUs in turn: processes that differ much.
-const NOISY: &str = "h200 h200-locked/28c1f4e5";
+const NOISY: &str = "h200 h200-locked/2acac915";
 
 const SUITE: &str = r#"
 [suite.bsr_gemm]
@@ -355,6 +355,8 @@ fn as_many_launches_are_measured_side_by_side_as_the_locked_noise_asks_for() {
     };
     machine.replace("config.toml", "launches = 20", "launches = 5");
     machine.replace("config.toml", "max_launches = 80", "max_launches = 20");
+    let of_duration = |percent: &str| format!("against = {{ relative_percent = {percent} }}");
+    machine.replace("config.toml", &of_duration("0.25"), &of_duration("1.0"));
     machine.commit();
     // Nothing is locked yet: nothing is known of the noise.
     let check = ["--against", "HEAD", "--measure-all", "cp_async"];
@@ -390,12 +392,7 @@ fn as_many_launches_are_measured_side_by_side_as_the_locked_noise_asks_for() {
     let usual = chosen();
     assert_eq!(usual["launches"], 5);
     assert!(usual["round"].is_u64());
-    let duration = "against = { relative_percent = 0.25 }";
-    machine.replace(
-        "config.toml",
-        duration,
-        "against = { relative_percent = 0.01 }",
-    );
+    machine.replace("config.toml", &of_duration("1.0"), &of_duration("0.01"));
     machine.commit();
     let narrow = chosen();
     assert_eq!(

@@ -188,7 +188,7 @@ const ATTACKS: &[Attack] = &[
         },
         finding: (
             "relocked",
-            "this change re-locks it on nvidia-h200: `faster epilogue` by Ada: duration 260.67 us → 286.74 us",
+            "this change re-locks it on nvidia-h200: `faster epilogue` by Ada: duration 258.86 us → 284.75 us",
         ),
         consented: Some(0),
     },

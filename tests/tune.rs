@@ -313,10 +313,10 @@ fn gates_that_cannot_fail_are_named_and_others_are_not() {
     let named = |list: &str| list.lines().filter(|line| line.starts_with("  ")).count();
     assert_eq!((named(dead), named(half)), (1, 1), "{text}");
     let gate =
-        "bsr_gemm/cp_async dram_bw, compared with the baseline: value 32.02 %, tolerance 33 pt";
+        "bsr_gemm/cp_async dram_bw, compared with the baseline: value 32.41 %, tolerance 33 pt";
     assert!(dead.contains(gate), "{dead}");
     // It fails from a loss of four fifths on.
-    let late = "bsr_gemm/baseline dram_bw, compared with the baseline: value 25.59 %";
+    let late = "bsr_gemm/baseline dram_bw, compared with the baseline: value 25.57 %";
     assert!(half.contains(late), "{half}");
 }
 

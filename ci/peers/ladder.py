@@ -29,7 +29,7 @@ from families import FAMILIES, ROOT
 PAGE = ROOT / "docs/ladder.md"
 RECORDINGS = ROOT / "ci/recordings"
 # Of two GPUs: the locked variants, and the others.
-COUNTERS = (RECORDINGS / "h200-locked/28c1f4e5", RECORDINGS / "ladder/7eef51b3")
+COUNTERS = (RECORDINGS / "h200-locked/2acac915", RECORDINGS / "ladder/0cb32af4")
 BLOCK = re.compile(r"(<!-- (steps|gain|floor|lines): (.*?) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
 
 

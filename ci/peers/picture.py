@@ -233,7 +233,8 @@ def other_times(problems: list[Problem]) -> str:
 
 FLASHINFER = (
     "* FlashInfer: its backends `fa3` (FlashAttention 3, for Hopper) and `fa2` (FlashAttention 2). "
-    "*ragged* is its call for many requests, here one, planned beforehand."
+    "FlashAttention 3 itself is not compared: PyPI has no wheel of it. *ragged* is its call for "
+    "many requests, here one, planned beforehand."
 )
 
 
@@ -247,12 +248,13 @@ def caption(record: Record) -> str:
             "",
             "* *us*: launches one after another inside a CUDA graph. *dependent*: the same, but a "
             "launch may start before the one before has ended (programmatic dependent launch). "
-            "*single*: a launch outside of a graph, between two events, which add about 3 us to a "
-            "short one.",
+            "*single*: a launch outside of a graph, between two events, after a pause of 2 ms: "
+            "about 3 us more for a short one.",
             "* The two ratios take the faster of plain and dependent launches.",
             "* The floor is measured in the same run, by a program that does no more than a part "
-            "of the work. `bsr_gemm`, `trajectory_resample`: it reads and writes as many bytes, "
-            "but for 2 % at most, in streams; the size of a part that was fastest counts. "
+            "of the work. `bsr_gemm`, `trajectory_resample`: it reads and writes as many bytes of "
+            "A, B, C, or of sources and outputs, in streams; the lists of columns and of times, "
+            "less than 2 % of that, are left out. The size of a part that was fastest counts. "
             "`attention`: its copies of Q, K and V to shared memory alone, because its inputs stay "
             "in L2 and its limit is latency. `attention_causal`: a dense product of as many FLOP "
             "by cuBLASLt or cuBLAS.",

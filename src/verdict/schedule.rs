@@ -11,6 +11,8 @@ use crate::statistics::Samples;
 
 /// Share of unchanged checks that are to be decided by the expected round: 90 %, one-sided normal.
 const USUALLY: f64 = 1.282;
+/// The same by the last round: 99.9 %. What is open then stays open.
+const ALMOST_ALWAYS: f64 = 3.090;
 /// Processes of a round, of both sides.
 const A_ROUND: u32 = 4;
 
@@ -76,8 +78,9 @@ pub struct Schedule {
 }
 
 impl KnownNoise<'_> {
-    /// The round by which it is expected to be decided.
-    fn round(&self, launches: u32, looks: &[u32]) -> Option<u32> {
+    /// The look by which so many unchanged checks are decided, as a quantile of the normal
+    /// distribution.
+    fn decided(&self, launches: u32, looks: &[u32], share: f64) -> Option<u32> {
         let noise = self.samples.noise();
         let ratio = self.samples.variance_ratio(launches as usize);
         let unit = match self.scale {
@@ -93,36 +96,39 @@ impl KnownNoise<'_> {
             let trend = usize::from(*round > 1);
             let dof = learned + 2 * (processes - 1) - trend;
             let error = sigma * (1.0 / f64::from(*round)).sqrt();
-            error * (upper_quantile(dof, chance) + USUALLY) <= self.tolerance
+            error * (upper_quantile(dof, chance) + share) <= self.tolerance
         })
     }
 }
 
-/// The launches within these bounds with which all metrics are expected to be decided soonest.
-/// Nothing known of a metric asks for nothing: without any, the fewest.
+/// The launches within these bounds with which all metrics are expected to be decided soonest, of
+/// those with which almost none stays open to the end. Nothing known of a metric asks for nothing:
+/// without any, the fewest.
 pub fn cheapest(known: &[KnownNoise<'_>], bounds: &Bounds, cost: ProcessCost) -> Schedule {
     let rounds = bounds.looks.last().copied().unwrap_or(1);
-    let with = |launches: u32| {
-        let of_each = known.iter().map(|one| one.round(launches, &bounds.looks));
+    let by = |launches: u32, share: f64| {
         let first = bounds.looks.first().copied().unwrap_or(1);
-        let round = of_each
-            .into_iter()
-            .try_fold(first, |latest, round| Some(latest.max(round?)));
+        let mut of_each = known
+            .iter()
+            .map(|one| one.decided(launches, &bounds.looks, share));
+        of_each.try_fold(first, |latest, round| Some(latest.max(round?)))
+    };
+    let with = |launches: u32| {
+        let round = by(launches, USUALLY);
         Schedule {
             launches,
             round,
             seconds: f64::from(round.unwrap_or(rounds)) * cost.of_round(launches),
         }
     };
-    let candidates = (1..=4).map(|step| {
-        let more = bounds.most.saturating_sub(bounds.least);
-        with(bounds.least + more * (step - 1) / 3)
-    });
-    let all: Vec<Schedule> = candidates.collect();
-    let decided = all.iter().filter(|one| one.round.is_some());
-    let soonest = decided.min_by(|one, other| one.seconds.total_cmp(&other.seconds));
-    // Where nothing is expected to decide it, as much evidence as is allowed.
-    soonest.copied().unwrap_or_else(|| with(bounds.most))
+    let more = bounds.most.saturating_sub(bounds.least);
+    let candidates = (0..4).map(|step| bounds.least + more * step / 3);
+    let decide = candidates.filter(|launches| by(*launches, ALMOST_ALWAYS).is_some());
+    let soonest = decide
+        .map(with)
+        .min_by(|one, other| one.seconds.total_cmp(&other.seconds));
+    // Where some stay open whatever is chosen, as much evidence as is allowed.
+    soonest.unwrap_or_else(|| with(bounds.most))
 }
 
 #[cfg(test)]
@@ -178,6 +184,26 @@ mod tests {
         let hopeless = chosen(2.0);
         assert_eq!((hopeless.launches, hopeless.round), (80, None));
         assert!((hopeless.seconds - 5.0 * 4.0 * 4.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn launches_that_leave_some_checks_open_to_the_end_are_too_few() {
+        let samples = noisy(0.1);
+        let known = KnownNoise {
+            samples: &samples,
+            scale: Scale::Relative,
+            tolerance: 0.25,
+        };
+        let looks = bounds().looks;
+        // The fewest would take less time, and decide nine of ten by the last round.
+        assert_eq!(known.decided(20, &looks, USUALLY), Some(5));
+        assert_eq!(known.decided(20, &looks, ALMOST_ALWAYS), None);
+        let dear = ProcessCost {
+            start_s: 0.1,
+            launch_s: 1.0,
+        };
+        let chosen = cheapest(&[known], &bounds(), dear);
+        assert!(chosen.launches > 20, "{chosen:?}");
     }
 
     #[test]
