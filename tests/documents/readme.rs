@@ -200,9 +200,9 @@ fn the_picture_of_a_failing_report_is_what_the_program_makes() {
     assert!(uppsala::parse(&picture).is_ok(), "{picture}");
     for part in [
         "FAIL",
-        "544.52 us",
-        "bank conflicts ×142",
-        "-23.50 pt",
+        "540.44 us",
+        "bank conflicts ×141",
+        "-23.35 pt",
         "Next",
         "class=\"also\" open=",
     ] {
