@@ -59,6 +59,7 @@ class Entry:
     dependent: float | None  # the same with dependent launches
     single: float | None  # alone, outside of a graph
     flop: int
+    configuration: str
 
     @property
     def title(self) -> str:
@@ -172,6 +173,7 @@ def entry(name: str, by_launch: dict[bool, Any]) -> Entry:
         dependent and dependent["median_us"],
         statistics.median(one["single_us"]),
         one["flop"],
+        one["configuration"],
     )
 
 
@@ -231,13 +233,6 @@ def other_times(problems: list[Problem]) -> str:
     return "\n".join(lines)
 
 
-FLASHINFER = (
-    "* FlashInfer: its backends `fa3` (FlashAttention 3, for Hopper) and `fa2` (FlashAttention 2). "
-    "FlashAttention 3 itself is not compared: PyPI has no wheel of it. *ragged* is its call for "
-    "many requests, here one, planned beforehand."
-)
-
-
 def caption(record: Record) -> str:
     versions = {name: version.split("+")[0] for name, version in record.versions.items() if version}
     return "\n".join(
@@ -264,14 +259,22 @@ def caption(record: Record) -> str:
             "as `bsr_gemm` and no index lookups, the larger is the product without sparsity. Of "
             "cuBLASLt, the fastest of its first 8 algorithms counts. *torch.compile, tuned* is "
             "`max_autotune` with coordinate descent.",
-            *([FLASHINFER] if has_flashinfer(record) else []),
+            *flashinfer(record),
         ]
     )
 
 
-def has_flashinfer(record: Record) -> bool:
+def flashinfer(record: Record) -> list[str]:
+    """What FlashInfer's rows mean, if it took part."""
     entries = (entry for one in record.problems for entry in one.entries)
-    return any(entry.name.startswith("FlashInfer") for entry in entries)
+    found = next((entry for entry in entries if entry.name.startswith("FlashInfer")), None)
+    if found is None:
+        return []
+    return [
+        f"* FlashInfer, {found.configuration}: its backends `fa3` (FlashAttention 3, for Hopper) "
+        "and `fa2` (FlashAttention 2). FlashAttention 3 itself is not compared: PyPI has no wheel "
+        "of it. *ragged* is its call for many requests, here one, planned beforehand."
+    ]
 
 
 def parts(text: str) -> tuple[str, str, str]:

@@ -1,6 +1,7 @@
-//! How many launches a process makes side by side: those with which an unchanged metric is expected
-//! to be decided in the least time, by the noise of its locked baseline. A guess about cost. The
-//! verdict follows from what is then measured, whatever was expected.
+//! How many launches a process makes side by side: of the numbers with which an unchanged metric
+//! almost never stays open, the one that is expected to decide it in the least time, by the noise of
+//! its locked baseline. A guess about cost. The verdict follows from what is then measured, whatever
+//! was expected.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,8 @@ use super::band::MISS;
 use super::quantile::upper_quantile;
 use crate::statistics::Samples;
 
-/// Share of unchanged checks that are to be decided by the expected round: 90 %, one-sided normal.
+/// In 90 % of unchanged checks a metric is to be decided by the expected round: the one-sided
+/// quantile of the normal distribution.
 const USUALLY: f64 = 1.282;
 /// The same by the last round: 99.9 %. What is open then stays open.
 const ALMOST_ALWAYS: f64 = 3.090;
@@ -78,9 +80,9 @@ pub struct Schedule {
 }
 
 impl KnownNoise<'_> {
-    /// The look by which so many unchanged checks are decided, as a quantile of the normal
+    /// The round by which it is decided in so many unchanged checks, as a quantile of the normal
     /// distribution.
-    fn decided(&self, launches: u32, looks: &[u32], share: f64) -> Option<u32> {
+    fn decided(&self, launches: u32, looks: &[u32], quantile: f64) -> Option<u32> {
         let noise = self.samples.noise();
         let ratio = self.samples.variance_ratio(launches as usize);
         let unit = match self.scale {
@@ -96,7 +98,7 @@ impl KnownNoise<'_> {
             let trend = usize::from(*round > 1);
             let dof = learned + 2 * (processes - 1) - trend;
             let error = sigma * (1.0 / f64::from(*round)).sqrt();
-            error * (upper_quantile(dof, chance) + share) <= self.tolerance
+            error * (upper_quantile(dof, chance) + quantile) <= self.tolerance
         })
     }
 }
@@ -106,11 +108,11 @@ impl KnownNoise<'_> {
 /// without any, the fewest.
 pub fn cheapest(known: &[KnownNoise<'_>], bounds: &Bounds, cost: ProcessCost) -> Schedule {
     let rounds = bounds.looks.last().copied().unwrap_or(1);
-    let by = |launches: u32, share: f64| {
+    let by = |launches: u32, quantile: f64| {
         let first = bounds.looks.first().copied().unwrap_or(1);
         let mut of_each = known
             .iter()
-            .map(|one| one.decided(launches, &bounds.looks, share));
+            .map(|one| one.decided(launches, &bounds.looks, quantile));
         of_each.try_fold(first, |latest, round| Some(latest.max(round?)))
     };
     let with = |launches: u32| {
