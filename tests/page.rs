@@ -216,7 +216,7 @@ fn commits_and_lines_are_links_where_the_service_shows_them() {
         "href=\"https://github.com/owner/name/commit/{COMMIT}\""
     )));
     // The commits of both sides are in the data from which the script builds the variants.
-    assert!(page.contains("[\"current\",\"8d4b258d3d\",\"https://github.com/owner/name/commit/"));
+    assert!(page.contains("[\"current\",\"a444a34168\",\"https://github.com/owner/name/commit/"));
     assert!(!html(&every_verdict()).contains("href=\"http"));
     assert!(!html(&hostile()).contains("javascript:"));
 }
