@@ -285,3 +285,43 @@ fn the_peers_can_call_a_kernel_of_each_family() {
         assert!(output.status.success(), "{family}\n{log}");
     }
 }
+
+#[test]
+fn operands_on_which_a_kernel_would_hang_or_be_wrong_are_refused_before_the_launch() {
+    if !are_here(&["nvcc"]) {
+        return;
+    }
+    let root = env!("CARGO_MANIFEST_DIR");
+    let folder = tempfile::tempdir().unwrap();
+    let shifted = |operand| format!("the address of {operand} is not a multiple of 16 bytes");
+    let blocks = |number| format!("block-row 1 has {number} blocks");
+    for (kernel, refused) in [
+        ("tma", vec![("A", shifted("the blocks of A"))]),
+        (
+            "tma_wgmma",
+            ["0", "1", "4", "7", "18"]
+                .map(|number| (number, blocks(number)))
+                .to_vec(),
+        ),
+    ] {
+        let program = folder.path().join(kernel);
+        // Without machine code, which takes the compiler longer: nothing is launched.
+        let output = Command::new("nvcc")
+            .args(["-gencode=arch=compute_90a,code=compute_90a", "-std=c++17"])
+            .arg(format!("-DKERNEL=\"{root}/kernels/bsr_gemm/{kernel}.cu\""))
+            .arg(format!("{root}/tests/data/kernels/refused_operands.cu"))
+            .arg("-o")
+            .arg(&program)
+            .output()
+            .unwrap();
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{kernel}\n{log}");
+        let of_both = [("B", shifted("B")), ("C", shifted("C"))];
+        for (what, reason) in refused.into_iter().chain(of_both) {
+            let output = Command::new(&program).arg(what).output().unwrap();
+            let log = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{kernel} {what}: {log}");
+            assert!(log.contains(&reason), "{kernel} {what}: {log}");
+        }
+    }
+}
