@@ -32,8 +32,10 @@ sed -i -e 's/^processes = 4/processes = 2/' -e 's/^profile = { processes = [0-9]
 # The stages are the same on every Hopper GPU; the pins are about numbers.
 gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1)
 sed -i "s/^gpus = .*/gpus = [\"$gpu\"]/" config.toml
-# The tolerances were measured on H200s with all samples; other GPUs, and fewer samples, need more.
-sed -i '/^\[metric.sm_active.on\]/,/^$/s/^\("bsr_gemm.*\){ absolute = 0\.[0-9]* }/\1{ absolute = 1.0 }/' config.toml
+# The tolerances were measured on H200s; other GPUs vary more, and with so few samples need more.
+if [[ $gpu != *H200* ]]; then
+  sed -i '/^\[metric.sm_active.on\]/,/^$/s/^\("bsr_gemm.*\){ absolute = 0\.[0-9]* }/\1{ absolute = 1.0 }/' config.toml
+fi
 PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin nvcc -O2 -arch=sm_90a -shared -Xcompiler -fPIC -o gpu/libdouble.so gpu/double.cu || exit 70
 printf '.sparsek-gate/\n' >.gitignore
 git init -q
@@ -589,8 +591,10 @@ part_collector() {
   copy_to "$work/collector"
   git show HEAD:config.toml >"$work/collector/ncu.toml"
   cd "$work/collector" || exit 70
-  # Processes of the same kernel differ by up to 0.4 %: a wider tolerance side by side.
+  # Processes of the same kernel differ by up to 0.4 %: a wider tolerance side by side. With 8 launches in
+  # each, the band of their SM activity was 0.21 points on an H200, wider than the tolerance of 0.2.
   sed -e 's|^\[profile\]|[profile]\ncollector = "cupti"|' \
+    -e '/^\[metric.sm_active.on\]/,/^$/s|^\("bsr_gemm/cp_async".*\){ absolute = 0\.[0-9]* }|\1{ absolute = 0.5 }|' \
     -e 's|^against = { relative_percent = 0.25 }|against = { relative_percent = 1.0 }|' ncu.toml >config.toml
   printf '.sparsek-gate/\n' >.gitignore
   git init -q && commit base

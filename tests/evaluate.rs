@@ -27,7 +27,7 @@ fn evaluated(recordings: &Path, checks: usize, seed: u64) -> Evaluation {
 
 #[test]
 fn the_recorded_rounds_hold_every_target() {
-    let done = evaluated(Path::new(RECORDINGS), 8, 1);
+    let done = evaluated(Path::new(RECORDINGS), 16, 1);
     assert!(
         done.missed.is_empty(),
         "{}\n{}",

@@ -256,6 +256,13 @@ fn the_machine_code_of_a_fault_differs_from_a_sound_kernel_as_its_header_says() 
     assert!(count(&plain, "FFMA") > 0);
 }
 
+/// Runs nvcc with these arguments, and fails with what it said.
+fn compile(arguments: &[String]) {
+    let output = Command::new("nvcc").args(arguments).output().unwrap();
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}\n{log}");
+}
+
 #[test]
 fn the_peers_can_call_a_kernel_of_each_family() {
     if !are_here(&["nvcc"]) {
@@ -270,24 +277,20 @@ fn the_peers_can_call_a_kernel_of_each_family() {
         ("attention_causal", "mma"),
     ] {
         // The front end alone: the machine code is that of the variant.
-        let output = Command::new("nvcc")
-            .args(["-gencode=arch=compute_90a,code=sm_90a", "-std=c++17"])
-            .arg("--cuda")
-            .arg(format!(
-                "-DVARIANT=\"{root}/kernels/{family}/{variant}.cu\""
-            ))
-            .arg(format!("{root}/ci/peers/bind.cu"))
-            .arg("-o")
-            .arg(folder.path().join(family))
-            .output()
-            .unwrap();
-        let log = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{family}\n{log}");
+        compile(&[
+            "-gencode=arch=compute_90a,code=sm_90a".to_owned(),
+            "-std=c++17".to_owned(),
+            "--cuda".to_owned(),
+            format!("-DVARIANT=\"{root}/kernels/{family}/{variant}.cu\""),
+            format!("{root}/ci/peers/bind.cu"),
+            "-o".to_owned(),
+            folder.path().join(family).display().to_string(),
+        ]);
     }
 }
 
 #[test]
-fn operands_on_which_a_kernel_would_hang_or_be_wrong_are_refused_before_the_launch() {
+fn operands_that_a_kernel_cannot_take_are_refused_before_the_launch() {
     if !are_here(&["nvcc"]) {
         return;
     }
@@ -306,16 +309,14 @@ fn operands_on_which_a_kernel_would_hang_or_be_wrong_are_refused_before_the_laun
     ] {
         let program = folder.path().join(kernel);
         // Without machine code, which takes the compiler longer: nothing is launched.
-        let output = Command::new("nvcc")
-            .args(["-gencode=arch=compute_90a,code=compute_90a", "-std=c++17"])
-            .arg(format!("-DKERNEL=\"{root}/kernels/bsr_gemm/{kernel}.cu\""))
-            .arg(format!("{root}/tests/data/kernels/refused_operands.cu"))
-            .arg("-o")
-            .arg(&program)
-            .output()
-            .unwrap();
-        let log = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{kernel}\n{log}");
+        compile(&[
+            "-gencode=arch=compute_90a,code=compute_90a".to_owned(),
+            "-std=c++17".to_owned(),
+            format!("-DKERNEL=\"{root}/kernels/bsr_gemm/{kernel}.cu\""),
+            format!("{root}/tests/data/kernels/refused_operands.cu"),
+            "-o".to_owned(),
+            program.display().to_string(),
+        ]);
         let of_both = [("B", shifted("B")), ("C", shifted("C"))];
         for (what, reason) in refused.into_iter().chain(of_both) {
             let output = Command::new(&program).arg(what).output().unwrap();
