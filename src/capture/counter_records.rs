@@ -407,7 +407,7 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
 
 /// What is known of a launch, each under its counter's name.
 fn metrics(
-    chip: Chip,
+    chip: Option<Chip>,
     launch: &CountedLaunch,
     of_device: &[(Role, Value)],
     counters: &[(Arc<str>, Unit)],

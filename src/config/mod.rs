@@ -21,7 +21,7 @@ mod validate;
 mod version_range;
 
 pub use error::ConfigError;
-pub(crate) use error::{nearest, suggest};
+pub(crate) use error::suggest;
 pub use kernel_filter::KernelFilter;
 pub use launches::LaunchSelection;
 pub use model::{

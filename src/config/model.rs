@@ -168,10 +168,9 @@ pub struct Waiver {
 pub struct Toolchain {
     /// Target, such as `sm_90a`.
     pub arch: String,
-    /// The chip of that target, whose counter names the metrics resolve to.
-    pub chip: Chip,
-    /// The chip as ncu names it; empty where that is not known here.
-    pub chip_name: &'static str,
+    /// The chip of that target, whose counter names the metrics resolve to; `None` where its counters
+    /// are not known.
+    pub chip: Option<Chip>,
     /// nvcc, where the configuration names one.
     pub nvcc: Option<PathBuf>,
     /// ncu, where the configuration names one.

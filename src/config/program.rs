@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ncu_report::{Chip, Existence, exists};
+use ncu_report::Chip;
 
 use super::model::{Config, Metric, Plausible, Recipe, Suite, Variant, Verification};
 use super::raw::{ClockControl, Collector};
 use super::stated_by::StatedBy;
 use crate::finding::Error;
-use crate::metric::{Direction, Level, Role, Tolerance, builtin_alias};
+use crate::metric::{Direction, Level, Role, Tolerance, tensor_flop};
 use crate::terms::{Phase, Tier, VariantId};
 
 /// How much less a unit may be used than before, in percentage points, before a warning says so.
@@ -135,7 +135,13 @@ impl Config {
 }
 
 impl ProgramSettings {
-    fn variant(&self, chip: Chip, id: &VariantId, program: &Program, default: &Variant) -> Variant {
+    fn variant(
+        &self,
+        chip: Option<Chip>,
+        id: &VariantId,
+        program: &Program,
+        default: &Variant,
+    ) -> Variant {
         let mut profile = default.profile.clone();
         profile.launches = self.launches;
         profile.max_launches = self.launches;
@@ -193,7 +199,7 @@ impl ProgramSettings {
 
     /// What is measured. Only the time fails a comparison, and other work where nothing checks the
     /// numbers; a unit that is used less is a warning.
-    fn metrics(&self, chip: Chip) -> Vec<Metric> {
+    fn metrics(&self, chip: Option<Chip>) -> Vec<Metric> {
         let work = match self.verified {
             true => Level::Record,
             false => Level::Deny,
@@ -206,7 +212,7 @@ impl ProgramSettings {
             unless_as_fast: false,
             ..shown(alias, role.counter())
         };
-        let counted = |alias, counter: &str, level| Metric {
+        let counted = |alias: &str, counter: &str, level| Metric {
             exact: true,
             phase: Phase::Counting,
             level,
@@ -241,9 +247,9 @@ impl ProgramSettings {
             metrics.push(shown("sm_throughput", Role::SmThroughput.counter()));
             metrics.push(shown("l2_throughput", Role::L2Throughput.counter()));
         }
-        let tensor = ["flop_wmma", "flop_wgmma"].into_iter();
-        let tensor = tensor.filter_map(|alias| Some((alias, builtin_alias(chip, alias)?)));
-        metrics.extend(tensor.map(|(alias, counter)| counted(alias, counter, work)));
+        for (alias, counter) in chip.map(tensor_flop).unwrap_or_default() {
+            metrics.push(counted(&alias, &counter, work));
+        }
         for (alias, role, level) in [
             ("flop_fma", Role::ThreadFfma, work),
             ("stored_sectors", Role::GlobalStoreSectors, work),
@@ -254,9 +260,13 @@ impl ProgramSettings {
         ] {
             metrics.push(counted(alias, role.counter(), level));
         }
-        metrics.retain(|metric| {
-            let known = exists(chip, &metric.counter);
-            !matches!(known, Existence::Unknown { .. })
+        // What the chip cannot count is left out.
+        metrics.retain_mut(|metric| {
+            let Some(role) = metric.role() else {
+                return true;
+            };
+            let counter = role.on(chip).map(str::to_owned);
+            counter.map(|counter| metric.counter = counter).is_some()
         });
         metrics
     }

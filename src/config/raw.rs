@@ -383,6 +383,9 @@ pub(super) struct RawStatic {
     pub max: Option<f64>,
 }
 
+/// The target of nvcc where the configuration names none.
+pub(super) const DEFAULT_ARCH: &str = "sm_90a";
+
 /// One counter for every chip, or one a chip: `{ gh100 = "...", ga100 = "..." }`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(

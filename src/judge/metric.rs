@@ -208,7 +208,15 @@ pub struct Comparison {
     pub why: String,
 }
 
+/// A kernel as it was launched: its name, grid and block.
+pub(crate) type Launched = (String, [u64; 3], [u64; 3]);
+
 impl Comparison {
+    /// Which kernel it is about.
+    pub(crate) fn launched(&self) -> Launched {
+        (self.kernel.clone(), self.grid, self.block)
+    }
+
     /// What its counter measures; `None` of a counter that only the configuration knows.
     pub fn role(&self) -> Option<Role> {
         Role::of(&self.counter)

@@ -27,6 +27,7 @@ mod outcome;
 mod outlying;
 mod overview;
 mod places;
+mod precision;
 mod programs;
 mod proposal;
 mod recorded;

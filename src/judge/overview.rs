@@ -142,7 +142,7 @@ impl Bound {
 /// The value of the metric with this role; `None` where it was not measured, or is no number.
 fn value(profile: &Profile, kernel: &KernelProfile, role: Role) -> Option<f64> {
     let mut metrics = profile.identity.metrics.iter();
-    let (alias, _) = metrics.find(|(_, metric)| metric.counter == role.counter())?;
+    let (alias, _) = metrics.find(|(_, metric)| Role::of(&metric.counter) == Some(role))?;
     let value = profile.samples(kernel, alias)?.value();
     Some(value).filter(|value| value.is_finite())
 }

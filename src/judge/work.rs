@@ -5,10 +5,11 @@ use super::cause::counted;
 use super::metric::{Comparison, Summary};
 use super::mode::Mode;
 use super::next::{WAIVE, lock_command};
+use super::precision::precision_findings;
 use crate::config::{Counts, Metric, Variant};
 use crate::evidence::why_not_measured;
 use crate::finding::{Code, Finding, WarnReason};
-use crate::metric::Role;
+use crate::metric::{Role, source_type};
 use crate::profile::{KernelProfile, Profile};
 use crate::terms::Tier;
 use crate::verdict::Verdict;
@@ -53,9 +54,18 @@ pub(crate) fn work_findings(
     mode: Mode,
 ) -> Vec<Finding> {
     let reference = mode.reference();
-    let mut findings = Vec::new();
-    let mut changed = Vec::new();
-    for comparison in comparisons.iter().filter(|comparison| comparison.exact) {
+    let (mut findings, mut changed) = precision_findings(
+        variant,
+        comparisons,
+        mode,
+        &instead_of_other_work(variant, mode),
+    );
+    let other_types = changed.clone();
+    let is_said = |comparison: &Comparison| {
+        source_type(&comparison.counter).is_some() && other_types.contains(&comparison.launched())
+    };
+    let exact = comparisons.iter().filter(|comparison| comparison.exact);
+    for comparison in exact.filter(|comparison| !is_said(comparison)) {
         let name = format!("`{}` of {}", comparison.metric, comparison.kernel);
         let finding = if let Some((was, is)) = other_work(comparison) {
             let change = comparison
@@ -69,7 +79,7 @@ pub(crate) fn work_findings(
                 findings.push(comparison.finding(uncoalesced(variant, &what, mode)));
                 continue;
             }
-            changed.push(launched(comparison));
+            changed.insert(comparison.launched());
             other_work_finding(variant, comparison, &what, mode)
         } else if comparison.verdict == Some(Verdict::Inconclusive) {
             Finding::deny(
@@ -98,7 +108,7 @@ pub(crate) fn work_findings(
     for comparison in comparisons.iter_mut().filter(|comparison| {
         !comparison.exact
             && comparison.verdict == Some(Verdict::Improved)
-            && changed.contains(&launched(comparison))
+            && changed.contains(&comparison.launched())
     }) {
         comparison.verdict = Some(Verdict::Inconclusive);
         // More samples would not change that.
@@ -127,17 +137,20 @@ fn other_work_finding(
         format!(
             "{what}: {stores}it does other work than the {reference}, so its speed does not compare"
         ),
-        match mode {
-            Mode::Stored => format!(
-                "do the same work; if other work is meant, lock it: {}",
-                lock_command(variant, Tier::Counters)
-            ),
-            Mode::Against => {
-                format!("do the same work; if other work is meant, {WAIVE}")
-            }
-            Mode::Programs => "do the same work; if another way to do it is meant, state what checks the numbers: --verify CMD".to_owned(),
-        },
+        instead_of_other_work(variant, mode),
     )
+}
+
+/// The next step where a kernel does other work.
+fn instead_of_other_work(variant: &Variant, mode: Mode) -> String {
+    match mode {
+        Mode::Stored => format!(
+            "do the same work; if other work is meant, lock it: {}",
+            lock_command(variant, Tier::Counters)
+        ),
+        Mode::Against => format!("do the same work; if other work is meant, {WAIVE}"),
+        Mode::Programs => "do the same work; if another way to do it is meant, state what checks the numbers: --verify CMD".to_owned(),
+    }
 }
 
 /// The values of an exact counter that is worse because it reads otherwise than the reference, and
@@ -155,11 +168,6 @@ fn both_vary(comparison: &Comparison) -> bool {
         within.is_some_and(|within| within > 0.0)
     };
     varies(&comparison.reference) && varies(&comparison.current)
-}
-
-/// Which kernel a comparison is about.
-fn launched(comparison: &Comparison) -> (String, [u64; 3], [u64; 3]) {
-    (comparison.kernel.clone(), comparison.grid, comparison.block)
 }
 
 /// The work that the suite declares against what the hardware counted, in one launch of each

@@ -4,16 +4,13 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use ncu_report::{Existence, exists};
-
 use super::batch::Batch;
 use super::prebuilt::Prebuilt;
 use super::watch::Watch;
-use crate::config::{Collector, Config, Variant};
+use crate::config::{Collector, Variant};
 use crate::device::{FaultWatch, Faults, Gpu, GpuLock, Health, Unwatched};
 use crate::evidence::{SickGpu, Symptom, gpu_pins, symptoms_of};
 use crate::finding::{Code, Error, Finding, WarnReason};
-use crate::metric::is_chip_counter;
 use crate::profiler::{Ncu, Profilers};
 use crate::quarantine::{Entry, Quarantine};
 use crate::terms::{Phase, Tier};
@@ -45,8 +42,7 @@ pub struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    /// Finds profiler, GPU and compiler. Rejects versions that differ from the pinned ones, and
-    /// counters that the chip does not have.
+    /// Finds profiler, GPU and compiler. Rejects versions that differ from the pinned ones.
     ///
     /// # Errors
     /// [`Error`] where the machine lacks something.
@@ -72,7 +68,6 @@ impl<'a> Bench<'a> {
             pins.extend(toolchain.pins.cuda(&nvcc.version));
         }
         toolchain.enforce(&config.path, &pins)?;
-        check_counters(config, variants, &ncu)?;
         let env = gpu_env(&gpu);
         let shown = Health::of(&gpu.uuid).is_ok();
         let ncu_version = ncu.version.clone();
@@ -278,35 +273,4 @@ fn lower_tier(variant: &Variant, above: Tier) -> Option<Tier> {
 /// Variables that make a program use this GPU only.
 pub fn gpu_env(gpu: &Gpu) -> BTreeMap<String, String> {
     BTreeMap::from([("CUDA_VISIBLE_DEVICES".to_owned(), gpu.uuid.clone())])
-}
-
-/// Checks the counters' names with ncu, for chips without a table here. An unknown one ends the run
-/// before anything is measured.
-fn check_counters(config: &Config, variants: &[&Variant], ncu: &Ncu) -> Result<(), Error> {
-    let toolchain = &config.toolchain;
-    let asked: Vec<&str> = variants
-        .iter()
-        .flat_map(|variant| &variant.metrics)
-        .map(|metric| metric.counter.as_str())
-        .filter(|counter| exists(toolchain.chip, counter) == Existence::NoTable)
-        .filter(|counter| is_chip_counter(counter))
-        .collect();
-    if asked.is_empty() || toolchain.chip_name.is_empty() {
-        return Ok(());
-    }
-    let known = ncu.counters(toolchain.chip_name)?;
-    let base = |counter: &str| counter.split('.').next().unwrap_or_default().to_owned();
-    for counter in asked {
-        if !known.contains(&base(counter)) {
-            let names: Vec<&str> = known.iter().map(String::as_str).collect();
-            let near = crate::config::nearest(&base(counter), &names)
-                .map(|name| format!(" (did you mean `{name}`?)"));
-            return Err(Error::Usage(format!(
-                "the chip `{}` has no counter `{counter}`{}",
-                toolchain.chip_name,
-                near.unwrap_or_default()
-            )));
-        }
-    }
-    Ok(())
 }

@@ -1,7 +1,8 @@
-//! Short names for counters that gates are commonly set on.
+//! Short names for what gates are commonly set on.
 
 use ncu_report::Chip;
 
+use super::family::tensor_flop_type;
 use super::role::Role;
 
 /// Which way a counter improves, for a kernel that does the same work.
@@ -15,187 +16,117 @@ pub enum Better {
     Neither,
 }
 
-/// A short name and the counter it stands for on one chip.
+/// A short name, and what it stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alias {
     /// The short name.
     pub name: &'static str,
-    /// The full counter name.
-    pub counter: &'static str,
+    /// What it measures.
+    pub role: Role,
     /// Which way is better.
     pub better: Better,
     /// What to know before reading it.
     pub note: &'static str,
+    /// Why some chips do not have it, and what to use there; empty where all have it.
+    pub lacking: &'static str,
 }
 
-const fn alias(
-    name: &'static str,
-    counter: &'static str,
-    better: Better,
-    note: &'static str,
-) -> Alias {
-    Alias {
-        name,
-        counter,
-        better,
-        note,
-    }
+macro_rules! aliases {
+    ($($name:literal $better:ident $role:ident $note:literal $($lacking:expr)?;)+) => {
+        /// All short names of one counter each, sorted.
+        pub const ALIASES: &[Alias] = &[$(Alias {
+            name: $name,
+            role: Role::$role,
+            better: Better::$better,
+            note: $note,
+            lacking: aliases!(@ $($lacking)?),
+        }),+];
+    };
+    (@) => { "" };
+    (@ $lacking:expr) => { $lacking };
 }
 
-/// Counter names differ between chips, so each chip has its own list.
-static GH100: &[Alias] = &[
-    alias(
-        "bank_conflicts",
-        Role::BankConflicts.counter(),
-        Better::Lower,
-        "shared memory, loads and stores",
-    ),
-    alias(
-        "clock",
-        Role::Clock.counter(),
-        Better::Neither,
-        "if recorded, a power limit in some captures only warns if both sides ran at the same clock",
-    ),
-    alias(
-        "dram_bw",
-        Role::DramThroughput.counter(),
-        Better::Higher,
-        "percent of the device's own peak; read it beside the bytes and the duration",
-    ),
-    alias(
-        "dram_read",
-        Role::DramBytesRead.counter(),
-        Better::Lower,
-        "",
-    ),
-    alias(
-        "dram_write",
-        Role::DramBytesWritten.counter(),
-        Better::Lower,
-        "",
-    ),
-    alias("duration", Role::Duration.counter(), Better::Lower, ""),
-    alias(
-        "flop_wgmma",
-        "sm__ops_path_tensor_op_hgmma_src_fp16.sum",
-        Better::Neither,
-        "floating-point operations that the hardware counted on the WGMMA path",
-    ),
-    alias(
-        "flop_wmma",
-        "sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32.sum",
-        Better::Neither,
-        "floating-point operations that the hardware counted; reads 0 on WGMMA",
-    ),
-    alias(
-        "l1_throughput",
-        Role::L1Throughput.counter(),
-        Better::Higher,
-        "",
-    ),
-    alias(
-        "l2_throughput",
-        Role::L2Throughput.counter(),
-        Better::Higher,
-        "",
-    ),
-    alias(
-        "registers",
-        Role::RegistersPerThread.counter(),
-        Better::Lower,
-        "a thread",
-    ),
-    alias(
-        "sm_active",
-        Role::SmActive.counter(),
-        Better::Higher,
-        "share of the time an SM had any work; not occupancy",
-    ),
-    alias(
-        "sm_throughput",
-        Role::SmThroughput.counter(),
-        Better::Higher,
-        "speed of light of the SM",
-    ),
-    alias(
-        "stall_memory",
-        "smsp__warp_issue_stalled_long_scoreboard_per_warp_active.pct",
-        Better::Lower,
-        "a TMA consumer waits on an mbarrier instead, so this looks low while it starves",
-    ),
-    alias(
-        "stall_wgmma",
-        "smsp__warp_issue_stalled_gmma_per_warp_active.pct",
-        Better::Lower,
-        "",
-    ),
-    alias(
-        "tensor_core",
-        Role::TensorActive.counter(),
-        Better::Higher,
-        "all tensor work, WMMA and WGMMA",
-    ),
-    alias(
-        "tma_bytes",
-        "l1tex__m_xbar2l1tex_read_bytes_mem_global_op_tma_ld.sum",
-        Better::Neither,
-        "the load counters of the LSU pipe do not see TMA loads",
-    ),
-    alias(
-        "warps_active",
-        Role::WarpsActive.counter(),
-        Better::Higher,
-        "occupancy; a warp-specialized kernel is low by design",
-    ),
-    alias(
-        "wgmma_instructions",
-        "sm__inst_executed_pipe_tensor_op_gmma.sum",
-        Better::Neither,
-        "above 0 proves WGMMA",
-    ),
-];
+const NO_DRAM: &str = "its GPU shares the memory of the CPU, and has no counters of it; use `l2_throughput`, or `counter = \"lts__t_bytes.sum\"`";
+const NO_TMA: &str = "it has no tensor memory accelerator; use `counter = \"l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum\"`";
+const NO_WGMMA: &str = "only Hopper has WGMMA; use `tensor_instructions` or `tensor_core`";
+const NO_TCGEN05: &str =
+    "only compute capability 10.x and 11.0 have tcgen05; use `tensor_instructions`";
+const NO_TENSOR_MEMORY: &str =
+    "only compute capability 10.x and 11.0 have tensor memory; use `tensor_core`";
 
-/// The aliases of a chip, sorted by name; empty for a chip without a table.
-pub fn aliases(chip: Chip) -> &'static [Alias] {
-    match chip {
-        Chip::Gh100 => GH100,
-        _ => &[],
-    }
+aliases! {
+    "bank_conflicts" Lower BankConflicts "shared memory, loads and stores";
+    "clock" Neither Clock "if recorded, a power limit in some captures only warns if both sides ran at the same clock";
+    "dram_bw" Higher DramThroughput "percent of the device's own peak; read it beside the bytes and the duration" NO_DRAM;
+    "dram_read" Lower DramBytesRead "" NO_DRAM;
+    "dram_write" Lower DramBytesWritten "" NO_DRAM;
+    "duration" Lower Duration "";
+    "hmma_instructions" Neither TensorInstructionsHmma "matrix products of fp16, bf16 and tf32; on Hopper WGMMA too";
+    "l1_throughput" Higher L1Throughput "";
+    "l2_throughput" Higher L2Throughput "";
+    "registers" Lower RegistersPerThread "a thread";
+    "sm_active" Higher SmActive "share of the time an SM had any work; not occupancy";
+    "sm_throughput" Higher SmThroughput "speed of light of the SM";
+    "stall_memory" Lower MemoryStall "a TMA consumer waits on an mbarrier instead, so this looks low while it starves";
+    "stall_wgmma" Lower WgmmaStall "" NO_WGMMA;
+    "tcgen05_instructions" Neither Tcgen05Instructions "above 0 proves tcgen05" NO_TCGEN05;
+    "tensor_core" Higher TensorActive "all tensor work";
+    "tensor_instructions" Neither TensorInstructions "of any type";
+    "tensor_memory_read" Neither TensorMemoryRead "bytes" NO_TENSOR_MEMORY;
+    "tensor_memory_write" Neither TensorMemoryWritten "bytes" NO_TENSOR_MEMORY;
+    "tma_bytes" Neither TmaBytes "the load counters of the LSU pipe do not see TMA loads" NO_TMA;
+    "warps_active" Higher WarpsActive "occupancy; a warp-specialized kernel is low by design";
+    "wgmma_instructions" Neither WgmmaInstructions "above 0 proves WGMMA" NO_WGMMA;
 }
 
-/// The counter that an alias stands for on a chip.
-pub fn builtin_alias(chip: Chip, name: &str) -> Option<&'static str> {
-    aliases(chip)
-        .iter()
-        .find(|alias| alias.name == name)
-        .map(|alias| alias.counter)
+/// The short name of the floating-point and integer operations on the tensor cores. It stands for one
+/// metric for each source type that the chip counts, such as `tensor_flop_bf16`.
+pub const TENSOR_FLOP: &str = "tensor_flop";
+
+/// The metrics that [`TENSOR_FLOP`] stands for on a chip, by name, each with its counter.
+pub fn tensor_flop(chip: Chip) -> Vec<(String, String)> {
+    let counters = chip.metrics().map(|base| format!("{base}.sum"));
+    let of_type = counters.filter_map(|counter| {
+        let source = tensor_flop_type(&counter)?;
+        Some((format!("{TENSOR_FLOP}_{source}"), counter))
+    });
+    of_type.collect()
+}
+
+/// The short name; `None` of any other text.
+pub fn alias(name: &str) -> Option<&'static Alias> {
+    ALIASES.iter().find(|alias| alias.name == name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ncu_report::{Existence, exists};
 
     #[test]
-    fn every_alias_stands_for_a_counter_that_the_chip_has() {
-        for alias in aliases(Chip::Gh100) {
-            assert_eq!(
-                exists(Chip::Gh100, alias.counter),
-                Existence::Known,
-                "{}",
-                alias.name
-            );
+    fn a_short_name_exists_on_every_chip_or_says_why_not() {
+        assert!(ALIASES.windows(2).all(|pair| pair[0].name < pair[1].name));
+        for alias in ALIASES {
+            let everywhere = Chip::all().all(|chip| alias.role.on(Some(chip)).is_some());
+            assert_eq!(everywhere, alias.lacking.is_empty(), "{}", alias.name);
         }
+        assert_eq!(alias("dram_reed"), None);
     }
 
     #[test]
-    fn aliases_are_sorted_and_resolve_by_chip() {
-        assert!(GH100.windows(2).all(|pair| pair[0].name < pair[1].name));
+    fn tensor_flop_is_one_metric_a_source_type_of_the_chip() {
+        let names = |chip| -> Vec<String> {
+            let all = tensor_flop(Chip::named(chip).unwrap()).into_iter();
+            all.map(|(name, _)| name.split_off(TENSOR_FLOP.len() + 1))
+                .collect()
+        };
+        assert_eq!(names("gv100"), ["fp16_dst_fp16", "fp16"]);
         assert_eq!(
-            builtin_alias(Chip::Gh100, "dram_read"),
-            Some("dram__bytes_read.sum")
+            names("gh100"),
+            ["bf16", "fp16", "fp64", "fp8", "int1", "int8", "tf32"]
         );
-        assert_eq!(builtin_alias(Chip::Gh100, "dram_reed"), None);
-        assert_eq!(builtin_alias(Chip::Other, "dram_read"), None);
+        assert!(names("gb100").contains(&"fp4".to_owned()));
+        for chip in Chip::all().filter(|chip| chip.name() != "tu116") {
+            assert!(!tensor_flop(chip).is_empty(), "{}", chip.name());
+        }
     }
 }

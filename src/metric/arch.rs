@@ -2,24 +2,21 @@
 
 use ncu_report::Chip;
 
-/// The chip that a target of nvcc (`sm_90a`) stands for: its counter table and the name that
-/// `ncu --query-metrics --chips` gives it. `None` where the text is no target; the name is empty
-/// for targets of chips that are not listed here.
-pub fn chip_of_arch(arch: &str) -> Option<(Chip, &'static str)> {
-    let number = arch.strip_prefix("sm_")?.trim_end_matches(['a', 'f']);
-    if number.len() < 2 || !number.chars().all(|c| c.is_ascii_digit()) {
-        return None;
-    }
-    Some(match number {
-        "75" => (Chip::Other, "tu102"),
-        "80" => (Chip::Other, "ga100"),
-        "86" => (Chip::Other, "ga102"),
-        "89" => (Chip::Other, "ad102"),
-        "90" => (Chip::Gh100, "gh100"),
-        "100" => (Chip::Other, "gb100"),
-        "120" => (Chip::Other, "gb202"),
-        _ => (Chip::Other, ""),
-    })
+/// The compute capability that a target of nvcc stands for: `sm_90a` for 9.0, `sm_103f` for 10.3.
+/// `None` where the text is no target.
+pub fn capability_of_arch(arch: &str) -> Option<(u64, u64)> {
+    let number = arch.strip_prefix("sm_")?;
+    let number = number.strip_suffix(['a', 'f']).unwrap_or(number);
+    let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
+    let (major, minor) = number.split_at_checked(number.len().checked_sub(1)?)?;
+    let capability = (major.parse().ok()?, minor.parse().ok()?);
+    is_number.then_some(capability)
+}
+
+/// The chip that a target stands for; `None` where its metrics are not known.
+pub fn chip_of_arch(arch: &str) -> Option<Chip> {
+    let (major, minor) = capability_of_arch(arch)?;
+    Chip::from_compute_capability(major, minor)
 }
 
 #[cfg(test)]
@@ -28,10 +25,38 @@ mod tests {
 
     #[test]
     fn targets_are_told_from_other_texts() {
-        assert_eq!(chip_of_arch("sm_90a"), Some((Chip::Gh100, "gh100")));
-        assert_eq!(chip_of_arch("sm_80"), Some((Chip::Other, "ga100")));
-        assert_eq!(chip_of_arch("sm_"), None);
-        assert_eq!(chip_of_arch("compute_90a"), None);
-        assert_eq!(chip_of_arch("sm_9x"), None);
+        for (arch, capability, chip) in [
+            ("sm_70", (7, 0), "gv100"),
+            ("sm_75", (7, 5), "tu102"),
+            ("sm_80", (8, 0), "ga100"),
+            ("sm_86", (8, 6), "ga102"),
+            ("sm_87", (8, 7), "ga10b"),
+            ("sm_89", (8, 9), "ad102"),
+            ("sm_90", (9, 0), "gh100"),
+            ("sm_90a", (9, 0), "gh100"),
+            ("sm_100a", (10, 0), "gb100"),
+            ("sm_100f", (10, 0), "gb100"),
+            ("sm_103", (10, 3), "gb110"),
+            ("sm_110", (11, 0), "gb10b"),
+            ("sm_120a", (12, 0), "gb202"),
+            ("sm_121", (12, 1), "gb20b"),
+        ] {
+            assert_eq!(capability_of_arch(arch), Some(capability), "{arch}");
+            assert_eq!(chip_of_arch(arch).unwrap().name(), chip, "{arch}");
+        }
+        assert_eq!(capability_of_arch("sm_61"), Some((6, 1)));
+        assert_eq!(chip_of_arch("sm_61"), None);
+        for text in [
+            "sm_",
+            "sm_9",
+            "compute_90a",
+            "sm_9x",
+            "sm_90aa",
+            "sm_é",
+            "90a",
+            "sm_90ab",
+        ] {
+            assert_eq!(capability_of_arch(text), None, "{text}");
+        }
     }
 }

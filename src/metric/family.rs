@@ -1,8 +1,12 @@
 //! Counters that come in families, known by parts of their names.
 
-/// Floating-point operations on the tensor cores; what stands between names the instruction and its
-/// types.
-const TENSOR_FLOP: (&str, &str) = ("sm__ops_path_tensor_op_", ".sum");
+/// Operations on the tensor cores; what stands between names the types, and before them, in some, the
+/// instruction.
+const TENSOR_FLOP: (&str, &str) = ("sm__ops_path_tensor_", ".sum");
+/// Before the types of the operands.
+const SOURCE: &str = "src_";
+/// The type that products are added up in where a name does not say it.
+const ADDED_UP_IN_FP32: &str = "_dst_fp32";
 /// How busy the tensor pipe is.
 const TENSOR_SHARE: (&str, &str) = ("sm__pipe_tensor_", ".avg.pct_of_peak_sustained_elapsed");
 /// Blocks that one resource lets a multiprocessor run; the rest names the resource.
@@ -37,10 +41,51 @@ fn between<'c>(counter: &'c str, (before, after): (&str, &str)) -> Option<&'c st
     counter.strip_prefix(before)?.strip_suffix(after)
 }
 
-/// The path of a counter of FLOP on the tensor cores: `hmma_src_fp16_dst_fp32`. A path that goes on
-/// after another one, such as that after `hmma_src_fp16`, counts a part of it.
-pub(crate) fn tensor_flop_path(counter: &str) -> Option<&str> {
+/// The path of a counter of FLOP on the tensor cores: `op_hmma_src_fp16_dst_fp32`, or of all
+/// instructions `src_fp16`.
+fn tensor_flop_path(counter: &str) -> Option<&str> {
     between(counter, TENSOR_FLOP)
+}
+
+/// Whether a counter is one of FLOP on the tensor cores.
+pub(crate) fn is_tensor_flop(counter: &str) -> bool {
+    tensor_flop_path(counter).is_some()
+}
+
+/// Whether what a counter of FLOP on the tensor cores counts is a part of what another one counts: a
+/// path that goes on after that of the other, or has an instruction where the other has none.
+pub(crate) fn is_part_of(counter: &str, other: &str) -> bool {
+    let (Some(path), Some(whole)) = (tensor_flop_path(counter), tensor_flop_path(other)) else {
+        return false;
+    };
+    let of_all = |path| str::find(path, SOURCE).map_or("", |at| &path[at..]);
+    let goes_on = |path: &str| {
+        path.strip_prefix(whole)
+            .is_some_and(|rest| rest.starts_with('_'))
+    };
+    goes_on(path) || path != whole && (of_all(path) == whole || goes_on(of_all(path)))
+}
+
+/// The source type of a counter of all operations of that type on the tensor cores: `bf16`, or
+/// `fp16_dst_fp16` where they are added up in that type and not in fp32. Counters of one instruction
+/// are parts of these.
+pub(crate) fn tensor_flop_type(counter: &str) -> Option<&str> {
+    tensor_flop_path(counter)?.strip_prefix(SOURCE)?;
+    source_type(counter)
+}
+
+/// The type of the operands of what a counter counts, on the tensor cores or outside of them; `None` of
+/// a counter that is not of one type.
+pub(crate) fn source_type(counter: &str) -> Option<&str> {
+    match between(counter, THREAD_FLOP) {
+        Some("ffma") => return Some("fp32 without tensor cores"),
+        Some("dfma") => return Some("fp64 without tensor cores"),
+        Some("hfma") => return Some("fp16 without tensor cores"),
+        _ => {}
+    }
+    let (_, types) = tensor_flop_path(counter)?.split_once(SOURCE)?;
+    let is_part = types.contains("sparsity") || types.contains("realtime");
+    (!is_part).then(|| types.strip_suffix(ADDED_UP_IN_FP32).unwrap_or(types))
 }
 
 /// FLOP of one count of a floating-point instruction outside of the tensor cores; `None` of any
@@ -114,8 +159,25 @@ mod tests {
     fn families_are_known_by_their_names() {
         assert_eq!(
             tensor_flop_path("sm__ops_path_tensor_op_hgmma_src_fp16.sum"),
-            Some("hgmma_src_fp16")
+            Some("op_hgmma_src_fp16")
         );
+        assert!(is_part_of(
+            "sm__ops_path_tensor_op_hgmma_src_fp16.sum",
+            "sm__ops_path_tensor_src_fp16.sum"
+        ));
+        for (counter, source) in [
+            ("sm__ops_path_tensor_src_bf16_dst_fp32.sum", Some("bf16")),
+            (
+                "sm__ops_path_tensor_src_fp16_dst_fp16.sum",
+                Some("fp16_dst_fp16"),
+            ),
+            ("sm__ops_path_tensor_src_fp8.sum", Some("fp8")),
+            ("sm__ops_path_tensor_src_fp8_sparsity_on.sum", None),
+            ("sm__ops_path_tensor_op_hmma_src_bf16_dst_fp32.sum", None),
+            ("smsp__ops_path_tensor_src_fp8.sum", None),
+        ] {
+            assert_eq!(tensor_flop_type(counter), source, "{counter}");
+        }
         assert_eq!(thread_flop(Role::ThreadFfma.counter()), Some(2.0));
         assert_eq!(
             thread_flop("smsp__sass_thread_inst_executed_op_integer_pred_on.sum"),

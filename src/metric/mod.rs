@@ -10,14 +10,14 @@ mod role;
 mod stall;
 mod terms;
 
-pub use alias::{Alias, Better, aliases, builtin_alias};
-pub use arch::chip_of_arch;
+pub use alias::{ALIASES, Alias, Better, TENSOR_FLOP, alias, tensor_flop};
+pub use arch::{capability_of_arch, chip_of_arch};
 pub use base_unit::{base_unit, spelled};
 pub use display::{display_value, display_values};
 pub use family::bounds;
 pub(crate) use family::{
-    block_limit, is_chip_counter, is_circumstance, is_counter_name, is_tensor_share, is_time,
-    tensor_flop_path, thread_flop,
+    block_limit, is_chip_counter, is_circumstance, is_part_of, is_tensor_flop, is_tensor_share,
+    is_time, source_type, thread_flop,
 };
 pub use role::Role;
 pub(crate) use role::measures;

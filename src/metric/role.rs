@@ -4,14 +4,14 @@
 //! values by role; a profile keeps them under the counter's name of that role. Counters that come
 //! in families, such as the reasons of stalls, are in the modules beside this one.
 
-use ncu_report::{Launch, Measurement};
+use ncu_report::{Chip, Existence, Launch, Measurement, exists};
 
 use super::family::is_chip_counter;
 use crate::terms::{Phase, Tier};
 
 macro_rules! roles {
-    ($($(#[$doc:meta])* $role:ident = $counter:literal),+ $(,)?) => {
-        /// What a counter measures, whatever tool measured it.
+    ($($(#[$doc:meta])* $role:ident = $counter:literal $(| $other:literal)*),+ $(,)?) => {
+        /// What a counter measures, whatever tool measured it, and whatever the chip calls it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Role {
             $($(#[$doc])* $role),+
@@ -21,9 +21,14 @@ macro_rules! roles {
             /// Every role.
             pub const ALL: &'static [Role] = &[$(Role::$role),+];
 
-            /// The counter that ncu reports it under.
+            /// The counter that ncu reports it under, on most chips.
             pub const fn counter(self) -> &'static str {
                 match self { $(Role::$role => $counter),+ }
+            }
+
+            /// That counter and its names on other chips.
+            const fn counters(self) -> &'static [&'static str] {
+                match self { $(Role::$role => &[$counter $(, $other)*]),+ }
             }
         }
     };
@@ -42,9 +47,9 @@ roles! {
     ComputeCapabilityMinor = "device__attribute_compute_capability_minor",
 
     /// Bytes read from DRAM.
-    DramBytesRead = "dram__bytes_read.sum",
+    DramBytesRead = "dram__bytes_read.sum" | "dram__bytes_op_read.sum",
     /// Bytes written to DRAM.
-    DramBytesWritten = "dram__bytes_write.sum",
+    DramBytesWritten = "dram__bytes_write.sum" | "dram__bytes_op_write.sum",
     /// Share of the DRAM's peak, in percent of the elapsed time.
     DramThroughput = "dram__throughput.avg.pct_of_peak_sustained_elapsed",
     /// Share of the peak of the busiest part of the memory system, in percent.
@@ -64,6 +69,8 @@ roles! {
     /// Share of the first-level cache's peak, in percent of the time in which it was active.
     L1ThroughputActive = "l1tex__throughput.avg.pct_of_peak_sustained_active",
 
+    /// Bytes that the tensor memory accelerator loads from global memory.
+    TmaBytes = "l1tex__m_xbar2l1tex_read_bytes_mem_global_op_tma_ld.sum",
     /// Requests of warps that load from global memory.
     GlobalLoadRequests = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
     /// Sectors of 32 bytes that loads from global memory touch.
@@ -85,12 +92,26 @@ roles! {
     FmaInstructions = "sm__inst_executed_pipe_fma.sum",
     /// Single-precision fused multiply-adds of threads, two FLOP each.
     ThreadFfma = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum",
-    /// Instructions of warps on the tensor pipe, on chips that have no counter of their kind.
-    TensorInstructions = "sm__inst_executed_pipe_tensor.sum",
+    /// Instructions of warps on the tensor pipe.
+    TensorInstructions = "sm__inst_executed_pipe_tensor.sum"
+        | "sm__inst_executed_pipe_tensor_v2.sum",
     /// Instructions of warps for half-precision matrix products, WMMA and WGMMA alike.
-    TensorInstructionsHmma = "sm__inst_executed_pipe_tensor_op_hmma.sum",
-    /// Share of the tensor pipe's peak, in percent of the elapsed time.
-    TensorActive = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
+    TensorInstructionsHmma = "sm__inst_executed_pipe_tensor_op_hmma.sum"
+        | "sm__inst_executed_pipe_tensor_op_hmma_v2.sum"
+        | "sm__inst_executed_pipe_tensor_subpipe_hmma.sum",
+    /// Instructions of warp groups for matrix products (WGMMA), which only Hopper has.
+    WgmmaInstructions = "sm__inst_executed_pipe_tensor_op_gmma.sum",
+    /// Instructions of the fifth generation of tensor cores (tcgen05), whose operands are in shared and
+    /// tensor memory.
+    Tcgen05Instructions = "sm__inst_executed_pipe_tc.sum",
+    /// Bytes read from tensor memory.
+    TensorMemoryRead = "sm__mem_tensor_reads.sum",
+    /// Bytes written to tensor memory.
+    TensorMemoryWritten = "sm__mem_tensor_writes.sum",
+    /// Share of the tensor pipe's peak, in percent of the elapsed time. Ada's lists deprecate the name
+    /// of the other chips for one of a second version.
+    TensorActive = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
+        | "sm__pipe_tensor_cycles_active_v2.avg.pct_of_peak_sustained_elapsed",
 
     /// Share of the multiprocessor's peak, in percent of the elapsed time.
     SmThroughput = "sm__throughput.avg.pct_of_peak_sustained_elapsed",
@@ -102,6 +123,11 @@ roles! {
     WarpsActiveElapsed = "sm__warps_active.avg.pct_of_peak_sustained_elapsed",
     /// Share of the time of active warps in which they wait at a barrier, in percent.
     BarrierStall = "smsp__warp_issue_stalled_barrier_per_warp_active.pct",
+    /// Share of the time of active warps in which they wait for global or local memory, in percent.
+    MemoryStall = "smsp__warp_issue_stalled_long_scoreboard_per_warp_active.pct",
+    /// Share of the time of active warps in which they wait for a matrix product of their warp group,
+    /// in percent.
+    WgmmaStall = "smsp__warp_issue_stalled_gmma_per_warp_active.pct",
     /// Cycles between two samples of a scheduler.
     SampleInterval = "smsp__pcsamp_interval_cycles",
 
@@ -125,7 +151,18 @@ impl Role {
         Role::ALL
             .iter()
             .copied()
-            .find(|role| role.counter() == counter)
+            .find(|role| role.counters().contains(&counter))
+    }
+
+    /// The counter that a chip reports it under; `None` where it has none. Of two names the one that
+    /// came later, as the chip's list deprecates the other. Where the chip is not known, the name that
+    /// most have.
+    pub fn on(self, chip: Option<Chip>) -> Option<&'static str> {
+        let Some(chip) = chip else {
+            return Some(self.counter());
+        };
+        let mut latest_first = self.counters().iter().copied().rev();
+        latest_first.find(|counter| !matches!(exists(chip, counter), Existence::Unknown { .. }))
     }
 
     /// Whether a counter is known from a launch itself: what it was given, and what its kernel takes.
@@ -141,7 +178,8 @@ impl Role {
 
     /// What a launch has of it.
     pub fn measured(self, launch: &Launch) -> Option<&Measurement> {
-        launch.metrics.get(self.counter())
+        let mut latest_first = self.counters().iter().rev();
+        latest_first.find_map(|counter| launch.metrics.get(counter))
     }
 
     /// Its number in a launch.
@@ -184,9 +222,38 @@ mod tests {
     #[test]
     fn each_role_has_a_counter_of_its_own() {
         for role in Role::ALL {
-            assert_eq!(Role::of(role.counter()), Some(*role));
+            for counter in role.counters() {
+                assert_eq!(Role::of(counter), Some(*role));
+            }
         }
         assert_eq!(Role::of("gpu__time_duration.max"), None);
+    }
+
+    #[test]
+    fn each_chip_has_its_own_name_for_a_role_or_none() {
+        let on = |role: Role, chip| role.on(Some(Chip::named(chip).unwrap()));
+        let reads = |chip| on(Role::DramBytesRead, chip);
+        assert_eq!(reads("ga100"), Some("dram__bytes_read.sum"));
+        assert_eq!(reads("gb202"), Some("dram__bytes_op_read.sum"));
+        assert_eq!(reads("gb20b"), None);
+        let tensor = on(Role::TensorActive, "ad102").unwrap();
+        assert!(tensor.contains("_v2"), "{tensor}");
+        assert_eq!(
+            on(Role::TensorActive, "gh100"),
+            Some(Role::TensorActive.counter())
+        );
+        assert_eq!(on(Role::Tcgen05Instructions, "gb202"), None);
+        assert_eq!(Role::Duration.on(None), Some("gpu__time_duration.sum"));
+        for chip in Chip::all() {
+            for role in [
+                Role::Duration,
+                Role::SmActive,
+                Role::TensorActive,
+                Role::Instructions,
+            ] {
+                assert!(role.on(Some(chip)).is_some(), "{role} on {}", chip.name());
+            }
+        }
     }
 
     fn sources(folder: &Path, found: &mut Vec<PathBuf>) {

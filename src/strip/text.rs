@@ -6,11 +6,9 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex, bytes};
 
-use ncu_report::Chip;
-
 use super::known::Known;
 use crate::files::read_regular;
-use crate::metric::aliases;
+use crate::metric::ALIASES;
 
 /// Where an absolute path may begin, and a path of at least two parts: a single `/name` reveals
 /// nothing. A slash after a letter occurs in `byte/second`, one after another in a URL. Not all
@@ -115,9 +113,9 @@ const COMMON: [&str; 58] = [
 /// Whether a name is a word that identifies nobody: one of [`COMMON`], or a part of a counter's name.
 fn is_common(name: &str) -> bool {
     static WORDS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
-        let chips = [Chip::Gh100, Chip::Other];
-        let all = chips.into_iter().flat_map(aliases);
-        let counters = all.flat_map(|alias| [alias.name, alias.counter]);
+        let counters = ALIASES
+            .iter()
+            .flat_map(|alias| [alias.name, alias.role.counter()]);
         let words = counters.flat_map(|name| name.split(|c: char| !c.is_ascii_alphanumeric()));
         let singular_too = words.flat_map(|word| [word, word.strip_suffix('s').unwrap_or(word)]);
         singular_too.chain(COMMON).map(str::to_owned).collect()

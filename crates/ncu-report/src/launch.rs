@@ -75,12 +75,10 @@ impl Launch {
         self.kernel == other.kernel && self.grid == other.grid && self.block == other.block
     }
 
-    /// The chip that the launch ran on.
-    pub fn chip(&self) -> Chip {
-        match self.compute_capability {
-            Some((major, minor)) => Chip::from_compute_capability(major, minor),
-            None => Chip::Other,
-        }
+    /// The chip that the launch ran on; `None` where its metrics are not known.
+    pub fn chip(&self) -> Option<Chip> {
+        let (major, minor) = self.compute_capability?;
+        Chip::from_compute_capability(major, minor)
     }
 }
 

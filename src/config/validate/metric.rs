@@ -8,7 +8,7 @@ use crate::config::model::{Counts, Metric, Plausible, Suite, Toolchain, Variant}
 use crate::config::raw::{Counter, RawMetric, RawTolerance};
 use crate::metric::{self, Direction, Level, Role, Tolerance};
 use crate::terms::Phase;
-use ncu_report::Existence;
+use ncu_report::{Chip, Existence};
 
 impl File<'_> {
     /// Validates every metric; there is at least one.
@@ -203,43 +203,82 @@ impl File<'_> {
         })
     }
 
-    /// The counter that is named, or that the built-in alias stands for. It exists on the chip.
+    /// The counter that is named, or that the short name stands for. It exists on the chip.
     fn counter(
         &self,
         alias: &str,
         raw: &RawMetric,
         toolchain: &Toolchain,
     ) -> Result<String, ConfigError> {
-        let (chip, chip_name) = (toolchain.chip, toolchain.chip_name);
         let at = ["metric", alias, "counter"];
         let counter = match &raw.counter {
-            Some(Counter::Same(counter)) => counter.clone(),
-            Some(Counter::PerChip(table)) => table.get(chip_name).cloned().ok_or_else(|| {
-                self.error(&at, format!("no counter is named for the chip `{chip_name}`"))
-                    .help(Some(format!("add `{chip_name} = \"...\"`")))
-            })?,
-            None => metric::builtin_alias(chip, alias)
-                .map(str::to_owned)
-                .ok_or_else(|| {
-                    let arch = &toolchain.arch;
-                    let known: Vec<&str> =
-                        metric::aliases(chip).iter().map(|alias| alias.name).collect();
-                    self.error(
-                        &["metric", alias],
-                        format!("`{alias}` is not a built-in name on `{arch}`, so the metric needs a `counter`"),
-                    )
-                    .help(Some(suggest(alias, &known)))
-                })?,
+            Some(Counter::Same(counter)) => counter,
+            Some(Counter::PerChip(table)) => self.counter_of_chip(&at, table, toolchain)?,
+            None => return self.counter_of_short_name(alias, toolchain),
         };
-        match ncu_report::exists(chip, &counter) {
+        let Some(chip) = toolchain.chip else {
+            return Ok(counter.clone());
+        };
+        match ncu_report::exists(chip, counter) {
             Existence::Unknown { nearest } => Err(self
                 .error(
                     &at,
-                    format!("the chip `{chip_name}` has no counter `{counter}`"),
+                    format!("the chip `{}` has no counter `{counter}`", chip.name()),
                 )
                 .help(nearest.map(|name| format!("did you mean `{name}`?")))),
-            _ => Ok(counter),
+            _ => Ok(counter.clone()),
         }
+    }
+
+    fn counter_of_chip<'t>(
+        &self,
+        at: &[&str],
+        table: &'t BTreeMap<String, String>,
+        toolchain: &Toolchain,
+    ) -> Result<&'t String, ConfigError> {
+        if let Some(unknown) = table.keys().find(|name| Chip::named(name).is_none()) {
+            let known: Vec<&str> = Chip::all().map(Chip::name).collect();
+            return Err(self
+                .error(at, format!("no chip is called `{unknown}`"))
+                .help(Some(suggest(unknown, &known))));
+        }
+        let Some(chip) = toolchain.chip else {
+            let message = format!("the chip of `{}` is not known", toolchain.arch);
+            return Err(self
+                .error(at, message)
+                .help(Some("name one counter".into())));
+        };
+        let mut named = table.iter();
+        let of_chip = named.find(|(name, _)| Chip::named(name) == Some(chip));
+        let chip = chip.name();
+        of_chip.map(|(_, counter)| counter).ok_or_else(|| {
+            self.error(at, format!("no counter is named for the chip `{chip}`"))
+                .help(Some(format!("add `{chip} = \"...\"`")))
+        })
+    }
+
+    fn counter_of_short_name(
+        &self,
+        name: &str,
+        toolchain: &Toolchain,
+    ) -> Result<String, ConfigError> {
+        let arch = &toolchain.arch;
+        let Some(alias) = metric::alias(name) else {
+            let known: Vec<&str> = metric::ALIASES.iter().map(|alias| alias.name).collect();
+            return Err(self
+                .error(
+                    &["metric", name],
+                    format!("`{name}` is not a built-in name on `{arch}`, so the metric needs a `counter`"),
+                )
+                .help(Some(suggest(name, &known))));
+        };
+        let counter = alias.role.on(toolchain.chip).map(str::to_owned);
+        counter.ok_or_else(|| {
+            self.error(
+                &["metric", name],
+                format!("`{name}` cannot be measured on `{arch}`: {}", alias.lacking),
+            )
+        })
     }
 
     fn direction(

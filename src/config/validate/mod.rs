@@ -1,6 +1,7 @@
 //! Raw configuration to validated configuration. Every error points at its line.
 
 mod environment;
+mod family;
 mod file;
 mod inherited;
 mod launch;
@@ -58,7 +59,8 @@ pub(crate) fn table(path: &Path, source: &str) -> Result<toml::Table, ConfigErro
         .map_err(|error| ConfigError::from_toml(path, source, &error))
 }
 
-/// The tree of a text, with the variants that its matrices produce.
+/// The tree of a text, with the variants that its matrices produce and the metrics that the name of a
+/// family stands for.
 fn tree<'a>(path: &Path, source: &'a str) -> Result<Spanned<DeTable<'a>>, ConfigError> {
     let mut tree =
         DeTable::parse(source).map_err(|error| ConfigError::from_toml(path, source, &error))?;
@@ -70,6 +72,7 @@ fn tree<'a>(path: &Path, source: &'a str) -> Result<Spanned<DeTable<'a>>, Config
     matrix::expand(tree.get_mut()).map_err(|wrong| {
         ConfigError::new(path, source, Some(wrong.span), wrong.message).help(Some(wrong.help))
     })?;
+    family::expand(tree.get_mut());
     Ok(tree)
 }
 

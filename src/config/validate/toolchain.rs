@@ -6,9 +6,9 @@ use super::file::File;
 use crate::config::error::ConfigError;
 use crate::config::model::Toolchain;
 use crate::config::pins::{Mismatch, Pins};
-use crate::config::raw::{RawPins, RawToolchain};
+use crate::config::raw::{DEFAULT_ARCH, RawPins, RawToolchain};
 use crate::config::version_range::VersionRange;
-use crate::metric;
+use crate::metric::{capability_of_arch, chip_of_arch};
 
 impl File<'_> {
     pub(super) fn toolchain(
@@ -16,8 +16,8 @@ impl File<'_> {
         raw: RawToolchain,
         root: &Path,
     ) -> Result<Toolchain, ConfigError> {
-        let arch = raw.arch.unwrap_or_else(|| "sm_90a".to_owned());
-        let Some((chip, chip_name)) = metric::chip_of_arch(&arch) else {
+        let arch = raw.arch.unwrap_or_else(|| DEFAULT_ARCH.to_owned());
+        if capability_of_arch(&arch).is_none() {
             return Err(self
                 .error(
                     &["toolchain", "arch"],
@@ -26,11 +26,10 @@ impl File<'_> {
                 .help(Some(
                     "write it as nvcc does, such as `sm_90a` or `sm_80`".into(),
                 )));
-        };
+        }
         Ok(Toolchain {
+            chip: chip_of_arch(&arch),
             arch,
-            chip,
-            chip_name,
             nvcc: raw.nvcc.map(|path| root.join(path)),
             ncu: raw.ncu.map(|path| root.join(path)),
             compute_sanitizer: raw.compute_sanitizer.map(|path| root.join(path)),

@@ -2,7 +2,7 @@
 
 use super::count::both_counted;
 use crate::judge::metric::Comparison;
-use crate::metric::{Role, display_value, tensor_flop_path};
+use crate::metric::{Role, display_value, is_part_of, is_tensor_flop};
 use crate::verdict::Change;
 
 /// A counter's reference and current value, in its unit.
@@ -93,7 +93,10 @@ impl<'a> Moved<'a> {
 
     /// The counter of a role.
     pub fn get(&self, role: Role) -> Option<Step> {
-        let (_, step) = self.0.iter().find(|(name, _)| *name == role.counter())?;
+        let (_, step) = self
+            .0
+            .iter()
+            .find(|(name, _)| Role::of(name) == Some(role))?;
         Some(*step)
     }
 
@@ -118,13 +121,8 @@ impl<'a> Moved<'a> {
     /// Whether it counts operations of the tensor cores that no other counter also counts: such as
     /// `.._src_fp16_dst_fp32` beside `.._src_fp16`.
     pub fn is_tensor_flop(&self, counter: &str) -> bool {
-        tensor_flop_path(counter).is_some_and(|path| {
-            !self.counters().any(|(other, _)| {
-                let total = tensor_flop_path(other);
-                let rest = total.and_then(|total| path.strip_prefix(total));
-                rest.is_some_and(|rest| rest.starts_with('_'))
-            })
-        })
+        let mut others = self.counters().map(|(other, _)| other);
+        is_tensor_flop(counter) && !others.any(|other| is_part_of(counter, other))
     }
 
     /// Operations on the tensor cores.

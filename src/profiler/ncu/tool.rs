@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::{ClockControl, LaunchSelection, Toolchain, Variant};
 use crate::finding::Error;
-use crate::metric::{Role, is_counter_name};
+use crate::metric::Role;
 use crate::terms::Phase;
 use crate::toolchain::version::cached;
 use crate::toolchain::{env_folder, find, path_folders, query, versioned};
@@ -181,27 +181,6 @@ impl Ncu {
             Some(year) if year < 2022 => Vec::new(),
             _ => ["--config-file", "off"].map(String::from).to_vec(),
         }
-    }
-
-    /// Base names of the counters of a chip, for chips that have no table here.
-    ///
-    /// # Errors
-    /// [`Error::Environment`] where ncu does not know the chip.
-    pub fn counters(&self, chip: &str) -> Result<Vec<String>, Error> {
-        let argv = vec![
-            self.path.display().to_string(),
-            "--query-metrics".to_owned(),
-            "--chips".to_owned(),
-            chip.to_owned(),
-            "--csv".to_owned(),
-        ];
-        let text = query(argv)?;
-        Ok(text
-            .lines()
-            .filter_map(|line| line.strip_prefix('"')?.split('"').next())
-            .filter(|name| is_counter_name(name))
-            .map(str::to_owned)
-            .collect())
     }
 }
 

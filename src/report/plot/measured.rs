@@ -2,7 +2,7 @@
 //! counter: an alias may be anything.
 
 use crate::judge::{Comparison, Summary, VariantReport};
-use crate::metric::{Role, is_tensor_share, tensor_flop_path};
+use crate::metric::{Role, is_tensor_flop, is_tensor_share};
 use crate::profile::TOTAL;
 use crate::verdict::Verdict;
 
@@ -113,7 +113,7 @@ pub(super) fn tensor_ceiling(report: &VariantReport, side: Side) -> Option<f64> 
     let mut counted = 0.0;
     let mut any = false;
     for comparison in &report.comparisons {
-        if tensor_flop_path(&comparison.counter).is_some() {
+        if is_tensor_flop(&comparison.counter) {
             counted += side.of(comparison)?.value;
             any = true;
         }

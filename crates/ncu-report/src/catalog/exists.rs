@@ -3,7 +3,7 @@
 use super::chip::Chip;
 use super::nearest;
 use super::suffix::{has_suffix, split};
-use super::table::{find_base, has_table, unit_of_ncu_own};
+use super::table::{find_base, unit_of_ncu_own};
 
 /// Families of ncu's own names that the table does not list in full: sections and versions of ncu
 /// add members.
@@ -28,13 +28,13 @@ pub enum Existence {
     /// The table does not state which counters have a peak rate. A `.pct_of_peak_…` of a counter
     /// without one is `Known`, and ncu measures it as `n/a`.
     Known,
-    /// The chip has a table, and the metric is not in it.
+    /// The chip does not have the metric.
     Unknown {
         /// The full name of the chip's metric with the most similar spelling, if one is similar.
         nearest: Option<String>,
     },
-    /// No table decides: the chip has none, or the name belongs to an open family of ncu's own
-    /// (`sass__`, `derived__`, `group:` …).
+    /// No table decides: the name belongs to an open family of ncu's own (`sass__`, `derived__`,
+    /// `group:` …).
     NoTable,
 }
 
@@ -43,9 +43,10 @@ pub enum Existence {
 /// ```
 /// use ncu_report::{Chip, Existence, exists};
 ///
-/// assert_eq!(exists(Chip::Gh100, "dram__bytes_read.sum"), Existence::Known);
+/// let h100 = Chip::named("gh100").unwrap();
+/// assert_eq!(exists(h100, "dram__bytes_read.sum"), Existence::Known);
 /// let nearest = Some("dram__bytes_read.sum".to_owned());
-/// assert_eq!(exists(Chip::Gh100, "dram__bytes_raed.sum"), Existence::Unknown { nearest });
+/// assert_eq!(exists(h100, "dram__bytes_raed.sum"), Existence::Unknown { nearest });
 /// ```
 pub fn exists(chip: Chip, metric: &str) -> Existence {
     if unit_of_ncu_own(metric).is_some() {
@@ -60,7 +61,7 @@ pub fn exists(chip: Chip, metric: &str) -> Existence {
     let in_open_family = OPEN_FAMILIES
         .iter()
         .any(|prefix| metric.starts_with(prefix));
-    if in_open_family || !has_table(chip) {
+    if in_open_family {
         return Existence::NoTable;
     }
     Existence::Unknown {
@@ -74,13 +75,11 @@ mod tests {
 
     #[test]
     fn a_suffix_of_another_type_of_metric_does_not_exist() {
-        let unknown = |counter| matches!(exists(Chip::Gh100, counter), Existence::Unknown { .. });
+        let h100 = Chip::named("gh100").unwrap();
+        let unknown = |counter| matches!(exists(h100, counter), Existence::Unknown { .. });
+        assert_eq!(exists(h100, "dram__bytes_read.sum"), Existence::Known);
         assert_eq!(
-            exists(Chip::Gh100, "dram__bytes_read.sum"),
-            Existence::Known
-        );
-        assert_eq!(
-            exists(Chip::Gh100, "launch__registers_per_thread"),
+            exists(h100, "launch__registers_per_thread"),
             Existence::Known
         );
         assert!(unknown("dram__bytes_read"));
@@ -91,12 +90,26 @@ mod tests {
         assert!(unknown("smsp__stall_memory_dependency.avg.pct"));
         assert!(unknown(""));
         assert_eq!(
-            exists(Chip::Gh100, "sass__inst_executed_by_moonlight"),
+            exists(h100, "sass__inst_executed_by_moonlight"),
             Existence::NoTable
         );
-        assert_eq!(
-            exists(Chip::Other, "dram__bytes_read.sum"),
-            Existence::NoTable
-        );
+    }
+
+    #[test]
+    fn a_metric_of_another_chip_does_not_exist() {
+        for (chip, reads) in [
+            ("gv100", "dram__bytes_read.sum"),
+            ("ad102", "dram__bytes_read.sum"),
+            ("gb202", "dram__bytes_op_read.sum"),
+        ] {
+            let chip = Chip::named(chip).unwrap();
+            for name in ["dram__bytes_read.sum", "dram__bytes_op_read.sum"] {
+                assert_eq!(
+                    exists(chip, name) == Existence::Known,
+                    name == reads,
+                    "{name}"
+                );
+            }
+        }
     }
 }

@@ -141,14 +141,18 @@ mod tests {
                 "l1tex__t_sector_hit_rate.pct",
             ),
         ] {
-            assert_eq!(name(Chip::Gh100, wrong).as_deref(), Some(right), "{wrong}");
+            assert_eq!(
+                name(Chip::named("gh100").unwrap(), wrong).as_deref(),
+                Some(right),
+                "{wrong}"
+            );
         }
     }
 
     #[test]
     fn a_name_like_no_other_has_no_neighbour() {
         for wrong in ["", "x", "quite something else", &"a".repeat(500)] {
-            assert_eq!(name(Chip::Gh100, wrong), None, "{wrong}");
+            assert_eq!(name(Chip::named("gh100").unwrap(), wrong), None, "{wrong}");
         }
     }
 }

@@ -1,89 +1,40 @@
-//! The tables of metrics, which are texts in the program.
+//! The tables of metrics, which are texts in the program and become a table in memory when the first
+//! name is looked up: in a fraction of a millisecond.
 //!
-//! `gh100.tsv` has name, type and unit of each base metric, as `ncu --query-metrics --chips gh100
-//! --csv` (2025.3.1) lists them. `ncu_own.tsv` has the names that ncu computes itself and lists for
-//! no chip, with the unit that NVIDIA's `ncu_report` module gives them; `?` marks a unit that is
-//! not a function of the name. Both are sorted by their bytes.
+//! `metrics.txt` has name, type, unit and chips of each base metric of NVIDIA's chips. `ci/chips.py`
+//! makes it from the answers of `ncu --query-metrics` and from NVIDIA's host library, and describes the
+//! form. `ncu_own.tsv` has the names that ncu computes itself and lists for no chip, with the unit that
+//! NVIDIA's `ncu_report` module gives them; `?` marks a unit that is not a function of the name.
+
+use std::sync::OnceLock;
 
 use super::chip::Chip;
 
-static GH100: Table<8192> = Table::of(include_str!("gh100.tsv"));
-static NCU_OWN: Table<1024> = Table::of(include_str!("ncu_own.tsv"));
+/// At least half of them are empty.
+const SLOTS: usize = 1 << 14;
 
-/// Rows of a name, a tab and the rest, and where each of them begins.
-///
-/// Every name of a report is searched, so the rows are found by the hash of their name. The
-/// compiler computes the places.
-struct Table<const SLOTS: usize> {
-    text: &'static str,
-    /// One more than the offset of the row whose name has the hash of the slot, or of a slot before
-    /// it without a gap between; 0 where there is none. At least half of the slots are empty.
-    slots: [u32; SLOTS],
+/// All rows, found by the hash of their name, because every name of a report is looked up.
+pub(super) struct Table {
+    /// The names, one after the other.
+    names: String,
+    rows: Vec<Row>,
+    /// One more than the index of a row whose name has the hash of the slot, or of a slot before it
+    /// without a gap between; 0 where there is none.
+    slots: Vec<u16>,
+    /// The groups of chips with equal metrics, by the bit of a row.
+    groups: Vec<&'static str>,
 }
 
-impl<const SLOTS: usize> Table<SLOTS> {
-    /// The text ends with a newline.
-    const fn of(text: &'static str) -> Table<SLOTS> {
-        let bytes = text.as_bytes();
-        let mut slots = [0; SLOTS];
-        let mut start = 0;
-        while start < bytes.len() {
-            let mut end = start;
-            while bytes[end] != b'\t' {
-                end += 1;
-            }
-            let mut slot = hash(bytes.split_at(end).0.split_at(start).1) as usize % SLOTS;
-            while slots[slot] != 0 {
-                slot = (slot + 1) % SLOTS;
-            }
-            slots[slot] = start as u32 + 1;
-            while bytes[end] != b'\n' {
-                end += 1;
-            }
-            start = end + 1;
-        }
-        Table { text, slots }
-    }
-
-    /// The rest of the row with this name.
-    fn find(&self, name: &str) -> Option<&'static str> {
-        let mut slot = hash(name.as_bytes()) as usize % SLOTS;
-        loop {
-            let start = self.slots[slot].checked_sub(1)?;
-            let row = self.text.get(start as usize..)?;
-            if let Some(rest) = row.strip_prefix(name)
-                && rest.starts_with('\t')
-                && !name.contains('\t')
-            {
-                let end = rest.bytes().position(|byte| byte == b'\n')?;
-                return rest.get(1..end);
-            }
-            slot = (slot + 1) % SLOTS;
-        }
-    }
-
-    fn rows(&self) -> impl Iterator<Item = (&'static str, &'static str)> + use<SLOTS> {
-        self.text.lines().filter_map(|line| line.split_once('\t'))
-    }
-}
-
-/// A hash of a name: eight bytes at a time, multiplied as FxHash does, so that the high bits depend
-/// on all bytes.
-const fn hash(mut name: &[u8]) -> u64 {
-    const FACTOR: u64 = 0xf135_7aea_2e62_a9c5;
-    let mut hash = name.len() as u64;
-    while let Some((word, rest)) = name.split_first_chunk::<8>() {
-        hash = (hash ^ u64::from_le_bytes(*word)).wrapping_mul(FACTOR);
-        hash ^= hash >> 32;
-        name = rest;
-    }
-    let mut last = 0;
-    while let Some((byte, rest)) = name.split_first() {
-        last = last << 8 | *byte as u64;
-        name = rest;
-    }
-    hash = (hash ^ last).wrapping_mul(FACTOR);
-    hash ^ hash >> 32
+#[derive(Clone, Copy)]
+struct Row {
+    /// Where the name stands.
+    start: u32,
+    length: u16,
+    /// `None` of ncu's own names.
+    kind: Option<Kind>,
+    unit: &'static str,
+    /// One bit a chip.
+    chips: u32,
 }
 
 /// The type of a base metric. It decides which suffixes the metric has.
@@ -94,55 +45,160 @@ pub(super) enum Kind {
     Throughput,
 }
 
-/// A base metric of a chip.
-#[derive(Clone, Copy, Debug)]
+/// A base metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Base {
     pub(super) kind: Kind,
     pub(super) unit: &'static str,
 }
 
-/// Whether there is a table of the chip's metrics.
-pub(super) fn has_table(chip: Chip) -> bool {
-    table(chip).is_some()
+/// The table of this program.
+pub(super) fn table() -> &'static Table {
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    TABLE.get_or_init(|| Table::of(include_str!("metrics.txt"), include_str!("ncu_own.tsv")))
 }
 
-/// The base metric of this name, without a suffix.
+impl Table {
+    fn of(metrics: &'static str, own: &'static str) -> Table {
+        let mut lines = metrics.lines();
+        let mut table = Table {
+            names: String::new(),
+            rows: Vec::new(),
+            slots: vec![0; SLOTS],
+            groups: lines.next().unwrap_or_default().split('\t').collect(),
+        };
+        let (mut kind, mut unit, mut chips) = (None, "", 0);
+        for line in lines {
+            let mut fields = line.split('\t');
+            let shared = fields.next().and_then(|shared| shared.parse().ok());
+            let rest = fields.next().unwrap_or_default();
+            if let (Some(letter), Some(of), Some(bits)) =
+                (fields.next(), fields.next(), fields.next())
+            {
+                kind = match letter {
+                    "R" => Some(Kind::Ratio),
+                    "T" => Some(Kind::Throughput),
+                    _ => Some(Kind::Counter),
+                };
+                unit = of;
+                chips = u32::from_str_radix(bits, 16).unwrap_or(0);
+            }
+            table.add(shared.unwrap_or(0), rest, kind, unit, chips);
+        }
+        for (name, unit) in own.lines().filter_map(|line| line.split_once('\t')) {
+            table.add(0, name, None, unit, 0);
+        }
+        table
+    }
+
+    /// Adds a row whose name shares its beginning with the row before.
+    fn add(
+        &mut self,
+        shared: usize,
+        rest: &str,
+        kind: Option<Kind>,
+        unit: &'static str,
+        chips: u32,
+    ) {
+        let start = self.names.len();
+        let before = self.rows.last().map_or(0, |row| row.start as usize);
+        self.names.extend_from_within(before..before + shared);
+        self.names.push_str(rest);
+        let mut slot = hash(self.names[start..].as_bytes()) as usize % SLOTS;
+        while self.slots[slot] != 0 {
+            slot = (slot + 1) % SLOTS;
+        }
+        self.rows.push(Row {
+            start: start as u32,
+            length: (self.names.len() - start) as u16,
+            kind,
+            unit,
+            chips,
+        });
+        self.slots[slot] = self.rows.len() as u16;
+    }
+
+    fn name(&self, row: &Row) -> &str {
+        let start = row.start as usize;
+        &self.names[start..start + usize::from(row.length)]
+    }
+
+    /// The rows with this name: one, or for a few metrics one for each unit.
+    fn find(&self, name: &str) -> impl Iterator<Item = &Row> {
+        let first = hash(name.as_bytes()) as usize % SLOTS;
+        let slots = (first..first + SLOTS).map(|slot| self.slots[slot % SLOTS]);
+        let rows = slots.map_while(|index| self.rows.get(usize::from(index.checked_sub(1)?)));
+        rows.filter(move |row| self.name(row) == name)
+    }
+
+    /// ncu's names of the chips in a group, with spaces between.
+    pub(super) fn chips(&self, group: u8) -> Option<&'static str> {
+        self.groups.get(usize::from(group)).copied()
+    }
+}
+
+/// A hash of a name: eight bytes at a time, multiplied as FxHash does, so that the high bits depend
+/// on all bytes.
+fn hash(mut name: &[u8]) -> u64 {
+    const FACTOR: u64 = 0xf135_7aea_2e62_a9c5;
+    let mut hash = name.len() as u64;
+    while let Some((word, rest)) = name.split_first_chunk::<8>() {
+        hash = (hash ^ u64::from_le_bytes(*word)).wrapping_mul(FACTOR);
+        hash ^= hash >> 32;
+        name = rest;
+    }
+    let mut last = 0;
+    while let Some((byte, rest)) = name.split_first() {
+        last = last << 8 | u64::from(*byte);
+        name = rest;
+    }
+    hash = (hash ^ last).wrapping_mul(FACTOR);
+    hash ^ hash >> 32
+}
+
+impl Row {
+    fn base(&self) -> Option<Base> {
+        let unit = self.unit;
+        self.kind.map(|kind| Base { kind, unit })
+    }
+
+    fn is_of(&self, chip: Chip) -> bool {
+        self.chips >> chip.0 & 1 == 1
+    }
+}
+
+/// The base metric of a chip, without a suffix.
 pub(super) fn find_base(chip: Chip, name: &str) -> Option<Base> {
-    base_of_row(table(chip)?.find(name)?)
+    let row = table().find(name).find(|row| row.is_of(chip))?;
+    row.base()
+}
+
+/// The base metric as the chip has it, or else as all others have it: `None` where these differ.
+pub(super) fn find_any_base(chip: Option<Chip>, name: &str) -> Option<Base> {
+    let of_chip = chip.and_then(|chip| find_base(chip, name));
+    of_chip.or_else(|| {
+        let mut found = table().find(name).filter_map(Row::base);
+        let first = found.next()?;
+        found.next().is_none().then_some(first)
+    })
 }
 
 /// All base metrics of a chip.
 pub(super) fn bases(chip: Chip) -> impl Iterator<Item = (&'static str, Base)> {
-    let rows = table(chip).into_iter().flat_map(Table::rows);
-    rows.filter_map(|(name, rest)| Some((name, base_of_row(rest)?)))
+    let rows = table().rows.iter().filter(move |row| row.is_of(chip));
+    rows.filter_map(|row| Some((table().name(row), row.base()?)))
 }
 
 /// The unit of one of ncu's own metrics; `?` where the name does not decide it.
 pub(super) fn unit_of_ncu_own(metric: &str) -> Option<&'static str> {
-    NCU_OWN.find(metric)
+    let mut found = table().find(metric);
+    found.find(|row| row.kind.is_none()).map(|row| row.unit)
 }
 
 /// All of ncu's own names in the table.
 pub(super) fn ncu_own() -> impl Iterator<Item = &'static str> {
-    NCU_OWN.rows().map(|(name, _)| name)
-}
-
-fn table(chip: Chip) -> Option<&'static Table<8192>> {
-    match chip {
-        Chip::Gh100 => Some(&GH100),
-        Chip::Other => None,
-    }
-}
-
-fn base_of_row(rest: &'static str) -> Option<Base> {
-    let (kind, unit) = rest.split_once('\t')?;
-    let kind = match kind {
-        "C" => Kind::Counter,
-        "R" => Kind::Ratio,
-        "T" => Kind::Throughput,
-        _ => return None,
-    };
-    Some(Base { kind, unit })
+    let rows = table().rows.iter().filter(|row| row.kind.is_none());
+    rows.map(|row| table().name(row))
 }
 
 #[cfg(test)]
@@ -150,19 +206,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_tables_are_sorted_and_every_row_is_found() {
-        fn check<const SLOTS: usize>(table: &Table<SLOTS>) {
-            let names: Vec<_> = table.rows().map(|(name, _)| name).collect();
-            assert!(names.windows(2).all(|pair| pair[0] < pair[1]));
-            assert_eq!(names.len(), table.text.lines().count());
-            assert!(2 * names.len() <= SLOTS);
-            for (name, rest) in table.rows() {
-                assert_eq!(table.find(name), Some(rest), "{name}");
-            }
+    fn every_row_is_found_and_half_of_the_slots_are_empty() {
+        let table = table();
+        assert!(2 * table.rows.len() <= SLOTS, "{}", table.rows.len());
+        assert!(table.groups.len() <= 32);
+        for row in &table.rows {
+            let found = table
+                .find(table.name(row))
+                .any(|found| std::ptr::eq(found, row));
+            assert!(found, "{}", table.name(row));
         }
-        check(&GH100);
-        check(&NCU_OWN);
-        assert_eq!(bases(Chip::Gh100).count(), 3650);
+        let own: Vec<_> = ncu_own().collect();
+        assert!(own.windows(2).all(|pair| pair[0] < pair[1]));
+        assert_eq!(bases(Chip::named("gh100").unwrap()).count(), 3729);
+        assert_eq!(bases(Chip::named("gv100").unwrap()).count(), 1716);
+    }
+
+    #[test]
+    fn a_metric_whose_unit_differs_between_chips_has_that_of_the_chip() {
+        let unit =
+            |chip: Option<Chip>| find_any_base(chip, "gcc__xbar2gcc_sectors").map(|base| base.unit);
+        assert_eq!(unit(Chip::named("ga100")), Some("sector"));
+        assert_eq!(unit(Chip::named("gh100")), Some(""));
+        assert_eq!(unit(None), None);
     }
 
     #[test]
@@ -177,17 +243,7 @@ mod tests {
             "CTC",
             "tpc__z",
         ] {
-            assert_eq!(GH100.find(name), None, "{name}");
-        }
-        // A damaged report may have a name with a tab. Some of these have the slot of the row.
-        for text in [
-            "a\tb\tc\n",
-            "d\te\tf\n",
-            "g\th\ti\n",
-            "j\tk\tl\n",
-            "m\tn\to\n",
-        ] {
-            assert_eq!(Table::<2>::of(text).find(&text[..3]), None);
+            assert_eq!(table().find(name).count(), 0, "{name}");
         }
     }
 }

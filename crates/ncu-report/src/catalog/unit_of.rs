@@ -5,46 +5,53 @@
 
 use super::chip::Chip;
 use super::suffix::{after_rollup, is_percentage, split};
-use super::table::{Base, Kind, find_base, unit_of_ncu_own};
+use super::table::{Base, Kind, find_any_base, unit_of_ncu_own};
 use super::unit::Unit;
 
 /// Families of ncu's own names that have no unit.
 const PLAIN_FAMILIES: &[&str] = &["device__attribute_", "nvlink__", "numa__", "c2clink__"];
 
-/// Families whose unit differs between reports of one version, so that the name does not decide
-/// it.
-const FAMILIES_WITHOUT_A_RULE: &[&str] = &["breakdown:", "derived_", "group:", "sass__"];
+/// What stands before the name of a metric that was sampled over time.
+const SAMPLED: &str = "pmsampling:";
 
-/// The unit in which a report stores a metric, from the metric's full name.
+/// The unit in which a report stores a metric, from the metric's full name. A few metrics have
+/// another unit on another chip.
 ///
-/// The unit is [`Unit::Unknown`] where the name does not decide it. On a chip without a table,
-/// only ncu's own metrics and the percentages have a unit.
+/// The unit is [`Unit::Unknown`] where the name does not decide it.
 ///
 /// ```
 /// use ncu_report::{Chip, unit_of};
 ///
-/// let unit = unit_of(Chip::Gh100, "dram__bytes_read.sum.per_second");
+/// let a100 = Chip::named("ga100");
+/// let unit = unit_of(a100, "dram__bytes_read.sum.per_second");
 /// assert_eq!(unit.symbol(), Some("byte/s"));
-/// assert_eq!(unit_of(Chip::Gh100, "no__such_metric.sum").symbol(), None);
+/// assert_eq!(unit_of(a100, "no__such_metric.sum").symbol(), None);
 /// ```
-pub fn unit_of(chip: Chip, metric: &str) -> Unit {
-    let in_family = |families: &[&str]| families.iter().any(|prefix| metric.starts_with(prefix));
-    if in_family(FAMILIES_WITHOUT_A_RULE) {
-        return Unit::Unknown;
-    }
-    if in_family(PLAIN_FAMILIES) {
+pub fn unit_of(chip: Option<Chip>, metric: &str) -> Unit {
+    if PLAIN_FAMILIES
+        .iter()
+        .any(|prefix| metric.starts_with(prefix))
+    {
         return Unit::NONE;
     }
-    let (name, suffix) = split(metric);
-    if let Some(base) = find_base(chip, name) {
-        return suffixed(name, base, suffix);
+    if let Some(unit) = unit_of_ncu_own(metric).or_else(|| unit_of_ncu_own(unnumbered(metric))) {
+        return Unit::named(unit);
     }
-    match unit_of_ncu_own(metric) {
-        Some("?") => Unit::Unknown,
-        Some(unit) => Unit::named(unit),
+    let (name, suffix) = split(metric.strip_prefix(SAMPLED).unwrap_or(metric));
+    // How a metric is sampled (`FBSP.TriageCompute.`) differs between chips, and its unit does not.
+    let plain = name.rsplit('.').next().unwrap_or(name);
+    let base = find_any_base(chip, name).or_else(|| find_any_base(chip, plain));
+    match base {
+        Some(base) => suffixed(plain, base, suffix),
         None if is_percentage(suffix) => Unit::Known(&"%"),
         None => Unit::Unknown,
     }
+}
+
+/// Of a metric that ncu numbers (`profiler__pmsampler_ctxsw_1`) the name that all of them have.
+fn unnumbered(metric: &str) -> &str {
+    let name = metric.trim_end_matches(|c: char| c.is_ascii_digit());
+    name.strip_suffix('_').unwrap_or(metric)
 }
 
 /// The unit of a base metric with a suffix.
@@ -107,8 +114,14 @@ mod tests {
 
     #[test]
     fn every_counter_has_a_unit_and_a_rate() {
-        for (name, base) in bases(Chip::Gh100) {
-            assert_eq!(Unit::named(base.unit).symbol(), Some(base.unit));
+        let chips = [
+            "gv100", "tu102", "ga100", "ad102", "gh100", "gb100", "gb202", "gr100",
+        ];
+        for (name, base) in chips
+            .into_iter()
+            .flat_map(|chip| bases(Chip::named(chip).unwrap()))
+        {
+            assert_eq!(Unit::named(base.unit).symbol(), Some(base.unit), "{name}");
             let is_plain = base.kind == Kind::Counter && !base.unit.is_empty();
             if is_plain && !accumulates(name) {
                 for suffix in [".sum.per_second", ".sum.per_cycle_active"] {
@@ -123,14 +136,14 @@ mod tests {
     fn every_unit_of_ncus_own_names_is_a_known_one() {
         for name in ncu_own() {
             let unit = unit_of_ncu_own(name).unwrap();
-            let known = unit_of(Chip::Gh100, name).symbol();
+            let known = unit_of(None, name).symbol();
             assert_eq!(known, (unit != "?").then_some(unit), "{name}");
         }
     }
 
     #[test]
     fn a_unit_follows_from_name_and_suffix_or_stays_unknown() {
-        let unit = |counter| unit_of(Chip::Gh100, counter);
+        let unit = |counter| unit_of(Chip::named("gh100"), counter);
         assert_eq!(unit("dram__bytes_read.sum"), Unit::Known(&"byte"));
         assert_eq!(
             unit("dram__bytes_read.sum.per_second"),
@@ -151,20 +164,37 @@ mod tests {
         assert_eq!(unit("sm__ctas_active.avg.per_cycle_active"), Unit::Unknown);
         assert_eq!(unit("no__such_metric.sum"), Unit::Unknown);
         assert_eq!(
-            unit("derived__l1tex__lsu_writeback_bytes_mem_lgds.sum.per_second"),
+            unit("derived__memory_l2_theoretical_sectors_global_excessive"),
             Unit::Unknown
         );
-        assert_eq!(unit_of(Chip::Other, "dram__bytes_read.sum"), Unit::Unknown);
-        assert_eq!(
-            unit_of(
-                Chip::Other,
-                "dram__throughput.avg.pct_of_peak_sustained_elapsed"
+    }
+
+    #[test]
+    fn what_ncu_samples_and_numbers_has_a_unit_whatever_the_chip() {
+        for (metric, unit) in [
+            ("launch__registers_per_thread", "register/thread"),
+            ("dram__bytes_read.sum", "byte"),
+            (
+                "pmsampling:dramc__throughput.avg.pct_of_peak_sustained_elapsed",
+                "%",
             ),
-            Unit::Known(&"%")
-        );
-        assert_eq!(
-            unit_of(Chip::Other, "launch__registers_per_thread"),
-            Unit::Known(&"register/thread")
-        );
+            (
+                "pmsampling:sm__inst_executed_realtime.avg.per_cycle_active",
+                "inst/cycle",
+            ),
+            (
+                "FBPA.TriageA.dramc__read_throughput.avg.pct_of_peak_sustained_elapsed",
+                "%",
+            ),
+            (
+                "TPC.TriageA.tpc__warps_active_realtime.avg.per_cycle_active",
+                "warp",
+            ),
+            ("profiler__pmsampler_ctxsw_3", ""),
+            ("sass__inst_executed_global_loads", "inst"),
+            ("derived__avg_thread_executed", "thread"),
+        ] {
+            assert_eq!(unit_of(None, metric).symbol(), Some(unit), "{metric}");
+        }
     }
 }

@@ -17,9 +17,6 @@ const COMPUTE_CAPABILITY: [&str; 2] = [
     "device__attribute_compute_capability_minor",
 ];
 
-/// The number of chips whose units may differ: GH100, and those without a table.
-const CHIPS: usize = 2;
-
 /// Reads the metrics of one result after the other.
 pub(super) struct MetricValues {
     /// By `NameId`.
@@ -28,9 +25,9 @@ pub(super) struct MetricValues {
     rank: Vec<u32>,
     /// `NameId` of major and minor compute capability.
     compute_capability: [Option<u32>; 2],
-    /// By `NameId`: the unit on each chip, once it was needed. The results of one report may
-    /// alternate between chips.
-    units: Vec<[Option<Unit>; CHIPS]>,
+    /// By `NameId`: the unit on the chip of the last result, once it was needed.
+    units: Vec<Option<Unit>>,
+    chip: Option<Chip>,
     /// The metrics of the current result: rank, `NameId`, value.
     found: Vec<(u32, u32, Value)>,
     /// The names of the last result; most results have the same ones.
@@ -72,7 +69,8 @@ impl MetricValues {
         };
         Ok(MetricValues {
             compute_capability: COMPUTE_CAPABILITY.map(id_of),
-            units: vec![[None; CHIPS]; names.len()],
+            units: vec![None; names.len()],
+            chip: None,
             rank: ranks(&names),
             names,
             found: Vec::new(),
@@ -139,11 +137,11 @@ impl MetricValues {
     }
 
     /// Ends the current result: its metrics, with their units on `chip`.
-    pub(super) fn finish(&mut self, chip: Chip) -> Metrics {
-        let on_chip = match chip {
-            Chip::Gh100 => 0,
-            Chip::Other => 1,
-        };
+    pub(super) fn finish(&mut self, chip: Option<Chip>) -> Metrics {
+        if chip != self.chip {
+            self.units.fill(None);
+            self.chip = chip;
+        }
         // Some metrics are repeated, with the same value.
         self.found.sort_by_key(|(rank, ..)| *rank);
         self.found.dedup_by_key(|(rank, ..)| *rank);
@@ -158,8 +156,8 @@ impl MetricValues {
         }
         let (names, units) = (&self.names, &mut self.units);
         let values = self.found.drain(..).map(|(_, id, value)| {
-            let unit = *units[id as usize][on_chip]
-                .get_or_insert_with(|| unit_of(chip, &names[id as usize]));
+            let unit =
+                *units[id as usize].get_or_insert_with(|| unit_of(chip, &names[id as usize]));
             Measurement { value, unit }
         });
         Metrics::from_sorted(Arc::clone(&self.last_names), values)

@@ -84,9 +84,8 @@ impl<'a> Decoder<'a> {
         let fields = self.fields(layout, message)?;
         let source = self.source(fields.source)?;
         let compute_capability = self.metrics.compute_capability();
-        let chip = compute_capability.map_or(Chip::Other, |(major, minor)| {
-            Chip::from_compute_capability(major, minor)
-        });
+        let chip = compute_capability
+            .and_then(|(major, minor)| Chip::from_compute_capability(major, minor));
         let metrics = self.metrics.finish(chip);
         let size = |field: Option<[u64; 3]>, names| {
             field

@@ -1,0 +1,77 @@
+//! A short name that stands for several metrics: one for each source type of the tensor cores.
+//!
+//! It is replaced in the tree of the file, as a matrix is: each metric is an ordinary table, and
+//! validation, errors and the rules of `trust` know only these.
+
+use ncu_report::Chip;
+use toml::Spanned;
+use toml::de::{DeArray, DeString, DeTable, DeValue};
+
+use crate::config::raw::DEFAULT_ARCH;
+use crate::metric::{TENSOR_FLOP, chip_of_arch, tensor_flop};
+
+/// Replaces `[metric.tensor_flop]` without a counter, and its name in every list of metrics, by the
+/// metrics of the chip.
+pub(super) fn expand(tree: &mut DeTable<'_>) {
+    let Some(members) = chip(tree).map(tensor_flop) else {
+        return;
+    };
+    // What is no table is reported where the types are read.
+    let Some(DeValue::Table(metrics)) = tree.get_mut("metric").map(Spanned::get_mut) else {
+        return;
+    };
+    let Some((key, family)) = metrics.remove_entry(TENSOR_FLOP) else {
+        return;
+    };
+    let stated = match family.get_ref() {
+        DeValue::Table(table) => !table.contains_key("counter"),
+        _ => false,
+    };
+    if !stated || members.is_empty() {
+        metrics.insert(key, family);
+        return;
+    }
+    for (name, counter) in &members {
+        let mut member = family.clone();
+        if let DeValue::Table(table) = member.get_mut() {
+            let counter = DeValue::String(DeString::from(counter.clone()));
+            let at = key.span();
+            let of = Spanned::new(at.clone(), DeString::from("counter"));
+            table.insert(of, Spanned::new(at, counter));
+        }
+        let name = Spanned::new(key.span(), DeString::from(name.clone()));
+        // A metric that is written out has the settings that are written there.
+        metrics.entry(name).or_insert(member);
+    }
+    let Some(DeValue::Table(suites)) = tree.get_mut("suite").map(Spanned::get_mut) else {
+        return;
+    };
+    for (_, suite) in suites.iter_mut() {
+        let DeValue::Table(suite) = suite.get_mut() else {
+            continue;
+        };
+        let Some(DeValue::Array(names)) = suite.get_mut("metrics").map(Spanned::get_mut) else {
+            continue;
+        };
+        let mut all = DeArray::new();
+        for name in names.iter() {
+            if name.get_ref().as_str() == Some(TENSOR_FLOP) {
+                let member = |name: &String| DeValue::String(DeString::from(name.clone()));
+                let members = members.iter().map(|(name, _)| member(name));
+                members.for_each(|member| all.push(Spanned::new(name.span(), member)));
+            } else {
+                all.push(name.clone());
+            }
+        }
+        *names = all;
+    }
+}
+
+/// The chip that the text is for.
+fn chip(tree: &DeTable<'_>) -> Option<Chip> {
+    let arch = match tree.get("toolchain").map(Spanned::get_ref) {
+        Some(DeValue::Table(toolchain)) => toolchain.get("arch"),
+        _ => None,
+    };
+    chip_of_arch(arch.map_or(Some(DEFAULT_ARCH), |arch| arch.get_ref().as_str())?)
+}
