@@ -4,7 +4,7 @@
 #     cargo build --release && ci/gpu-tests.sh target/release/sparsek-gate [OUTPUT [PART...]]
 #
 # Works in a copy of the repository and does not change the checkout. OUTPUT keeps captures and logs.
-# PART is any of gate, sanitizer, inputs, against, contention, python, misbehave, ladder, collector, compare,
+# PART is any of gate, chips, sanitizer, inputs, against, contention, python, misbehave, ladder, collector, compare,
 # resume, sick, bisect, slices, all, slurm, examples and frameworks. Without PART, all of them run but the
 # last six: bisect, slices, all and slurm take minutes, and the others need CMake, PyTorch and Triton.
 set -u
@@ -12,7 +12,7 @@ usage="usage: ci/gpu-tests.sh BINARY [OUTPUT [PART...]]"
 gate=$(realpath "${1:?$usage}")
 output=${2:-}
 parts=" ${*:3} "
-[ "$parts" = "  " ] && parts=" gate sanitizer inputs against contention python misbehave ladder collector compare resume sick "
+[ "$parts" = "  " ] && parts=" gate chips sanitizer inputs against contention python misbehave ladder collector compare resume sick "
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/gate.XXXXXX")
 [ -n "$output" ] && mkdir -p "$output" && output=$(realpath "$output")
@@ -171,6 +171,44 @@ P
   rm -rf .sparsek-gate/profiles
   expect "an unknown metric ends the run before any kernel" 2 "did you mean" "$gate" -C unknown.toml profile
   expect "and nothing was profiled" 0 "" test ! -e .sparsek-gate/profiles
+}
+
+# Every short name that docs/counters.md says was seen on this chip, the first gate of README, and lower
+# precision.
+part_chips() {
+  cp config.toml chips.toml
+  local name
+  for name in $(sed -n '/| \*\*seen\*\* |/s/^| `\([a-z_0-9]*\)` .*/\1/p' "$root/docs/counters.md"); do
+    grep -q "^\[metric\.$name\]" chips.toml && continue
+    printf '[metric.%s]\nlevel = "record"\n' "$name" >>chips.toml
+  done
+  profile_chips() { "$gate" -C chips.toml profile --format json --output chips bsr_gemm/{cp_async,tma_wgmma} >"$answer" && cat "$answer"; }
+  expect "every short name of this chip is configured" 0 "" "$gate" -C chips.toml list
+  expect "and measured" 0 "tensor_flop_bf16" profile_chips
+  shown_chips() { cat chips/bsr_gemm/*/*.norm.txt chips/*.norm.txt 2>/dev/null; grep -o '"wgmma_instructions"' -m1 "$answer"; }
+  shown_chips | sort -u | head -80
+  rm -rf chips chips.toml "$work.first" && mkdir "$work.first" && cd "$work.first" || exit 70
+  mkdir kernels && cp "$root/tests/gpu/softmax.cu" kernels/ || exit 70
+  sed -n '/^```toml/,/^```$/p' "$root/README.md" | sed '1d;/^```$/,$d' >config.toml
+  printf '[profile]\nclock_control = "none"\n' >>config.toml
+  cat config.toml
+  expect "the first gate of README is profiled" 0 "softmax/cuda" "$gate" profile
+  expect "and locked" 0 "locked" "$gate" baseline --lock --reason "first measurement" --who tests
+  expect "and passes" 0 "PASS" "$gate" check
+  rm config.toml
+  expect "a new configuration is for this GPU" 0 "wrote config.toml" "$gate" init
+  expect "and names its target" 0 'arch = "sm_90a"' grep '^arch' config.toml
+  sed -i 's/sm_90a/sm_80/; s/^clock_control = "base"/clock_control = "none"/' config.toml
+  sed -i 's#kernels/example.cu#kernels/softmax.cu#' config.toml
+  expect "another target is refused with that of this GPU" 3 'arch = "sm_90a"' "$gate" profile cuda
+  if has_torch "lower precision"; then
+    local precision="python3 $root/tests/gpu/precision.py"
+    expect "fp8 in place of bf16 is other work" 4 "bf16 → fp8" "$gate" compare "$precision bf16" "$precision fp8" --kernels product
+    cat "$log"
+    expect "tf32 in place of fp32 is other work" 4 "fp32 without tensor cores → tf32" "$gate" compare "$precision fp32" "$precision tf32" --kernels product
+    cat "$log"
+  fi
+  cd "$work" || exit 70
 }
 
 part_sanitizer() {

@@ -13,6 +13,7 @@ mod bisect;
 mod build_commands;
 mod build_key;
 mod check;
+mod chips;
 mod collector;
 mod compare;
 mod config_errors;

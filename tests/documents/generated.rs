@@ -1,6 +1,6 @@
 //! Pages that are made from the code.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 
@@ -11,7 +11,7 @@ use sparsek_gate::binary::STATIC_METRICS;
 use sparsek_gate::cli::Cli;
 use sparsek_gate::config::schema;
 use sparsek_gate::finding::{Code, ExitCode, Reported};
-use sparsek_gate::metric::{Better, Direction, Level, aliases};
+use sparsek_gate::metric::{ALIASES, Better, Direction, Level, tensor_flop};
 use sparsek_gate::report::FORMS;
 
 use crate::common::repository;
@@ -222,6 +222,24 @@ fn the_page_of_exit_codes_is_what_the_program_exits_with() {
     is_generated("docs/exit-codes.md", &page);
 }
 
+/// One chip of each compute capability, with the head of its column.
+const CHIPS: [(&str, &str); 14] = [
+    ("gv100", "7.0 V100"),
+    ("gv11b", "7.2 Xavier"),
+    ("tu102", "7.5 Turing"),
+    ("ga100", "8.0 A100"),
+    ("ga102", "8.6 Ampere"),
+    ("ga10b", "8.7 Orin"),
+    ("ad102", "8.9 Ada"),
+    ("gh100", "9.0 Hopper"),
+    ("gb100", "10.0 B200"),
+    ("gb110", "10.3 B300"),
+    ("gb10b", "11.0 Thor"),
+    ("gb202", "12.0 Blackwell"),
+    ("gb20b", "12.1 GB10"),
+    ("gr100", "Rubin"),
+];
+
 #[test]
 fn the_page_of_counters_is_what_the_code_measures() {
     let better = |better: Better| match better {
@@ -231,30 +249,70 @@ fn the_page_of_counters_is_what_the_code_measures() {
     };
     let mut page = "# Counters by chip\n\nThis page is generated from the code.\n\n\
          A metric of the configuration is measured by a counter of ncu. `counter` names it, and may \
-         name another one for each chip. A metric with one of the names below needs no `counter`. \
-         `ncu --query-metrics` lists all counters of a chip.\n"
+         name another one for each chip. A metric with one of the names below needs no `counter`: it \
+         has that of the chip that `toolchain.arch` names. A name that the chip does not have is an \
+         error when the configuration is read. `ncu --query-metrics` lists all counters of a chip.\n\n\
+         **seen**: measured with this tool on a GPU of this chip (H100 and H200). yes: in the list of \
+         metrics that NVIDIA ships for the chip; whether a card and its driver collect it shows there \
+         alone. –: the chip has no such counter.\n\n"
         .to_owned();
-    for (chip, what) in [(Chip::Gh100, "GH100: H100, H200, GH200 (`sm_90`, `sm_90a`)")] {
-        write!(
+    let chips: Vec<Chip> = CHIPS
+        .iter()
+        .map(|(chip, _)| Chip::named(chip).unwrap())
+        .collect();
+    let heads: Vec<&str> = CHIPS.iter().map(|(_, head)| *head).collect();
+    let rule = "---|".repeat(heads.len());
+    writeln!(
+        page,
+        "| name | counter | better | {} | note |\n|---|---|---|{rule}---|",
+        heads.join(" | ")
+    )
+    .unwrap();
+    let cells = |has: &dyn Fn(Chip) -> bool| {
+        let cell = |chip: &Chip| match (has(*chip), chip.name()) {
+            (false, _) => "–",
+            (true, "gh100") => "**seen**",
+            (true, _) => "yes",
+        };
+        chips.iter().map(cell).collect::<Vec<_>>().join(" | ")
+    };
+    for alias in ALIASES {
+        let mut counters: Vec<&str> = chips
+            .iter()
+            .filter_map(|chip| alias.role.on(Some(*chip)))
+            .collect();
+        counters.sort_unstable();
+        counters.dedup();
+        let name_of_role = alias.role.counter();
+        counters.sort_by_key(|counter| *counter != name_of_role);
+        let notes = [alias.note, alias.lacking]
+            .into_iter()
+            .filter(|note| !note.is_empty());
+        let notes: Vec<String> = notes.map(cell).collect();
+        writeln!(
             page,
-            "\n## {what}\n\n| name | counter | better | note |\n|---|---|---|---|\n"
+            "| `{}` | `{}` | {} | {} | {} |",
+            alias.name,
+            counters.join("`, `"),
+            better(alias.better),
+            cells(&|chip| alias.role.on(Some(chip)).is_some()),
+            notes.join("; where it is lacking: ")
         )
         .unwrap();
-        for alias in aliases(chip) {
-            writeln!(
-                page,
-                "| `{}` | `{}` | {} | {} |",
-                alias.name,
-                alias.counter,
-                better(alias.better),
-                cell(alias.note)
-            )
-            .unwrap();
-        }
+    }
+    let mut types: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (name, counter) in chips.iter().copied().flat_map(tensor_flop) {
+        types.entry(name).or_default().insert(counter);
+    }
+    for (name, counters) in types {
+        let has = |chip| tensor_flop(chip).iter().any(|(other, _)| *other == name);
+        let counter = Vec::from_iter(counters).join("`, `");
+        writeln!(page, "| `{name}` | `{counter}` | – | {} | |", cells(&has)).unwrap();
     }
     page.push_str(
-        "\n## Other chips\n\nThere are no short names for other chips yet: give each metric its \
-         `counter`. A name that is wrong is found when ncu runs, and not before.\n\n\
+        "\n`tensor_flop` without a `counter` stands for all `tensor_flop_…` of the chip: the operations \
+         on the tensor cores by the type of their operands. Where one type took the place of another, \
+         such as `fp8` that of `bf16`, a finding names both: lower precision is other work.\n\n\
          ## What the compiler makes\n\n`check --static` reads these from the compiled code, on every \
          chip. `[static.NAME]` changes how one is judged.\n\n\
          | name | unit | better | by default |\n|---|---|---|---|\n",
