@@ -353,6 +353,63 @@ fn results_of_other_metrics_and_other_chips_keep_their_own_names_and_units() {
     assert_eq!(launches[2].compute_capability, Some((8, 0)));
 }
 
+/// As in NVIDIA's `ncu_report` (2025.3.1 and 2026.3.1 agree).
+#[test]
+fn of_a_metric_that_stands_several_times_in_a_launch_only_the_last_one_counts() {
+    let names = [
+        "inst_executed",
+        "inst_executed",
+        "device__attribute_compute_capability_major",
+        "device__attribute_compute_capability_minor",
+    ];
+    let number = |value| Message::default().integer(5, value).0;
+    // A metric with its value, if it has one, and the counts of two instructions, if it has a list.
+    let metric = |id: u64, value: Option<u64>, list: Option<[(u64, u64); 2]>| {
+        let mut metric = Message::default().integer(1, id);
+        if let Some(value) = value {
+            metric = metric.bytes(2, &number(value));
+        }
+        for (address, count) in list.into_iter().flatten() {
+            let one = Message::default().bytes(1, &number(address));
+            metric = metric.bytes(3, &one.bytes(2, &number(count)).0);
+        }
+        metric
+    };
+    let launch = |metrics: Vec<Message>| {
+        let result = Message::repeated(13, metrics);
+        let header = Message::default().integer(2, 1).bytes(4, &strings(&names));
+        let recording = report::read(&report(7, &[(header, vec![result])])).unwrap();
+        recording.launches[0].clone()
+    };
+    let first = || metric(0, Some(5), Some([(16, 1), (32, 2)]));
+    type Counts = Vec<(u64, u64)>;
+    let read = |later: Message| -> (Value, Counts) {
+        let launch = launch(vec![first(), later]);
+        assert_eq!(launch.metrics.len(), 1);
+        let source = launch.source.iter();
+        let counts = source.flat_map(|source| &source.instructions);
+        let counts = counts.map(|one| (one.address, one.executed.unwrap()));
+        let value = launch.metrics["inst_executed"].value.clone();
+        (value, counts.collect())
+    };
+    // The same name under another number is the same metric.
+    for id in [0, 1] {
+        assert_eq!(read(metric(id, Some(0), None)), (Value::Integer(0), vec![]));
+        assert_eq!(read(metric(id, None, None)), (Value::Missing, vec![]));
+        assert_eq!(
+            read(metric(id, Some(6), Some([(32, 7), (48, 8)]))),
+            (Value::Integer(6), vec![(32, 7), (48, 8)])
+        );
+        assert_eq!(
+            read(metric(id, None, Some([(32, 7), (48, 8)]))),
+            (Value::Missing, vec![(32, 7), (48, 8)])
+        );
+    }
+    // Also of what says which chip it is.
+    let capability = [(2, 8), (3, 0), (2, 9)].map(|(id, value)| metric(id, Some(value), None));
+    assert_eq!(launch(capability.to_vec()).compute_capability, Some((9, 0)));
+}
+
 fn one_result(
     kind_field: u64,
     metrics_field: u64,
