@@ -15,6 +15,7 @@ mod build_key;
 mod check;
 mod collector;
 mod compare;
+mod compressed;
 mod config_errors;
 mod control;
 mod counter_reader;
