@@ -74,7 +74,7 @@ impl Kind {
 
 /// The kind of a file, by its content and then its name; `None` if it is unknown.
 fn kind_of(path: &Path, bytes: &[u8]) -> Option<Kind> {
-    if bytes.starts_with(report::MAGIC) {
+    if report::ending(bytes).is_some() {
         return Some(Kind::Report);
     }
     let own = [
@@ -213,7 +213,7 @@ fn numbers(recording: &Recording) -> Vec<([u64; 3], [u64; 3], Vec<u64>)> {
     recording.launches.iter().map(of_launch).collect()
 }
 
-const UNKNOWN: &str = "files of this kind cannot be stripped; known are reports (.ncu-rep), CSV, profiles and other JSON, kernel records, event times, .log and .argv";
+const UNKNOWN: &str = "files of this kind cannot be stripped; known are reports (.ncu-rep, .ncu-repz), CSV, profiles and other JSON, kernel records, event times, .log and .argv";
 
 fn absolute(path: &Path) -> Result<PathBuf, Error> {
     fs::canonicalize(path).map_err(Error::io("find", path))
@@ -336,6 +336,12 @@ impl Run {
                 "its copy would still contain `{left}`, and is not written{code}"
             )));
         }
+        // NVIDIA's tools decide by the ending whether a report is compressed.
+        let is_compressed = kind == Kind::Report && name.extension() == Some("ncu-repz".as_ref());
+        let clean = match is_compressed {
+            true => report::compress(&clean),
+            false => clean,
+        };
         self.hashes.insert(sha256_hex(bytes), sha256_hex(&clean));
         let removed = std::mem::replace(&mut self.scrubber.removed, before);
         for (kind, count) in &removed {

@@ -16,6 +16,7 @@ mod check;
 mod chips;
 mod collector;
 mod compare;
+mod compressed;
 mod config_errors;
 mod control;
 mod counter_reader;

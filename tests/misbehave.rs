@@ -187,6 +187,12 @@ const LINES: &[Line] = &[
         &["program-failed"],
     ),
     profiled(
+        "leaves a report with the other ending beside that of ncu",
+        "cp \"$good\" \"$(stem).ncu-repz\"",
+        5,
+        &["altered-during-run"],
+    ),
+    profiled(
         "leaves a report and kills ncu",
         "cp \"$good\" \"$(stem).ncu-rep\"; kill -KILL $PPID",
         5,

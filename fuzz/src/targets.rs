@@ -170,8 +170,8 @@ fn read_report(input: &[u8]) {
 
 fn machine_code(input: &[u8]) {
     for code in report::machine_code(input).unwrap_or_default() {
-        line_table(code.cubin);
-        cubin(code.cubin);
+        line_table(&code.cubin);
+        cubin(&code.cubin);
     }
 }
 

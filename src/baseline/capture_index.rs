@@ -15,7 +15,7 @@ use crate::parallel;
 use crate::profile::FileHash;
 
 /// The endings of captures' names.
-const ENDINGS: [&str; 5] = ["ncu-rep", "csv", "counters", "records", "times"];
+const ENDINGS: [&str; 6] = ["ncu-rep", "ncu-repz", "csv", "counters", "records", "times"];
 
 /// The captures in a folder by their sha256, wherever they were put.
 ///

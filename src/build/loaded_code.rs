@@ -15,7 +15,7 @@ use crate::toolchain::Nvdisasm;
 /// Why it cannot be read, in words.
 pub fn cubins_of(report: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let codes = ncu_report::report::machine_code(report).map_err(|error| error.to_string())?;
-    Ok(codes.into_iter().map(|code| code.cubin.to_vec()).collect())
+    Ok(codes.into_iter().map(|code| code.cubin).collect())
 }
 
 /// The code of the kernels of a measured profile, from the cubins of all of its processes.

@@ -25,7 +25,7 @@ pub use tuning::{Tuned, tuned};
 /// Which reader a file needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// The binary `.ncu-rep` report.
+    /// The binary `.ncu-rep` report, also compressed (`.ncu-repz`).
     Report,
     /// A CSV page, with or without the profiler's and the program's own lines around it.
     Csv,
@@ -73,7 +73,7 @@ pub fn read_file(path: impl AsRef<Path>) -> Result<(Format, Recording), ReadErro
 /// # Errors
 /// As [`read_file`].
 pub fn read_bytes(path: &Path, bytes: &[u8]) -> Result<(Format, Recording), ReadError> {
-    let (format, recording) = if bytes.starts_with(report::MAGIC) {
+    let (format, recording) = if report::ending(bytes).is_some() {
         (Format::Report, report::read(bytes))
     } else if bytes.starts_with(counter_records::MAGIC) {
         (Format::CounterRecords, counter_records::read(bytes))

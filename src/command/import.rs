@@ -98,7 +98,7 @@ fn read(variant: &Variant, paths: &[PathBuf]) -> Result<Vec<File>, Error> {
         let (format, mut recording) =
             capture::read_file(path).map_err(|error| unreadable(path, error))?;
         let bytes = read_regular_up_to(path, most::BINARY).map_err(Error::io("read", path))?;
-        let Some(ending) = importable(format) else {
+        let Some(ending) = importable(format, &bytes) else {
             return Err(Error::Usage(format!(
                 "{} contains what only this tool measures, which cannot be imported; measure it: sparsek-gate profile",
                 path.display()

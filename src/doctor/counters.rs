@@ -15,7 +15,7 @@ use crate::finding::Error;
 use crate::measure::gpu_env;
 use crate::metric::Role;
 use crate::process::{self, Ending, Invocation};
-use crate::profiler::{Ncu, Trouble, home};
+use crate::profiler::{Ncu, Trouble, home, reports};
 
 /// How long a probe may take.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -257,7 +257,10 @@ impl Probe<'_> {
         };
         match ended {
             // Its exit status is 0 for a counter that it did not read.
-            Ok(Ending::Exited(0)) if trouble.is_none() => read(&path("ncu-rep")).map_err(failure),
+            Ok(Ending::Exited(0)) if trouble.is_none() => {
+                let report = reports(&stem).pop().unwrap_or(path("ncu-rep"));
+                read(&report).map_err(failure)
+            }
             Ok(ending) => {
                 let mut lines = printed.lines();
                 let error = lines.find(|line| line.starts_with("==ERROR=="));

@@ -10,13 +10,13 @@ use super::{
 use crate::capture::Format;
 use crate::config::Variant;
 use crate::terms::{Tier, VariantId};
-use ncu_report::{Launch, Recording, ResultKind};
+use ncu_report::{Launch, Recording, ResultKind, report};
 
-/// The ending of a file of this format that can be imported; `None` for what only this
+/// The ending of a file of this format and content that can be imported; `None` for what only this
 /// tool measures.
-pub fn importable(format: Format) -> Option<&'static str> {
+pub fn importable(format: Format, bytes: &[u8]) -> Option<&'static str> {
     match format {
-        Format::Report => Some("ncu-rep"),
+        Format::Report => report::ending(bytes),
         Format::Csv => Some("csv"),
         Format::CounterRecords | Format::KernelRecords | Format::EventTimes => None,
     }

@@ -5,12 +5,9 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use crate::error::ReadError;
+use crate::limits::MAX_FILE_SIZE;
 use crate::recording::Recording;
 use crate::{csv, report};
-
-/// Size of the largest file that [`read_file`] reads, in bytes. A `--set full` report of one
-/// launch has 2.6 MB.
-pub const MAX_FILE_SIZE: u64 = 1 << 30;
 
 /// Reads a report or CSV pages. The content decides which reader is used.
 ///
@@ -28,7 +25,7 @@ pub const MAX_FILE_SIZE: u64 = 1 << 30;
 /// # Ok::<(), ncu_report::ReadError>(())
 /// ```
 pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
-    if bytes.starts_with(report::MAGIC) {
+    if report::ending(bytes).is_some() {
         report::read(bytes)
     } else {
         csv::read(bytes)

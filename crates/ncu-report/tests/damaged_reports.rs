@@ -231,6 +231,104 @@ fn an_error_states_the_offset_and_what_was_expected() {
     assert!(message(&file).ends_with("expected a double in field 3, found an integer"));
 }
 
+/// A Zstandard frame of blocks that are not compressed: the header behind the magic number, and each
+/// block as its type (0: as it is, 1: the byte repeated), its size and its content.
+fn frame(header: &[u8], blocks: &[(u32, usize, &[u8])]) -> Vec<u8> {
+    let mut frame = 0xFD2F_B528_u32.to_le_bytes().to_vec();
+    frame.extend(header);
+    for (at, (kind, size, content)) in (1..).zip(blocks) {
+        let last = u32::from(at == blocks.len());
+        frame.extend(&(last | kind << 1 | (*size as u32) << 3).to_le_bytes()[..3]);
+        frame.extend(*content);
+    }
+    frame
+}
+
+/// Header of a frame with a window of 1 MiB, which does not state the size of its content.
+const MIB: [u8; 2] = [0, 10 << 3];
+
+#[test]
+fn a_compressed_report_is_read_as_the_report_in_it() {
+    let plain = report(7, &[(Message::default(), vec![])]);
+    let whole = (0, plain.len(), &plain[..]);
+    // One segment of a size that is stated in a byte.
+    let stated = [0x20, plain.len() as u8];
+    for compressed in [
+        frame(&MIB, &[whole]),
+        frame(&stated, &[whole]),
+        report::compress(&plain),
+    ] {
+        assert_eq!(
+            report::read(&compressed).unwrap(),
+            report::read(&plain).unwrap()
+        );
+        assert_eq!(
+            ncu_report::read(&compressed).unwrap(),
+            report::read(&plain).unwrap()
+        );
+        assert_eq!(report::machine_code(&compressed).unwrap(), vec![]);
+        for end in 4..compressed.len() {
+            let text = message(&compressed[..end]);
+            assert!(
+                text.starts_with("byte 0: a Zstandard frame: "),
+                "{end}: {text}"
+            );
+        }
+    }
+    if common::recordings_are_absent() {
+        return;
+    }
+    for name in [
+        "four_metrics",
+        "full_set",
+        "graph_as_one",
+        "twenty_launches",
+    ] {
+        let plain = recorded(name);
+        let compressed = report::compress(&plain);
+        assert!(compressed.len() < plain.len());
+        assert!(report::read(&compressed).unwrap() == report::read(&plain).unwrap());
+        let codes = report::machine_code(&plain).unwrap();
+        assert!(report::machine_code(&compressed).unwrap() == codes && !codes.is_empty());
+    }
+}
+
+#[test]
+fn a_compressed_report_that_is_damaged_or_takes_much_memory_is_rejected() {
+    let plain = report(7, &[(Message::default(), vec![])]);
+    let whole = (0, plain.len(), &plain[..]);
+    let two = [frame(&MIB, &[whole]), frame(&MIB, &[whole])].concat();
+    let much = vec![(1, 1 << 17, &b"N"[..]); 1000];
+    let begun = [(0, 4, &plain[..4])]
+        .into_iter()
+        .chain(much.iter().copied());
+    for (file, problem) in [
+        (two, "bytes follow it"),
+        (
+            frame(&[0x20, 77], &[whole]),
+            "it states 77 bytes and has 16",
+        ),
+        // A window of 256 MiB; a size of 2 GiB that is stated in four bytes; one that is not stated.
+        (frame(&[0, 18 << 3], &[whole]), "window_size is too big"),
+        (
+            frame(&[0xa0, 0, 0, 0, 0x80], &[whole]),
+            "window_size is too big",
+        ),
+        (frame(&[0x80, 80, 0, 0, 0, 0x80], &[whole]), "more than"),
+        (frame(&MIB, &begun.collect::<Vec<_>>()), "more than"),
+        (
+            frame(&MIB, &much),
+            "a Zstandard frame around a text that begins with \"NNNN",
+        ),
+        (frame(&MIB, &[(0, 0, b"")]), "found an empty file"),
+        (frame(&[0x01, 80, 1], &[whole]), "dictionary"),
+    ] {
+        let text = message(&file);
+        assert!(text.contains(problem), "{text}");
+        assert!(text.len() < 400, "{text}");
+    }
+}
+
 #[test]
 fn a_file_of_empty_results_is_rejected_before_it_fills_the_memory() {
     let block = (
@@ -351,6 +449,63 @@ fn results_of_other_metrics_and_other_chips_keep_their_own_names_and_units() {
     assert_eq!(counters(1), [("gpu__time_duration.sum", Some("ns"))]);
     assert_eq!(counters(2), [("dram__bytes.sum", None)]);
     assert_eq!(launches[2].compute_capability, Some((8, 0)));
+}
+
+/// As in NVIDIA's `ncu_report` (2025.3.1 and 2026.3.1 agree).
+#[test]
+fn of_a_metric_that_stands_several_times_in_a_launch_only_the_last_one_counts() {
+    let names = [
+        "inst_executed",
+        "inst_executed",
+        "device__attribute_compute_capability_major",
+        "device__attribute_compute_capability_minor",
+    ];
+    let number = |value| Message::default().integer(5, value).0;
+    // A metric with its value, if it has one, and the counts of two instructions, if it has a list.
+    let metric = |id: u64, value: Option<u64>, list: Option<[(u64, u64); 2]>| {
+        let mut metric = Message::default().integer(1, id);
+        if let Some(value) = value {
+            metric = metric.bytes(2, &number(value));
+        }
+        for (address, count) in list.into_iter().flatten() {
+            let one = Message::default().bytes(1, &number(address));
+            metric = metric.bytes(3, &one.bytes(2, &number(count)).0);
+        }
+        metric
+    };
+    let launch = |metrics: Vec<Message>| {
+        let result = Message::repeated(13, metrics);
+        let header = Message::default().integer(2, 1).bytes(4, &strings(&names));
+        let recording = report::read(&report(7, &[(header, vec![result])])).unwrap();
+        recording.launches[0].clone()
+    };
+    let first = || metric(0, Some(5), Some([(16, 1), (32, 2)]));
+    type Counts = Vec<(u64, u64)>;
+    let read = |later: Message| -> (Value, Counts) {
+        let launch = launch(vec![first(), later]);
+        assert_eq!(launch.metrics.len(), 1);
+        let source = launch.source.iter();
+        let counts = source.flat_map(|source| &source.instructions);
+        let counts = counts.map(|one| (one.address, one.executed.unwrap()));
+        let value = launch.metrics["inst_executed"].value.clone();
+        (value, counts.collect())
+    };
+    // The same name under another number is the same metric.
+    for id in [0, 1] {
+        assert_eq!(read(metric(id, Some(0), None)), (Value::Integer(0), vec![]));
+        assert_eq!(read(metric(id, None, None)), (Value::Missing, vec![]));
+        assert_eq!(
+            read(metric(id, Some(6), Some([(32, 7), (48, 8)]))),
+            (Value::Integer(6), vec![(32, 7), (48, 8)])
+        );
+        assert_eq!(
+            read(metric(id, None, Some([(32, 7), (48, 8)]))),
+            (Value::Missing, vec![(32, 7), (48, 8)])
+        );
+    }
+    // Also of what says which chip it is.
+    let capability = [(2, 8), (3, 0), (2, 9)].map(|(id, value)| metric(id, Some(value), None));
+    assert_eq!(launch(capability.to_vec()).compute_capability, Some((9, 0)));
 }
 
 fn one_result(

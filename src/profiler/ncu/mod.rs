@@ -24,7 +24,7 @@ use log::{Logs, judge};
 pub(crate) use log::NCU_LOCK;
 pub use log::Trouble;
 pub use tool::Ncu;
-pub(crate) use tool::{filter_in, home};
+pub(crate) use tool::{filter_in, home, reports};
 
 impl Profiler for Ncu {
     fn tier(&self) -> Tier {
@@ -62,7 +62,8 @@ impl Profiler for Ncu {
         let variant = session.variant;
         // It stays where somebody put a file into it: the next session clears it.
         let _ = fs::remove_dir(session.path("sections"));
-        let report_path = session.path("ncu-rep");
+        let mut reports = reports(&session.folder.join(session.stem));
+        let report_path = reports.pop().unwrap_or(session.path("ncu-rep"));
         let logs = Logs {
             ncu: read_text(&session.path("ncu.log")),
             program: read_text(&ran.invocation.stdout),
@@ -70,6 +71,19 @@ impl Profiler for Ncu {
         let ending = ran.finished.ending;
         if let Some(finding) = judge(variant, ending, &logs, &report_path, &ran.line) {
             return Err(finding.into());
+        }
+        if let Some(other) = reports.pop() {
+            return Err(Finding::deny(
+                Code::AlteredDuringRun,
+                &variant.id,
+                format!(
+                    "ncu writes one report, and two were written while the program ran: {} and {}",
+                    other.display(),
+                    report_path.display()
+                ),
+                format!("find out what writes there; run it by hand: {}", ran.line),
+            )
+            .into());
         }
         // Now, before another program runs that could write to it.
         let bytes = read_regular_up_to(&report_path, most::BINARY)

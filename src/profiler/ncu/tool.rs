@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use ncu_report::report;
+
 use crate::config::{ClockControl, LaunchSelection, Toolchain, Variant};
 use crate::finding::Error;
 use crate::metric::Role;
@@ -62,7 +64,7 @@ impl Ncu {
         Ok(Ncu { path, version })
     }
 
-    /// The argv that profiles `program` (itself an argv) into `<stem>.ncu-rep`. With hotspots the
+    /// The argv that profiles `program` (itself an argv) into one of [`reports`]. With hotspots the
     /// counting phase also samples where warps are; lines need the machine code in the report, and
     /// no source. Counters alone need no section: ncu would read all of its section files before it
     /// starts the program, 0.4 s a process, so it is given an empty folder for them.
@@ -140,7 +142,7 @@ impl Ncu {
         argv
     }
 
-    /// The argv that reads one counter of one launch of `program`, into `<stem>.ncu-rep`.
+    /// The argv that reads one counter of one launch of `program`, into one of [`reports`].
     pub fn probe_argv(
         &self,
         clocks: ClockControl,
@@ -182,6 +184,15 @@ impl Ncu {
             _ => ["--config-file", "off"].map(String::from).to_vec(),
         }
     }
+}
+
+/// The reports that lie at `stem`. ncu writes one: since 2026.3 a compressed one, if it is not told
+/// another ending.
+pub(crate) fn reports(stem: &Path) -> Vec<PathBuf> {
+    let at = |ending| PathBuf::from(format!("{}.{ending}", stem.display()));
+    let mut paths = report::ENDINGS.map(at).to_vec();
+    paths.retain(|path| path.symlink_metadata().is_ok());
+    paths
 }
 
 /// The launches of each kernel, in any context and stream, as `--kernel-id` selects them: ncu counts

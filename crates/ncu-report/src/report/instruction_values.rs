@@ -9,6 +9,7 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use super::memory::Memory;
+use super::metric_values::Read;
 use super::scalar::{scalar, single_integer};
 use super::sources::Source;
 use super::wire::{Slice, short_message};
@@ -76,31 +77,42 @@ impl Counted {
 
 /// Collects the values by instruction of one result after the other.
 pub(super) struct InstructionValues<'a> {
-    /// By `NameId`; `None` for metrics without values by instruction.
+    /// By the rank of the name; `None` for metrics without values by instruction.
     counted: Vec<Option<Counted>>,
-    /// `NameId` and metric, of the current result.
+    /// Rank and metric, of the current result.
     metrics: Vec<(u32, Slice<'a>)>,
 }
 
 impl<'a> InstructionValues<'a> {
-    /// `names` are the names of the metrics, by `NameId`.
-    pub(super) fn new(names: &[Arc<str>]) -> InstructionValues<'a> {
+    /// `names` are the names of the metrics with their ranks, which are below the number of names.
+    pub(super) fn new<'n>(
+        names: impl ExactSizeIterator<Item = (u32, &'n str)>,
+    ) -> InstructionValues<'a> {
+        let mut counted = Vec::new();
+        counted.resize_with(names.len(), || None);
+        for (rank, name) in names {
+            counted[rank as usize] = Counted::by(name);
+        }
         InstructionValues {
-            counted: names.iter().map(|name| Counted::by(name)).collect(),
+            counted,
             metrics: Vec::new(),
         }
     }
 
-    /// Adds a metric with lists: `ProfileMetricResult { 3: repeated MetricValueList }`.
+    /// Adds a metric: `ProfileMetricResult { 3: repeated MetricValueList }`. It replaces the lists
+    /// of an earlier one of its name, also where it has none.
     pub(super) fn add(
         &mut self,
-        name_id: u32,
-        metric: Slice<'a>,
+        metric: &Read,
+        message: Slice<'a>,
         memory: &mut Memory,
     ) -> Result<(), ReadError> {
-        if matches!(self.counted.get(name_id as usize), Some(Some(_))) {
-            memory.take(METRIC, metric.offset())?;
-            self.metrics.push((name_id, metric));
+        if matches!(self.counted.get(metric.rank as usize), Some(Some(_))) {
+            self.metrics.retain(|(rank, _)| *rank != metric.rank);
+            if metric.has_list {
+                memory.take(METRIC, message.offset())?;
+                self.metrics.push((metric.rank, message));
+            }
         }
         Ok(())
     }
@@ -111,8 +123,8 @@ impl<'a> InstructionValues<'a> {
         memory: &mut Memory,
     ) -> Result<Vec<InstructionCounters>, ReadError> {
         let mut instructions = Instructions::default();
-        for (name_id, mut metric) in self.metrics.drain(..) {
-            let Some(Some(counted)) = self.counted.get(name_id as usize) else {
+        for (rank, mut metric) in self.metrics.drain(..) {
+            let Some(Some(counted)) = self.counted.get(rank as usize) else {
                 continue;
             };
             while let Some(field) = metric.field()? {

@@ -23,7 +23,7 @@ pub(super) struct MetricValues {
     names: Vec<Arc<str>>,
     /// By `NameId`: the index of the name in sorted order.
     rank: Vec<u32>,
-    /// `NameId` of major and minor compute capability.
+    /// Rank of major and minor compute capability.
     compute_capability: [Option<u32>; 2],
     /// By `NameId`: the unit on the chip of the last result, once it was needed.
     units: Vec<Option<Unit>>,
@@ -40,7 +40,8 @@ const METRIC: usize = size_of::<(Arc<str>, Measurement)>() + 16;
 
 /// What was read of a metric.
 pub(super) struct Read {
-    pub(super) name_id: u32,
+    /// The index of its name in sorted order.
+    pub(super) rank: u32,
     /// Whether it has values by instruction or by unit of the chip.
     pub(super) has_list: bool,
 }
@@ -63,15 +64,16 @@ impl MetricValues {
                 Ok(Arc::from(text.as_ref()))
             })
             .collect::<Result<_, ReadError>>()?;
-        let id_of = |wanted: &str| {
-            let same = |(_, name): &(u32, &Arc<str>)| &***name == wanted;
-            (0..).zip(&names).find(same).map(|(id, _)| id)
+        let rank = ranks(&names);
+        let rank_of = |wanted: &str| {
+            let mut ranked = names.iter().zip(&rank);
+            ranked.find_map(|(name, rank)| (**name == *wanted).then_some(*rank))
         };
         Ok(MetricValues {
-            compute_capability: COMPUTE_CAPABILITY.map(id_of),
+            compute_capability: COMPUTE_CAPABILITY.map(rank_of),
             units: vec![None; names.len()],
             chip: None,
-            rank: ranks(&names),
+            rank,
             names,
             found: Vec::new(),
             last_ranks: Vec::new(),
@@ -79,9 +81,10 @@ impl MetricValues {
         })
     }
 
-    /// The names of the metrics, by `NameId`.
-    pub(super) fn names(&self) -> &[Arc<str>] {
-        &self.names
+    /// The names of the metrics with their ranks.
+    pub(super) fn names(&self) -> impl ExactSizeIterator<Item = (u32, &str)> {
+        let names = self.names.iter().map(|name| &**name);
+        self.rank.iter().copied().zip(names)
     }
 
     /// `ProfileMetricResult { 1: NameId, 2: MetricValue, 3: repeated MetricValueList }`. A metric
@@ -119,19 +122,17 @@ impl MetricValues {
         };
         memory.take(METRIC, offset)?;
         self.found.push((rank, id, value));
-        Ok(Read {
-            name_id: id,
-            has_list,
-        })
+        Ok(Read { rank, has_list })
     }
 
     /// The compute capability of the device that the current result was measured on.
     pub(super) fn compute_capability(&self) -> Option<(u64, u64)> {
-        let [major, minor] = self.compute_capability.map(|id| {
-            self.found.iter().find_map(|(_, found, value)| match value {
-                Value::Integer(number) if Some(*found) == id => Some(*number),
+        let [major, minor] = self.compute_capability.map(|rank| {
+            let mut found = self.found.iter().rev();
+            match found.find(|(found, ..)| Some(*found) == rank)?.2 {
+                Value::Integer(number) => Some(number),
                 _ => None,
-            })
+            }
         });
         major.zip(minor)
     }
@@ -142,9 +143,15 @@ impl MetricValues {
             self.units.fill(None);
             self.chip = chip;
         }
-        // Some metrics are repeated, with the same value.
+        // Of a metric that is repeated, the last one counts, as in NVIDIA's own reader.
         self.found.sort_by_key(|(rank, ..)| *rank);
-        self.found.dedup_by_key(|(rank, ..)| *rank);
+        self.found.dedup_by(|later, kept| {
+            let repeated = later.0 == kept.0;
+            if repeated {
+                std::mem::swap(later, kept);
+            }
+            repeated
+        });
         let ranks = self.found.iter().map(|(rank, ..)| *rank);
         if !ranks.clone().eq(self.last_ranks.iter().copied()) {
             self.last_ranks = ranks.collect();

@@ -9,6 +9,7 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 mod block;
+mod compressed;
 mod debug_sections;
 mod file;
 mod instruction_values;
@@ -25,6 +26,7 @@ mod strip;
 mod wire;
 
 pub use crate::instructions::{Cubin, InstructionCounters, SourceCounters};
+pub use compressed::{ENDINGS, compress, ending};
 pub use file::{KNOWN_FORMAT_VERSION, MAGIC};
 pub use sources::{MachineCode, machine_code};
 pub use strip::{Stripping, identifies_the_gpu, strip};
@@ -39,7 +41,7 @@ use session::Session;
 use sources::Sources;
 use strings::StringTable;
 
-/// Reads a report at full precision.
+/// Reads a report at full precision, compressed (`.ncu-repz`) or not.
 ///
 /// No length or count in the file is trusted: each is checked against the bytes that are left, and
 /// the whole content takes less than 8 times the size of the file and 64 MiB of memory. Damage in the
@@ -47,7 +49,8 @@ use strings::StringTable;
 ///
 /// # Errors
 /// [`ReadError::NotAReport`] for another kind of file; [`ReadError::Report`] with the byte offset
-/// for a truncated or corrupt report.
+/// for a truncated or corrupt report. The offset of a compressed one counts from the beginning of
+/// the report in it.
 ///
 /// ```
 /// use ncu_report::report;
@@ -58,6 +61,7 @@ use strings::StringTable;
 /// # Ok::<(), ncu_report::ReadError>(())
 /// ```
 pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
+    let bytes = &*compressed::plain(bytes)?;
     let file = File::open(bytes)?;
     // The names may be in a later block than the first result that needs them, so the blocks are
     // read twice.

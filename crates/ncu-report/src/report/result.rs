@@ -153,11 +153,7 @@ impl<'a> Decoder<'a> {
 
     fn metric(&mut self, message: Slice<'a>) -> Result<(), ReadError> {
         let metric = self.metrics.read(message, &mut self.memory)?;
-        if metric.has_list {
-            self.instructions
-                .add(metric.name_id, message, &mut self.memory)?;
-        }
-        Ok(())
+        self.instructions.add(&metric, message, &mut self.memory)
     }
 
     /// Counts and samples of single instructions; `None` where the result has none.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::block::Block;
+use super::compressed;
 use super::file::File;
 use super::memory::Memory;
 use super::wire::Slice;
@@ -14,9 +15,9 @@ use crate::line_table::{Line, LineTable};
 /// A cubin in a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct MachineCode<'a> {
+pub struct MachineCode {
     /// The bytes of the cubin, an ELF file.
-    pub cubin: &'a [u8],
+    pub cubin: Vec<u8>,
     /// Mangled names of the functions that ran, by their addresses on the GPU.
     pub functions: BTreeMap<u64, Arc<str>>,
 }
@@ -37,8 +38,9 @@ pub struct MachineCode<'a> {
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn machine_code(bytes: &[u8]) -> Result<Vec<MachineCode<'_>>, ReadError> {
-    let mut blocks = File::open(bytes)?.blocks;
+pub fn machine_code(bytes: &[u8]) -> Result<Vec<MachineCode>, ReadError> {
+    let bytes = compressed::plain(bytes)?;
+    let mut blocks = File::open(&bytes)?.blocks;
     let mut sources = Sources::default();
     let mut memory = Memory::for_file(bytes.len());
     while let Some(block) = Block::next(&mut blocks)? {
@@ -50,7 +52,7 @@ pub fn machine_code(bytes: &[u8]) -> Result<Vec<MachineCode<'_>>, ReadError> {
     let with_cubin = sources.by_reference.into_values().filter_map(|source| {
         let functions = source.functions.into_iter();
         Some(MachineCode {
-            cubin: source.binary?,
+            cubin: source.binary?.to_vec(),
             functions: functions
                 .map(|(at, function)| (at, function.name))
                 .collect(),

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::block::Block;
+use super::compressed;
 use super::debug_sections::without_debug_sections;
 use super::file::{File, KNOWN_FORMAT_VERSION, MAGIC};
 use super::layout::{LAYOUTS, Layout};
@@ -59,7 +60,8 @@ pub struct Stripping<'a> {
 }
 
 /// A copy of a report without sources, source lines, machine code (unless it is kept), host names,
-/// network addresses, and metrics that identify the GPU. Every other number is kept.
+/// network addresses, and metrics that identify the GPU. Every other number is kept. The copy of a
+/// compressed report is not compressed.
 ///
 /// # Errors
 /// [`ReadError::NotAReport`] and [`ReadError::Report`], as [`read`](crate::report::read). A report of
@@ -83,7 +85,8 @@ pub struct Stripping<'a> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn strip(bytes: &[u8], stripping: &mut Stripping<'_>) -> Result<Vec<u8>, ReadError> {
-    let file = File::open(bytes)?;
+    let bytes = compressed::plain(bytes)?;
+    let file = File::open(&bytes)?;
     if file.version != Some(KNOWN_FORMAT_VERSION) {
         let version = match file.version {
             Some(version) => format!("format version {version}"),
