@@ -147,6 +147,19 @@ fn tensor_flop_stands_for_one_metric_a_source_type() {
     );
     assert_eq!(names("sm_70", ""), ["duration", "fp16_dst_fp16", "fp16"]);
     assert!(names("sm_100a", "").contains(&"fp4".to_owned()));
+    let alone = format!(
+        "{}[metric.tensor_flop_bf16]\nexact = true\n",
+        five_lines("sm_80")
+    );
+    assert_eq!(
+        counters(&alone)[1].1,
+        "sm__ops_path_tensor_src_bf16_dst_fp32.sum"
+    );
+    refused(
+        "sm_80",
+        "[metric.tensor_flop_fp8]\nexact = true",
+        &["not a built-in name on `sm_80`"],
+    );
     // One of them has settings of its own.
     let own = "[metric.tensor_flop_fp8]\nexact = true\nlevel = \"warn\"\n";
     let loaded = load(&config("sm_89", own)).unwrap();

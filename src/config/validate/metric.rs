@@ -264,7 +264,14 @@ impl File<'_> {
     ) -> Result<String, ConfigError> {
         let arch = &toolchain.arch;
         let Some(alias) = metric::alias(name) else {
-            let known: Vec<&str> = metric::ALIASES.iter().map(|alias| alias.name).collect();
+            let of_types = toolchain.chip.map(metric::tensor_flop).unwrap_or_default();
+            if let Some((_, counter)) = of_types.iter().find(|(known, _)| known == name) {
+                return Ok(counter.clone());
+            }
+            let aliases = metric::ALIASES.iter().map(|alias| alias.name);
+            let known: Vec<&str> = aliases
+                .chain(of_types.iter().map(|(name, _)| &**name))
+                .collect();
             return Err(self
                 .error(
                     &["metric", name],
