@@ -56,9 +56,15 @@ pub(super) fn expand(tree: &mut DeTable<'_>) {
         let mut all = DeArray::new();
         for name in names.iter() {
             if name.get_ref().as_str() == Some(TENSOR_FLOP) {
-                let member = |name: &String| DeValue::String(DeString::from(name.clone()));
-                let members = members.iter().map(|(name, _)| member(name));
-                members.for_each(|member| all.push(Spanned::new(name.span(), member)));
+                let is_named = |member: &str| {
+                    names
+                        .iter()
+                        .any(|other| other.get_ref().as_str() == Some(member))
+                };
+                for (member, _) in members.iter().filter(|(member, _)| !is_named(member)) {
+                    let member = DeValue::String(DeString::from(member.clone()));
+                    all.push(Spanned::new(name.span(), member));
+                }
             } else {
                 all.push(name.clone());
             }
