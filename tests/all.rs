@@ -29,6 +29,7 @@ mod evaluate;
 mod examples;
 mod explain;
 mod faults;
+mod generations;
 mod gpus;
 mod history;
 mod hostile;
