@@ -200,12 +200,46 @@ fn a_program_of_each_generation_is_locked_and_checked_and_the_loss_of_its_tensor
         project.run(&check).exits(0);
         let Some(own) = own else { continue };
         project.write("k.cu", format!("#define OF_WARPS\n{source}"));
-        let report = project.run(&check).exits(1).json();
+        let report = project.run(&check).exits(4).json();
         let findings = report.findings("deny");
+        let types = format!("of {kernel}: fp16/bf16/tf32, fp8/fp6/fp4 → fp16/bf16/tf32;");
+        assert!(report.message("work-changed").contains(&types));
         let lost = format!("`{own}` of {kernel}: ");
         let names_it =
             |finding: &&serde_json::Value| finding["message"].as_str().unwrap().starts_with(&lost);
         assert!(findings.iter().any(names_it), "{findings:?}");
+    }
+}
+
+#[test]
+fn a_cubin_of_an_older_compiler_for_volta_states_what_its_ptxas_reported() {
+    let cubin = fs::read(repository().join("tests/data/static/volta.cubin")).unwrap();
+    let code = machine_code(&cubin, "sm_70").unwrap();
+    assert_eq!(code[0].target, "sm_70");
+    let kernel = &kernels_of(&cubin, "sm_70").unwrap()["volta"];
+    let launch = LaunchShape {
+        dynamic_shared_bytes: Some(0),
+        threads: Some(128),
+    };
+    let metrics = kernel.metrics("sm_70", launch, &[]);
+    let value = |name| {
+        metrics
+            .iter()
+            .find(|(metric, _)| metric.name == name)
+            .unwrap()
+            .1
+    };
+    for (name, expected) in [
+        ("registers", Some(22.0)),
+        ("barriers", Some(5.0)),
+        ("static_shared_bytes", Some(1024.0)),
+        ("driver_shared_bytes", Some(0.0)),
+        // 64 warps, and registers for 85.
+        ("occupancy", Some(100.0)),
+        // nvdisasm of CUDA 13.1 and later does not read it.
+        ("tensor_instructions", None),
+    ] {
+        assert_eq!(value(name), expected, "{name}");
     }
 }
 

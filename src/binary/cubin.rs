@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use object::read::elf::ElfFile64;
-use object::{Endianness, Object, ObjectSection, ObjectSymbol, SymbolFlags};
+use object::{Endianness, Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolFlags};
 
 use super::error::BinaryError;
 use crate::hash::sha256_hex;
@@ -116,7 +116,7 @@ pub(super) fn kernels(bytes: &[u8]) -> Result<BTreeMap<String, KernelCode>, Bina
         content.take(text.len())?;
         content.take(info.map_or(0, <[u8]>::len))?;
         let own = match info {
-            Some(info) => own_attributes(info)?,
+            Some(info) => own_attributes(info, barriers_in_flags(&section))?,
             None => OfKernel::default(),
         };
         let function = functions.get(name).copied().unwrap_or_default();
@@ -192,10 +192,18 @@ fn functions<'data>(
     Ok(functions)
 }
 
-/// What a kernel's own `.nv.info` says of it.
-fn own_attributes(info: &[u8]) -> Result<OfKernel, BinaryError> {
+/// The barriers of a kernel, where a compiler before CUDA 13 states them: in the flags of its section.
+fn barriers_in_flags<'data>(section: &impl ObjectSection<'data>) -> u32 {
+    match section.flags() {
+        SectionFlags::Elf { sh_flags, .. } => u32::try_from(sh_flags.0 >> 20 & 0x7f).unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// What a kernel's own `.nv.info` says of it. Without a word of barriers, it has those of its flags.
+fn own_attributes(info: &[u8], barriers: u32) -> Result<OfKernel, BinaryError> {
     let mut own = OfKernel {
-        barriers: Some(0),
+        barriers: Some(barriers),
         ..OfKernel::default()
     };
     let product = |payload| {

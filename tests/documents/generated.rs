@@ -255,8 +255,8 @@ fn the_page_of_counters_is_what_the_code_measures() {
     page.push_str(
         "\n## Other chips\n\nThere are no short names for other chips yet: give each metric its \
          `counter`. A name that is wrong is found when ncu runs, and not before.\n\n\
-         ## What the compiler makes\n\n`check --static` reads these from the compiled code, on every \
-         chip. `[static.NAME]` changes how one is judged.\n\n\
+         ## What the compiler makes\n\n`check --static` reads these from the compiled code. \
+         [Some](static.md#by-generation) exist on some chips only. `[static.NAME]` changes how one is judged.\n\n\
          | name | unit | better | by default |\n|---|---|---|---|\n",
     );
     for metric in STATIC_METRICS {
