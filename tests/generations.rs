@@ -243,6 +243,25 @@ fn a_cubin_of_an_older_compiler_for_volta_states_what_its_ptxas_reported() {
     }
 }
 
+#[test]
+fn a_source_for_volta_is_refused_before_nvcc_of_cuda_13_is_called() {
+    if !are_here(&["nvcc", "g++"]) {
+        return;
+    }
+    let project = Project::empty();
+    project.write(
+        "config.toml",
+        "[toolchain]\narch = \"sm_70\"\n\n[metric.duration]\ncounter = \"gpu__time_duration.sum\"\n\
+         direction = \"lower\"\ntolerance = { relative_percent = 3.0 }\n\n\
+         [suite.s.variant.v]\nsource = \"k.cu\"\n",
+    );
+    project.write("k.cu", "__global__ void k() {}\nint main() { return 0; }\n");
+    let refused = project.run(&["build"]).exits(5);
+    refused
+        .says("CUDA 13 removed all chips before Turing")
+        .says("nvcc of CUDA 12.9 or older");
+}
+
 /// The include folder of the CUDA toolkit that nvcc belongs to.
 fn occupancy_header() -> Option<PathBuf> {
     let paths = std::env::var_os("PATH").unwrap_or_default();

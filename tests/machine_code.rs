@@ -407,6 +407,8 @@ fn what_cannot_be_read_is_a_finding_that_names_the_file() {
     bench.write("build/bench", &whole[..1000]);
     refused(&bench, 5, "build-failed", "a container is cut short");
     bench.write("build/bench", data("host.o"));
+    let own = "[static.wgmma_instructions]\nlevel = \"record\"\n";
+    bench.replace("config.toml", own, "");
     bench.replace("config.toml", "sm_90a", "sm_86");
     let words = "no machine code for sm_86, only for sm_80, sm_90a";
     refused(&bench, 5, "build-failed", words);
