@@ -31,6 +31,7 @@ mod evaluate;
 mod examples;
 mod explain;
 mod faults;
+mod generations;
 mod gpus;
 mod history;
 mod hostile;

@@ -66,7 +66,9 @@ fn a_block_without_shared_memory_takes_the_drivers_share_of_a_known_chip() {
     };
     // As ncu reports it of trajectory_resample/baseline on an H200.
     assert_eq!(share("sm_90a"), Some(1024.0));
-    assert_eq!(share("sm_75"), None);
+    // Before Ampere the driver takes none.
+    assert_eq!(share("sm_75"), Some(0.0));
+    assert_eq!(share("sm_35"), None);
 }
 
 #[test]
@@ -205,6 +207,7 @@ fn occupancy_is_what_ncu_reports_of_launches_on_an_h200() {
             threads,
             registers,
             shared_bytes,
+            barriers: 1,
         };
         let occupancy = chip.occupancy(block).unwrap();
         assert_eq!(occupancy.limit_registers, by_registers, "{block:?}");

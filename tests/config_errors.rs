@@ -509,6 +509,18 @@ fn a_typo_in_a_small_table_within_a_line_is_refused_too() {
 }
 
 #[test]
+fn a_static_metric_that_the_target_cannot_have_is_refused() {
+    refused(
+        "[static.wgmma_instructions]",
+        "[static.tcgen05_instructions]",
+        &[
+            "code for `sm_90a` cannot have `tcgen05_instructions`",
+            "`tensor_instructions` counts those of every chip",
+        ],
+    );
+}
+
+#[test]
 fn a_static_metric_without_effect_is_refused() {
     refused(
         "[static.registers]",

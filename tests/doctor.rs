@@ -659,6 +659,17 @@ fn a_built_program_without_code_for_the_target_fails() {
 }
 
 #[test]
+fn code_of_a_family_is_found_though_cuobjdump_lists_its_number_alone() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let machine = machine.configured("arch = \"sm_90a\"", "arch = \"sm_90f\"");
+    machine.run(&["build"]).exits(0);
+    let checks = examined(&machine.with("TARGET", "sm_90"), 0);
+    checks.says("built programs", "ok", &["with code for sm_90f"]);
+}
+
+#[test]
 fn without_a_configuration_the_defaults_are_examined_and_nothing_is_left_there() {
     let Some(machine) = Machine::new() else {
         return;

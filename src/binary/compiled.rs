@@ -26,6 +26,11 @@ pub struct CompiledKernel {
     pub constant_bytes: u32,
     /// Threads a block that `__launch_bounds__` allows, where it is stated.
     pub max_threads: Option<u32>,
+    /// Shared memory a block into which registers spill, in bytes: part of the static shared memory,
+    /// and none of the spilled bytes that ptxas reports.
+    pub spill_shared_bytes: u32,
+    /// Blocks of the cluster that the kernel is compiled for; 1 where only the launch may state one.
+    pub cluster_blocks: u32,
     /// sha256 of the machine code (`.text` of the kernel), which `-lineinfo` does not change.
     pub text_sha256: String,
     /// How many performance warnings of ptxas are about it; `None` where ptxas's text is not known.
@@ -90,6 +95,8 @@ pub fn kernels_of(
             driver_shared_bytes,
             constant_bytes: code.constant_bytes,
             max_threads: code.max_threads,
+            spill_shared_bytes: code.spill_shared_bytes,
+            cluster_blocks: code.cluster_blocks,
             text_sha256: code.text_sha256,
             performance_warnings: None,
             opcodes: None,
@@ -174,6 +181,8 @@ pub fn compiled(
                 })?,
                 constant_bytes: code.constant_bytes,
                 max_threads: code.max_threads,
+                spill_shared_bytes: code.spill_shared_bytes,
+                cluster_blocks: code.cluster_blocks,
                 text_sha256: code.text_sha256.clone(),
                 opcodes,
             },

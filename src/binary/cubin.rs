@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use object::read::elf::ElfFile64;
-use object::{Endianness, Object, ObjectSection, ObjectSymbol, SymbolFlags};
+use object::{Endianness, Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolFlags};
 
 use super::error::BinaryError;
 use crate::hash::sha256_hex;
@@ -14,6 +14,8 @@ const EIATTR_MAX_THREADS: u8 = 0x05;
 const EIATTR_REQNTID: u8 = 0x10;
 const EIATTR_FRAME_SIZE: u8 = 0x11;
 const EIATTR_REGCOUNT: u8 = 0x2f;
+const EIATTR_SHARED_SCRATCH: u8 = 0x32;
+const EIATTR_CTA_PER_CLUSTER: u8 = 0x3d;
 const EIATTR_NUM_BARRIERS: u8 = 0x4c;
 /// An attribute that states the length of its payload; the payload of others is two bytes.
 const FORMAT_SIZED: u8 = 4;
@@ -39,8 +41,21 @@ pub(super) struct KernelCode {
     /// `None` where this compiler does not state it.
     pub barriers: Option<u32>,
     pub max_threads: Option<u32>,
+    /// Shared memory a block into which registers spill, in bytes; part of `shared_bytes`.
+    pub spill_shared_bytes: u32,
+    /// Blocks of the cluster that it is compiled for; 1 where it states none.
+    pub cluster_blocks: u32,
     /// Whether the host can launch it; else it is a function that kernels call.
     pub launchable: bool,
+}
+
+/// What a kernel's own `.nv.info` says of it.
+#[derive(Clone, Copy, Debug, Default)]
+struct OfKernel {
+    barriers: Option<u32>,
+    max_threads: Option<u32>,
+    spill_shared_bytes: u32,
+    cluster_blocks: Option<u32>,
 }
 
 /// What the symbols and the common `.nv.info` say of a function.
@@ -100,9 +115,9 @@ pub(super) fn kernels(bytes: &[u8]) -> Result<BTreeMap<String, KernelCode>, Bina
         let info = info.map(|info| info.data().map_err(wrong)).transpose()?;
         content.take(text.len())?;
         content.take(info.map_or(0, <[u8]>::len))?;
-        let (barriers, max_threads) = match info {
-            Some(info) => launch_bounds(info)?,
-            None => (None, None),
+        let own = match info {
+            Some(info) => own_attributes(info, barriers_in_flags(&section))?,
+            None => OfKernel::default(),
         };
         let function = functions.get(name).copied().unwrap_or_default();
         kernels.insert(
@@ -114,8 +129,10 @@ pub(super) fn kernels(bytes: &[u8]) -> Result<BTreeMap<String, KernelCode>, Bina
                 constant_bytes: size(".nv.constant0.", name)?,
                 registers: function.registers,
                 stack_bytes: function.stack_bytes,
-                barriers,
-                max_threads,
+                barriers: own.barriers,
+                max_threads: own.max_threads,
+                spill_shared_bytes: own.spill_shared_bytes,
+                cluster_blocks: own.cluster_blocks.unwrap_or(1),
                 launchable: function.launchable,
             },
         );
@@ -175,22 +192,39 @@ fn functions<'data>(
     Ok(functions)
 }
 
-/// Barriers, and the most threads a block, of a kernel's own `.nv.info`.
-fn launch_bounds(info: &[u8]) -> Result<(Option<u32>, Option<u32>), BinaryError> {
-    let (mut barriers, mut max_threads) = (Some(0), None);
+/// The barriers of a kernel, where a compiler before CUDA 13 states them: in the flags of its section.
+fn barriers_in_flags<'data>(section: &impl ObjectSection<'data>) -> u32 {
+    match section.flags() {
+        SectionFlags::Elf { sh_flags, .. } => u32::try_from(sh_flags.0 >> 20 & 0x7f).unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// What a kernel's own `.nv.info` says of it. Without a word of barriers, it has those of its flags.
+fn own_attributes(info: &[u8], barriers: u32) -> Result<OfKernel, BinaryError> {
+    let mut own = OfKernel {
+        barriers: Some(barriers),
+        ..OfKernel::default()
+    };
+    let product = |payload| {
+        let mut sides = words(payload).into_iter();
+        sides.try_fold(1_u32, |product, side| product.checked_mul(side))
+    };
     for (attribute, payload) in attributes(info)? {
         match attribute {
             EIATTR_MAX_THREADS | EIATTR_REQNTID => {
-                let product = words(payload)
-                    .iter()
-                    .try_fold(1_u32, |product, side| product.checked_mul(*side));
-                max_threads = max_threads.or(product);
+                own.max_threads = own.max_threads.or(product(payload));
             }
-            EIATTR_NUM_BARRIERS => barriers = payload.first().copied().map(u32::from),
+            EIATTR_CTA_PER_CLUSTER => own.cluster_blocks = product(payload),
+            // Where it begins, and how large it is.
+            EIATTR_SHARED_SCRATCH => {
+                own.spill_shared_bytes = words(payload).get(1).copied().unwrap_or(0);
+            }
+            EIATTR_NUM_BARRIERS => own.barriers = payload.first().copied().map(u32::from),
             _ => {}
         }
     }
-    Ok((barriers, max_threads))
+    Ok(own)
 }
 
 /// The attributes of an `.nv.info` section: code and payload.

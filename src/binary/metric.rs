@@ -18,6 +18,8 @@ pub struct StaticMetric {
     pub level: Level,
     /// It regresses only where the reference has some and the current kernel has none.
     pub never_zero: bool,
+    /// The generations that have it, as major compute capabilities; empty for all.
+    generations: &'static [u32],
     value: fn(&Facts<'_>) -> Option<f64>,
 }
 
@@ -31,7 +33,7 @@ struct Facts<'a> {
 }
 
 macro_rules! metrics {
-    ($($name:literal [$unit:literal] $direction:ident $level:ident $($never:ident)? = $value:expr;)+) => {
+    ($($name:literal [$unit:literal] $direction:ident $level:ident $($never:ident)? $(only $generations:tt)? = $value:expr;)+) => {
         /// All of them, sorted by name.
         pub const STATIC_METRICS: &[StaticMetric] = &[$(StaticMetric {
             name: $name,
@@ -39,16 +41,20 @@ macro_rules! metrics {
             direction: Direction::$direction,
             level: Level::$level,
             never_zero: metrics!(@ $($never)?),
+            generations: &metrics!(# $($generations)?),
             value: $value,
         }),+];
     };
     (@) => { false };
     (@ never_zero) => { true };
+    (#) => { [] };
+    (# $generations:tt) => { $generations };
 }
 
 metrics! {
     "async_copy_instructions" [""] Equal Record = |f| f.count(&["LDGSTS"]);
     "barriers" [""] Equal Record = |f| Some(f64::from(f.kernel.resources.barriers));
+    "cluster_blocks" [""] Equal Record = |f| Some(f64::from(f.kernel.cluster_blocks));
     "constant_bytes" ["byte"] Lower Record = |f| Some(f64::from(f.kernel.constant_bytes));
     "driver_shared_bytes" ["byte"] Lower Record = |f| f.driver_shared_bytes.map(f64::from);
     "dynamic_shared_bytes" ["byte"] Lower Record = |f| f.shape.dynamic_shared_bytes.map(f64::from);
@@ -62,18 +68,23 @@ metrics! {
     "occupancy_limit_warps" [""] Higher Record = |f| Some(f64::from(f.occupancy?.limit_warps));
     "performance_warnings" [""] Lower Deny = |f| f.kernel.performance_warnings.map(f64::from);
     "registers" [""] Lower Deny = |f| Some(f64::from(f.kernel.resources.registers));
+    "setmaxnreg_instructions" [""] Equal Record = |f| f.count(&["USETMAXREG"]);
     "spill_bytes" ["byte"] Lower Deny = |f| {
         let resources = &f.kernel.resources;
         Some(f64::from(resources.spill_store_bytes?) + f64::from(resources.spill_load_bytes?))
     };
     "spill_load_bytes" ["byte"] Lower Record = |f| f.kernel.resources.spill_load_bytes.map(f64::from);
+    "spill_shared_bytes" ["byte"] Lower Record = |f| Some(f64::from(f.kernel.spill_shared_bytes));
     "spill_store_bytes" ["byte"] Lower Record = |f| f.kernel.resources.spill_store_bytes.map(f64::from);
     "stack_bytes" ["byte"] Lower Deny = |f| Some(f64::from(f.kernel.resources.stack_bytes));
     "static_shared_bytes" ["byte"] Lower Record = |f| Some(f64::from(f.kernel.resources.shared_bytes));
-    "tensor_instructions" [""] Higher Deny never_zero = |f| Some(f.count(MMA)? + f.count(WGMMA)?);
+    "tcgen05_instructions" [""] Higher Deny never_zero only [10, 11] = |f| f.count(TCGEN05);
+    "tensor_instructions" [""] Higher Deny never_zero = |f| {
+        Some(f.count(MMA)? + f.count(WGMMA)? + f.count(TCGEN05)?)
+    };
     "threads_per_block" [""] Equal Record = |f| f.shape.threads.map(f64::from);
     "tma_instructions" [""] Higher Record = |f| f.count(TMA);
-    "wgmma_instructions" [""] Higher Deny never_zero = |f| f.count(WGMMA);
+    "wgmma_instructions" [""] Higher Deny never_zero only [9] = |f| f.count(WGMMA);
 }
 
 /// The names of those that no machine code shows: only the compiler's report has them.
@@ -99,6 +110,8 @@ pub const OF_LAUNCH: [&str; 6] = [
 const MMA: &[&str] = &["HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "OMMA"];
 /// Matrix instructions of a warp group (sm_90a).
 const WGMMA: &[&str] = &["HGMMA", "IGMMA", "BGMMA", "QGMMA"];
+/// Matrix instructions of the fifth generation, whose results lie in tensor memory (sm_100a).
+const TCGEN05: &[&str] = &["UTCHMMA", "UTCIMMA", "UTCOMMA", "UTCQMMA"];
 /// Bulk copies by the tensor memory accelerator, with and without a tensor map.
 const TMA: &[&str] = &[
     "UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF", "UBLKCP", "UBLKRED", "UBLKPF",
@@ -125,6 +138,14 @@ impl StaticMetric {
     /// is known.
     pub fn is_means(&self) -> bool {
         !self.never_zero && self.name != "performance_warnings"
+    }
+
+    /// Whether the chips of a compiler's target such as `sm_90a` can have it.
+    pub fn is_on(&self, arch: &str) -> bool {
+        let digits = arch.trim_start_matches("sm_");
+        let digits = digits.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let major = digits.parse::<u32>().map(|number| number / 10);
+        self.generations.is_empty() || major.is_ok_and(|major| self.generations.contains(&major))
     }
 
     /// What stands for a counter's name in profiles and reports.
@@ -183,6 +204,7 @@ impl CompiledKernel {
         };
         STATIC_METRICS
             .iter()
+            .filter(|metric| metric.is_on(arch))
             .map(|metric| (metric, (metric.value)(&facts)))
             .collect()
     }
@@ -218,6 +240,7 @@ impl CompiledKernel {
             threads: shape.threads?,
             registers: self.resources.registers,
             shared_bytes: fixed.checked_add(shape.dynamic_shared_bytes?)?,
+            barriers: self.resources.barriers,
         })
     }
 }

@@ -24,4 +24,4 @@ pub use metric::{
 };
 pub use occupancy::{Limits, Occupancy, ResourceUse};
 pub use ptxas::{CompilerWarning, KernelResources, compiler_warnings, resource_report};
-pub use sass::{Census, Listing, census, listing};
+pub use sass::{Census, Listing, census, listing, other_source_types};

@@ -1,9 +1,10 @@
 //! How many blocks fit on a multiprocessor.
 //!
-//! Limits of the chips: CUDA C++ Programming Guide, table "Technical Specifications per Compute
-//! Capability". Allocation units: 256 registers a warp, four warps at a time, 128 bytes of shared
-//! memory. The shared memory is that of the largest carve-out: with a smaller one, which the driver
-//! may choose where it limits nothing, ncu's `launch__occupancy_limit_shared_mem` is lower.
+//! Limits of the chips: CUDA Programming Guide, "Technical Specifications per Compute Capability";
+//! of 8.8, which it lacks, NVIDIA's `cuda/__device/arch_traits.h` (CCCL). The computation is that of
+//! CUDA's `cuda_occupancy.h`, with which a test compares it, as it compares warps and blocks with
+//! what ptxas accepts. The shared memory is that of the largest carve-out: with a smaller one, which
+//! the driver may choose where it limits nothing, ncu's `launch__occupancy_limit_shared_mem` is lower.
 
 /// The limits of one multiprocessor of a chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,9 +17,13 @@ pub struct Limits {
     pub registers: u32,
     /// Shared memory, in bytes.
     pub shared_bytes: u32,
+    /// In which units it is allocated, in bytes.
+    pub shared_unit: u32,
     /// The part of it that the driver reserves for every block, in bytes
     /// (`cudaDevAttrReservedSharedMemoryPerBlock`).
     pub driver_shared_bytes: u32,
+    /// Barriers; `None` where `cuda_occupancy.h` does not count them, before Hopper.
+    pub barriers: Option<u32>,
 }
 
 /// What one block takes.
@@ -30,6 +35,8 @@ pub struct ResourceUse {
     pub registers: u32,
     /// Shared memory in bytes: static, dynamic and the driver's share.
     pub shared_bytes: u32,
+    /// Barriers.
+    pub barriers: u32,
 }
 
 /// Blocks on a multiprocessor, by what limits them.
@@ -50,28 +57,37 @@ pub struct Occupancy {
 const WARP: u32 = 32;
 const REGISTER_UNIT: u32 = 256;
 const WARP_UNIT: u32 = 4;
-const SHARED_UNIT: u32 = 128;
 
 impl Limits {
     /// Of a compiler's target such as `sm_90a`; `None` for chips that are not known here.
     pub fn of_arch(arch: &str) -> Option<Limits> {
         let number = arch.strip_prefix("sm_")?;
         let number = number.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        let (blocks, warps, shared_kib) = match number {
-            "80" => (32, 64, 164),
-            "86" => (16, 48, 100),
-            "87" => (16, 48, 164),
-            "89" => (24, 48, 100),
-            "90" | "100" | "103" => (32, 64, 228),
-            "120" => (24, 48, 100),
+        let (blocks, warps, shared_kib, barriers) = match number {
+            "70" | "72" => (32, 64, 96, None),
+            "75" => (16, 32, 64, None),
+            "80" => (32, 64, 164, None),
+            "86" | "88" => (16, 48, 100, None),
+            "87" => (16, 48, 164, None),
+            "89" => (24, 48, 100, None),
+            "90" | "100" | "103" => (32, 64, 228, Some(64)),
+            "110" => (24, 48, 228, Some(24)),
+            "120" | "121" => (24, 48, 100, Some(24)),
             _ => return None,
+        };
+        // Ampere halved the unit, and its driver is the first that takes a share.
+        let (shared_unit, driver_shared_bytes) = match number.starts_with('7') {
+            true => (256, 0),
+            false => (128, 1024),
         };
         Some(Limits {
             warps,
             blocks,
             registers: 65_536,
             shared_bytes: shared_kib * 1024,
-            driver_shared_bytes: 1024,
+            shared_unit,
+            driver_shared_bytes,
+            barriers,
         })
     }
 
@@ -90,14 +106,21 @@ impl Limits {
             0 => self.blocks,
             of_warp => self.registers / of_warp / WARP_UNIT * WARP_UNIT / warps,
         };
-        let limit_shared_mem = match block.shared_bytes.checked_next_multiple_of(SHARED_UNIT)? {
+        let limit_shared_mem = match block
+            .shared_bytes
+            .checked_next_multiple_of(self.shared_unit)?
+        {
             0 => self.blocks,
             bytes => self.shared_bytes / bytes,
         };
         let limit_warps = self.warps / warps;
+        let limit_barriers = self
+            .barriers
+            .and_then(|all| all.checked_div(block.barriers));
         let resident = limit_registers
             .min(limit_shared_mem)
             .min(limit_warps)
+            .min(limit_barriers.unwrap_or(self.blocks))
             .min(self.blocks);
         Some(Occupancy {
             limit_blocks: self.blocks,
@@ -120,6 +143,7 @@ mod tests {
             threads: 256,
             registers: 64,
             shared_bytes: 1024,
+            barriers: 1,
         };
         assert_eq!(limits.occupancy(fits).unwrap().limit_registers, 4);
         for registers in [1 << 27, (1 << 27) - 1, u32::MAX] {

@@ -26,10 +26,10 @@ use crate::files::{
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::hash::{sha256_file, sha256_hex};
 use crate::process::{self, Ending, Invocation, Query};
-use crate::toolchain::{Nvcc, Nvdisasm, nvcc_flags};
+use crate::toolchain::{Nvcc, Nvdisasm, dropped_target, nvcc_flags};
 
 /// Part of every key. It is raised when a [`Manifest`] gets another content.
-const MANIFEST_VERSION: u32 = 3;
+const MANIFEST_VERSION: u32 = 4;
 
 /// Longest that the preprocessor may take for one text.
 const PREPROCESSOR_TIMEOUT: Duration = Duration::from_secs(600);
@@ -200,6 +200,10 @@ impl<'a> NvccBuild<'a> {
     /// What the flags name, and what is linked besides the source, if all flags are known.
     fn accepted(&self) -> Result<(&FlagInputs, Vec<String>), Finding> {
         let root = &self.config.root;
+        let arch = &self.config.toolchain.arch;
+        if let Some((why, next)) = dropped_target(&self.nvcc.version, arch) {
+            return Err(self.failed(why, next));
+        }
         for source in self.sources {
             if !source_is_plain(source) {
                 let message = format!(

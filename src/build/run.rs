@@ -51,7 +51,7 @@ pub(super) fn run_build(
             let next = if by_command {
                 format!("run it by hand: {line}")
             } else if log.contains("Unsupported gpu architecture") {
-                "correct `toolchain.arch`: `nvcc --list-gpu-code` lists what this nvcc knows"
+                "correct `toolchain.arch`, or install a newer nvcc: `nvcc --list-gpu-code` lists what this one knows"
                     .to_owned()
             } else if log.contains("undefined reference") || log.contains("cannot find -l") {
                 format!("add what is missing to `flags` (`-lcublas`), or run it by hand: {line}")

@@ -46,8 +46,12 @@ impl Toolchain {
     }
 }
 
+/// The chips of Tegra: no code for other chips runs there, and theirs runs on no other.
+const TEGRA: [(u32, u32); 3] = [(7, 2), (8, 7), (10, 1)];
+
 /// Whether code for `sm_90`, `sm_90a` or `sm_100f` runs on a compute capability `major.minor`:
-/// plain code on every later minor version, that with a suffix only where its features are.
+/// plain code and that of a family on every later minor version, and that of a chip there alone.
+/// CUDA Programming Guide, "Binary Compatibility".
 fn runs_on(arch: &str, compute_capability: &str) -> Option<bool> {
     let target = arch.strip_prefix("sm_")?;
     let suffix = target.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -55,8 +59,11 @@ fn runs_on(arch: &str, compute_capability: &str) -> Option<bool> {
     let (major, minor) = compute_capability.split_once('.')?;
     let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
     let (target_major, target_minor) = (number / 10, number % 10);
+    let of_tegra = TEGRA
+        .iter()
+        .any(|chip| [(major, minor), (target_major, target_minor)].contains(chip));
     Some(match suffix {
-        "a" => (major, minor) == (target_major, target_minor),
+        _ if suffix == "a" || of_tegra => (major, minor) == (target_major, target_minor),
         _ => major == target_major && minor >= target_minor,
     })
 }
@@ -77,6 +84,20 @@ mod tests {
             ("sm_100f", "10.3", true),
             ("sm_100a", "10.3", false),
             ("sm_120", "12.1", true),
+            ("sm_121", "12.0", false),
+            ("sm_120f", "12.1", true),
+            ("sm_121a", "12.1", true),
+            ("sm_103f", "10.3", true),
+            ("sm_103f", "10.0", false),
+            ("sm_100f", "11.0", false),
+            ("sm_110f", "11.0", true),
+            ("sm_80", "8.6", true),
+            ("sm_86", "8.9", true),
+            ("sm_80", "8.7", false),
+            ("sm_87", "8.7", true),
+            ("sm_87", "8.9", false),
+            ("sm_70", "7.5", true),
+            ("sm_75", "8.0", false),
         ] {
             assert_eq!(runs_on(arch, capability), Some(runs), "{arch} {capability}");
         }

@@ -170,10 +170,12 @@ fn built(setup: &Setup<'_>, tools: &Tools) -> Check {
     let Some(cuobjdump) = &tools.cuobjdump else {
         return Check::skipped(WHAT, "without cuobjdump their content cannot be read");
     };
+    // cuobjdump lists the code of a family (`sm_100f`) without its suffix.
+    let listed = arch.trim_end_matches('f');
     let mut wrong = Vec::new();
     for (variant, program) in &programs {
         match cuobjdump.targets(program) {
-            Ok(targets) if targets.contains(arch) => {}
+            Ok(targets) if targets.iter().any(|target| target == listed) => {}
             Ok(targets) if targets.is_empty() => {
                 wrong.push(format!("{} has no machine code", variant.id))
             }

@@ -7,7 +7,7 @@ use super::setup::Setup;
 use crate::config::{Collector, Config, numbers};
 use crate::device::Gpu;
 use crate::profiler::{Libraries, Ncu};
-use crate::toolchain::{Nvcc, Sanitizer, Tool};
+use crate::toolchain::{Nvcc, Sanitizer, Tool, dropped_target};
 
 /// The tools that further checks need, where they were found.
 pub(super) struct Tools {
@@ -40,12 +40,15 @@ fn compilers(setup: &Setup<'_>, checks: &mut Vec<Check>) -> Option<Nvcc> {
     let why = "not needed, no variant has a `source`";
     let compiler = Nvcc::compiler(toolchain, work);
     let check = match &compiler {
-        Ok(nvcc) => Check::pinned(
-            "nvcc",
-            format!("{} at {}", nvcc.version, nvcc.path.display()),
-            toolchain.pins.cuda(&nvcc.version).as_ref(),
-            config,
-        ),
+        Ok(nvcc) => match dropped_target(&nvcc.version, &toolchain.arch) {
+            Some((why, next)) => Check::fail("nvcc", why, next),
+            None => Check::pinned(
+                "nvcc",
+                format!("{} at {}", nvcc.version, nvcc.path.display()),
+                toolchain.pins.cuda(&nvcc.version).as_ref(),
+                config,
+            ),
+        },
         Err(error) => Check::of_error("nvcc", error),
     };
     checks.push(check.unless_needed(needed, why));

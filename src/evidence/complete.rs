@@ -352,7 +352,7 @@ fn not_known(variant: &Variant, metric: &Metric, kernel: &str) -> Finding {
     let next = if metric.alias.starts_with("occupancy") {
         "measure it and lock the profile, which has its launch; or state `dynamic_shared_bytes` of the variant (and `threads_per_block`, where the kernel has no launch bounds)"
     } else {
-        "install nvdisasm, which comes with the CUDA toolkit (`pip install nvidia-cuda-nvdisasm`), in a version that reads this code, and build again; or take the metric out of the gate"
+        "install nvdisasm, which comes with the CUDA toolkit (`pip install nvidia-cuda-nvdisasm`), in a version that reads this code (Volta: CUDA 13.0 or older), and build again; or take the metric out of the gate"
     };
     let finding = Finding::deny(
         Code::NotMeasured,

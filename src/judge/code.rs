@@ -14,10 +14,10 @@ use crate::profile::{KernelProfile, Profile};
 const NAMED_OPCODES: usize = 6;
 
 /// Opcodes of tensor cores, memory and barriers: what the others are for.
-const TELLING: [&str; 26] = [
-    "HMMA", "IMMA", "BMMA", "DMMA", "QMMA", "OMMA", "HGMMA", "IGMMA", "BGMMA", "QGMMA", "LDG",
-    "STG", "LDGSTS", "LDS", "LDSM", "STS", "STSM", "LDL", "STL", "UTMALDG", "UTMASTG", "UBLKCP",
-    "BAR", "MEMBAR", "WARPSYNC", "CALL",
+const TELLING: [&str; 32] = [
+    "HMMA", "IMMA", "BMMA", "DMMA", "QMMA", "OMMA", "HGMMA", "IGMMA", "BGMMA", "QGMMA", "UTCHMMA",
+    "UTCIMMA", "UTCOMMA", "UTCQMMA", "LDTM", "STTM", "LDG", "STG", "LDGSTS", "LDS", "LDSM", "STS",
+    "STSM", "LDL", "STL", "UTMALDG", "UTMASTG", "UBLKCP", "BAR", "MEMBAR", "WARPSYNC", "CALL",
 ];
 
 /// What the hardware has a limited number of, in words.

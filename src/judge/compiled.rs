@@ -9,12 +9,13 @@ use super::metric::{Comparison, Pair, Summary};
 use super::mode::Mode;
 use super::next::{WAIVE, lock_command};
 use super::variant_report::{KernelCauses, VariantReport};
+use crate::binary::other_source_types;
 use crate::comparable::{compiled, words};
 use crate::config::{Metric, Variant};
 use crate::evidence::{incomplete_compiled, static_value};
 use crate::finding::{Code, Finding, WarnReason};
 use crate::metric::{Direction, Level, Tolerance, display_value};
-use crate::profile::Profile;
+use crate::profile::{KernelProfile, Profile};
 use crate::terms::Tier;
 use crate::verdict::{Change, Verdict};
 
@@ -55,6 +56,7 @@ pub(super) fn compare_compiled(
     findings.extend(pairing.findings(variant, mode));
     findings.extend(performance_losses(variant, current));
     for pair in pairing.pairs() {
+        findings.extend(other_precision(variant, mode, current, pair));
         let mut worse = Vec::new();
         for metric in &variant.static_metrics {
             let Some(mut comparison) = judge(metric, reference, current, pair) else {
@@ -112,6 +114,40 @@ fn performance_losses(variant: &Variant, current: &Profile) -> Vec<Finding> {
         });
     }
     findings
+}
+
+/// Tensor cores that multiply values of another type do other work, however many instructions there
+/// are. That none is left is a loss of `tensor_instructions`.
+fn other_precision(
+    variant: &Variant,
+    mode: Mode,
+    current: &Profile,
+    pair: Pair<'_>,
+) -> Option<Finding> {
+    const METRIC: &str = "tensor_instructions";
+    let mut metrics = variant.static_metrics.iter();
+    let metric = metrics.find(|it| it.alias == METRIC && it.level != Level::Record)?;
+    let opcodes = |kernel: &KernelProfile| kernel.code.as_ref()?.opcodes.clone();
+    let [was, is] = other_source_types(&opcodes(pair.reference)?, &opcodes(pair.current)?)?;
+    let kernel = current.label(pair.current);
+    let next = match mode {
+        Mode::Stored => format!(
+            "correct the types, or accept them: {}",
+            lock_command(variant, Tier::Static)
+        ),
+        Mode::Against | Mode::Programs => format!("correct the types, or {WAIVE}"),
+    };
+    let finding = Finding::deny(
+        Code::WorkChanged,
+        &variant.id,
+        format!(
+            "the source type of tensor-core instructions of {kernel}: {was} → {is}; it does other work than the {}",
+            mode.reference()
+        ),
+        next,
+    );
+    let finding = finding.kernel(kernel).metric(METRIC);
+    Some(finding.warn_for(metric.level.warn_reason()))
 }
 
 /// A metric of two kernels; `None` where neither side has it and it is not gated.

@@ -105,6 +105,7 @@ fn occupancy(
         threads: threads?,
         registers: number(kernel, "registers")?,
         shared_bytes: fixed.checked_add(bytes?)?,
+        barriers: number(kernel, "barriers")?,
     })
 }
 

@@ -264,6 +264,25 @@ impl Nvcc {
     }
 }
 
+/// Why an nvcc of this version (`V13.0.88`) cannot compile for a target, and what to do; `None` where
+/// nothing is known against it.
+pub fn dropped_target(version: &str, arch: &str) -> Option<(String, String)> {
+    let leading = |text: &str| -> Option<u32> {
+        let digits = text.chars().take_while(char::is_ascii_digit);
+        digits.collect::<String>().parse().ok()
+    };
+    let cuda = leading(version.strip_prefix('V')?)?;
+    let chip = leading(arch.strip_prefix("sm_")?)?;
+    (cuda >= 13 && chip < 75).then(|| {
+        (
+            format!(
+                "nvcc {version} cannot compile for {arch}: CUDA 13 removed all chips before Turing (sm_75)"
+            ),
+            "set `toolchain.nvcc` to the nvcc of CUDA 12.9 or older; or build elsewhere, and name the program in `run` and `program`".to_owned(),
+        )
+    })
+}
+
 /// The part of the argv that decides the result: it names no path of this machine.
 pub fn nvcc_flags(
     toolchain: &Toolchain,
@@ -309,6 +328,21 @@ fn wheel_folders() -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_target_that_cuda_13_removed_is_known_before_anything_is_compiled() {
+        for (version, arch, dropped) in [
+            ("V13.0.88", "sm_70", true),
+            ("V14.1.2", "sm_72", true),
+            ("V12.9.86", "sm_70", false),
+            ("V13.0.88", "sm_75", false),
+            ("V13.0.88", "sm_121a", false),
+            ("", "sm_70", false),
+        ] {
+            let found = dropped_target(version, arch).is_some();
+            assert_eq!(found, dropped, "{version} {arch}");
+        }
+    }
 
     #[test]
     fn no_list_of_folders_for_the_compiler_names_the_folder_where_it_runs() {

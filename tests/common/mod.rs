@@ -203,6 +203,7 @@ impl Project {
         assert!(config.contains(own));
         let recorded: String = STATIC_METRICS
             .iter()
+            .filter(|metric| metric.is_on("sm_90a"))
             .map(|metric| format!("[static.{}]\nlevel = \"record\"\n", metric.name))
             .collect();
         project.write("config.toml", config.replace(own, &recorded));

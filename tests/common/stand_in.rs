@@ -177,6 +177,7 @@ impl Machine {
         let (settings, _) = settings.split_once("[static.").unwrap();
         let recorded: String = sparsek_gate::binary::STATIC_METRICS
             .iter()
+            .filter(|metric| metric.is_on("sm_90a"))
             .map(|metric| format!("[static.{}]\nlevel = \"record\"\n\n", metric.name))
             .collect();
         let settings = format!("{settings}{recorded}");

@@ -313,8 +313,8 @@ fn the_page_of_counters_is_what_the_code_measures() {
         "\n`tensor_flop` without a `counter` stands for all `tensor_flop_…` of the chip: the operations \
          on the tensor cores by the type of their operands. Where one type took the place of another, \
          such as `fp8` that of `bf16`, a finding names both: lower precision is other work.\n\n\
-         ## What the compiler makes\n\n`check --static` reads these from the compiled code, on every \
-         chip. `[static.NAME]` changes how one is judged.\n\n\
+         ## What the compiler makes\n\n`check --static` reads these from the compiled code. \
+         [Some](static.md#by-generation) exist on some chips only. `[static.NAME]` changes how one is judged.\n\n\
          | name | unit | better | by default |\n|---|---|---|---|\n",
     );
     for metric in STATIC_METRICS {

@@ -111,8 +111,8 @@ impl File<'_> {
             profile: &raw.profile,
             verify: &raw.verify,
             metrics: &metrics,
-            static_metrics: &self.static_metrics(&raw.r#static)?,
-            code_metrics: &self.code_metrics(&raw.r#static)?,
+            static_metrics: &self.static_metrics(&raw.r#static, &toolchain.arch)?,
+            code_metrics: &self.code_metrics(&raw.r#static, &toolchain.arch)?,
         };
         self.refuse_too_many(&raw.suite, metrics.len())?;
         let suites = raw.suite.iter();

@@ -11,10 +11,11 @@ use crate::metric::Tolerance;
 use crate::terms::Phase;
 
 impl File<'_> {
-    /// All static metrics, each as configured or by default.
+    /// The static metrics of a compiler's target, each as configured or by default.
     pub(super) fn static_metrics(
         &self,
         raw: &BTreeMap<String, RawStatic>,
+        arch: &str,
     ) -> Result<Vec<Metric>, ConfigError> {
         let names: Vec<&str> = STATIC_METRICS.iter().map(|metric| metric.name).collect();
         if let Some(unknown) = raw.keys().find(|name| !names.contains(&name.as_str())) {
@@ -26,8 +27,19 @@ impl File<'_> {
                 .help(Some(suggest(unknown, &names))));
         }
         let unset = RawStatic::default();
-        STATIC_METRICS
-            .iter()
+        let (here, elsewhere): (Vec<_>, Vec<_>) =
+            STATIC_METRICS.iter().partition(|metric| metric.is_on(arch));
+        if let Some(other) = elsewhere.iter().find(|it| raw.contains_key(it.name)) {
+            return Err(self
+                .error(
+                    &["static", other.name],
+                    format!("code for `{arch}` cannot have `{}`", other.name),
+                )
+                .help(Some(
+                    "remove the table: `tensor_instructions` counts those of every chip".into(),
+                )));
+        }
+        here.into_iter()
             .map(|metric| {
                 let raw = raw.get(metric.name).unwrap_or(&unset);
                 self.static_metric(metric, raw)
@@ -40,8 +52,9 @@ impl File<'_> {
     pub(super) fn code_metrics(
         &self,
         raw: &BTreeMap<String, RawStatic>,
+        arch: &str,
     ) -> Result<Vec<Metric>, ConfigError> {
-        let mut metrics = self.static_metrics(raw)?;
+        let mut metrics = self.static_metrics(raw, arch)?;
         metrics.retain(|metric| !ONLY_REPORTED.contains(&metric.alias.as_str()));
         Ok(metrics)
     }
