@@ -480,7 +480,7 @@ fn no_kernels_profiled_is_an_error_of_its_own() {
         return;
     }
     match csv::read(text("no_kernels_profiled.txt").as_bytes()) {
-        Err(ReadError::NoKernels { available }) => assert_eq!(available, ["k1", "k2"]),
+        Err(ReadError::NoKernels { available, .. }) => assert_eq!(available, ["k1", "k2"]),
         other => panic!("{other:?}"),
     }
 }
@@ -645,7 +645,8 @@ fn a_cell_may_contain_a_line_end() {
         .replace("at performance", "at\nperformance")
         .replace(". ", ".\n");
     assert_ne!(broken.lines().count(), original.lines().count());
-    assert_eq!(csv::read(broken.as_bytes()).unwrap(), expected);
+    let launches = csv::read(broken.as_bytes()).unwrap().launches;
+    assert!(launches == expected.launches);
 }
 
 #[test]

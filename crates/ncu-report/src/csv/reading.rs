@@ -1,8 +1,11 @@
 //! What was read of the pages so far, and how far their numbers are rounded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::cell::number_u64;
+use super::header::Process;
+use super::numbers::Numbers;
 use super::row::Row;
 use crate::error::ReadError;
 use crate::launch::Launch;
@@ -20,11 +23,41 @@ const PER_TEXT_BYTE: usize = 4;
 /// Memory that any text may take, in bytes.
 const ANY_TEXT: usize = 32 << 20;
 
+/// Most jumps of launch IDs of which the line is kept: to find it takes long.
+const MOST_JUMPS: usize = 16;
+
+/// Memory of the ID of a launch, and of a process without its letters, in bytes.
+const ID: usize = 16;
+const PROCESS: usize = 320;
+
+/// The launches of one run of ncu, which numbers them from 0, whatever process they are of.
+#[derive(Default)]
+struct Run {
+    ids: Vec<u64>,
+    /// IDs that are not the next one after that of the row before, with their lines.
+    jumps: Vec<(u64, u64)>,
+    processes: BTreeSet<[Vec<u8>; 3]>,
+    last: Option<[Vec<u8>; 3]>,
+}
+
+/// A state of the reading to which it can return.
+pub(super) struct Mark {
+    launches: usize,
+    left: usize,
+}
+
 /// What was read so far.
 pub(super) struct Reading {
     pub(super) launches: Vec<Launch>,
-    /// Most decimals of any number.
-    pub(super) decimals: u8,
+    /// Of the present table.
+    pub(super) numbers: Numbers,
+    /// Most decimals of any number of the tables before.
+    decimals: u8,
+    /// The launches of the present table, and those of each run of ncu before.
+    table: Run,
+    runs: Vec<Run>,
+    /// The run of each process.
+    processes: BTreeMap<[Vec<u8>; 3], usize>,
     /// Power of ten of each metric in a scaled unit.
     exponents: BTreeMap<Arc<str>, i8>,
     /// The memory that is left, in bytes.
@@ -36,7 +69,11 @@ impl Reading {
     pub(super) fn of_text(bytes: usize) -> Reading {
         Reading {
             launches: Vec::new(),
+            numbers: Numbers::default(),
             decimals: 0,
+            table: Run::default(),
+            runs: Vec::new(),
+            processes: BTreeMap::new(),
             exponents: BTreeMap::new(),
             left: bytes.saturating_mul(PER_TEXT_BYTE).saturating_add(ANY_TEXT),
         }
@@ -76,6 +113,117 @@ impl Reading {
         self.take(names.saturating_add(96), || row.line())?;
         self.launches.push(launch);
         Ok(())
+    }
+
+    /// Begins a table.
+    pub(super) fn begin(&mut self) -> Mark {
+        self.restart(Numbers::default());
+        Mark {
+            launches: self.launches.len(),
+            left: self.left,
+        }
+    }
+
+    /// Returns to the beginning of a table, to read it with the numbers of its locale.
+    pub(super) fn begin_again(&mut self, mark: &Mark, numbers: Numbers) {
+        self.launches.truncate(mark.launches);
+        self.left = mark.left;
+        self.restart(numbers);
+    }
+
+    fn restart(&mut self, numbers: Numbers) {
+        (self.numbers, self.table) = (numbers, Run::default());
+    }
+
+    /// Ends a table. Tables that have a process in common are of one run: where several ncu share a
+    /// console, a row may stand below the header of another one.
+    pub(super) fn end(&mut self) {
+        self.decimals = self.numbers.decimals.max(self.decimals);
+        let table = std::mem::take(&mut self.table);
+        let of_process = |process| self.processes.get(process).copied();
+        let run = table.processes.iter().find_map(of_process);
+        let run = run.unwrap_or(self.runs.len());
+        if run == self.runs.len() {
+            self.runs.push(Run::default());
+        }
+        if let Some(one) = self.runs.get_mut(run) {
+            one.ids.extend(table.ids);
+            one.jumps.extend(table.jumps);
+        }
+        let processes = table.processes.into_iter();
+        self.processes
+            .extend(processes.map(|process| (process, run)));
+    }
+
+    /// Notes the ID and the process of a launch.
+    pub(super) fn see_launch(
+        &mut self,
+        id: &[u8],
+        process: Process<'_>,
+        line: impl Fn() -> u64,
+    ) -> Result<(), ReadError> {
+        let is_last = |last: &[Vec<u8>; 3]| last.iter().zip(process).all(|(a, b)| a == b);
+        if !self.table.last.as_ref().is_some_and(is_last) {
+            let process = process.map(<[u8]>::to_vec);
+            let letters = process
+                .iter()
+                .map(Vec::len)
+                .fold(PROCESS, usize::saturating_add);
+            self.take(letters.saturating_mul(2), &line)?;
+            self.table.last = Some(process.clone());
+            self.table.processes.insert(process);
+        }
+        let Some(id) = number_u64(id) else {
+            return Ok(());
+        };
+        let expected = self
+            .table
+            .ids
+            .last()
+            .map_or(0, |last| last.saturating_add(1));
+        if id != expected && self.table.jumps.len() < MOST_JUMPS {
+            self.table.jumps.push((id, line()));
+        }
+        self.take(ID, &line)?;
+        self.table.ids.push(id);
+        Ok(())
+    }
+
+    /// Whether rows of a process were read that begins with these: its ID, its name, its host.
+    pub(super) fn has_process(&self, process: &[&[u8]]) -> bool {
+        let begin = [0, 1, 2].map(|part| process.get(part).map_or_else(Vec::new, |it| it.to_vec()));
+        let mut known = self.processes.range(begin..);
+        let same =
+            |known: &[Vec<u8>; 3]| known.iter().zip(process).all(|(known, cell)| known == cell);
+        known.next().is_some_and(|(known, _)| same(known))
+    }
+
+    /// The launches that are missing between others, with the line of the next one. In the console
+    /// output of a run also those before the first one.
+    pub(super) fn gaps(&mut self, is_console: bool) -> Vec<(u64, String)> {
+        let mut gaps = Vec::new();
+        for run in &mut self.runs {
+            run.ids.sort_unstable();
+            let first = run.ids.first().copied();
+            let mut next = if is_console { Some(0) } else { first };
+            for &id in &run.ids {
+                if gaps.len() >= MOST_JUMPS {
+                    break;
+                }
+                if let Some(missing) = next.filter(|next| *next < id) {
+                    let jump = run.jumps.iter().find(|(at, _)| *at == id);
+                    let words = match id - missing {
+                        1 => format!("launch {missing} is"),
+                        _ => format!("launches {missing} to {} are", id - 1),
+                    };
+                    let line = jump.map_or(0, |(_, line)| *line);
+                    gaps.push((line, format!("{words} missing before launch {id}")));
+                }
+                next = id.checked_add(1);
+            }
+        }
+        gaps.sort();
+        gaps
     }
 
     /// Keeps the largest scale of a metric: the details page may scale each launch differently.

@@ -51,6 +51,18 @@ impl<'a> Row<'a, '_> {
         line_at(self.region, self.start)
     }
 
+    /// Refuses a row with a line end in a cell: ncu prints none, so something else was printed into
+    /// the row.
+    pub(super) fn in_one_line(&self) -> Result<(), ReadError> {
+        match self.region.in_lines {
+            false => Ok(()),
+            true => Err(ReadError::csv(
+                self.region.line,
+                "the row that begins here is cut: a line end is in one of its cells",
+            )),
+        }
+    }
+
     /// The number of rows of this length that the region has from this row on, rounded up.
     pub(super) fn rows_left(&self) -> usize {
         let length = self.end.saturating_sub(self.start).max(1);
@@ -289,10 +301,7 @@ mod tests {
 
     fn ours(text: &[u8]) -> Vec<Vec<Vec<u8>>> {
         let mut rows = Vec::new();
-        let region = Region {
-            bytes: text,
-            line: 1,
-        };
+        let region = Region::of(text, 1);
         for_each_row(&region, &mut OtherRows::new(), |row| {
             rows.push(row.cells().map(<[u8]>::to_vec).collect());
             Ok(())
