@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use ncu_report::{
-    Chip, Kernel, Launch, Measurement, Metrics, ReadError, Recording, ResultKind, Unit,
-    Value, base_name, unit_of,
+    Chip, Kernel, Launch, Measurement, Metrics, ReadError, Recording, ResultKind, Unit, Value,
+    base_name, unit_of,
 };
 
 use super::capability::capability;

@@ -80,6 +80,14 @@ pub enum ReadError {
         /// The error lines of ncu, in order.
         messages: Vec<String>,
     },
+    /// The file is of another kind.
+    #[error("it is {what}; {next}")]
+    OtherFile {
+        /// What it is.
+        what: &'static str,
+        /// What to do.
+        next: &'static str,
+    },
     /// There is no CSV page in the text.
     #[error(
         "no CSV header of ncu (\"ID\",\"Process ID\",...) in the text, found {found}{}",

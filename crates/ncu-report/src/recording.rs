@@ -20,9 +20,9 @@ pub struct Recording {
     /// The error and warning lines of ncu around CSV pages (`==ERROR== …`, `==WARNING== …`), in order;
     /// a report has none.
     pub messages: Vec<String>,
-    /// Launches that are missing between those of a CSV page, by their numbers: ncu was asked for a part
-    /// of a report, or rows were removed.
-    pub gaps: Vec<String>,
+    /// The launches that are missing between those of a CSV page, by their numbers: ncu was asked for a
+    /// part of a report, or rows were removed.
+    pub gap: Option<String>,
     /// How far the printed numbers may be from the measured ones; exact for a report.
     pub rounding: Rounding,
 }

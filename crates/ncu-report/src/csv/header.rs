@@ -93,7 +93,7 @@ impl Header {
     /// A row with another number of cells than `width`.
     pub(super) fn reject(&self, row: &Row<'_, '_>, width: usize) -> Result<(), ReadError> {
         let (cells, line) = (row.len(), self.line);
-        let problem = match row.is_unterminated {
+        let problem = match row.is_unterminated || row.ends_in_comma {
             true => "the row that begins here is truncated".to_owned(),
             false => format!("the row has {cells} cells, the header on line {line} has {width}"),
         };

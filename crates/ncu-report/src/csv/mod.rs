@@ -15,7 +15,7 @@ mod tables;
 
 use std::borrow::Cow;
 
-use crate::describe::describe;
+use crate::describe::{describe, known};
 use crate::error::ReadError;
 use crate::recording::Recording;
 use header::Header;
@@ -30,9 +30,10 @@ use tables::{Console, MOST_LINE, MOST_TOLD, Table};
 /// printed number, and its unit is [`Unit::Unknown`](crate::Unit::Unknown).
 ///
 /// # Errors
-/// [`ReadError::NoKernels`] if ncu reports that no kernel was profiled; [`ReadError::NoHeader`] if
-/// there is no CSV page; [`ReadError::NoRows`] if no launch follows the header;
-/// [`ReadError::Csv`] with the line for a truncated or corrupt page.
+/// [`ReadError::NoKernels`] if ncu reports that no kernel was profiled; [`ReadError::OtherFile`] or
+/// [`ReadError::NoHeader`] if there is no CSV page; [`ReadError::NoRows`] if no launch follows the
+/// header; [`ReadError::Csv`] with the line for a truncated or corrupt page, one that lacks launches of
+/// a run, and numbers of an unknown locale.
 ///
 /// ```
 /// let page = r#"==PROF== Connected to process 7 (/home/ada/gemm)
@@ -60,7 +61,7 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
             reading.begin_again(&start, Numbers::of(Some(locale)));
             read_table(&header, table, &mut reading, &mut others)?;
         }
-        reading.end();
+        reading.end(&table.label);
     }
     if reading.launches.is_empty() {
         return Err(nothing(&text, console));
@@ -73,18 +74,16 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
             ));
         }
     }
-    let gaps = reading.gaps(console.is_of_run).into_iter();
-    let mut gaps = gaps.map(|(line, problem)| ReadError::csv(line, problem));
-    if console.is_of_run
-        && let Some(gap) = gaps.next()
-    {
-        return Err(gap);
+    let gap = reading.gap(console.is_of_run);
+    let gap = gap.map(|(line, problem)| ReadError::csv(line, problem));
+    match gap {
+        Some(gap) if console.is_of_run => Err(gap),
+        gap => Ok(Recording {
+            messages: console.messages,
+            gap: gap.map(|gap| gap.to_string()),
+            ..reading.finish()
+        }),
     }
-    Ok(Recording {
-        messages: console.messages,
-        gaps: gaps.map(|gap| gap.to_string()).collect(),
-        ..reading.finish()
-    })
 }
 
 fn read_table<'a>(
@@ -161,12 +160,13 @@ fn nothing(text: &[u8], console: Console<'_>) -> ReadError {
             messages,
         };
     }
-    match console.tables.first() {
-        Some(table) => ReadError::NoRows {
+    match (console.tables.first(), known(text)) {
+        (Some(table), _) => ReadError::NoRows {
             line: table.header.line,
             messages,
         },
-        None => ReadError::NoHeader {
+        (None, Some((what, next))) => ReadError::OtherFile { what, next },
+        (None, None) => ReadError::NoHeader {
             found: describe(text),
             messages,
         },

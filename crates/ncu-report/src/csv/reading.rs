@@ -56,8 +56,8 @@ pub(super) struct Reading {
     /// The launches of the present table, and those of each run of ncu before.
     table: Run,
     runs: Vec<Run>,
-    /// The run of each process.
-    processes: BTreeMap<[Vec<u8>; 3], usize>,
+    /// The run of each process with the label of its rows.
+    processes: BTreeMap<([Vec<u8>; 3], Vec<u8>), usize>,
     /// Power of ten of each metric in a scaled unit.
     exponents: BTreeMap<Arc<str>, i8>,
     /// The memory that is left, in bytes.
@@ -135,24 +135,25 @@ impl Reading {
         (self.numbers, self.table) = (numbers, Run::default());
     }
 
-    /// Ends a table. Tables that have a process in common are of one run: where several ncu share a
-    /// console, a row may stand below the header of another one.
-    pub(super) fn end(&mut self) {
+    /// Ends a table whose rows have a label. Tables that have a process in common are of one run: where
+    /// several ncu share a console, a row may stand below the header of another one.
+    pub(super) fn end(&mut self, label: &[u8]) {
         self.decimals = self.numbers.decimals.max(self.decimals);
-        let table = std::mem::take(&mut self.table);
-        let of_process = |process| self.processes.get(process).copied();
-        let run = table.processes.iter().find_map(of_process);
-        let run = run.unwrap_or(self.runs.len());
-        if run == self.runs.len() {
-            self.runs.push(Run::default());
+        let mut table = std::mem::take(&mut self.table);
+        let processes = std::mem::take(&mut table.processes).into_iter();
+        let processes: Vec<_> = processes.map(|it| (it, label.to_vec())).collect();
+        let known = |process| self.processes.get(process).copied();
+        let run = processes.iter().find_map(known);
+        match run.and_then(|run| self.runs.get_mut(run)) {
+            Some(run) => {
+                run.ids.extend(table.ids);
+                run.jumps.extend(table.jumps);
+            }
+            None => self.runs.push(table),
         }
-        if let Some(one) = self.runs.get_mut(run) {
-            one.ids.extend(table.ids);
-            one.jumps.extend(table.jumps);
-        }
-        let processes = table.processes.into_iter();
+        let run = run.unwrap_or(self.runs.len() - 1);
         self.processes
-            .extend(processes.map(|process| (process, run)));
+            .extend(processes.into_iter().map(|it| (it, run)));
     }
 
     /// Notes the ID and the process of a launch.
@@ -191,39 +192,39 @@ impl Reading {
 
     /// Whether rows of a process were read that begins with these: its ID, its name, its host.
     pub(super) fn has_process(&self, process: &[&[u8]]) -> bool {
-        let begin = [0, 1, 2].map(|part| process.get(part).map_or_else(Vec::new, |it| it.to_vec()));
-        let mut known = self.processes.range(begin..);
-        let same =
-            |known: &[Vec<u8>; 3]| known.iter().zip(process).all(|(known, cell)| known == cell);
-        known.next().is_some_and(|(known, _)| same(known))
+        let cell = |at: usize| process.get(at).map_or_else(Vec::new, |cell| cell.to_vec());
+        let from = ([cell(0), cell(1), cell(2)], Vec::new());
+        let next = self.processes.range(from..).next();
+        next.is_some_and(|((known, _), _)| known.iter().zip(process).all(|(a, b)| a == b))
     }
 
-    /// The launches that are missing between others, with the line of the next one. In the console
-    /// output of a run also those before the first one.
-    pub(super) fn gaps(&mut self, is_console: bool) -> Vec<(u64, String)> {
-        let mut gaps = Vec::new();
+    /// The first launches that are missing between others, with the line of the next one; in the
+    /// console of a run also those before the first one.
+    pub(super) fn gap(&mut self, is_of_run: bool) -> Option<(u64, String)> {
+        let mut first: Option<(u64, String)> = None;
+        let mut all = 0_u64;
         for run in &mut self.runs {
             run.ids.sort_unstable();
-            let first = run.ids.first().copied();
-            let mut next = if is_console { Some(0) } else { first };
+            let mut next = run.ids.first().copied().filter(|_| !is_of_run).unwrap_or(0);
             for &id in &run.ids {
-                if gaps.len() >= MOST_JUMPS {
-                    break;
-                }
-                if let Some(missing) = next.filter(|next| *next < id) {
+                let missing = id.saturating_sub(next);
+                if missing > 0 && first.is_none() {
                     let jump = run.jumps.iter().find(|(at, _)| *at == id);
-                    let words = match id - missing {
-                        1 => format!("launch {missing} is"),
-                        _ => format!("launches {missing} to {} are", id - 1),
-                    };
-                    let line = jump.map_or(0, |(_, line)| *line);
-                    gaps.push((line, format!("{words} missing before launch {id}")));
+                    let launch = format!("launch {next} is missing before launch {id}");
+                    first = Some((jump.map_or(1, |(_, line)| *line), launch));
                 }
-                next = id.checked_add(1);
+                all = all.saturating_add(missing);
+                next = id.saturating_add(1).max(next);
             }
         }
-        gaps.sort();
-        gaps
+        let (line, launch) = first?;
+        Some((
+            line,
+            match all {
+                1 => launch,
+                _ => format!("{launch}, and {} more", all - 1),
+            },
+        ))
     }
 
     /// Keeps the largest scale of a metric: the details page may scale each launch differently.

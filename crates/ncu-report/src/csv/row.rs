@@ -27,7 +27,7 @@ pub(super) struct Row<'a, 'r> {
     plain: &'a [u8],
     /// Whether the text ends with this row, without a line end.
     pub(super) is_unterminated: bool,
-    /// Whether the text ends with this row and a comma, so that the last cell is lost.
+    /// Whether a comma ends the row: ncu quotes also an empty last cell, so it is lost.
     pub(super) ends_in_comma: bool,
 }
 
@@ -143,7 +143,7 @@ pub(super) fn for_each_row<'a>(
             },
             plain,
             is_unterminated: is_last && !region.bytes.ends_with(b"\n"),
-            ends_in_comma: is_last && region.bytes.ends_with(b","),
+            ends_in_comma: region.bytes[start..end].trim_ascii_end().ends_with(b","),
         })?;
     }
 }

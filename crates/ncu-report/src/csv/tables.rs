@@ -55,7 +55,7 @@ pub(super) struct Table<'a> {
     pub(super) header: Region<'a>,
     pub(super) rows: Vec<Region<'a>>,
     /// What stands before the header in its line, without times: the label of a process (`[1,0]<stdout>:`).
-    label: Vec<u8>,
+    pub(super) label: Vec<u8>,
     /// Quotes in a row that is whole.
     quotes: usize,
 }
@@ -117,6 +117,9 @@ pub(super) fn console(text: &[u8]) -> Result<Console<'_>, ReadError> {
         if !lines.finish_record(begin, line, found.tables[table].quotes)? {
             close(&mut found.tables, text, &mut open, start);
             regions = regions.saturating_add(1);
+            if before > 0 {
+                not_an_end(bytes, line)?;
+            }
             found.parts.push(Region::of(&bytes[before..], line));
             continue;
         }
@@ -194,13 +197,7 @@ impl<'a> Console<'a> {
                 "the row that begins here is truncated",
             ));
         }
-        if ends_like_row(bytes) {
-            return Err(ReadError::csv(
-                line,
-                "the row that ends here is cut: its first cells are not before it",
-            ));
-        }
-        Ok(())
+        not_an_end(bytes, line)
     }
 }
 
@@ -331,17 +328,20 @@ fn begins_like_row(line: &[u8]) -> bool {
             .all(|byte| byte.is_ascii_digit() || b"\",".contains(byte))
 }
 
-/// Whether a line may be the end of a row that was cut in its first cells: it ends with cells, among
-/// them a grid or a block.
-fn ends_like_row(line: &[u8]) -> bool {
+/// Refuses a line that may be the end of a row that was cut in its first cells: it ends with cells,
+/// among them a grid or a block.
+fn not_an_end(line: &[u8], number: u64) -> Result<(), ReadError> {
     const BETWEEN: &[u8] = b"\",\"";
     const SIZE_END: &[u8] = b")\",\"";
-    let line = line.trim_ascii_end();
-    let cells = line
-        .windows(BETWEEN.len())
-        .filter(|it| *it == BETWEEN)
-        .count();
-    let mut ends = line.windows(1 + SIZE_END.len());
+    let text = line.trim_ascii_end();
+    let between = text.windows(BETWEEN.len()).filter(|it| *it == BETWEEN);
+    let mut ends = text.windows(1 + SIZE_END.len());
     let mut has_size = || ends.any(|it| it[0].is_ascii_digit() && it.ends_with(SIZE_END));
-    cells >= 5 && line.ends_with(b"\"") && has_size()
+    match text.ends_with(b"\"") && between.count() >= 5 && has_size() {
+        true => Err(ReadError::csv(
+            number,
+            "the row that ends here is cut: its first cells are not before it",
+        )),
+        false => Ok(()),
+    }
 }
