@@ -4,160 +4,103 @@
 const UNPACK: &str = "unpack it, and name the report or the page in it";
 const BY_NCU: &str = "name a report (`.ncu-rep`) of ncu, or a CSV page that it printed";
 const AS_RAW: &str = "print the raw page of the report: ncu --import REPORT --csv --page raw";
+const AS_CSV: &str = "add `--csv --page raw` to the command line of ncu";
+const AS_PRINTED: &str =
+    "name the page as ncu printed it: it quotes each cell, and commas separate them";
+const DOWNLOAD: &str =
+    "download the file itself: on GitHub its raw form, and with a login if it needs one";
+const HEADER: &str = "name the whole page, which begins with \"ID\",\"Process ID\"";
 
 /// The beginnings of files that users confuse with reports and pages: what they are, and what to do.
-const BEGINNINGS: [(&[u8], &str, &str); 22] = [
+/// Letters of either case.
+const BEGINNINGS: [(&[u8], &str, &str); 19] = [
     (b"\x7fELF", "an ELF file (a program or a cubin)", BY_NCU),
     (b"\x1f\x8b", "a gzip archive", UNPACK),
     (b"PK\x03\x04", "a zip archive", UNPACK),
-    (
-        b"\x28\xb5\x2f\xfd",
-        "a Zstandard archive without a report",
-        UNPACK,
-    ),
+    (b"\x28\xb5\x2f\xfd", "a Zstandard archive", UNPACK),
     (b"\xfd7zXZ", "an xz archive", UNPACK),
     (b"BZh", "a bzip2 archive", UNPACK),
-    (b"7z\xbc\xaf", "a 7-Zip archive", UNPACK),
     (
         b"SQLite format 3",
-        "an SQLite database (Nsight Systems exports those)",
+        "an SQLite database, as of Nsight Systems",
         BY_NCU,
     ),
     (
-        b"version https://git-lfs.github.com/spec/",
-        "a Git LFS pointer, which stands for the file",
-        "get the file: git lfs pull",
+        b"version https://git-lfs",
+        "a Git LFS pointer, not the file",
+        "run: git lfs pull",
     ),
-    (
-        b"<!doctype",
-        "an HTML page",
-        "download the file itself (on GitHub its raw form, and with a login if it needs one)",
-    ),
-    (
-        b"<html",
-        "an HTML page",
-        "download the file itself (on GitHub its raw form, and with a login if it needs one)",
-    ),
+    (b"<!doctype", "an HTML page", DOWNLOAD),
+    (b"<html", "an HTML page", DOWNLOAD),
     (b"<?xml", "an XML file", BY_NCU),
-    (b"%pdf", "a PDF file", BY_NCU),
-    (b"\x89png", "a picture", BY_NCU),
+    (b"%PDF", "a PDF file", BY_NCU),
     (b"{", "a JSON file", BY_NCU),
     (b"[{", "a JSON file", BY_NCU),
-    (b"nvr\0", "an .ncu-rep report", BY_NCU),
+    (b"NVR\0", "an .ncu-rep report", BY_NCU),
+    (b"\0\0\0\0\0\0\0\0", "a file of zeros", "copy it again"),
     (
-        b"\0\0\0\0\0\0\0\0",
-        "a file of zeros, as a copy that was cut leaves it",
-        "copy it again",
-    ),
-    (
-        b"\"metric name\",\"metric type\"",
-        "a list of metrics (`--query-metrics`)",
+        b"\"Metric name\",\"Metric type\"",
+        "a list of metrics",
         BY_NCU,
     ),
-    (
-        b"========= compute-sanitizer",
-        "the output of compute-sanitizer",
-        BY_NCU,
-    ),
-    (
-        b"\"id\",\"process id\"",
-        "a CSV page of ncu",
-        "print it again: its header is cut",
-    ),
+    (b"\"ID\",\"Process ID\"", "a CSV page of ncu", HEADER),
     (
         b"\"0\",\"",
         "a CSV without the header of ncu's page",
-        "name the whole page, which begins with \"ID\",\"Process ID\"",
+        HEADER,
     ),
 ];
 
-/// What only one kind of text contains in its first lines.
-const PARTS: [(&str, &str, &str); 18] = [
+/// What only one kind of text contains.
+const PARTS: [(&[&str], &str, &str); 6] = [
     (
-        "\"Invocations\",\"Section Name\",\"Metric Name\"",
+        &[
+            "\"Invocations\",\"Section Name\"",
+            "\"Invocations\",\"Metric Name\",\"Metric Unit\"",
+        ],
         "a summary page (`--print-summary`), which has averages and no launches",
         AS_RAW,
     ),
     (
-        "\"Invocations\",\"Metric Name\",\"Metric Unit\"",
-        "a summary page (`--print-summary`), which has averages and no launches",
-        AS_RAW,
-    ),
-    (
-        "\"Invocations\",",
-        "a summary page, which has averages and no launches",
-        AS_RAW,
-    ),
-    (
-        "\"Launch Attribute\",\"Value\"",
+        &["\"Launch Attribute\",", "\"Session Attribute\","],
         "a session page of ncu",
         AS_RAW,
     ),
     (
-        "\"Session Attribute\",\"Value\"",
-        "a session page of ncu",
+        &["\"Address\",\"Source\"", "\"Line No\",\"Source\""],
+        "a source page of ncu",
         AS_RAW,
     ),
-    ("\"Address\",\"Source\"", "a source page of ncu", AS_RAW),
-    ("\"Line No\",\"Source\"", "a source page of ncu", AS_RAW),
     (
-        "NVPROF is profiling process",
+        &[
+            "NVPROF is profiling",
+            "\"Type\",\"Time(%)\"",
+            "\"Device\",\"Kernel\",\"Invocations\"",
+        ],
         "the output of nvprof",
         BY_NCU,
     ),
-    ("\"Type\",\"Time(%)\"", "a table of nvprof", BY_NCU),
     (
-        "\"Device\",\"Kernel\",\"Invocations\"",
-        "a table of nvprof",
-        BY_NCU,
-    ),
-    (
-        "Time (%),Total Time",
+        &[
+            "Time (%),Total",
+            "\"Time (%)\",\"Total",
+            "Time (%)  Total",
+            "Start (ns),Duration (ns)",
+        ],
         "a table of Nsight Systems (`nsys stats`)",
         BY_NCU,
     ),
     (
-        "\"Time (%)\",\"Total Time",
-        "a table of Nsight Systems (`nsys stats`)",
-        BY_NCU,
-    ),
-    (
-        "Start (ns),Duration (ns)",
-        "a table of Nsight Systems (`nsys stats`)",
-        BY_NCU,
-    ),
-    (
-        "Time (%)  Total Time",
-        "a table of Nsight Systems (`nsys stats`)",
-        BY_NCU,
-    ),
-    (
-        "ID,Process ID,Process Name",
-        "a page of ncu that another program wrote again, without quotes",
-        "name the page as ncu printed it",
-    ),
-    (
-        "ID;Process ID;Process Name",
-        "a page of ncu that another program wrote again, with semicolons",
-        "name the page as ncu printed it",
-    ),
-    (
-        "\"ID\";\"Process ID\"",
-        "a page of ncu that another program wrote again, with semicolons",
-        "name the page as ncu printed it",
-    ),
-    (
-        "ID\tProcess ID\tProcess Name",
-        "a page of ncu that another program wrote again, with tabulators",
-        "name the page as ncu printed it",
+        &[
+            "ID,Process ID,",
+            "ID;Process ID;",
+            "\"ID\";\"Process ID\"",
+            "ID\tProcess ID\t",
+        ],
+        "a page of ncu that another program wrote again",
+        AS_PRINTED,
     ),
 ];
-
-/// What ncu prints for people: tables without `--csv`.
-const FOR_PEOPLE: (&str, &str) = (
-    "a table that ncu prints for people",
-    "print CSV: add `--csv --page raw` to the command line of ncu, also to one with `--import REPORT`",
-);
 
 /// How much of a text is looked at.
 const LOOKED_AT: usize = 1 << 20;
@@ -165,11 +108,11 @@ const LOOKED_AT: usize = 1 << 20;
 /// What kind of file `bytes` are, if it is one that users confuse with reports and pages; and the next
 /// step.
 pub(crate) fn known(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
-    if bytes.trim_ascii().is_empty() {
-        let step = "the command that wrote it failed, or its output went elsewhere";
-        return Some(("an empty file", step));
-    }
     let text = bytes.trim_ascii_start();
+    if text.is_empty() {
+        let next = "look at the command that wrote it: it failed, or printed elsewhere";
+        return Some(("an empty file", next));
+    }
     let begins = |sign: &[u8]| {
         let beginning = text.get(..sign.len());
         beginning.is_some_and(|beginning| beginning.eq_ignore_ascii_case(sign))
@@ -181,13 +124,16 @@ pub(crate) fn known(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
         return Some(("a tar archive", UNPACK));
     }
     let head = String::from_utf8_lossy(bytes.get(..LOOKED_AT).unwrap_or(bytes));
-    if let Some((_, what, next)) = PARTS.iter().find(|(sign, ..)| head.contains(sign)) {
+    let has = |signs: &[&str]| signs.iter().any(|sign| head.contains(sign));
+    if let Some((_, what, next)) = PARTS.iter().find(|(signs, ..)| has(signs)) {
         return Some((what, next));
     }
-    let is_head =
-        |line: &str| line.trim_start().starts_with("Metric Name ") && line.contains("Metric Unit");
-    let is_console = head.contains("==PROF== ") && !head.contains("==ERROR== ");
-    (head.lines().any(is_head) || is_console).then_some(FOR_PEOPLE)
+    let is_head = |line: &str| line.contains("Metric Name  ") && line.contains("Metric Unit");
+    if head.lines().any(is_head) {
+        return Some(("a table that ncu prints for people", AS_CSV));
+    }
+    let is_console = has(&["==PROF== "]) && !has(&["==ERROR== "]);
+    is_console.then_some(("the console output of ncu without a page", AS_CSV))
 }
 
 /// A few words on what `bytes` are, for a reader that expected something else.

@@ -1,6 +1,6 @@
 //! Cells: numbers with thousands separators, texts, and the spellings of a missing value.
 
-use super::numbers::marks;
+use super::marks;
 use crate::value::Value;
 
 /// The content of a cell.

@@ -7,6 +7,7 @@
 mod cell;
 mod details;
 mod header;
+mod marks;
 mod numbers;
 mod raw;
 mod reading;
@@ -100,16 +101,20 @@ fn read_table<'a>(
 
 /// A text in UTF-8 without a byte order mark. PowerShell writes what it redirects as UTF-16.
 fn utf8(bytes: &[u8]) -> Cow<'_, [u8]> {
-    let (rest, read): (&[u8], fn([u8; 2]) -> u16) = match bytes {
-        [0xff, 0xfe, rest @ ..] => (rest, u16::from_le_bytes),
-        [0xfe, 0xff, rest @ ..] => (rest, u16::from_be_bytes),
-        [b'"' | b'=', 0, ..] => (bytes, u16::from_le_bytes),
-        [0, b'"' | b'=', ..] => (bytes, u16::from_be_bytes),
+    let (rest, is_little) = match bytes {
+        [0xff, 0xfe, rest @ ..] => (rest, true),
+        [0xfe, 0xff, rest @ ..] => (rest, false),
+        [b'"' | b'=', 0, ..] => (bytes, true),
+        [0, b'"' | b'=', ..] => (bytes, false),
         [0xef, 0xbb, 0xbf, rest @ ..] => return Cow::Borrowed(rest),
         _ => return Cow::Borrowed(bytes),
     };
     let (units, _) = rest.as_chunks();
-    let letters = char::decode_utf16(units.iter().copied().map(read));
+    let unit = |bytes: &[u8; 2]| match is_little {
+        true => u16::from_le_bytes(*bytes),
+        false => u16::from_be_bytes(*bytes),
+    };
+    let letters = char::decode_utf16(units.iter().map(unit));
     let mut text = String::with_capacity(units.len());
     text.extend(letters.map(|letter| letter.unwrap_or(char::REPLACEMENT_CHARACTER)));
     Cow::Owned(text.into_bytes())

@@ -6,35 +6,11 @@
 //! the locale C, but only another number of the page proves that it is 27,584.
 
 use super::cell::{Cell, Number};
-use crate::error::ReadError;
-
-/// What numbers show of the locale, as bits.
-pub(super) mod marks {
-    /// `8.83`: a decimal point.
-    pub(in super::super) const POINT: u16 = 1;
-    /// `1,234,567` or `4,096.50`.
-    pub(in super::super) const COMMA_GROUPS: u16 = 1 << 1;
-    /// `27,584`: under C a group, and never a decimal comma with three decimals.
-    pub(in super::super) const LONE_COMMA: u16 = 1 << 2;
-    /// `27.584`: not decided by itself.
-    pub(in super::super) const LONE_POINT: u16 = 1 << 3;
-    /// `8,83`: a decimal comma.
-    pub(super) const COMMA: u16 = 1 << 4;
-    /// `1.234.567`.
-    pub(super) const POINT_GROUPS: u16 = 1 << 5;
-    /// `1 234 567`, also with spaces that do not break.
-    pub(super) const SPACE_GROUPS: u16 = 1 << 6;
-    /// `1'234'567`.
-    pub(super) const QUOTE_GROUPS: u16 = 1 << 7;
-    /// `12,34,567`.
-    pub(super) const INDIAN_GROUPS: u16 = 1 << 8;
-    /// What the usual reading of a number understands.
-    pub(super) const USUAL: u16 = POINT | COMMA_GROUPS | LONE_COMMA | LONE_POINT;
-}
-use marks::{
+use super::marks::{
     COMMA, COMMA_GROUPS, INDIAN_GROUPS, LONE_COMMA, LONE_POINT, POINT, POINT_GROUPS, QUOTE_GROUPS,
     SPACE_GROUPS, USUAL,
 };
+use crate::error::ReadError;
 
 /// The decimals of a number in a scaled unit, which are behind a point under every locale.
 const SCALED_DECIMALS: usize = 6;
@@ -179,13 +155,12 @@ impl Numbers {
 
 /// Whether every value of a metric is a whole number, so that `1.024` is 1,024.
 fn is_whole(name: &str) -> bool {
-    name.starts_with("device__attribute_")
-        || [
-            "launch__grid_size",
-            "launch__block_size",
-            "launch__thread_count",
-        ]
-        .contains(&name)
+    const SIZES: [&str; 3] = [
+        "launch__grid_size",
+        "launch__block_size",
+        "launch__thread_count",
+    ];
+    name.starts_with("device__attribute_") || SIZES.contains(&name)
 }
 
 /// The value before those of the instances, as `--print-metric-instances` prints them: `3 (1; 2)`,
@@ -296,21 +271,19 @@ fn marks_of(name: &str, runs: &[Run<'_>]) -> u16 {
         Some(Separator::Comma) if group != Separator::Comma && inner.iter().all(three) => {
             of_groups(group) | COMMA
         }
-        _ if group == Separator::Comma && is_indian(inner, last) => INDIAN_GROUPS,
+        _ if group == Separator::Comma && is_indian(runs) => INDIAN_GROUPS,
         _ => 0,
     }
 }
 
-/// Whether the last group has three digits, and those before it have two.
-fn is_indian(inner: &[Run<'_>], last: &Run<'_>) -> bool {
-    let (twos, three) = match last.separator {
-        Some(Separator::Comma) => (inner, Some(last)),
-        _ => match inner.split_last() {
-            Some((three, twos)) => (twos, Some(three)),
-            None => (inner, None),
-        },
-    };
-    three.is_some_and(|run| run.digits.len() == 3) && twos.iter().all(|run| run.digits.len() == 2)
+/// Whether commas separate a last group of three digits from groups of two before it.
+fn is_indian(runs: &[Run<'_>]) -> bool {
+    let groups = runs
+        .iter()
+        .filter(|run| run.separator == Some(Separator::Comma));
+    let lengths: Vec<usize> = groups.map(|run| run.digits.len()).collect();
+    let end = lengths.split_last();
+    end.is_some_and(|(last, others)| *last == 3 && others.iter().all(|length| *length == 2))
 }
 
 impl Locale {

@@ -75,7 +75,8 @@ pub(super) fn read<'a>(
             if row.len() != width || row.ends_in_comma {
                 return header.reject(&row, width);
             }
-            if page.units_were_read {
+            // Several ncu that share a console may print their headers first, then their units.
+            if page.units_were_read && !row.cell(0).is_empty() {
                 page.add(&row)
             } else {
                 page.units_were_read = true;
