@@ -27,6 +27,8 @@ const SECRETS: [&str; 16] = [
     "HF_TOKEN",
     "GIT_ASKPASS",
 ];
+/// What the user's locale is made of.
+const OF_LOCALE: [&str; 4] = ["LANG", "LANGUAGE", "LC_ALL", "LC_NUMERIC"];
 /// What only a compiler gets, whose builds record it.
 const OF_COMPILER: [&str; 2] = ["LIBRARY_PATH", "COMPILER_PATH"];
 /// What no list names.
@@ -97,6 +99,7 @@ fn gate(machine: &Machine, arguments: &[&str]) -> Command {
             gate.env(name, "C");
         }
     }
+    gate.envs(OF_LOCALE.map(|name| (name, "de_DE.UTF-8")));
     gate
 }
 
@@ -123,6 +126,10 @@ fn no_program_gets_a_credential_and_each_gets_what_it_needs() {
         for name in SECRETS.iter().chain(&UNKNOWN) {
             assert!(!names.iter().any(|it| it == name), "{file} has {name}");
         }
+        let text = machine.project.read(file);
+        let is_locale = |line: &&str| line.starts_with("LC_") || line.starts_with("LANG");
+        let locale: Vec<&str> = text.lines().filter(is_locale).collect();
+        assert_eq!(locale, ["LC_ALL=C"], "{file}");
         for name in OF_COMPILER {
             let has = names.iter().any(|it| it == name);
             assert!(!has || file == "env.nvcc", "{file} has {name}");

@@ -573,6 +573,72 @@ fn a_recording_without_the_metrics_or_kernels_of_the_variant_is_told() {
 }
 
 #[test]
+fn what_ncu_says_around_its_page_is_judged_as_in_a_run_of_this_tool() {
+    let page = fs::read_to_string(data("twenty_launches.raw.csv")).unwrap();
+    let project = importing();
+    for (before, words) in [
+        ("==ERROR== LaunchFailed", "LaunchFailed"),
+        (
+            "==ERROR== The application returned an error code (9).",
+            "error code (9)",
+        ),
+        (
+            "==WARNING== The application returned an error code (9).",
+            "error code (9)",
+        ),
+        (
+            "==ERROR== ERR_NVGPUCTRPERM - no permission",
+            "may not read the GPU's counters",
+        ),
+    ] {
+        project.write("page.csv", format!("{before}\n{page}"));
+        let arguments = ["import", "page.csv", "--variant", "recorded/wmma"];
+        project
+            .run(&arguments)
+            .exits(5)
+            .says(words)
+            .says("page.csv");
+        assert!(!project.path(PROFILES).exists());
+        project.run(&["inspect", "page.csv"]).exits(0).says(before);
+    }
+    // What ncu always says, and what the program does.
+    let around =
+        format!("==WARNING== Note: Running with unmodified GPU clocks.\n==E== 7 (9)\n{page}");
+    project.write("page.csv", around);
+    project
+        .run(&["import", "page.csv", "--variant", "recorded/wmma"])
+        .exits(0);
+}
+
+#[test]
+fn a_page_that_lacks_launches_is_imported_with_a_warning() {
+    let page = fs::read_to_string(data("twenty_launches.raw.csv")).unwrap();
+    let lines = page.lines().filter(|line| !line.starts_with("\"7\","));
+    let project = importing();
+    project.write("part.csv", lines.collect::<Vec<_>>().join("\n"));
+    project
+        .run(&["import", "part.csv", "--variant", "recorded/wmma"])
+        .exits(0)
+        .says("imported 19 launches")
+        .says("warning capture-unreadable")
+        .says("launch 7 is missing before launch 8");
+    project
+        .run(&["inspect", "part.csv"])
+        .exits(0)
+        .says("launch 7 is missing");
+}
+
+#[test]
+fn a_page_that_does_not_name_the_gpu_is_answered_with_the_page_that_does() {
+    let ran = import(&importing(), "details_with_program_output.csv", &[]);
+    let ran = ran
+        .exits(5)
+        .says("a details page does not")
+        .says("--page raw");
+    assert!(!ran.err.contains("device__attribute"), "{}", ran.err);
+}
+
+#[test]
 fn a_recording_in_the_folder_it_is_imported_to_is_not_lost() {
     let project = importing();
     let place = format!("{PROFILES}/recorded/wmma/mine.ncu-rep");

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use ncu_report::{
-    Chip, Kernel, Launch, Measurement, Metrics, ReadError, Recording, ResultKind, Rounding, Unit,
-    Value, base_name, unit_of,
+    Chip, Kernel, Launch, Measurement, Metrics, ReadError, Recording, ResultKind, Unit, Value,
+    base_name, unit_of,
 };
 
 use super::capability::capability;
@@ -398,10 +398,7 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
     Ok(Recording {
         launches: process.launches.into_iter().map(launch).collect(),
         profiler_version: Some(format!("CUPTI {}", process.cupti_version)),
-        command_line: None,
-        created_unix_s: None,
-        format_version: None,
-        rounding: Rounding::default(),
+        ..Recording::default()
     })
 }
 

@@ -8,9 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ncu_report::{
-    Kernel, Launch, Measurement, Metrics, Recording, ResultKind, Rounding, Unit, Value,
-};
+use ncu_report::{Kernel, Launch, Measurement, Metrics, Recording, ResultKind, Unit, Value};
 
 use crate::metric::Role;
 
@@ -116,10 +114,7 @@ impl From<TimedLaunches> for Recording {
         Recording {
             launches: times.launches.into_iter().map(launch).collect(),
             profiler_version: Some(times.measured_by),
-            command_line: None,
-            created_unix_s: None,
-            format_version: None,
-            rounding: Rounding::default(),
+            ..Recording::default()
         }
     }
 }

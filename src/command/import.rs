@@ -14,10 +14,11 @@ use crate::files::{
     PROFILE_FILE, create_work_folder, most, read_regular_up_to, set_aside, settle, variant_folder,
     write_atomically,
 };
-use crate::finding::{Error, ExitCode};
+use crate::finding::{Code, Error, ExitCode, Finding, WarnReason};
 use crate::hash::sha256_hex;
 use crate::profile::import::{importable, is_measured, profile_of, select};
 use crate::profile::{Conditions, FileHash, OnGpus, Profile, norm_text};
+use crate::profiler::judge_printed;
 use crate::terms::Phase;
 use ncu_report::Recording;
 
@@ -69,7 +70,16 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
     let path = folder.join(PROFILE_FILE);
     write_atomically(&path, profile.to_json().as_bytes()).map_err(Error::io("write", &path))?;
     settle(&output, &variant.id)?;
-    let findings = incomplete(variant, &profile);
+    let gaps = recordings
+        .iter()
+        .filter_map(|(recording, _)| recording.gap.as_ref());
+    let gaps = gaps.map(|gap| {
+        let next = "import the whole page or the report, unless you left launches out yourself";
+        Finding::deny(Code::CaptureUnreadable, &variant.id, gap, next)
+            .warn_for(WarnReason::PartOfReport)
+    });
+    let mut findings = incomplete(variant, &profile);
+    findings.extend(gaps);
     answer(
         arguments.format,
         &Content {
@@ -98,6 +108,10 @@ fn read(variant: &Variant, paths: &[PathBuf]) -> Result<Vec<File>, Error> {
         let (format, mut recording) =
             capture::read_file(path).map_err(|error| unreadable(path, error))?;
         let bytes = read_regular_up_to(path, most::BINARY).map_err(Error::io("read", path))?;
+        if let Some(cause) = judge_printed(&recording.messages) {
+            let path = path.clone();
+            return Err(Error::Input { path, cause });
+        }
         let Some(ending) = importable(format, &bytes) else {
             return Err(Error::Usage(format!(
                 "{} contains what only this tool measures, which cannot be imported; measure it: sparsek-gate profile",

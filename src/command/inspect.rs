@@ -162,6 +162,9 @@ fn text(
 ) -> io::Result<()> {
     let launches = recording.launches.len();
     print(&format!("{}, {launches} launches\n", format_name(format)))?;
+    for line in recording.messages.iter().chain(&recording.gap) {
+        print(&format!("{}\n", one_line(line)))?;
+    }
     for (name, value) in [
         ("profiler", &recording.profiler_version),
         ("command", &recording.command_line),

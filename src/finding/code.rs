@@ -204,7 +204,7 @@ codes! {
     TuningMeasured = "tuning-measured", Either => Inconclusive,
         "The program tunes in the process that is profiled, and `profiler_range` or `nvtx` is not set.",
         "Launch once before cudaProfilerStart, launch what is measured up to cudaProfilerStop, and set `profiler_range = true`. See docs/triton.md.";
-    /// A report or a CSV cannot be read.
+    /// A report or a CSV cannot be read, or a CSV lacks launches.
     CaptureUnreadable = "capture-unreadable", Either => Failed,
         "The file is cut, damaged, or of a format that this version does not know.",
         "Profile again. For a newer ncu, update sparsek-gate.";

@@ -77,6 +77,8 @@ reasons! {
     ToolWarned => Sanitizer,
     /// The verdict comes from the recorded samples; the captures only prove them.
     SamplesDecide => CaptureMissing | CaptureUnreadable | ProfileStripped,
+    /// A page has a part of a report's launches, as ncu prints it on request.
+    PartOfReport => CaptureUnreadable,
     /// No change is under review: the author of the files judges them.
     NoReview => ProfileAltered | ProfileStale,
     /// No measured baseline demands a measured profile.

@@ -11,7 +11,7 @@ use std::sync::{PoisonError, RwLock};
 
 /// The variables that every program gets. A name that ends with `*` stands for all that begin so,
 /// except those that [`is_credential`] finds.
-const PASSED: [&str; 49] = [
+const PASSED: [&str; 46] = [
     // The user and the machine.
     "PATH",
     "HOME",
@@ -19,9 +19,6 @@ const PASSED: [&str; 49] = [
     "LOGNAME",
     "SHELL",
     "TERM",
-    "LANG",
-    "LANGUAGE",
-    "LC_*",
     "TZ",
     "TMPDIR",
     "XDG_CACHE_HOME",
@@ -66,6 +63,10 @@ const PASSED: [&str; 49] = [
     "MKL_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
 ];
+/// The locale of every program, whatever the user's is: ncu and programs print numbers by it, which
+/// this tool reads, and a measurement must not depend on it. Not C.UTF-8, which older systems lack, where
+/// a C++ program such as ncu then ends. Python reads and writes UTF-8 under C, too.
+const LOCALE: (&str, &str) = ("LC_ALL", "C");
 /// Lists of folders. A part that is empty or relative is a folder of the project, which the change
 /// chooses.
 const FOLDER_LISTS: [&str; 3] = ["PATH", "LD_LIBRARY_PATH", "PYTHONPATH"];
@@ -126,7 +127,7 @@ pub fn parts_outside(list: &OsStr, dir: &Path) -> Option<OsString> {
 /// What a program gets of this tool's own environment.
 pub(super) fn inherited() -> BTreeMap<OsString, OsString> {
     let named = NAMED.read().unwrap_or_else(PoisonError::into_inner);
-    std::env::vars_os()
+    let mut env: BTreeMap<_, _> = std::env::vars_os()
         .filter(|(name, _)| {
             let Some(name) = name.to_str() else {
                 return false;
@@ -138,7 +139,10 @@ pub(super) fn inherited() -> BTreeMap<OsString, OsString> {
             let value = if list { absolute_parts(&value)? } else { value };
             Some((name, value))
         })
-        .collect()
+        .collect();
+    let (name, value) = LOCALE;
+    env.entry(name.into()).or_insert_with(|| value.into());
+    env
 }
 
 fn fits(listed: &str, name: &str) -> bool {

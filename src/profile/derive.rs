@@ -49,8 +49,9 @@ pub enum DeriveError {
     Empty,
     /// A launch does not name the GPU that it ran on.
     #[error(
-        "the capture does not name the GPU that it was taken on (no {})",
-        Role::DeviceName
+        "the capture does not name the GPU that it was taken on, as the report and its raw page do, and \
+         a details page does not: import the report, or the whole raw page \
+         (ncu --import REPORT --csv --page raw)"
     )]
     NoGpu,
     /// Launches ran on several GPU models.

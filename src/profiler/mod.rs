@@ -17,7 +17,7 @@ pub use capture::{Capture, Page, Pending, Times};
 pub use cupti::Libraries;
 pub(crate) use cupti::{Launched, only_ncu_selects};
 pub use first_launch::LogSign;
-pub(crate) use ncu::{NCU_LOCK, filter_in, home, reports};
+pub(crate) use ncu::{NCU_LOCK, filter_in, home, judge_printed, reports};
 pub use ncu::{Ncu, Trouble};
 pub use profilers::Profilers;
 pub use session::{Profiler, Ran, Session, run};

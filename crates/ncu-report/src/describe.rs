@@ -1,28 +1,149 @@
 //! What a file is that a reader cannot read.
 
-/// The beginnings of files that users confuse with reports and pages.
-const KNOWN: [(&[u8], &str); 9] = [
-    (b"\x7fELF", "an ELF file (a program or a cubin)"),
-    (b"\x1f\x8b", "a gzip archive"),
-    (b"PK\x03\x04", "a zip archive"),
+/// The steps that several kinds of files share.
+const UNPACK: &str = "unpack it, and name the report or the page in it";
+const BY_NCU: &str = "name a report (`.ncu-rep`) of ncu, or a CSV page that it printed";
+const AS_RAW: &str = "print the raw page of the report: ncu --import REPORT --csv --page raw";
+const AS_CSV: &str = "add `--csv --page raw` to the command line of ncu";
+const AS_PRINTED: &str =
+    "name the page as ncu printed it: it quotes each cell, and commas separate them";
+const DOWNLOAD: &str =
+    "download the file itself: on GitHub its raw form, and with a login if it needs one";
+const HEADER: &str = "name the whole page, which begins with \"ID\",\"Process ID\"";
+
+/// The beginnings of files that users confuse with reports and pages: what they are, and what to do.
+/// Letters of either case.
+const BEGINNINGS: [(&[u8], &str, &str); 19] = [
+    (b"\x7fELF", "an ELF file (a program or a cubin)", BY_NCU),
+    (b"\x1f\x8b", "a gzip archive", UNPACK),
+    (b"PK\x03\x04", "a zip archive", UNPACK),
+    (b"\x28\xb5\x2f\xfd", "a Zstandard archive", UNPACK),
+    (b"\xfd7zXZ", "an xz archive", UNPACK),
+    (b"BZh", "a bzip2 archive", UNPACK),
     (
         b"SQLite format 3",
-        "an SQLite database (Nsight Systems exports those)",
+        "an SQLite database, as of Nsight Systems",
+        BY_NCU,
     ),
-    (b"NVR\0", "an .ncu-rep report"),
-    (b"\"ID\",\"Process ID\"", "a CSV page of ncu"),
-    (b"==PROF==", "the console output of ncu"),
-    (b"==WARNING==", "the console output of ncu"),
-    (b"==ERROR==", "the console output of ncu"),
+    (
+        b"version https://git-lfs",
+        "a Git LFS pointer, not the file",
+        "run: git lfs pull",
+    ),
+    (b"<!doctype", "an HTML page", DOWNLOAD),
+    (b"<html", "an HTML page", DOWNLOAD),
+    (b"<?xml", "an XML file", BY_NCU),
+    (b"%PDF", "a PDF file", BY_NCU),
+    (b"{", "a JSON file", BY_NCU),
+    (b"[{", "a JSON file", BY_NCU),
+    (b"NVR\0", "an .ncu-rep report", BY_NCU),
+    (b"\0\0\0\0\0\0\0\0", "a file of zeros", "copy it again"),
+    (
+        b"\"Metric name\",\"Metric type\"",
+        "a list of metrics",
+        BY_NCU,
+    ),
+    (b"\"ID\",\"Process ID\"", "a CSV page of ncu", HEADER),
+    (
+        b"\"0\",\"",
+        "a CSV without the header of ncu's page",
+        HEADER,
+    ),
 ];
+
+/// What only one kind of text contains.
+const PARTS: [(&[&str], &str, &str); 6] = [
+    (
+        &[
+            "\"Invocations\",\"Section Name\"",
+            "\"Invocations\",\"Metric Name\",\"Metric Unit\"",
+        ],
+        "a summary page (`--print-summary`), which has averages and no launches",
+        AS_RAW,
+    ),
+    (
+        &["\"Launch Attribute\",", "\"Session Attribute\","],
+        "a session page of ncu",
+        AS_RAW,
+    ),
+    (
+        &["\"Address\",\"Source\"", "\"Line No\",\"Source\""],
+        "a source page of ncu",
+        AS_RAW,
+    ),
+    (
+        &[
+            "NVPROF is profiling",
+            "\"Type\",\"Time(%)\"",
+            "\"Device\",\"Kernel\",\"Invocations\"",
+        ],
+        "the output of nvprof",
+        BY_NCU,
+    ),
+    (
+        &[
+            "Time (%),Total",
+            "\"Time (%)\",\"Total",
+            "Time (%)  Total",
+            "Start (ns),Duration (ns)",
+        ],
+        "a table of Nsight Systems (`nsys stats`)",
+        BY_NCU,
+    ),
+    (
+        &[
+            "ID,Process ID,",
+            "ID;Process ID;",
+            "\"ID\";\"Process ID\"",
+            "ID\tProcess ID\t",
+        ],
+        "a page of ncu that another program wrote again",
+        AS_PRINTED,
+    ),
+];
+
+/// How much of a text is looked at.
+const LOOKED_AT: usize = 1 << 20;
+
+/// What kind of file `bytes` are, if it is one that users confuse with reports and pages; and the next
+/// step.
+pub(crate) fn known(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
+    let text = bytes.trim_ascii_start();
+    if text.is_empty() {
+        let next = "look at the command that wrote it: it failed, or printed elsewhere";
+        return Some(("an empty file", next));
+    }
+    let begins = |sign: &[u8]| {
+        let beginning = text.get(..sign.len());
+        beginning.is_some_and(|beginning| beginning.eq_ignore_ascii_case(sign))
+    };
+    if let Some((_, what, next)) = BEGINNINGS.iter().find(|(sign, ..)| begins(sign)) {
+        return Some((what, next));
+    }
+    if bytes.get(257..262) == Some(b"ustar") {
+        return Some(("a tar archive", UNPACK));
+    }
+    let head = String::from_utf8_lossy(bytes.get(..LOOKED_AT).unwrap_or(bytes));
+    let has = |signs: &[&str]| signs.iter().any(|sign| head.contains(sign));
+    if let Some((_, what, next)) = PARTS.iter().find(|(signs, ..)| has(signs)) {
+        return Some((what, next));
+    }
+    let is_head = |line: &str| line.contains("Metric Name  ") && line.contains("Metric Unit");
+    if head.lines().any(is_head) {
+        return Some(("a table that ncu prints for people", AS_CSV));
+    }
+    let is_console = has(&["==PROF== "]) && !has(&["==ERROR== "]);
+    is_console.then_some(("the console output of ncu without a page", AS_CSV))
+}
 
 /// A few words on what `bytes` are, for a reader that expected something else.
 pub(crate) fn describe(bytes: &[u8]) -> String {
-    if bytes.is_empty() {
-        return "an empty file".to_owned();
+    let signs: [&[u8]; 3] = [b"==PROF==", b"==WARNING==", b"==ERROR=="];
+    if signs.iter().any(|sign| bytes.starts_with(sign)) {
+        return "the console output of ncu".to_owned();
     }
-    if let Some((_, what)) = KNOWN.iter().find(|(magic, _)| bytes.starts_with(magic)) {
-        return (*what).to_owned();
+    if let Some((what, _)) = known(bytes) {
+        return what.to_owned();
     }
     let head = &bytes[..bytes.len().min(64)];
     let text = String::from_utf8_lossy(head);

@@ -59,12 +59,15 @@ pub enum ReadError {
     },
     /// ncu reports that no launch matched its filters.
     #[error(
-        "no kernels were profiled{}",
+        "no kernels were profiled{}{}",
+        listed("; ncu reported: ", messages),
         listed("; the program launched: ", available)
     )]
     NoKernels {
         /// The kernels that the program launched, in ncu's spelling.
         available: Vec<String>,
+        /// The error lines of ncu, in order.
+        messages: Vec<String>,
     },
     /// No launch follows the header of a CSV page.
     #[error(
@@ -76,6 +79,14 @@ pub enum ReadError {
         line: u64,
         /// The error lines of ncu, in order.
         messages: Vec<String>,
+    },
+    /// The file is of another kind.
+    #[error("it is {what}; {next}")]
+    OtherFile {
+        /// What it is.
+        what: &'static str,
+        /// What to do.
+        next: &'static str,
     },
     /// There is no CSV page in the text.
     #[error(
@@ -116,7 +127,9 @@ impl ReadError {
     /// The error lines of ncu (`==ERROR== …`) that were in the text instead of a page.
     pub fn profiler_messages(&self) -> &[String] {
         match self {
-            ReadError::NoHeader { messages, .. } | ReadError::NoRows { messages, .. } => messages,
+            ReadError::NoHeader { messages, .. }
+            | ReadError::NoRows { messages, .. }
+            | ReadError::NoKernels { messages, .. } => messages,
             ReadError::InFile { source, .. } => source.profiler_messages(),
             _ => &[],
         }

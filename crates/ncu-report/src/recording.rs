@@ -17,6 +17,12 @@ pub struct Recording {
     /// Version of the report format that the file states; CSV pages have none. A report of another
     /// version than [`KNOWN_FORMAT_VERSION`](crate::report::KNOWN_FORMAT_VERSION) is decoded too.
     pub format_version: Option<u64>,
+    /// The error and warning lines of ncu around CSV pages (`==ERROR== …`, `==WARNING== …`), in order;
+    /// a report has none.
+    pub messages: Vec<String>,
+    /// The launches that are missing between those of a CSV page, by their numbers: ncu was asked for a
+    /// part of a report, or rows were removed.
+    pub gap: Option<String>,
     /// How far the printed numbers may be from the measured ones; exact for a report.
     pub rounding: Rounding,
 }

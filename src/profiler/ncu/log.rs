@@ -69,13 +69,17 @@ impl Trouble {
             ("No kernels were profiled", Trouble::NoKernels),
             ("LibraryNotLoaded", Trouble::NotSupported),
         ];
-        // Only ncu's own lines count: the program may print anything.
-        let own = |line: &&str| line.starts_with("==ERROR==") || line.starts_with("==WARNING==");
         SIGNS
             .iter()
-            .find(|(sign, _)| log.lines().filter(own).any(|line| line.contains(sign)))
+            .find(|(sign, _)| own_lines(log).any(|line| line.contains(sign)))
             .map(|(_, trouble)| *trouble)
     }
+}
+
+/// The errors and warnings of ncu. Only they count: the program may print anything.
+fn own_lines(log: &str) -> impl Iterator<Item = &str> {
+    log.lines()
+        .filter(|line| line.starts_with("==ERROR==") || line.starts_with("==WARNING=="))
 }
 
 /// The kernels that ncu saw and did not profile, where its log lists them.
@@ -164,27 +168,54 @@ fn refused(variant: &Variant, trouble: Trouble, logs: &Logs) -> (Code, String, S
     (code, trouble.words().to_owned(), trouble.next().to_owned())
 }
 
-/// Code and message of a run without a complaint; `None` where it left a report.
+/// Code and message of a run without a known trouble; `None` where it left a report.
 fn failed(ending: Ending, log: &str, report: &Path) -> Option<(Code, String)> {
-    Some(match ending {
-        Ending::Exited(0) if report.is_file() => return None,
-        Ending::Exited(0) => (
+    match (ending, complaint(log)) {
+        (Ending::Signalled(_), _) => Some((Code::Crashed, format!("ncu ended with {ending}"))),
+        (Ending::Exited(0), None) if report.is_file() => None,
+        (Ending::Exited(0), None) => Some((
             Code::ProfilerFailed,
             "ncu exited 0, but it left no report".to_owned(),
-        ),
-        Ending::Signalled(_) => (Code::Crashed, format!("ncu ended with {ending}")),
-        _ if !log.contains("==ERROR== The application returned an error code") => {
-            (Code::ProfilerFailed, format!("ncu ended with {ending}"))
-        }
-        _ if vanished(log) => (
-            Code::Crashed,
-            format!("the program crashed under ncu ({ending}): it never disconnected"),
-        ),
-        _ => (
-            Code::ProgramFailed,
-            format!("the program failed under ncu ({ending}), although it passed its verification"),
-        ),
-    })
+        )),
+        (_, Some((code, words))) => Some((code, format!("{words} ({ending})"))),
+        (_, None) => Some((Code::ProfilerFailed, format!("ncu ended with {ending}"))),
+    }
+}
+
+/// Code and message of what ncu says went wrong in a run, also where values are left of it.
+fn complaint(log: &str) -> Option<(Code, String)> {
+    let returned_error = |line: &str| line.contains("The application returned an error code");
+    if own_lines(log).any(returned_error) {
+        return Some(match vanished(log) {
+            true => (
+                Code::Crashed,
+                "the program crashed under ncu: it never disconnected".to_owned(),
+            ),
+            false => (
+                Code::ProgramFailed,
+                "the program failed under ncu".to_owned(),
+            ),
+        });
+    }
+    let error = own_lines(log).find_map(|line| line.strip_prefix("==ERROR== "))?;
+    let words = format!("ncu reported an error: {}", error.trim_end());
+    Some((Code::ProfilerFailed, words))
+}
+
+/// Why the launches that ncu printed beside these messages do not count, with the next step: the same
+/// rule as for a run of this tool.
+pub(crate) fn judge_printed(messages: &[String]) -> Option<String> {
+    let log = messages.join("\n");
+    let trouble = Trouble::in_log(&log).filter(|trouble| *trouble != Trouble::NoKernels);
+    let (words, next) = match trouble {
+        Some(trouble) => (trouble.words().to_owned(), trouble.next()),
+        None => (complaint(&log)?.1, "profile again"),
+    };
+    let errors = messages
+        .iter()
+        .filter(|line| !line.contains("==WARNING== Note"));
+    let errors: Vec<&str> = errors.take(4).map(String::as_str).collect();
+    Some(format!("{words}; its lines: {}; {next}", errors.join(" ")))
 }
 
 /// Whether a process that ncu connected to never disconnected: a signal ended it.

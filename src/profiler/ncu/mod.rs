@@ -21,8 +21,8 @@ use crate::process::{self, Ending, Invocation};
 use crate::terms::{Phase, Seed, Tier, VariantId};
 use log::{Logs, judge};
 
-pub(crate) use log::NCU_LOCK;
 pub use log::Trouble;
+pub(crate) use log::{NCU_LOCK, judge_printed};
 pub use tool::Ncu;
 pub(crate) use tool::{filter_in, home, reports};
 
@@ -92,6 +92,9 @@ impl Profiler for Ncu {
         let counters = variant.metrics.iter();
         let counters = counters.filter(|metric| metric.phase == phase);
         let csv_path = session.path("csv");
+        // A variant may have a locale of its own, and ncu prints numbers by it.
+        let mut env = ran.invocation.env;
+        env.insert("LC_ALL".to_owned(), "C".to_owned());
         let reader = Reader {
             variant: variant.id.clone(),
             counters: counters.map(|metric| metric.counter.clone()).collect(),
@@ -106,7 +109,7 @@ impl Profiler for Ncu {
                 stdout: csv_path.clone(),
                 stderr: session.path("import.log"),
                 dir: ran.invocation.dir,
-                env: ran.invocation.env,
+                env,
                 timeout: ran.invocation.timeout,
             },
             bytes,

@@ -1,5 +1,6 @@
 //! Cells: numbers with thousands separators, texts, and the spellings of a missing value.
 
+use super::marks;
 use crate::value::Value;
 
 /// The content of a cell.
@@ -18,6 +19,8 @@ pub(super) enum Number {
         digits: u64,
         decimals: u8,
         negative: bool,
+        /// What its separators show of the locale, see [`marks`].
+        marks: u16,
     },
     /// A number in exponent form or with more digits than fit into 64 bits.
     Float(f64),
@@ -30,11 +33,11 @@ pub(super) fn text(cell: &[u8]) -> String {
     text
 }
 
-/// The value of a cell with a whole number of 32 bits.
-pub(super) fn number_u32(cell: &[u8]) -> Option<u32> {
+/// The value of a cell with a whole number.
+pub(super) fn number_u64(cell: &[u8]) -> Option<u64> {
     match Cell::parse(cell) {
         Cell::Number(number) => match number.value(0) {
-            Value::Integer(number) => u32::try_from(number).ok(),
+            Value::Integer(number) => Some(number),
             _ => None,
         },
         _ => None,
@@ -126,7 +129,7 @@ fn decimal(cell: &[u8]) -> Option<Number> {
     let mut count = 0_u32;
     // Digits since the last comma, or since the beginning.
     let mut group = 0_u32;
-    let mut commas = false;
+    let mut commas = 0_u32;
     let mut bytes = unsigned.iter();
     let mut point = false;
     for &byte in bytes.by_ref() {
@@ -136,8 +139,8 @@ fn decimal(cell: &[u8]) -> Option<Number> {
                 count += 1;
                 group += 1;
             }
-            b',' if group == 3 || (!commas && (1..=3).contains(&group)) => {
-                commas = true;
+            b',' if group == 3 || (commas == 0 && (1..=3).contains(&group)) => {
+                commas += 1;
                 group = 0;
             }
             b'.' => {
@@ -147,7 +150,7 @@ fn decimal(cell: &[u8]) -> Option<Number> {
             _ => return None,
         }
     }
-    if count == 0 || (commas && group != 3) {
+    if count == 0 || (commas > 0 && group != 3) {
         return None;
     }
     let mut decimals = 0_u8;
@@ -161,10 +164,20 @@ fn decimal(cell: &[u8]) -> Option<Number> {
     if count + u32::from(decimals) > 19 || (point && decimals == 0) {
         return None;
     }
+    let marks = match (commas, decimals) {
+        // Six decimals have a point under every locale.
+        (0, 0 | 6) => 0,
+        (0, 3) if group <= 3 && unsigned.first() != Some(&b'0') => marks::LONE_POINT,
+        (0, _) => marks::POINT,
+        (1, 0) => marks::LONE_COMMA,
+        (_, 0) => marks::COMMA_GROUPS,
+        (_, _) => marks::COMMA_GROUPS | marks::POINT,
+    };
     Some(Number::Decimal {
         digits,
         decimals,
         negative,
+        marks,
     })
 }
 
@@ -177,16 +190,26 @@ impl Number {
                 digits,
                 decimals: 0,
                 negative: false,
+                ..
             } if exponent == 0 => Value::Integer(digits),
             Number::Decimal {
                 digits,
                 decimals,
                 negative,
+                ..
             } => {
                 let magnitude = scaled(digits, i32::from(exponent) - i32::from(decimals));
                 finite(if negative { -magnitude } else { magnitude })
             }
             Number::Float(number) => finite(number * 10_f64.powi(i32::from(exponent))),
+        }
+    }
+
+    /// What its separators show of the locale, see [`marks`].
+    pub(super) fn marks(self) -> u16 {
+        match self {
+            Number::Decimal { marks, .. } => marks,
+            Number::Float(_) => 0,
         }
     }
 

@@ -69,7 +69,7 @@ pub(super) fn read(
         for_each_row(region, others, |row| {
             let cells = row.len();
             if cells < least || cells > most || (cells == least && row.ends_in_comma) {
-                return header.ignore_or_reject(&row, most);
+                return header.reject(&row, most);
             }
             page.add(&row)
         })?;
@@ -85,10 +85,11 @@ impl Page<'_> {
     fn add(&mut self, row: &Row<'_, '_>) -> Result<(), ReadError> {
         let launch = self.launch(row)?;
         let metric = row.cell(self.columns.name);
-        // The row of a rule.
+        // The row of a rule, whose description may have several lines.
         if metric.is_empty() {
             return Ok(());
         }
+        row.in_one_line()?;
         let (measurement, exponent) = self.measurement(row)?;
         let section = row.cell(self.columns.section);
         if section == ASKED_METRICS || metric.windows(2).any(|pair| pair == b"__") {
@@ -135,6 +136,8 @@ impl Page<'_> {
                 self.reading
                     .take(letters.saturating_add(LAUNCH), || row.line())?;
                 self.reading.push(self.header.launch(row)?, row)?;
+                self.reading
+                    .see_launch(id, self.header.process(row), || row.line())?;
                 let launch = self.metrics.len();
                 self.metrics.push(Vec::new());
                 self.launches.insert(key.clone(), launch);
@@ -164,11 +167,10 @@ impl Page<'_> {
             Some((exponent, base)) => (exponent, Unit::Known(base)),
             None => (0, Unit::Unknown),
         };
-        let value = match Cell::parse(row.cell(self.columns.value)) {
-            Cell::Number(number) => {
-                self.reading.decimals = number.decimals().max(self.reading.decimals);
-                number.value(exponent)
-            }
+        let name = std::str::from_utf8(row.cell(self.columns.name)).unwrap_or_default();
+        let cell = row.cell(self.columns.value);
+        let value = match self.reading.numbers.parse(name, cell, || row.line()) {
+            Cell::Number(number) => number.value(exponent),
             Cell::Missing => Value::Missing,
             Cell::Text(cell) => {
                 let text = text(cell);

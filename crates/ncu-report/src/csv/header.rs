@@ -1,6 +1,6 @@
 //! The header of a page, and the leading cells of a row, which describe the launch.
 
-use super::cell::{number_u32, text};
+use super::cell::{number_u64, text};
 use super::row::{OtherRows, Row, for_each_row};
 use super::tables::Region;
 use crate::error::ReadError;
@@ -17,6 +17,9 @@ const LEADING: [&str; 6] = [
     "Device",
     "CC",
 ];
+
+/// ID and name of a process, and its host.
+pub(super) type Process<'a> = [&'a [u8]; 3];
 
 /// The columns of a page, by index.
 pub(super) struct Header {
@@ -87,36 +90,26 @@ impl Header {
         })
     }
 
-    /// Decides about a record with another number of cells than `width`. It is ignored as a line of
-    /// the program if it has fewer cells than every row begins with; otherwise it is a damaged row.
-    pub(super) fn ignore_or_reject(
-        &self,
-        row: &Row<'_, '_>,
-        width: usize,
-    ) -> Result<(), ReadError> {
-        let cells = row.len();
-        if row.is_unterminated {
-            return Err(ReadError::csv(
-                row.line(),
-                "the row that begins here is truncated",
-            ));
-        }
-        if cells <= self.last_leading {
-            return Ok(());
-        }
-        Err(ReadError::csv(
-            row.line(),
-            format!(
-                "the row has {cells} cells, the header on line {} has {width}",
-                self.line
-            ),
-        ))
+    /// A row with another number of cells than `width`.
+    pub(super) fn reject(&self, row: &Row<'_, '_>, width: usize) -> Result<(), ReadError> {
+        let (cells, line) = (row.len(), self.line);
+        let problem = match row.is_unterminated || row.ends_in_comma {
+            true => "the row that begins here is truncated".to_owned(),
+            false => format!("the row has {cells} cells, the header on line {line} has {width}"),
+        };
+        Err(ReadError::csv(row.line(), problem))
+    }
+
+    /// The cells that name the process of a row: its ID, its name, its host.
+    pub(super) fn process<'r>(&self, row: &'r Row<'_, '_>) -> Process<'r> {
+        let first = self.process_id;
+        [first, first + 1, first + 2].map(|column| row.cell(column))
     }
 
     /// A launch without its metrics.
     pub(super) fn launch(&self, row: &Row<'_, '_>) -> Result<Launch, ReadError> {
         let signature = text(row.cell(self.kernel));
-        let ordinal = |column: Option<usize>| number_u32(row.cell(column?));
+        let ordinal = |column: Option<usize>| u32::try_from(number_u64(row.cell(column?))?).ok();
         Ok(Launch {
             kind: match signature.as_str() {
                 // ncu's names of these results; the signature of a kernel has parentheses.

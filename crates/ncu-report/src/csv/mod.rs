@@ -7,18 +7,23 @@
 mod cell;
 mod details;
 mod header;
+mod marks;
+mod numbers;
 mod raw;
 mod reading;
 mod row;
 mod tables;
 
-use crate::describe::describe;
+use std::borrow::Cow;
+
+use crate::describe::{describe, known};
 use crate::error::ReadError;
 use crate::recording::Recording;
 use header::Header;
+use numbers::Numbers;
 use reading::Reading;
 use row::OtherRows;
-use tables::Table;
+use tables::{Console, MOST_LINE, MOST_TOLD, Table};
 
 /// Reads raw or details pages from the console output of ncu. The header decides which page it is.
 ///
@@ -26,9 +31,10 @@ use tables::Table;
 /// printed number, and its unit is [`Unit::Unknown`](crate::Unit::Unknown).
 ///
 /// # Errors
-/// [`ReadError::NoKernels`] if ncu reports that no kernel was profiled; [`ReadError::NoHeader`] if
-/// there is no CSV page; [`ReadError::NoRows`] if no launch follows the header;
-/// [`ReadError::Csv`] with the line for a truncated or corrupt page.
+/// [`ReadError::NoKernels`] if ncu reports that no kernel was profiled; [`ReadError::OtherFile`] or
+/// [`ReadError::NoHeader`] if there is no CSV page; [`ReadError::NoRows`] if no launch follows the
+/// header; [`ReadError::Csv`] with the line for a truncated or corrupt page, one that lacks launches of
+/// a run, and numbers of an unknown locale.
 ///
 /// ```
 /// let page = r#"==PROF== Connected to process 7 (/home/ada/gemm)
@@ -44,21 +50,91 @@ use tables::Table;
 /// # Ok::<(), ncu_report::ReadError>(())
 /// ```
 pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let tables = tables::tables(bytes)?;
-    let mut reading = Reading::of_text(bytes.len());
+    let text = utf8(bytes);
+    let console = tables::console(&text)?;
+    let mut reading = Reading::of_text(text.len());
     let mut others = OtherRows::new();
-    for table in &tables {
+    for table in &console.tables {
         let header = Header::read(&table.header, &mut others)?;
-        match header.details {
-            Some(columns) => details::read(&header, columns, table, &mut reading, &mut others)?,
-            None => raw::read(&header, table, &mut reading, &mut others)?,
+        let start = reading.begin();
+        read_table(&header, table, &mut reading, &mut others)?;
+        if let Some(locale) = reading.numbers.locale()? {
+            reading.begin_again(&start, Numbers::of(Some(locale)));
+            read_table(&header, table, &mut reading, &mut others)?;
         }
+        reading.end(&table.label);
     }
     if reading.launches.is_empty() {
-        return Err(nothing(bytes, tables.first()));
+        return Err(nothing(&text, console));
     }
-    Ok(reading.finish())
+    for part in &console.parts {
+        if reading.has_process(&process_of(part.bytes)) {
+            return Err(ReadError::csv(
+                part.line,
+                "the row that begins here is cut: it has only its first cells",
+            ));
+        }
+    }
+    let gap = reading.gap(console.is_of_run);
+    let gap = gap.map(|(line, problem)| ReadError::csv(line, problem));
+    match gap {
+        Some(gap) if console.is_of_run => Err(gap),
+        gap => Ok(Recording {
+            messages: console.messages,
+            gap: gap.map(|gap| gap.to_string()),
+            ..reading.finish()
+        }),
+    }
+}
+
+fn read_table<'a>(
+    header: &Header,
+    table: &Table<'a>,
+    reading: &mut Reading,
+    others: &mut OtherRows,
+) -> Result<(), ReadError> {
+    match header.details {
+        Some(columns) => details::read(header, columns, table, reading, others),
+        None => raw::read(header, table, reading, others),
+    }
+}
+
+/// A text in UTF-8 without a byte order mark. PowerShell writes what it redirects as UTF-16.
+fn utf8(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let (rest, is_little) = match bytes {
+        [0xff, 0xfe, rest @ ..] => (rest, true),
+        [0xfe, 0xff, rest @ ..] => (rest, false),
+        [b'"' | b'=', 0, ..] => (bytes, true),
+        [0, b'"' | b'=', ..] => (bytes, false),
+        [0xef, 0xbb, 0xbf, rest @ ..] => return Cow::Borrowed(rest),
+        _ => return Cow::Borrowed(bytes),
+    };
+    let (units, _) = rest.as_chunks();
+    let unit = |bytes: &[u8; 2]| match is_little {
+        true => u16::from_le_bytes(*bytes),
+        false => u16::from_be_bytes(*bytes),
+    };
+    let letters = char::decode_utf16(units.iter().map(unit));
+    let mut text = String::with_capacity(units.len());
+    text.extend(letters.map(|letter| letter.unwrap_or(char::REPLACEMENT_CHARACTER)));
+    Cow::Owned(text.into_bytes())
+}
+
+/// The cells that name the process in the beginning of a row: its ID, its name, its host.
+fn process_of(part: &[u8]) -> Vec<&[u8]> {
+    let mut cells = Vec::new();
+    let mut rest = part.strip_prefix(b"\"").unwrap_or(part);
+    while let Some(end) = rest.iter().position(|&byte| byte == b'"')
+        && cells.len() < 4
+    {
+        cells.push(&rest[..end]);
+        match rest[end..].strip_prefix(b"\",\"") {
+            Some(next) => rest = next,
+            None => break,
+        }
+    }
+    // The first is the ID of the launch.
+    cells.split_off(1.min(cells.len()))
 }
 
 /// The cells of each row of a text, as [`read`] splits them. For comparisons with another reader.
@@ -67,10 +143,7 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
 /// [`ReadError::Csv`].
 #[doc(hidden)]
 pub fn cells(text: &[u8]) -> Result<Vec<Vec<Vec<u8>>>, ReadError> {
-    let region = tables::Region {
-        bytes: text,
-        line: 1,
-    };
+    let region = tables::Region::of(text, 1);
     let mut rows = Vec::new();
     row::for_each_row(&region, &mut row::OtherRows::new(), |row| {
         rows.push(row.cells().map(<[u8]>::to_vec).collect());
@@ -80,47 +153,40 @@ pub fn cells(text: &[u8]) -> Result<Vec<Vec<Vec<u8>>>, ReadError> {
 }
 
 /// Why there is no launch in the text.
-fn nothing(bytes: &[u8], table: Option<&Table<'_>>) -> ReadError {
-    let mut available = None;
-    let mut messages = Vec::new();
-    for line in bytes.split(|&byte| byte == b'\n') {
-        if available.is_none() && contains(line, b"==WARNING== No kernels were profiled") {
-            available = Some(Vec::new());
-        }
-        let line = String::from_utf8_lossy(line.get(..MOST_LINE).unwrap_or(line));
-        if let Some(kernels) = &mut available {
-            // A numbered list: `1. k1`.
-            if let Some((number, kernel)) = line.trim().split_once(". ")
-                && number.parse::<u32>().is_ok()
-                && kernels.len() < MOST_TOLD
-            {
-                kernels.push(kernel.to_owned());
-            }
-        } else if let Some((_, message)) = line.split_once("==ERROR== ")
-            && messages.len() < MOST_TOLD
-        {
-            messages.push(message.trim_end().to_owned());
-        }
+fn nothing(text: &[u8], console: Console<'_>) -> ReadError {
+    let messages = console.messages.iter();
+    let messages = messages.filter_map(|message| message.strip_prefix("==ERROR== "));
+    let messages = messages.map(str::to_owned).collect();
+    let was_nothing = |message: &String| message.contains("No kernels were profiled");
+    if console.messages.iter().any(was_nothing) {
+        let available = available_kernels(text);
+        return ReadError::NoKernels {
+            available,
+            messages,
+        };
     }
-    if let Some(available) = available {
-        return ReadError::NoKernels { available };
-    }
-    match table {
-        Some(table) => ReadError::NoRows {
+    match (console.tables.first(), known(text)) {
+        (Some(table), _) => ReadError::NoRows {
             line: table.header.line,
             messages,
         },
-        None => ReadError::NoHeader {
-            found: describe(bytes),
+        (None, Some((what, next))) => ReadError::OtherFile { what, next },
+        (None, None) => ReadError::NoHeader {
+            found: describe(text),
             messages,
         },
     }
 }
 
-/// Most kernels or messages that an error repeats, and most bytes of each.
-const MOST_TOLD: usize = 1000;
-const MOST_LINE: usize = 1 << 14;
-
-fn contains(line: &[u8], text: &[u8]) -> bool {
-    line.windows(text.len()).any(|window| window == text)
+/// The numbered list of the kernels that ncu did not profile: `1. k1`.
+fn available_kernels(text: &[u8]) -> Vec<String> {
+    let lines = text.split(|&byte| byte == b'\n');
+    let lines = lines.map(|line| String::from_utf8_lossy(line.get(..MOST_LINE).unwrap_or(line)));
+    let listed = lines.skip_while(|line| !line.contains("No kernels were profiled"));
+    let kernels = listed.filter_map(|line| {
+        let (number, kernel) = line.trim().split_once(". ")?;
+        number.parse::<u32>().ok()?;
+        Some(kernel.to_owned())
+    });
+    kernels.take(MOST_TOLD).collect()
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::cell::{Cell, text};
 use super::header::Header;
+use super::numbers::Numbers;
 use super::reading::Reading;
 use super::row::{OtherRows, Row, for_each_row};
 use super::tables::Table;
@@ -72,9 +73,10 @@ pub(super) fn read<'a>(
     for region in &table.rows {
         for_each_row(region, others, |row| {
             if row.len() != width || row.ends_in_comma {
-                return header.ignore_or_reject(&row, width);
+                return header.reject(&row, width);
             }
-            if page.units_were_read {
+            // Several ncu that share a console may print their headers first, then their units.
+            if page.units_were_read && !row.cell(0).is_empty() {
                 page.add(&row)
             } else {
                 page.units_were_read = true;
@@ -124,7 +126,11 @@ impl<'a> Page<'a, '_> {
     }
 
     fn add(&mut self, row: &Row<'a, '_>) -> Result<(), ReadError> {
+        row.in_one_line()?;
         let mut launch = self.launch(row)?;
+        let process = self.header.process(row);
+        self.reading
+            .see_launch(row.cell(0), process, || row.line())?;
         let mut memory = self.recent.len().saturating_mul(size_of::<Chunk>());
         launch.metrics = self.metrics(row, &mut memory);
         self.reading.take(memory, || row.line())?;
@@ -150,7 +156,7 @@ impl<'a> Page<'a, '_> {
 
     #[inline]
     fn metrics(&mut self, row: &Row<'a, '_>, memory: &mut usize) -> Metrics {
-        let decimals = &mut self.reading.decimals;
+        let numbers = &mut self.reading.numbers;
         let chunks =
             self.columns
                 .chunks_mut(CHUNK)
@@ -160,7 +166,7 @@ impl<'a> Page<'a, '_> {
                     recent.find(cells).unwrap_or_else(|| {
                         let chunk: Chunk = columns
                             .iter_mut()
-                            .map(|column| column.measurement(row, decimals, memory))
+                            .map(|column| column.measurement(row, numbers, memory))
                             .collect();
                         *memory = memory
                             .saturating_add(size_of_val(&*chunk))
@@ -178,14 +184,12 @@ impl Column {
     fn measurement(
         &mut self,
         row: &Row<'_, '_>,
-        decimals: &mut u8,
+        numbers: &mut Numbers,
         memory: &mut usize,
     ) -> Measurement {
-        let value = match Cell::parse(row.cell(self.index)) {
-            Cell::Number(number) => {
-                *decimals = number.decimals().max(*decimals);
-                number.value(self.exponent)
-            }
+        let cell = row.cell(self.index);
+        let value = match numbers.parse(&self.name, cell, || row.line()) {
+            Cell::Number(number) => number.value(self.exponent),
             Cell::Missing => Value::Missing,
             Cell::Text(cell) => Value::Text(self.intern(cell, memory)),
         };

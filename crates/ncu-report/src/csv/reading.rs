@@ -1,8 +1,11 @@
 //! What was read of the pages so far, and how far their numbers are rounded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::cell::number_u64;
+use super::header::Process;
+use super::numbers::Numbers;
 use super::row::Row;
 use crate::error::ReadError;
 use crate::launch::Launch;
@@ -20,11 +23,41 @@ const PER_TEXT_BYTE: usize = 4;
 /// Memory that any text may take, in bytes.
 const ANY_TEXT: usize = 32 << 20;
 
+/// Most jumps of launch IDs of which the line is kept: to find it takes long.
+const MOST_JUMPS: usize = 16;
+
+/// Memory of the ID of a launch, and of a process without its letters, in bytes.
+const ID: usize = 16;
+const PROCESS: usize = 320;
+
+/// The launches of one run of ncu, which numbers them from 0, whatever process they are of.
+#[derive(Default)]
+struct Run {
+    ids: Vec<u64>,
+    /// IDs that are not the next one after that of the row before, with their lines.
+    jumps: Vec<(u64, u64)>,
+    processes: BTreeSet<[Vec<u8>; 3]>,
+    last: Option<[Vec<u8>; 3]>,
+}
+
+/// A state of the reading to which it can return.
+pub(super) struct Mark {
+    launches: usize,
+    left: usize,
+}
+
 /// What was read so far.
 pub(super) struct Reading {
     pub(super) launches: Vec<Launch>,
-    /// Most decimals of any number.
-    pub(super) decimals: u8,
+    /// Of the present table.
+    pub(super) numbers: Numbers,
+    /// Most decimals of any number of the tables before.
+    decimals: u8,
+    /// The launches of the present table, and those of each run of ncu before.
+    table: Run,
+    runs: Vec<Run>,
+    /// The run of each process with the label of its rows.
+    processes: BTreeMap<([Vec<u8>; 3], Vec<u8>), usize>,
     /// Power of ten of each metric in a scaled unit.
     exponents: BTreeMap<Arc<str>, i8>,
     /// The memory that is left, in bytes.
@@ -36,7 +69,11 @@ impl Reading {
     pub(super) fn of_text(bytes: usize) -> Reading {
         Reading {
             launches: Vec::new(),
+            numbers: Numbers::default(),
             decimals: 0,
+            table: Run::default(),
+            runs: Vec::new(),
+            processes: BTreeMap::new(),
             exponents: BTreeMap::new(),
             left: bytes.saturating_mul(PER_TEXT_BYTE).saturating_add(ANY_TEXT),
         }
@@ -76,6 +113,118 @@ impl Reading {
         self.take(names.saturating_add(96), || row.line())?;
         self.launches.push(launch);
         Ok(())
+    }
+
+    /// Begins a table.
+    pub(super) fn begin(&mut self) -> Mark {
+        self.restart(Numbers::default());
+        Mark {
+            launches: self.launches.len(),
+            left: self.left,
+        }
+    }
+
+    /// Returns to the beginning of a table, to read it with the numbers of its locale.
+    pub(super) fn begin_again(&mut self, mark: &Mark, numbers: Numbers) {
+        self.launches.truncate(mark.launches);
+        self.left = mark.left;
+        self.restart(numbers);
+    }
+
+    fn restart(&mut self, numbers: Numbers) {
+        (self.numbers, self.table) = (numbers, Run::default());
+    }
+
+    /// Ends a table whose rows have a label. Tables that have a process in common are of one run: where
+    /// several ncu share a console, a row may stand below the header of another one.
+    pub(super) fn end(&mut self, label: &[u8]) {
+        self.decimals = self.numbers.decimals.max(self.decimals);
+        let mut table = std::mem::take(&mut self.table);
+        let processes = std::mem::take(&mut table.processes).into_iter();
+        let processes: Vec<_> = processes.map(|it| (it, label.to_vec())).collect();
+        let known = |process| self.processes.get(process).copied();
+        let run = processes.iter().find_map(known);
+        match run.and_then(|run| self.runs.get_mut(run)) {
+            Some(run) => {
+                run.ids.extend(table.ids);
+                run.jumps.extend(table.jumps);
+            }
+            None => self.runs.push(table),
+        }
+        let run = run.unwrap_or(self.runs.len() - 1);
+        self.processes
+            .extend(processes.into_iter().map(|it| (it, run)));
+    }
+
+    /// Notes the ID and the process of a launch.
+    pub(super) fn see_launch(
+        &mut self,
+        id: &[u8],
+        process: Process<'_>,
+        line: impl Fn() -> u64,
+    ) -> Result<(), ReadError> {
+        let is_last = |last: &[Vec<u8>; 3]| last.iter().zip(process).all(|(a, b)| a == b);
+        if !self.table.last.as_ref().is_some_and(is_last) {
+            let process = process.map(<[u8]>::to_vec);
+            let letters = process
+                .iter()
+                .map(Vec::len)
+                .fold(PROCESS, usize::saturating_add);
+            self.take(letters.saturating_mul(2), &line)?;
+            self.table.last = Some(process.clone());
+            self.table.processes.insert(process);
+        }
+        let Some(id) = number_u64(id) else {
+            return Ok(());
+        };
+        let expected = self
+            .table
+            .ids
+            .last()
+            .map_or(0, |last| last.saturating_add(1));
+        if id != expected && self.table.jumps.len() < MOST_JUMPS {
+            self.table.jumps.push((id, line()));
+        }
+        self.take(ID, &line)?;
+        self.table.ids.push(id);
+        Ok(())
+    }
+
+    /// Whether rows of a process were read that begins with these: its ID, its name, its host.
+    pub(super) fn has_process(&self, process: &[&[u8]]) -> bool {
+        let cell = |at: usize| process.get(at).map_or_else(Vec::new, |cell| cell.to_vec());
+        let from = ([cell(0), cell(1), cell(2)], Vec::new());
+        let next = self.processes.range(from..).next();
+        next.is_some_and(|((known, _), _)| known.iter().zip(process).all(|(a, b)| a == b))
+    }
+
+    /// The first launches that are missing between others, with the line of the next one; in the
+    /// console of a run also those before the first one.
+    pub(super) fn gap(&mut self, is_of_run: bool) -> Option<(u64, String)> {
+        let mut first: Option<(u64, String)> = None;
+        let mut all = 0_u64;
+        for run in &mut self.runs {
+            run.ids.sort_unstable();
+            let mut next = run.ids.first().copied().filter(|_| !is_of_run).unwrap_or(0);
+            for &id in &run.ids {
+                let missing = id.saturating_sub(next);
+                if missing > 0 && first.is_none() {
+                    let jump = run.jumps.iter().find(|(at, _)| *at == id);
+                    let launch = format!("launch {next} is missing before launch {id}");
+                    first = Some((jump.map_or(1, |(_, line)| *line), launch));
+                }
+                all = all.saturating_add(missing);
+                next = id.saturating_add(1).max(next);
+            }
+        }
+        let (line, launch) = first?;
+        Some((
+            line,
+            match all {
+                1 => launch,
+                _ => format!("{launch}, and {} more", all - 1),
+            },
+        ))
     }
 
     /// Keeps the largest scale of a metric: the details page may scale each launch differently.

@@ -27,7 +27,7 @@ pub(super) struct Row<'a, 'r> {
     plain: &'a [u8],
     /// Whether the text ends with this row, without a line end.
     pub(super) is_unterminated: bool,
-    /// Whether the text ends with this row and a comma, so that the last cell is lost.
+    /// Whether a comma ends the row: ncu quotes also an empty last cell, so it is lost.
     pub(super) ends_in_comma: bool,
 }
 
@@ -49,6 +49,18 @@ impl<'a> Row<'a, '_> {
     /// Line of the file, from 1.
     pub(super) fn line(&self) -> u64 {
         line_at(self.region, self.start)
+    }
+
+    /// Refuses a row with a line end in a cell: ncu prints none, so something else was printed into
+    /// the row.
+    pub(super) fn in_one_line(&self) -> Result<(), ReadError> {
+        match self.region.in_lines {
+            false => Ok(()),
+            true => Err(ReadError::csv(
+                self.region.line,
+                "the row that begins here is cut: a line end is in one of its cells",
+            )),
+        }
     }
 
     /// The number of rows of this length that the region has from this row on, rounded up.
@@ -131,7 +143,7 @@ pub(super) fn for_each_row<'a>(
             },
             plain,
             is_unterminated: is_last && !region.bytes.ends_with(b"\n"),
-            ends_in_comma: is_last && region.bytes.ends_with(b","),
+            ends_in_comma: region.bytes[start..end].trim_ascii_end().ends_with(b","),
         })?;
     }
 }
@@ -289,10 +301,7 @@ mod tests {
 
     fn ours(text: &[u8]) -> Vec<Vec<Vec<u8>>> {
         let mut rows = Vec::new();
-        let region = Region {
-            bytes: text,
-            line: 1,
-        };
+        let region = Region::of(text, 1);
         for_each_row(&region, &mut OtherRows::new(), |row| {
             rows.push(row.cells().map(<[u8]>::to_vec).collect());
             Ok(())

@@ -12,6 +12,7 @@ const HEADER: &[u8] = b"\"ID\",\"Process ID\",\"Process Name\",\"Host Name\",";
 
 /// The beginning of the units row of the raw page: no launch has an empty ID.
 const UNITS: &[u8] = b"\"\",\"\",";
+const UNITS_BEHIND_TEXT: &[u8] = b"\"\",\"\",\"\",\"\",\"\",";
 
 /// Most lines of a record: a quoted cell may contain line ends.
 const MAX_RECORD_LINES: u64 = 1000;
@@ -21,12 +22,31 @@ const MAX_RECORD_LINES: u64 = 1000;
 const ANY_REGIONS: usize = 1 << 16;
 const BYTES_PER_REGION: usize = 64;
 
+/// Most messages that are kept, and most bytes of each.
+pub(super) const MOST_TOLD: usize = 1000;
+pub(super) const MOST_LINE: usize = 1 << 14;
+
+/// Most labels that are looked for before a row with other text before it.
+const MOST_LABELS: usize = 256;
+
 /// Consecutive rows without another line between them.
 #[derive(Debug)]
 pub(super) struct Region<'a> {
     pub(super) bytes: &'a [u8],
     /// Line of the first row, from 1.
     pub(super) line: u64,
+    /// Whether it is one row of several lines.
+    pub(super) in_lines: bool,
+}
+
+impl<'a> Region<'a> {
+    pub(super) fn of(bytes: &'a [u8], line: u64) -> Region<'a> {
+        Region {
+            bytes,
+            line,
+            in_lines: false,
+        }
+    }
 }
 
 /// A header and its rows.
@@ -34,11 +54,28 @@ pub(super) struct Region<'a> {
 pub(super) struct Table<'a> {
     pub(super) header: Region<'a>,
     pub(super) rows: Vec<Region<'a>>,
+    /// What stands before the header in its line, without times: the label of a process (`[1,0]<stdout>:`).
+    pub(super) label: Vec<u8>,
+    /// Quotes in a row that is whole.
+    quotes: usize,
 }
 
-/// The tables in `text`, in order.
-pub(super) fn tables(text: &[u8]) -> Result<Vec<Table<'_>>, ReadError> {
-    let mut tables: Vec<Table<'_>> = Vec::new();
+/// What a console shows beside the program's own lines.
+#[derive(Debug, Default)]
+pub(super) struct Console<'a> {
+    /// The tables in order.
+    pub(super) tables: Vec<Table<'a>>,
+    /// Lines that may be parts of rows.
+    pub(super) parts: Vec<Region<'a>>,
+    /// The error and warning lines of ncu, in order.
+    pub(super) messages: Vec<String>,
+    /// Whether ncu profiled while it printed, and did not only print a report.
+    pub(super) is_of_run: bool,
+}
+
+/// Finds the tables in `text`, and the lines of ncu.
+pub(super) fn console(text: &[u8]) -> Result<Console<'_>, ReadError> {
+    let mut found = Console::default();
     let mut lines = Lines {
         text,
         next: 0,
@@ -47,8 +84,8 @@ pub(super) fn tables(text: &[u8]) -> Result<Vec<Table<'_>>, ReadError> {
     // A header and each region take memory.
     let most = (text.len() / BYTES_PER_REGION).saturating_add(ANY_REGIONS);
     let mut regions = 0_usize;
-    // The beginning of the rows before this line, if they reach up to it.
-    let mut open: Option<(usize, u64)> = None;
+    // The beginning of the rows before this line, if they reach up to it, and their table.
+    let mut open: Option<(usize, u64, usize)> = None;
     while let Some((start, line)) = lines.next() {
         let bytes = &text[start..lines.next];
         if regions > most {
@@ -57,47 +94,110 @@ pub(super) fn tables(text: &[u8]) -> Result<Vec<Table<'_>>, ReadError> {
                 format!("the rows up to here are interrupted more than {most} times"),
             ));
         }
-        if let Some(header) = header(bytes) {
-            close(&mut tables, text, &mut open, start);
-            tables.push(Table {
-                header: Region {
-                    bytes: header,
-                    line,
-                },
+        let Some((before, is_header)) = begin_of_row(bytes) else {
+            close(&mut found.tables, text, &mut open, start);
+            found.other_line(bytes, line)?;
+            continue;
+        };
+        let begin = start + before;
+        if is_header {
+            close(&mut found.tables, text, &mut open, start);
+            let header = without_end(&text[begin..lines.next]);
+            found.tables.push(Table {
+                header: Region::of(header, line),
                 rows: Vec::new(),
+                label: label(&text[start..begin]),
+                quotes: count_quotes(header).min(2 * LEADING_CELLS),
             });
             continue;
         }
-        let is_row = !tables.is_empty() && (looks_like_row(bytes) || bytes.starts_with(UNITS));
-        if is_row && lines.finish_record(start, line)? {
+        let Some(table) = found.table_of(&text[start..begin]) else {
+            continue;
+        };
+        if !lines.finish_record(begin, line, found.tables[table].quotes)? {
+            close(&mut found.tables, text, &mut open, start);
+            regions = regions.saturating_add(1);
+            if before > 0 {
+                not_an_end(bytes, line)?;
+            }
+            found.parts.push(Region::of(&bytes[before..], line));
+            continue;
+        }
+        let row = &text[begin..lines.next];
+        let (whole, in_lines) = (without_end(row), lines.line > line);
+        if before == 0 && whole.len() == row.len() && !in_lines {
             if open.is_none() {
                 regions = regions.saturating_add(1);
-                open = Some((start, line));
+                open = Some((start, line, table));
             }
-        } else if !tables.is_empty() && !bytes.ends_with(b"\n") && begins_like_row(bytes) {
-            return Err(ReadError::csv(
-                line,
-                "the row that begins here is truncated",
-            ));
         } else {
-            close(&mut tables, text, &mut open, start);
+            close(&mut found.tables, text, &mut open, start);
+            regions = regions.saturating_add(1);
+            found.tables[table].rows.push(Region {
+                bytes: whole,
+                line,
+                in_lines,
+            });
         }
     }
-    close(&mut tables, text, &mut open, text.len());
-    Ok(tables)
+    close(&mut found.tables, text, &mut open, text.len());
+    Ok(found)
 }
 
 fn close<'a>(
     tables: &mut [Table<'a>],
     text: &'a [u8],
-    open: &mut Option<(usize, u64)>,
+    open: &mut Option<(usize, u64, usize)>,
     end: usize,
 ) {
-    if let (Some((start, line)), Some(table)) = (open.take(), tables.last_mut()) {
-        table.rows.push(Region {
-            bytes: &text[start..end],
-            line,
-        });
+    if let Some((start, line, table)) = open.take()
+        && let Some(table) = tables.get_mut(table)
+    {
+        table.rows.push(Region::of(&text[start..end], line));
+    }
+}
+
+impl<'a> Console<'a> {
+    /// The index of the table that a row belongs to, by the text before it in its line: that of the
+    /// last header with the same label, or of the last header.
+    fn table_of(&self, before: &[u8]) -> Option<usize> {
+        let last = self.tables.len().checked_sub(1)?;
+        if before.is_empty() && self.tables[last].label.is_empty() {
+            return Some(last);
+        }
+        let label = label(before);
+        let labelled = self.tables.iter().enumerate().rev().take(MOST_LABELS);
+        let same = labelled
+            .filter(|(_, table)| label.starts_with(&table.label))
+            .max_by_key(|(index, table)| (table.label.len(), *index));
+        Some(same.map_or(last, |(index, _)| index))
+    }
+
+    /// Keeps what counts of a line that is neither a header nor a row.
+    fn other_line(&mut self, bytes: &'a [u8], line: u64) -> Result<(), ReadError> {
+        let signs = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'=');
+        for (at, _) in signs {
+            let message = bytes.get(at..).unwrap_or_default();
+            self.is_of_run |= message.starts_with(b"==PROF== ");
+            let is_kept =
+                message.starts_with(b"==ERROR== ") || message.starts_with(b"==WARNING== ");
+            if is_kept && self.messages.len() < MOST_TOLD {
+                let message = message.get(..MOST_LINE).unwrap_or(message);
+                let message = String::from_utf8_lossy(message);
+                self.messages.push(message.trim_end().to_owned());
+                break;
+            }
+        }
+        if self.tables.is_empty() {
+            return Ok(());
+        }
+        if !bytes.ends_with(b"\n") && begins_like_row(bytes) {
+            return Err(ReadError::csv(
+                line,
+                "the row that begins here is truncated",
+            ));
+        }
+        not_an_end(bytes, line)
     }
 }
 
@@ -124,16 +224,12 @@ impl Lines<'_> {
         Some((start, self.line))
     }
 
-    /// Adds lines until every quoted cell of the row is closed. False if the line only looked like
-    /// a row.
-    fn finish_record(&mut self, start: usize, line: u64) -> Result<bool, ReadError> {
+    /// Adds lines until every quoted cell of the row is closed. False if it is no row, or only a part
+    /// of one, because it has fewer quotes than a row of the table.
+    fn finish_record(&mut self, start: usize, line: u64, least: usize) -> Result<bool, ReadError> {
         let first = &self.text[start..self.next];
         let mut quotes = count_quotes(first);
-        if quotes.is_multiple_of(2) {
-            return Ok(true);
-        }
-        // A line of the program with a few cells.
-        if quotes < 2 * LEADING_CELLS && first.ends_with(b"\n") {
+        if quotes < least && first.ends_with(b"\n") {
             return Ok(false);
         }
         let unclosed = || {
@@ -145,7 +241,7 @@ impl Lines<'_> {
         while !quotes.is_multiple_of(2) {
             let (next, number) = self.next().ok_or_else(unclosed)?;
             let bytes = &self.text[next..self.next];
-            if number.saturating_sub(line) >= MAX_RECORD_LINES || looks_like_row(bytes) {
+            if number.saturating_sub(line) >= MAX_RECORD_LINES || begin_of_row(bytes).is_some() {
                 return Err(unclosed());
             }
             quotes += count_quotes(bytes);
@@ -165,19 +261,52 @@ fn count_quotes(bytes: &[u8]) -> usize {
         .sum()
 }
 
-/// The header in a line, without the program's text before it that had no line end.
-fn header(line: &[u8]) -> Option<&[u8]> {
-    if line.starts_with(HEADER) {
-        return Some(line);
-    }
+/// Where in a line a header or a row begins, and whether it is a header. The program's text, or a label
+/// of its process, may stand before it.
+fn begin_of_row(line: &[u8]) -> Option<(usize, bool)> {
     // Most lines of a file are rows, and no row contains a header.
-    if line.len() < HEADER.len() || line.starts_with(b"\"") {
-        return None;
+    if looks_like_row(line) || line.starts_with(UNITS) {
+        return Some((0, false));
     }
-    let at = line
-        .windows(HEADER.len())
-        .position(|window| window == HEADER)?;
-    line.get(at..)
+    let quotes = line.iter().enumerate().filter(|(_, byte)| **byte == b'"');
+    for (at, _) in quotes {
+        let rest = &line[at..];
+        if rest.starts_with(HEADER) {
+            return Some((at, true));
+        }
+        if looks_like_row(rest) || rest.starts_with(UNITS_BEHIND_TEXT) {
+            return Some((at, false));
+        }
+    }
+    None
+}
+
+/// A label without spaces, and without the times in it, which differ in each line.
+fn label(before: &[u8]) -> Vec<u8> {
+    let is_of_time = |byte: &u8| byte.is_ascii_digit() || b":.-+/TZ".contains(byte);
+    let is_time = |run: &&[u8]| {
+        let count = |these: &[u8]| run.iter().filter(|byte| these.contains(byte)).count();
+        count(b":") >= 2 || count(b"-/") >= 2 && count(b"0123456789") >= 6
+    };
+    let runs = before.chunk_by(|a, b| is_of_time(a) == is_of_time(b));
+    let label = runs.filter(|run| !is_time(run)).flatten();
+    label
+        .filter(|byte| !byte.is_ascii_whitespace())
+        .copied()
+        .collect()
+}
+
+/// A row or a header without the program's text behind its last cell.
+fn without_end(row: &[u8]) -> &[u8] {
+    let Some(quote) = row.iter().rposition(|&byte| byte == b'"') else {
+        return row;
+    };
+    let end = row.get(quote + 1..).unwrap_or_default();
+    // Empty cells at the end are not quoted.
+    match end.iter().all(|byte| b",\r\n".contains(byte)) {
+        true => row,
+        false => row.get(..=quote).unwrap_or(row),
+    }
 }
 
 /// Whether a line begins with an ID and a process, such as `"0","1127",`.
@@ -197,4 +326,22 @@ fn begins_like_row(line: &[u8]) -> bool {
         && line
             .iter()
             .all(|byte| byte.is_ascii_digit() || b"\",".contains(byte))
+}
+
+/// Refuses a line that may be the end of a row that was cut in its first cells: it ends with cells,
+/// among them a grid or a block.
+fn not_an_end(line: &[u8], number: u64) -> Result<(), ReadError> {
+    const BETWEEN: &[u8] = b"\",\"";
+    const SIZE_END: &[u8] = b")\",\"";
+    let text = line.trim_ascii_end();
+    let between = text.windows(BETWEEN.len()).filter(|it| *it == BETWEEN);
+    let mut ends = text.windows(1 + SIZE_END.len());
+    let mut has_size = || ends.any(|it| it[0].is_ascii_digit() && it.ends_with(SIZE_END));
+    match text.ends_with(b"\"") && between.count() >= 5 && has_size() {
+        true => Err(ReadError::csv(
+            number,
+            "the row that ends here is cut: its first cells are not before it",
+        )),
+        false => Ok(()),
+    }
 }

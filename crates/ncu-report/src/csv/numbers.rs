@@ -1,0 +1,314 @@
+//! The separators of a page's numbers. ncu prints numbers by the locale of its machine: `27,584.50`
+//! is `27.584,50` under de_DE.
+//!
+//! Under each of eleven locales ncu 2024.1 prints two decimals or none; or six of them behind a point,
+//! whatever the locale is, where it scales a unit. It never prints three. So `27.584` is not a number of
+//! the locale C, but only another number of the page proves that it is 27,584.
+
+use super::cell::{Cell, Number};
+use super::marks::{
+    COMMA, COMMA_GROUPS, INDIAN_GROUPS, LONE_COMMA, LONE_POINT, POINT, POINT_GROUPS, QUOTE_GROUPS,
+    SPACE_GROUPS, USUAL,
+};
+use crate::error::ReadError;
+
+/// The decimals of a number in a scaled unit, which are behind a point under every locale.
+const SCALED_DECIMALS: usize = 6;
+
+/// The numbers of one table.
+#[derive(Default)]
+pub(super) struct Numbers {
+    /// Most decimals of any number.
+    pub(super) decimals: u8,
+    /// The locale to read, where it is not C.
+    locale: Option<Locale>,
+    /// What was seen so far, and the first number with each mark, with its line.
+    seen: u16,
+    examples: Vec<(u16, String, u64)>,
+}
+
+/// A locale whose numbers the usual reading does not understand.
+#[derive(Clone, Copy)]
+pub(super) struct Locale {
+    decimal: Separator,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Separator {
+    Point,
+    Comma,
+    Space,
+    Quote,
+}
+
+impl Numbers {
+    /// For a table of this locale.
+    pub(super) fn of(locale: Option<Locale>) -> Numbers {
+        Numbers {
+            locale,
+            ..Numbers::default()
+        }
+    }
+
+    /// The content of a cell with a value of the metric `name`.
+    #[inline]
+    pub(super) fn parse<'a>(
+        &mut self,
+        name: &str,
+        cell: &'a [u8],
+        line: impl FnOnce() -> u64,
+    ) -> Cell<'a> {
+        let (mut cell, mut parsed) = (cell, Cell::parse(cell));
+        if let Cell::Text(text) = parsed
+            && let Some(whole) = without_instances(text)
+        {
+            (cell, parsed) = (whole, Cell::parse(whole));
+        }
+        let marks = match parsed {
+            Cell::Number(number) => number.marks(),
+            Cell::Text(text) => marks_of(name, &runs(text)),
+            Cell::Missing => 0,
+        };
+        let parsed = match self.locale {
+            Some(locale) if marks != 0 => locale.number(cell).map_or(parsed, Cell::Number),
+            // The page will be refused or read once more: a text would take memory until then.
+            None if marks & !USUAL != 0 => Cell::Missing,
+            _ => parsed,
+        };
+        if let Cell::Number(number) = parsed {
+            self.decimals = number.decimals().max(self.decimals);
+        }
+        let decides = marks == LONE_POINT && self.seen & POINT_GROUPS == 0 && is_whole(name);
+        if marks & !self.seen != 0 || decides {
+            let marks = if decides { POINT_GROUPS } else { marks };
+            self.seen |= marks;
+            let cell = String::from_utf8_lossy(cell).into_owned();
+            self.examples.push((marks, cell, line()));
+        }
+        parsed
+    }
+
+    /// The locale that the table must be read with instead; `None` if it was understood.
+    ///
+    /// # Errors
+    /// [`ReadError::Csv`] if its numbers contradict each other, or leave open what they are.
+    pub(super) fn locale(&self) -> Result<Option<Locale>, ReadError> {
+        let has = |marks: u16| self.seen & marks != 0;
+        if self.locale.is_some() || self.seen & !USUAL == 0 && !has(LONE_POINT) {
+            return Ok(None);
+        }
+        let groups = [
+            COMMA_GROUPS | INDIAN_GROUPS,
+            POINT_GROUPS,
+            SPACE_GROUPS,
+            QUOTE_GROUPS,
+        ];
+        let of_comma = COMMA | POINT_GROUPS;
+        let of_point = POINT | COMMA_GROUPS | INDIAN_GROUPS;
+        let apart = SPACE_GROUPS | QUOTE_GROUPS;
+        let contradict = groups.into_iter().filter(|&marks| has(marks)).count() > 1
+            || has(of_comma) && has(of_point)
+            // A third kind of separator beside the two of the locale, or none of which is which.
+            || has(apart) && has(LONE_POINT) && !has(POINT)
+            || has(apart) && has(LONE_COMMA) && !has(COMMA);
+        if contradict {
+            let shown = self
+                .examples
+                .iter()
+                .map(|(_, cell, line)| format!("{cell:?} on line {line}"));
+            let shown: Vec<String> = shown.collect();
+            return Err(self.refuse(format!(
+                "the numbers have the separators of different locales: {}",
+                shown.join(", ")
+            )));
+        }
+        if has(of_comma) || has(apart | INDIAN_GROUPS) {
+            let decimal = match has(of_point) {
+                true => Separator::Point,
+                false => Separator::Comma,
+            };
+            return Ok(Some(Locale { decimal }));
+        }
+        if has(of_point) {
+            return Ok(None);
+        }
+        let example = self
+            .examples
+            .iter()
+            .find(|(marks, ..)| *marks == LONE_POINT);
+        let cell = example.map_or("", |(_, cell, _)| cell);
+        Err(self.refuse(format!(
+            "{cell:?} is {} with numbers of the locale de_DE (`.` groups thousands, `,` is the \
+             decimal mark) and {cell} with those of C, and no other number of the page decides",
+            cell.replace('.', ",")
+        )))
+    }
+
+    fn refuse(&self, problem: String) -> ReadError {
+        let line = self.examples.iter().map(|(_, _, line)| *line).max();
+        ReadError::csv(
+            line.unwrap_or_default(),
+            format!("{problem}; print the page again with LC_ALL=C"),
+        )
+    }
+}
+
+/// Whether every value of a metric is a whole number, so that `1.024` is 1,024.
+fn is_whole(name: &str) -> bool {
+    const SIZES: [&str; 3] = [
+        "launch__grid_size",
+        "launch__block_size",
+        "launch__thread_count",
+    ];
+    name.starts_with("device__attribute_") || SIZES.contains(&name)
+}
+
+/// The value before those of the instances, as `--print-metric-instances` prints them: `3 (1; 2)`,
+/// `3 (0: 1; 16: 2)`. It is empty for a metric without a value of its own: `(1; 2)`.
+fn without_instances(cell: &[u8]) -> Option<&[u8]> {
+    let inner = cell.strip_suffix(b")")?;
+    let open = inner.iter().position(|&byte| byte == b'(')?;
+    let (whole, instances) = (inner.get(..open)?.trim_ascii_end(), inner.get(open + 1..)?);
+    let is_value = |cell: &[u8]| {
+        let cell = cell.trim_ascii();
+        !matches!(Cell::parse(cell), Cell::Text(_)) || !runs(cell).is_empty()
+    };
+    let mut each = instances.split(|&byte| byte == b';');
+    let first = each.next()?.rsplit(|&byte| byte == b':').next()?;
+    // One number in parentheses may be a text.
+    let is_list = each.next().is_some() || !whole.is_empty();
+    (is_list && is_value(whole) && is_value(first)).then_some(whole)
+}
+
+/// Digits, and the separator before them.
+struct Run<'a> {
+    separator: Option<Separator>,
+    digits: &'a [u8],
+}
+
+/// The digits of a number with any separators; none for another text.
+fn runs(cell: &[u8]) -> Vec<Run<'_>> {
+    let text = cell.trim_ascii();
+    let mut rest = text.strip_prefix(b"-").unwrap_or(text);
+    let mut runs = Vec::new();
+    loop {
+        let separator = match runs.is_empty() {
+            true => None,
+            false => match separator(rest) {
+                Some((separator, length)) => {
+                    rest = rest.get(length..).unwrap_or_default();
+                    Some(separator)
+                }
+                None => return Vec::new(),
+            },
+        };
+        let length = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let (digits, behind) = rest.split_at(length);
+        // No number has more digits, and a cell of a list may be long.
+        if digits.is_empty() || runs.len() > 16 {
+            return Vec::new();
+        }
+        runs.push(Run { separator, digits });
+        rest = behind;
+        if rest.is_empty() {
+            return runs;
+        }
+    }
+}
+
+/// The separator that a text begins with, and its length. Files of Windows and files that were
+/// converted have it in another encoding.
+fn separator(text: &[u8]) -> Option<(Separator, usize)> {
+    const FORMS: [(Separator, &[u8]); 11] = [
+        (Separator::Point, b"."),
+        (Separator::Comma, b","),
+        (Separator::Space, b" "),
+        (Separator::Space, "\u{a0}".as_bytes()),
+        (Separator::Space, "\u{202f}".as_bytes()),
+        (Separator::Space, "\u{2009}".as_bytes()),
+        (Separator::Space, "\u{fffd}".as_bytes()),
+        (Separator::Space, b"\xa0"),
+        (Separator::Space, b"\xff"),
+        (Separator::Quote, b"'"),
+        (Separator::Quote, "\u{2019}".as_bytes()),
+    ];
+    let form = FORMS.iter().find(|(_, form)| text.starts_with(form));
+    form.map(|(separator, form)| (*separator, form.len()))
+}
+
+/// What a number that the usual reading does not understand shows of the locale; zero if it is none.
+fn marks_of(name: &str, runs: &[Run<'_>]) -> u16 {
+    let [first, inner @ .., last] = runs else {
+        return 0;
+    };
+    // Lists of processors and nodes: `0,1`.
+    if name.starts_with("numa__") {
+        return 0;
+    }
+    let begins = (1..=3).contains(&first.digits.len()) && first.digits.first() != Some(&b'0');
+    let of_groups = |separator: Separator| match separator {
+        Separator::Point => POINT_GROUPS,
+        Separator::Comma => COMMA_GROUPS,
+        Separator::Space => SPACE_GROUPS,
+        Separator::Quote => QUOTE_GROUPS,
+    };
+    let three = |run: &Run<'_>| run.digits.len() == 3;
+    let Some(group) = inner.first().unwrap_or(last).separator else {
+        return 0;
+    };
+    let ends_in_group = last.separator == Some(group) && three(last);
+    match last.separator {
+        Some(Separator::Comma) if inner.is_empty() => match begins && three(last) {
+            true => LONE_COMMA,
+            false => COMMA,
+        },
+        Some(Separator::Point) if inner.is_empty() => POINT,
+        _ if !begins || inner.iter().any(|run| run.separator != Some(group)) => 0,
+        _ if inner.iter().all(three) && ends_in_group => of_groups(group),
+        Some(Separator::Point) if group != Separator::Point && inner.iter().all(three) => {
+            of_groups(group) | POINT
+        }
+        Some(Separator::Comma) if group != Separator::Comma && inner.iter().all(three) => {
+            of_groups(group) | COMMA
+        }
+        _ if group == Separator::Comma && is_indian(runs) => INDIAN_GROUPS,
+        _ => 0,
+    }
+}
+
+/// Whether commas separate a last group of three digits from groups of two before it.
+fn is_indian(runs: &[Run<'_>]) -> bool {
+    let groups = runs
+        .iter()
+        .filter(|run| run.separator == Some(Separator::Comma));
+    let lengths: Vec<usize> = groups.map(|run| run.digits.len()).collect();
+    let end = lengths.split_last();
+    end.is_some_and(|(last, others)| *last == 3 && others.iter().all(|length| *length == 2))
+}
+
+impl Locale {
+    /// A number of this locale.
+    fn number(self, cell: &[u8]) -> Option<Number> {
+        let runs = runs(cell);
+        let scaled = match runs.as_slice() {
+            [_, last] => {
+                last.separator == Some(Separator::Point) && last.digits.len() == SCALED_DECIMALS
+            }
+            _ => false,
+        };
+        let mut plain = Vec::new();
+        if cell.trim_ascii().starts_with(b"-") {
+            plain.push(b'-');
+        }
+        for run in &runs {
+            if run.separator == Some(self.decimal) || scaled && run.separator.is_some() {
+                plain.push(b'.');
+            }
+            plain.extend_from_slice(run.digits);
+        }
+        match Cell::parse(&plain) {
+            Cell::Number(number) => Some(number),
+            Cell::Missing | Cell::Text(_) => None,
+        }
+    }
+}
