@@ -176,9 +176,9 @@ pub enum Command {
         after_help = "Examples:\n  sparsek-gate import theirs.ncu-rep --variant bsr_gemm/baseline\n  sparsek-gate import run-*.ncu-rep --variant bsr_gemm/baseline\n  sparsek-gate import raw.csv --variant bsr_gemm/baseline --clock-control none \\\n      --cache-control all --replay-mode kernel --graph-profiling node\n\nA condition that is neither in the file nor stated is unknown. Such a profile cannot be compared."
     )]
     Import(ImportArgs),
-    /// Show what is in a .ncu-rep or CSV: launches, metrics, units, provenance.
+    /// Show what is in a .ncu-rep or CSV: kernels, launches, metrics, units, provenance.
     #[command(
-        after_help = "Examples:\n  sparsek-gate inspect report.ncu-rep --metric throughput\n  sparsek-gate inspect report.ncu-rep --format json | jq '.launches[0].metrics | keys'"
+        after_help = "Examples:\n  sparsek-gate inspect report.ncu-rep\n  sparsek-gate inspect report.ncu-rep --metric throughput\n  sparsek-gate inspect report.ncu-rep --format json | jq '.launches[0].metrics | keys'"
     )]
     Inspect(InspectArgs),
     /// Lock the latest profiles as baselines, or verify, sign or show the locked ones.
@@ -455,7 +455,7 @@ pub struct ProfileArgs {
 /// Arguments of `import`.
 #[derive(Args, Debug)]
 pub struct ImportArgs {
-    /// A .ncu-rep, or the CSV of its raw page. Several are several processes: with one, nothing is
+    /// A .ncu-rep or .ncu-repz, or the CSV of its raw page. Several are several processes: with one, nothing is
     /// known of how much processes vary.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
@@ -485,11 +485,14 @@ pub struct ImportArgs {
 /// Arguments of `inspect`.
 #[derive(Args, Debug)]
 pub struct InspectArgs {
-    /// A .ncu-rep or a CSV.
+    /// A .ncu-rep, .ncu-repz or a CSV.
     pub file: PathBuf,
-    /// Only metrics whose names contain this text.
+    /// All launches, with the metrics whose names contain this text.
     #[arg(long, value_name = "TEXT")]
     pub metric: Option<String>,
+    /// All launches, with all metrics.
+    #[arg(long, conflicts_with = "metric")]
+    pub all: bool,
     /// Output format.
     #[arg(long, default_value = "text")]
     pub format: Format,
@@ -659,7 +662,7 @@ fn open_share(text: &str) -> Result<f64, String> {
 /// Arguments of `diff`.
 #[derive(Args, Debug)]
 pub struct DiffArgs {
-    /// A profile.json, .ncu-rep or CSV.
+    /// A profile.json, .ncu-rep, .ncu-repz or CSV.
     #[arg(value_name = "A")]
     pub before: PathBuf,
     /// The file to compare it with.
@@ -676,7 +679,7 @@ pub struct DiffArgs {
 /// Arguments of `strip`.
 #[derive(Args, Debug)]
 pub struct StripArgs {
-    /// A .ncu-rep, a CSV, a profile, or a folder of them.
+    /// A .ncu-rep, a .ncu-repz, a CSV, a profile, or a folder of them.
     pub from: PathBuf,
     /// The path of the copy; must not exist.
     pub to: PathBuf,

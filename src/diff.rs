@@ -230,19 +230,6 @@ impl Side {
             let words = if locked { "yes" } else { "no" };
             conditions.insert("clocks locked", words.to_owned());
         }
-        let mut groups: Vec<Vec<&Launch>> = Vec::new();
-        let mut places = HashMap::new();
-        for launch in &recording.launches {
-            let kernel = &launch.kernel;
-            let names = (&kernel.function, &kernel.mangled, &kernel.demangled);
-            let at = *places
-                .entry((names, launch.grid, launch.block))
-                .or_insert_with(|| {
-                    groups.push(Vec::new());
-                    groups.len() - 1
-                });
-            groups[at].push(launch);
-        }
         Side {
             path: path.display().to_string(),
             format: match format {
@@ -253,7 +240,7 @@ impl Side {
                 Format::EventTimes => "event-times",
             },
             conditions,
-            kernels: groups
+            kernels: by_kernel(&recording.launches)
                 .iter()
                 .filter_map(|group| Kernel::of_launches(group))
                 .collect(),
@@ -274,6 +261,23 @@ impl Side {
         }
         Some(hotspots)
     }
+}
+
+/// The launches of each kernel at one grid and block, in the order of the first one of each.
+pub fn by_kernel(launches: &[Launch]) -> Vec<Vec<&Launch>> {
+    let mut groups: Vec<Vec<&Launch>> = Vec::new();
+    let mut places = HashMap::new();
+    for launch in launches {
+        let kernel = &launch.kernel;
+        let names = (&kernel.function, &kernel.mangled, &kernel.demangled);
+        let place = places.entry((names, launch.grid, launch.block));
+        let at = *place.or_insert_with(|| {
+            groups.push(Vec::new());
+            groups.len() - 1
+        });
+        groups[at].push(launch);
+    }
+    groups
 }
 
 /// Whether the first byte of a file that is no blank begins an object.

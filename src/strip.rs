@@ -492,6 +492,8 @@ fn literal(document: &str) -> &str {
 fn csv(scrubber: &mut Scrubber, page: &str) -> String {
     let mut hidden: BTreeSet<usize> = BTreeSet::new();
     let mut host = None;
+    // A details page has tables of other columns between the rows of launches, which are longer.
+    let mut least = 0;
     let mut clean = String::with_capacity(page.len());
     for line in page.split_inclusive('\n') {
         let cells = cells(line);
@@ -500,6 +502,7 @@ fn csv(scrubber: &mut Scrubber, page: &str) -> String {
             cells.len() > 3 && (named("Kernel Name").is_some() || named("Source").is_some());
         if is_header {
             host = named("Host Name");
+            least = named("Grid Size").unwrap_or(0);
             hidden = (0..cells.len())
                 .filter(|at| {
                     let name = &line[cells[*at].clone()];
@@ -520,7 +523,10 @@ fn csv(scrubber: &mut Scrubber, page: &str) -> String {
                 if !text.is_empty() {
                     scrubber.count("cell of a CSV");
                 }
-            } else if host == Some(column) && !matches!(text, "" | "127.0.0.1" | "localhost") {
+            } else if host == Some(column)
+                && cells.len() > least
+                && !matches!(text, "" | "127.0.0.1" | "localhost")
+            {
                 scrubber.learn_host(text);
                 scrubber.count("host name");
                 clean.push_str("localhost");
@@ -623,6 +629,16 @@ mod tests {
             );
             assert_eq!(copy(name).is_ok(), copied, "{name}");
         }
+    }
+
+    #[test]
+    fn a_table_between_the_rows_of_a_page_names_no_host() {
+        let page = "\"ID\",\"Process ID\",\"Process Name\",\"Host Name\",\"Kernel Name\",\"Block Size\",\"Grid Size\"\n\
+                    \"0\",\"1\",\"p\",\"node7\",\"k\",\"(32, 1, 1)\",\"(1, 1, 1)\"\n\
+                    \"GPU ID\",\"GPU Name\",\"NUMA ID\",\"CPU Affinity\"\n\
+                    \"0\",\"NVIDIA H200\",\"0\",\"0-31\"\n";
+        let clean = csv(&mut Scrubber::default(), page);
+        assert_eq!(clean, page.replace("node7", "localhost"));
     }
 
     #[test]

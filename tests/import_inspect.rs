@@ -173,6 +173,129 @@ fn the_text_names_launches_metrics_and_units() {
     }
 }
 
+/// A raw page with so many kernels: the later, the longer, each launched twice. With a unit row of its own.
+fn page_of(kernels: u32, unit: &str) -> String {
+    let mut page = String::from(
+        "\"ID\",\"Process ID\",\"Process Name\",\"Host Name\",\"Kernel Name\",\"Context\",\"Stream\",\
+         \"Block Size\",\"Grid Size\",\"Device\",\"CC\",\"gpu__time_duration.sum\",\
+         \"launch__registers_per_thread\"\n",
+    );
+    page += &format!("{}\"{unit}\",\"register/thread\"\n", "\"\",".repeat(11));
+    for launch in 0..2 * kernels {
+        let kernel = launch % kernels;
+        let name = format!("kernel_{kernel}<{}>(int)", "very_long, ".repeat(40));
+        let time = 1000 * (kernel + 1) + launch / kernels;
+        page += &format!(
+            "\"{launch}\",\"1\",\"p\",\"h\",\"{name}\",\"1\",\"7\",\"(32, 1, 1)\",\"(8, 1, 1)\",\
+             \"0\",\"9.0\",\"{time}\",\"40\"\n"
+        );
+    }
+    page
+}
+
+#[test]
+fn the_overview_of_any_file_fits_a_screen() {
+    let project = Project::empty();
+    let mut files: Vec<String> = Vec::new();
+    for kernels in [1, 2, 3, 8, 9, 17, 60] {
+        let name = format!("{kernels}.csv");
+        project.write(&name, page_of(kernels, "nsecond"));
+        files.push(name);
+    }
+    for entry in fs::read_dir(data("")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.display().to_string();
+        if name.ends_with(".ncu-rep") || name.ends_with(".raw.csv") {
+            files.push(name);
+        }
+    }
+    assert!(files.len() > 15);
+    for file in &files {
+        let ran = project.run(&["inspect", file]).exits(0);
+        assert!(ran.out.lines().count() <= 40, "{file}:\n{}", ran.out);
+        for line in ran.out.lines() {
+            assert!(line.chars().count() <= 100, "{file}: {line}");
+            assert!(!line.trim().is_empty(), "{file}:\n{}", ran.out);
+        }
+        assert!(
+            ran.out.contains("metrics a launch: --metric TEXT"),
+            "{}",
+            ran.out
+        );
+        let more = file == "17.csv" || file == "60.csv";
+        assert_eq!(
+            ran.out.contains(" more kernels: --all"),
+            more,
+            "{}",
+            ran.out
+        );
+    }
+}
+
+#[test]
+fn the_overview_has_the_kernels_by_time_and_the_metrics_that_say_most() {
+    let project = Project::empty();
+    project.write("60.csv", page_of(60, "nsecond"));
+    let ran = project.run(&["inspect", "60.csv"]).exits(0);
+    // 2 x (1 + ... + 60) us, and 60 times 1 ns.
+    let expected = "60.00 us, 3.3 % of the time, 2 launches: kernel_59<very_long, very_long";
+    assert_eq!(&ran.out.lines().nth(1).unwrap()[..expected.len()], expected);
+    let expected = "    grid 8×1×1   block 32×1×1   registers 40 register/thread";
+    assert!(
+        ran.out.lines().nth(2).unwrap().starts_with(expected),
+        "{}",
+        ran.out
+    );
+    assert!(
+        ran.out.contains("\n44 more kernels: --all\n"),
+        "{}",
+        ran.out
+    );
+    let all = project.run(&["inspect", "60.csv", "--all"]).exits(0);
+    assert_eq!(all.out.matches("gpu__time_duration.sum").count(), 120);
+    assert!(all.out.contains(&"very_long, ".repeat(40)));
+    // Times of which the unit is not known have no sum: the order is that of the file.
+    project.write("unknown.csv", page_of(60, "parsec"));
+    let ran = project.run(&["inspect", "unknown.csv"]).exits(0);
+    let first = ran.out.lines().nth(1).unwrap();
+    assert!(
+        first.starts_with("1000.50 (unit unknown), 2 launches: kernel_0<"),
+        "{first}"
+    );
+
+    let ran = inspect(data("full_set.ncu-rep").to_str().unwrap(), &[]).exits(0);
+    for line in [
+        "1.71 ms: bsr_gemm_wmma(const int *, const int *, const __half *, const __half *, float *, int)",
+        "    grid             64×64×1",
+        "    block            128×1×1",
+        "    sm_throughput    14.66 %",
+        "    tensor_core      6.17 %",
+        "    dram_bw          8.82 %",
+        "    l2_throughput    13.58 %",
+        "    warps_active     12.29 %",
+        "    registers        230 register/thread",
+        "    shared memory    16384 byte/block",
+        "    blocks an SM     2 (limit: registers)",
+        "    longest wait     long_scoreboard, 8.65 cycles an instruction",
+        "    bank_conflicts   176859367",
+        "2243 metrics a launch: --metric TEXT lists those with TEXT in their names, --all lists all",
+    ] {
+        assert!(
+            ran.out.lines().any(|one| one == line),
+            "{line}\n{}",
+            ran.out
+        );
+    }
+    // A details page names them by label.
+    inspect(
+        data("details_sections_and_rules.csv").to_str().unwrap(),
+        &[],
+    )
+    .exits(0)
+    .says("37.38 us, 75.3 % of the time, 3 launches: void k2<float, 8>(T1 *, int)")
+    .says("warps_active     88.79 % (88.75 % to 88.93 %)");
+}
+
 #[test]
 fn a_truncated_report_is_refused_with_the_offset() {
     let whole = fs::read(data("four_metrics.ncu-rep")).unwrap();
@@ -245,7 +368,7 @@ fn a_hostile_kernel_name_does_not_reach_the_terminal() {
         "evil.csv",
         csv.replace("bsr_gemm_wmma", "bsr\u{1b}]0;owned\u{7}\u{1b}[2J\u{202e}"),
     );
-    for more in [&[][..], &["--color", "always"]] {
+    for more in [&[][..], &["--all"], &["--color", "always"]] {
         let mut arguments = vec!["inspect", "evil.csv"];
         arguments.extend(more);
         let ran = project.run(&arguments).exits(0);

@@ -5,11 +5,12 @@ use std::io;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
+use super::overview;
 use crate::capture::{self, Format as FileFormat};
 use crate::cli::{Format, InspectArgs};
 use crate::finding::{Error, ExitCode};
 use crate::metric::{Role, display_value};
-use crate::report::{Part, one_line, print_json, print_parts};
+use crate::report::{Part, columns, one_line, print_json, print_parts};
 use ncu_report::{Launch, Measurement, Recording, Value};
 
 /// Fields of the JSON form; `launches` is the part that scripts rely on.
@@ -48,7 +49,16 @@ pub(super) fn run(arguments: &InspectArgs) -> Result<ExitCode, Error> {
             command_line: recording.command_line.as_deref(),
             created_unix_s: recording.created_unix_s,
         }),
-        Format::Text => print_parts(|part| text(format, &recording, &wanted, part)),
+        Format::Text => print_parts(|part| {
+            if arguments.all || arguments.metric.is_some() {
+                about(format, &recording, part)?;
+                return listing(&recording, &wanted, part);
+            }
+            let columns = columns();
+            let part = &mut |text: &str| part(&overview::cut(text, columns));
+            about(format, &recording, part)?;
+            overview::print(&recording, columns, part)
+        }),
     };
     printed.map_err(Error::io("write", "standard output"))?;
     Ok(ExitCode::Pass)
@@ -153,13 +163,8 @@ impl Serialize for OfLaunch<'_> {
     }
 }
 
-/// Prints the text form line by line.
-fn text(
-    format: FileFormat,
-    recording: &Recording,
-    wanted: &dyn Fn(&str) -> bool,
-    print: &mut Part<'_>,
-) -> io::Result<()> {
+/// Prints where a recording comes from.
+fn about(format: FileFormat, recording: &Recording, print: &mut Part<'_>) -> io::Result<()> {
     let launches = recording.launches.len();
     print(&format!("{}, {launches} launches\n", format_name(format)))?;
     for line in recording.messages.iter().chain(&recording.gap) {
@@ -183,6 +188,15 @@ fn text(
     if let Some(gpu) = first.and_then(|launch| Role::DeviceName.text(launch)) {
         print(&format!("GPU: {}\n", one_line(gpu)))?;
     }
+    Ok(())
+}
+
+/// Prints launch by launch, line by line.
+fn listing(
+    recording: &Recording,
+    wanted: &dyn Fn(&str) -> bool,
+    print: &mut Part<'_>,
+) -> io::Result<()> {
     for (index, launch) in recording.launches.iter().enumerate() {
         let kernel = &launch.kernel;
         let name = kernel.demangled.as_deref().unwrap_or(&kernel.function);

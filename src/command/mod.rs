@@ -24,6 +24,7 @@ mod list;
 mod man;
 mod merge;
 mod on;
+mod overview;
 mod place;
 mod plan;
 mod profile;

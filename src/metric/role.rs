@@ -52,6 +52,8 @@ roles! {
     DramBytesWritten = "dram__bytes_write.sum" | "dram__bytes_op_write.sum",
     /// Share of the DRAM's peak, in percent of the elapsed time.
     DramThroughput = "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+    /// The same, as ncu's sections ask for it.
+    DramThroughputOfSections = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
     /// Share of the peak of the busiest part of the memory system, in percent.
     MemoryThroughput = "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
     /// Bytes that the second-level cache moved.

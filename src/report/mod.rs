@@ -39,7 +39,8 @@ pub use forms::{FORMS, form, form_parser, report_help};
 pub use history::{page as history_page, text as history_text};
 pub use json::{outcome_schema, parse, read};
 pub use print::{
-    Color, Part, color, is_plain, print, print_commands, print_error, print_json, print_parts, say,
+    Color, Part, color, columns, is_plain, print, print_commands, print_error, print_json,
+    print_parts, say,
 };
 pub(crate) use print::{clean, json_for_terminals, one_line};
 pub use profiles::text as profiles_text;

@@ -50,6 +50,15 @@ pub fn print_commands(text: &str) -> io::Result<()> {
     open_still(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
+/// Columns of the terminal that results are printed on; 100 where they go elsewhere.
+pub fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stdout());
+    match size.map(|size| usize::from(size.ws_col)) {
+        Ok(columns @ 1..) => columns,
+        _ => 100,
+    }
+}
+
 /// Prints text in parts of whole lines, as they are made: all of it may be many times as large as
 /// the file that it is about.
 ///

@@ -14,6 +14,7 @@
 //! offset or the line.
 
 #![deny(missing_docs)]
+#![forbid(unsafe_code)]
 
 mod agree;
 mod catalog;

@@ -548,6 +548,25 @@ fn each_type_of_value_keeps_its_full_precision() {
 }
 
 #[test]
+fn a_text_of_16_mib_is_read_and_a_longer_one_is_rejected() {
+    let longest = vec![b'x'; 1 << 24];
+    let value = Message::default().bytes(1, &longest);
+    let launches = one_result(2, 13, &["m"], vec![value]).launches;
+    assert_eq!(
+        launches[0].metrics["m"].value.text().map(str::len),
+        Some(1 << 24)
+    );
+    let value = Message::default().bytes(1, &[longest, vec![b'x']].concat());
+    let result = Message::default().bytes(13, &metric(0, value));
+    let header = Message::default().integer(2, 1).bytes(4, &strings(&["m"]));
+    let text = message(&report(7, &[(header, vec![result])]));
+    assert!(
+        text.ends_with("a text has 16777217 bytes, the limit is 16777216"),
+        "{text}"
+    );
+}
+
+#[test]
 fn ranges_and_command_lists_are_results_too() {
     let names = [
         "launch__grid_dim_x",

@@ -1,0 +1,359 @@
+//! Everything that this library reads of a report against NVIDIA's own module, `ncu_report` of PyPI.
+//!
+//! The reports are those in the repository. `NCU_REPORT_FOLDER=FOLDER` compares those in another folder
+//! instead, and prints a line for each:
+//!
+//! ```sh
+//! NCU_REPORT_FOLDER=reports cargo test -p ncu-report --test nvidia_module
+//! ```
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use ncu_report::{Launch, Value, report};
+use serde_json::Value as Json;
+
+/// The variable with the Python interpreter that has the module; `python3` without it.
+const PYTHON: &str = "NCU_REPORT_PYTHON";
+/// The version that the continuous integration takes.
+const PACKAGE: &str = "ncu-report==2025.3.1";
+/// The share of the units that NVIDIA names which must be known, for the chips of the repository's reports.
+const KNOWN: f64 = 0.96;
+
+/// The process with NVIDIA's module. It ends with its input.
+struct Nvidia {
+    child: Child,
+    paths: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Nvidia {
+    /// `None`, and said aloud, where there is no module.
+    fn start() -> Option<Nvidia> {
+        let python = std::env::var_os(PYTHON).unwrap_or_else(|| "python3".into());
+        let spawned = Command::new(&python)
+            .args(["-c", include_str!("common/nvidia.py")])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        let started = spawned.ok().and_then(|mut child| {
+            let mut nvidia = Nvidia {
+                paths: child.stdin.take(),
+                answers: BufReader::new(child.stdout.take()?),
+                child,
+            };
+            (nvidia.answer()? == "ready").then_some(nvidia)
+        });
+        if started.is_none() {
+            assert!(std::env::var_os("CI").is_none(), "CI has {PACKAGE}");
+            aloud(&format!(
+                "SKIPPED: the comparison with NVIDIA's module. {} cannot import ncu_report: \
+                 python3 -m venv V && V/bin/pip install {PACKAGE}, and set {PYTHON}=V/bin/python",
+                python.display()
+            ));
+        }
+        started
+    }
+
+    fn answer(&mut self) -> Option<Json> {
+        let mut line = String::new();
+        self.answers.read_line(&mut line).ok()?;
+        serde_json::from_str(&line).ok()
+    }
+
+    /// What it reads of a file.
+    fn read(&mut self, path: &Path) -> Json {
+        writeln!(self.paths.as_mut().unwrap(), "{}", path.display()).unwrap();
+        self.answer().unwrap()
+    }
+}
+
+impl Drop for Nvidia {
+    fn drop(&mut self) {
+        self.paths = None;
+        let _ = self.child.wait();
+    }
+}
+
+/// Says something also where the test passes.
+fn aloud(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// What was compared.
+#[derive(Default)]
+struct Compared {
+    launches: usize,
+    values: usize,
+    /// Values by instruction.
+    instructions: usize,
+    /// Of how many values NVIDIA names a unit, and of how many of these so do we.
+    units: usize,
+    known: usize,
+    /// Of how many values only we name a unit.
+    alone: usize,
+    /// Names, sizes and values that are not equal.
+    differences: Vec<String>,
+    /// Units that are not equal.
+    other_units: Vec<String>,
+    /// The names of metrics without a unit.
+    unknown: BTreeSet<String>,
+}
+
+impl Compared {
+    /// Compares the launches of a file.
+    fn file(path: &Path, theirs: &Json) -> Compared {
+        let mut compared = Compared::default();
+        let ours = match ncu_report::read_file(path) {
+            Ok(recording) => recording.launches,
+            Err(error) => {
+                compared.differences.push(error.to_string());
+                return compared;
+            }
+        };
+        let Some(theirs) = theirs.as_array().filter(|all| all.len() == ours.len()) else {
+            compared
+                .differences
+                .push(format!("{} launches, and {theirs:.200}", ours.len()));
+            return compared;
+        };
+        compared.launches = ours.len();
+        for (ours, theirs) in ours.iter().zip(theirs) {
+            compared.launch(ours, theirs);
+        }
+        compared
+    }
+
+    fn equal<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, ours: T, theirs: T) {
+        if ours != theirs {
+            self.differences
+                .push(format!("{what}: {ours:?}, not {theirs:?}"));
+        }
+    }
+
+    fn launch(&mut self, ours: &Launch, theirs: &Json) {
+        let kernel = &ours.kernel;
+        let text = |name: &Option<String>| name.clone().unwrap_or_default();
+        let names = [
+            kernel.function.clone(),
+            text(&kernel.demangled),
+            text(&kernel.mangled),
+        ];
+        let expected = theirs["names"].as_array().unwrap();
+        for (name, expected) in names.iter().zip(expected) {
+            // Of a name that the file does not have, it gives another one.
+            let expected = expected.as_str().unwrap();
+            if !(name.is_empty() && names.iter().any(|other| other == expected)) {
+                self.equal("name", name.as_str(), expected);
+            }
+        }
+        let metrics = theirs["metrics"].as_object().unwrap();
+        let names = ours.metrics.keys().map(|name| name.to_string());
+        self.equal(
+            "metrics",
+            names.collect::<BTreeSet<_>>(),
+            metrics.keys().cloned().collect(),
+        );
+        for (name, size) in [("grid", ours.grid), ("block", ours.block)] {
+            for (axis, size) in ["x", "y", "z"].iter().zip(size) {
+                let metric = metrics.get(&format!("launch__{name}_dim_{axis}"));
+                if let Some(expected) = metric.and_then(|metric| metric[0].as_u64()) {
+                    self.equal(name, size, expected);
+                }
+            }
+        }
+        for (name, expected) in metrics {
+            let Some(found) = ours.metrics.get(name) else {
+                continue;
+            };
+            self.values += 1;
+            if !same(&found.value, expected) {
+                self.differences
+                    .push(format!("{name}: {:?}, not {expected}", found.value));
+            }
+            let expected = expected[1].as_str().unwrap();
+            match found.unit.symbol() {
+                None if expected.is_empty() => {}
+                None => {
+                    self.units += 1;
+                    self.unknown.insert(name.clone());
+                }
+                // Of metrics that its version does not know, and of old reports, it names none.
+                Some(_) if expected.is_empty() => self.alone += 1,
+                Some(unit) => {
+                    self.units += 1;
+                    self.known += 1;
+                    if unit != expected {
+                        self.other_units
+                            .push(format!("{name}: {unit:?}, not {expected:?}"));
+                    }
+                }
+            }
+        }
+        let (ours, theirs) = (by_instruction(ours), theirs_by_instruction(theirs));
+        self.instructions += theirs.values().map(BTreeMap::len).sum::<usize>();
+        self.equal("values by instruction", ours, theirs);
+    }
+
+    fn line(&self, name: &str) -> String {
+        let share = 100.0 * self.known as f64 / self.units.max(1) as f64;
+        format!(
+            "{name:60} {:5} launches {:8} values {:7} by instruction {:8} units, {share:6.2} % known, {} by us alone; differ: {} values, {} units",
+            self.launches,
+            self.values,
+            self.instructions,
+            self.units,
+            self.alone,
+            self.differences.len(),
+            self.other_units.len()
+        )
+    }
+
+    fn add(&mut self, name: &str, other: Compared) {
+        self.launches += other.launches;
+        self.values += other.values;
+        self.instructions += other.instructions;
+        self.units += other.units;
+        self.known += other.known;
+        self.alone += other.alone;
+        let of_file = |one: String| format!("{name}: {one}");
+        self.differences
+            .extend(other.differences.into_iter().map(of_file));
+        self.other_units
+            .extend(other.other_units.into_iter().map(of_file));
+        self.unknown.extend(other.unknown);
+    }
+}
+
+/// Whether a value is what NVIDIA's module reads: value, unit, number of instances.
+fn same(ours: &Value, theirs: &Json) -> bool {
+    match (ours, &theirs[0]) {
+        (Value::Missing, Json::Null) => true,
+        // It reads 0 of a metric that has values by instance alone.
+        (Value::Missing, Json::Number(zero)) => {
+            zero.as_f64() == Some(0.0) && theirs[2].as_u64() > Some(0)
+        }
+        (Value::Integer(ours), Json::Number(theirs)) => theirs.as_u64() == Some(*ours),
+        (Value::Float(ours), Json::Number(theirs)) => {
+            theirs.as_f64().map(f64::to_bits) == Some(ours.to_bits())
+        }
+        (Value::Text(ours), Json::String(theirs)) => **ours == **theirs,
+        _ => false,
+    }
+}
+
+/// By metric and address: the counts of instructions that are not zero.
+type Counts = BTreeMap<String, BTreeMap<u64, u64>>;
+
+fn by_instruction(launch: &Launch) -> Counts {
+    let mut counts = Counts::new();
+    let mut add = |metric: String, address: u64, count: u64| {
+        if count > 0 {
+            counts.entry(metric).or_default().insert(address, count);
+        }
+    };
+    for one in launch.source.iter().flat_map(|source| &source.instructions) {
+        add(
+            "inst_executed".to_owned(),
+            one.address,
+            one.executed.unwrap_or(0),
+        );
+        add(
+            "smsp__pcsamp_sample_count".to_owned(),
+            one.address,
+            one.samples,
+        );
+        for (reasons, ending) in [(&one.stalls, ""), (&one.not_issued, "_not_issued")] {
+            for (reason, count) in reasons {
+                let metric = format!("smsp__pcsamp_warps_issue_stalled_{reason}{ending}");
+                add(metric, one.address, *count);
+            }
+        }
+    }
+    counts
+}
+
+fn theirs_by_instruction(launch: &Json) -> Counts {
+    let lists = launch["instructions"].as_object().unwrap().iter();
+    let counts = lists.map(|(metric, list)| {
+        let pairs = list.as_array().unwrap().iter();
+        let pairs = pairs.map(|pair| (pair[0].as_u64().unwrap(), pair[1].as_u64().unwrap()));
+        (
+            metric.clone(),
+            pairs.filter(|(_, count)| *count > 0).collect(),
+        )
+    });
+    counts
+        .filter(|(_, counts): &(_, BTreeMap<u64, u64>)| !counts.is_empty())
+        .collect()
+}
+
+/// The reports in a folder and below it.
+fn reports(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        if path.is_dir() {
+            reports(&path, found);
+        } else if ending
+            .is_some_and(|it| report::ENDINGS.contains(&it) || it == "nsight-cuprof-report")
+        {
+            found.push(path);
+        }
+    }
+    found.sort();
+}
+
+#[test]
+fn every_value_unit_name_and_size_of_every_report_is_that_of_nvidias_module() {
+    let other = std::env::var_os("NCU_REPORT_FOLDER").map(PathBuf::from);
+    if other.is_none() && common::recordings_are_absent() {
+        return;
+    }
+    let Some(mut nvidia) = Nvidia::start() else {
+        return;
+    };
+    let mut paths = Vec::new();
+    reports(other.as_deref().unwrap_or(&common::folder()), &mut paths);
+    let mut all = Compared::default();
+    for path in &paths {
+        let name = path.file_name().unwrap().to_string_lossy();
+        let compared = Compared::file(path, &nvidia.read(path));
+        if other.is_some() {
+            aloud(&compared.line(&name));
+        }
+        all.add(&name, compared);
+    }
+    if other.is_some() {
+        aloud(&all.line(&format!("all {} files", paths.len())));
+        aloud(&format!(
+            "no unit: {:?}\nother units: {:#?}",
+            all.unknown, all.other_units
+        ));
+    }
+    let first = |all: &[String]| all[..all.len().min(20)].to_vec();
+    assert_eq!(
+        first(&all.differences),
+        Vec::<String>::new(),
+        "{}",
+        all.line("all")
+    );
+    if other.is_none() {
+        assert_eq!(
+            first(&all.other_units),
+            Vec::<String>::new(),
+            "{}",
+            all.line("all")
+        );
+        let known = all.known as f64 / all.units as f64;
+        assert!(all.values > 30_000 && known > KNOWN, "{}", all.line("all"));
+    }
+}
