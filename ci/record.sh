@@ -9,6 +9,7 @@
 #     rounds    three unchanged kernels and the planted slowdowns, side by side with their base
 #     unchanged the other variants, unchanged, side by side with themselves
 #     some      the fastest of each suite and warp_specialized, in the same way
+#     compare   what `compare` counts of the programs of tests/compare.rs
 #     faults    the faults that a correct check does not find, each built as cp_async
 #
 # Works in a clone of this repository and does not change the checkout. ci/recordings/README.md
@@ -80,6 +81,22 @@ for what in "$@"; do
         bsr_gemm/warp_specialized bsr_gemm/tma_wgmma attention/wgmma trajectory_resample/tma \
         trajectory_resample_cached/tma trajectory_resample_dense/tma || true
       git checkout -q config.toml
+      ;;
+    compare)
+      counted=$(echo l1tex__t_sectors_pipe_lsu_mem_global_op_{ld,st}.sum smsp__inst_executed{,_op_local_ld,_op_local_st}.sum \
+        smsp__sass_thread_inst_executed_op_ffma_pred_on.sum \
+        sm__ops_path_tensor_src_{bf16_dst_fp32,fp16,fp64,fp8,int1,int8,tf32_dst_fp32}.sum | tr ' ' ,)
+      for program in h200/{baseline,cp_async,tma_wgmma} h200-worse/cp_async; do
+        to=$output/compare/${program%/*}/bsr_gemm/${program#*/}
+        mkdir -p "$to"
+        define=()
+        [ "${program%/*}" = h200 ] || define=(-DSMEM_PAD=0)
+        nvcc -arch=sm_90a -O3 -std=c++17 -lineinfo "${define[@]}" -o program "kernels/bsr_gemm/${program#*/}.cu" -lcuda
+        ncu --config-file off --metrics "$counted" --kernel-name regex:^bsr_gemm_ --launch-count 2 --clock-control none \
+          --cache-control all --import-sass no --export "$to/counting" --force-overwrite ./program --m 8192 --n 8192 \
+          --k 8192 --blocks-per-row 16 --mode profile --warmup 0 --launches 2
+        ncu --config-file off --import "$to/counting.ncu-rep" --csv --page raw --print-units base >"$to/counting.csv"
+      done
       ;;
     faults)
       same='KERNEL_NAME = "bsr_gemm_cp_async"'

@@ -11,6 +11,9 @@ use super::unit::Unit;
 /// Families of ncu's own names that have no unit.
 const PLAIN_FAMILIES: &[&str] = &["device__attribute_", "nvlink__", "numa__", "c2clink__"];
 
+/// The parts of a throughput by name: texts, for which NVIDIA's reader gives a unit that means nothing.
+const BREAKDOWN: &str = "breakdown:";
+
 /// What stands before the name of a metric that was sampled over time.
 const SAMPLED: &str = "pmsampling:";
 
@@ -33,6 +36,9 @@ pub fn unit_of(chip: Option<Chip>, metric: &str) -> Unit {
         .any(|prefix| metric.starts_with(prefix))
     {
         return Unit::NONE;
+    }
+    if metric.starts_with(BREAKDOWN) {
+        return Unit::Unknown;
     }
     if let Some(unit) = unit_of_ncu_own(metric).or_else(|| unit_of_ncu_own(unnumbered(metric))) {
         return Unit::named(unit);
