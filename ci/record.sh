@@ -91,7 +91,7 @@ for what in "$@"; do
         mkdir -p "$to"
         define=()
         [ "${program%/*}" = h200 ] || define=(-DSMEM_PAD=0)
-        nvcc -arch=sm_90a -O3 -std=c++17 -lineinfo "${define[@]}" -o program "kernels/bsr_gemm/${program#*/}.cu" -lcuda
+        nvcc -gencode=arch=compute_90a,code=sm_90a -O3 -std=c++17 -lineinfo "${define[@]}" -o program "kernels/bsr_gemm/${program#*/}.cu" -lcuda
         ncu --config-file off --metrics "$counted" --kernel-name regex:^bsr_gemm_ --launch-count 2 --clock-control none \
           --cache-control all --import-sass no --export "$to/counting" --force-overwrite ./program --m 8192 --n 8192 \
           --k 8192 --blocks-per-row 16 --mode profile --warmup 0 --launches 2
