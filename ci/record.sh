@@ -86,16 +86,25 @@ for what in "$@"; do
       counted=$(echo l1tex__t_sectors_pipe_lsu_mem_global_op_{ld,st}.sum smsp__inst_executed{,_op_local_ld,_op_local_st}.sum \
         smsp__sass_thread_inst_executed_op_ffma_pred_on.sum \
         sm__ops_path_tensor_src_{bf16_dst_fp32,fp16,fp64,fp8,int1,int8,tf32_dst_fp32}.sum | tr ' ' ,)
-      for program in h200/{baseline,cp_async,tma_wgmma} h200-worse/cp_async; do
+      timed=$(echo dram__bytes_{read,write}.sum {dram,sm,lts}__throughput.avg.pct_of_peak_sustained_elapsed \
+        gpc__cycles_elapsed.avg.per_second gpu__time_duration.sum l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum \
+        launch__registers_per_thread sm__{,pipe_tensor_}cycles_active.avg.pct_of_peak_sustained_elapsed | tr ' ' ,)
+      # capture NAME LAUNCHES METRICS
+      capture() {
+        ncu --config-file off --metrics "$3" --kernel-name regex:^bsr_gemm_ --launch-count "$2" --clock-control none \
+          --cache-control all --import-sass no --export "$to/$1" --force-overwrite ./program --m 8192 --n 8192 \
+          --k 8192 --blocks-per-row 16 --mode profile --warmup 0 --launches "$2"
+        ncu --config-file off --import "$to/$1.ncu-rep" --csv --page raw --print-units base >"$to/$1.csv"
+      }
+      for program in same/{baseline,cp_async,tma_wgmma} worse/cp_async; do
         to=$output/compare/${program%/*}/bsr_gemm/${program#*/}
         mkdir -p "$to"
         define=()
-        [ "${program%/*}" = h200 ] || define=(-DSMEM_PAD=0)
-        nvcc -gencode=arch=compute_90a,code=sm_90a -O3 -std=c++17 -lineinfo "${define[@]}" -o program "kernels/bsr_gemm/${program#*/}.cu" -lcuda
-        ncu --config-file off --metrics "$counted" --kernel-name regex:^bsr_gemm_ --launch-count 2 --clock-control none \
-          --cache-control all --import-sass no --export "$to/counting" --force-overwrite ./program --m 8192 --n 8192 \
-          --k 8192 --blocks-per-row 16 --mode profile --warmup 0 --launches 2
-        ncu --config-file off --import "$to/counting.ncu-rep" --csv --page raw --print-units base >"$to/counting.csv"
+        [ "${program%/*}" = same ] || define=(-DSMEM_PAD=0)
+        nvcc -gencode=arch=compute_90a,code=sm_90a -O3 -std=c++17 -lineinfo "${define[@]}" -o program \
+          "kernels/bsr_gemm/${program#*/}.cu" -lcuda
+        capture counting 2 "$counted"
+        for process in 1 2 3 4; do capture "capture-$process" 20 "$timed"; done
       done
       ;;
     faults)
