@@ -52,11 +52,10 @@ pub fn print_commands(text: &str) -> io::Result<()> {
 
 /// Columns of the terminal that results are printed on; 100 where they go elsewhere.
 pub fn columns() -> usize {
-    let size = rustix::termios::tcgetwinsize(io::stdout());
-    match size.map(|size| usize::from(size.ws_col)) {
-        Ok(columns @ 1..) => columns,
-        _ => 100,
-    }
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
+    let columns = size.map(|size| usize::from(size.ws_col));
+    // Some terminals do not know theirs.
+    columns.filter(|columns| *columns > 0).unwrap_or(100)
 }
 
 /// Prints text in parts of whole lines, as they are made: all of it may be many times as large as
