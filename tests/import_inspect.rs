@@ -332,6 +332,7 @@ fn a_foreign_file_is_refused_with_what_it_is() {
         ("systems", b"SQLite format 3\0", "an SQLite database"),
         ("text", b"to be or not to be\n", "to be or not to be"),
         ("noise", b"\0\x01\x02\xff\xfe", "5 bytes"),
+        ("other.nsys-rep", b"\0\x01\x02\xff\xfe", "Nsight Systems"),
     ] {
         project.write(name, content);
         project

@@ -71,11 +71,23 @@ pub(super) fn unreadable(path: &Path, error: ReadError) -> Error {
     match error {
         ReadError::InFile { source, .. } => unreadable(path, *source),
         ReadError::Io(source) => Error::named(path)(source),
+        ReadError::NoHeader { .. } if is_of_systems(path) => Error::Input {
+            path: path.to_path_buf(),
+            cause: "by its name it is a report of Nsight Systems; name a report of Nsight Compute (`.ncu-rep`)"
+                .to_owned(),
+        },
         error => Error::Input {
             path: path.to_path_buf(),
             cause: error.to_string(),
         },
     }
+}
+
+/// Whether a file has an ending of Nsight Systems, whose reports have no sign of their own.
+fn is_of_systems(path: &Path) -> bool {
+    const ENDINGS: [&str; 3] = ["nsys-rep", "qdrep", "qdstrm"];
+    let ending = path.extension();
+    ending.is_some_and(|ending| ENDINGS.iter().any(|it| ending == *it))
 }
 
 pub(super) fn json(value: &impl Serialize) -> String {

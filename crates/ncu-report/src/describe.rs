@@ -13,7 +13,7 @@ const HEADER: &str = "name the whole page, which begins with \"ID\",\"Process ID
 
 /// The beginnings of files that users confuse with reports and pages: what they are, and what to do.
 /// Letters of either case.
-const BEGINNINGS: [(&[u8], &str, &str); 19] = [
+const BEGINNINGS: [(&[u8], &str, &str); 20] = [
     (b"\x7fELF", "an ELF file (a program or a cubin)", BY_NCU),
     (b"\x1f\x8b", "a gzip archive", UNPACK),
     (b"PK\x03\x04", "a zip archive", UNPACK),
@@ -32,6 +32,7 @@ const BEGINNINGS: [(&[u8], &str, &str); 19] = [
     ),
     (b"<!doctype", "an HTML page", DOWNLOAD),
     (b"<html", "an HTML page", DOWNLOAD),
+    (b"404: Not Found", "the answer of a web server", DOWNLOAD),
     (b"<?xml", "an XML file", BY_NCU),
     (b"%PDF", "a PDF file", BY_NCU),
     (b"{", "a JSON file", BY_NCU),

@@ -949,6 +949,16 @@ fn a_launch_that_is_missing_between_others_is_reported() {
     assert!(error(&run(without(3))).starts_with("line 5: launch 1 is missing"));
     assert!(error(&run(without(2))).starts_with("line 4: launch 0 is missing"));
     assert_eq!(read_durations(&run(page.join("\n"))).len(), 3);
+    let profiling = "==PROF== Profiling \"k\" - 2 (3/3): 0%....50%....100% - 1 pass\n";
+    let last = error(&run(profiling.to_owned() + &without(4)));
+    assert!(
+        last.contains("launch 2 was profiled and has no row"),
+        "{last}"
+    );
+    assert_eq!(
+        read_durations(&run(profiling.to_owned() + &page.join("\n"))).len(),
+        3
+    );
     // Two runs in one log, and two that share a console.
     let second = durations("15", &["1", "2", "3"]);
     let both = run([page.join("\n"), second.join("\n")].join("\n"));

@@ -75,7 +75,7 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
             ));
         }
     }
-    let gap = reading.gap(console.is_of_run);
+    let gap = reading.gap(console.is_of_run, console.profiled);
     let gap = gap.map(|(line, problem)| ReadError::csv(line, problem));
     match gap {
         Some(gap) if console.is_of_run => Err(gap),

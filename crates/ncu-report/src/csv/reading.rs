@@ -199,8 +199,8 @@ impl Reading {
     }
 
     /// The first launches that are missing between others, with the line of the next one; in the
-    /// console of a run also those before the first one.
-    pub(super) fn gap(&mut self, is_of_run: bool) -> Option<(u64, String)> {
+    /// console of a run also those before the first one, and up to the one that was `profiled` last.
+    pub(super) fn gap(&mut self, is_of_run: bool, profiled: Option<u64>) -> Option<(u64, String)> {
         let mut first: Option<(u64, String)> = None;
         let mut all = 0_u64;
         for run in &mut self.runs {
@@ -216,6 +216,16 @@ impl Reading {
                 all = all.saturating_add(missing);
                 next = id.saturating_add(1).max(next);
             }
+        }
+        let ids = self.runs.iter().filter_map(|run| run.ids.last()).max();
+        if let Some(last) = profiled
+            && ids.is_some_and(|id| *id < last)
+        {
+            first = first.or(Some((
+                1,
+                format!("launch {last} was profiled and has no row"),
+            )));
+            all = all.max(1);
         }
         let (line, launch) = first?;
         Some((

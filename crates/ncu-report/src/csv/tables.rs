@@ -71,6 +71,8 @@ pub(super) struct Console<'a> {
     pub(super) messages: Vec<String>,
     /// Whether ncu profiled while it printed, and did not only print a report.
     pub(super) is_of_run: bool,
+    /// The number of the last launch that ncu says it profiled.
+    pub(super) profiled: Option<u64>,
 }
 
 /// Finds the tables in `text`, and the lines of ncu.
@@ -179,6 +181,7 @@ impl<'a> Console<'a> {
         for (at, _) in signs {
             let message = bytes.get(at..).unwrap_or_default();
             self.is_of_run |= message.starts_with(b"==PROF== ");
+            self.profiled = profiled(message).max(self.profiled);
             let is_kept =
                 message.starts_with(b"==ERROR== ") || message.starts_with(b"==WARNING== ");
             if is_kept && self.messages.len() < MOST_TOLD {
@@ -279,6 +282,15 @@ fn begin_of_row(line: &[u8]) -> Option<(usize, bool)> {
         }
     }
     None
+}
+
+/// The number of a launch in a line such as `==PROF== Profiling "k" - 7 (8/9): 0%....50%`.
+fn profiled(line: &[u8]) -> Option<u64> {
+    let line = line.strip_prefix(b"==PROF== Profiling \"")?;
+    let quote = line.iter().rposition(|&byte| byte == b'"')?;
+    let number = line.get(quote..)?.strip_prefix(b"\" - ")?;
+    let digits = number.split(|byte| !byte.is_ascii_digit()).next()?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// A label without spaces, and without the times in it, which differ in each line.
