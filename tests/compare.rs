@@ -1,5 +1,5 @@
 //! `compare` of the real program, on a machine without a GPU: the driver's libraries and ncu are
-//! stand-ins, the reports are those that the real ncu recorded on an H200.
+//! stand-ins, the reports are those that the real ncu recorded on an H100.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
@@ -13,6 +13,8 @@ use crate::common::{PATIENCE, Ran, Report};
 
 /// The folder that the user is in.
 const HERE: &str = "here";
+/// The GPU of the recordings.
+const GPU: &str = "NVIDIA H100 80GB HBM3";
 /// As many launches as the recordings count.
 const COUNTED: [&str; 2] = ["--counted-launches", "2"];
 
@@ -39,7 +41,8 @@ fn gate(machine: &Machine, arguments: &[&str]) -> Command {
     let bin = machine.project.path("bin");
     command
         .current_dir(machine.project.path(HERE))
-        .env("PATH", format!("{}:{path}", bin.display()));
+        .env("PATH", format!("{}:{path}", bin.display()))
+        .env("CUDA_NAME", GPU);
     command
 }
 
@@ -75,7 +78,7 @@ const BOTH: [&str; 2] = ["./bench_old --n 4096", "./bench_new --n 4096"];
 
 #[test]
 fn two_equal_programs_pass_and_the_report_says_what_was_compared() {
-    let equal = ["h200", "cp_async"];
+    let equal = ["compare/same", "cp_async"];
     let Some(machine) = machine(equal, equal) else {
         return;
     };
@@ -107,7 +110,7 @@ fn verdict(report: &Report, metric: &str) -> String {
 
 #[test]
 fn a_slower_program_fails_and_the_report_names_the_kernel_and_the_cause() {
-    let Some(machine) = machine(["h200", "cp_async"], ["h200-worse", "cp_async"]) else {
+    let Some(machine) = machine(["compare/same", "cp_async"], ["compare/worse", "cp_async"]) else {
         return;
     };
     let report = json(&machine, &BOTH, 1);
@@ -126,7 +129,7 @@ fn a_slower_program_fails_and_the_report_names_the_kernel_and_the_cause() {
 
 #[test]
 fn kernels_of_other_names_are_compared_where_each_program_has_one() {
-    let Some(machine) = machine(["h200", "baseline"], ["h200", "cp_async"]) else {
+    let Some(machine) = machine(["compare/same", "baseline"], ["compare/same", "cp_async"]) else {
         return;
     };
     let report = json(&machine, &BOTH, 0);
@@ -142,7 +145,7 @@ fn kernels_of_other_names_are_compared_where_each_program_has_one() {
 
 #[test]
 fn one_program_is_a_table_of_its_kernels_and_is_compared_with_nothing() {
-    let same = ["h200", "cp_async"];
+    let same = ["compare/same", "cp_async"];
     let Some(machine) = machine(same, same) else {
         return;
     };
@@ -152,15 +155,18 @@ fn one_program_is_a_table_of_its_kernels_and_is_compared_with_nothing() {
     for part in ["(64, 64, 1)", "(128, 1, 1)", "100.00 %", "us", "248"] {
         assert!(row.contains(part), "{row}");
     }
-    assert!(ran.out.contains("no measured unit above 60 % of its peak"));
+    assert!(
+        ran.out
+            .contains("bound by the L2 cache: L2 at 90 % of its peak")
+    );
     let report = json(&machine, &BOTH[..1], 0);
-    assert_eq!(report.0["gpu"], "NVIDIA H200");
+    assert_eq!(report.0["gpu"], GPU);
     let [kernel] = &report.0["kernels"].as_array().unwrap()[..] else {
         panic!("{:#}", report.0);
     };
     assert_eq!(kernel["launches"], 40);
     assert_eq!(kernel["registers"], 248.0);
-    assert_eq!(kernel["bound"]["unit"], "tensor pipe");
+    assert_eq!(kernel["bound"]["unit"], "L2");
     for arguments in [["--report", "x.html"], ["--format", "html"]] {
         run(&machine, &[&BOTH[..1], &arguments].concat())
             .exits(2)
@@ -170,7 +176,7 @@ fn one_program_is_a_table_of_its_kernels_and_is_compared_with_nothing() {
 
 #[test]
 fn a_mistake_in_the_arguments_ends_with_2_and_names_the_argument() {
-    let same = ["h200", "cp_async"];
+    let same = ["compare/same", "cp_async"];
     let Some(machine) = machine(same, same) else {
         return;
     };
@@ -208,7 +214,7 @@ fn a_mistake_in_the_arguments_ends_with_2_and_names_the_argument() {
 
 #[test]
 fn a_program_that_is_missing_on_either_side_is_named() {
-    let same = ["h200", "cp_async"];
+    let same = ["compare/same", "cp_async"];
     let Some(machine) = machine(same, same) else {
         return;
     };
@@ -237,7 +243,7 @@ fn a_program_that_is_missing_on_either_side_is_named() {
 
 #[test]
 fn a_next_step_names_the_option_and_no_configuration() {
-    let same = ["h200", "cp_async"];
+    let same = ["compare/same", "cp_async"];
     let Some(machine) = machine(same, same) else {
         return;
     };
@@ -262,7 +268,7 @@ fn a_next_step_names_the_option_and_no_configuration() {
 
 #[test]
 fn a_total_of_two_programs_is_not_measured_where_nothing_lists_their_launches() {
-    let same = ["h200", "cp_async"];
+    let same = ["compare/same", "cp_async"];
     let Some(machine) = machine(same, same) else {
         return;
     };
@@ -293,7 +299,7 @@ fn measured(machine: &Machine) -> usize {
 
 #[test]
 fn nothing_is_measured_where_the_numbers_of_a_program_are_wrong() {
-    let same = ["h200", "cp_async"];
+    let same = ["compare/same", "cp_async"];
     let Some(machine) = machine(same, same) else {
         return;
     };
@@ -323,7 +329,7 @@ fn nothing_is_measured_where_the_numbers_of_a_program_are_wrong() {
 
 #[test]
 fn the_check_gets_the_result_file_that_it_asks_for() {
-    let same = ["h200", "cp_async"];
+    let same = ["compare/same", "cp_async"];
     let Some(machine) = machine(same, same) else {
         return;
     };
@@ -342,7 +348,7 @@ fn the_check_gets_the_result_file_that_it_asks_for() {
 
 #[test]
 fn a_script_that_changes_while_it_is_measured_is_no_measurement() {
-    let same = ["h200", "cp_async"];
+    let same = ["compare/same", "cp_async"];
     let Some(machine) = machine(same, same) else {
         return;
     };
@@ -364,7 +370,7 @@ fn a_script_that_changes_while_it_is_measured_is_no_measurement() {
 #[test]
 fn a_program_that_does_other_work_is_not_faster_unless_its_numbers_are_checked() {
     // Of `tma_wgmma` the hardware counts the same FLOP under another name.
-    let Some(machine) = machine(["h200", "cp_async"], ["h200", "tma_wgmma"]) else {
+    let Some(machine) = machine(["compare/same", "cp_async"], ["compare/same", "tma_wgmma"]) else {
         return;
     };
     let report = json(&machine, &BOTH, 4);
@@ -379,7 +385,7 @@ fn a_program_that_does_other_work_is_not_faster_unless_its_numbers_are_checked()
 
 #[test]
 fn a_program_that_fails_under_the_profiler_ends_with_5_and_one_without_kernels_too() {
-    let same = ["h200", "cp_async"];
+    let same = ["compare/same", "cp_async"];
     let Some(machine) = machine(same, same) else {
         return;
     };
@@ -397,7 +403,7 @@ fn a_program_that_fails_under_the_profiler_ends_with_5_and_one_without_kernels_t
 
 #[test]
 fn without_a_gpu_or_ncu_the_report_says_what_is_missing() {
-    let same = ["h200", "cp_async"];
+    let same = ["compare/same", "cp_async"];
     let Some(machine) = machine(same, same) else {
         return;
     };
@@ -413,7 +419,7 @@ fn without_a_gpu_or_ncu_the_report_says_what_is_missing() {
 
 #[test]
 fn reports_and_captures_are_kept_where_they_are_asked_for() {
-    let Some(machine) = machine(["h200", "cp_async"], ["h200-worse", "cp_async"]) else {
+    let Some(machine) = machine(["compare/same", "cp_async"], ["compare/worse", "cp_async"]) else {
         return;
     };
     for folder in ["reports-of", "work"] {
@@ -453,7 +459,7 @@ fn reports_and_captures_are_kept_where_they_are_asked_for() {
 
 #[test]
 fn an_interrupted_comparison_leaves_nothing() {
-    let same = ["h200", "cp_async"];
+    let same = ["compare/same", "cp_async"];
     let Some(machine) = machine(same, same) else {
         return;
     };
@@ -478,13 +484,14 @@ fn init(machine: &Machine, program: &[&str]) -> Ran {
     let bin = machine.project.path("bin");
     command
         .current_dir(machine.project.path(HERE))
-        .env("PATH", format!("{}:{path}", bin.display()));
+        .env("PATH", format!("{}:{path}", bin.display()))
+        .env("CUDA_NAME", GPU);
     Ran::of(&command.output().unwrap())
 }
 
 #[test]
 fn init_with_a_program_writes_a_suite_for_what_it_launches() {
-    let same = ["h200", "cp_async"];
+    let same = ["compare/same", "cp_async"];
     let Some(machine) = machine(same, same) else {
         return;
     };
@@ -530,7 +537,7 @@ fn init_with_a_program_writes_a_suite_for_what_it_launches() {
 
 #[test]
 fn init_runs_the_program_where_its_configuration_will_run_it() {
-    let same = ["h200", "cp_async"];
+    let same = ["compare/same", "cp_async"];
     let Some(machine) = machine(same, same) else {
         return;
     };
@@ -560,7 +567,7 @@ fn init_runs_the_program_where_its_configuration_will_run_it() {
 
 #[test]
 fn init_with_a_program_that_launches_nothing_writes_nothing() {
-    let same = ["h200", "cp_async"];
+    let same = ["compare/same", "cp_async"];
     let Some(machine) = machine(same, same) else {
         return;
     };

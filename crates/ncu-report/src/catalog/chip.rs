@@ -1,10 +1,10 @@
 //! GPU chips.
 
-use super::table::{bases, table};
+use super::table::{Base, Row, bases, table};
 
 /// A chip whose metrics are known: Volta to Rubin. Chips with equal metrics are one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Chip(pub(super) u8);
+pub struct Chip(u8);
 
 /// Each compute capability and a chip that has it, in the words of `ncu --query-metrics --chip`. The
 /// GeForce 16 series is 7.5 too: it has the metrics of TU102 without those of tensor cores.
@@ -55,7 +55,28 @@ impl Chip {
 
     /// The base metrics of the chip, without suffixes: `dram__bytes_read`.
     pub fn metrics(self) -> impl Iterator<Item = &'static str> {
-        bases(self).map(|(name, _)| name)
+        self.bases().map(|(name, _)| name)
+    }
+
+    /// The base metrics with their type and unit.
+    pub(super) fn bases(self) -> impl Iterator<Item = (&'static str, Base)> {
+        bases(self.0)
+    }
+
+    /// The base metric of this name, without a suffix.
+    pub(super) fn base(self, name: &str) -> Option<Base> {
+        let row = table().find(name).find(|row| row.is_of(self.0))?;
+        row.base()
+    }
+
+    /// The base metric as the chip has it, or else as all others have it: `None` where these differ.
+    pub(super) fn any_base(chip: Option<Chip>, name: &str) -> Option<Base> {
+        let of_chip = chip.and_then(|chip| chip.base(name));
+        of_chip.or_else(|| {
+            let mut found = table().find(name).filter_map(Row::base);
+            let first = found.next()?;
+            found.next().is_none().then_some(first)
+        })
     }
 
     /// ncu's name of the chip, of several with equal metrics the first: `ga102`.
@@ -79,5 +100,21 @@ mod tests {
         for unknown in ["", "gb", "ga102 ga103", "gh200"] {
             assert_eq!(Chip::named(unknown), None, "{unknown}");
         }
+    }
+
+    #[test]
+    fn a_metric_whose_unit_differs_between_chips_has_that_of_the_chip() {
+        let unit = |chip: Option<Chip>| {
+            Chip::any_base(chip, "gcc__xbar2gcc_sectors").map(|base| base.unit)
+        };
+        assert_eq!(unit(Chip::named("ga100")), Some("sector"));
+        assert_eq!(unit(Chip::named("gh100")), Some(""));
+        assert_eq!(unit(None), None);
+    }
+
+    #[test]
+    fn a_chip_has_its_own_metrics() {
+        assert_eq!(Chip::named("gh100").unwrap().metrics().count(), 3729);
+        assert_eq!(Chip::named("gv100").unwrap().metrics().count(), 1716);
     }
 }

@@ -3,7 +3,7 @@
 use super::chip::Chip;
 use super::nearest;
 use super::suffix::{has_suffix, split};
-use super::table::{find_base, unit_of_ncu_own};
+use super::table::unit_of_ncu_own;
 
 /// Families of ncu's own names that the table does not list in full: sections and versions of ncu
 /// add members.
@@ -53,7 +53,7 @@ pub fn exists(chip: Chip, metric: &str) -> Existence {
         return Existence::Known;
     }
     let (name, suffix) = split(metric);
-    if let Some(base) = find_base(chip, name)
+    if let Some(base) = chip.base(name)
         && has_suffix(base.kind, suffix)
     {
         return Existence::Known;

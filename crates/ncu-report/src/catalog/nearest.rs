@@ -4,7 +4,7 @@ use super::chip::Chip;
 use super::suffix::{
     COUNTER_SUFFIXES, RATIO_SUFFIXES, ROLLUPS, THROUGHPUT_SUFFIXES, has_suffix, split,
 };
-use super::table::{Kind, bases, find_base, ncu_own};
+use super::table::{Kind, ncu_own};
 
 /// The full name most similar to `metric`, if one is similar.
 pub(super) fn name(chip: Chip, metric: &str) -> Option<String> {
@@ -13,14 +13,16 @@ pub(super) fn name(chip: Chip, metric: &str) -> Option<String> {
     if wanted.len() > 200 || suffix.len() > 200 {
         return None;
     }
-    if let Some(base) = find_base(chip, wanted) {
+    if let Some(base) = chip.base(wanted) {
         return Some(format!(
             "{wanted}{}",
             nearest_suffix(base.kind, base.unit, suffix)
         ));
     }
     let limit = (wanted.len() / 4).max(2);
-    let of_chip = bases(chip).map(|(name, base)| (distance(wanted, name, limit), name, Some(base)));
+    let of_chip = chip
+        .bases()
+        .map(|(name, base)| (distance(wanted, name, limit), name, Some(base)));
     let own = ncu_own().map(|name| (distance(metric, name, limit), name, None));
     let (distance, name, base) = of_chip.chain(own).min_by_key(|(distance, ..)| *distance)?;
     if distance > limit {

@@ -8,8 +8,6 @@
 
 use std::sync::OnceLock;
 
-use super::chip::Chip;
-
 /// At least half of them are empty.
 const SLOTS: usize = 1 << 14;
 
@@ -26,7 +24,7 @@ pub(super) struct Table {
 }
 
 #[derive(Clone, Copy)]
-struct Row {
+pub(super) struct Row {
     /// Where the name stands.
     start: u32,
     length: u16,
@@ -124,7 +122,7 @@ impl Table {
     }
 
     /// The rows with this name: one, or for a few metrics one for each unit.
-    fn find(&self, name: &str) -> impl Iterator<Item = &Row> {
+    pub(super) fn find(&self, name: &str) -> impl Iterator<Item = &Row> {
         let first = hash(name.as_bytes()) as usize % SLOTS;
         let slots = (first..first + SLOTS).map(|slot| self.slots[slot % SLOTS]);
         let rows = slots.map_while(|index| self.rows.get(usize::from(index.checked_sub(1)?)));
@@ -157,35 +155,21 @@ fn hash(mut name: &[u8]) -> u64 {
 }
 
 impl Row {
-    fn base(&self) -> Option<Base> {
+    /// `None` of one of ncu's own names.
+    pub(super) fn base(&self) -> Option<Base> {
         let unit = self.unit;
         self.kind.map(|kind| Base { kind, unit })
     }
 
-    fn is_of(&self, chip: Chip) -> bool {
-        self.chips >> chip.0 & 1 == 1
+    /// Whether the chips of this group have it.
+    pub(super) fn is_of(&self, group: u8) -> bool {
+        self.chips >> group & 1 == 1
     }
 }
 
-/// The base metric of a chip, without a suffix.
-pub(super) fn find_base(chip: Chip, name: &str) -> Option<Base> {
-    let row = table().find(name).find(|row| row.is_of(chip))?;
-    row.base()
-}
-
-/// The base metric as the chip has it, or else as all others have it: `None` where these differ.
-pub(super) fn find_any_base(chip: Option<Chip>, name: &str) -> Option<Base> {
-    let of_chip = chip.and_then(|chip| find_base(chip, name));
-    of_chip.or_else(|| {
-        let mut found = table().find(name).filter_map(Row::base);
-        let first = found.next()?;
-        found.next().is_none().then_some(first)
-    })
-}
-
-/// All base metrics of a chip.
-pub(super) fn bases(chip: Chip) -> impl Iterator<Item = (&'static str, Base)> {
-    let rows = table().rows.iter().filter(move |row| row.is_of(chip));
+/// The base metrics of the chips in a group.
+pub(super) fn bases(group: u8) -> impl Iterator<Item = (&'static str, Base)> {
+    let rows = table().rows.iter().filter(move |row| row.is_of(group));
     rows.filter_map(|row| Some((table().name(row), row.base()?)))
 }
 
@@ -218,17 +202,6 @@ mod tests {
         }
         let own: Vec<_> = ncu_own().collect();
         assert!(own.windows(2).all(|pair| pair[0] < pair[1]));
-        assert_eq!(bases(Chip::named("gh100").unwrap()).count(), 3729);
-        assert_eq!(bases(Chip::named("gv100").unwrap()).count(), 1716);
-    }
-
-    #[test]
-    fn a_metric_whose_unit_differs_between_chips_has_that_of_the_chip() {
-        let unit =
-            |chip: Option<Chip>| find_any_base(chip, "gcc__xbar2gcc_sectors").map(|base| base.unit);
-        assert_eq!(unit(Chip::named("ga100")), Some("sector"));
-        assert_eq!(unit(Chip::named("gh100")), Some(""));
-        assert_eq!(unit(None), None);
     }
 
     #[test]

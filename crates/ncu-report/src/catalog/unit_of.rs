@@ -5,7 +5,7 @@
 
 use super::chip::Chip;
 use super::suffix::{after_rollup, is_percentage, split};
-use super::table::{Base, Kind, find_any_base, unit_of_ncu_own};
+use super::table::{Base, Kind, unit_of_ncu_own};
 use super::unit::Unit;
 
 /// Families of ncu's own names that have no unit.
@@ -46,7 +46,7 @@ pub fn unit_of(chip: Option<Chip>, metric: &str) -> Unit {
     let (name, suffix) = split(metric.strip_prefix(SAMPLED).unwrap_or(metric));
     // How a metric is sampled (`FBSP.TriageCompute.`) differs between chips, and its unit does not.
     let plain = name.rsplit('.').next().unwrap_or(name);
-    let base = find_any_base(chip, name).or_else(|| find_any_base(chip, plain));
+    let base = Chip::any_base(chip, name).or_else(|| Chip::any_base(chip, plain));
     match base {
         Some(base) => suffixed(plain, base, suffix),
         None if is_percentage(suffix) => Unit::Known(&"%"),
@@ -115,7 +115,7 @@ fn per_cycle(name: &str, unit: &'static str) -> Unit {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::{bases, ncu_own};
+    use super::super::table::ncu_own;
     use super::*;
 
     #[test]
@@ -125,7 +125,7 @@ mod tests {
         ];
         for (name, base) in chips
             .into_iter()
-            .flat_map(|chip| bases(Chip::named(chip).unwrap()))
+            .flat_map(|chip| Chip::named(chip).unwrap().bases())
         {
             assert_eq!(Unit::named(base.unit).symbol(), Some(base.unit), "{name}");
             let is_plain = base.kind == Kind::Counter && !base.unit.is_empty();
