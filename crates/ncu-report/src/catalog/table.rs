@@ -102,7 +102,7 @@ impl Table {
         let before = self.rows.last().map_or(0, |row| row.start as usize);
         self.names.extend_from_within(before..before + shared);
         self.names.push_str(rest);
-        let mut slot = hash(self.names[start..].as_bytes()) as usize % SLOTS;
+        let mut slot = hash(&self.names.as_bytes()[start..]) as usize % SLOTS;
         while self.slots[slot] != 0 {
             slot = (slot + 1) % SLOTS;
         }
