@@ -449,7 +449,7 @@ impl Row {
                     max: is_max,
                     ..
                 },
-            ) if before.unit == after.unit => {
+            ) if before.unit.is_some() && before.unit == after.unit => {
                 let step = is - was;
                 let percent = before.unit.as_deref() == Some("%");
                 row.change = Some(if percent || *was == 0.0 {

@@ -142,12 +142,19 @@ fn agree_on_value(
     })
 }
 
+/// The beginning of the names of metrics that a section derives from others.
+const DERIVED: &str = "derived_";
+
 fn agree_on_unit(
     launch: usize,
     metric: &str,
     report: &Launch,
     csv: &Launch,
 ) -> Result<(), Disagreement> {
+    // Of what a section derives, ncu's page states another unit than NVIDIA's reader of reports.
+    if metric.starts_with(DERIVED) {
+        return Ok(());
+    }
     let unit = |launch: &Launch| launch.metrics.get(metric).map(|found| found.unit);
     match (unit(report), unit(csv)) {
         (Some(Unit::Known(report)), Some(Unit::Known(csv))) if report != csv => {

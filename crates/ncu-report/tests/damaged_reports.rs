@@ -385,8 +385,9 @@ fn a_string_table_names_the_results_of_earlier_blocks_and_an_empty_one_resets_no
     assert_eq!(recording.launches.len(), 2);
     for launch in &recording.launches {
         assert_eq!(launch.number("gpu__time_duration.sum"), Some(7.0));
-        // The file does not state the chip.
-        assert_eq!(launch.metrics["gpu__time_duration.sum"].unit.symbol(), None);
+        // The file does not state the chip, and the unit is the same on all.
+        let unit = launch.metrics["gpu__time_duration.sum"].unit;
+        assert_eq!(unit.symbol(), Some("ns"));
     }
 }
 
@@ -422,7 +423,7 @@ fn results_of_other_metrics_and_other_chips_keep_their_own_names_and_units() {
     let names = [
         "device__attribute_compute_capability_major",
         "device__attribute_compute_capability_minor",
-        "dram__bytes.sum",
+        "gcc__xbar2gcc_sectors.sum",
         "gpu__time_duration.sum",
     ];
     let result = |major: u64, counter: u64| {
@@ -445,9 +446,10 @@ fn results_of_other_metrics_and_other_chips_keep_their_own_names_and_units() {
             .map(|(name, found)| (&**name, found.unit.symbol()))
             .collect()
     };
-    assert_eq!(counters(0), [("dram__bytes.sum", Some("byte"))]);
+    let sectors = "gcc__xbar2gcc_sectors.sum";
+    assert_eq!(counters(0), [(sectors, Some(""))]);
     assert_eq!(counters(1), [("gpu__time_duration.sum", Some("ns"))]);
-    assert_eq!(counters(2), [("dram__bytes.sum", None)]);
+    assert_eq!(counters(2), [(sectors, Some("sector"))]);
     assert_eq!(launches[2].compute_capability, Some((8, 0)));
 }
 

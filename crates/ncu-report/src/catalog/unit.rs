@@ -98,13 +98,12 @@ pub(crate) fn decimal_scale(symbol: &str) -> Option<(i8, Symbol)> {
     let Some((above, below)) = symbol.split_once('/') else {
         return prefixed(symbol);
     };
+    // A plain count by time is `/s` or `1/s`.
+    let above = if above == "1" { "" } else { above };
     let (exponent, above) = match listed(BASE, above) {
         Some(base) => (0, base),
         None => prefixed(above)?,
     };
-    if above.is_empty() {
-        return None;
-    }
     // A rate. Its base spelling is `/s`, and only times are scaled denominators.
     if let Some(per) = time_exponent(below).or((below == "ns").then_some(0)) {
         let exponent = exponent + 9 - per;
@@ -113,6 +112,9 @@ pub(crate) fn decimal_scale(symbol: &str) -> Option<(i8, Symbol)> {
             _ => quotient(above, "s")?,
         };
         return Some((exponent, base));
+    }
+    if above.is_empty() {
+        return None;
     }
     Some((exponent, quotient(above, below)?))
 }
@@ -202,6 +204,11 @@ mod tests {
             ("byte/cycle", 1.0, "byte/cycle"),
             ("thread/warp", 1.0, "thread/warp"),
             ("M", 1e6, ""),
+            ("/s", 1.0, ""),
+            ("1/s", 1.0, ""),
+            ("/nsecond", 1e9, ""),
+            ("/usecond", 1e6, ""),
+            ("G/s", 1e9, ""),
             ("%/register", 1.0, "%/register"),
         ] {
             assert_eq!(Unit::to_base(symbol), Some((factor, base)), "{symbol}");
@@ -215,8 +222,6 @@ mod tests {
             "Kfoo",
             "%/Kbyte",
             "byte/",
-            "/s",
-            "K/s",
             "Xbyte",
             "K/furlong",
             "byte/Kbyte",

@@ -25,9 +25,9 @@ pub(super) struct MetricValues {
     rank: Vec<u32>,
     /// Rank of major and minor compute capability.
     compute_capability: [Option<u32>; 2],
-    /// By `NameId`: the unit on the chip of the last result, once it was needed.
-    units: Vec<Option<Unit>>,
-    chip: Option<Chip>,
+    /// Of each chip, by `NameId`: the unit, once it was needed. The results of one report may alternate
+    /// between chips.
+    units: Vec<(Option<Chip>, Vec<Option<Unit>>)>,
     /// The metrics of the current result: rank, `NameId`, value.
     found: Vec<(u32, u32, Value)>,
     /// The names of the last result; most results have the same ones.
@@ -71,8 +71,7 @@ impl MetricValues {
         };
         Ok(MetricValues {
             compute_capability: COMPUTE_CAPABILITY.map(rank_of),
-            units: vec![None; names.len()],
-            chip: None,
+            units: Vec::new(),
             rank,
             names,
             found: Vec::new(),
@@ -138,11 +137,23 @@ impl MetricValues {
     }
 
     /// Ends the current result: its metrics, with their units on `chip`.
-    pub(super) fn finish(&mut self, chip: Option<Chip>) -> Metrics {
-        if chip != self.chip {
-            self.units.fill(None);
-            self.chip = chip;
-        }
+    pub(super) fn finish(
+        &mut self,
+        chip: Option<Chip>,
+        memory: &mut Memory,
+    ) -> Result<Metrics, ReadError> {
+        let seen = self.units.iter().position(|(of, _)| *of == chip);
+        let at = match seen {
+            Some(at) => at,
+            None => {
+                memory.take(
+                    self.names.len().saturating_mul(size_of::<Option<Unit>>()),
+                    0,
+                )?;
+                self.units.push((chip, vec![None; self.names.len()]));
+                self.units.len() - 1
+            }
+        };
         // Of a metric that is repeated, the last one counts, as in NVIDIA's own reader.
         self.found.sort_by_key(|(rank, ..)| *rank);
         self.found.dedup_by(|later, kept| {
@@ -161,13 +172,13 @@ impl MetricValues {
                 .map(|(_, id, _)| Arc::clone(&self.names[*id as usize]));
             self.last_names = names.collect();
         }
-        let (names, units) = (&self.names, &mut self.units);
+        let (names, units) = (&self.names, &mut self.units[at].1);
         let values = self.found.drain(..).map(|(_, id, value)| {
             let unit =
                 *units[id as usize].get_or_insert_with(|| unit_of(chip, &names[id as usize]));
             Measurement { value, unit }
         });
-        Metrics::from_sorted(Arc::clone(&self.last_names), values)
+        Ok(Metrics::from_sorted(Arc::clone(&self.last_names), values))
     }
 }
 

@@ -86,7 +86,7 @@ impl<'a> Decoder<'a> {
         let compute_capability = self.metrics.compute_capability();
         let chip = compute_capability
             .and_then(|(major, minor)| Chip::from_compute_capability(major, minor));
-        let metrics = self.metrics.finish(chip);
+        let metrics = self.metrics.finish(chip, &mut self.memory)?;
         let size = |field: Option<[u64; 3]>, names| {
             field
                 .or_else(|| integers(&metrics, names))
