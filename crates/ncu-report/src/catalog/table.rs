@@ -4,7 +4,7 @@
 //! `metrics.txt` has name, type, unit and chips of each base metric of NVIDIA's chips. `ci/chips.py`
 //! makes it from the answers of `ncu --query-metrics` and from NVIDIA's host library, and describes the
 //! form. `ncu_own.tsv` has the names that ncu computes itself and lists for no chip, with the unit that
-//! NVIDIA's `ncu_report` module gives them; `?` marks a unit that is not a function of the name.
+//! NVIDIA's `ncu_report` module gives them, where it gives one always or mostly; `?` marks texts.
 
 use std::sync::OnceLock;
 

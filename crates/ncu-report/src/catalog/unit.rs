@@ -47,7 +47,7 @@ impl Unit {
     pub fn named(symbol: &str) -> Unit {
         let quotient = || {
             let (above, below) = symbol.split_once('/')?;
-            quotient(above, below)
+            quotient(uncounted(above), below)
         };
         listed(BASE, symbol)
             .or_else(quotient)
@@ -98,9 +98,7 @@ pub(crate) fn decimal_scale(symbol: &str) -> Option<(i8, Symbol)> {
     let Some((above, below)) = symbol.split_once('/') else {
         return prefixed(symbol);
     };
-    // A plain count by time is `/s` or `1/s`.
-    let above = if above == "1" { "" } else { above };
-    let (exponent, above) = match listed(BASE, above) {
+    let (exponent, above) = match listed(BASE, uncounted(above)) {
         Some(base) => (0, base),
         None => prefixed(above)?,
     };
@@ -113,10 +111,12 @@ pub(crate) fn decimal_scale(symbol: &str) -> Option<(i8, Symbol)> {
         };
         return Some((exponent, base));
     }
-    if above.is_empty() {
-        return None;
-    }
     Some((exponent, quotient(above, below)?))
+}
+
+/// Plain counts by something are `1/s`, and were `/s`.
+fn uncounted(above: &str) -> &str {
+    if above == "1" { "" } else { above }
 }
 
 fn listed(list: &'static [&'static str], symbol: &str) -> Option<Symbol> {
@@ -157,7 +157,11 @@ fn quotient(above: &str, below: &str) -> Option<Symbol> {
     macro_rules! quotients {
         ($($above:literal)*) => {
             match above {
-                "" => Some(&""),
+                "" => match below {
+                    "cycle" => Some(&"1/cycle"),
+                    "s" => Some(&"1/s"),
+                    _ => None,
+                },
                 $($above => match below {
                     "block" => Some(&concat!($above, "/block")),
                     "byte" => Some(&concat!($above, "/byte")),
@@ -204,11 +208,12 @@ mod tests {
             ("byte/cycle", 1.0, "byte/cycle"),
             ("thread/warp", 1.0, "thread/warp"),
             ("M", 1e6, ""),
-            ("/s", 1.0, ""),
-            ("1/s", 1.0, ""),
-            ("/nsecond", 1e9, ""),
-            ("/usecond", 1e6, ""),
-            ("G/s", 1e9, ""),
+            ("/s", 1.0, "1/s"),
+            ("1/s", 1.0, "1/s"),
+            ("/nsecond", 1e9, "1/s"),
+            ("/usecond", 1e6, "1/s"),
+            ("G/s", 1e9, "1/s"),
+            ("1/cycle", 1.0, "1/cycle"),
             ("%/register", 1.0, "%/register"),
         ] {
             assert_eq!(Unit::to_base(symbol), Some((factor, base)), "{symbol}");

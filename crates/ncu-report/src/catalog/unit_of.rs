@@ -11,8 +11,8 @@ use super::unit::Unit;
 /// Families of ncu's own names that have no unit.
 const PLAIN_FAMILIES: &[&str] = &["device__attribute_", "nvlink__", "numa__", "c2clink__"];
 
-/// The parts of a throughput by name: texts, for which NVIDIA's reader gives a unit that means nothing.
-const BREAKDOWN: &str = "breakdown:";
+/// Part of the names of operations, whose rates have no unit, as those of other plain counts have.
+const OPERATIONS: &str = "__ops_path_";
 
 /// What stands before the name of a metric that was sampled over time.
 const SAMPLED: &str = "pmsampling:";
@@ -36,9 +36,6 @@ pub fn unit_of(chip: Option<Chip>, metric: &str) -> Unit {
         .any(|prefix| metric.starts_with(prefix))
     {
         return Unit::NONE;
-    }
-    if metric.starts_with(BREAKDOWN) {
-        return Unit::Unknown;
     }
     if let Some(unit) = unit_of_ncu_own(metric).or_else(|| unit_of_ncu_own(unnumbered(metric))) {
         return Unit::named(unit);
@@ -72,8 +69,8 @@ fn suffixed(name: &str, base: Base, suffix: &str) -> Unit {
         };
     }
     match after_rollup(suffix).unwrap_or(suffix) {
-        "" => Unit::named(base.unit),
-        _ if base.unit.is_empty() => Unit::NONE,
+        "" | ".peak_sustained_active" | ".peak_sustained_elapsed" => Unit::named(base.unit),
+        _ if name.contains(OPERATIONS) => Unit::NONE,
         rest if rest == ".peak_sustained" || rest.starts_with(".per_cycle_") => {
             per_cycle(name, base.unit)
         }
@@ -169,10 +166,7 @@ mod tests {
         );
         assert_eq!(unit("sm__ctas_active.avg.per_cycle_active"), Unit::Unknown);
         assert_eq!(unit("no__such_metric.sum"), Unit::Unknown);
-        assert_eq!(
-            unit("derived__memory_l2_theoretical_sectors_global_excessive"),
-            Unit::Unknown
-        );
+        assert_eq!(unit("group:memory__chart"), Unit::Unknown);
     }
 
     #[test]
