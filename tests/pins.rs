@@ -76,7 +76,7 @@ fn every_difference_is_reported_at_once() {
         .configured("ncu = \">=2025.3\"", "ncu = \">=2026, <2027\"");
     let ran = machine.run(&["profile"]).exits(3);
     for words in [
-        "arch: compute capability 9.3, where `sm_90a` is pinned",
+        "arch: compute capability 9.3 (its target: `arch = \"sm_93a\"`), where `sm_90a` is pinned",
         "cuda: V12.4.131, where `13.0` is pinned",
         "ncu: 2025.3.1.0, where `>=2026, <2027` is pinned",
         "driver: 570.86.10, where `>=580` is pinned",

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::capture;
 use crate::cli::{ImportArgs, Selection};
 use crate::config::Variant;
-use crate::evidence::incomplete;
+use crate::evidence::{incomplete, unpinned};
 use crate::files::{
     PROFILE_FILE, create_work_folder, most, read_regular_up_to, set_aside, settle, variant_folder,
     write_atomically,
@@ -80,6 +80,12 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
     });
     let mut findings = incomplete(variant, &profile);
     findings.extend(gaps);
+    // Its counters may have other names than those of the configuration.
+    let arch = selected
+        .config
+        .toolchain
+        .arch_pin(&profile.identity.compute_capability);
+    findings.extend(unpinned(&variant.id, "recorded", arch.as_slice()));
     answer(
         arguments.format,
         &Content {

@@ -300,9 +300,9 @@ codes! {
     BaseUnavailable = "base-unavailable", Warns => Inconclusive,
         "The variant does not exist at the base revision, or does not build, verify or run there.",
         "Nothing, if the variant is new. Otherwise fix the base revision.";
-    /// Exact counters show that the kernel does other work than its reference, or than declared.
+    /// Exact counters, or the types that it multiplies, show that the kernel does other work than its reference, or than declared.
     WorkChanged = "work-changed", Either => Baseline,
-        "The kernel skips work, computes more, or the problem size changed.",
+        "The kernel skips work, computes more, multiplies numbers of another precision, or the problem size changed.",
         "Fix the kernel, or `work` of the suite. If other work is intended, lock a new baseline.";
     /// The base, measured now, differs from its locked baseline.
     Drift = "drift", Warns => Inconclusive,
