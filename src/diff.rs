@@ -473,7 +473,10 @@ impl Row {
     /// Whether both sides read the same.
     pub fn same(&self) -> bool {
         let reading = |side: &Option<Metric>| side.as_ref().map(|metric| metric.reading.clone());
-        self.size == 0.0 && reading(&self.before).is_some() == reading(&self.after).is_some()
+        let unit = |side: &Option<Metric>| side.as_ref().map(|metric| metric.unit.clone());
+        self.size == 0.0
+            && reading(&self.before).is_some() == reading(&self.after).is_some()
+            && unit(&self.before) == unit(&self.after)
     }
 }
 

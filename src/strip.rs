@@ -316,7 +316,8 @@ impl Run {
         let clean = match kind {
             Kind::Report => self.report(bytes).map_err(input)?,
             Kind::Csv => {
-                let clean = csv(&mut self.scrubber, &lossy(bytes)).into_bytes();
+                let text = lossy(&ncu_report::csv::utf8(bytes));
+                let clean = csv(&mut self.scrubber, &text).into_bytes();
                 keeps_numbers(bytes, &clean).map_err(input)?;
                 clean
             }
@@ -510,7 +511,10 @@ fn csv(scrubber: &mut Scrubber, page: &str) -> String {
                 })
                 .collect();
         }
-        let mut at = 0;
+        // What stands before the row, such as the label of a process, is no cell.
+        let mut at = cells.first().map_or(0, |cell| cell.start.saturating_sub(1));
+        let before = &line[..at];
+        clean.push_str(&scrubber.text(before).unwrap_or_else(|| before.to_owned()));
         for (column, cell) in cells.iter().enumerate() {
             clean.push_str(&line[at..cell.start]);
             let text = &line[cell.clone()];
@@ -547,12 +551,13 @@ fn is_column(text: &str) -> bool {
     text.chars().all(plain)
 }
 
-/// The positions of the cells in a line that quotes them all; none for any other line.
+/// The positions of the cells in a line that quotes them all, whatever stands before the first one;
+/// none for any other line.
 fn cells(line: &str) -> Vec<std::ops::Range<usize>> {
     let row = line.trim_end();
     let bytes = row.as_bytes();
     let mut found = Vec::new();
-    let mut at = 0;
+    let mut at = row.find('"').unwrap_or(0);
     while at < bytes.len() {
         if bytes[at] != b'"' {
             return Vec::new();

@@ -114,6 +114,18 @@ fn a_counter_of_another_chip_is_refused_with_the_nearest_of_this_one() {
         "[metric.reads]\nlevel = \"record\"\ncounter = { ga200 = \"dram__bytes_read.sum\" }",
         &["no chip is called `ga200`"],
     );
+    refused(
+        "sm_80",
+        "[metric.reads]\nlevel = \"record\"\n\
+         counter = { ga100 = \"dram__bytes_read.sum\", gb202 = \"dram__bytes_read.sum\" }",
+        &["the chip `gb202` has no counter `dram__bytes_read.sum`"],
+    );
+    refused(
+        "sm_86",
+        "[metric.reads]\nlevel = \"record\"\n\
+         counter = { ga102 = \"dram__bytes_read.sum\", ga106 = \"dram__bytes_write.sum\" }",
+        &["`ga106` has the counters of another chip that is named"],
+    );
     let by_chip = "[metric.reads]\nlevel = \"record\"\n\
         counter = { ga106 = \"dram__bytes_read.sum\", gb202 = \"dram__bytes_op_read.sum\" }\n";
     // ncu lists GA102 and GA106 as equal.
@@ -158,7 +170,7 @@ fn tensor_flop_stands_for_one_metric_a_source_type() {
     refused(
         "sm_80",
         "[metric.tensor_flop_fp8]\nexact = true",
-        &["not a built-in name on `sm_80`"],
+        &["cannot be measured on `sm_80`", "use `tensor_flop`"],
     );
     // One of them has settings of its own.
     let own = "[metric.tensor_flop_fp8]\nexact = true\nlevel = \"warn\"\n";
@@ -171,6 +183,10 @@ fn tensor_flop_stands_for_one_metric_a_source_type() {
         warns.map(|metric| &*metric.alias).collect::<Vec<_>>(),
         ["tensor_flop_fp8"]
     );
+    let waiver = "[[waiver]]\nvariant = \"gemm/v\"\nmetric = \"tensor_flop\"\nreason = \"fp8\"\n\
+         who = \"Ada\"\nexpires = 2099-12-31\n";
+    let waived = load(&format!("{}{waiver}", config("sm_90a", ""))).unwrap();
+    assert_eq!(waived.waivers.len(), 7);
     // An error names the line that is written.
     let error = load(&config("sm_90a", "").replace("flop = 1", "flop = 0")).unwrap_err();
     assert!(error.contains("`counts` takes a number above 0"), "{error}");

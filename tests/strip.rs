@@ -491,3 +491,52 @@ fn a_disturbed_gpu_is_measured_again_and_its_finding_stands_when_it_stays_so() {
             .contains("another process was on the GPU")
     );
 }
+
+#[test]
+fn a_page_with_labels_or_in_utf_16_is_stripped_as_it_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let recorded = repository().join("tests/data/ncu/raw_log_file.csv");
+    let page = fs::read_to_string(recorded).unwrap();
+    let page = page.replace("\"127.0.0.1\"", "\"alice-host\"");
+    assert!(page.contains("alice-host"));
+    let labelled: String = page
+        .lines()
+        .map(|line| format!("[1,0]<stdout>:{line}\n"))
+        .collect();
+    let utf_16 = |page: &str| {
+        page.encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect::<Vec<u8>>()
+    };
+    for (name, bytes) in [
+        ("labelled.csv", labelled.into_bytes()),
+        ("bare.csv", utf_16(&page)),
+        ("marked.csv", utf_16(&format!("\u{feff}{page}"))),
+    ] {
+        let (from, to) = (
+            folder.path().join(name),
+            folder.path().join(format!("out-{name}")),
+        );
+        fs::write(&from, bytes).unwrap();
+        let gate = env!("CARGO_BIN_EXE_sparsek-gate");
+        let run = std::process::Command::new(gate)
+            .arg("strip")
+            .args([&from, &to])
+            .output();
+        Ran::of(&run.unwrap()).exits(0);
+        let copy = match to.is_dir() {
+            true => files_below(&to).remove(0),
+            false => to,
+        };
+        let text = String::from_utf8(fs::read(&copy).unwrap()).unwrap();
+        assert!(!text.contains("alice"), "{name}: {text}");
+        let (_, before) = read_file(&from).unwrap();
+        let (_, after) = read_file(&copy).unwrap();
+        assert_eq!(before.launches.len(), after.launches.len(), "{name}");
+        let values = |recording: &ncu_report::Recording| {
+            let launch = &recording.launches[0];
+            launch.number("gpu__time_duration.sum")
+        };
+        assert_eq!(values(&before), values(&after), "{name}");
+    }
+}

@@ -9,7 +9,7 @@ use super::overview;
 use crate::capture::{self, Format as FileFormat};
 use crate::cli::{Format, InspectArgs};
 use crate::finding::{Error, ExitCode};
-use crate::metric::{Role, display_value};
+use crate::metric::{self, Role, display_value};
 use crate::report::{Part, columns, one_line, print_json, print_parts};
 use ncu_report::{Launch, Measurement, Recording, Value};
 
@@ -21,6 +21,10 @@ struct Content<'a> {
     profiler_version: Option<&'a str>,
     command_line: Option<&'a str>,
     created_unix_s: Option<u64>,
+    /// Errors and warnings of ncu on a page.
+    messages: &'a [String],
+    /// The launch that is missing on a page.
+    gap: Option<&'a str>,
     launches: Vec<OfLaunch<'a>>,
 }
 
@@ -28,11 +32,29 @@ pub(super) fn run(arguments: &InspectArgs) -> Result<ExitCode, Error> {
     let (format, recording) = capture::read_file(&arguments.file)
         .map_err(|error| super::unreadable(&arguments.file, error))?;
     let wanted = |name: &str| {
-        arguments
-            .metric
-            .as_ref()
-            .is_none_or(|text| name.contains(text.as_str()))
+        let contains = |text: &String| {
+            let role = metric::alias(text).map(|alias| alias.role);
+            name.contains(text.as_str()) || role.is_some() && Role::of(name) == role
+        };
+        arguments.metric.as_ref().is_none_or(contains)
     };
+    let any = |launch: &Launch| {
+        let labels = launch.labels.iter().map(|label| &*label.name);
+        launch
+            .metrics
+            .keys()
+            .map(|name| &**name)
+            .chain(labels)
+            .any(wanted)
+    };
+    if let Some(text) = &arguments.metric
+        && !recording.launches.iter().any(any)
+    {
+        return Err(Error::Usage(format!(
+            "no metric of {} has `{text}` in its name; --all lists all",
+            arguments.file.display()
+        )));
+    }
     let printed = match arguments.format {
         Format::Json => print_json(&Content {
             schema: 1,
@@ -48,6 +70,8 @@ pub(super) fn run(arguments: &InspectArgs) -> Result<ExitCode, Error> {
             profiler_version: recording.profiler_version.as_deref(),
             command_line: recording.command_line.as_deref(),
             created_unix_s: recording.created_unix_s,
+            messages: &recording.messages,
+            gap: recording.gap.as_deref(),
         }),
         Format::Text => print_parts(|part| {
             if arguments.all || arguments.metric.is_some() {

@@ -93,9 +93,16 @@ pub fn derive<'f>(
                 if !source.measured(*phase) {
                     continue;
                 }
-                let unit = unit_of(launch, counter)
-                    .or_else(|| unit_of(source.csv?.launches.get(index)?, counter));
-                units.entry(alias).or_insert(Unit::Unseen).see(unit);
+                let page = source.csv.and_then(|csv| csv.launches.get(index));
+                let read = [Some(launch), page].into_iter().flatten();
+                let mut read = read
+                    .filter(|one| one.metrics.get(counter).is_some())
+                    .peekable();
+                // A launch that lacks the counter says nothing of its unit.
+                if read.peek().is_some() {
+                    let unit = read.find_map(|one| unit_of(one, counter));
+                    units.entry(alias).or_insert(Unit::Unseen).see(unit);
+                }
             }
             let at = *places.entry(key(launch)).or_insert_with(|| {
                 groups.push(Group {

@@ -43,6 +43,31 @@ pub(super) fn expand(tree: &mut DeTable<'_>) {
         // A metric that is written out has the settings that are written there.
         metrics.entry(name).or_insert(member);
     }
+    if let Some(DeValue::Array(waivers)) = tree.get_mut("waiver").map(Spanned::get_mut) {
+        let mut all = DeArray::new();
+        for waiver in waivers.iter() {
+            let of_family = match waiver.get_ref() {
+                DeValue::Table(table) => table
+                    .get("metric")
+                    .is_some_and(|metric| metric.get_ref().as_str() == Some(TENSOR_FLOP)),
+                _ => false,
+            };
+            if !of_family {
+                all.push(waiver.clone());
+                continue;
+            }
+            for (name, _) in &members {
+                let mut member = waiver.clone();
+                if let DeValue::Table(table) = member.get_mut()
+                    && let Some(metric) = table.get_mut("metric")
+                {
+                    *metric.get_mut() = DeValue::String(DeString::from(name.clone()));
+                }
+                all.push(member);
+            }
+        }
+        *waivers = all;
+    }
     let Some(DeValue::Table(suites)) = tree.get_mut("suite").map(Spanned::get_mut) else {
         return;
     };

@@ -242,6 +242,22 @@ impl File<'_> {
                 .error(at, format!("no chip is called `{unknown}`"))
                 .help(Some(suggest(unknown, &known))));
         }
+        let mut chips = Vec::new();
+        for (name, counter) in table {
+            let Some(chip) = Chip::named(name) else {
+                continue;
+            };
+            if chips.contains(&chip) {
+                let message = format!("`{name}` has the counters of another chip that is named");
+                return Err(self.error(at, message));
+            }
+            chips.push(chip);
+            if let Existence::Unknown { nearest } = ncu_report::exists(chip, counter) {
+                return Err(self
+                    .error(at, format!("the chip `{name}` has no counter `{counter}`"))
+                    .help(nearest.map(|name| format!("did you mean `{name}`?"))));
+            }
+        }
         let Some(chip) = toolchain.chip else {
             let message = format!("the chip of `{}` is not known", toolchain.arch);
             return Err(self
@@ -267,6 +283,16 @@ impl File<'_> {
             let of_types = toolchain.chip.map(metric::tensor_flop).unwrap_or_default();
             if let Some((_, counter)) = of_types.iter().find(|(known, _)| known == name) {
                 return Ok(counter.clone());
+            }
+            if name == metric::TENSOR_FLOP
+                || Chip::all()
+                    .flat_map(metric::tensor_flop)
+                    .any(|(known, _)| known == name)
+            {
+                return Err(self.error(
+                    &["metric", name],
+                    format!("`{name}` cannot be measured on `{arch}`: no counter of its tensor cores is known for that; use `tensor_flop`, which stands for all types of the chip, or `tensor_instructions`"),
+                ));
             }
             let aliases = metric::ALIASES.iter().map(|alias| alias.name);
             let known: Vec<&str> = aliases

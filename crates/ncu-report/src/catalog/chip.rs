@@ -18,6 +18,8 @@ const OF_COMPUTE_CAPABILITY: &[((u64, u64), &str)] = &[
     ((8, 9), "ad102"),
     ((9, 0), "gh100"),
     ((10, 0), "gb100"),
+    // What CUDA before 13 called Thor.
+    ((10, 1), "gb10b"),
     ((10, 3), "gb110"),
     ((11, 0), "gb10b"),
     ((12, 0), "gb202"),

@@ -99,8 +99,9 @@ fn read_table<'a>(
     }
 }
 
-/// A text in UTF-8 without a byte order mark. PowerShell writes what it redirects as UTF-16.
-fn utf8(bytes: &[u8]) -> Cow<'_, [u8]> {
+/// A text in UTF-8 without a byte order mark, as [`read`] reads it. PowerShell writes what it redirects
+/// as UTF-16.
+pub fn utf8(bytes: &[u8]) -> Cow<'_, [u8]> {
     let (rest, is_little) = match bytes {
         [0xff, 0xfe, rest @ ..] => (rest, true),
         [0xfe, 0xff, rest @ ..] => (rest, false),

@@ -108,6 +108,8 @@ impl Numbers {
         let apart = SPACE_GROUPS | QUOTE_GROUPS;
         let contradict = groups.into_iter().filter(|&marks| has(marks)).count() > 1
             || has(of_comma) && has(of_point)
+            // ncu prints no three decimals, and a group stands beside no decimal comma.
+            || has(COMMA) && has(LONE_COMMA) && !has(apart | POINT_GROUPS)
             // A third kind of separator beside the two of the locale, or none of which is which.
             || has(apart) && has(LONE_POINT) && !has(POINT)
             || has(apart) && has(LONE_COMMA) && !has(COMMA);

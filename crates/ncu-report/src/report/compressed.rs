@@ -66,10 +66,11 @@ pub(super) fn plain(file: &[u8]) -> Result<Cow<'_, [u8]>, ReadError> {
     let stated = frame.decoder.content_size();
     let limit = (file.len() as u64).saturating_mul(RATIO).min(MAX_FILE_SIZE);
     let too_large = || damaged(format!("more than {limit} bytes, as no real report has"));
-    if stated > limit {
+    // Of a file that is cut, the ratio of its sizes says nothing.
+    if stated > MAX_FILE_SIZE {
         return Err(too_large());
     }
-    let mut report = Vec::with_capacity(usize::try_from(stated).unwrap_or_default());
+    let mut report = Vec::with_capacity(usize::try_from(stated.min(limit)).unwrap_or_default());
     let read = (&mut frame)
         .take(limit.saturating_add(1))
         .read_to_end(&mut report);
@@ -79,7 +80,11 @@ pub(super) fn plain(file: &[u8]) -> Result<Cow<'_, [u8]>, ReadError> {
             found: format!("a Zstandard frame around {}", describe(&report)),
         });
     }
-    read.map_err(|error| damaged(error.to_string()))?;
+    read.map_err(|error| {
+        damaged(format!(
+            "it is cut or damaged ({error}); copy the file again"
+        ))
+    })?;
     let size = report.len() as u64;
     if size > limit {
         return Err(too_large());

@@ -150,8 +150,9 @@ impl MetricValues {
                     self.names.len().saturating_mul(size_of::<Option<Unit>>()),
                     0,
                 )?;
+                let next = self.units.len();
                 self.units.push((chip, vec![None; self.names.len()]));
-                self.units.len() - 1
+                next
             }
         };
         // Of a metric that is repeated, the last one counts, as in NVIDIA's own reader.
