@@ -495,12 +495,12 @@ fn csv(scrubber: &mut Scrubber, page: &str) -> String {
     let mut host = None;
     // A details page has tables of other columns between the rows of launches, which are longer.
     let mut least = 0;
+    let labels = labels(page);
     let mut clean = String::with_capacity(page.len());
     for line in page.split_inclusive('\n') {
         let cells = cells(line);
         let named = |name: &str| cells.iter().position(|cell| &line[cell.clone()] == name);
-        let is_header =
-            cells.len() > 3 && (named("Kernel Name").is_some() || named("Source").is_some());
+        let is_header = is_header(line, &cells);
         if is_header {
             host = named("Host Name");
             least = named("Grid Size").unwrap_or(0);
@@ -511,9 +511,17 @@ fn csv(scrubber: &mut Scrubber, page: &str) -> String {
                 })
                 .collect();
         }
-        // What stands before the row, such as the label of a process, is no cell.
+        // What stands before the row is no cell.
         let mut at = cells.first().map_or(0, |cell| cell.start.saturating_sub(1));
-        let before = &line[..at];
+        let mut label = labels.iter().enumerate();
+        let label = label.find(|(_, label)| line.starts_with(**label));
+        if let Some((number, _)) = label {
+            // As `srun --label` writes it.
+            clean.push_str(&format!("{number}: "));
+        }
+        let length = label.map_or(0, |(_, label)| label.len());
+        at = at.max(length);
+        let before = &line[length..at];
         clean.push_str(&scrubber.text(before).unwrap_or_else(|| before.to_owned()));
         for (column, cell) in cells.iter().enumerate() {
             clean.push_str(&line[at..cell.start]);
@@ -542,6 +550,22 @@ fn csv(scrubber: &mut Scrubber, page: &str) -> String {
         clean.push_str(&scrubber.text(rest).unwrap_or_else(|| rest.to_owned()));
     }
     clean
+}
+
+/// What each process has before its lines, such as the name of a pod: what stands before a header.
+fn labels(page: &str) -> BTreeSet<&str> {
+    let labels = page.lines().filter_map(|line| {
+        let cells = cells(line);
+        let at = cells.first()?.start.saturating_sub(1);
+        (is_header(line, &cells) && at > 0).then(|| &line[..at])
+    });
+    labels.collect()
+}
+
+/// Whether a line names the columns of a page.
+fn is_header(line: &str, cells: &[std::ops::Range<usize>]) -> bool {
+    let mut names = cells.iter().map(|cell| &line[cell.clone()]);
+    cells.len() > 3 && names.any(|name| name == "Kernel Name" || name == "Source")
 }
 
 /// Whether a cell of a header is the name of a column or of a metric. What else stands there, a
