@@ -64,7 +64,7 @@ impl Ncu {
         Ok(Ncu { path, version })
     }
 
-    /// The argv that profiles `program` (itself an argv) into one of [`reports`]. With hotspots the
+    /// The argv that profiles `program` (itself an argv) into one of `reports`. With hotspots the
     /// counting phase also samples where warps are; lines need the machine code in the report, and
     /// no source. Counters alone need no section: ncu would read all of its section files before it
     /// starts the program, 0.4 s a process, so it is given an empty folder for them.
@@ -142,7 +142,7 @@ impl Ncu {
         argv
     }
 
-    /// The argv that reads one counter of one launch of `program`, into one of [`reports`].
+    /// The argv that reads one counter of one launch of `program`, into one of `reports`.
     pub fn probe_argv(
         &self,
         clocks: ClockControl,
