@@ -364,6 +364,7 @@ fn resources_on_chips(resources: &sparsek_gate::binary::KernelResources) {
                 threads,
                 registers: resources.registers,
                 shared_bytes: resources.shared_bytes,
+                barriers: resources.barriers,
             };
             if let Some(occupancy) = limits.occupancy(block) {
                 assert!((0.0..=100.0).contains(&occupancy.percent));
