@@ -120,12 +120,6 @@ fn a_counter_of_another_chip_is_refused_with_the_nearest_of_this_one() {
          counter = { ga100 = \"dram__bytes_read.sum\", gb202 = \"dram__bytes_read.sum\" }",
         &["the chip `gb202` has no counter `dram__bytes_read.sum`"],
     );
-    refused(
-        "sm_86",
-        "[metric.reads]\nlevel = \"record\"\n\
-         counter = { ga102 = \"dram__bytes_read.sum\", ga106 = \"dram__bytes_write.sum\" }",
-        &["`ga106` has the counters of another chip that is named"],
-    );
     let by_chip = "[metric.reads]\nlevel = \"record\"\n\
         counter = { ga106 = \"dram__bytes_read.sum\", gb202 = \"dram__bytes_op_read.sum\" }\n";
     // ncu lists GA102 and GA106 as equal.

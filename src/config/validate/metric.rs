@@ -236,26 +236,15 @@ impl File<'_> {
         table: &'t BTreeMap<String, String>,
         toolchain: &Toolchain,
     ) -> Result<&'t String, ConfigError> {
-        if let Some(unknown) = table.keys().find(|name| Chip::named(name).is_none()) {
-            let known: Vec<&str> = Chip::all().map(Chip::name).collect();
-            return Err(self
-                .error(at, format!("no chip is called `{unknown}`"))
-                .help(Some(suggest(unknown, &known))));
-        }
-        let mut chips = Vec::new();
         for (name, counter) in table {
             let Some(chip) = Chip::named(name) else {
-                continue;
+                let known: Vec<&str> = Chip::all().map(Chip::name).collect();
+                let error = self.error(at, format!("no chip is called `{name}`"));
+                return Err(error.help(Some(suggest(name, &known))));
             };
-            if chips.contains(&chip) {
-                let message = format!("`{name}` has the counters of another chip that is named");
-                return Err(self.error(at, message));
-            }
-            chips.push(chip);
             if let Existence::Unknown { nearest } = ncu_report::exists(chip, counter) {
-                return Err(self
-                    .error(at, format!("the chip `{name}` has no counter `{counter}`"))
-                    .help(nearest.map(|name| format!("did you mean `{name}`?"))));
+                let error = self.error(at, format!("the chip `{name}` has no counter `{counter}`"));
+                return Err(error.help(nearest.map(|name| format!("did you mean `{name}`?"))));
             }
         }
         let Some(chip) = toolchain.chip else {
