@@ -186,8 +186,8 @@ impl Ncu {
     }
 }
 
-/// The reports that lie at `stem`. ncu writes one: since 2026.3 a compressed one, if it is not told
-/// another ending.
+/// The reports at `stem`. ncu writes one; since 2026.3 it is compressed, unless the export has another
+/// ending.
 pub(crate) fn reports(stem: &Path) -> Vec<PathBuf> {
     let at = |ending| PathBuf::from(format!("{}.{ending}", stem.display()));
     let mut paths = report::ENDINGS.map(at).to_vec();
