@@ -5,8 +5,8 @@
 #
 # Works in a copy of the repository and does not change the checkout. OUTPUT keeps captures and logs.
 # PART is any of gate, chips, sanitizer, inputs, against, contention, python, misbehave, ladder, collector, compare,
-# resume, sick, bisect, slices, all, slurm, examples and frameworks. Without PART, all of them run but the
-# last six: bisect, slices, all and slurm take minutes, and the others need CMake, PyTorch and Triton.
+# resume, sick, slices, all, slurm, examples and frameworks. Without PART, all of them run but the
+# last five: slices, all and slurm take minutes, and the others need CMake, PyTorch and Triton.
 set -u
 usage="usage: ci/gpu-tests.sh BINARY [OUTPUT [PART...]]"
 gate=$(realpath "${1:?$usage}")
@@ -696,44 +696,6 @@ example() {
   expect "examples/$name fails when it is slower" 1 "regressed" "$gate" check
   cat "$log"
   cd "$work" || exit 70
-}
-
-part_bisect() {
-  # Sixteen commits after the good one. The eleventh takes the padding away, which makes bank conflicts.
-  # Of the others some change the program without an effect on the kernel, and some only a comment.
-  local history="$work.history" good culprit=
-  mkdir "$history"
-  cp -r "$root/config.toml" "$root/kernels" "$history/"
-  cd "$history" || exit 70
-  printf '.sparsek-gate/\n' >.gitignore
-  git init -q
-  commit good
-  good=$(git rev-parse HEAD)
-  for i in $(seq 16); do
-    case $i in
-    11) sed -i 's/^#define SMEM_PAD 8/#define SMEM_PAD 0/' kernels/bsr_gemm/cp_async.cu ;;
-    *[05]) printf '// Commit %s.\n' "$i" >>kernels/bsr_gemm/cp_async.cu ;;
-    *) sed -i "s/\"check: %s, /\"check $i: %s, /; s/\"check [0-9]*: %s, /\"check $i: %s, /" kernels/bsr_gemm/harness.cuh ;;
-    esac
-    commit "commit $i"
-    [ "$i" != 11 ] || culprit=$(git rev-parse HEAD)
-  done
-  search() { "$gate" bisect "$good..HEAD" bsr_gemm/cp_async --reports found --format json >"$answer" && cat "$answer"; }
-  expect "the commit that made a kernel slower is found among 16" 0 "" search
-  of_culprit() {
-    python3 - "$answer" "$culprit" <<'P'
-import json, sys
-answer = json.load(open(sys.argv[1]))
-print(f"{answer['pairs']} measurements")
-sys.exit(answer["first_bad"]["id"] != sys.argv[2] or answer["pairs"] > 5)
-P
-  }
-  expect "it is the one without padding, after at most five measurements" 0 "measurements" of_culprit
-  cat "$log"
-  expect "both reports are written" 0 "" ls found/first-bad.json found/last-good.json
-  [ -n "$output" ] && cp "$answer" "$output/bisect.json"
-  cd "$work" || exit 70
-  rm -rf "$history"
 }
 
 # Slices of an archive, the GPUs of this host, and a check that is killed and goes on. One GPU is enough;

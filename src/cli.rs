@@ -60,31 +60,6 @@ JSON: of two programs as of `check` (`sparsek-gate schema --outcome`), with `pro
 sm_active_percent, tensor_percent, dram_percent, registers, bound {unit, percent, words}}],
 findings, exit_code}; a value that was not measured is null.";
 
-const BISECT_HELP: &str = "\
-Examples:
-  sparsek-gate bisect v1.4..main softmax/cuda
-  sparsek-gate bisect v1.4..main softmax/cuda --metric dram_bw --reports found
-
-BAD is measured first: if it is not worse than GOOD, there is nothing to find. Then the history
-between them (first parents) is halved: 1 + log2 of its length measurements, rounded up, if no
-commit is skipped or open. A commit that does not build, whose numbers are wrong, or that cannot be compared is
-skipped. One whose samples do not decide is measured again in twice the rounds of
-profile.max_rounds, and then skipped. A commit with the program of an earlier one gets
-its answer.
-
-Exits with 0 if the first bad commit is found; with 6 if only a range of commits is left, if BAD is
-not worse than GOOD, or if the samples on BAD do not decide; with 5 or 4 if BAD or GOOD cannot be
-measured, as `check` does; with 3 if the machine lacks something; with 2 if the range, the variant
-or the metric does not exist.
-
---reports DIR gets first-bad.json and first-bad.html, and last-good.json and last-good.html;
-`sparsek-gate report` makes other forms of the JSON.
-
-JSON: {schema, variant, metric, good {id, subject}, bad, commits, pairs, first_bad, last_good, range
-[commit], steps [{id, subject, answer (good, bad, open, skip), why, seen {kernel, change, band,
-verdict, unit}, same_as, further, other_config}], findings, exit_code}; first_bad is null where it is
-not known, and range then lists the commits that may be it.";
-
 const ARCHIVE_HELP: &str = "\
 Examples:
   sparsek-gate archive --output gate.tar.zst
@@ -234,15 +209,6 @@ pub enum Command {
         after_help = COMPARE_HELP
     )]
     Compare(CompareArgs),
-    /// Find the commit that made a variant worse.
-    ///
-    /// Measures commits side by side with GOOD, and halves the history until the first commit that is
-    /// worse is known. Each is built in a checkout of its own; the checkout that you work in stays as
-    /// it is. Configuration, tolerances, filters and arguments are GOOD's.
-    #[command(
-        after_help = BISECT_HELP
-    )]
-    Bisect(BisectArgs),
     /// Render the outcome of a check again, in another form.
     ///
     /// Nothing is computed again. An outcome of an unknown version of the format, or one that
@@ -946,30 +912,6 @@ pub struct CompareArgs {
     /// Output format; of one program `text` or `json`.
     #[arg(long, default_value = "text", value_parser = form_parser())]
     pub format: &'static Form,
-}
-
-/// Arguments of `bisect`.
-#[derive(Args, Debug)]
-pub struct BisectArgs {
-    /// A commit that is good, and a later one that is bad; `GOOD..` ends at HEAD.
-    #[arg(value_name = "GOOD..BAD")]
-    pub range: String,
-    /// The variant.
-    #[arg(value_name = "VARIANT")]
-    pub variant: String,
-    /// The metric that got worse, as the configuration of GOOD names it.
-    #[arg(long, value_name = "NAME", default_value = "duration")]
-    pub metric: String,
-    /// Write the reports of the first bad commit and of the last good one into this folder.
-    #[arg(long, value_name = "DIR")]
-    pub reports: Option<PathBuf>,
-    /// Keep profiles and captures of every commit in this folder [default: a temporary folder, which
-    /// is removed]
-    #[arg(long, short, value_name = "DIR")]
-    pub output: Option<PathBuf>,
-    /// Output format.
-    #[arg(long, default_value = "text")]
-    pub format: Format,
 }
 
 /// A share that a tolerance may be.

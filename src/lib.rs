@@ -27,7 +27,6 @@
 pub mod archive;
 pub mod baseline;
 pub mod binary;
-pub mod bisect;
 pub mod build;
 pub mod capture;
 pub mod cli;

@@ -9,7 +9,6 @@ mod attacks;
 mod band_properties;
 mod baseline;
 mod binary;
-mod bisect;
 mod build_commands;
 mod build_key;
 mod check;

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::common::stand_in::Machine;
-use crate::common::{PATIENCE, Ran, Report};
+use crate::common::{self, PATIENCE, Ran, Report};
 
 /// The folder that the user is in.
 const HERE: &str = "here";
@@ -579,4 +579,66 @@ fn init_with_a_program_that_launches_nothing_writes_nothing() {
         .exits(5)
         .says("`./bench_none`");
     leaves_nothing(&machine);
+}
+
+/// A history of a program: the first commit is good, the second does not build, the fourth is slower.
+#[test]
+fn git_bisect_run_with_the_documented_script_finds_the_slower_commit() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let project = &machine.project;
+    project.git(&["init", "--quiet"]);
+    project.write(".git/info/exclude", "*\n!/bench.sh\n");
+    let mut commits = Vec::new();
+    for text in [
+        "echo 'recorded: compare/same' # good",
+        "if",
+        "echo 'recorded: compare/same' # as fast",
+        "echo 'recorded: compare/worse' # slower",
+        "echo 'recorded: compare/worse' # as slow",
+    ] {
+        project.write(
+            "bench.sh",
+            format!("#!/bin/sh\necho 'variant: cp_async'\n{text}\n"),
+        );
+        project.git(&["add", "bench.sh"]);
+        project.git(&["commit", "--quiet", "--message", "a step"]);
+        commits.push(project.git(&["rev-parse", "HEAD"]).trim().to_owned());
+    }
+    let page = fs::read_to_string(common::repository().join("docs/daily.md")).unwrap();
+    let fence = "```sh needs: a GPU, as the file /tmp/step.sh\n";
+    let (_, script) = page.split_once(fence).unwrap();
+    let (script, _) = script.split_once("```").unwrap();
+    let build = "sh -n bench.sh && install -m 755 bench.sh";
+    let good = project.path("tmp/bench").display().to_string();
+    let script = script
+        .replace("make bench", &format!("{{ {build} bench; }}"))
+        .replace(
+            "sparsek-gate compare",
+            &format!(
+                "{} compare {}",
+                env!("CARGO_BIN_EXE_sparsek-gate"),
+                COUNTED.join(" ")
+            ),
+        )
+        .replace("/tmp/good/bench", &good);
+    project.write("tmp/step.sh", script);
+    let shell = format!(
+        "git checkout --quiet {first} && {build} {good} && git checkout --quiet - &&
+         git bisect start HEAD {first} && git bisect run sh tmp/step.sh",
+        first = commits[0]
+    );
+    let gate = gate(&machine, &[]);
+    let env = gate
+        .get_envs()
+        .filter_map(|(name, value)| Some((name, value?)));
+    let run = Command::new("sh")
+        .args(["-c", &shell])
+        .current_dir(project.path(""))
+        .envs(env)
+        .output()
+        .unwrap();
+    let culprit = format!("{} is the first bad commit", commits[3]);
+    Ran::of(&run).exits(0).says(&culprit);
 }

@@ -920,26 +920,6 @@ fn a_mistake_on_the_command_line_is_answered_with_what_where_and_the_next_step()
         ),
         (
             "source = \"k.cu\"",
-            &["bisect", "v1..main", "v"],
-            2,
-            [
-                "not a git repository",
-                "`v1..main`",
-                "in a clone of the project",
-            ],
-        ),
-        (
-            "source = \"k.cu\"",
-            &["bisect", "main", "v"],
-            2,
-            [
-                "a range is two commits with two dots between them",
-                "`main`",
-                "v1.4..main",
-            ],
-        ),
-        (
-            "source = \"k.cu\"",
             &["completions", "fishy"],
             2,
             [

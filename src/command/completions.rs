@@ -18,7 +18,7 @@ _sparsek_gate_with_variants() {
 }
 complete -F _sparsek_gate_with_variants -o bashdefault -o default sparsek-gate
 "#;
-const FISH: &str = "\ncomplete -c sparsek-gate -n '__fish_seen_subcommand_from list build verify profile baseline check history bisect' -f -a '(sparsek-gate list --names 2>/dev/null)'\n";
+const FISH: &str = "\ncomplete -c sparsek-gate -n '__fish_seen_subcommand_from list build verify profile baseline check history' -f -a '(sparsek-gate list --names 2>/dev/null)'\n";
 const ZSH: &str = "\n_sparsek_gate_variants() {\n    compadd -- ${(f)\"$(sparsek-gate list --names 2>/dev/null)\"}\n}\n";
 
 /// How the generated script of zsh completes the arguments that name variants.

@@ -3,7 +3,6 @@
 mod answer;
 mod archive;
 mod baseline;
-mod bisect;
 mod build;
 mod check;
 mod cluster;
@@ -69,7 +68,6 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Plan(arguments) => plan::run(&config, &arguments),
         Command::KeepJob(arguments) => on::keep(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
-        Command::Bisect(arguments) => bisect::run(&config, &arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::History(arguments) => history::run(&config, &arguments),
         Command::Tune(arguments) => tune::run(&config, &arguments),

@@ -5,7 +5,6 @@
 mod attributes;
 mod call;
 mod changed;
-mod commits;
 mod merge;
 mod name;
 #[doc(hidden)]
@@ -17,7 +16,6 @@ mod worktree;
 
 pub use attributes::{attributes, converted};
 pub use changed::changed_since;
-pub use commits::{Commit, commit, first_parents};
 pub use merge::{Merged, trial_merge};
 pub use name::{Named, former_commits, full_name, named, of_reference};
 pub use revision::{

@@ -79,19 +79,6 @@ impl BaseProject {
         Ok(BaseProject::in_worktree(current, worktree))
     }
 
-    /// Checks a commit out in a new folder below `places`. Without it nothing is measured.
-    ///
-    /// # Errors
-    /// [`Error::Environment`] where git fails.
-    pub fn of_commit(current: &Config, commit: &str, places: &Path) -> Result<BaseProject, Error> {
-        create_work_folder(&current.work)?;
-        let worktree = Worktree::of_commit(&current.root, commit, places)?;
-        Ok(BaseProject {
-            required: true,
-            ..BaseProject::in_worktree(current, worktree)
-        })
-    }
-
     fn in_worktree(current: &Config, worktree: Worktree) -> BaseProject {
         let name = current
             .path

@@ -38,7 +38,6 @@ pub use journal::{Journal, Resumed, journal_rounds};
 pub use measured::Measured;
 pub use order::{Choose, Order};
 pub use prebuilt::{Prebuilt, PrebuiltSide};
-pub use program_key::program_key;
 pub use rounds::StillOpen;
 pub use same::{ChangedFiles, must_measure};
 pub use sick::set_aside_findings;
