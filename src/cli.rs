@@ -70,19 +70,6 @@ Examples:
 Prints the SHA-256 of the file, for `merge --archive-sha256`. Equal content makes an equal file.
 A variant that cannot be built is reported, and is part of the archive as one that failed.";
 
-const QUARANTINE_HELP: &str = "\
-Examples:
-  sparsek-gate quarantine
-  sparsek-gate quarantine --lift GPU-5be67d62-0f6c-4d4b-9f07-2cd1f8b1a7ce --reason 'memory replaced'
-
-The files are in sparsek-gate/quarantine in XDG_STATE_HOME, or in ~/.local/state; where that
-cannot be written, in the work folder. A file that cannot be read counts as a GPU in quarantine.
-Each lifting is a line of lifted.jsonl there.
-
-JSON: {schema, gpus [{uuid, file, name, since, host, run, why, symptoms}], lifted {uuid, entry,
-lifted, who, reason}, findings, exit_code}; of a file that cannot be read, what it should say is
-null, and `why` says so.";
-
 const PLAN_HELP: &str = "\
 Examples:
   sparsek-gate plan --slices 8
@@ -237,13 +224,6 @@ pub enum Command {
         after_help = "Examples:\n  sparsek-gate strip report.ncu-rep public.ncu-rep\n  sparsek-gate strip .sparsek-gate/profiles published"
     )]
     Strip(StripArgs),
-    /// List the GPUs whose measurements cannot be trusted, or end the quarantine of one.
-    ///
-    /// A run puts a GPU into quarantine if its driver reports a defect of the hardware, or if another GPU
-    /// shows that this one is the cause of a lowered clock or of a control that deviates. Later runs of
-    /// this user refuse it.
-    #[command(after_help = QUARANTINE_HELP)]
-    Quarantine(QuarantineArgs),
     /// Check what this machine can do, and how to fix what it cannot; changes nothing.
     #[command(
         after_help = "Examples:\n  sparsek-gate doctor\n  sparsek-gate doctor --format json | jq '.checks[] | select(.state == \"fail\")'\n\nExits with 0, or with 3 if something that the configuration needs does not work."
@@ -797,10 +777,6 @@ pub struct MergeArgs {
     /// The folders of the slices.
     #[arg(required = true, value_name = "DIR")]
     pub slices: Vec<PathBuf>,
-    /// A slice that was measured once more on another GPU. It counts only if a slice that the first
-    /// GPU measured shows that this GPU is sick, and the repeat shows no symptom. Repeatable.
-    #[arg(long, value_name = "DIR")]
-    pub repeat: Vec<PathBuf>,
     /// The variants that the slices were asked for, as `check` takes them. Repeatable.
     #[arg(long, value_name = "VARIANT", conflicts_with = "archive")]
     pub select: Vec<String>,
@@ -922,23 +898,6 @@ fn percent(text: &str) -> Result<f64, String> {
     } else {
         Err("must be at least 0 and below 100".to_owned())
     }
-}
-
-/// Arguments of `quarantine`.
-#[derive(Args, Debug)]
-pub struct QuarantineArgs {
-    /// End the quarantine of the GPU with this UUID, or with one that begins so, such as GPU-1a2b3c4d.
-    #[arg(long, value_name = "UUID", requires = "reason")]
-    pub lift: Option<String>,
-    /// Why the GPU can be trusted again.
-    #[arg(long, value_name = "TEXT", requires = "lift")]
-    pub reason: Option<String>,
-    /// Who says so [default: user.name of git]
-    #[arg(long, value_name = "NAME", requires = "lift")]
-    pub who: Option<String>,
-    /// Output format.
-    #[arg(long, default_value = "text")]
-    pub format: Format,
 }
 
 /// Arguments of `schema`.

@@ -11,7 +11,6 @@
 //! them with the rule in [`verdict`], and [`report`] renders the outcome. [`command`] combines the
 //! steps into the subcommands of [`cli`].
 //!
-//! [`quarantine`] keeps the GPUs whose measurements cannot be trusted.
 //!
 //! [`archive`] packs programs and rules for another machine, and [`mod@slice`] carries what that machine
 //! measured.
@@ -51,7 +50,6 @@ pub mod plan;
 pub mod process;
 pub mod profile;
 pub mod profiler;
-pub mod quarantine;
 pub mod report;
 pub mod sanitize;
 pub mod slice;

@@ -10,10 +10,8 @@ use std::process::Command;
 use crate::common::{self, Damage, ENDINGS, GPU, Project, RECORDED, Ran, VARIANTS, refresh, scale};
 use serde_json::{Value as Json, json};
 use sparsek_gate::baseline::{Entry, Lock};
-use sparsek_gate::evidence::{SickGpu, Symptom};
 use sparsek_gate::hash::sha256_hex;
 use sparsek_gate::profile::Profile;
-use sparsek_gate::quarantine::{self, Quarantine};
 
 const CP_ASYNC: &str = "bsr_gemm/cp_async";
 
@@ -1129,43 +1127,6 @@ fn profiles_of_two_gpus_make_one_baseline_that_knows_how_far_they_are_apart() {
     project
         .run(&["baseline", "--verify", "--captures", RECORDED])
         .exits(0);
-}
-
-#[test]
-fn a_profile_of_a_sick_run_is_not_locked_together_with_a_later_one() {
-    let project = two_machines();
-    for variant in VARIANTS.iter() {
-        let created = |profile: &mut Json| {
-            profile["provenance"]["created"] = json!("9999-01-01T00:00:00Z");
-        };
-        project.edit(&second(variant), created);
-    }
-    let profile = project.json(&Project::profile_path("cp_async"));
-    let uuid = profile["provenance"]["gpu_uuid"].as_str().unwrap();
-    let state = project.path(".sparsek-gate/state");
-    let quarantine = Quarantine::within(Some(&state), None);
-    let gpu = SickGpu {
-        uuid: uuid.to_owned(),
-        name: "NVIDIA H200".to_owned(),
-        symptoms: vec![Symptom::Xid { xid: 48 }],
-    };
-    let mut entry = quarantine::Entry::new(&gpu, Path::new("here"));
-    entry.began = "2026-01-01T00:00:00Z".to_owned();
-    let stored = quarantine.put(&entry).path.unwrap();
-    refused_together(&project, 6, "gpu-sick", "which is in quarantine since");
-    let lifting = quarantine.lift(uuid, "new memory", "me").unwrap();
-    let until = format!(
-        "This GPU was in quarantine at that time, until {}",
-        lifting.lifted
-    );
-    refused_together(&project, 6, "gpu-sick", &until);
-    // To profile again would not help.
-    let history = stored.with_file_name("lifted.jsonl");
-    fs::write(&history, b"\xff").unwrap();
-    let next = "correct or remove the file that is named";
-    refused_together(&project, 6, "gpu-sick", next);
-    fs::remove_file(&history).unwrap();
-    lock_both(&project, &[]).exits(0);
 }
 
 /// The names of what lies in a folder, sorted.

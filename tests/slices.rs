@@ -132,14 +132,6 @@ fn a_slice_beside_its_base_is_judged_against_it() {
 }
 
 #[test]
-fn a_repeat_beside_slices_of_a_recording_is_reported() {
-    let project = Project::steady();
-    let all = slices(&project, 2);
-    let merged = merge(&project, &all, &["--repeat", &all[0]]);
-    merged.exits(0).says("of which nothing is measured again");
-}
-
-#[test]
 fn a_slice_that_is_missing_or_cut_off_is_named_and_its_variants_are_not_measured() {
     let project = Project::shipped();
     let all = slices(&project, 3);

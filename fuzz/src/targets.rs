@@ -22,7 +22,6 @@ use sparsek_gate::judge::Outcome;
 use sparsek_gate::measure::journal_rounds;
 use sparsek_gate::profile::{Hotspots, OnGpus, Profile, import, norm_text};
 use sparsek_gate::profiler::Trouble;
-use sparsek_gate::quarantine::Entry;
 use sparsek_gate::report::{FORMS, form};
 use sparsek_gate::slice::Manifest;
 use sparsek_gate::strip::strip_bytes;
@@ -78,7 +77,6 @@ static TARGETS: [Target; 38] = [
     target("archive_index", 8192, Mutation::Json, archive_index),
     target("journal", 8192, Mutation::Json, journal),
     target("on_gpus", 4096, Mutation::Json, on_gpus),
-    target("quarantine", 4096, Mutation::Json, quarantine),
     target("ptxas", 2048, Mutation::Bytes, ptxas),
     target("nvdisasm", 2048, Mutation::Json, nvdisasm),
     target("cubin", 6144, Mutation::Bytes, cubin),
@@ -530,14 +528,6 @@ fn journal(input: &[u8]) {
 
 fn on_gpus(input: &[u8]) {
     let _ = OnGpus::parse(input);
-}
-
-fn quarantine(input: &[u8]) {
-    let Ok(entry) = Entry::parse(input) else {
-        return;
-    };
-    let written = serde_json::to_vec(&entry).expect("an entry is JSON");
-    Entry::parse(&written).expect("what was written can be read");
 }
 
 fn slice(input: &[u8]) {

@@ -11,7 +11,6 @@ use super::capture_index::CaptureIndex;
 use super::lock::{Entry, Lock};
 use super::norm_line::{NormLine, norm_lines};
 use super::rederive_loaded::rederive_loaded;
-use super::sick::of_sick_gpus;
 use super::signature::{Signer, unknown_key};
 use super::store::{NewBaseline, Store};
 use crate::comparable::merge;
@@ -21,7 +20,6 @@ use crate::files::recorded_folder;
 use crate::finding::{Code, Error, Finding, Stop, WarnReason};
 use crate::hash::sha256_hex;
 use crate::profile::{OnGpus, Profile, Taken};
-use crate::quarantine::Quarantine;
 use crate::terms::VariantId;
 
 /// What is to be locked, and by whom.
@@ -34,8 +32,6 @@ pub struct LockOrder<'a> {
     pub static_only: bool,
     /// Who accepts it, and why.
     pub acceptance: &'a Acceptance,
-    /// The GPUs of which no profile is locked.
-    pub quarantine: &'a Quarantine,
     /// Who signs the locks.
     pub signer: Option<&'a Signer>,
     /// Whether nothing is locked where a variant is refused.
@@ -154,14 +150,6 @@ impl Locking<'_> {
     /// Accepts or refuses the measured profiles of a variant.
     fn measured(&mut self, variant: &Variant) -> Result<(), Stop> {
         let (profiles, captures) = self.recorded(variant)?;
-        // Before the merge: a merged profile has the time of the latest one.
-        for profile in &profiles {
-            for found in of_sick_gpus(&variant.id, profile, self.order.quarantine) {
-                if !self.refusals.contains(&found) {
-                    self.refusals.push(found);
-                }
-            }
-        }
         let profile = merge(profiles).map_err(|why| {
             Finding::deny(
                 Code::NotComparable,

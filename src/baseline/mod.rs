@@ -11,7 +11,6 @@ mod norm_line;
 mod record;
 mod rederive;
 mod rederive_loaded;
-mod sick;
 mod sign_selected;
 mod signature;
 mod store;

@@ -16,7 +16,6 @@ use crate::cli::BaselineArgs;
 use crate::config::Selected;
 use crate::finding::{Error, ExitCode};
 use crate::judge::effects_of;
-use crate::quarantine::Quarantine;
 use crate::report::{self, Detail};
 use crate::terms::VariantId;
 use crate::trust;
@@ -115,7 +114,6 @@ fn lock(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
             folders: &folders,
             static_only: arguments.r#static,
             acceptance: &acceptance,
-            quarantine: &Quarantine::of(Some(&selected.config.work)),
             signer: signer.as_ref(),
             all_or_none: arguments.all_or_none,
         },

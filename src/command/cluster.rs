@@ -5,14 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::place::Place;
-use super::repeat::words_of;
 use crate::config::Launch;
 use crate::engine::{Task, slurm};
 use crate::finding::{Code, Error, ExitCode, Finding};
-use crate::judge::Measurement;
 use crate::plan::SlicePlace;
-use crate::quarantine::Quarantine;
-use crate::slice::{Known, KnownManifest, SlicePart, gpus_of_whole, has_manifest};
+use crate::slice::{Known, KnownManifest, is_whole};
 
 /// How often slices are submitted again that a node could not begin.
 const MOST_AGAIN: u32 = 3;
@@ -31,12 +28,10 @@ pub(super) struct Cluster {
     pub resume: bool,
     /// How the slices ended last.
     pub ended: BTreeMap<u32, slurm::Ended>,
-    /// The nodes that get no further slice: they could not begin one, or have a sick GPU.
+    /// The nodes that get no further slice: they could not begin one.
     pub without: BTreeSet<String>,
     /// The slices that an interrupted run completed.
     pub kept: BTreeSet<u32>,
-    /// The GPUs that later runs refuse.
-    pub quarantine: Quarantine,
 }
 
 impl Cluster {
@@ -74,55 +69,6 @@ impl Cluster {
             (place.slice(index), known(words))
         });
         Ok(slices.collect())
-    }
-
-    /// Measures the slices of sick GPUs once more, on other nodes: the folders of the repeats, with what is
-    /// known of them.
-    ///
-    /// # Errors
-    /// As [`slurm::run`].
-    pub fn once_more(
-        &mut self,
-        place: &Place,
-        archive: &str,
-        measured: &[(SlicePart, Measurement)],
-        note: &mut dyn FnMut(&str),
-    ) -> Result<Vec<(PathBuf, Known)>, Error> {
-        let mut left = BTreeSet::new();
-        let mut repeats = Vec::new();
-        for (part, one) in measured.iter().filter(|(_, one)| !one.sick.is_empty()) {
-            let (slice, index) = (part.place, part.place.index);
-            let folder = place.repeat(index);
-            let log = place.folder.join(format!("logs/slice-{index}-repeat.log"));
-            let words = format!("the repeat of slice {slice} (log {})", log.display());
-            let repeat = (folder.clone(), known(words));
-            if self.is_kept(&folder, index, archive) {
-                note(&format!(
-                    "the repeat of slice {slice} is complete of an interrupted run"
-                ));
-                repeats.push(repeat);
-                continue;
-            }
-            let ended = self.ended.get(&index);
-            let Some(node) = ended.and_then(|ended| ended.node.clone()) else {
-                note(&format!(
-                    "slice {slice} is not measured once more: its node is not known"
-                ));
-                continue;
-            };
-            note(&format!(
-                "slice {slice} is measured once more, not on {node}: its GPU is sick ({})",
-                words_of(&one.sick)
-            ));
-            self.without.insert(node);
-            left.insert(index);
-            repeats.push(repeat);
-        }
-        if let Some(unavailable) = self.submit(place, left, true, note)? {
-            note(&format!("no other node measures them: {unavailable}"));
-            repeats.retain(|(folder, _)| has_manifest(folder));
-        }
-        Ok(repeats)
     }
 
     /// Submits slices; those that a node could not begin again, without that node. Returns why the first
@@ -220,14 +166,9 @@ impl Cluster {
         }
     }
 
-    /// Whether a folder has the slice as an interrupted run completed it, on a GPU that is not in
-    /// quarantine.
+    /// Whether a folder has the slice as an interrupted run completed it.
     fn is_kept(&self, folder: &Path, index: u32, archive: &str) -> bool {
-        let place = self.place(index);
-        let is_trusted = |gpu: &String| self.quarantine.of_gpu(gpu).is_none();
-        let gpus = self.resume.then(|| gpus_of_whole(folder, place, archive));
-        gpus.flatten()
-            .is_some_and(|gpus| gpus.iter().all(is_trusted))
+        self.resume && is_whole(folder, self.place(index), archive)
     }
 }
 

@@ -4,18 +4,16 @@ use std::path::{Path, PathBuf};
 
 use super::place::{Place, text};
 use super::queues::{Named, QueueOrder};
-use super::repeat::words_of;
 use super::resume;
 use super::slice::manifest_of;
 use crate::engine::host::{self, Ended, Queue};
 use crate::finding::Error;
-use crate::judge::Measurement;
 use crate::plan::SlicePlace;
-use crate::slice::{Known, KnownManifest, SlicePart};
+use crate::slice::{Known, KnownManifest};
 
 /// A check whose slices GPUs of this host measure.
 pub(super) struct Host {
-    /// The GPUs, of which each measures one slice, and may measure that of a sick one once more.
+    /// The GPUs, of which each measures one slice.
     pub gpus: Vec<Named>,
     /// Whether it goes on with an interrupted run.
     pub resume: bool,
@@ -53,50 +51,7 @@ impl Host {
             Ok((folder, queue))
         });
         let queues: Vec<(PathBuf, Queue)> = queues.collect::<Result<_, Error>>()?;
-        let most = queues.len().max(1);
-        run(queues, most, note)
-    }
-
-    /// Measures the slices of sick GPUs once more, each on one that is not sick: the folders of the
-    /// repeats, with what is known of them.
-    ///
-    /// # Errors
-    /// As [`host::run`].
-    pub fn once_more(
-        &self,
-        place: &Place,
-        archive: &str,
-        measured: &[(SlicePart, Measurement)],
-        note: &mut dyn FnMut(&str),
-    ) -> Result<Vec<(PathBuf, Known)>, Error> {
-        let is_sick = |named: &&Named| {
-            let mut sick = measured.iter().flat_map(|(_, one)| &one.sick);
-            sick.any(|one| one.uuid == named.gpu.uuid)
-        };
-        let healthy: Vec<&Named> = self.gpus.iter().filter(|named| !is_sick(named)).collect();
-        if healthy.is_empty() {
-            note("no other GPU is there to measure the slice of a sick GPU once more");
-        }
-        let order = QueueOrder::new(place, "check", archive)?;
-        let mut queues = Vec::new();
-        let to_repeat = measured.iter().filter(|(_, one)| !one.sick.is_empty());
-        for ((part, one), gpu) in to_repeat.zip(healthy.iter().cycle()) {
-            let slice = part.place;
-            note(&format!(
-                "slice {slice} is measured once more, on {}: its GPU is sick ({})",
-                gpu.short,
-                words_of(&one.sick)
-            ));
-            let folder = place.repeat(slice.index);
-            let names = (
-                format!("the repeat of slice {slice}"),
-                format!("slice-{}-repeat", slice.index),
-            );
-            let queue = self.queue(&order, gpu, slice, &folder, names)?;
-            queues.push((folder, queue));
-        }
-        // Where there are fewer GPUs than slices, one measures several of them, one after the other.
-        run(queues, healthy.len().max(1), note)
+        run(queues, note)
     }
 
     /// The queue that measures a slice into a folder: in words, and in the name of its log.
@@ -115,19 +70,15 @@ impl Host {
     }
 }
 
-/// Runs queues, at most so many at the same time: their folders, with what is known of them.
+/// Runs queues at the same time: their folders, with what is known of them.
 fn run(
     queues: Vec<(PathBuf, Queue)>,
-    most: usize,
     note: &mut dyn FnMut(&str),
 ) -> Result<Vec<(PathBuf, Known)>, Error> {
     let (folders, queues): (Vec<PathBuf>, Vec<Queue>) = queues.into_iter().unzip();
-    let mut known = Vec::new();
-    for at_once in queues.chunks(most) {
-        let ended = host::run(at_once, note)?;
-        let of_these = at_once.iter().zip(&ended);
-        known.extend(of_these.map(|(queue, ended)| known_of(queue, ended)));
-    }
+    let ended = host::run(&queues, note)?;
+    let known = queues.iter().zip(&ended);
+    let known = known.map(|(queue, ended)| known_of(queue, ended));
     Ok(folders.into_iter().zip(known).collect())
 }
 

@@ -7,14 +7,16 @@ use std::time::Instant;
 use super::answer;
 use super::archive::{self, Opened};
 use super::judging::{Judging, refuse_targets};
-use super::repeat::{self, Again, Brought};
 use crate::cli::{MergeArgs, Selection};
 use crate::config::{Config, Variant};
 use crate::finding::{Code, Error, ExitCode, Finding};
-use crate::judge::{DriverTurns, Judge, Origin, Outcome, Profiles, SameProgram, VariantReport};
+use crate::judge::{
+    DriverTurns, Judge, Origin, Outcome, PackedBase, Profiles, SameProgram, SlicePart,
+    VariantReport, read_recorded,
+};
 use crate::measure::{Spent, Times};
 use crate::report::{self, Target};
-use crate::slice::{Known, SlicePart, Wanted, plan_sha256, read_slices};
+use crate::slice::{Known, Wanted, plan_sha256, read_slices};
 use crate::terms::Tier;
 use crate::trust::Authority;
 
@@ -34,20 +36,18 @@ pub(super) struct Measured {
 }
 
 pub(super) fn run(config: &Path, arguments: &MergeArgs) -> Result<ExitCode, Error> {
-    of_run(config, arguments, &Measured::default(), None).map(|(code, _)| code)
+    of_run(config, arguments, &Measured::default()).map(|(code, _)| code)
 }
 
-/// Judges the slices that a run had measured: the exit code, and whether they were judged. `again`
-/// measures those of sick GPUs once more.
+/// Judges the slices that a run had measured: the exit code, and whether they were judged.
 pub(super) fn of_run(
     config: &Path,
     arguments: &MergeArgs,
     measured: &Measured,
-    again: Option<&mut Again<'_>>,
 ) -> Result<(ExitCode, bool), Error> {
     let targets = report::targets(&arguments.report)?;
     let mut authority = Authority::default();
-    let judged = judged(config, arguments, measured, &targets, &mut authority, again);
+    let judged = judged(config, arguments, measured, &targets, &mut authority);
     let (mut outcome, ended) = match judged {
         Ok(outcome) => (outcome, None),
         Err(refused @ Error::Usage(_)) => return Err(refused),
@@ -73,14 +73,12 @@ fn judged(
     measured: &Measured,
     targets: &[Target],
     authority: &mut Authority,
-    again: Option<&mut Again<'_>>,
 ) -> Result<Outcome, Error> {
-    let folders = arguments.slices.iter().chain(&arguments.repeat);
-    let mut read: Vec<&Path> = folders.map(PathBuf::as_path).collect();
+    let mut read: Vec<&Path> = arguments.slices.iter().map(PathBuf::as_path).collect();
     if let Some(file) = &arguments.archive {
         read.push(file);
         refuse_targets(targets, None, &read)?;
-        return by_archive(file, arguments, measured, targets, authority, again);
+        return by_archive(file, arguments, measured, targets, authority);
     }
     let current = Config::load(config)?;
     refuse_targets(targets, Some(&current), &read)?;
@@ -96,7 +94,7 @@ fn judged(
         archive: None,
         known: &measured.known,
     };
-    let mut outcome = of_folders(&judging, arguments, wanted, None, measured, again)?;
+    let mut outcome = of_folders(&judging, arguments, wanted, None, measured)?;
     judging.complete(&mut outcome, targets, arguments.format)?;
     account_for_all(&judging, &mut outcome);
     Ok(outcome)
@@ -109,7 +107,6 @@ fn by_archive(
     measured: &Measured,
     targets: &[Target],
     authority: &mut Authority,
-    again: Option<&mut Again<'_>>,
 ) -> Result<Outcome, Error> {
     let expected = arguments.archive_sha256.as_deref().unwrap_or_default();
     let opened = archive::open(file, Some(expected))?;
@@ -121,58 +118,39 @@ fn by_archive(
         archive: Some((&opened.sha256, &opened.same_programs)),
         known: &measured.known,
     };
-    let mut outcome = of_folders(judging, arguments, wanted, Some(&opened), measured, again)?;
+    let mut outcome = of_folders(judging, arguments, wanted, Some(&opened), measured)?;
     judging.complete(&mut outcome, targets, arguments.format)?;
     account_for_all(judging, &mut outcome);
     Ok(outcome)
 }
 
-/// Judges slices, or the repeats of those whose GPUs are sick.
+/// Judges slices.
 fn of_folders(
     judging: &Judging,
     arguments: &MergeArgs,
     wanted: Wanted<'_>,
     archive: Option<&Opened>,
     measured: &Measured,
-    again: Option<&mut Again<'_>>,
 ) -> Result<Outcome, Error> {
     let (judge, of_locks) = Judge::new(&judging.plan, judging.store())?;
     let judge = judge.of_slices();
-    let brought = Brought {
-        judging,
-        judge: &judge,
-        wanted,
-        archive,
-    };
-    let first = &arguments.slices;
-    let mut read = self::read(&brought, &of_locks, first, first, measured)?;
-    let (mut of_repeats, mut sick_since) = (Vec::new(), Vec::new());
-    if !read.of_recording
-        && let Some(chosen) =
-            repeat::choose(&brought, (&read.parts, &read.recorded), arguments, again)?
-    {
-        if chosen.folders != arguments.slices {
-            let brought = brought.knowing(&chosen.known);
-            read = self::read(&brought, &of_locks, first, &chosen.folders, measured)?;
-        }
-        read.outcome.sick_gpus.extend(chosen.replaced);
-        (of_repeats, sick_since) = (chosen.findings, chosen.sick_since);
-    }
     let Read {
         mut outcome,
         mut recorded,
         parts,
         times,
         of_recording,
-    } = read;
-    // Of a recording nothing is measured again, and nothing is set aside.
-    if of_recording {
-        let repeats = arguments.repeat.iter();
-        of_repeats = repeats.map(|folder| repeat::of_recording(folder)).collect();
-    } else {
-        repeat::set_aside(&judge, &parts, &mut recorded, &sick_since, &mut outcome);
+    } = read(
+        &judge,
+        (judging, wanted, archive),
+        of_locks,
+        arguments,
+        measured,
+    )?;
+    // Of a recording nothing is set aside.
+    if !of_recording {
+        judge.set_aside_sick(&parts, &mut recorded, &mut outcome);
     }
-    outcome.findings.extend(of_repeats);
     outcome.findings.extend(measured.findings.iter().cloned());
     for (gpu, times) in times {
         // A sick GPU may take longer.
@@ -203,19 +181,15 @@ struct Read {
     of_recording: bool,
 }
 
-/// Reads what slices brought. `first` are those that no repeat is among.
+/// Reads what slices brought.
 fn read(
-    brought: &Brought<'_>,
-    of_locks: &[Finding],
-    first: &[PathBuf],
-    folders: &[PathBuf],
+    judge: &Judge<'_>,
+    (judging, wanted, archive): (&Judging, Wanted<'_>, Option<&Opened>),
+    of_locks: Vec<Finding>,
+    arguments: &MergeArgs,
     measured: &Measured,
 ) -> Result<Read, Error> {
-    let Brought {
-        judging, archive, ..
-    } = *brought;
-    let mut slices = read_slices(folders, brought.wanted);
-    let of_locks = of_locks.to_vec();
+    let mut slices = read_slices(&arguments.slices, wanted);
     let mut outcome = judging.outcome(match &slices.recording {
         Some(folder) => Origin::Recorded(folder.clone()),
         None => Origin::Measured,
@@ -228,11 +202,9 @@ fn read(
     outcome.findings.extend(before);
     let mut spent: Option<Spent> = None;
     let mut times = Vec::new();
-    for (folder, run) in std::mem::take(&mut slices.runs) {
+    for run in std::mem::take(&mut slices.runs) {
         let mut part = run.part;
-        // A repeat may have been measured alone.
         if measured.on_one_host
-            && first.contains(&folder)
             && let (Some(part), Some(opened)) = (&mut part, archive)
         {
             part.turns = turns(&run.times, &opened.times);
@@ -257,7 +229,14 @@ fn read(
             false => outcome.findings.push(unproved(&same)),
         }
     }
-    let recorded = brought.read(&mut slices, &mut outcome)?;
+    slices.recordings.packed_base = archive.map(|opened| {
+        let base = opened.base.as_ref();
+        base.map(|base| PackedBase {
+            commit: base.commit().unwrap_or_default().to_owned(),
+            root: base.config().ok().map(|config| config.root.clone()),
+        })
+    });
+    let recorded = read_recorded(&slices.recordings, &judging.plan, judge, &mut outcome)?;
     outcome.findings.extend(after);
     Ok(Read {
         outcome,

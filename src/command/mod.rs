@@ -28,9 +28,7 @@ mod place;
 mod plan;
 mod profile;
 mod program;
-mod quarantine;
 mod queues;
-mod repeat;
 mod report;
 mod resume;
 mod schema;
@@ -73,7 +71,6 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Tune(arguments) => tune::run(&config, &arguments),
         Command::Diff(arguments) => diff::run(&arguments),
         Command::Strip(arguments) => strip::run(&arguments),
-        Command::Quarantine(arguments) => quarantine::run(&config, &arguments),
         Command::Doctor(arguments) => doctor::run(&config, &arguments),
         Command::Probe(arguments) => {
             crate::device::probe::launch(arguments.device).map(|()| ExitCode::Pass)

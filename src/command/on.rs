@@ -10,20 +10,18 @@ use super::host::Host;
 use super::judging::Judging;
 use super::place::Place;
 use super::plan::Sliced;
-use super::queues::{Named, leave_out, named, refuse_unfit};
-use super::repeat::Again;
+use super::queues::{Named, named, refuse_unfit};
 use super::{answer, archive, merge, resume};
 use crate::cli::{ArchiveArgs, CheckArgs, Format, KeepJobArgs, MergeArgs, TrustArgs};
 use crate::config::{Config, Selected};
 use crate::engine::slurm;
 use crate::finding::{Error, ExitCode};
 use crate::hash::sha256_hex;
-use crate::judge::{Measurement, Origin, Outcome};
+use crate::judge::{Origin, Outcome};
 use crate::measure::{Journal, Watch as _, tool};
 use crate::process;
-use crate::quarantine::Quarantine;
 use crate::report::{self, Progress};
-use crate::slice::{Known, SlicePart, plan_sha256, profiles_in};
+use crate::slice::{plan_sha256, profiles_in};
 
 /// The folders of the runs in the work folder: of those on Slurm, and of those on GPUs of this host.
 const ON_SLURM: &str = "slurm";
@@ -41,14 +39,7 @@ pub(super) fn run(path: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error>
         Ok(mut slices) => {
             let to_merge = merge_arguments(arguments, &slices);
             slices.measured.started = Some(started);
-            let (on, place, sha256) = (&mut slices.on, &slices.place, &slices.sha256);
-            let mut again = |measured: &[(SlicePart, Measurement)]| {
-                let progress = Progress::with(arguments.verbosity.detail());
-                let note = &mut |text: &str| progress.notes(text);
-                on.once_more(place, sha256, measured, note)
-            };
-            let again: Option<&mut Again<'_>> = Some(&mut again);
-            let (code, is_whole) = merge::of_run(path, &to_merge, &slices.measured, again)?;
+            let (code, is_whole) = merge::of_run(path, &to_merge, &slices.measured)?;
             // Otherwise another run could still have to go on with it.
             if is_whole {
                 slices.end();
@@ -109,8 +100,6 @@ impl Machines {
 struct Slices {
     place: Place,
     folders: Vec<PathBuf>,
-    /// What may measure a slice once more.
-    on: On,
     /// sha256 of the archive.
     sha256: String,
     measured: merge::Measured,
@@ -118,35 +107,11 @@ struct Slices {
     journal: Journal,
 }
 
-/// What measured the slices.
-enum On {
-    Slurm(Box<Cluster>),
-    Gpus(Host),
-}
-
-impl On {
-    /// Measures the slices of sick GPUs once more: the folders of the repeats, and what is known of them.
-    fn once_more(
-        &mut self,
-        place: &Place,
-        sha256: &str,
-        measured: &[(SlicePart, Measurement)],
-        note: &mut dyn FnMut(&str),
-    ) -> Result<Vec<(PathBuf, Known)>, Error> {
-        match self {
-            On::Slurm(cluster) => cluster.once_more(place, sha256, measured, note),
-            On::Gpus(host) => host.once_more(place, sha256, measured, note),
-        }
-    }
-}
-
 impl Slices {
     /// The run has said everything.
     fn end(self) {
-        let repeats = (1..).map(|index| self.place.repeat(index));
-        for (folder, repeat) in self.folders.iter().zip(repeats) {
+        for folder in &self.folders {
             Journal::end_in(&profiles_in(folder));
-            Journal::end_in(&profiles_in(&repeat));
         }
         self.journal.end();
     }
@@ -155,13 +120,12 @@ impl Slices {
 /// Packs an archive and lets its slices be measured.
 fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
     let current = Config::load(path)?;
-    let mut machines = Machines::of(arguments, &current)?;
+    let machines = Machines::of(arguments, &current)?;
     // Partition, prolog and time limit are the base's too.
     let against = arguments.against.as_deref();
     let judging = Judging::in_checkout(current, &arguments.trusted, against, &arguments.selection)?;
     let mut findings = Vec::new();
-    if let (Machines::Gpus(gpus), Some(asked)) = (&mut machines, &arguments.gpus) {
-        findings = leave_out(&judging.plan.config, asked, gpus)?;
+    if let Machines::Gpus(gpus) = &machines {
         refuse_unfit(&judging.plan, gpus)?;
     }
     resume::refuse(arguments.resume, &judging, arguments.trusted.pull_request)?;
@@ -191,7 +155,6 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
     let journal = Journal::of(&place.folder, &config.work, arguments.resume).of_plan(plan);
     journal.begin()?;
     let settings = judging.plan.config.launch.clone();
-    let work = config.work.clone();
     drop(judging);
 
     let packed = archive::done(path, &archive_arguments(arguments, &place.archive()))?;
@@ -201,7 +164,8 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
     let progress = Progress::with(arguments.verbosity.detail());
     let note = &mut |text: &str| progress.notes(text);
     let sha256 = packed.content.sha256;
-    let (on, known) = match machines {
+    let on_one_host = matches!(machines, Machines::Gpus(_));
+    let known = match machines {
         Machines::Slurm => {
             let sliced = Sliced::new(&packed.measured, arguments.slices, against.is_some());
             let mut cluster = Cluster {
@@ -213,25 +177,23 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
                 ended: slurm::ended_before(&place.folder),
                 without: BTreeSet::new(),
                 kept: BTreeSet::new(),
-                quarantine: Quarantine::of(Some(&work)),
             };
             let known = cluster.measure(&place, &sha256, note)?;
             findings.extend(cluster.kept_finding());
-            (On::Slurm(Box::new(cluster)), known)
+            known
         }
         Machines::Gpus(gpus) => {
             let host = Host {
                 gpus,
                 resume: arguments.resume,
             };
-            let known = host.measure(&place, &sha256, packed.measured.variants.len(), note)?;
-            (On::Gpus(host), known)
+            host.measure(&place, &sha256, packed.measured.variants.len(), note)?
         }
     };
     let folders = known.iter().map(|(folder, _)| folder.clone()).collect();
     let measured = merge::Measured {
         spent: packed.spent,
-        on_one_host: matches!(on, On::Gpus(_)),
+        on_one_host,
         known: known.into_iter().collect(),
         started: None,
         findings,
@@ -240,7 +202,6 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
     Ok(Slices {
         place,
         folders,
-        on,
         sha256,
         measured,
         journal,
@@ -251,7 +212,6 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
 fn merge_arguments(arguments: &CheckArgs, slices: &Slices) -> MergeArgs {
     MergeArgs {
         slices: slices.folders.clone(),
-        repeat: Vec::new(),
         select: Vec::new(),
         experimental: false,
         archive: Some(slices.place.archive()),

@@ -162,11 +162,6 @@ impl Place {
         self.folder.join(SLICES).join(index.to_string())
     }
 
-    /// The folder of a slice that is measured once more.
-    pub fn repeat(&self, index: u32) -> PathBuf {
-        self.folder.join(SLICES).join(format!("{index}-repeat"))
-    }
-
     /// Puts this program into the folder: the nodes have no other, and an update does not exchange
     /// it.
     pub fn put_program(&self) -> Result<String, Error> {

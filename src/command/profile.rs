@@ -4,7 +4,7 @@ use super::answer::answer_in;
 use super::archive::{self, Opened};
 use super::on::ON_GPUS;
 use super::place::{Place, text};
-use super::queues::{Named, QueueOrder, leave_out, named, ordinal, refuse_unfit};
+use super::queues::{Named, QueueOrder, named, ordinal, refuse_unfit};
 use super::select::{load, variable};
 use super::{dry_run, resume};
 use std::path::{Path, PathBuf};
@@ -153,8 +153,7 @@ fn on_gpus(
     asked: &GpusAsked,
 ) -> Result<(Content, Vec<Finding>), Error> {
     let start = Instant::now();
-    let mut gpus = named(asked)?;
-    let mut left_out = leave_out(&selected.config, asked, &mut gpus)?;
+    let gpus = named(asked)?;
     refuse_unfit(selected, &gpus)?;
     if arguments.output.is_none() {
         create_work_folder(&selected.config.work)?;
@@ -196,8 +195,7 @@ fn on_gpus(
         let folders: Vec<String> = queues.iter().map(|queue| queue.short.clone()).collect();
         OnGpus::note(folder, &variants, &folders)?;
     }
-    left_out.extend(findings);
-    Ok((content, left_out))
+    Ok((content, findings))
 }
 
 /// What queues that have ended profiled into a folder, and what they found.

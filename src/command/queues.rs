@@ -8,9 +8,8 @@ use super::place::{Place, text};
 use crate::config::{Config, Selected};
 use crate::device::{Gpu, GpuAsked, GpusAsked, short_names};
 use crate::engine::host;
-use crate::finding::{Code, Error, Finding, WarnReason};
+use crate::finding::Error;
 use crate::measure::{Batch, Bench};
-use crate::quarantine::Quarantine;
 use crate::report::Progress;
 
 /// A GPU, with a short name that no other of this host has.
@@ -37,52 +36,6 @@ pub(super) fn named(asked: &GpusAsked) -> Result<Vec<Named>, Error> {
 pub(super) fn ordinal(asked: &GpuAsked) -> Result<u32, Error> {
     let all = Gpu::all()?;
     asked.of(&all).map(|gpu| gpu.ordinal)
-}
-
-/// Leaves out GPUs in quarantine where all are asked for, and warns of each. A GPU that is named is
-/// refused. So is one whose file git has: a change must not choose its GPU.
-///
-/// # Errors
-/// [`Error::Environment`] where none is left.
-pub(super) fn leave_out(
-    config: &Config,
-    asked: &GpusAsked,
-    gpus: &mut Vec<Named>,
-) -> Result<Vec<Finding>, Error> {
-    if *asked != GpusAsked::All {
-        return Ok(Vec::new());
-    }
-    let quarantine = Quarantine::of(Some(&config.work));
-    let refused = |named: &Named| {
-        let stored = quarantine.of_gpu(&named.gpu.uuid);
-        stored.filter(|stored| !stored.is_committed())
-    };
-    if gpus.iter().all(|named| refused(named).is_some()) {
-        return gpus
-            .iter()
-            .try_for_each(|named| quarantine.refuse(&named.gpu))
-            .map(|()| Vec::new());
-    }
-    let mut findings = Vec::new();
-    gpus.retain(|named| match refused(named) {
-        None => true,
-        Some(stored) => {
-            let Named { gpu, .. } = named;
-            let finding = Finding::of_project(
-                Code::GpuSick,
-                format!(
-                    "the GPU {} ({}) has no part: it is in quarantine {}",
-                    gpu.uuid,
-                    gpu.name,
-                    stored.words()
-                ),
-                "have it examined; once it is repaired: sparsek-gate quarantine --lift UUID --reason '...'",
-            );
-            findings.push(finding.warn_for(WarnReason::NoPart));
-            false
-        }
-    });
-    Ok(findings)
 }
 
 /// Refuses GPUs on which the variants could not be measured: tools, pins and counters.

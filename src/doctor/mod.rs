@@ -15,7 +15,6 @@ use crate::config::Config;
 use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
 use crate::process;
-use crate::quarantine::{Quarantine, Quarantined};
 
 /// Examines the machine.
 ///
@@ -40,7 +39,6 @@ pub fn examine(setup: &Setup<'_>) -> Result<Vec<Check>, Error> {
         }
         None => checks.push(Check::skipped("GPU", "without a driver it cannot be found")),
     }
-    checks.push(quarantine(config, gpu.as_ref()));
     let probed = counters::checks(setup, gpu.as_ref(), tools.ncu.as_ref());
     checks.extend(probed?);
     checks.extend(tools::libcupti(config, gpu.as_ref(), tools.ncu.as_ref()));
@@ -50,39 +48,6 @@ pub fn examine(setup: &Setup<'_>) -> Result<Vec<Check>, Error> {
         return Err(Error::Interrupted);
     }
     Ok(checks)
-}
-
-/// That a GPU is in quarantine, and why.
-fn is_in_it(gpu: &Quarantined) -> String {
-    let mark = if gpu.entry.is_ok() { "" } else { ":" };
-    format!("{} is in it{mark} {}", gpu.uuid, gpu.words())
-}
-
-/// Whether the GPU, or another one that this user's runs refuse, is in quarantine.
-fn quarantine(config: &Config, gpu: Option<&Gpu>) -> Check {
-    const WHAT: &str = "quarantine";
-    let all = Quarantine::of(Some(&config.work)).all();
-    let mut stored = all.iter();
-    let own = gpu.and_then(|gpu| stored.find(|one| one.uuid == gpu.uuid));
-    match (own, all.first()) {
-        (Some(own), _) => Check::fail(
-            WHAT,
-            is_in_it(own),
-            format!(
-                "use another GPU; once this one is repaired: sparsek-gate quarantine --lift {} --reason '...'",
-                own.uuid
-            ),
-        ),
-        (None, Some(other)) => Check::warn(
-            WHAT,
-            match all.len() {
-                1 => is_in_it(other),
-                count => format!("{count} GPUs are in it, but not this one"),
-            },
-            "list them: sparsek-gate quarantine",
-        ),
-        (None, None) => Check::ok(WHAT, "no GPU is in it"),
-    }
 }
 
 /// The exit code of a run with these checks.

@@ -23,6 +23,6 @@ pub use other_launches::{interleaved_launches, other_launches};
 pub use pins::{gpu_pins, pins_of, recorded_unpinned, unpinned};
 pub use plausible::{Measurand, Purpose, Side, device_findings, implausible, too_good};
 pub use proven::numbers_unchecked;
-pub use sick::{SickGpu, Symptom, SymptomKind, symptoms_in, symptoms_of};
+pub use sick::{SetAside, SickGpu, Symptom, of_a_process, set_aside, symptoms_in, symptoms_of};
 pub(crate) use tuning::chosen;
 pub use tuning::{tuning_measured, tuning_varies};

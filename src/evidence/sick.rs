@@ -2,6 +2,7 @@
 //! change can be.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -70,33 +71,11 @@ pub enum Symptom {
     },
 }
 
-/// The kinds of symptoms that two GPUs can have in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SymptomKind {
-    /// A defect that the driver reports.
-    Hardware,
-    /// A clock that heat or the power supply lowers.
-    Throttling,
-    /// A control that deviates.
-    Control,
-}
-
 impl Symptom {
-    /// Its kind.
-    pub fn kind(&self) -> SymptomKind {
-        match self {
-            Symptom::Xid { .. } | Symptom::UncorrectedErrors { .. } | Symptom::Lost { .. } => {
-                SymptomKind::Hardware
-            }
-            Symptom::Throttling { .. } => SymptomKind::Throttling,
-            Symptom::Control { .. } => SymptomKind::Control,
-        }
-    }
-
     /// Whether the GPU alone can be its cause. A kernel of the change may heat the GPU, and a lock may
     /// be of another driver: of these, only a measurement on another GPU shows the cause.
     pub fn is_certain(&self) -> bool {
-        self.kind() == SymptomKind::Hardware
+        !matches!(self, Symptom::Throttling { .. } | Symptom::Control { .. })
     }
 
     /// In words.
@@ -175,27 +154,118 @@ impl SickGpu {
         words.join("; ")
     }
 
-    /// What its driver reported, among its symptoms. It says nothing of a GPU that it lost.
-    pub fn faults(&self) -> Faults {
-        let mut faults = Faults::default();
-        for symptom in &self.symptoms {
-            match symptom {
-                Symptom::Xid { xid } => {
-                    faults.xids.insert(*xid);
-                }
-                Symptom::UncorrectedErrors { errors } => faults.uncorrected_errors += errors,
-                Symptom::Lost { .. } | Symptom::Throttling { .. } | Symptom::Control { .. } => {}
-            }
-        }
-        faults
+    /// Whether any of a profile was measured on it.
+    pub fn measured(&self, profile: &Profile) -> bool {
+        profile.gpu_uuids().contains(&self.uuid.as_str())
     }
 
-    /// The kinds of its symptoms.
-    pub fn kinds(&self) -> BTreeSet<SymptomKind> {
-        self.symptoms.iter().map(Symptom::kind).collect()
+    fn next(&self) -> String {
+        let uuid = &self.uuid;
+        let is_control = |one: &Symptom| matches!(one, Symptom::Control { .. });
+        if self.is_certain() {
+            format!(
+                "measure on another GPU, keep other jobs from this one (docs/sick-gpu.md), and have it examined: nvidia-smi -i {uuid} -q -d ECC,ROW_REMAPPER; dmesg | grep Xid"
+            )
+        } else if self.symptoms.iter().any(is_control) {
+            "measure on another GPU; if the control reads the same there, the driver or the lock is the cause: sparsek-gate baseline --lock --reason '...'".to_owned()
+        } else {
+            format!(
+                "see nvidia-smi -i {uuid} -q -d PERFORMANCE,TEMPERATURE,POWER; let the GPU cool, or measure on another one"
+            )
+        }
     }
 }
 
+/// What a sick GPU measured in a run, so that it does not count.
+#[derive(Clone, Debug)]
+pub struct SetAside {
+    /// The GPU.
+    pub gpu: SickGpu,
+    /// The folder of its captures.
+    pub folder: PathBuf,
+    /// The variants.
+    pub variants: BTreeSet<VariantId>,
+}
+
+impl SetAside {
+    fn finding(&self) -> Finding {
+        let SickGpu { uuid, name, .. } = &self.gpu;
+        let (words, folder) = (self.gpu.words(), self.folder.display());
+        let aside = format!(
+            "all that it measured in this run is set aside, and its captures are in {folder}"
+        );
+        let message = match self.gpu.is_certain() {
+            true => format!("the GPU {uuid} ({name}) is sick: {words}; {aside}"),
+            false => format!(
+                "the GPU {uuid} ({name}) may be sick: {words}. Only another GPU shows whether this one, the change or a lock is the cause; {aside}"
+            ),
+        };
+        Finding::of_project(Code::GpuSick, message, self.gpu.next())
+    }
+}
+
+/// Reports all sick GPUs of a run, and each variant that they measured, in the place of what was found about
+/// these variants while they ran there.
+pub fn set_aside(findings: &mut Vec<Finding>, all: &[SetAside]) {
+    if all.is_empty() {
+        return;
+    }
+    let variants: BTreeSet<&VariantId> = all.iter().flat_map(|one| &one.variants).collect();
+    let concerned = |one: &Finding| one.variant.as_ref().is_some_and(|id| variants.contains(id));
+    let is_reported = |one: &Finding| one.code == Code::GpuSick && one.variant.is_none();
+    let (found, kept): (Vec<Finding>, Vec<Finding>) = std::mem::take(findings)
+        .into_iter()
+        .partition(|one| concerned(one) && of_a_process(one.code) || is_reported(one));
+    *findings = kept;
+    findings.extend(all.iter().map(SetAside::finding));
+    for variant in variants {
+        let mut of_it = all.iter().filter(|one| one.variants.contains(variant));
+        let Some(SetAside { gpu, .. }) = of_it.next() else {
+            continue;
+        };
+        let found = found.iter().filter(|one| one.concerns(variant));
+        let found: Vec<String> = found
+            .map(|one| format!("{}: {}", one.code.as_str(), one.message))
+            .collect();
+        let message = format!(
+            "what the GPU {} measured of it is set aside: the GPU is sick",
+            gpu.uuid
+        );
+        let finding = Finding::deny(Code::NotMeasured, variant, message, gpu.next());
+        findings.push(finding.detail(found.join("\n")));
+    }
+}
+
+/// Whether findings of a code come from processes that ran on the GPU, so that a sick one may be their
+/// cause. Findings stay if files changed, or if the driver no longer shows the GPU.
+pub fn of_a_process(code: Code) -> bool {
+    matches!(
+        code,
+        Code::NotMeasured
+            | Code::ProfileMissing
+            | Code::Implausible
+            | Code::ClockChanged
+            | Code::GpuShared
+            | Code::NoKernelsProfiled
+            | Code::KernelMissing
+            | Code::WrongNumbers
+            | Code::Sanitizer
+            | Code::ResultUnreadable
+            | Code::ProgramFailed
+            | Code::Crashed
+            | Code::TimedOut
+            | Code::ProfilerFailed
+            | Code::Retried
+            | Code::LaunchMismatch
+            | Code::CodeVaries
+            | Code::TuningMeasured
+            | Code::CaptureUnreadable
+            | Code::ReadersDisagree
+            | Code::NumbersUnchecked
+            | Code::OtherLaunches
+            | Code::BaseUnavailable
+    )
+}
 /// What the driver reported of a GPU, as symptoms.
 pub fn symptoms_of(faults: &Faults) -> Vec<Symptom> {
     let hardware = faults.xids.iter().filter(|xid| meaning(**xid).is_some());

@@ -87,7 +87,7 @@ codes! {
     /// A value is outside the range of its counter, or an improvement is too large to pass without a review.
     Implausible = "implausible", Either => Inconclusive,
         "Another process disturbed the measurement, the counter is defective, or the kernel no longer does all of its work.",
-        "Profile again with nothing else on the GPU. Check that the kernel still does its work, then lock the improvement, or widen `plausible` of the metric.";
+        "Profile again with nothing else on the GPU. Check that the kernel still does its work, then lock the improvement, or waive it.";
     /// The GPU lowered its clock, or did not have the same clock in all captures.
     ClockChanged = "clock-changed", Either => Inconclusive,
         "Heat, the power supply, the power limit, or a program that sets clocks.",
@@ -151,7 +151,7 @@ codes! {
     /// A GPU shows that its measurements cannot be trusted, and all that it measured in the run is set aside.
     GpuSick = "gpu-sick", Either => Inconclusive,
         "The driver reported a defect of the hardware; or heat or the power supply lowered the clock in every capture of a variant; or a control does not read as it was locked.",
-        "Measure on another GPU, and see docs/sick-gpu.md. `sparsek-gate quarantine` lists the GPUs that later runs refuse.";
+        "Measure on another GPU, and see docs/sick-gpu.md.";
     /// A measurement was repeated, because the machine made the first one fail.
     Retried = "retried", Warns => Environment,
         "The profiler was in use, or the GPU was lost, shared, or lowered its clock.",

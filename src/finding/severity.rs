@@ -57,14 +57,6 @@ reasons! {
     WithinNoise => OverBudget,
     /// Two programs are compared with each other, and the work of both differs from launch to launch.
     Programs => Inconclusive,
-    /// What the GPU measured was measured once more on another one.
-    Repeated => GpuSick,
-    /// It is about where the quarantine of a GPU is stored.
-    NotStored => GpuSick,
-    /// The GPU had no part in the run.
-    NoPart => GpuSick,
-    /// A repeat that nothing asks for is not used.
-    RepeatUnused => GpuSick,
     /// All captures were affected alike.
     AllCapturesAlike => ClockChanged,
     /// The launches of both sides ran at the same clock, by the profiler's counter.

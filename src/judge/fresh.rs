@@ -82,7 +82,6 @@ impl Fresh<'_> {
     /// [`Error`] where the machine failed.
     pub fn measure(&self, judge: &Judge<'_>, outcome: &mut Outcome) -> Result<(), Error> {
         let mut measured = self.measured(judge, outcome)?;
-        outcome.sick_gpus.extend(measured.sick.iter().cloned());
         // Only now: a control that deviates speaks of what was measured before it, too.
         let profiles = Profiles {
             current: std::mem::take(&mut measured.profiles),
@@ -94,10 +93,8 @@ impl Fresh<'_> {
         measured.profiles = profiles.current;
         measured.bases = profiles.bases;
         measured.compiled = profiles.compiled;
-        for gpu in sick {
-            measured.set_aside(&gpu, self.output);
-            outcome.sick_gpus.push(gpu);
-        }
+        measured.set_aside(sick, self.output);
+        outcome.sick_gpus.append(&mut measured.sick);
         outcome.spent = Some(measured.spent);
         let chosen = measured.schedules.into_iter();
         outcome.chosen_launches = chosen
@@ -344,10 +341,7 @@ impl Fresh<'_> {
             measured.spent += further.spent;
             measured.sealed.extend(further.sealed);
             // What the GPU measured before it became sick does not count either.
-            for gpu in &further.sick {
-                measured.set_aside(gpu, self.output);
-            }
-            measured.sick.extend(further.sick);
+            measured.set_aside(further.sick, self.output);
         }
         Ok(())
     }

@@ -1,10 +1,26 @@
 //! Which GPUs show in what they measured that they are sick.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use super::outcome::Outcome;
 use super::variants::{Judge, Profiles};
 use crate::config::Variant;
-use crate::evidence::{SickGpu, Symptom, symptoms_in};
+use crate::evidence::{SetAside, SickGpu, Symptom, set_aside, symptoms_in};
 use crate::profile::{KernelProfile, Profile};
+use crate::terms::VariantId;
 use crate::verdict::Verdict;
+
+/// What one slice of a check measured, and on which GPU.
+#[derive(Clone, Debug)]
+pub struct SlicePart {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// The variants that it had to measure.
+    pub own: Vec<VariantId>,
+    /// The GPU, where its driver reported a defect.
+    pub sick: Vec<SickGpu>,
+}
 
 impl Judge<'_> {
     /// The GPUs whose profiles show symptoms: faults that the driver reported, a clock that was lowered
@@ -38,6 +54,46 @@ impl Judge<'_> {
         }
         found.sort_by(|one, other| one.uuid.cmp(&other.uuid));
         found
+    }
+
+    /// Sets aside what sick GPUs measured of slices, before and after the symptom, whether it passes or
+    /// fails.
+    pub fn set_aside_sick(
+        &self,
+        parts: &[SlicePart],
+        recorded: &mut Profiles,
+        outcome: &mut Outcome,
+    ) {
+        let mut sick = self.sick_gpus(recorded);
+        let reported = parts.iter().flat_map(|part| part.sick.iter().cloned());
+        reported.for_each(|gpu| gpu.add_to(&mut sick));
+        sick.sort_by(|one, other| one.uuid.cmp(&other.uuid));
+        let profiles = recorded.current.iter().chain(&recorded.bases);
+        let profiles: Vec<&Profile> = profiles.collect();
+        let aside = sick.iter().map(|gpu| {
+            let is_of_gpu = |part: &&SlicePart| {
+                let mut own = profiles
+                    .iter()
+                    .filter(|one| part.own.contains(&one.variant));
+                part.sick.iter().any(|one| one.uuid == gpu.uuid) || own.any(|one| gpu.measured(one))
+            };
+            let of_gpu: Vec<&SlicePart> = parts.iter().filter(is_of_gpu).collect();
+            let folder = of_gpu.first().map(|part| part.folder.clone());
+            SetAside {
+                folder: folder.unwrap_or_default(),
+                variants: of_gpu.iter().flat_map(|part| part.own.clone()).collect(),
+                gpu: gpu.clone(),
+            }
+        });
+        let aside: Vec<SetAside> = aside.collect();
+        let variants: BTreeSet<&VariantId> = aside.iter().flat_map(|one| &one.variants).collect();
+        for profiles in [&mut recorded.current, &mut recorded.bases] {
+            profiles.retain(|profile| !variants.contains(&profile.variant));
+        }
+        let controls = &mut recorded.controls;
+        controls.retain(|control| !sick.iter().any(|gpu| gpu.measured(control)));
+        set_aside(&mut outcome.findings, &aside);
+        outcome.sick_gpus.extend(sick);
     }
 
     /// That a control does not read as it was locked, by its own verdict against its lock. A variant

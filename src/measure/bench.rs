@@ -2,7 +2,8 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::batch::Batch;
 use super::prebuilt::Prebuilt;
@@ -10,9 +11,9 @@ use super::watch::Watch;
 use crate::config::{Collector, Variant};
 use crate::device::{FaultWatch, Faults, Gpu, GpuLock, Health, Unwatched};
 use crate::evidence::{SickGpu, Symptom, gpu_pins, symptoms_of};
+use crate::files::{JOURNAL_FILE, PROFILE_FILE};
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::profiler::{Ncu, Profilers};
-use crate::quarantine::{Entry, Quarantine};
 use crate::terms::{Phase, Tier};
 use crate::toolchain::{Nvcc, Sanitizer};
 
@@ -30,7 +31,8 @@ pub struct Bench<'a> {
     pub(super) env: BTreeMap<String, String>,
     pub(super) overrides: &'a [String],
     watch: &'a dyn Watch,
-    pub(super) quarantine: Quarantine,
+    /// What this run measured, until a defect of the GPU shows that it does not count.
+    pub(super) counted: Counted,
     /// Watches the GPU for faults from the moment that it is this run's; `None` where NVML does not
     /// show it.
     faults: OnceCell<Option<FaultWatch>>,
@@ -39,6 +41,30 @@ pub struct Bench<'a> {
     /// Why ncu, and why CUPTI in the program, has no access to the counters. This is found out once a
     /// run.
     denied: [OnceCell<Finding>; 2],
+}
+
+/// The folders of what this run measured. On a GPU that turns out to have a defect nothing of it counts, now
+/// or later: no baseline is locked from it, and no run goes on with it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counted(Arc<Mutex<Vec<PathBuf>>>);
+
+impl Counted {
+    /// Adds folders of a variant that is about to be measured.
+    pub fn add(&self, folders: impl IntoIterator<Item = PathBuf>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.extend(folders);
+    }
+
+    /// Removes the profiles and the journals, and returns their paths. The captures stay.
+    pub fn discard(&self) -> Vec<PathBuf> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = all.iter();
+        let files =
+            files.flat_map(|folder| [PROFILE_FILE, JOURNAL_FILE].map(|name| folder.join(name)));
+        files
+            .inspect(|path| drop(std::fs::remove_file(path)))
+            .collect()
+    }
 }
 
 impl<'a> Bench<'a> {
@@ -55,8 +81,6 @@ impl<'a> Bench<'a> {
         let ncu = Ncu::locate(&config.toolchain, &config.work)?;
         let sanitizer = batch.locate_sanitizer()?;
         let gpu = Gpu::query(config.device)?;
-        let quarantine = Quarantine::of(Some(&config.work));
-        quarantine.refuse(&gpu)?;
         let toolchain = &config.toolchain;
         let mut pins = gpu_pins(toolchain, &gpu);
         pins.extend(toolchain.pins.ncu(&ncu.version));
@@ -82,7 +106,7 @@ impl<'a> Bench<'a> {
             env,
             overrides,
             watch: batch.watch,
-            quarantine,
+            counted: Counted::default(),
             faults: OnceCell::new(),
             earlier: RefCell::default(),
             denied: Default::default(),
@@ -166,22 +190,18 @@ impl<'a> Bench<'a> {
     }
 
     /// Takes the GPU's lock, reports what disturbs the GPU, and watches it for faults from then on.
-    /// Dropping the lock releases it. An Xid error of the hardware puts the GPU into quarantine at once,
-    /// also if this process is killed before it sees more; the captures are in the folder `run`.
+    /// Dropping the lock releases it. An Xid error of the hardware removes the profiles of this run at
+    /// once: the program that is measured may hang then, and this process be killed.
     ///
     /// # Errors
-    /// As [`Gpu::lock`]; [`Error::Environment`] where the run before put the GPU into quarantine.
-    pub fn lock(&self, run: &Path) -> Result<GpuLock, Error> {
+    /// As [`Gpu::lock`].
+    pub fn lock(&self) -> Result<GpuLock, Error> {
         let lock = self.gpu.lock(|| self.watch.waits())?;
-        self.quarantine.refuse(&self.gpu)?;
         self.faults.get_or_init(|| {
-            let quarantine = self.quarantine.clone();
-            let (uuid, name) = (self.gpu.uuid.clone(), self.gpu.name.clone());
-            let run = run.to_path_buf();
+            let counted = self.counted.clone();
             let at_once = move |faults: &Faults| {
-                if let Some(sick) = sick_of(&uuid, &name, symptoms_of(faults)) {
-                    // What cannot be stored is said at the end of the run.
-                    quarantine.put(&Entry::new(&sick, &run));
+                if !symptoms_of(faults).is_empty() {
+                    counted.discard();
                 }
             };
             FaultWatch::start(&self.gpu.uuid, at_once)
@@ -212,7 +232,11 @@ impl<'a> Bench<'a> {
         let faults = self.faults().map(FaultWatch::faults).unwrap_or_default();
         let mut symptoms = symptoms_of(&faults.and(self.earlier.borrow().clone()));
         symptoms.extend(self.lost().map(|cause| Symptom::Lost { cause }));
-        sick_of(&self.gpu.uuid, &self.gpu.name, symptoms)
+        (!symptoms.is_empty()).then(|| SickGpu {
+            uuid: self.gpu.uuid.clone(),
+            name: self.gpu.name.clone(),
+            symptoms,
+        })
     }
 
     /// What the driver says of the GPU where it showed it before, and does not now.
@@ -247,14 +271,6 @@ impl<'a> Bench<'a> {
             ..found
         }
     }
-}
-
-fn sick_of(uuid: &str, name: &str, symptoms: Vec<Symptom>) -> Option<SickGpu> {
-    (!symptoms.is_empty()).then(|| SickGpu {
-        uuid: uuid.to_owned(),
-        name: name.to_owned(),
-        symptoms,
-    })
 }
 
 /// The next tier below one that measures anything of a variant.

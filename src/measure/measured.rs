@@ -1,12 +1,12 @@
 //! What a run measured of its variants, and what it found.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use super::cost::Spent;
 use super::journal::Resumed;
 use super::verified::ReusedVerification;
-use crate::evidence::SickGpu;
+use crate::evidence::{SetAside, SickGpu, of_a_process, set_aside};
 use crate::finding::Finding;
 use crate::profile::Profile;
 use crate::terms::VariantId;
@@ -41,4 +41,34 @@ pub struct Measured {
     pub sick: Vec<SickGpu>,
     /// Variants that were not begun, because the GPU was sick before.
     pub not_begun: Vec<VariantId>,
+}
+
+impl Measured {
+    /// Sets aside all that sick GPUs measured in this run, whether it passes or fails: neither counts. The
+    /// captures in `folder` stay.
+    pub fn set_aside(&mut self, sick: Vec<SickGpu>, folder: &Path) {
+        if sick.is_empty() {
+            return;
+        }
+        sick.into_iter().for_each(|gpu| gpu.add_to(&mut self.sick));
+        let found = self.findings.iter().filter(|one| of_a_process(one.code));
+        let found = found.filter_map(|one| one.variant.as_ref());
+        let measured = self.profiles.iter().chain(&self.bases);
+        let on_sick = measured.filter(|one| self.sick.iter().any(|gpu| gpu.measured(one)));
+        let variants = on_sick.map(|one| &one.variant).chain(found);
+        let variants: BTreeSet<VariantId> = variants.chain(&self.not_begun).cloned().collect();
+        for profiles in [&mut self.profiles, &mut self.bases] {
+            profiles.retain(|one| !variants.contains(&one.variant));
+        }
+        self.schedules.retain(|(one, _)| !variants.contains(one));
+        let concerned =
+            |one: &Finding| one.variant.as_ref().is_some_and(|id| variants.contains(id));
+        self.gaps.retain(|gap| !concerned(gap));
+        let aside = self.sick.iter().map(|gpu| SetAside {
+            gpu: gpu.clone(),
+            folder: folder.to_path_buf(),
+            variants: variants.clone(),
+        });
+        set_aside(&mut self.findings, &aside.collect::<Vec<_>>());
+    }
 }

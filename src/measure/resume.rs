@@ -22,9 +22,8 @@ use crate::terms::Phase;
 /// What makes two measurements of a variant the same one, by its name for people, each as sha256.
 pub(super) type Key = BTreeMap<String, String>;
 
-/// The part of a key with how often a quarantine of the GPU was lifted.
+/// The part of a key with the GPU.
 const GPU: &str = "the GPU or its driver";
-const LIFTED: &str = "the history of the GPU's quarantine";
 
 /// The part of a key with the files that a program could read.
 const FILES: &str = "a file that it could read";
@@ -46,8 +45,6 @@ pub(super) struct KeyedMachine<'a> {
     ncu_version: &'a str,
     libcupti: &'a str,
     overrides: &'a [String],
-    /// The liftings of the GPU's quarantine; or why these are not known.
-    lifted: Result<String, String>,
     /// The number of the GPU's memory errors. One that came between the two runs is no event of either.
     memory_errors: String,
 }
@@ -61,7 +58,6 @@ impl<'a> KeyedMachine<'a> {
             ncu_version: &bench.ncu_version,
             libcupti: &bench.libcupti,
             overrides: bench.overrides,
-            lifted: lifted(bench),
             memory_errors: format!("{:?}", bench.faults().map(FaultWatch::counted_errors)),
         }
     }
@@ -161,7 +157,6 @@ pub(super) fn key(
         ..machine.gpu.clone()
     };
     let of_run = [
-        (LIFTED, machine.lifted?),
         (
             "the number of the GPU's memory errors",
             machine.memory_errors,
@@ -189,25 +184,12 @@ pub(super) fn key(
     Ok(key)
 }
 
-fn lifted(bench: &Bench<'_>) -> Result<String, String> {
-    let lines = bench.quarantine.history(&bench.gpu.uuid)?;
-    Ok(format!("{lines:?}"))
-}
-
-/// What the driver reported of the GPU while an interrupted run measured what it noted, unless a
-/// quarantine was lifted since.
+/// What the driver reported of the GPU while an interrupted run measured what it noted.
 pub(super) fn faults_in<'e>(
     entries: impl Iterator<Item = &'e VariantEntry>,
     bench: &Bench<'_>,
 ) -> Faults {
-    let now = lifted(bench).map(|lifted| sha256_hex(lifted.as_bytes()));
-    let is_old = |entry: &&VariantEntry| {
-        let then = entry.key.get(LIFTED);
-        now.as_ref().is_ok_and(|now| then != Some(now))
-    };
-    let sides = entries
-        .filter(|entry| !is_old(entry))
-        .flat_map(|entry| [Some(&entry.current), entry.base.as_ref()]);
+    let sides = entries.flat_map(|entry| [Some(&entry.current), entry.base.as_ref()]);
     let captures = sides.flatten().flat_map(|side| &side.captures);
     let on_gpu =
         captures.filter(|one| one.record.gpu_uuid.as_deref() == Some(bench.gpu.uuid.as_str()));
@@ -218,8 +200,7 @@ pub(super) fn faults_in<'e>(
 }
 
 /// The parts of a key that are those of the machine, and not of what is measured.
-const OF_MACHINE: [&str; 5] = [
-    LIFTED,
+const OF_MACHINE: [&str; 4] = [
     "the number of the GPU's memory errors",
     GPU,
     "the version of ncu",
@@ -339,7 +320,6 @@ mod tests {
         gpu: Gpu,
         ncu: &'static str,
         libcupti: &'static str,
-        lifted: Result<&'static str, &'static str>,
         memory_errors: &'static str,
         overrides: Vec<String>,
         artifact: Artifact,
@@ -373,7 +353,6 @@ mod tests {
                 ncu: "2025.3",
                 libcupti: "/lib/libcupti.so.13",
                 overrides: Vec::new(),
-                lifted: Ok("[]"),
                 memory_errors: "0",
                 base: Some(artifact.clone()),
                 artifact,
@@ -397,7 +376,6 @@ mod tests {
                 ncu_version: self.ncu,
                 libcupti: self.libcupti,
                 overrides: &self.overrides,
-                lifted: self.lifted.map(str::to_owned).map_err(str::to_owned),
                 memory_errors: self.memory_errors.to_owned(),
             };
             key(machine, side(&self.artifact), self.base.as_ref().map(side))
@@ -409,9 +387,8 @@ mod tests {
         type Change = fn(&mut Parts);
         const PROGRAM: &str = "its program";
         const SETTINGS: &str = "its configuration";
-        let cases: [(&str, Change); 20] = [
+        let cases: [(&str, Change); 19] = [
             ("the build of sparsek-gate", |it| it.tool = Some("other")),
-            (LIFTED, |it| it.lifted = Ok("[2026]")),
             ("the number of the GPU's memory errors", |it| {
                 it.memory_errors = "1"
             }),
@@ -471,9 +448,8 @@ mod tests {
         type Change = fn(&mut Parts);
         let command =
             |more: &str| CONFIG.replace("source = \"v.cu\"", &format!("run = [\"x\"]{more}"));
-        let cases: [(&str, Change); 4] = [
+        let cases: [(&str, Change); 3] = [
             ("this program cannot be read", |it| it.tool = None),
-            ("a link", |it| it.lifted = Err("a link")),
             ("git cannot say it", |it| {
                 it.files = Err("git cannot say it")
             }),

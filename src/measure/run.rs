@@ -31,10 +31,9 @@ use crate::evidence::{
     launched_otherwise, tuning_varies, unpinned,
 };
 use crate::files::{base_folder, clear_measured, has_room, settle, variant_folder};
-use crate::finding::{Code, Error, Finding, Severity, Stop, WarnReason};
+use crate::finding::{Code, Error, Finding, Severity, Stop};
 use crate::plan::{Side, VariantPlan};
 use crate::profile::Profile;
-use crate::quarantine::Entry;
 use crate::terms::{Phase, Tier, VariantId};
 use crate::toolchain::can_start;
 use crate::verdict::Schedule;
@@ -64,7 +63,7 @@ impl<'a> Run<'a> {
     /// still found at the end.
     pub fn turn(&mut self, commands_ran: bool) -> Result<GpuLock, Error> {
         let by_command = commands_ran && !self.seal.broken().is_empty();
-        let lock = self.bench.lock(self.order.output)?;
+        let lock = self.bench.lock()?;
         if !by_command {
             self.records.read_again();
             self.seal.renew(&self.records.path());
@@ -159,44 +158,35 @@ impl<'a> Run<'a> {
         true
     }
 
-    /// Sets aside what the GPU measured, and keeps later runs from it, if its driver reported a defect: that
-    /// has no other cause. Returns what could not be stored.
-    fn quarantine(&mut self) -> Option<String> {
+    /// Sets aside what the GPU measured if its driver reported a defect: that has no other cause.
+    fn set_aside(&mut self) {
         // The driver may report what the last program met only now.
-        let sick = self.bench.sick().or(self.sick.take())?;
-        let output = self.order.output;
-        let written = self.bench.quarantine.put(&Entry::new(&sick, output));
-        for path in self.measured.set_aside(&sick, output) {
-            self.seal.renew(&path);
+        let sick = self.bench.sick().or(self.sick.take());
+        if sick.is_some() {
+            let removed = self.bench.counted.discard();
+            removed.iter().for_each(|path| self.seal.renew(path));
         }
-        self.measured.sick.push(sick);
-        written.warning
+        let sick = sick.into_iter().collect();
+        self.measured.set_aside(sick, self.order.output);
     }
 
-    /// The same where the run ends with an error or an interrupt: memory errors and a lost GPU are stored
-    /// nowhere before.
+    /// The same where the run ends with an error or an interrupt: a memory error and a lost GPU remove
+    /// nothing before.
     pub fn ended_early(&mut self) {
-        let unstored = self.quarantine();
-        let watch = self.order.batch.watch;
+        self.set_aside();
         for sick in &self.measured.sick {
-            let words = sick.words();
-            watch.notes(&format!("the GPU {} is sick: {words}", sick.uuid));
+            let text = format!("the GPU {} is sick: {}", sick.uuid, sick.words());
+            self.order.batch.watch.notes(&text);
         }
-        unstored.iter().for_each(|why| watch.notes(why));
     }
 
     /// Looks for what changed that must not, and records what was verified if nothing did.
     pub fn finish(mut self) -> Measured {
         let root = &self.order.batch.config.root;
-        // Before this run writes to its own profiles.
+        self.set_aside();
         let altered = altered(None, &self.seal, root);
-        let unstored = self.quarantine();
         let gpu = &self.bench.gpu.uuid;
         let findings = &mut self.measured.findings;
-        findings.extend(unstored.map(|why| {
-            let next = format!("keep jobs from the GPU by other means: CUDA_VISIBLE_DEVICES, or the queue of the machine; its UUID is {gpu}");
-            Finding::of_project(Code::GpuSick, why, next).warn_for(WarnReason::NotStored)
-        }));
         let deaf = self.bench.faults().and_then(FaultWatch::deaf);
         let deaf = deaf.filter(|_| self.measured.sick.is_empty());
         findings.extend(deaf.map(|why| unheard(gpu, why)));
@@ -265,6 +255,9 @@ impl<'a> Run<'a> {
     ) -> Result<(), Error> {
         let Order { batch, output, .. } = self.order;
         let had_any = noted.is_some();
+        let id = &sides.variant.id;
+        let folders = [variant_folder(output, id), base_folder(output, id)];
+        self.bench.counted.add(folders);
         let keys = Keys {
             order: &self.order,
             bench: &self.bench,

@@ -36,7 +36,7 @@ use crate::capture::Tuned;
 use crate::config::{
     CacheControl, ClockControl, GraphProfiling, Pin, ProfileSettings, ReplayMode, Variant,
 };
-use crate::device::{Faults, State};
+use crate::device::State;
 use crate::finding::Error;
 use crate::statistics::Samples;
 
@@ -406,25 +406,6 @@ impl Profile {
         let mut seen = BTreeSet::new();
         let all = self.machines(Phase::Timing).into_iter().flatten();
         all.filter(|uuid| seen.insert(*uuid)).collect()
-    }
-
-    /// Lets its captures on a GPU show the faults that the driver reported in the whole run: the last one
-    /// gets those that none of them shows. Returns whether there were such.
-    pub fn add_faults(&mut self, uuid: &str, of_run: &Faults) -> bool {
-        let captures = self.provenance.captures.iter_mut();
-        let mut captures: Vec<_> = captures
-            .filter(|capture| capture.gpu_uuid.as_deref() == Some(uuid))
-            .collect();
-        let states = captures.iter().filter_map(|one| one.device.as_ref());
-        let shown = states.map(State::faults);
-        let lacking = of_run.since(&shown.fold(Faults::default(), Faults::and));
-        let Some(last) = captures.last_mut().filter(|_| lacking != Faults::default()) else {
-            return false;
-        };
-        let state = last.device.take().unwrap_or_default();
-        let both = state.faults().and(lacking);
-        last.device = Some(state.with_faults(both));
-        true
     }
 }
 

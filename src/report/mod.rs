@@ -21,7 +21,6 @@ pub mod plot;
 mod print;
 mod profiles;
 mod progress;
-mod quarantine;
 mod reference;
 mod rows;
 mod sarif;
@@ -45,7 +44,6 @@ pub use print::{
 pub(crate) use print::{clean, json_for_terminals, one_line};
 pub use profiles::text as profiles_text;
 pub use progress::Progress;
-pub use quarantine::text as quarantine_text;
 pub use reference::findings_page;
 pub use site::{Page, history_site, page_name, refuse_foreign, write_site};
 pub use target::{Target, targets};

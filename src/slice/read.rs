@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::contents::{PROFILES, hashed, listed};
-use super::manifest::{MANIFEST_FILE, Manifest, Run};
+use super::manifest::{Manifest, Run};
 use crate::config::Selected;
 use crate::evidence::SickGpu;
 use crate::files::PROFILE_FILE;
 use crate::finding::{Code, Finding};
-use crate::judge::{Recordings, SameProgram};
+use crate::judge::{Recordings, SameProgram, SlicePart};
 use crate::plan::SlicePlace;
 use crate::terms::VariantId;
 
@@ -54,27 +54,12 @@ pub struct Slices {
     pub recording: Option<String>,
     /// The variants that need no measurement, as the slices say.
     pub same_programs: Vec<SameProgram>,
-    /// The slices that are used.
+    /// What the slices that are used measured, and on which GPUs.
     pub parts: Vec<SlicePart>,
-    /// What the machines found besides, with the folders of the slices, in their order.
-    pub runs: Vec<(PathBuf, Run)>,
+    /// What the machines found besides, in the order of the slices.
+    pub runs: Vec<Run>,
     /// What is wrong with slices, and which variants were not measured therefore.
     pub findings: Vec<Finding>,
-    /// The folders that are not used, each with the finding that says why.
-    pub unusable: Vec<(PathBuf, Finding)>,
-}
-
-/// A slice that is used.
-#[derive(Clone, Debug)]
-pub struct SlicePart {
-    /// Which one.
-    pub place: SlicePlace,
-    /// Its folder.
-    pub folder: PathBuf,
-    /// The variants that it had to measure.
-    pub own: Vec<VariantId>,
-    /// The GPU, where its driver reported a defect.
-    pub sick: Vec<SickGpu>,
 }
 
 /// A slice that was read.
@@ -100,7 +85,6 @@ impl Slice<'_> {
         let is_own = |gpu: &&SickGpu| part.is_none_or(|part| part.uuid == gpu.uuid);
         let sick = run.into_iter().flat_map(|run| &run.sick);
         SlicePart {
-            place: self.manifest.place,
             folder: self.folder.to_path_buf(),
             own: self.manifest.own().to_vec(),
             sick: sick.filter(is_own).cloned().collect(),
@@ -147,7 +131,7 @@ pub fn read_slices(folders: &[PathBuf], wanted: Wanted<'_>) -> Slices {
     let Some(common) = most_common(&reading.slices) else {
         let same = wanted.archive.map_or(&[][..], |(_, same)| same);
         found.same_programs = same.to_vec();
-        (found.findings, found.unusable) = (reading.findings, reading.unusable);
+        found.findings = reading.findings;
         let unmeasured = nothing_of(wanted, same, &BTreeMap::new());
         found.findings.extend(unmeasured);
         // Each variant has a finding that says why it is not measured.
@@ -157,7 +141,7 @@ pub fn read_slices(folders: &[PathBuf], wanted: Wanted<'_>) -> Slices {
     reading.refuse(|slice| differs(&slice.common(), &common));
     let (used, why_not) = reading.one_of_each(&common);
     found.recordings = recordings(&used, &common);
-    (found.findings, found.unusable) = (reading.findings, reading.unusable);
+    found.findings = reading.findings;
     let folders = found.recordings.folders.iter().flatten();
     let there: BTreeSet<&VariantId> = folders.map(|(variant, _)| variant).collect();
     let is_there = |one: &Finding| one.variant.as_ref().is_some_and(|id| there.contains(id));
@@ -168,8 +152,7 @@ pub fn read_slices(folders: &[PathBuf], wanted: Wanted<'_>) -> Slices {
     found.same_programs = common.same_programs;
     found.recording = common.recording;
     found.parts = used.iter().map(Slice::part).collect();
-    let runs = used.into_iter();
-    let runs = runs.filter_map(|slice| Some((slice.folder.to_path_buf(), slice.manifest.run?)));
+    let runs = used.into_iter().filter_map(|slice| slice.manifest.run);
     found.runs = runs.collect();
     found
 }
@@ -179,8 +162,6 @@ pub fn read_slices(folders: &[PathBuf], wanted: Wanted<'_>) -> Slices {
 struct Reading<'f> {
     slices: Vec<Slice<'f>>,
     findings: Vec<Finding>,
-    /// As [`Slices::unusable`].
-    unusable: Vec<(PathBuf, Finding)>,
     /// As [`Wanted::known`].
     known: BTreeMap<PathBuf, Known>,
     /// Which slices were refused.
@@ -215,17 +196,8 @@ impl<'f> Reading<'f> {
             false => "run that slice again, and merge all of them",
         };
         let message = format!("{place} is not used: {why}");
-        self.say(
-            &[folder],
-            Finding::of_project(Code::SliceUnusable, message, next),
-        );
-    }
-
-    fn say(&mut self, folders: &[&Path], finding: Finding) {
-        let folders = folders.iter().map(|folder| folder.to_path_buf());
-        let unusable = folders.map(|folder| (folder, finding.clone()));
-        self.unusable.extend(unusable);
-        self.findings.push(finding);
+        self.findings
+            .push(Finding::of_project(Code::SliceUnusable, message, next));
     }
 
     /// The one whole slice of each place, and why variants of the others were not measured.
@@ -279,8 +251,7 @@ impl<'f> Reading<'f> {
                 ),
                 "merge one folder of each slice",
             );
-            let folders: Vec<&Path> = same.iter().map(|slice| slice.folder).collect();
-            self.say(&folders, finding);
+            self.findings.push(finding);
             return Err(why);
         }
         match altered(&slice) {
@@ -388,19 +359,14 @@ fn differs(own: &Common, common: &Common) -> Option<String> {
         .then(|| "it is of another plan: it shares the variants out in another way".to_owned())
 }
 
-/// The GPUs that measured this slice of the archive with this sha256, if a folder has it with all of its
+/// Whether a folder has this slice of the archive with this sha256, measured to its end, with all of its
 /// files as its manifest names them.
-pub fn gpus_of_whole(folder: &Path, place: SlicePlace, archive: &str) -> Option<Vec<String>> {
-    let manifest = Manifest::read(folder, None).ok()?;
+pub fn is_whole(folder: &Path, place: SlicePlace, archive: &str) -> bool {
+    let Ok(manifest) = Manifest::read(folder, None) else {
+        return false;
+    };
     let is_same = manifest.place == place && manifest.archive.as_deref() == Some(archive);
-    let part = manifest.run.as_ref().and_then(|run| run.part.as_ref());
-    let gpus = part.into_iter().map(|part| part.uuid.clone()).collect();
-    (is_same && altered(&Slice { folder, manifest }).is_none()).then_some(gpus)
-}
-
-/// Whether the slice in a folder was measured to its end.
-pub fn has_manifest(folder: &Path) -> bool {
-    folder.join(MANIFEST_FILE).symlink_metadata().is_ok()
+    is_same && altered(&Slice { folder, manifest }).is_none()
 }
 
 /// How the files of a slice differ from those that its manifest names.

@@ -341,8 +341,6 @@ impl Project {
             .env_remove("NVCC_CCBIN")
             .env_remove("NVCC_PREPEND_FLAGS")
             .env_remove("NVCC_APPEND_FLAGS")
-            // A quarantine of this user's own GPUs, and of other tests.
-            .env("XDG_STATE_HOME", self.path(".sparsek-gate/state"))
             .stdin(Stdio::null());
         outside_pull_request(&mut command);
         command

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
 use std::sync::OnceLock;
-
-use serde_json::Value as Json;
 
 use super::stand_in::Machine;
 use super::{Ran, Report, repository};
@@ -211,17 +208,6 @@ pub fn check_with(
     (Report(serde_json::from_str(&outcome).unwrap()), ran)
 }
 
-/// The UUIDs in quarantine.
-#[track_caller]
-pub fn quarantined(machine: &Machine) -> Vec<String> {
-    let listed = machine.run(&["quarantine", "--format", "json"]).exits(0);
-    let listed: Json = serde_json::from_str(&listed.out).unwrap();
-    let gpus = listed["gpus"].as_array().unwrap();
-    gpus.iter()
-        .map(|gpu| gpu["uuid"].as_str().unwrap().to_owned())
-        .collect()
-}
-
 /// The findings of one code, as texts.
 pub fn messages(report: &Report, code: &str) -> Vec<String> {
     let findings = report.0["findings"].as_array().unwrap().iter();
@@ -234,22 +220,10 @@ pub fn messages(report: &Report, code: &str) -> Vec<String> {
 /// Nothing was judged, and each of the three variants is said not to be measured.
 #[track_caller]
 pub fn nothing_counts(report: &Report) {
-    nothing_counts_besides(report, "gpu-sick");
-}
-
-#[track_caller]
-pub fn nothing_counts_besides(report: &Report, code: &str) {
     assert_eq!(report.0["variants"].as_array().unwrap().len(), 0);
     assert_eq!(messages(report, "not-measured").len(), 3, "{:#}", report.0);
     assert_eq!(
-        report.denied_besides(&["not-measured", "gpu-sick", "gpu-lost", code]),
+        report.denied_besides(&["not-measured", "gpu-sick", "gpu-lost"]),
         [""; 0]
     );
-}
-
-pub fn folders(machine: &Machine) -> Vec<PathBuf> {
-    let all = fs::read_dir(machine.project.path(".sparsek-gate/gpus")).unwrap();
-    let runs = all.map(|entry| entry.unwrap().path());
-    let slices = runs.flat_map(|run| fs::read_dir(run.join("slices")).unwrap());
-    slices.map(|slice| slice.unwrap().path()).collect()
 }

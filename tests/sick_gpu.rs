@@ -1,0 +1,527 @@
+//! Sick GPUs, with stand-ins of the driver and of ncu: what they measured is set aside, and never becomes a
+//! baseline; what a change does is no symptom.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value as Json, json};
+use sparsek_gate::baseline::Store;
+use sparsek_gate::config::{Config, Selected};
+use sparsek_gate::judge::{Judge, Profiles};
+use sparsek_gate::profile::Profile;
+use sparsek_gate::terms::VariantId;
+
+use crate::common::sick::{
+    SECOND, check, check_with, from_process, machine, messages, ncu, nothing_counts, path, slow_on,
+};
+use crate::common::stand_in::{Machine, UUID};
+use crate::common::{PATIENCE, Project, RECORDED, scale};
+
+/// In the hook of ncu: each process takes so long that the state of the GPU is read several times.
+const WATCHED: &str = "case \" $* \" in *' --export '*) sleep 0.5 ;; esac";
+
+/// In the hook of ncu: waits until the run has heard of the defect, and removed the control's profile.
+const UNHEARD: &str = "{ n=0; while [ -e .sparsek-gate/profiles/bsr_gemm/control/profile.json ] && [ $n -lt 15000 ]; do n=$((n+1)); sleep 0.02; done; }";
+
+const LOCK: [&str; 5] = ["baseline", "--lock", "--reason", "x", "--who"];
+
+/// No profile of the control can be locked, though its captures are there.
+#[track_caller]
+fn locks_no_control(machine: &Machine) {
+    let lock = [&LOCK[..], &["tester", "bsr_gemm/control"]].concat();
+    machine
+        .run(&lock)
+        .exits(4)
+        .says("contains no profile of it");
+    let capture = ".sparsek-gate/profiles/bsr_gemm/control/capture-1.csv";
+    assert!(machine.project.path(capture).exists());
+}
+
+#[test]
+fn a_defect_sets_all_aside_that_the_gpu_measured_and_none_of_it_is_locked() {
+    let Some(machine) = machine(1) else { return };
+    let when = path(&machine, "tmp/xid");
+    let machine = machine.with("NVML_XID", "48").with("NVML_WHEN", &when);
+    // The control is measured when the error comes, and the last variant is not begun.
+    ncu(&machine, &from_process(5, "xid"));
+    let (report, _) = check(&machine, &[], 6);
+    nothing_counts(&report);
+    let sick = report.message("gpu-sick");
+    for part in [
+        UUID,
+        "is sick: Xid 48 (a memory error that could not be corrected)",
+    ] {
+        assert!(sick.contains(part), "{sick}");
+    }
+    assert_eq!(report.0["sick_gpus"][0]["symptoms"][0]["xid"], 48);
+    locks_no_control(&machine);
+    let from = [
+        "check",
+        "--from",
+        ".sparsek-gate/profiles",
+        "bsr_gemm/control",
+    ];
+    machine.run(&from).exits(4);
+    let _ = fs::remove_file(machine.project.path("tmp/xid"));
+    ncu(&machine, "");
+    check(&machine, &[], 0);
+}
+
+#[test]
+fn what_the_driver_reports_of_a_program_is_no_symptom_and_what_it_reports_of_the_hardware_is() {
+    let Some(machine) = machine(1) else { return };
+    let file = |name: &str| path(&machine, &format!("tmp/{name}"));
+    let (lost, grows) = (file("lost"), file("grows"));
+    type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], i32, Option<&'a str>);
+    let rows: [Row<'_>; 5] = [
+        ("page fault of a program", &[("NVML_XID", "31")], 0, None),
+        (
+            "a question without an answer",
+            &[("NVML_LOST", &lost), ("NVML_ANSWER", "999")],
+            0,
+            None,
+        ),
+        (
+            "memory errors before the run",
+            &[("NVML_ERRORS", "3")],
+            0,
+            None,
+        ),
+        (
+            "grows",
+            &[("NVML_GROWS", &grows)],
+            6,
+            Some("2 memory errors could not be corrected"),
+        ),
+        (
+            "lost",
+            &[("NVML_LOST", &lost)],
+            6,
+            Some("the driver lost it"),
+        ),
+    ];
+    for (what, variables, code, symptom) in rows {
+        let _ = fs::remove_file(machine.project.path("tmp/count"));
+        let file = match variables {
+            [("NVML_LOST", _), ..] => "lost",
+            _ => what,
+        };
+        ncu(&machine, &from_process(2, file));
+        let (report, _) = check_with(&machine, variables, &[], code);
+        match symptom {
+            None => {
+                assert_eq!(messages(&report, "gpu-sick"), [""; 0], "{what}");
+                let _ = fs::remove_file(&lost);
+            }
+            Some(symptom) => {
+                nothing_counts(&report);
+                let sick = report.message("gpu-sick");
+                assert!(sick.contains(symptom), "{sick}");
+                let _ = fs::remove_file(machine.project.path(&format!("tmp/{what}")));
+                locks_no_control(&machine);
+            }
+        }
+    }
+}
+
+#[test]
+fn heat_and_a_control_that_deviates_set_all_aside() {
+    let Some(machine) = machine(1) else { return };
+    ncu(&machine, &slow_on("", &machine));
+    let (report, _) = check(&machine, &[], 6);
+    nothing_counts(&report);
+    let sick = report.message("gpu-sick");
+    for part in [
+        UUID,
+        "may be sick: the control bsr_gemm/control reads +3.00 %",
+        "Only another GPU shows",
+    ] {
+        assert!(sick.contains(part), "{sick}");
+    }
+
+    ncu(&machine, WATCHED);
+    let machine = machine.with("NVML_REASONS", "0x40");
+    let (report, _) = check(&machine, &["v-n_1", "control"], 6);
+    assert_eq!(report.0["variants"].as_array().unwrap().len(), 0);
+    assert!(
+        report
+            .message("gpu-sick")
+            .contains("its clock was lowered in every capture of bsr_gemm/v-n_1 (hw-thermal)")
+    );
+}
+
+const WAIVER: &str = r#"
+[[waiver]]
+variant = "bsr_gemm/baseline"
+metric = "duration"
+reason = "the new driver"
+who = "Ada"
+expires = 9999-12-31
+"#;
+
+/// The factors of the durations of control and change, and further edits of the control's profile.
+type Read<'a> = (&'a str, f64, f64, fn(&mut Json), Option<&'a str>);
+
+#[test]
+fn only_a_control_that_deviates_and_what_the_driver_reports_are_symptoms() {
+    fn states(profile: &mut Json, key: &str, value: &Json) {
+        for capture in profile["provenance"]["captures"].as_array_mut().unwrap() {
+            capture["device"][key] = value.clone();
+        }
+    }
+    let rows: [Read<'_>; 16] = [
+        ("as locked", 1.0, 1.0, |_| {}, None),
+        (
+            "a GPU that reads 3 % slow",
+            1.03,
+            1.03,
+            |_| {},
+            Some("control"),
+        ),
+        (
+            "a GPU that reads 3 % fast",
+            0.97,
+            0.97,
+            |_| {},
+            Some("control"),
+        ),
+        ("a change that is slow", 1.0, 1.5, |_| {}, None),
+        ("a change that is fast", 1.0, 0.5, |_| {}, None),
+        (
+            "a control of other code",
+            1.03,
+            1.0,
+            |control| {
+                control["provenance"]["artifact_sha256"] = json!("0".repeat(64));
+            },
+            None,
+        ),
+        (
+            "a control with other arguments",
+            1.03,
+            1.0,
+            |control| {
+                control["identity"]["workload"] = json!(["--m", "1"]);
+            },
+            None,
+        ),
+        ("a control that is waived", 1.03, 1.0, |_| {}, None),
+        ("a control whose files changed", 1.03, 1.0, |_| {}, None),
+        (
+            "a control that is incomplete",
+            1.03,
+            1.0,
+            |control| {
+                control["kernels"][0]["metrics"]["duration"]["samples"][0]
+                    .as_array_mut()
+                    .unwrap()
+                    .clear();
+            },
+            None,
+        ),
+        (
+            "a control beside another process",
+            1.03,
+            1.0,
+            |control| {
+                states(control, "other_processes", &json!([{ "pid": 7 }]));
+            },
+            None,
+        ),
+        (
+            "heat throughout",
+            1.0,
+            1.0,
+            |control| {
+                states(control, "slowdown_readings", &json!({ "hw-thermal": 9 }));
+            },
+            Some("throttling"),
+        ),
+        (
+            "heat in one capture",
+            1.0,
+            1.0,
+            |control| {
+                let captures = &mut control["provenance"]["captures"];
+                captures[1]["device"]["slowdown_readings"] = json!({ "hw-thermal": 9 });
+            },
+            None,
+        ),
+        (
+            "a power limit",
+            1.0,
+            1.0,
+            |control| {
+                states(control, "slowdown_readings", &json!({ "sw-power-cap": 9 }));
+            },
+            None,
+        ),
+        (
+            "an error of a program",
+            1.0,
+            1.0,
+            |control| {
+                states(control, "xids", &json!([13, 31, 43, 45]));
+            },
+            None,
+        ),
+        (
+            "an error of the hardware",
+            1.0,
+            1.0,
+            |control| {
+                states(control, "xids", &json!([45, 79]));
+            },
+            Some("xid"),
+        ),
+    ];
+    for (what, of_control, of_change, edit, expected) in rows {
+        let project = Project::steady();
+        project.edit_profile("cp_async", |profile| scale(profile, "duration", of_change));
+        project.edit_profile("baseline", |profile| {
+            scale(profile, "duration", of_control);
+            edit(profile);
+        });
+        project.replace(
+            "config.toml",
+            "tolerance = { relative_percent = 3.0 }\nagainst",
+            "tolerance = { relative_percent = 1.0 }\nagainst",
+        );
+        if what.ends_with("files changed") {
+            let source = "kernels/bsr_gemm/baseline.cu";
+            project.write(source, project.read(source) + "// x\n");
+        }
+        if what.ends_with("is waived") {
+            project.write("config.toml", project.read("config.toml") + WAIVER);
+        }
+        let config = Config::load(&project.path("config.toml")).unwrap();
+        let names = ["bsr_gemm/baseline", "bsr_gemm/cp_async"].map(str::to_owned);
+        let plan = Selected::new(config, &names, false, &[]).unwrap();
+        let store = Store::open(&plan.config.baselines).unwrap();
+        let (judge, _) = Judge::new(&plan, &store).unwrap();
+        let recorded = project.path(RECORDED);
+        let profile = |id: &VariantId| Profile::recorded(&recorded, id).unwrap().unwrap();
+        let profiles = Profiles {
+            current: plan.variants.iter().map(|one| profile(&one.id)).collect(),
+            ..Profiles::default()
+        };
+        let sick = judge.sick_gpus(&profiles);
+        let symptoms: Vec<_> = sick.iter().flat_map(|gpu| &gpu.symptoms).collect();
+        let symptoms = json!(symptoms);
+        assert_eq!(symptoms[0]["kind"].as_str(), expected, "{what}: {sick:?}");
+        if let [gpu] = &sick[..] {
+            assert_eq!(gpu.is_certain(), expected == Some("xid"), "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_slice_of_a_sick_gpu_is_not_measured_and_that_of_another_gpu_counts() {
+    let Some(machine) = machine(2) else { return };
+    for (variables, hook, symptom) in [
+        (&[("NVML_XID", "95")][..], String::new(), "Xid 95"),
+        (
+            &[("NVML_REASONS", "0x80")],
+            WATCHED.to_owned(),
+            "power-brake",
+        ),
+        (
+            &[],
+            slow_on("fe", &machine),
+            "the control bsr_gemm/control reads +3.00 %",
+        ),
+    ] {
+        ncu(&machine, &hook);
+        let variables = [variables, &[("NVML_SICK", SECOND)]].concat();
+        let (report, _) = check_with(&machine, &variables, &["--gpus", "all"], 6);
+        let variants = report.0["variants"].as_array().unwrap();
+        assert!(!variants.is_empty(), "{symptom}");
+        for variant in variants {
+            assert_eq!(variant["current"]["gpu_uuid"], UUID, "{symptom}");
+        }
+        let unmeasured = messages(&report, "not-measured");
+        assert_eq!(unmeasured.len(), 3 - variants.len(), "{unmeasured:?}");
+        let said = report.message("gpu-sick");
+        assert!(said.contains(SECOND) && said.contains(symptom), "{said}");
+        assert_eq!(report.0["sick_gpus"][0]["uuid"], SECOND);
+    }
+    // A lock that no GPU reads any more.
+    ncu(&machine, &slow_on("", &machine));
+    let (report, _) = check(&machine, &["--gpus", "all"], 6);
+    nothing_counts(&report);
+    // A change that is slow everywhere.
+    ncu(&machine, "");
+    let change = machine.project.read("change.sh");
+    let slow = change.replace("h200", "h200-worse");
+    machine.project.write("change.sh", slow);
+    let (report, _) = check(&machine, &["--gpus", "all"], 1);
+    assert!(report.denied().contains(&"regressed".to_owned()));
+    assert_eq!(messages(&report, "gpu-sick"), [""; 0]);
+}
+
+/// Waits for a file, and does something else meanwhile.
+#[track_caller]
+fn wait_for(file: &Path, mut meanwhile: impl FnMut()) {
+    let end = Instant::now() + PATIENCE;
+    while !file.exists() {
+        assert!(Instant::now() < end, "{}", file.display());
+        meanwhile();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Starts a command, and kills it once a file is there.
+fn kill_once(machine: &Machine, arguments: &[&str], file: &str) {
+    end_once(machine, arguments, file, Signal::KILL);
+}
+
+fn end_once(machine: &Machine, arguments: &[&str], file: &str, signal: Signal) {
+    let file = machine.project.path(file);
+    let mut command = machine.gate(arguments);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    wait_for(&file, || {
+        assert_eq!(child.try_wait().unwrap(), None, "it ended before");
+    });
+    kill_process(Pid::from_child(&child), signal).unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_run_that_is_interrupted_leaves_no_profile_of_a_gpu_with_a_defect() {
+    for file in ["grows", "lost"] {
+        let Some(machine) = machine(1) else { return };
+        let made = path(&machine, &format!("tmp/{file}"));
+        let variable = format!("NVML_{}", file.to_uppercase());
+        let machine = machine.with(&variable, &made);
+        // The program of the second variant meets it, and hangs.
+        let meets = from_process(5, file);
+        let hangs = format!("[ ! -e tmp/{file} ] || {{ : >tmp/hangs; sleep 60; }} ;; esac");
+        ncu(&machine, &meets.replace(";; esac", &format!("; {hangs}")));
+        end_once(&machine, &["check"], "tmp/hangs", Signal::TERM);
+        locks_no_control(&machine);
+    }
+}
+
+#[test]
+fn errors_in_the_place_of_events_do_not_hide_a_defect_and_a_watch_that_ends_is_said() {
+    let Some(machine) = machine(1) else { return };
+    // One that means that the library is gone.
+    let gone = [("NVML_EVENTS_FAIL", "1"), ("NVML_EVENTS_ANSWER", "1")];
+    let (report, _) = check_with(&machine, &gone, &["control"], 0);
+    let said = report.message("gpu-unwatched");
+    assert!(
+        said.contains("stopped reporting errors of the GPU"),
+        "{said}"
+    );
+    assert!(report.warned().contains(&"gpu-unwatched".to_owned()));
+
+    // The process with the error ends once the driver was heard.
+    let waits = format!("[ ! -e tmp/xid ] || {UNHEARD}");
+    let hook = format!("{}\n{waits}", from_process(5, "xid"));
+    ncu(&machine, &hook);
+    let when = path(&machine, "tmp/xid");
+    let for_a_while = [
+        ("NVML_EVENTS_FAIL", "3"),
+        ("NVML_XID", "48"),
+        ("NVML_WHEN", &when),
+    ];
+    let (report, _) = check_with(&machine, &for_a_while, &[], 6);
+    nothing_counts(&report);
+    assert!(report.message("gpu-sick").contains("Xid 48"));
+}
+
+#[test]
+fn nothing_is_taken_over_that_a_killed_run_measured_before_a_defect() {
+    let Some(machine) = machine(1) else { return };
+    // Script and variables are what programs could read, and stay as they are.
+    let (when, grows) = (path(&machine, "tmp/xid"), path(&machine, "tmp/grows"));
+    let machine = machine.with("NVML_XID", "79").with("NVML_WHEN", &when);
+    let machine = machine.with("NVML_GROWS", &grows);
+    let hook = "case \" $* \" in *' --export '*) echo x >>tmp/count\n\
+        if [ -e tmp/from ] && [ \"$(wc -l <tmp/count)\" -ge 5 ]; then\n\
+        if [ -e tmp/defect ]; then : >tmp/xid; UNHEARD; fi\n\
+        : >tmp/hangs; sleep 600; fi ;; esac";
+    ncu(&machine, &hook.replace("UNHEARD", UNHEARD));
+    let project = &machine.project;
+    project.git(&["commit", "--quiet", "--all", "-m", "ncu"]);
+    // The control has three processes; the fifth hangs.
+    let killed = || {
+        project.write("tmp/from", "");
+        kill_once(&machine, &["check"], "tmp/hangs");
+        for file in ["hangs", "count", "xid", "from", "defect"] {
+            let _ = fs::remove_file(project.path(&format!("tmp/{file}")));
+        }
+    };
+    let goes_on = || {
+        let (report, _) = check(&machine, &["--resume"], 0);
+        let _ = fs::remove_file(project.path("tmp/count"));
+        let resumed = report.0["resumed"].as_array().map_or(0, Vec::len);
+        (report, resumed)
+    };
+    killed();
+    assert_eq!(goes_on().1, 1);
+
+    // Nobody knows when memory errors came that are counted now.
+    killed();
+    project.write("tmp/grows", "");
+    let (report, resumed) = goes_on();
+    assert_eq!(resumed, 0);
+    let why = report.message("not-resumed");
+    let part = "the number of the GPU's memory errors";
+    assert!(why.contains(part), "{why}");
+
+    // The program hangs after an error, and somebody kills the run.
+    project.write("tmp/defect", "");
+    killed();
+    assert_eq!(goes_on().1, 0);
+}
+
+#[test]
+fn nothing_is_locked_from_a_gpu_that_is_sick_while_all_are_profiled() {
+    let Some(machine) = machine(2) else { return };
+    let xid = path(&machine, "tmp/xid");
+    ncu(
+        &machine,
+        &format!("case \"$CUDA_VISIBLE_DEVICES $*\" in *fe\\ *--export*) : >'{xid}' ;; esac"),
+    );
+    let machine = machine.with("NVML_SICK", SECOND).with("NVML_XID", "95");
+    let machine = machine.with("NVML_WHEN", &xid);
+    machine.run(&["profile", "--gpus", "all"]).exits(6);
+    let ran = machine.run(&[&LOCK[..], &["tester"]].concat()).exits(4);
+    ran.says("0 baselines locked")
+        .says("contains no profile of it");
+}
+
+#[test]
+fn a_recording_that_shows_a_defect_is_neither_judged_as_clean_nor_locked() {
+    let project = Project::steady();
+    let arguments = ["check", "--from", RECORDED, "--format", "json"];
+    project.run(&arguments).exits(0);
+    let program_error = |profile: &mut Json| {
+        profile["provenance"]["captures"][1]["device"]["xids"] = json!([31]);
+    };
+    project.edit_profile("cp_async", program_error);
+    project.run(&arguments).exits(0);
+    let edits: [(&str, Json); 2] = [("xids", json!([79])), ("uncorrected_errors", json!(1))];
+    for (key, value) in edits {
+        let edit = |profile: &mut Json| {
+            profile["provenance"]["captures"][1]["device"][key] = value;
+        };
+        let project = Project::unlocked();
+        project.edit_profile("cp_async", edit.clone());
+        let lock = ["baseline", "--lock", "--reason", "x", "--who", "tester"];
+        let from = ["--from", RECORDED, "bsr_gemm/cp_async"];
+        let ran = project.run(&[&lock[..], &from].concat());
+        ran.exits(6).says("the GPU reported a defect");
+        let project = Project::steady();
+        project.edit_profile("cp_async", edit);
+        let report = project.run(&arguments).exits(6).json();
+        assert_eq!(report.denied(), ["gpu-sick"], "{key}");
+    }
+}
