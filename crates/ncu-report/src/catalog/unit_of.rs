@@ -37,15 +37,15 @@ pub fn unit_of(chip: Option<Chip>, metric: &str) -> Unit {
     {
         return Unit::NONE;
     }
-    if let Some(unit) = unit_of_ncu_own(metric).or_else(|| unit_of_ncu_own(unnumbered(metric))) {
-        return Unit::named(unit);
-    }
     let (name, suffix) = split(metric.strip_prefix(SAMPLED).unwrap_or(metric));
     // How a metric is sampled (`FBSP.TriageCompute.`) differs between chips, and its unit does not.
     let plain = name.rsplit('.').next().unwrap_or(name);
-    let base = Chip::any_base(chip, name).or_else(|| Chip::any_base(chip, plain));
-    match base {
-        Some(base) => suffixed(plain, base, suffix),
+    let sampled = || (plain.len() < name.len()).then(|| Chip::any_base(chip, plain))?;
+    if let Some(base) = Chip::any_base(chip, name).or_else(sampled) {
+        return suffixed(plain, base, suffix);
+    }
+    match unit_of_ncu_own(metric).or_else(|| unit_of_ncu_own(unnumbered(metric))) {
+        Some(unit) => Unit::named(unit),
         None if is_percentage(suffix) => Unit::Known(&"%"),
         None => Unit::Unknown,
     }

@@ -58,7 +58,27 @@ impl Numbers {
         cell: &'a [u8],
         line: impl FnOnce() -> u64,
     ) -> Cell<'a> {
-        let (mut cell, mut parsed) = (cell, Cell::parse(cell));
+        match Cell::parse(cell) {
+            // Nearly all cells: what they show of the locale was seen before.
+            Cell::Number(number)
+                if self.locale.is_none() && number.marks() & (!self.seen | LONE_POINT) == 0 =>
+            {
+                self.decimals = number.decimals().max(self.decimals);
+                Cell::Number(number)
+            }
+            parsed => self.note(name, cell, parsed, line),
+        }
+    }
+
+    /// Notes what a cell shows of the locale, and reads it by the locale of the table.
+    #[inline(never)]
+    fn note<'a>(
+        &mut self,
+        name: &str,
+        mut cell: &'a [u8],
+        mut parsed: Cell<'a>,
+        line: impl FnOnce() -> u64,
+    ) -> Cell<'a> {
         if let Cell::Text(text) = parsed
             && let Some(whole) = without_instances(text)
         {

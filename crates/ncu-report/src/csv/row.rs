@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use csv_core::{ReadRecordResult, Reader};
+use memchr::memchr_iter;
 
 use super::tables::Region;
 use crate::error::ReadError;
@@ -151,7 +152,7 @@ pub(super) fn for_each_row<'a>(
 /// Line of the file at an offset in a region, from 1.
 fn line_at(region: &Region<'_>, offset: usize) -> u64 {
     let above = region.bytes.get(..offset).unwrap_or_default();
-    let lines = above.iter().filter(|&&byte| byte == b'\n').count();
+    let lines = memchr_iter(b'\n', above).count();
     region.line.saturating_add(lines as u64)
 }
 
