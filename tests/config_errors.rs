@@ -19,12 +19,8 @@ ncu = "bin/ncu"
 compute_sanitizer = "bin/compute-sanitizer"
 flags = ["-O3"]
 
-[gpu]
-device = 0
-
 [trust]
 public_keys = ["RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3"]
-require_signature = true
 
 [profile]
 launches = 20
@@ -43,7 +39,6 @@ replay_mode = "kernel"
 graph_profiling = "node"
 nvtx = ["range/"]
 profiler_range = false
-keep_sass = false
 timeout_s = 120.0
 ncu_args = ["--verbose"]
 hotspots = true
@@ -62,7 +57,6 @@ against = { relative_percent = 0.5 }
 budget = { relative_percent = 6.0 }
 tail = { relative_percent = 10.0 }
 tail_against = { relative_percent = 5.0 }
-plausible = { min = 1, max = 2e9, gain_percent = 60 }
 phase = "timing"
 min = 0
 max = 1e9
@@ -98,7 +92,7 @@ min = 1
 max = 255
 
 [static.wgmma_instructions]
-never_zero = true
+level = "warn"
 
 [suite.s]
 description = "a suite"
@@ -107,7 +101,6 @@ verify_args = ["--check"]
 sanitizer_args = ["--small"]
 profile_args = ["--profile"]
 kernels = "regex:^k"
-expect = ["k"]
 metrics = ["duration", "flop", "stored"]
 work = { flop = 1024, bytes_written = 4096 }
 
@@ -129,7 +122,6 @@ profile_args = ["--profile"]
 kernels = "k"
 expect = ["k"]
 dynamic_shared_bytes = 1024
-threads_per_block = 128
 work = { flop = 2048, bytes_written = 4096 }
 env = { A = "b" }
 immutable = true
@@ -487,9 +479,9 @@ fn a_typo_in_a_small_table_within_a_line_is_refused_too() {
         );
     }
     refused(
-        "[gpu]",
-        "[gpus]",
-        &["unknown key `gpus`", "did you mean `gpu`?"],
+        "[toolchain]",
+        "[toolchains]",
+        &["unknown key `toolchains`", "did you mean `toolchain`?"],
     );
     refused(
         "[suite.s]",
@@ -542,8 +534,8 @@ fn a_static_metric_without_effect_is_refused() {
         &["only recorded"],
     );
     refused(
-        "never_zero = true",
-        "never_zero = true\ntolerance = { absolute = 1 }",
+        "[static.wgmma_instructions]\nlevel = \"warn\"",
+        "[static.wgmma_instructions]\ntolerance = { absolute = 1 }",
         &["it takes no tolerance"],
     );
     refused("{ absolute = 4 }", "{ absolute = -4 }", &["0 or more"]);
@@ -552,8 +544,8 @@ fn a_static_metric_without_effect_is_refused() {
 #[test]
 fn a_value_of_another_type_is_refused() {
     for (from, to) in [
-        ("device = 0", "device = \"first\""),
-        ("device = 0", "device = -1"),
+        ("skip = 1", "skip = \"first\""),
+        ("skip = 1", "skip = -1"),
         ("launches = 20", "launches = 2.5"),
         ("launches = 20", "launches = \"20\""),
         ("flags = [\"-O3\"]", "flags = \"-O3\""),
@@ -913,17 +905,6 @@ fn tolerances_of_some_kernels_name_them_and_a_metric_that_has_one() {
 }
 
 #[test]
-fn plausible_bounds_are_numbers() {
-    for bound in ["min = nan", "max = inf", "gain_percent = -inf"] {
-        refused(
-            "plausible = { min = 1, max = 2e9, gain_percent = 60 }",
-            &format!("plausible = {{ {bound} }}"),
-            &["finite numbers"],
-        );
-    }
-}
-
-#[test]
 fn a_waiver_names_a_variant_a_metric_a_day_and_who_answers() {
     for (from, to, words) in [
         (
@@ -1006,17 +987,6 @@ fn a_complaint_about_the_second_waiver_points_at_it() {
     let ran = load(&format!("{EVERY_KEY}{second}")).exits(2);
     let named = (from..from + 6).any(|line| ran.err.contains(&format!("config.toml:{line}:")));
     assert!(named, "{}", ran.err);
-}
-
-#[test]
-fn plausible_bounds_that_exclude_everything_are_refused() {
-    for bounds in ["{ min = 2, max = 1 }", "{ gain_percent = -1 }"] {
-        refused(
-            "plausible = { min = 1, max = 2e9, gain_percent = 60 }",
-            &format!("plausible = {bounds}"),
-            &["plausible"],
-        );
-    }
 }
 
 #[test]
@@ -1503,8 +1473,8 @@ fn a_pin_is_a_version_or_bounds_on_one_and_a_gpu_has_a_name() {
 
 #[test]
 fn a_key_that_stands_twice_is_refused() {
-    refused("device = 0", "device = 0\ndevice = 1", &["duplicate key"]);
-    load(&format!("{EVERY_KEY}\n[gpu]\ndevice = 0\n"))
+    refused("skip = 1", "skip = 1\nskip = 2", &["duplicate key"]);
+    load(&format!("{EVERY_KEY}\n[toolchain]\n"))
         .exits(2)
         .says("duplicate key");
 }

@@ -492,7 +492,7 @@ fn fewer_registers_that_spill_and_more_registers_fail_the_static_check_of_a_prog
     let config = project.read("config.toml");
     project.write(
         "config.toml",
-        config.replace("level = \"record\"", "never_zero = true"),
+        config.replace("level = \"record\"", "max = 1e9"),
     );
     project.write("k.cu", SOURCE);
     let build = |limit: &str| {

@@ -1147,34 +1147,29 @@ fn a_signature_that_nothing_verifies_is_reported_as_such() {
         );
         project.run(&["baseline", "--verify"]).exits(0).says(text);
     }
-    for required in [true, false] {
-        let base = pull_request();
-        demand_signatures(&base, &public);
-        if !required {
-            base.replace("config.toml", "require_signature = true\n", "");
-        }
-        base.run(&["baseline", "--sign", "--sign-key", &file])
-            .exits(0);
-        fs::remove_file(base.path(&path)).unwrap();
-        merge(&base);
-        for (bytes, _) in &garbage[..3] {
-            let project = change_of(&base);
-            fs::write(project.path(&path), bytes).unwrap();
-            let report = checked(&project, &[]).exits(4).json();
-            let message = report.message("tampered");
-            assert!(message.contains("the signature of"), "{message}");
-            assert_eq!(asked(&report), Vec::<String>::new());
-        }
-        // A valid one is reported as valid.
+    let base = pull_request();
+    demand_signatures(&base, &public);
+    base.run(&["baseline", "--sign", "--sign-key", &file])
+        .exits(0);
+    fs::remove_file(base.path(&path)).unwrap();
+    merge(&base);
+    for (bytes, _) in &garbage[..3] {
         let project = change_of(&base);
-        fs::write(project.path(&path), &signed).unwrap();
-        let report = checked(&project, &[]).json();
-        assert!(
-            report
-                .message("relocked")
-                .contains("`trust.public_keys` names")
-        );
+        fs::write(project.path(&path), bytes).unwrap();
+        let report = checked(&project, &[]).exits(4).json();
+        let message = report.message("tampered");
+        assert!(message.contains("the signature of"), "{message}");
+        assert_eq!(asked(&report), Vec::<String>::new());
     }
+    // A valid one is reported as valid.
+    let project = change_of(&base);
+    fs::write(project.path(&path), &signed).unwrap();
+    let report = checked(&project, &[]).json();
+    assert!(
+        report
+            .message("relocked")
+            .contains("`trust.public_keys` names")
+    );
     // Not even a file, and a signature without its lock.
     let project = pull_request();
     fs::create_dir(project.path(&path)).unwrap();
@@ -1337,7 +1332,7 @@ fn demand_signatures(project: &Project, key: &str) {
     let kept = config.split("\n[trust]\n").next().unwrap();
     project.write(
         "config.toml",
-        format!("{kept}\n[trust]\npublic_keys = [\"{key}\"]\nrequire_signature = true\n"),
+        format!("{kept}\n[trust]\npublic_keys = [\"{key}\"]\n"),
     );
 }
 

@@ -473,12 +473,10 @@ fn signature(input: &[u8]) {
                 .unwrap_or_default()
                 .to_owned(),
         ],
-        require_signature: true,
         resume: false,
     };
     let known = Trust {
         public_keys: vec![KEY.trim().to_owned()],
-        require_signature: true,
         resume: false,
     };
     let stored = Stored {

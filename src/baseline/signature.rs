@@ -32,14 +32,12 @@ pub fn unsigned(trust: &Trust, stored: &Stored) -> Option<Finding> {
     );
     let lock = stored.lock.as_deref()?;
     let Some(signature) = &stored.signature else {
-        return trust.require_signature.then(|| {
-            Finding::deny(
-                Code::Unsigned,
-                &stored.variant,
-                format!("{name} is not signed, and `trust.require_signature` is set"),
-                sign,
-            )
-        });
+        return Some(Finding::deny(
+            Code::Unsigned,
+            &stored.variant,
+            format!("{name} is not signed, and `trust.public_keys` is set"),
+            sign,
+        ));
     };
     verified(&trust.public_keys, lock.as_bytes(), signature)
         .err()
@@ -207,10 +205,9 @@ mod tests {
         }
     }
 
-    fn trust(keys: &[&Signer], require_signature: bool) -> Trust {
+    fn trust(keys: &[&Signer]) -> Trust {
         Trust {
             public_keys: keys.iter().map(|key| key.public_key()).collect(),
-            require_signature,
             resume: false,
         }
     }
@@ -226,8 +223,8 @@ mod tests {
             let id = VariantId::try_from("s/v".to_owned()).unwrap();
             Some(signer.sign("gpu", &id, text).unwrap())
         };
-        let both = trust(&[&eve, &ada], true);
-        let only_ada = trust(&[&ada], false);
+        let both = trust(&[&eve, &ada]);
+        let only_ada = trust(&[&ada]);
         assert_eq!(code(&both, "lock", of(&ada, "lock")), None);
         assert_eq!(code(&only_ada, "lock", of(&ada, "lock")), None);
         assert_eq!(
@@ -245,13 +242,10 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_signature_is_refused_only_where_one_is_required() {
+    fn a_missing_signature_is_refused_only_where_keys_are_named() {
         let ada = signer();
-        assert_eq!(
-            code(&trust(&[&ada], true), "lock", None),
-            Some(Code::Unsigned)
-        );
-        assert_eq!(code(&trust(&[&ada], false), "lock", None), None);
+        assert_eq!(code(&trust(&[&ada]), "lock", None), Some(Code::Unsigned));
+        assert_eq!(code(&trust(&[]), "lock", None), None);
     }
 
     #[test]
@@ -266,11 +260,11 @@ mod tests {
             (&of_ada, "is not verified"),
         ] {
             let stored = stored("lock", Some(signature.to_owned()));
-            let finding = unsigned(&trust(&[], false), &stored).unwrap();
+            let finding = unsigned(&trust(&[]), &stored).unwrap();
             assert_eq!(finding.code, Code::Unsigned);
             assert!(!finding.denies());
             assert!(finding.message.contains(text), "{}", finding.message);
         }
-        assert_eq!(code(&trust(&[], false), "lock", None), None);
+        assert_eq!(code(&trust(&[]), "lock", None), None);
     }
 }

@@ -119,15 +119,6 @@ impl Survey {
         let (_, after) = rest.split_once(AFTER_SUITE)?;
         // The run did not lock the clocks, which many machines do not allow.
         let before = before.replacen("clock_control = \"base\"", "clock_control = \"none\"", 1);
-        let device = self.gpu.ordinal;
-        let before = match device {
-            0 => before,
-            _ => before.replacen(
-                "# [gpu]\n# device = 0",
-                &format!("[gpu]\ndevice = {device}"),
-                1,
-            ),
-        };
         let suite = self.suite(&proposal);
         Some(format!("{before}{suite}\n{AFTER_SUITE}{after}"))
     }
@@ -147,19 +138,19 @@ impl Survey {
             text.push_str(&format!("#   and {more} more\n"));
         }
         text.push_str(&format!(
-            "[suite.{name}]\ndescription = {}\n{}expect = {}\n\
+            "[suite.{name}]\ndescription = {}\n{}\
              profile = {{ launches = {}, skip = {}, counted_launches = {}{} }}\n\
              # verify_args = [\"--check\"]         # of the run that checks the numbers: exit status 0\n\n\
-             [suite.{name}.variant.main]\nrun = {}\n{}\
+             [suite.{name}.variant.main]\nrun = {}\nexpect = {}\n{}\
              # program = {}   # an executable with kernels: the static gate reads it\n",
             quoted(&line),
             self.filter(proposal),
-            list(&proposal.names),
             proposal.launches,
             proposal.skip,
             proposal.counted_launches,
             if proposal.per_kernel { ", per_kernel = true" } else { "" },
             list(&self.argv),
+            list(&proposal.names),
             self.inputs(),
             quoted(self.argv.first().map_or("", String::as_str)),
             name = self.name,

@@ -25,9 +25,9 @@ pub(crate) use error::suggest;
 pub use kernel_filter::KernelFilter;
 pub use launches::LaunchSelection;
 pub use model::{
-    Config, Counts, FILE_NAME, KubernetesSettings, Launch, Metric, Plausible, ProfileSettings,
-    Recipe, SlurmSettings, SourceText, Suite, TailTolerances, Toolchain, Trust, Variant,
-    Verification, Waiver, Work,
+    Config, Counts, FILE_NAME, KubernetesSettings, Launch, Metric, ProfileSettings, Recipe,
+    SlurmSettings, SourceText, Suite, TailTolerances, Toolchain, Trust, Variant, Verification,
+    Waiver, Work,
 };
 pub(crate) use pins::NEXT as PINS_NEXT;
 pub use pins::{Mismatch, Pin, Pins};

@@ -142,8 +142,6 @@ impl Default for KubernetesSettings {
 pub struct Trust {
     /// minisign public keys, in base64.
     pub public_keys: Vec<String>,
-    /// Whether a lock without a signature is rejected.
-    pub require_signature: bool,
     /// Whether a run of a change under review may go on with what an interrupted one left.
     pub resume: bool,
 }
@@ -367,8 +365,6 @@ pub struct ProfileSettings {
     pub nvtx: Vec<String>,
     /// Profile only between cudaProfilerStart and cudaProfilerStop.
     pub profiler_range: bool,
-    /// Keep machine code and sources in the report file.
-    pub keep_sass: bool,
     /// When ncu and everything below it is killed.
     pub timeout: Duration,
     /// Further arguments of ncu.
@@ -406,8 +402,6 @@ pub struct Metric {
     pub exact: bool,
     /// What its counts stand for.
     pub counts: Option<Counts>,
-    /// Values outside of these are reported as implausible.
-    pub plausible: Plausible,
     /// Smallest value allowed, in the counter's unit.
     pub min: Option<f64>,
     /// Largest value allowed, in the counter's unit.
@@ -440,17 +434,6 @@ pub enum Counts {
     Flop(f64),
     /// So many bytes stored to global memory.
     BytesWritten(f64),
-}
-
-/// Which values of a metric are plausible; `None` uses what is known of the counter.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Plausible {
-    /// Smallest plausible value, in the counter's unit.
-    pub min: Option<f64>,
-    /// Largest plausible value, in the counter's unit.
-    pub max: Option<f64>,
-    /// Largest plausible improvement, in percent of the reference.
-    pub gain_percent: Option<f64>,
 }
 
 impl Toolchain {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ncu_report::Chip;
 
-use super::model::{Config, Metric, Plausible, Recipe, Suite, Variant, Verification};
+use super::model::{Config, Metric, Recipe, Suite, Variant, Verification};
 use super::raw::{ClockControl, Collector};
 use super::stated_by::StatedBy;
 use crate::finding::Error;
@@ -223,11 +223,6 @@ impl ProgramSettings {
                 direction: Direction::Lower,
                 against: Tolerance::RelativePercent(self.tolerance_percent),
                 level: Level::Deny,
-                // Two programs may differ by any factor.
-                plausible: Plausible {
-                    gain_percent: Some(100.0),
-                    ..Plausible::default()
-                },
                 ..shown("duration", Role::Duration.counter())
             },
             unit("sm_active", Role::SmActive),
@@ -285,7 +280,6 @@ fn shown(alias: &str, counter: &str) -> Metric {
         phase: Phase::Timing,
         exact: false,
         counts: None,
-        plausible: Plausible::default(),
         min: None,
         max: None,
         level: Level::Record,

@@ -21,8 +21,6 @@ pub(super) struct RawConfig {
     pub paths: RawPaths,
     /// Compiler, profiler, and what they work for.
     pub toolchain: RawToolchain,
-    /// The GPU to measure on.
-    pub gpu: RawGpu,
     /// How ncu is run. A suite or a variant may override any of it.
     pub profile: RawProfile,
     /// How the numbers are checked. A suite or a variant may override any of it.
@@ -110,8 +108,6 @@ pub enum ContainerRuntime {
 pub(super) struct RawTrust {
     /// minisign public keys; a lock that is signed must be signed with one of them. Default: none.
     pub public_keys: Option<Vec<String>>,
-    /// Whether a lock without a signature is refused; needs `public_keys`. Default: false.
-    pub require_signature: Option<bool>,
     /// Whether `--resume` may go on with what an interrupted run of a change under review left, which
     /// programs of the change could have written. Default: false.
     pub resume: Option<bool>,
@@ -197,15 +193,6 @@ pub(super) struct RawPins {
     pub mismatch: Option<Mismatch>,
 }
 
-/// The GPU to measure on.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-#[schemars(rename = "gpu")]
-pub(super) struct RawGpu {
-    /// CUDA ordinal. Default: 0.
-    pub device: Option<u32>,
-}
-
 /// How ncu is run.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -253,8 +240,6 @@ pub(super) struct RawProfile {
     pub nvtx: Option<Vec<String>>,
     /// Profile only between cudaProfilerStart and cudaProfilerStop. Default: false.
     pub profiler_range: Option<bool>,
-    /// Keep machine code and sources in the report file. Default: false.
-    pub keep_sass: Option<bool>,
     /// Seconds after which ncu and everything below it is killed, up to a day. Default: 300.
     pub timeout_s: Option<f64>,
     /// Further arguments of ncu. Default: none.
@@ -313,8 +298,6 @@ pub(super) struct RawMetric {
     pub exact: bool,
     /// What its counts stand for; requires `exact`. They must add up to the suite's `work`.
     pub counts: Option<RawCounts>,
-    /// Values outside of these are reported as implausible.
-    pub plausible: RawPlausible,
     /// Smallest value allowed, in the counter's unit.
     pub min: Option<f64>,
     /// Largest value allowed, in the counter's unit.
@@ -372,10 +355,8 @@ pub(super) struct RawStatic {
     pub level: Option<Level>,
     /// How much worse is no regression. Default: nothing.
     pub tolerance: Option<RawTolerance>,
-    /// Only a change to 0 is a regression. Default: true for tensor-core instructions.
-    pub never_zero: Option<bool>,
     /// A regression only warns where the same check shows, side by side, that the duration is not
-    /// worse. Default: true, but not for compiler warnings and for what is `never_zero`.
+    /// worse. Default: true, but not for compiler warnings and tensor-core instructions.
     pub unless_as_fast: Option<bool>,
     /// Smallest value allowed, in the metric's unit.
     pub min: Option<f64>,
@@ -422,19 +403,6 @@ pub(super) struct RawCounts {
     pub bytes_written: Option<f64>,
 }
 
-/// Which values of a metric are plausible.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-#[schemars(rename = "plausible")]
-pub(super) struct RawPlausible {
-    /// Smallest plausible value, in the counter's unit.
-    pub min: Option<f64>,
-    /// Largest plausible value, in the counter's unit.
-    pub max: Option<f64>,
-    /// Largest plausible improvement, in percent of the reference.
-    pub gain_percent: Option<f64>,
-}
-
 /// The work that all kernels of a suite do together, in one run of the problem.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -465,8 +433,6 @@ pub(super) struct RawSuite {
     pub time_args: Option<Vec<String>>,
     /// ncu's filter: which kernels to profile, `NAME` or `regex:PATTERN`. Default: all.
     pub kernels: Option<String>,
-    /// Function names that must have been measured.
-    pub expect: Option<Vec<String>>,
     /// The metrics of this suite. Default: all of them.
     pub metrics: Option<Vec<String>>,
     /// The work that all its kernels do together; checked by the metrics with `counts`.
@@ -518,16 +484,13 @@ pub(super) struct RawVariant {
     pub time_args: Option<Vec<String>>,
     /// Which kernels to profile, `NAME` or `regex:PATTERN`. Default: that of the suite.
     pub kernels: Option<String>,
-    /// Function names that must have been measured. Default: those of the suite.
+    /// Function names that must have been measured. Default: all that `kernels` selects.
     pub expect: Option<Vec<String>>,
     /// Added to the program's environment.
     pub env: BTreeMap<String, String>,
     /// Dynamic shared memory a block that the kernel is launched with, in bytes. A measured launch
     /// shows it, and a baseline has it from then on. State it for a static check before that.
     pub dynamic_shared_bytes: Option<u32>,
-    /// Threads a block, where the kernel's launch bounds do not say it. State it for a
-    /// static check before the first measurement.
-    pub threads_per_block: Option<u32>,
     /// The work that its kernels do together. Default: that of the suite.
     pub work: Option<RawWork>,
     /// A reference: its sources, headers and flags are locked too.

@@ -35,7 +35,7 @@ pub(super) fn guarded<T>(ask: impl FnOnce() -> Result<T, Refusal>) -> Result<T, 
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(Refusal::NoSuchDevice { ordinal, count })) => Err(missing(
             format!("there is no GPU {ordinal}: the driver shows {count}"),
-            "check `gpu.device` (or --gpu) and CUDA_VISIBLE_DEVICES",
+            "check --gpu and CUDA_VISIBLE_DEVICES",
         )),
         Ok(Err(Refusal::Driver(error))) => Err(missing(
             format!("the NVIDIA driver reports: {error}"),

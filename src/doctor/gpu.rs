@@ -147,7 +147,7 @@ fn state(gpu: &Gpu, health: &Health, checks: &mut Vec<Check>) {
                 "on the GPU: {}; a profile measured beside them cannot be locked",
                 others.join(", ")
             ),
-            "end them, or set `gpu.device` to a GPU of your own",
+            "end them, or set CUDA_VISIBLE_DEVICES to a GPU of your own",
         )
     });
 }

@@ -8,7 +8,6 @@ use ncu_report::Recording;
 
 /// The keys of the configuration that state a launch, and the static metrics of the same names.
 const BYTES: &str = "dynamic_shared_bytes";
-const THREADS: &str = "threads_per_block";
 
 /// Static metrics, and where ncu reports the same of a launch.
 const TWINS: [(&str, Role); 4] = [
@@ -60,19 +59,18 @@ pub fn launch_mismatches(
     findings
 }
 
-/// Where the launches of a profile have other numbers than the configuration states. The launches are
+/// Where the launches of a profile have another number than the configuration states. The launches are
 /// what is judged, so this only warns: a statement is for checks that see no launch.
 pub fn launched_otherwise(variant: &Variant, profile: &Profile) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for kernel in &profile.kernels {
         for seen in kernel.launch_shapes() {
-            let launched = [seen.dynamic_shared_bytes, seen.threads];
-            for (key, stated, launched) in stated_and(variant, launched) {
+            if let Some((stated, launched)) = stated_and(variant, seen.dynamic_shared_bytes) {
                 let what = format!(
-                    "{} is stated to have `{key}` {stated}, but was launched with {launched}: the launch counts",
+                    "{} is stated to have `{BYTES}` {stated}, but was launched with {launched}: the launch counts",
                     kernel.name
                 );
-                let finding = unlike_stated(variant, key, what).kernel(&kernel.name);
+                let finding = unlike_stated(variant, what).kernel(&kernel.name);
                 if !findings.contains(&finding) {
                     findings.push(finding);
                 }
@@ -83,49 +81,31 @@ pub fn launched_otherwise(variant: &Variant, profile: &Profile) -> Vec<Finding> 
 }
 
 /// Where the static baseline of a variant, whose launches were seen when it was locked or stated then,
-/// has other numbers than the configuration states now.
+/// has another number than the configuration states now.
 pub fn stated_otherwise(variant: &Variant, locked: &Profile) -> Vec<Finding> {
     let mut findings = Vec::new();
     for kernel in &locked.kernels {
-        let value = |name| {
-            let value = super::static_value(kernel, name)?;
-            Some(value as u32)
-        };
-        let launch = [BYTES, THREADS].map(value);
-        for (key, stated, locked) in stated_and(variant, launch) {
-            let counts = match key {
-                BYTES => "the one with the lower occupancy",
-                _ => "the stated number",
-            };
+        let value = super::static_value(kernel, BYTES).map(|value| value as u32);
+        if let Some((stated, locked)) = stated_and(variant, value) {
             let what = format!(
-                "{} is stated to have `{key}` {stated}, and its baseline has {locked}: no launch shows it, so {counts} counts",
+                "{} is stated to have `{BYTES}` {stated}, and its baseline has {locked}: no launch shows it, so the one with the lower occupancy counts",
                 kernel.name
             );
-            findings.push(unlike_stated(variant, key, what).kernel(&kernel.name));
+            findings.push(unlike_stated(variant, what).kernel(&kernel.name));
         }
     }
     findings
 }
 
-/// The keys of the configuration that state what a launch has, where that is another number.
-fn stated_and(
-    variant: &Variant,
-    [bytes, threads]: [Option<u32>; 2],
-) -> impl Iterator<Item = (&'static str, u32, u32)> {
-    let stated = variant.launch;
-    let numbers = [
-        (BYTES, stated.dynamic_shared_bytes, bytes),
-        (THREADS, stated.threads, threads),
-    ];
-    numbers
-        .into_iter()
-        .filter_map(|(key, stated, is)| Some((key, stated?, is?)))
-        .filter(|(_, stated, is)| stated != is)
+/// What the configuration states, and what is, where that is another number.
+fn stated_and(variant: &Variant, is: Option<u32>) -> Option<(u32, u32)> {
+    let stated = variant.launch.dynamic_shared_bytes?;
+    is.filter(|is| *is != stated).map(|is| (stated, is))
 }
 
-fn unlike_stated(variant: &Variant, key: &str, message: String) -> Finding {
+fn unlike_stated(variant: &Variant, message: String) -> Finding {
     let next = format!(
-        "correct or remove `{key}` of {} in the configuration",
+        "correct or remove `{BYTES}` of {} in the configuration",
         variant.id
     );
     Finding::deny(Code::LaunchMismatch, &variant.id, message, next)

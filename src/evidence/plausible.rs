@@ -134,7 +134,7 @@ pub fn implausible(
             values.len(),
             of.counter
         ),
-        "profile again with nothing else on the GPU; if the value is right, widen `plausible` of the metric",
+        "profile again with nothing else on the GPU; if the value is right, waive it (`[[waiver]]`)",
     );
     Some(finding.kernel(of.kernel).metric(of.alias))
 }
@@ -237,7 +237,7 @@ fn shared(variant: &VariantId, captures: &[Capture<'_>]) -> Option<Finding> {
                 listed(&disturbed),
                 others.join(", ")
             ),
-            "end this process, or set `gpu.device` to a GPU that nobody else uses, and measure again",
+            "end this process, or set CUDA_VISIBLE_DEVICES to a GPU that nobody else uses, and measure again",
         )
     })
 }

@@ -95,7 +95,7 @@ codes! {
     /// Another process was on the GPU during the measurement.
     GpuShared = "gpu-shared", Fails => Inconclusive,
         "A job of another user, a display server, or a process that was left from an earlier run.",
-        "End that process, or set `gpu.device` to a GPU that nothing else uses, and measure again.";
+        "End that process, or set CUDA_VISIBLE_DEVICES to a GPU that nothing else uses, and measure again.";
     /// ncu profiled no kernel.
     NoKernelsProfiled = "no-kernels-profiled", Fails => Failed,
         "`kernels` selects none of the kernels that the program launches, or the program launches none.",
@@ -190,7 +190,7 @@ codes! {
         "Install the pinned version, or change `[toolchain.pins]` and lock new baselines.";
     /// The launched kernel is not the one that was built. It is a warning if only its launch is not as the configuration states.
     LaunchMismatch = "launch-mismatch", Either => Failed,
-        "The program loads other machine code; or `dynamic_shared_bytes` or `threads_per_block` is not what is launched, and the launch counts.",
+        "The program loads other machine code; or `dynamic_shared_bytes` is not what is launched, and the launch counts.",
         "Compare the two values in the message, then correct the program or the configuration.";
     /// A kernel had different machine code, or different configurations of its autotuner, in one measurement.
     CodeVaries = "code-varies", Either => Inconclusive,

@@ -13,7 +13,7 @@ use crate::profile::ProfileOrigin;
 use crate::verdict::Verdict;
 
 /// A duration that falls by more than this is reported as implausible.
-const DEFAULT_LARGEST_GAIN_PERCENT: f64 = 50.0;
+const LARGEST_GAIN_PERCENT: f64 = 50.0;
 
 /// The finding of a verdict, where there is one.
 pub(crate) fn comparison_finding(
@@ -223,11 +223,7 @@ pub(crate) fn doubt(quantity: &Quantity<'_>, comparison: &Comparison) -> Option<
         counter: &metric.counter,
         unit: comparison.unit.as_deref(),
     };
-    let known = bounds(&metric.counter).unwrap_or((0.0, f64::MAX));
-    let plausible = (
-        metric.plausible.min.unwrap_or(known.0),
-        metric.plausible.max.unwrap_or(known.1),
-    );
+    let plausible = bounds(&metric.counter).unwrap_or((0.0, f64::MAX));
     let odd = |values: &[f64]| implausible(&of, values, Some(plausible));
     let samples = case.current.samples(pair.current, &metric.alias)?;
     let finding = odd(&samples.machines().concat().concat())
@@ -240,14 +236,13 @@ pub(crate) fn doubt(quantity: &Quantity<'_>, comparison: &Comparison) -> Option<
             Some(odd(&of_base.machines().concat().concat())?.in_base())
         })
         .or_else(|| {
-            let limit = metric.plausible.gain_percent.or_else(|| {
-                comparison
-                    .is_duration()
-                    .then_some(DEFAULT_LARGEST_GAIN_PERCENT)
-            })?;
+            // Two programs may differ by any factor.
+            let is_program = matches!(case.reference, Reference::Program { .. });
+            if is_program || metric.exact || !comparison.is_duration() {
+                return None;
+            }
             let (before, now) = (comparison.reference?.value, comparison.current?.value);
-            let gain = || too_good(&of, metric.direction, before, now, limit);
-            (!metric.exact).then(gain).flatten()
+            too_good(&of, metric.direction, before, now, LARGEST_GAIN_PERCENT)
         })?;
     Some(finding.warn_for(metric.level.warn_reason()))
 }

@@ -55,7 +55,7 @@ fn walk(path: &[&str], before: Option<&Value>, after: Option<&Value>, found: &mu
     };
     if is_code(path) {
         if let (Some(key), true) = (path.last(), before.is_some())
-            && STATED.contains(key)
+            && *key == STATED
         {
             note(Way::States, set(path, before, after));
         }
@@ -181,12 +181,12 @@ fn leaf(path: &[&str], before: Option<&Value>, after: Option<&Value>) -> (Way, S
                 format!("the displacement of the control {word} the bands of {suite}/{variant}");
             (Way::Loosens, text)
         }
-        ["metric", ..]
-        | ["suite", _, "variant", ..]
-        | ["trust", "require_signature" | "resume"] => match flag(path, is_true) {
-            Some((loosens, text)) => (loosens_if(loosens), text),
-            None => settings(path, before, after),
-        },
+        ["metric", ..] | ["suite", _, "variant", ..] | ["trust", "resume"] => {
+            match flag(path, is_true) {
+                Some((loosens, text)) => (loosens_if(loosens), text),
+                None => settings(path, before, after),
+            }
+        }
         _ => settings(path, before, after),
     }
 }
@@ -252,8 +252,6 @@ fn flag(path: &[&str], is_true: bool) -> Option<(bool, String)> {
             false,
             format!("{suite}/{variant} is no longer experimental"),
         ),
-        ["trust", "require_signature"] if is_true => (false, "locks must be signed".to_owned()),
-        ["trust", "require_signature"] => (true, "locks need no longer be signed".to_owned()),
         ["trust", "resume"] => {
             let word = if is_true { "may" } else { "may no longer" };
             let text = format!("runs of a change {word} go on with what an interrupted one left");
@@ -675,22 +673,16 @@ mod tests {
                 "the displacement of the control no longer widens the bands of s/v",
             ),
             (
-                "suite.s.variant.v.threads_per_block = 128",
-                "suite.s.variant.v.threads_per_block = 256",
+                "suite.s.variant.v.dynamic_shared_bytes = 128",
+                "suite.s.variant.v.dynamic_shared_bytes = 256",
                 States,
-                "changes `suite.s.variant.v.threads_per_block` from 128 to 256",
+                "changes `suite.s.variant.v.dynamic_shared_bytes` from 128 to 256",
             ),
             (
                 "",
                 "toolchain.ncu = './ncu'",
                 Loosens,
                 "ncu is taken from `./ncu`, not from the usual places",
-            ),
-            (
-                "trust.require_signature = true",
-                "",
-                Loosens,
-                "locks need no longer be signed",
             ),
             (
                 "",

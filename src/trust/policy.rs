@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::terms::VariantId;
 
 /// The keys of a variant that describe its code. They are taken from the change.
-const CODE: [&str; 9] = [
+const CODE: [&str; 8] = [
     "description",
     "source",
     "flags",
@@ -19,10 +19,9 @@ const CODE: [&str; 9] = [
     "run",
     "inputs",
     "dynamic_shared_bytes",
-    "threads_per_block",
 ];
-/// Those of them that state numbers of the code, which only a run can verify.
-pub(super) const STATED: [&str; 2] = ["dynamic_shared_bytes", "threads_per_block"];
+/// That of them that states a number of the code, which only a run can verify.
+pub(super) const STATED: &str = "dynamic_shared_bytes";
 /// What a new variant may not set for itself.
 const POLICY: [&str; 3] = ["profile", "verify", "control"];
 

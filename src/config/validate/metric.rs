@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::file::File;
 use crate::config::error::{ConfigError, suggest};
-use crate::config::model::{Counts, Metric, Plausible, Suite, Toolchain, Variant};
+use crate::config::model::{Counts, Metric, Suite, Toolchain, Variant};
 use crate::config::raw::{Counter, RawMetric, RawTolerance};
 use crate::metric::{self, Direction, Level, Role, Tolerance};
 use crate::terms::Phase;
@@ -159,7 +159,6 @@ impl File<'_> {
         let direction = self.direction(alias, raw, level)?;
         let (tolerance, against) = self.tolerances(alias, raw, level)?;
         let counts = self.counts(alias, raw, level)?;
-        let plausible = self.plausible(alias, raw)?;
         if phase == Phase::Counting && !raw.exact && level != Level::Record {
             return Err(self
                 .error(
@@ -189,7 +188,6 @@ impl File<'_> {
             phase,
             exact: raw.exact,
             counts,
-            plausible,
             min: raw.min,
             max: raw.max,
             level,
@@ -392,26 +390,6 @@ impl File<'_> {
                 "a budget must be above 0: with 0, noise alone would refuse a lock",
             )),
         }
-    }
-
-    fn plausible(&self, alias: &str, raw: &RawMetric) -> Result<Plausible, ConfigError> {
-        let at = ["metric", alias, "plausible"];
-        let plausible = Plausible {
-            min: raw.plausible.min,
-            max: raw.plausible.max,
-            gain_percent: raw.plausible.gain_percent,
-        };
-        let bounds = [plausible.min, plausible.max, plausible.gain_percent];
-        if bounds.iter().flatten().any(|value| !value.is_finite()) {
-            return Err(self.error(&at, "`plausible` takes finite numbers"));
-        }
-        let bounds = plausible.min.zip(plausible.max);
-        if bounds.is_some_and(|(min, max)| min > max)
-            || plausible.gain_percent.is_some_and(|gain| gain < 0.0)
-        {
-            return Err(self.error(&at, "no value can be within these bounds of `plausible`"));
-        }
-        Ok(plausible)
     }
 
     /// Hard limits, of a metric of the gate or of a static metric.

@@ -134,7 +134,7 @@ impl File<'_> {
             work,
             unread,
             toolchain,
-            device: raw.gpu.device.unwrap_or(0),
+            device: 0,
             suites,
             waivers,
             trust: self.trust(raw.trust)?,

@@ -72,7 +72,6 @@ impl File<'_> {
             graph_profiling: first(layers, |p| &p.graph_profiling).unwrap_or(GraphProfiling::Node),
             nvtx: first(layers, |p| &p.nvtx).unwrap_or_default(),
             profiler_range: first(layers, |p| &p.profiler_range).unwrap_or(false),
-            keep_sass: first(layers, |p| &p.keep_sass).unwrap_or(false),
             hotspots: first(layers, |p| &p.hotspots).unwrap_or(false),
             timeout: self.timeout(&keys(&self.place(at, "timeout_s")), timeout_s)?,
             launches: counts.launches,
@@ -149,7 +148,7 @@ impl File<'_> {
         if settings.collector == Collector::Ncu {
             return Ok(());
         }
-        let refused: [(&str, bool, &str); 8] = [
+        let refused: [(&str, bool, &str); 7] = [
             (
                 "clock_control",
                 settings.clock_control != ClockControl::None,
@@ -180,11 +179,6 @@ impl File<'_> {
                 "ncu_args",
                 !settings.ncu_args.is_empty(),
                 "ncu is not run with it",
-            ),
-            (
-                "keep_sass",
-                settings.keep_sass,
-                "only ncu's report has machine code",
             ),
         ];
         match refused.iter().find(|(_, is_set, _)| *is_set) {

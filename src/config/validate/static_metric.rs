@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::file::File;
 use crate::binary::{ONLY_REPORTED, STATIC_METRICS, StaticMetric};
 use crate::config::error::{ConfigError, suggest};
-use crate::config::model::{Metric, Plausible};
+use crate::config::model::Metric;
 use crate::config::raw::RawStatic;
 use crate::metric::Tolerance;
 use crate::terms::Phase;
@@ -62,11 +62,10 @@ impl File<'_> {
     fn static_metric(&self, metric: &StaticMetric, raw: &RawStatic) -> Result<Metric, ConfigError> {
         let name = metric.name;
         let level = raw.level.unwrap_or(metric.level);
-        let never_zero = raw.never_zero.unwrap_or(metric.never_zero);
-        if never_zero && raw.tolerance.is_some() {
+        if metric.never_zero && raw.tolerance.is_some() {
             return Err(self.error(
                 &["static", name, "tolerance"],
-                "`never_zero` only rejects a change to 0, so it takes no tolerance",
+                "only a change to 0 is a regression of it, so it takes no tolerance",
             ));
         }
         let tolerance = match &raw.tolerance {
@@ -85,15 +84,12 @@ impl File<'_> {
             phase: Phase::Counting,
             exact: false,
             counts: None,
-            plausible: Plausible::default(),
             min: raw.min,
             max: raw.max,
             level,
             unless_faster: false,
-            unless_as_fast: raw
-                .unless_as_fast
-                .unwrap_or(metric.is_means() && !never_zero),
-            never_zero,
+            unless_as_fast: raw.unless_as_fast.unwrap_or(metric.is_means()),
+            never_zero: metric.never_zero,
         })
     }
 }

@@ -9,7 +9,6 @@ impl File<'_> {
     pub(super) fn trust(&self, raw: RawTrust) -> Result<Trust, ConfigError> {
         let trust = Trust {
             public_keys: raw.public_keys.unwrap_or_default(),
-            require_signature: raw.require_signature.unwrap_or(false),
             resume: raw.resume.unwrap_or(false),
         };
         for key in &trust.public_keys {
@@ -24,12 +23,6 @@ impl File<'_> {
                             .into(),
                     )));
             }
-        }
-        if trust.require_signature && trust.public_keys.is_empty() {
-            return Err(self.error(
-                &["trust", "require_signature"],
-                "`require_signature` needs `public_keys` to verify signatures with",
-            ));
         }
         Ok(trust)
     }

@@ -114,7 +114,7 @@ impl Ncu {
         option("--target-processes", "all".to_owned());
         option(
             "--import-sass",
-            if settings.keep_sass || hotspots || variant.loaded_code {
+            if hotspots || variant.loaded_code {
                 "yes"
             } else {
                 "no"
