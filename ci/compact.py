@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Adds one machine start to the rounds that are kept: those that `ci/evaluate.rs` draws from, or
+"""Adds one machine start to the rounds that are kept: those that `crates/evaluation` draws from, or
 those of the other kernels.
 
     ci/compact.py RECORDING ci/recordings/rounds/NAME

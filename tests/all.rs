@@ -26,7 +26,6 @@ mod editors;
 mod effects;
 mod engines;
 mod environment;
-mod evaluate;
 mod examples;
 mod explain;
 mod faults;

@@ -282,7 +282,7 @@ fn the_peers_can_call_a_kernel_of_each_family() {
             "-std=c++17".to_owned(),
             "--cuda".to_owned(),
             format!("-DVARIANT=\"{root}/kernels/{family}/{variant}.cu\""),
-            format!("{root}/ci/peers/bind.cu"),
+            format!("{root}/kernels/peers/bind.cu"),
             "-o".to_owned(),
             folder.path().join(family).display().to_string(),
         ]);

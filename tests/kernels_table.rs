@@ -30,12 +30,12 @@ fn is_current(script: &str) {
 
 #[test]
 fn the_tables_of_the_kernels_are_what_the_record_gives() {
-    is_current("ci/peers/picture.py");
+    is_current("kernels/peers/picture.py");
 }
 
 #[test]
 fn the_ladder_shows_the_record_the_recordings_and_the_kernels() {
-    is_current("ci/peers/ladder.py");
+    is_current("kernels/peers/ladder.py");
 }
 
 #[test]

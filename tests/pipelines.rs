@@ -570,7 +570,6 @@ fn building() -> Service {
         "src/.cargo/config.toml",
         "crates/one/lib.rs",
         "benches/one.rs",
-        "ci/evaluate.rs",
         "tests/all.rs",
         "tests/documents/main.rs",
     ] {

@@ -22,6 +22,7 @@ mod shapes;
 mod table;
 mod tally;
 mod targets;
+mod unpack;
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -33,11 +34,11 @@ use models::Locked;
 use page::Page;
 use parts::Trial;
 
+pub use unpack::unpacked;
+
 /// The settings of an evaluation.
 pub struct Settings {
-    /// Folder of the recorded machine starts.
-    pub data: PathBuf,
-    /// Folder of all recordings.
+    /// Folder of all recordings, unpacked.
     pub recordings: PathBuf,
     /// The configuration whose tolerances are judged.
     pub config: PathBuf,
@@ -63,7 +64,7 @@ pub struct Evaluation {
 /// Draws the checks and counts their verdicts.
 pub fn evaluate(settings: &Settings) -> Result<Evaluation, Box<dyn Error>> {
     let config = Config::load(&settings.config)?;
-    let data = Data::read(&settings.data, &config)?;
+    let data = Data::read(&settings.recordings.join("rounds"), &config)?;
     let trial = Trial::new(&data, settings);
     let mut page = Page::new(settings, &data);
     page.data();

@@ -1,8 +1,8 @@
 """Fills docs/ladder.md: times and counters from the records, and the lines that matter from the
 kernels.
 
-    python3 ci/peers/ladder.py            writes the page
-    python3 ci/peers/ladder.py --check    fails if the page differs from records and sources
+    python3 kernels/peers/ladder.py            writes the page
+    python3 kernels/peers/ladder.py --check    fails if the page differs from records and sources
 
 The page has blocks that begin with one of these comments and end with <!-- /NAME -->:
 
@@ -179,13 +179,13 @@ def filled(page: str) -> str:
     known = {f"{family.name}/{variant}" for family in FAMILIES for variant in family.variants}
     for variant in re.findall(r"<!-- (?:gain|floor|lines): (\w+/\w+)", page):
         if variant not in known:
-            raise LadderError(f"`{variant}` is no variant of ci/peers/families.py")
+            raise LadderError(f"`{variant}` is no variant of kernels/peers/families.py")
     return BLOCK.sub(fill, page)
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
-        prog="ci/peers/ladder.py",
+        prog="kernels/peers/ladder.py",
         description=(__doc__ or "").splitlines()[0],
         epilog="exit status: 0 done, or no difference; 1 the page differs; 2 something is missing",
     )
@@ -200,7 +200,7 @@ def main(arguments: list[str]) -> int:
     if options.check and made != page:
         print(
             f"{PAGE.relative_to(ROOT)} does not show the records and the kernels: to write it, run "
-            "`python3 ci/peers/ladder.py`",
+            "`python3 kernels/peers/ladder.py`",
             file=sys.stderr,
         )
         return 1

@@ -157,7 +157,7 @@ def compile_variant(nvcc: str, folder: Path, family: Family, variant: str) -> No
 
 def compile_floors(nvcc: str, folder: Path) -> None:
     source = ROOT / "ci" / "peers" / "floors.cu"
-    compile_library(nvcc, source, floors_library(folder), "ci/peers/floors.cu", [])
+    compile_library(nvcc, source, floors_library(folder), "kernels/peers/floors.cu", [])
 
 
 def compile_library(nvcc: str, source: Path, target: Path, name: str, defines: list[str]) -> None:

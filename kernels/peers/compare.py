@@ -71,7 +71,7 @@ def main(options: argparse.Namespace) -> int:
             if options.prebuilt is None:
                 build(selections, folder)
         except (ValueError, FileNotFoundError, RuntimeError) as error:
-            print(f"ci/compare-peers.sh: {error}", file=sys.stderr)
+            print(f"kernels/peers/run.sh: {error}", file=sys.stderr)
             return 2
         reports = compare(selections, folder, options.sweep)
     if options.output is not None:

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # The tests that need a GPU, nvcc and ncu, in one call with a prebuilt binary:
 #
-#     cargo build --release && ci/gpu-tests.sh target/release/sparsek-gate [OUTPUT [PART...]]
+#     cargo build --release && tests/gpu/run.sh target/release/sparsek-gate [OUTPUT [PART...]]
 #
 # Works in a copy of the repository and does not change the checkout. OUTPUT keeps captures and logs.
 # PART is any of gate, chips, sanitizer, inputs, against, contention, python, misbehave, ladder, collector, compare,
 # resume, sick, slices, all, slurm, examples and frameworks. Without PART, all of them run but the
 # last five: slices, all and slurm take minutes, and the others need CMake, PyTorch and Triton.
 set -u
-usage="usage: ci/gpu-tests.sh BINARY [OUTPUT [PART...]]"
+usage="usage: tests/gpu/run.sh BINARY [OUTPUT [PART...]]"
 gate=$(realpath "${1:?$usage}")
 output=${2:-}
 parts=" ${*:3} "
 [ "$parts" = "  " ] && parts=" gate chips sanitizer inputs against contention python misbehave ladder collector compare resume sick "
-root=$(cd "$(dirname "$0")/.." && pwd)
+root=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/gate.XXXXXX")
 [ -n "$output" ] && mkdir -p "$output" && output=$(realpath "$output")
 trap 'rm -rf "$work" "$work.programs" "${log:-}" "${answer:-}"' EXIT

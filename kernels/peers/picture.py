@@ -1,7 +1,7 @@
-"""Shows the shipped kernels with their floor and their peers, as ci/compare-peers.sh measured them.
+"""Shows the shipped kernels with their floor and their peers, as kernels/peers/run.sh measured them.
 
-    python3 ci/peers/picture.py            writes the table in docs/kernels.md, and docs/kernels.svg
-    python3 ci/peers/picture.py --check    fails if the table differs from the record
+    python3 kernels/peers/picture.py            writes the table in docs/kernels.md, and docs/kernels.svg
+    python3 kernels/peers/picture.py --check    fails if the table differs from the record
 
 The picture needs matplotlib; the table needs nothing.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-RECORD = ROOT / "ci/peers/h200.json"
+RECORD = ROOT / "kernels/peers/h200.json"
 PAGE = ROOT / "docs/kernels.md"
 PICTURE = ROOT / "docs/kernels.svg"
 ALTERNATIVE = "Bars: the time of every variant and peer as a multiple of the floor"
@@ -114,7 +114,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Record:
-    """The results of one run of ci/compare-peers.sh."""
+    """The results of one run of kernels/peers/run.sh."""
 
     gpu: str
     day: str
@@ -238,7 +238,7 @@ def caption(record: Record) -> str:
     return "\n".join(
         [
             f"{record.gpu}, driver {record.driver}, {record.day}; CUDA {versions['cuda']}, PyTorch "
-            f"{versions['torch']}, Triton {versions['triton']}; one run of `ci/compare-peers.sh`. "
+            f"{versions['torch']}, Triton {versions['triton']}; one run of `kernels/peers/run.sh`. "
             "All times are medians, in microseconds a launch.",
             "",
             "* *us*: launches one after another inside a CUDA graph. *dependent*: the same, but a "
@@ -441,7 +441,7 @@ def scale(axes: "Axes", one: Problem) -> None:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
-        prog="ci/peers/picture.py",
+        prog="kernels/peers/picture.py",
         description=(__doc__ or "").splitlines()[0],
         epilog="exit status: 0 done, or no difference; 1 the page differs; 2 something is missing",
     )
@@ -451,7 +451,7 @@ def main(arguments: list[str]) -> int:
         record = read(RECORD)
     except RecordError as error:
         print(
-            f"{RECORD.relative_to(ROOT)}: {error}; to record it, run `ci/compare-peers.sh "
+            f"{RECORD.relative_to(ROOT)}: {error}; to record it, run `kernels/peers/run.sh "
             f"{RECORD.relative_to(ROOT)}` on an H200",
             file=sys.stderr,
         )
@@ -463,7 +463,7 @@ def main(arguments: list[str]) -> int:
             return 0
         print(
             f"{PAGE.relative_to(ROOT)} does not show the data of {RECORD.relative_to(ROOT)}: "
-            "to write it, run `python3 ci/peers/picture.py`",
+            "to write it, run `python3 kernels/peers/picture.py`",
             file=sys.stderr,
         )
         return 1

@@ -14,7 +14,7 @@ COMPUTE_CAPABILITY = "9.0"
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="ci/compare-peers.sh",
+        prog="kernels/peers/run.sh",
         description=(__doc__ or "").splitlines()[0],
         epilog="exit status: 0 every output was right; 1 an output was wrong, or with --targets a "
         "target was missed; 2 a requirement is missing",
@@ -33,7 +33,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "--prebuilt",
         type=Path,
         metavar="FOLDER",
-        help="use libraries that ci/peers/families.py FOLDER built, instead of compiling",
+        help="use libraries that kernels/peers/families.py FOLDER built, instead of compiling",
     )
     return parser.parse_args(arguments)
 
@@ -64,7 +64,7 @@ if __name__ == "__main__":
     options = parse(sys.argv[1:])
     reason = missing()
     if reason is not None:
-        print(f"ci/compare-peers.sh: {reason}", file=sys.stderr)
+        print(f"kernels/peers/run.sh: {reason}", file=sys.stderr)
         sys.exit(2)
     from compare import main
 

@@ -2,30 +2,26 @@
 //! purpose: false alarms, inconclusive verdicts, and how many regressions are caught. Needs no GPU.
 //!
 //! ```text
-//! cargo run --profile dist --example evaluate -- --sweep
+//! cargo run --release -p evaluation -- --sweep
 //! ```
 
-mod evaluation;
-
+use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
 use sparsek_gate::report;
 
-use evaluation::{Settings, evaluate};
+use evaluation::{Evaluation, Settings, evaluate, unpacked};
 
 /// Judges simulated checks, drawn from recorded rounds, and fails if a target is missed.
 #[derive(Parser)]
 struct Arguments {
-    /// Folder of the recorded machine starts.
-    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/ci/recordings/rounds"))]
-    data: PathBuf,
-    /// Folder of all recordings, for the values of many GPUs.
-    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/ci/recordings"))]
+    /// Folder of all recordings.
+    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ci/recordings"))]
     recordings: PathBuf,
     /// The configuration whose tolerances are judged.
-    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/config.toml"))]
+    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config.toml"))]
     config: PathBuf,
     /// Checks drawn for each question.
     #[arg(long, default_value_t = 2000)]
@@ -42,17 +38,9 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    let settings = Settings {
-        data: arguments.data,
-        recordings: arguments.recordings,
-        config: arguments.config,
-        checks: arguments.checks,
-        seed: arguments.seed,
-        sweep: arguments.sweep,
-        locked_launches: arguments.locked_launches,
-    };
-    match evaluate(&settings).and_then(|done| Ok((report::print(&done.text)?, done.missed))) {
+    let done = evaluation(Arguments::parse())
+        .and_then(|done| Ok((report::print(&done.text)?, done.missed)));
+    match done {
         Ok(((), missed)) if missed.is_empty() => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         Err(error) => {
@@ -60,4 +48,16 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+fn evaluation(arguments: Arguments) -> Result<Evaluation, Box<dyn Error>> {
+    let folder = tempfile::tempdir()?;
+    evaluate(&Settings {
+        recordings: unpacked(&arguments.recordings, folder.path())?,
+        config: arguments.config,
+        checks: arguments.checks,
+        seed: arguments.seed,
+        sweep: arguments.sweep,
+        locked_launches: arguments.locked_launches,
+    })
 }
