@@ -1164,7 +1164,7 @@ fn the_shipped_baselines_are_locked_again_from_the_recordings_they_were_locked_f
     let config = fs::read_to_string(root.join("config.toml")).unwrap();
     project.write("config.toml", common::without_processes(&config));
     // Variants that were recorded on the same GPUs are locked together.
-    let recorded = root.join("ci/recordings/h200-locked");
+    let recorded = common::recordings().join("h200-locked");
     let mut of_variant: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for gpu in names(&recorded) {
         for suite in names(&recorded.join(&gpu)) {

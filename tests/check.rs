@@ -121,13 +121,14 @@ fn every_variant_of_the_repository_passes_on_its_recording() {
 fn unchanged_kernels_of_every_family_pass_side_by_side_within_their_own_tolerances() {
     let project = Project::empty();
     let root = common::repository();
-    for folder in ["kernels", "baselines", "ci/recordings/unchanged"] {
+    for folder in ["kernels", "baselines"] {
         common::copy(&root.join(folder), &project.path(folder));
     }
+    let recorded = common::recordings().join("unchanged");
     let config = std::fs::read_to_string(root.join("config.toml")).unwrap();
     let check = |config: &str, gpu: &str, variants: &[&str]| {
         project.write("config.toml", config);
-        let from = format!("ci/recordings/unchanged/{gpu}/aa");
+        let from = recorded.join(gpu).join("aa").display().to_string();
         project.run(&[&["check", "--from", &from], variants].concat())
     };
     let some = [
@@ -160,15 +161,13 @@ fn unchanged_kernels_of_every_family_pass_side_by_side_within_their_own_toleranc
 fn no_unchanged_kernel_regressed_beside_itself_even_without_a_baseline() {
     let project = Project::empty();
     let root = common::repository();
-    let recorded = "ci/recordings/unchanged/0e1a1be9";
-    for folder in ["kernels", recorded] {
-        common::copy(&root.join(folder), &project.path(folder));
-    }
+    common::copy(&root.join("kernels"), &project.path("kernels"));
     project.write(
         "config.toml",
         std::fs::read(root.join("config.toml")).unwrap(),
     );
-    let from = format!("{recorded}/aa");
+    let from = common::recordings().join("unchanged/0e1a1be9/aa");
+    let from = from.display().to_string();
     let judged = [
         "attention",
         "bsr_gemm/warp_specialized",

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::git::has_git;
-use crate::common::{GPU, Project, RECORDED, Ran, copy, repository};
+use crate::common::{GPU, Project, RECORDED, Ran, copy, recordings};
 use serde_json::{Value as Json, json};
 use sparsek_gate::history::{PastVariant, Trend};
 use sparsek_gate::report::{history_page, history_site, history_text};
@@ -35,7 +35,7 @@ fn lock(project: &Project, from: &[&str], reason: &str) -> String {
 /// A repository in which one GPU was locked, then two, then the first again for another reason.
 fn locked_thrice() -> (Project, [String; 3]) {
     let project = Project::unlocked();
-    let locked = repository().join("ci/recordings/h200-locked");
+    let locked = recordings().join("h200-locked");
     let folders = ["2acac915", "b8f78d99"];
     for folder in folders {
         copy(&locked.join(folder), &project.path(folder));

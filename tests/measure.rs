@@ -148,7 +148,7 @@ impl Machine {
             .args(arguments)
             .current_dir(self.path(""))
             .env("LD_LIBRARY_PATH", self.driver)
-            .env("RECORDINGS", repository().join("ci/recordings"))
+            .env("RECORDINGS", common::recordings())
             .env("JOURNAL", self.project.path("stand-in/journal"))
             .env("REPORTS", self.project.path("stand-in/reports"))
             // The lock on the GPU is one of this machine's alone.

@@ -108,7 +108,7 @@ const QUIET: [&str; 3] = [
 
 /// Base and head of unchanged kernels side by side, of each of eight GPUs.
 fn rounds(variant: &VariantId) -> Vec<[Profile; 2]> {
-    let folder = repository().join("ci/recordings/rounds");
+    let folder = crate::common::recordings().join("rounds");
     let mut starts: Vec<PathBuf> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())

@@ -29,7 +29,7 @@ from families import FAMILIES, ROOT
 PAGE = ROOT / "docs/ladder.md"
 RECORDINGS = ROOT / "ci/recordings"
 # Of two GPUs: the locked variants, and the others, on the GPU of the contest.
-COUNTERS = (RECORDINGS / "h200-locked/2acac915", RECORDINGS / "ladder/0cb32af4")
+COUNTERS = (RECORDINGS / "h200", RECORDINGS / "ladder/0cb32af4")
 BLOCK = re.compile(r"(<!-- (steps|gain|floor|lines): (.*?) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
 
 

@@ -532,6 +532,12 @@ pub fn repository() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// The recordings of the repository, all unpacked.
+pub fn recordings() -> PathBuf {
+    let folder = repository().join("ci/recordings");
+    evaluation::unpacked(&folder, env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap()
+}
+
 /// Says something even where the test passes: the harness keeps what `eprintln!` prints.
 pub fn aloud(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");

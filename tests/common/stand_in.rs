@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value as Json;
 
-use super::{Project, Ran, aloud, repository};
+use super::{Project, Ran, aloud, recordings, repository};
 
 /// As the stand-in of the driver reports it.
 pub const UUID: &str = "GPU-00112233-4455-6677-8899-aabbccddeeff";
@@ -288,7 +288,7 @@ expect = ["bsr_gemm_baseline"]
                 "#!/bin/sh\nexport ARGV='{}' RECORDINGS='{}' JOURNAL='{}' REPORTS='{}'\n\
                  {first}\nexec {} \"$@\"\n",
                 self.project.path("argv").display(),
-                repository().join("ci/recordings").display(),
+                recordings().display(),
                 self.project.path("journal").display(),
                 self.project.path("reports").display(),
                 repository().join("tests/data/stand_in/ncu").display()

@@ -53,7 +53,7 @@ pub fn pages() -> Vec<String> {
         "CONTRIBUTING.md",
         "kernels/README.md",
         "ci/recordings/README.md",
-        "ci/recordings/rounds/README.md",
+        "ci/recordings/rounds.md",
         "crates/ncu-report/README.md",
         "examples/benchmark/README.md",
         "examples/cmake/README.md",
