@@ -74,7 +74,7 @@ const PLAN_HELP: &str = "\
 Examples:
   sparsek-gate plan --slices 8
   sparsek-gate plan --slices 8 --format github >.github/workflows/gpu-check.yml
-  sparsek-gate plan --slices 8 --format slurm >gate.sh && sh gate.sh
+  sparsek-gate plan --slices 8 --format slurm >gate.sh && sh gate.sh --partition=h200
 
 A pipeline of GitHub, GitLab or Buildkite measures beside the target of the pull request, a manifest
 and a script beside --against, where it is given. Replace owners, images and tags with your own.";
@@ -166,14 +166,11 @@ pub enum Command {
     /// Show the slices of a check, or print the pipeline, manifest or script that measures them.
     ///
     /// Runs nothing. What is printed packs an archive, measures its slices on other machines, and
-    /// judges them with `merge`. `launch` in the configuration has partition, queue and image.
+    /// judges them with `merge`.
     #[command(
         after_help = PLAN_HELP
     )]
     Plan(PlanArgs),
-    /// Submit a job to Slurm, and cancel it at the end of standard input.
-    #[command(hide = true)]
-    KeepJob(KeepJobArgs),
     /// Judge the slices of one check, which other machines measured, as one check.
     ///
     /// Rules, locks and the plan come from this checkout, as `check` takes them, or from an archive
@@ -685,14 +682,10 @@ pub struct CheckArgs {
     /// complete, whatever was found; `merge` judges.
     #[arg(long, value_name = "I/N", requires = "slice_output", conflicts_with_all = ["report", "static", "dry_run"])]
     pub slice: Option<SliceAsked>,
-    /// Let a cluster measure: pack an archive, submit its slices, wait for them, and judge them. An
-    /// interrupt cancels the job. [launch.slurm] has partition, account and time limit.
-    #[arg(long, value_name = "ENGINE", value_parser = ["slurm"], conflicts_with_all = ["from", "static", "archive", "slice", "dry_run", "output"])]
-    pub on: Option<String>,
     /// Measure on several GPUs of this host at the same time, each with its part of the variants: `all`
     /// that the driver shows, or their ordinals or UUIDs, such as `0,2` or `GPU-1a2b3c4d`. Packs an
     /// archive, measures a slice on each GPU, and judges them as one check.
-    #[arg(long, value_name = "GPUS", conflicts_with_all = ["on", "from", "static", "archive", "slice", "dry_run", "output"])]
+    #[arg(long, value_name = "GPUS", conflicts_with_all = ["from", "static", "archive", "slice", "dry_run", "output"])]
     pub gpus: Option<GpusAsked>,
     /// Measure the slice on the GPU of this UUID.
     #[arg(long, value_name = "UUID", hide = true, requires = "slice")]
@@ -700,12 +693,6 @@ pub struct CheckArgs {
     /// Take the end of standard input for an interrupt.
     #[arg(long, hide = true, requires = "slice")]
     pub until_input_ends: bool,
-    /// Leave the journal of the slice for the run that it is a part of.
-    #[arg(long, hide = true, requires = "slice")]
-    pub of_run: bool,
-    /// How many slices --on submits, each with one GPU [default: one for each variant, at most 8]
-    #[arg(long, value_name = "N", requires = "on", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_SLICES)))]
-    pub slices: Option<u32>,
     /// Folder for the slice; created where it does not exist.
     #[arg(long, value_name = "DIR", requires = "slice")]
     pub slice_output: Option<PathBuf>,
@@ -758,17 +745,6 @@ pub struct PlanArgs {
     /// What to print.
     #[arg(long, default_value = "text", value_parser = engine_parser())]
     pub format: String,
-}
-
-/// Arguments of `keep-job`.
-#[derive(Args, Debug)]
-pub struct KeepJobArgs {
-    /// The name of the job.
-    #[arg(long)]
-    pub name: String,
-    /// sbatch with its arguments.
-    #[arg(last = true, required = true)]
-    pub sbatch: Vec<String>,
 }
 
 /// Arguments of `merge`.

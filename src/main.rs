@@ -53,7 +53,6 @@ fn main() -> ExitCode {
     }
     let handled = match cli.command {
         _ if only_reads => Ok(()),
-        Command::KeepJob(_) => process::outlast_signals(),
         _ => process::stop_on_signals(),
     };
     if let Err(error) = handled {

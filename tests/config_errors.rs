@@ -149,22 +149,6 @@ reason = "the new driver"
 who = "Ada"
 expires = 2026-12-31
 
-[launch.slurm]
-partition = "h200"
-account = "kernels"
-constraint = "h200"
-gres = "gpu:h200:1"
-time_limit_min = 120
-image = "gate.sqsh"
-container = "apptainer"
-prolog = ["module load cuda"]
-args = ["--qos=high"]
-
-[launch.kubernetes]
-image = "registry.example.org/gate:1"
-claim = "gate"
-queue = "gpus"
-
 [toolchain.pins]
 cuda = "13.0"
 ncu = ">=2025.3, <2027"
@@ -244,52 +228,6 @@ fn a_placeholder_that_is_misspelled_is_named_and_other_braces_are_the_programs_o
     ] {
         let text = EVERY_KEY.replacen(of_suite, &of_suite.replace("--profile", own), 1);
         load(&text).exits(0);
-    }
-}
-
-#[test]
-fn what_a_cluster_is_told_is_one_line_and_leaves_the_tools_own_options_alone() {
-    for (from, to, words) in [
-        (
-            "partition = \"h200\"",
-            "partition = \"a b\"",
-            "must be one word",
-        ),
-        (
-            "account = \"kernels\"",
-            "account = \"\"",
-            "must be one word",
-        ),
-        ("claim = \"gate\"", "claim = \"a\\nb\"", "must be one word"),
-        (
-            "time_limit_min = 120",
-            "time_limit_min = 0",
-            "from 1 to 43200",
-        ),
-        ("image = \"gate.sqsh\"\n", "", "`container` needs `image`"),
-        (
-            "[\"module load cuda\"]",
-            "[\"a\\nb\"]",
-            "without control characters",
-        ),
-        ("[\"--qos=high\"]", "[\"qos\"]", "is no option of sbatch"),
-        (
-            "[\"--qos=high\"]",
-            "[\"--array=1-2\"]",
-            "is set by sparsek-gate",
-        ),
-        (
-            "[\"--qos=high\"]",
-            "[\"--job=x\"]",
-            "is set by sparsek-gate",
-        ),
-        ("[\"--qos=high\"]", "[\"--\"]", "is no option of sbatch"),
-    ] {
-        if to.is_empty() {
-            load(&EVERY_KEY.replacen(from, to, 1)).exits(2).says(words);
-        } else {
-            refused(from, to, &[words]);
-        }
     }
 }
 

@@ -9,7 +9,7 @@ use super::slice::manifest_of;
 use crate::engine::host::{self, Ended, Queue};
 use crate::finding::Error;
 use crate::plan::SlicePlace;
-use crate::slice::{Known, KnownManifest};
+use crate::slice::Known;
 
 /// A check whose slices GPUs of this host measure.
 pub(super) struct Host {
@@ -86,6 +86,6 @@ fn run(
 fn known_of(queue: &Queue, ended: &Ended) -> Known {
     Known {
         words: queue.words(),
-        manifest: KnownManifest::Said(manifest_of(&ended.printed)),
+        manifest: manifest_of(&ended.printed),
     }
 }

@@ -5,7 +5,6 @@ mod archive;
 mod baseline;
 mod build;
 mod check;
-mod cluster;
 mod collector;
 mod command_line;
 mod compare;
@@ -57,14 +56,11 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Import(arguments) => import::run(&config, &arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Baseline(arguments) => baseline::run(&config, &arguments),
-        Command::Check(arguments) if arguments.on.is_some() || arguments.gpus.is_some() => {
-            on::run(&config, &arguments)
-        }
+        Command::Check(arguments) if arguments.gpus.is_some() => on::run(&config, &arguments),
         Command::Check(arguments) => check::run(&config, &arguments),
         Command::Archive(arguments) => archive::run(&config, &arguments),
         Command::Merge(arguments) => merge::run(&config, &arguments),
         Command::Plan(arguments) => plan::run(&config, &arguments),
-        Command::KeepJob(arguments) => on::keep(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::History(arguments) => history::run(&config, &arguments),

@@ -11,7 +11,7 @@ use crate::measure::Journal;
 use crate::process;
 use crate::slice::profiles_in;
 
-/// How the names of jobs and of their folders begin.
+/// How the names of the folders begin.
 const NAME: &str = "sparsek-gate-";
 /// The file in the folder of a run that is locked while the run goes on.
 const IN_USE: &str = "in-use";
@@ -23,11 +23,9 @@ const KEPT: usize = 5;
 /// How long to wait for a lock that another process may have for a moment, to see whether a run goes on.
 const SOON: Duration = Duration::from_secs(1);
 
-/// The folder of one run, which no other run uses; on a cluster all nodes must see it under the same path.
+/// The folder of one run, which no other run uses.
 pub(super) struct Place {
     pub folder: PathBuf,
-    /// That of the folder and of the job; no other has it.
-    pub name: String,
     /// Locked for as long as this process lives. `None` only of a new folder on a file system without
     /// locks: there every run takes the folders of all others for used ones.
     _in_use: Option<File>,
@@ -62,9 +60,7 @@ impl Place {
     }
 
     fn at(folder: PathBuf, in_use: Option<File>) -> Place {
-        let name = folder.file_name().unwrap_or_default();
         Place {
-            name: name.to_string_lossy().into_owned(),
             _in_use: in_use,
             folder,
         }
@@ -75,20 +71,6 @@ impl Place {
     pub fn end_left(config: &Config, machines: &str) {
         let folders = runs(&config.work.join(machines));
         folders.iter().for_each(|folder| end_left(folder));
-    }
-
-    /// The folders of runs that no process uses, with their names.
-    pub fn unused(config: &Config, machines: &str) -> Vec<(PathBuf, String)> {
-        let folders = runs(&config.work.join(machines)).into_iter();
-        let unused = folders.filter(|folder| matches!(lock(folder, Duration::ZERO), Ok(Some(_))));
-        let name = |folder: &PathBuf| {
-            folder
-                .file_name()
-                .map(|name| name.to_string_lossy().into_owned())
-        };
-        unused
-            .filter_map(|folder| name(&folder).map(|name| (folder, name)))
-            .collect()
     }
 
     /// With `resume`, the folder of the newest interrupted run of this plan; else a new one. Older
@@ -153,26 +135,9 @@ impl Place {
         self.folder.join("gate.tar.zst")
     }
 
-    fn program(&self) -> PathBuf {
-        self.folder.join("sparsek-gate")
-    }
-
     /// The folder of a slice, which are counted from 1.
     pub fn slice(&self, index: u32) -> PathBuf {
         self.folder.join(SLICES).join(index.to_string())
-    }
-
-    /// Puts this program into the folder: the nodes have no other, and an update does not exchange
-    /// it.
-    pub fn put_program(&self) -> Result<String, Error> {
-        let here = std::env::current_exe().map_err(Error::io("find", "this program"))?;
-        let there = self.program();
-        // That of an interrupted run. A copy over it would be one over this program.
-        let _ = fs::remove_file(&there);
-        if fs::hard_link(&here, &there).is_err() {
-            fs::copy(&here, &there).map_err(Error::io("copy", &here))?;
-        }
-        text(&there)
     }
 }
 
@@ -228,12 +193,9 @@ pub(super) fn text(path: &Path) -> Result<String, Error> {
 }
 
 impl Drop for Place {
-    /// Logs and slices stay. The others are large, and nobody needs them again: no other run uses this
-    /// folder.
+    /// Logs and slices stay. The archive is large, and nobody needs it again.
     fn drop(&mut self) {
-        for file in [self.archive(), self.program()] {
-            let _ = fs::remove_file(file);
-        }
+        let _ = fs::remove_file(self.archive());
     }
 }
 

@@ -103,7 +103,6 @@ pub(super) fn run(path: &Path, arguments: &PlanArgs) -> Result<ExitCode, Error> 
         experimental,
     } = &arguments.selection;
     let task = Task {
-        settings: &selected.config.launch,
         slices: sliced.slices,
         limit: sliced.limit(),
         config: named,

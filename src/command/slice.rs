@@ -38,14 +38,7 @@ pub(super) fn run(
     };
     match &arguments.from {
         Some(recording) => of_recording(config, arguments, recording, place, output),
-        None if arguments.archive.is_some() => match of_archive(arguments, place, output) {
-            // Nothing was measured, so that another machine may measure it.
-            Err(error @ Error::Environment { .. }) if arguments.of_run && !process::has_run() => {
-                report::print_error(&error.to_string());
-                Ok(ExitCode::NotBegun)
-            }
-            done => done,
-        },
+        None if arguments.archive.is_some() => of_archive(arguments, place, output),
         None => Err(Error::Usage(
             "`--slice` requires `--archive FILE`, or `--from DIR`\n  next: sparsek-gate archive --output gate.tar.zst".to_owned(),
         )),
@@ -120,7 +113,7 @@ fn of_archive(arguments: &CheckArgs, place: SlicePlace, output: &Path) -> Result
     Journal::end_left_in(&profiles_in(output));
     let folder = SliceFolder::create(output, arguments.resume)?;
     let journal = Journal::of(&folder.profiles(), &plan.config.work, arguments.resume);
-    let is_of_run = arguments.of_run || arguments.until_input_ends;
+    let is_of_run = arguments.until_input_ends;
     let journal = match is_of_run {
         true => journal.beside(others(output)),
         false => journal,

@@ -25,17 +25,13 @@ pub(crate) use error::suggest;
 pub use kernel_filter::KernelFilter;
 pub use launches::LaunchSelection;
 pub use model::{
-    Config, Counts, FILE_NAME, KubernetesSettings, Launch, Metric, ProfileSettings, Recipe,
-    SlurmSettings, SourceText, Suite, TailTolerances, Toolchain, Trust, Variant, Verification,
-    Waiver, Work,
+    Config, Counts, FILE_NAME, Metric, ProfileSettings, Recipe, SourceText, Suite, TailTolerances,
+    Toolchain, Trust, Variant, Verification, Waiver, Work,
 };
 pub(crate) use pins::NEXT as PINS_NEXT;
 pub use pins::{Mismatch, Pin, Pins};
 pub use program::{Program, ProgramSettings, Purpose};
-pub use raw::{
-    CacheControl, ClockControl, Collector, ContainerRuntime, GraphProfiling, ReplayMode,
-    SanitizerTool,
-};
+pub use raw::{CacheControl, ClockControl, Collector, GraphProfiling, ReplayMode, SanitizerTool};
 pub use schema::schema;
 pub use selected::Selected;
 pub use selector::Selector;

@@ -14,8 +14,7 @@ use super::kernel_filter::KernelFilter;
 use super::launches::LaunchSelection;
 use super::pins::Pins;
 use super::raw::{
-    CacheControl, ClockControl, Collector, ContainerRuntime, GraphProfiling, ReplayMode,
-    SanitizerTool,
+    CacheControl, ClockControl, Collector, GraphProfiling, ReplayMode, SanitizerTool,
 };
 use super::selector::Selector;
 use super::stated_by::StatedBy;
@@ -67,74 +66,6 @@ pub struct Config {
     pub trust: Trust,
     /// Variables of the environment that programs get besides those of the tool's own list.
     pub env_pass: Vec<String>,
-    /// Where other machines measure.
-    pub launch: Launch,
-}
-
-/// Where `check --on` and `plan` let other machines measure.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Launch {
-    /// A cluster that Slurm schedules.
-    pub slurm: SlurmSettings,
-    /// A cluster that Kubernetes schedules.
-    pub kubernetes: KubernetesSettings,
-}
-
-/// `[launch.slurm]`. Every text is one line without control characters.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SlurmSettings {
-    /// `--partition` of sbatch.
-    pub partition: Option<String>,
-    /// `--account` of sbatch.
-    pub account: Option<String>,
-    /// `--constraint` of sbatch.
-    pub constraint: Option<String>,
-    /// `--gres` of sbatch.
-    pub gres: String,
-    /// The most that one slice may take, in minutes; at least 1.
-    pub time_limit_min: Option<u32>,
-    /// Image of the container that a slice runs in, and what starts it.
-    pub container: Option<(String, ContainerRuntime)>,
-    /// Lines of shell that each slice runs first.
-    pub prolog: Vec<String>,
-    /// Further arguments of sbatch.
-    pub args: Vec<String>,
-}
-
-impl Default for SlurmSettings {
-    fn default() -> SlurmSettings {
-        SlurmSettings {
-            partition: None,
-            account: None,
-            constraint: None,
-            gres: "gpu:1".to_owned(),
-            time_limit_min: None,
-            container: None,
-            prolog: Vec::new(),
-            args: Vec::new(),
-        }
-    }
-}
-
-/// `[launch.kubernetes]`. Every text is one line without control characters.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KubernetesSettings {
-    /// Image of the container with sparsek-gate and the profiler.
-    pub image: String,
-    /// Claim of the volume that the archive and the slices are on.
-    pub claim: String,
-    /// Kueue's local queue.
-    pub queue: Option<String>,
-}
-
-impl Default for KubernetesSettings {
-    fn default() -> KubernetesSettings {
-        KubernetesSettings {
-            image: "registry.example.org/sparsek-gate:1".to_owned(),
-            claim: "sparsek-gate".to_owned(),
-            queue: None,
-        }
-    }
 }
 
 /// Whose locks count.

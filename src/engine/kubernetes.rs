@@ -11,12 +11,6 @@ pub(super) static ENGINE: Engine = Engine {
 };
 
 fn render(task: &Task<'_>) -> String {
-    let settings = &task.settings.kubernetes;
-    let quoted = |text: &str| serde_json::Value::from(text).to_string();
-    // Kueue starts a job that names its queue.
-    let queue = settings.queue.as_ref().map_or_else(String::new, |queue| {
-        format!("\n    kueue.x-k8s.io/queue-name: {}", quoted(queue))
-    });
     filled(
         include_str!("templates/kubernetes.yml"),
         &[
@@ -25,9 +19,6 @@ fn render(task: &Task<'_>) -> String {
             ("SECONDS", &(task.minutes() * 60).to_string()),
             ("ARCHIVE", &task.archive(None)),
             ("MERGE", &task.merge(|slice| format!("slices/{slice}"))),
-            ("IMAGE", &quoted(&settings.image)),
-            ("CLAIM", &quoted(&settings.claim)),
-            ("QUEUE", &queue),
         ],
     )
 }

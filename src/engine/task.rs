@@ -2,15 +2,12 @@
 
 use std::time::Duration;
 
-use crate::config::Launch;
 use crate::finding::Error;
 use crate::process::shell_line;
 
 /// The check whose slices other machines measure.
 #[derive(Clone, Debug)]
 pub struct Task<'a> {
-    /// `[launch]` of the configuration.
-    pub settings: &'a Launch,
     /// How many slices there are, at least 1.
     pub slices: u32,
     /// The most that one slice may take.

@@ -20,21 +20,18 @@ pub enum ExitCode {
     Inconclusive = 6,
     /// A defect of this program.
     Internal = 70,
-    /// Only of a slice that a run waits for: this machine cannot measure, and started no program.
-    NotBegun = 75,
     /// Stopped by a signal.
     Interrupted = 130,
 }
 
 impl ExitCode {
     /// All of them, the worst first.
-    pub const ALL: [ExitCode; 10] = [
+    pub const ALL: [ExitCode; 9] = [
         ExitCode::Interrupted,
         ExitCode::Internal,
         ExitCode::Usage,
         ExitCode::Failed,
         ExitCode::Environment,
-        ExitCode::NotBegun,
         ExitCode::Baseline,
         ExitCode::Regressed,
         ExitCode::Inconclusive,
@@ -70,7 +67,6 @@ impl ExitCode {
             ExitCode::Failed => "a variant failed",
             ExitCode::Inconclusive => "inconclusive or not measured",
             ExitCode::Internal => "internal error",
-            ExitCode::NotBegun => "a slice of `check --on slurm` could not be begun on its node",
             ExitCode::Interrupted => "interrupted",
         }
     }

@@ -19,7 +19,7 @@ pub use tree::{end_marked, guard, mark_of_run};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, Read, Seek, SeekFrom, Write as _};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -44,7 +44,6 @@ const GRACE: Duration = Duration::from_millis(300);
 
 static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 static STARTS_NOTHING: AtomicBool = AtomicBool::new(false);
-static HAS_RUN: AtomicBool = AtomicBool::new(false);
 static RUNS: AtomicU64 = AtomicU64::new(0);
 
 /// Makes SIGINT, SIGTERM and SIGHUP stop the programs that run, rather than leave them behind.
@@ -65,22 +64,6 @@ pub fn stop_on_signals() -> io::Result<()> {
     Ok(())
 }
 
-/// Makes this process outlast SIGINT, SIGTERM and SIGHUP: it has to clean up behind another one that
-/// they end.
-///
-/// # Errors
-/// Where the handlers cannot be installed.
-pub fn outlast_signals() -> io::Result<()> {
-    for signal in [
-        signal_hook::consts::SIGINT,
-        signal_hook::consts::SIGTERM,
-        signal_hook::consts::SIGHUP,
-    ] {
-        signal_hook::flag::register(signal, Arc::default())?;
-    }
-    Ok(())
-}
-
 /// From now on no [`Invocation`] starts a program, and no tool is asked for its version: a dry run
 /// promises that. A [`Query`] of git, which reads, is still made.
 pub fn start_nothing() {
@@ -96,11 +79,6 @@ pub(crate) fn may_start() -> io::Result<()> {
         true => Err(io::Error::other("a dry run starts no program")),
         false => Ok(()),
     }
-}
-
-/// Whether this process started any [`Invocation`] so far: a program under test, or a tool that runs one.
-pub fn has_run() -> bool {
-    HAS_RUN.load(Ordering::Relaxed)
 }
 
 /// Whether a signal asked the run to stop.
@@ -221,7 +199,6 @@ impl Invocation {
 
     fn run_until(&self, most_output: u64) -> io::Result<(Started, Finished)> {
         may_start()?;
-        HAS_RUN.store(true, Ordering::Relaxed);
         let mark = new_mark();
         let program = command(&self.argv)?;
         let (stdout, stderr) = (created(&self.stdout)?, self.stderr != self.stdout);
@@ -349,8 +326,7 @@ pub fn stop_at_end_of_input() -> io::Result<()> {
 }
 
 /// A program of this tool that runs beside this process. It reads a pipe, whose end says that this
-/// process has ended, also where it is killed; [`RELEASED`] before the end says that there is nothing
-/// left to do.
+/// process has ended, also where it is killed.
 #[derive(Debug)]
 pub struct Companion {
     started: Started,
@@ -360,26 +336,7 @@ pub struct Companion {
     printed: Option<fs::File>,
 }
 
-/// What a [`Companion`] reads before the end of its input where nothing is left to do.
-pub const RELEASED: u8 = b'.';
-
 impl Companion {
-    /// Starts the program with these variables besides those that every program gets. What it
-    /// prints goes to the file `log`.
-    ///
-    /// # Errors
-    /// As [`Invocation::run`].
-    pub fn start(
-        argv: &[String],
-        dir: &Path,
-        env: &BTreeMap<String, String>,
-        log: &Path,
-    ) -> io::Result<Companion> {
-        let output = created(log)?;
-        let program = command(argv)?.stderr_to_stdout().stdout_file(output);
-        Companion::with(program, dir, environment::of_query(dir), env)
-    }
-
     /// This program itself, with these arguments, to run programs under test: it gets what these get.
     /// What it says goes to the file `log`; what it prints, to a file without a name, which no program
     /// under test can write to. An update of this program, or a program under test that replaces its
@@ -437,14 +394,6 @@ impl Companion {
         })
     }
 
-    /// Whether it has ended, by itself or killed.
-    ///
-    /// # Errors
-    /// Where the system does not say.
-    pub fn has_ended(&self) -> io::Result<bool> {
-        Ok(self.started.handle.try_wait()?.is_some())
-    }
-
     /// How it ended, and how long it ran; `None` while it runs. What it left is killed: where it was
     /// killed itself, that are its programs.
     ///
@@ -483,21 +432,6 @@ impl Companion {
         tree::ended(self.started.pid);
         self.started.signal(Signal::KILL);
         tree::end_orphans();
-    }
-
-    /// Lets it end without doing anything.
-    pub fn release(mut self) {
-        if let Some(mut alive) = self.alive.take() {
-            // It may be gone already, which is what is wanted.
-            let _ = alive.write_all(&[RELEASED]);
-        }
-        self.wait(Duration::from_secs(10));
-    }
-
-    /// Lets it do what it is for, and waits until it has ended; false where that takes longer.
-    pub fn act(mut self, most: Duration) -> bool {
-        self.alive = None;
-        self.wait(most)
     }
 
     fn wait(&self, most: Duration) -> bool {

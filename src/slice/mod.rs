@@ -10,5 +10,5 @@ mod write;
 
 pub use contents::{most, profiles_in};
 pub use manifest::{MANIFEST_FILE, Manifest, Run, plan_sha256};
-pub use read::{Known, KnownManifest, Slices, Wanted, is_whole, read_slices};
+pub use read::{Known, Slices, Wanted, read_slices};
 pub use write::{SliceFolder, copy_recorded};

@@ -10,7 +10,6 @@ use crate::evidence::SickGpu;
 use crate::files::PROFILE_FILE;
 use crate::finding::{Code, Finding};
 use crate::judge::{Recordings, SameProgram, SlicePart};
-use crate::plan::SlicePlace;
 use crate::terms::VariantId;
 
 /// What slices must be of.
@@ -31,18 +30,9 @@ pub struct Wanted<'a> {
 pub struct Known {
     /// Which one it is and where it was measured, in words for a message.
     pub words: String,
-    /// What is known of its manifest.
-    pub manifest: KnownManifest,
-}
-
-/// What is known of the manifest of a slice.
-#[derive(Clone, Debug)]
-pub enum KnownManifest {
-    /// Nothing: what stands in it is somebody's word.
-    Nothing,
-    /// Its sha256, as the process said that wrote it; `None` where it said nothing: then the slice is not
-    /// used.
-    Said(Option<String>),
+    /// The sha256 of its manifest, as the process said that wrote it; `None` where it said nothing: then
+    /// the slice is not used.
+    pub manifest: Option<String>,
 }
 
 /// Slices that belong together.
@@ -118,10 +108,7 @@ pub fn read_slices(folders: &[PathBuf], wanted: Wanted<'_>) -> Slices {
     };
     for folder in folders {
         let known = wanted.known.get(folder);
-        let manifest = known.and_then(|known| match &known.manifest {
-            KnownManifest::Nothing => None,
-            KnownManifest::Said(sha256) => Some(sha256.as_deref().unwrap_or_default()),
-        });
+        let manifest = known.map(|known| known.manifest.as_deref().unwrap_or_default());
         match Manifest::read(folder, manifest) {
             Ok(manifest) => reading.slices.push(Slice { folder, manifest }),
             Err(why) => reading.leave_out(folder, None, &why),
@@ -357,16 +344,6 @@ fn differs(own: &Common, common: &Common) -> Option<String> {
     }
     (own.slices != common.slices)
         .then(|| "it is of another plan: it shares the variants out in another way".to_owned())
-}
-
-/// Whether a folder has this slice of the archive with this sha256, measured to its end, with all of its
-/// files as its manifest names them.
-pub fn is_whole(folder: &Path, place: SlicePlace, archive: &str) -> bool {
-    let Ok(manifest) = Manifest::read(folder, None) else {
-        return false;
-    };
-    let is_same = manifest.place == place && manifest.archive.as_deref() == Some(archive);
-    is_same && altered(&Slice { folder, manifest }).is_none()
 }
 
 /// How the files of a slice differ from those that its manifest names.

@@ -1,4 +1,4 @@
-//! A cluster on loopback that a real slurmctld and a real slurmd for each node run: GPUs that are none,
+//! A cluster on loopback that a real slurmctld and a real slurmd run: GPUs that are none,
 //! everything in a temporary folder, ports of its own.
 
 use std::fs;
@@ -17,16 +17,11 @@ pub struct Cluster {
 }
 
 /// How many GPUs the one node has.
-pub const GPUS: u32 = 8;
+const GPUS: u32 = 2;
 
 impl Cluster {
     /// Of one node. `None`, and said aloud, where Slurm is not installed.
     pub fn start() -> Option<Cluster> {
-        Cluster::of_nodes(&["localhost"], GPUS)
-    }
-
-    /// Of nodes with these names, and so many GPUs each.
-    pub fn of_nodes(nodes: &[&str], gpus: u32) -> Option<Cluster> {
         let (Some(controller), Some(node)) = (found("slurmctld"), found("slurmd")) else {
             aloud(
                 "SKIPPED: Slurm is not installed (apt-get install slurmctld slurmd slurm-client)",
@@ -39,18 +34,22 @@ impl Cluster {
         };
         let folder = cluster.folder.path();
         fs::create_dir(folder.join("state")).unwrap();
-        for name in nodes {
-            fs::create_dir(folder.join(format!("spool-{name}"))).unwrap();
-        }
-        for gpu in 0..gpus {
+        fs::create_dir(folder.join("spool")).unwrap();
+        for gpu in 0..GPUS {
             std::os::unix::fs::symlink("/dev/null", folder.join(format!("gpu{gpu}"))).unwrap();
         }
-        fs::write(folder.join("gres.conf"), gres(folder, nodes, gpus)).unwrap();
-        let text = configuration(folder, nodes, gpus);
-        fs::write(cluster.conf(), text).unwrap();
+        let gres = format!(
+            "NodeName=localhost Name=gpu Type=h200 Count={GPUS} File={}/gpu[0-{}]\n",
+            folder.display(),
+            GPUS - 1
+        );
+        fs::write(folder.join("gres.conf"), gres).unwrap();
+        fs::write(cluster.conf(), configuration(folder)).unwrap();
         let mut cluster = cluster;
-        let nodes = nodes.iter().map(|name| (&node, vec!["-D", "-N", name]));
-        for (program, arguments) in std::iter::once((&controller, vec!["-D", "-i"])).chain(nodes) {
+        for (program, arguments) in [
+            (controller, &["-D", "-i"][..]),
+            (node, &["-D", "-N", "localhost"]),
+        ] {
             let mut daemon = Command::new(program);
             daemon.args(arguments).env("SLURM_CONF", cluster.conf());
             daemon
@@ -61,9 +60,9 @@ impl Cluster {
         }
         let idle = || {
             let states = cluster.ask("sinfo", &["--noheader", "--Node", "--format=%T"]);
-            !states.is_empty() && states.lines().all(|state| state.trim() == "idle")
+            states.lines().next().map(str::trim) == Some("idle")
         };
-        cluster.until("the nodes are idle", idle);
+        cluster.until("the node is idle", idle);
         Some(cluster)
     }
 
@@ -181,25 +180,11 @@ fn user() -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-fn gres(folder: &Path, nodes: &[&str], gpus: u32) -> String {
-    format!(
-        "NodeName={} Name=gpu Type=h200 Count={gpus} File={}/gpu[0-{}]\n",
-        nodes.join(","),
-        folder.display(),
-        gpus - 1
-    )
-}
-
 /// Nothing is looked up or waited for, and ended jobs are forgotten after two minutes.
-fn configuration(folder: &Path, names: &[&str], gpus: u32) -> String {
+fn configuration(folder: &Path) -> String {
     let (folder, user) = (folder.display(), user());
-    let ports = free_ports(names.len() + 1);
-    let controller = ports[0];
-    let nodes = names.iter().zip(&ports[1..]).map(|(name, port)| {
-        format!("NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs=16 RealMemory=100 State=UNKNOWN Gres=gpu:h200:{gpus}\n")
-    });
-    let nodes: String = nodes.collect();
-    let names = names.join(",");
+    let ports = free_ports(2);
+    let (controller, node) = (ports[0], ports[1]);
     format!(
         "ClusterName=gate
 SlurmctldHost=localhost(127.0.0.1)
@@ -225,13 +210,13 @@ JobAcctGatherType=jobacct_gather/none
 GresTypes=gpu
 SlurmdParameters=config_overrides
 StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool-%n
+SlurmdSpoolDir={folder}/spool
 SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd-%n.pid
+SlurmdPidFile={folder}/slurmd.pid
 SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd-%n.log
-{nodes}PartitionName=gpu Nodes={names} Default=YES MaxTime=24:00:00 State=UP
-PartitionName=short Nodes={names} MaxTime=1 State=UP
+SlurmdLogFile={folder}/slurmd.log
+NodeName=localhost NodeAddr=127.0.0.1 Port={node} CPUs=16 RealMemory=100 State=UNKNOWN Gres=gpu:h200:{GPUS}
+PartitionName=gpu Nodes=localhost Default=YES MaxTime=24:00:00 State=UP
 "
     )
 }

@@ -836,7 +836,7 @@ END
   return 1
 }
 
-# `check --on slurm` on a cluster of this host.
+# The script for Slurm on a cluster of this host.
 part_slurm() {
   local gpus cluster=$work.cluster
   export PATH=$PATH:/usr/sbin
@@ -850,8 +850,11 @@ part_slurm() {
   expect "and locked" 0 "locked" "$gate" baseline --lock --reason "first measurement" --who tests "${few[@]}"
   commit "the baselines"
   expect "a cluster of this host starts" 0 "" start_cluster "$cluster" "$gpus"
-  expect "slices on the GPUs of a cluster are one check" 0 "PASS" \
-    "$gate" check --on slurm --slices "$gpus" --against HEAD --measure-all "${few[@]}" --report slurm.json
+  mkdir bin && ln -s "$gate" bin/sparsek-gate
+  "$gate" plan --format slurm --slices "$gpus" --against HEAD "${few[@]}" |
+    sed 's/ archive / archive --measure-all /; $s/$/ --report slurm.json/' >gate.sh
+  PATH=$PWD/bin:$PATH expect "slices on the GPUs of a cluster are one check" 0 "PASS" \
+    sh gate.sh
   expect "no job is left" 0 "" test -z "$(squeue --noheader)"
   [ -n "$output" ] && cp slurm.json "$output/"
   pkill -F "$cluster/slurmd.pid"

@@ -4,7 +4,6 @@ mod environment;
 mod family;
 mod file;
 mod inherited;
-mod launch;
 mod matrix;
 mod metric;
 mod placeholder;
@@ -139,7 +138,6 @@ impl File<'_> {
             waivers,
             trust: self.trust(raw.trust)?,
             env_pass: self.env_pass(raw.env_pass)?,
-            launch: self.launch(raw.launch)?,
         })
     }
 
