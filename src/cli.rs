@@ -454,10 +454,6 @@ pub struct BaselineArgs {
     /// With --lock: lock only the static profiles.
     #[arg(long, requires = "lock")]
     pub r#static: bool,
-    /// Append the effects that an outcome of `check --against` on the target branch measured, beside
-    /// the baselines.
-    #[arg(long, value_name = "OUTCOME")]
-    pub record: Option<PathBuf>,
     /// Sign the present locks; requires --sign-key.
     #[arg(long, requires = "sign_key")]
     pub sign: bool,
@@ -494,10 +490,6 @@ pub struct BaselineArgs {
     /// Also lock profiles that were imported, not measured by this tool.
     #[arg(long, requires = "lock")]
     pub accept_imported: bool,
-    /// Also lock what is beyond the budget of a metric, and move the anchor to the values that are
-    /// locked.
-    #[arg(long, requires = "lock")]
-    pub anchor: bool,
     /// Also lock an immutable variant whose sources or flags changed.
     #[arg(long, requires = "lock")]
     pub accept_immutable: bool,
@@ -529,17 +521,12 @@ pub struct ReportArgs {
 #[derive(Args, Debug)]
 pub struct HistoryArgs {
     /// The variant, as `suite/variant`.
-    #[arg(value_name = "VARIANT", required_unless_present = "all")]
-    pub variant: Option<String>,
-    /// All variants, as a static site in the folder of --output.
-    #[arg(long, conflicts_with = "variant", requires = "output")]
-    pub all: bool,
+    pub variant: String,
     /// Only these metrics. Repeatable.
     #[arg(long, value_name = "NAME")]
     pub metric: Vec<String>,
-    /// Draw it to a file: .svg or .html. With --all, the folder of the site: a new or empty one, or
-    /// one that --all wrote.
-    #[arg(long, short, value_name = "FILE|DIR")]
+    /// Draw it to a file, as SVG.
+    #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Output format.
     #[arg(long, default_value = "text")]

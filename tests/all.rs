@@ -3,7 +3,6 @@
 
 mod common;
 
-mod anchor;
 mod archive;
 mod attacks;
 mod band_properties;
@@ -23,7 +22,6 @@ mod cupti_reader;
 mod doctor;
 mod dry_run;
 mod editors;
-mod effects;
 mod engines;
 mod environment;
 mod examples;

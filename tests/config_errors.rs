@@ -54,7 +54,6 @@ counter = "gpu__time_duration.sum"
 direction = "lower"
 tolerance = { relative_percent = 3.0 }
 against = { relative_percent = 0.5 }
-budget = { relative_percent = 6.0 }
 tail = { relative_percent = 10.0 }
 tail_against = { relative_percent = 5.0 }
 phase = "timing"
@@ -65,7 +64,6 @@ level = "deny"
 [metric.duration.on.s]
 tolerance = { relative_percent = 4.0 }
 against = { relative_percent = 1.0 }
-budget = { relative_percent = 8.0 }
 tail = { relative_percent = 12.0 }
 tail_against = { relative_percent = 7.0 }
 
@@ -833,7 +831,7 @@ fn tolerances_of_some_kernels_name_them_and_a_metric_that_has_one() {
     refused(
         "counts = { flop = 1 }\n",
         "counts = { flop = 1 }\n\n[metric.duration.on.\"s/a\"]\n",
-        &["it has none of `tolerance`, `against`, `budget`, `tail` and `tail_against`"],
+        &["it has none of `tolerance`, `against`, `tail` and `tail_against`"],
     );
     refused(
         "tolerance = { relative_percent = 4.0 }",
@@ -1028,31 +1026,6 @@ fn a_tail_is_of_a_duration_that_is_judged_and_better_lower() {
     load(&unknown)
         .exits(2)
         .says("has no metric `sm_active.tail` to waive");
-}
-
-#[test]
-fn a_budget_needs_a_size_and_a_metric_that_is_judged_by_size() {
-    let budget = "budget = { relative_percent = 6.0 }";
-    let above = "a budget must be above 0";
-    refused(budget, "budget = { relative_percent = 0 }", &[above]);
-    refused(budget, "budget = { absolute = 0.0 }", &[above]);
-    refused(budget, "budget = { absolute = inf }", &["finite number"]);
-    refused(budget, "budget = 6.0", &["budget"]);
-    refused(
-        "budget = { relative_percent = 8.0 }",
-        "budget = { relative_percent = 0.0 }",
-        &[above],
-    );
-    refused(
-        "counts = { flop = 1 }",
-        "counts = { flop = 1 }\nbudget = { absolute = 1 }",
-        &["an exact metric has no budget"],
-    );
-    refused(
-        "counts = { bytes_written = 32 }\nvariants",
-        "level = \"record\"\nbudget = { absolute = 1 }\nvariants",
-        &["no budget"],
-    );
 }
 
 #[test]

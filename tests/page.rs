@@ -10,10 +10,8 @@ use crate::common::outcomes::{every_verdict, large};
 use crate::common::{Project, aloud, repository};
 use serde_json::{Value as Json, json};
 use sparsek_gate::finding::Code;
-use sparsek_gate::history::{PastVariant, Trend};
 use sparsek_gate::judge::{Ended, Outcome};
 use sparsek_gate::report::form;
-use sparsek_gate::report::history_site;
 use sparsek_gate::report::plot::{Picture, picture};
 use sparsek_gate::trust::{Web, WebStyle};
 
@@ -274,36 +272,6 @@ fn pictures_show_what_was_measured_or_state_why_they_are_missing() {
     assert_eq!(drawn, roofline);
 }
 
-/// The history of a variant as a site, with a change of level: the page of the variant, the index.
-fn site() -> [sparsek_gate::report::Page; 2] {
-    let acceptance = |at: usize| {
-        json!({
-            "time": format!("2026-11-{:02}T00:00:00Z", at + 1), "who": "a tester",
-            "reason": "a reason that is long enough to need more than one line on a phone",
-            "commit": COMMIT, "profile_sha256": "", "norm_sha256": "", "missing": null, "note": null,
-        })
-    };
-    let course = |metric: usize| {
-        json!({
-            "kernel": "a_kernel_with_a_long_name<float, 128, 64, 32, true>", "metric": format!("m{metric}"),
-            "unit": "ns", "counter": "c",
-            "values": (0..14).map(|at| json!({ "value": 270.0 + f64::from(u8::from(at > 6)), "noise": 0.5 })).collect::<Vec<_>>(),
-            "changes": [{ "at": 7, "before": 270.0, "after": 271.0 }],
-        })
-    };
-    let trend: Trend = serde_json::from_value(json!({
-        "variant": "suite/variant", "gpu": "nvidia-h200", "tier": "counters",
-        "acceptances": (0..14).map(acceptance).collect::<Vec<_>>(),
-        "metrics": (0..12).map(course).collect::<Vec<_>>(),
-    }))
-    .unwrap();
-    let past = PastVariant {
-        variant: trend.variant.clone(),
-        baselines: vec![trend],
-    };
-    history_site(&[past]).try_into().unwrap()
-}
-
 #[test]
 fn the_page_works_in_a_browser_at_every_width_and_in_both_themes() {
     let Some(program) = program() else {
@@ -322,7 +290,6 @@ fn the_page_works_in_a_browser_at_every_width_and_in_both_themes() {
     };
     let page = file("page.html", &html(&linked()));
     let mut browser = Browser::start(&program);
-    let site = site().map(|page| file(&page.name, &page.text));
     for (width, scheme) in [
         (1280, "light"),
         (390, "dark"),
@@ -330,18 +297,6 @@ fn the_page_works_in_a_browser_at_every_width_and_in_both_themes() {
         (1280, "dark"),
     ] {
         browser.look(width, 900, scheme);
-        for page in &site {
-            browser.open(page);
-            assert_eq!(browser.complaints(), Vec::<String>::new());
-            assert_eq!(browser.requests().len(), 1, "{:?}", browser.requests());
-            let overflow = browser.value("document.documentElement.scrollWidth - innerWidth");
-            assert_eq!(
-                overflow.as_i64().unwrap().max(0),
-                0,
-                "{width} {}",
-                page.display()
-            );
-        }
         browser.open(&page);
         browser.value(
             "document.querySelectorAll('#variants > div > details').forEach(d => d.open = true)",

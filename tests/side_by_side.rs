@@ -62,6 +62,24 @@ fn a_head_slower_by_less_than_the_stored_tolerance_regresses_against_its_base() 
 }
 
 #[test]
+fn changes_that_each_pass_fail_together_against_the_last_release() {
+    let check = |base: i32, head: i32, code: i32| {
+        let project = recorded();
+        let slower = |changes| 1.002_f64.powi(changes);
+        edit_base(&project, "cp_async", |one| {
+            scale(one, DURATION, slower(base))
+        });
+        project.edit_profile("cp_async", |one| scale(one, DURATION, slower(head)));
+        let report = project.check(&["cp_async"], code);
+        report.verdict("cp_async", DURATION).to_owned()
+    };
+    for change in 0..5 {
+        assert_eq!(check(change, change + 1, 0), "pass");
+    }
+    assert_eq!(check(0, 5, 1), "regressed");
+}
+
+#[test]
 fn a_utilization_that_is_open_only_warns_where_the_kernel_became_faster() {
     for (duration, code) in [(0.96, 0), (1.0, 6)] {
         let project = recorded();

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use ncu_report::{LineTable, csv, report};
 use sparsek_gate::archive::{indexed_paths, packed_paths};
-use sparsek_gate::baseline::{Lock, Stored, gaps, norm_lines, parse_effects, unsigned};
+use sparsek_gate::baseline::{Lock, Stored, norm_lines, unsigned};
 use sparsek_gate::binary::{
     census, compiler_warnings, has_kernels, kernels_of, listing, resource_report,
 };
@@ -17,7 +17,6 @@ use sparsek_gate::capture::{Format, event_times, tuned};
 use sparsek_gate::config::{Config, KernelFilter, Trust, VersionRange};
 use sparsek_gate::diff::{Diff, Side};
 use sparsek_gate::git::printed;
-use sparsek_gate::history::PastProfile;
 use sparsek_gate::judge::Outcome;
 use sparsek_gate::measure::journal_rounds;
 use sparsek_gate::profile::{Hotspots, OnGpus, Profile, import, norm_text};
@@ -68,7 +67,6 @@ static TARGETS: [Target; 38] = [
     target("csv_cells", 256, Mutation::Bytes, csv_cells),
     target("config", 2048, Mutation::Bytes, config),
     target("lock", 2048, Mutation::Bytes, lock),
-    target("effects", 4096, Mutation::Json, effects),
     target("norm", 1024, Mutation::Bytes, norm),
     target("profile", 4096, Mutation::Json, profile),
     target("outcome", 8192, Mutation::Json, outcome),
@@ -235,23 +233,8 @@ fn lock(input: &[u8]) {
     let Ok(lock) = Lock::parse(&text(input)) else {
         return;
     };
-    let _ = (
-        lock.contradictions(),
-        lock.code_sha256(),
-        lock.anchor_sha256(),
-    );
+    let _ = (lock.contradictions(), lock.code_sha256());
     assert_eq!(Lock::parse(&lock.to_toml()).as_ref(), Ok(&lock));
-}
-
-fn effects(input: &[u8]) {
-    let Ok(entries) = parse_effects(&text(input)) else {
-        return;
-    };
-    assert!(
-        gaps(&entries)
-            .iter()
-            .all(|at| (1..entries.len()).contains(at))
-    );
 }
 
 fn norm(input: &[u8]) {
@@ -266,11 +249,6 @@ fn norm(input: &[u8]) {
 }
 
 fn profile(input: &[u8]) {
-    if let Ok(past) = PastProfile::parse(input) {
-        for (_, series) in past.series() {
-            assert!(series.value.is_none_or(f64::is_finite));
-        }
-    }
     let Ok(profile) = Profile::parse(input) else {
         return;
     };
@@ -487,7 +465,6 @@ fn signature(input: &[u8]) {
         norm_sha256: None,
         profile: None,
         signature: Some(text(signature).into_owned()),
-        effects: None,
     };
     let _ = unsigned(&trust, &stored);
     if unsigned(&known, &stored).is_none() {

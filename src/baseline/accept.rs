@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::anchor::{Anchor, Spent};
 use super::capture_index::CaptureIndex;
 use super::lock::{Entry, Lock};
 use super::rederive::rederive;
@@ -13,7 +12,6 @@ use crate::config::{Config, Variant};
 use crate::evidence::{Purpose, disturbed, incomplete, incomplete_compiled};
 use crate::finding::{Code, Error, Finding};
 use crate::hash::sha256_hex;
-use crate::metric::display_values;
 use crate::profile::{Profile, ProfileOrigin, norm_text, now};
 use crate::profiler::filter_in;
 use crate::terms::{Phase, Tier};
@@ -31,12 +29,10 @@ pub struct Acceptance {
     pub imported: bool,
     /// Whether an immutable variant may be locked with other sources than before.
     pub immutable: bool,
-    /// Whether the anchor moves to the values that are locked.
-    pub anchor: bool,
 }
 
 impl Acceptance {
-    /// An acceptance of this moment, which keeps the anchor.
+    /// An acceptance of this moment.
     ///
     /// # Errors
     /// [`Error::Usage`] where the reason or the name is empty, or not plain text.
@@ -73,7 +69,6 @@ impl Acceptance {
             reason: reason.to_owned(),
             imported,
             immutable,
-            anchor: false,
         })
     }
 }
@@ -309,9 +304,6 @@ impl Candidate<'_> {
         if let Some(old) = &old_lock {
             findings.extend(self.against_old_lock(old, &lock));
         }
-        let (anchor, beyond) = self.anchor(old_lock.as_ref());
-        lock.anchor = Some(anchor);
-        findings.extend(beyond);
         let (Some(norm), true) = (norm, findings.is_empty()) else {
             return Decision::Refused(findings);
         };
@@ -327,7 +319,7 @@ impl Candidate<'_> {
             norm_sha256: sha256_hex(norm.as_bytes()),
             profile_sha256: sha256_hex(profile.as_bytes()),
             code_sha256: lock.code_sha256(),
-            anchor_sha256: lock.anchor_sha256(),
+            anchor_sha256: None,
             previous,
         };
         lock.head = entry.hash();
@@ -341,78 +333,6 @@ impl Candidate<'_> {
             signature: None,
         };
         Decision::Accepted(Box::new(new), Vec::new())
-    }
-
-    /// The anchor of the new lock, and why it must not be kept.
-    fn anchor(&self, old: Option<&Lock>) -> (Anchor, Vec<Finding>) {
-        let (variant, profile) = (self.variant, self.profile);
-        let new = Anchor::of(variant, profile, &self.acceptance.time);
-        let kept = old.and_then(|old| self.kept_anchor(old));
-        // An anchor that is at these values already keeps its time, and with it the recorded effects.
-        let moves = |kept: &Anchor| self.acceptance.anchor && kept.has_other_values(&new);
-        let Some(kept) = kept.filter(|kept| !moves(kept)) else {
-            return (new, Vec::new());
-        };
-        if kept.is_comparable(profile) {
-            let spent = kept.spent(variant, profile);
-            let beyond = spent.iter().filter_map(|one| self.beyond(&kept.time, one));
-            let beyond = beyond.collect();
-            return (kept.with_new(new), beyond);
-        }
-        let has_budget = variant.metrics.iter().any(|metric| metric.budget.is_some());
-        if !has_budget {
-            return (new, Vec::new());
-        }
-        let message = format!(
-            "its anchor of {} was measured under other conditions, so no budget can be judged",
-            kept.time
-        );
-        let finding = self.refuse(Code::OverBudget, message, &self.move_anchor());
-        (kept, vec![finding])
-    }
-
-    /// The anchor of the lock that is replaced. A lock of an older version has none: then the values
-    /// that it locked are the anchor.
-    fn kept_anchor(&self, old: &Lock) -> Option<Anchor> {
-        if let Some(anchor) = &old.anchor {
-            return Some(anchor.clone());
-        }
-        let bytes = self.stored?.profile.as_deref()?;
-        let last = old.ledger.last()?;
-        if sha256_hex(bytes) != last.profile_sha256 {
-            return None;
-        }
-        let locked = Profile::parse(bytes).ok()?;
-        Some(Anchor::of(self.variant, &locked, &last.time))
-    }
-
-    /// That all accepted changes together are beyond a budget.
-    fn beyond(&self, since: &str, spent: &Spent<'_>) -> Option<Finding> {
-        let alias = &spent.metric.alias;
-        let identity = self.profile.identity.metrics.get(alias);
-        let unit = identity.and_then(|identity| identity.unit.as_deref());
-        let name = format!("`{alias}` of {}", spent.kernel);
-        let message = match &spent.distance {
-            Some(distance) if !distance.is_beyond() => return None,
-            Some(distance) => format!(
-                "{name} is {} from its anchor of {since}, beyond its budget of {}",
-                distance.change.display(unit),
-                spent.budget.display(unit)
-            ),
-            None => format!(
-                "{name} has a budget and was {} in its anchor of {since}; the profile has no such value",
-                display_values(spent.anchor, spent.anchor, unit).0
-            ),
-        };
-        let finding = self.refuse(Code::OverBudget, message, &self.move_anchor());
-        Some(finding.kernel(&spent.kernel).metric(alias))
-    }
-
-    fn move_anchor(&self) -> String {
-        format!(
-            "fix the kernel, or accept what all changes together cost: sparsek-gate baseline --lock --anchor --reason '...' {}",
-            self.variant.id
-        )
     }
 
     /// The lock that is replaced. A ledger that cannot be read must not be replaced by a new one

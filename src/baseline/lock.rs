@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::anchor::Anchor;
 use crate::files::most;
 use crate::hash::sha256_hex;
 use crate::terms::VariantId;
@@ -29,9 +28,9 @@ pub struct Lock {
     pub sources: BTreeMap<String, String>,
     /// Every acceptance, the oldest first.
     pub ledger: Vec<Entry>,
-    /// The values that all locks are compared with; absent in locks of older versions.
+    /// Nothing is judged by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub anchor: Option<Anchor>,
+    pub anchor: Option<toml::Table>,
 }
 
 /// One acceptance of a baseline.
@@ -51,7 +50,7 @@ pub struct Entry {
     /// sha256 over flags and sources, of an immutable variant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code_sha256: Option<String>,
-    /// sha256 of the anchor that the acceptance kept or set.
+    /// Part of the hash of an entry that has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anchor_sha256: Option<String>,
     /// Hash of the entry before; 64 zeros for the first.
@@ -90,13 +89,6 @@ impl Lock {
                 Self::SCHEMA
             ));
         }
-        if lock
-            .anchor
-            .as_ref()
-            .is_some_and(|anchor| !anchor.is_finite())
-        {
-            return Err("a value of its anchor is no finite number".to_owned());
-        }
         Ok(lock)
     }
 
@@ -111,11 +103,6 @@ impl Lock {
             let text = serde_json::to_vec(&(&self.flags, &self.sources)).unwrap_or_default();
             sha256_hex(&text)
         })
-    }
-
-    /// sha256 of the anchor.
-    pub fn anchor_sha256(&self) -> Option<String> {
-        self.anchor.as_ref().map(Anchor::sha256)
     }
 
     /// Contradictions in the ledger: entries that were edited, removed or inserted.
@@ -143,9 +130,6 @@ impl Lock {
                         .to_owned(),
                 );
             }
-            Some(last) if last.anchor_sha256 != self.anchor_sha256() => found.push(
-                "the anchor in the lock differs from the one that its ledger accepted".to_owned(),
-            ),
             Some(_) => {}
         }
         found
@@ -168,15 +152,7 @@ mod tests {
             flags: vec!["-O3".into()],
             sources: BTreeMap::from([("a.cu".to_owned(), "00".to_owned())]),
             ledger: Vec::new(),
-            anchor: Some(Anchor {
-                time: "2026-11-21T00:00:00Z".into(),
-                conditions: vec!["GPU NVIDIA H200".into()],
-                counters: BTreeMap::from([("duration".into(), "gpu__time_duration.sum ns".into())]),
-                values: BTreeMap::from([(
-                    "kernel".into(),
-                    BTreeMap::from([("duration".into(), 179_487.123_456_789)]),
-                )]),
-            }),
+            anchor: None,
         };
         let mut previous = Entry::GENESIS.to_owned();
         for reason in ["first", "second", "third"] {
@@ -187,7 +163,7 @@ mod tests {
                 norm_sha256: "1".into(),
                 profile_sha256: "2".into(),
                 code_sha256: lock.code_sha256(),
-                anchor_sha256: lock.anchor_sha256(),
+                anchor_sha256: None,
                 previous,
             };
             previous = entry.hash();
@@ -204,14 +180,8 @@ mod tests {
     }
 
     #[test]
-    fn an_anchor_without_a_number_is_refused() {
-        let text = lock().to_toml().replacen("179487.123456789", "nan", 1);
-        assert!(Lock::parse(&text).unwrap_err().contains("no finite number"));
-    }
-
-    #[test]
     fn every_edit_of_the_ledger_is_found() {
-        let edits: [fn(&mut Lock); 9] = [
+        let edits: [fn(&mut Lock); 7] = [
             |lock| lock.ledger[0].reason = "other".into(),
             |lock| lock.ledger[2].who = "another".into(),
             |lock| drop(lock.ledger.remove(0)),
@@ -219,8 +189,6 @@ mod tests {
             |lock| drop(lock.ledger.pop()),
             |lock| lock.ledger.swap(0, 1),
             |lock| lock.flags.push("-G".into()),
-            |lock| lock.anchor = None,
-            |lock| lock.anchor.as_mut().unwrap().time = "2026-11-22T00:00:00Z".into(),
         ];
         for (index, edit) in edits.iter().enumerate() {
             let mut lock = lock();

@@ -63,8 +63,6 @@ pub struct LockedBaseline {
     pub changes: Vec<NormLine>,
     /// The new entry of the ledger; absent where the same profile is locked already.
     pub entry: Option<Entry>,
-    /// Whether the anchor is now at these values, and was not before.
-    pub anchored: bool,
 }
 
 /// A variant that was refused.
@@ -311,15 +309,12 @@ impl Locking<'_> {
                 return Ok(());
             }
         };
-        let old_lock = stored.as_ref().and_then(|old| old.lock.as_deref());
-        let old_lock = old_lock.and_then(|text| Lock::parse(text).ok());
-        let anchored = self.order.acceptance.anchor && is_moved(old_lock.as_ref(), &new.lock);
         let (norm, locked) = stored.map_or((None, None), |old| (old.norm, old.profile));
         let before = locked.as_deref().and_then(|old| Profile::parse(old).ok());
         let unchecked = numbers_unchecked(variant, &before.iter().collect::<Vec<_>>(), profile);
         self.warnings
             .extend(unchecked.map(|finding| finding.warn_for(WarnReason::Replaced)));
-        let unchanged = !anchored && locked.is_some_and(|locked| is_unchanged(&locked, &new));
+        let unchanged = locked.is_some_and(|locked| is_unchanged(&locked, &new));
         self.baselines.push(LockedBaseline {
             variant: variant.id.clone(),
             gpu: new.gpu.clone(),
@@ -328,7 +323,6 @@ impl Locking<'_> {
                 &new.norm,
             ),
             entry: new.lock.ledger.last().cloned().filter(|_| !unchanged),
-            anchored,
         });
         if !unchanged {
             self.new.push(new);
@@ -390,15 +384,6 @@ impl Locking<'_> {
             variant: variant.clone(),
             keeps: keeps.collect(),
         })
-    }
-}
-
-/// Whether the anchor of the new lock has other values than that of the old one.
-fn is_moved(old: Option<&Lock>, new: &Lock) -> bool {
-    let before = old.and_then(|old| old.anchor.as_ref());
-    match (before, &new.anchor) {
-        (Some(before), Some(after)) => before.is_moved(after),
-        (before, after) => before.is_some() != after.is_some(),
     }
 }
 

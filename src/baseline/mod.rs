@@ -1,14 +1,11 @@
 //! Baselines: profiles that were accepted with a reason and locked by hash.
 
 mod accept;
-mod anchor;
 mod capture_index;
-mod effects;
 mod immutable;
 mod lock;
 mod lock_selected;
 mod norm_line;
-mod record;
 mod rederive;
 mod rederive_loaded;
 mod sign_selected;
@@ -18,16 +15,13 @@ mod verify;
 mod verify_selected;
 
 pub use accept::{Acceptance, noise};
-pub use anchor::{Anchor, Spent};
 pub use capture_index::CaptureIndex;
-pub use effects::{CodeHash, Effect, EffectEntry, gaps, parse_effects};
 pub use immutable::immutable_additions;
 pub use lock::{Entry, Lock};
 pub use lock_selected::{
     KeptBaseline, LeftOut, LockOrder, LockReport, LockedBaseline, lock_selected, refuse_in_pipeline,
 };
 pub use norm_line::{NormLine, norm_lines};
-pub use record::{NewEffects, RecordedEffects, record_effects};
 pub use rederive::rederive;
 pub use rederive_loaded::rederive_loaded;
 pub use sign_selected::{SignReport, sign_selected};

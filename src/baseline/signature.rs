@@ -201,7 +201,6 @@ mod tests {
             norm_sha256: None,
             profile: None,
             signature,
-            effects: None,
         }
     }
 

@@ -43,8 +43,6 @@ pub struct Stored {
     pub profile: Option<Vec<u8>>,
     /// `<variant>.lock.toml.minisig`.
     pub signature: Option<String>,
-    /// `<variant>.effects.jsonl`.
-    pub effects: Option<String>,
 }
 
 /// The files of a baseline to be stored.
@@ -63,15 +61,13 @@ pub struct NewBaseline {
 }
 
 /// The endings of a baseline's files, after `<variant>.`.
-pub const FILES: [&str; 6] = [
+pub const FILES: [&str; 5] = [
     "lock.toml",
     "norm.txt",
     "norm.txt.sha256",
     "profile.json",
     SIGNATURE,
-    EFFECTS,
 ];
-const EFFECTS: &str = "effects.jsonl";
 const SIGNATURE: &str = "lock.toml.minisig";
 
 impl Store {
@@ -140,8 +136,7 @@ impl Store {
         if files.iter().all(|(_, content)| content.is_none()) {
             return Ok(None);
         }
-        let [lock, norm, norm_sha256, profile, signature, effects] =
-            files.map(|(_, content)| content);
+        let [lock, norm, norm_sha256, profile, signature] = files.map(|(_, content)| content);
         let text = |bytes: Option<Vec<u8>>| {
             bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         };
@@ -153,7 +148,6 @@ impl Store {
             norm_sha256: text(norm_sha256),
             profile,
             signature: text(signature),
-            effects: text(effects),
         }))
     }
 
@@ -246,7 +240,6 @@ impl Store {
                     Some(baseline.profile.clone()),
                     baseline.signature.clone(),
                 ];
-                // The recorded effects, which come last, are those of before.
                 for (ending, content) in FILES.iter().zip(contents) {
                     staging.put(&baseline.gpu, id, ending, content.as_deref())?;
                 }
@@ -263,19 +256,6 @@ impl Store {
         self.change(|staging| {
             for (gpu, variant, signature) in signatures {
                 staging.put(gpu, variant, SIGNATURE, Some(signature))?;
-            }
-            Ok(())
-        })
-    }
-
-    /// Writes recorded effects, `(GPU folder, variant, text)`; all of them or none.
-    ///
-    /// # Errors
-    /// [`Error::Io`], or [`Error::Baseline`] where the store is not open to be changed.
-    pub fn record(&self, effects: &[(String, VariantId, String)]) -> Result<(), Error> {
-        self.change(|staging| {
-            for (gpu, variant, text) in effects {
-                staging.put(gpu, variant, EFFECTS, Some(text))?;
             }
             Ok(())
         })

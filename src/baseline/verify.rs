@@ -1,6 +1,5 @@
 //! Whether a stored baseline is what was locked.
 
-use super::effects::{EffectEntry, parse_effects};
 use super::immutable::immutable_changes;
 use super::lock::{Entry, Lock};
 use super::signature::unsigned;
@@ -18,8 +17,6 @@ pub struct Trusted {
     pub profile: Profile,
     /// Its lock.
     pub lock: Lock,
-    /// What was recorded of changes since, the oldest first.
-    pub effects: Vec<EffectEntry>,
 }
 
 /// Verifies a stored baseline against its lock, and an immutable variant's files against the lock.
@@ -75,18 +72,13 @@ pub fn verify_files(config: &Config, stored: &Stored) -> (Option<Trusted>, Vec<F
         );
         return (None, vec![finding]);
     }
-    let effects = check.effects();
     let Some((lock, profile)) = files else {
         return (None, check.findings);
     };
     let mut findings = check.findings;
     findings.extend(unsigned(&config.trust, stored));
     let unchanged = !findings.iter().any(Finding::denies);
-    let trusted = Trusted {
-        profile,
-        lock,
-        effects,
-    };
+    let trusted = Trusted { profile, lock };
     (unchanged.then_some(trusted), findings)
 }
 
@@ -170,16 +162,6 @@ impl Check<'_> {
             self.tampered(format!("{name}: {contradiction}"));
         }
         Some(lock)
-    }
-
-    /// The recorded effects, if there are any.
-    fn effects(&mut self) -> Vec<EffectEntry> {
-        let text = self.stored.effects.as_deref().unwrap_or_default();
-        parse_effects(text).unwrap_or_else(|cause| {
-            let name = self.name("effects.jsonl");
-            self.tampered(format!("{name}: {cause}"));
-            Vec::new()
-        })
     }
 
     /// Compares the files with the hashes in the last entry of the ledger.

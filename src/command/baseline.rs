@@ -6,26 +6,22 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::answer::{answer, answer_in};
-use super::select::{load, variable};
+use super::select::load;
 use crate::baseline::{
-    Acceptance, CaptureIndex, LeftOut, Lock, LockOrder, LockedBaseline, NormLine, RecordedEffects,
-    Signer, Store, lock_selected, measured_unpinned, noise, norm_lines, record_effects,
-    refuse_in_pipeline, sign_selected, verify_selected, verify_stored,
+    Acceptance, CaptureIndex, LeftOut, Lock, LockOrder, LockedBaseline, NormLine, Signer, Store,
+    lock_selected, measured_unpinned, noise, norm_lines, refuse_in_pipeline, sign_selected,
+    verify_selected, verify_stored,
 };
 use crate::cli::BaselineArgs;
 use crate::config::Selected;
 use crate::finding::{Error, ExitCode};
-use crate::judge::effects_of;
-use crate::report::{self, Detail};
+use crate::report::Detail;
 use crate::terms::VariantId;
-use crate::trust;
 
 pub(super) fn run(config: &Path, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
     options_fit_the_action(arguments)?;
     let selected = load(config, &arguments.selection, None)?;
-    if let Some(outcome) = &arguments.record {
-        record(&selected, arguments, outcome)
-    } else if arguments.lock {
+    if arguments.lock {
         lock(&selected, arguments)
     } else if arguments.sign {
         sign(&selected, arguments)
@@ -49,7 +45,6 @@ fn options_fit_the_action(arguments: &BaselineArgs) -> Result<(), Error> {
             verify,
         ),
         ("--in-ci", arguments.in_ci, "--lock", lock),
-        ("--anchor", arguments.anchor, "--lock", lock),
         ("--static", arguments.r#static, "--lock", lock),
         ("--all-or-none", arguments.all_or_none, "--lock", lock),
         ("--verbose", verbosity.verbose, "--lock", lock),
@@ -93,10 +88,7 @@ fn lock(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
     };
     let reason = arguments.reason.as_deref().unwrap_or_default();
     let (imported, immutable) = (arguments.accept_imported, arguments.accept_immutable);
-    let acceptance = Acceptance {
-        anchor: arguments.anchor,
-        ..Acceptance::new(reason, &who, imported, immutable)?
-    };
+    let acceptance = Acceptance::new(reason, &who, imported, immutable)?;
     // Before anything else: a key that cannot be opened must be reported first.
     let signer = arguments.sign_key.as_deref().map(Signer::open);
     let signer = signer.transpose()?;
@@ -153,9 +145,6 @@ fn lock_text(
             (Some(_), true) => format!("locked; {what}"),
         };
         let _ = writeln!(text, "{} on {}: {state}", baseline.variant, baseline.gpu);
-        if baseline.anchored && stored {
-            text.push_str("  the anchor is now at these values\n");
-        }
         let shown = |line: &&NormLine| match detail {
             Detail::All => true,
             _ => !is_first && line.old != line.new,
@@ -207,49 +196,6 @@ fn left_out_words(left_out: &[LeftOut]) -> Vec<String> {
 /// A value of the normalized text, for people.
 fn value(value: &Option<String>) -> &str {
     value.as_deref().unwrap_or("–")
-}
-
-/// Appends what an outcome measured to the recorded effects of the selected variants.
-fn record(
-    selected: &Selected,
-    arguments: &BaselineArgs,
-    outcome: &Path,
-) -> Result<ExitCode, Error> {
-    #[derive(Serialize)]
-    struct Content {
-        recorded: Vec<RecordedEffects>,
-    }
-    let checkout = &selected.config.checkout;
-    let pull_request = trust::pull_request(None, variable)?;
-    if pull_request.is_some() || !trust::is_of_reviewed_code(checkout, variable) {
-        return Err(Error::Usage(
-            "`--record` is for the target branch: this run is of code under review, and a change may not record its own effect".to_owned(),
-        ));
-    }
-    let (mut new, mut findings) = effects_of(&report::read(outcome)?)?;
-    new.retain(|one| selected.variants().iter().any(|it| it.id == one.variant));
-    let store = Store::open_to_change(&selected.config.baselines)?;
-    let (recorded, found) = record_effects(&store, new)?;
-    findings.extend(found);
-    let content = Content { recorded };
-    answer(arguments.format, &content, &findings, || {
-        let lines = content.recorded.iter().map(|one| {
-            let what = match one.appended {
-                true => "recorded",
-                false => "recorded already",
-            };
-            let s = if one.checks == 1 { "" } else { "s" };
-            format!(
-                "{} on {}: {what}, {} check{s} now\n",
-                one.variant, one.gpu, one.checks
-            )
-        });
-        let text: String = lines.collect();
-        match text.is_empty() {
-            true => "nothing was recorded\n".to_owned(),
-            false => text,
-        }
-    })
 }
 
 fn sign(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
@@ -347,9 +293,6 @@ fn show(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
             }
             for line in &baseline.norm {
                 let _ = writeln!(text, "  {}: {}", line.name, value(&line.new));
-            }
-            if let Some(anchor) = baseline.lock.iter().find_map(|lock| lock.anchor.as_ref()) {
-                let _ = writeln!(text, "  anchor: the values of {}", anchor.time);
             }
             for entry in baseline.lock.iter().flat_map(|lock| &lock.ledger) {
                 let reason = entry.reason.replace('\n', "\n    ");

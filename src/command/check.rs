@@ -124,7 +124,7 @@ fn of_archive(
         part: None,
     };
     fresh.measure(&judge, &mut outcome)?;
-    judging.complete(&mut outcome, targets, arguments.format)?;
+    judging.complete(&mut outcome);
     Ok(outcome)
 }
 
@@ -156,7 +156,7 @@ fn judged(
         }
         None => fresh(&judging, arguments, run, &mut outcome)?,
     };
-    judging.complete(&mut outcome, targets, arguments.format)?;
+    judging.complete(&mut outcome);
     Ok(outcome)
 }
 

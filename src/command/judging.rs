@@ -7,9 +7,9 @@ use crate::baseline::Store;
 use crate::cli::{Selection, TrustArgs};
 use crate::config::{Config, Selected};
 use crate::finding::{Error, Finding};
-use crate::judge::{Origin, Outcome, places, trends, unchecked, waive};
+use crate::judge::{Origin, Outcome, places, unchecked, waive};
 use crate::process;
-use crate::report::{Capability, Form, Target};
+use crate::report::Target;
 use crate::trust::{self, Asked, Authority, Consent, Grounds, Web};
 
 /// The rules of a run, and what it judges by them.
@@ -86,22 +86,11 @@ impl Judging {
         outcome
     }
 
-    /// Adds what is found after all verdicts, and what the reports show besides.
-    pub fn complete(
-        &self,
-        outcome: &mut Outcome,
-        targets: &[Target],
-        form: &Form,
-    ) -> Result<(), Error> {
+    /// Adds what is found after all verdicts.
+    pub fn complete(&self, outcome: &mut Outcome) {
         outcome.findings.extend(self.unchecked.iter().cloned());
         waive(&self.plan.config.waivers, outcome);
         outcome.places = places(&self.plan, outcome);
-        let forms = targets.iter().map(|target| target.format);
-        if forms.chain([form]).any(|form| form.has(Capability::Trends)) {
-            let baselines = &self.grounds.baselines;
-            outcome.trends = trends(&self.plan, self.store(), baselines, outcome)?;
-        }
-        Ok(())
     }
 }
 

@@ -78,7 +78,7 @@ fn judged(
     if let Some(file) = &arguments.archive {
         read.push(file);
         refuse_targets(targets, None, &read)?;
-        return by_archive(file, arguments, measured, targets, authority);
+        return by_archive(file, arguments, measured, authority);
     }
     let current = Config::load(config)?;
     refuse_targets(targets, Some(&current), &read)?;
@@ -95,7 +95,7 @@ fn judged(
         known: &measured.known,
     };
     let mut outcome = of_folders(&judging, arguments, wanted, None, measured)?;
-    judging.complete(&mut outcome, targets, arguments.format)?;
+    judging.complete(&mut outcome);
     account_for_all(&judging, &mut outcome);
     Ok(outcome)
 }
@@ -105,7 +105,6 @@ fn by_archive(
     file: &Path,
     arguments: &MergeArgs,
     measured: &Measured,
-    targets: &[Target],
     authority: &mut Authority,
 ) -> Result<Outcome, Error> {
     let expected = arguments.archive_sha256.as_deref().unwrap_or_default();
@@ -119,7 +118,7 @@ fn by_archive(
         known: &measured.known,
     };
     let mut outcome = of_folders(judging, arguments, wanted, Some(&opened), measured)?;
-    judging.complete(&mut outcome, targets, arguments.format)?;
+    judging.complete(&mut outcome);
     account_for_all(judging, &mut outcome);
     Ok(outcome)
 }

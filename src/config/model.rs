@@ -322,8 +322,6 @@ pub struct Metric {
     pub tolerance: Tolerance,
     /// How much worse than a base measured side by side is no regression.
     pub against: Tolerance,
-    /// How much worse than the anchor all accepted changes together may be.
-    pub budget: Option<Tolerance>,
     /// How much worse the mean of the slowest tenth of the launches may be; `None` where it is not
     /// judged.
     pub tail: Option<TailTolerances>,

@@ -275,7 +275,6 @@ fn shown(alias: &str, counter: &str) -> Metric {
         direction: Direction::Equal,
         tolerance: Tolerance::Absolute(0.0),
         against: Tolerance::Absolute(0.0),
-        budget: None,
         tail: None,
         phase: Phase::Timing,
         exact: false,

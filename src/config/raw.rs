@@ -219,9 +219,6 @@ pub(super) struct RawMetric {
     pub tolerance: Option<RawTolerance>,
     /// How much worse than a base measured side by side is no regression. Default: `tolerance`.
     pub against: Option<RawTolerance>,
-    /// How much worse than the anchor, the first value that was locked, all accepted changes together
-    /// may be: `baseline --lock` refuses more without `--anchor`. Default: no bound.
-    pub budget: Option<RawTolerance>,
     /// How much worse than a locked baseline the mean of the slowest tenth of the launches of each
     /// process is no regression; of a duration. Default: the slowest launches are not judged.
     pub tail: Option<RawTolerance>,
@@ -258,9 +255,6 @@ pub(super) struct RawTolerances {
     /// How much worse than a base measured side by side is no regression. Default: that of the
     /// metric, or else `tolerance`.
     pub against: Option<RawTolerance>,
-    /// How much worse than the anchor all accepted changes together may be. Default: that of the
-    /// metric.
-    pub budget: Option<RawTolerance>,
     /// How much worse than a locked baseline the slowest tenth of the launches is no regression.
     /// Default: that of the metric.
     pub tail: Option<RawTolerance>,
@@ -274,7 +268,6 @@ impl RawTolerances {
         let all = [
             &self.tolerance,
             &self.against,
-            &self.budget,
             &self.tail,
             &self.tail_against,
         ];

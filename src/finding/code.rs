@@ -308,22 +308,6 @@ codes! {
     Drift = "drift", Warns => Inconclusive,
         "The machine, the driver or the toolchain changed since the baseline was locked.",
         "Compare driver, clocks and compiler with the baseline. If the new state is intended, lock the base again.";
-    /// All accepted changes together went further from the anchor than the metric's budget.
-    OverBudget = "over-budget", Either => Regressed,
-        "Several changes made the kernel worse, each by less than its tolerance, or with an acceptance.",
-        "Fix the kernel. If what all changes together cost is accepted, move the anchor: `baseline --lock --anchor --reason '...'`.";
-    /// A metric has a budget, and the lock has no anchor that the value can be compared with.
-    AnchorMissing = "anchor-missing", Warns => Baseline,
-        "The lock was made by an older version.",
-        "Lock again. The new lock keeps the values of the present one as its anchor.";
-    /// Recorded changes of the target branch add up to a loss, although each of them passed.
-    Creep = "creep", Warns => Regressed,
-        "Several changes made the kernel slower, each by less than its tolerance.",
-        "Compare with an earlier revision: `check --against REVISION`. Fix the kernel, or accept what all changes cost: `baseline --lock --anchor --reason '...'`.";
-    /// Code changed on the target branch, and no effect of that is recorded.
-    EffectsMissing = "effects-missing", Warns => Inconclusive,
-        "A check on the target branch was not recorded, or did not measure the variant.",
-        "Record the outcome of each check on the target branch: `baseline --record outcome.json`.";
     /// It is not known whether the GPU was disturbed during the measurement.
     GpuUnwatched = "gpu-unwatched", Warns => Inconclusive,
         "The driver's library NVML could not be loaded, or stopped reporting errors (Xid) during the run.",

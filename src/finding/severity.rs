@@ -40,21 +40,19 @@ macro_rules! reasons {
 
 reasons! {
     /// The configured level of the metric is `warn`.
-    MetricLevel => Regressed | OverBudget | LimitExceeded | WorkChanged | Inconclusive | NotMeasured | NotComparable | Implausible,
+    MetricLevel => Regressed | LimitExceeded | WorkChanged | Inconclusive | NotMeasured | NotComparable | Implausible,
     /// The kernel became faster, and the metric is `unless_faster`.
     UnlessFaster => Regressed | Inconclusive,
     /// Side by side the kernel is shown not to take longer, and the static metric is `unless_as_fast`.
     UnlessAsFast => Regressed,
     /// A waiver in the configuration covers the metric.
-    Waived => Regressed | OverBudget | LimitExceeded | WorkChanged | Inconclusive | Implausible,
+    Waived => Regressed | LimitExceeded | WorkChanged | Inconclusive | Implausible,
     /// The configuration accepts the tier of measurement.
     TierAccepted => CountersDenied | NoPermission | ProfilerUnsupported | KernelTimesUnavailable,
     /// The configuration does not enforce its pins, or the run that measured was not refused.
     PinsNotEnforced => ToolchainMismatch,
     /// The base was measured beside it: the kernels of the change are what is judged.
-    SideBySide => LaunchChanged | KernelRenamed | TuningChanged | OverBudget,
-    /// The noise reaches across the budget.
-    WithinNoise => OverBudget,
+    SideBySide => LaunchChanged | KernelRenamed | TuningChanged,
     /// Two programs are compared with each other, and the work of both differs from launch to launch.
     Programs => Inconclusive,
     /// All captures were affected alike.

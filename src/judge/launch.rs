@@ -27,7 +27,6 @@ pub(super) fn shared_memory(case: &Case<'_>, pair: Pair<'_>) -> Option<Compariso
         (Some(_), None) => "recorded only: the launches do not show it".to_owned(),
     };
     Some(Comparison {
-        anchored: None,
         tail: None,
         kernel: pair.current.name.clone(),
         grid: pair.current.grid,

@@ -7,7 +7,6 @@ use crate::verdict::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::anchored::Anchored;
 use super::control::Control;
 use super::mode::Mode;
 use super::tail::{Part, Tail};
@@ -198,9 +197,6 @@ pub struct Comparison {
     /// Processes that are far from their siblings, side by side, where some are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outlying: Option<Outlying>,
-    /// How far the current value is from the anchor, of a metric with a budget.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub anchored: Option<Anchored>,
     /// Of the slowest launches of a metric: which these are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail: Option<Tail>,
@@ -253,7 +249,6 @@ impl Comparison {
             open: false,
             not_worse: false,
             outlying: None,
-            anchored: None,
             tail: None,
             why: String::new(),
         }

@@ -1,7 +1,5 @@
 //! From two profiles to comparisons and findings, and from these to one outcome.
 
-mod anchor;
-mod anchored;
 mod as_fast;
 mod cause;
 mod chosen_launches;
@@ -10,10 +8,7 @@ mod compare;
 mod comparison_finding;
 mod compiled;
 mod control;
-mod creep;
 mod drift;
-mod effects;
-mod effects_missing;
 mod explain;
 mod fresh;
 mod gpu_part;
@@ -41,7 +36,6 @@ mod stall;
 mod tail;
 mod tail_row;
 mod total;
-mod trends;
 mod tuning;
 mod unchecked;
 mod unmeasured;
@@ -50,13 +44,11 @@ mod variants;
 mod waiver;
 mod work;
 
-pub use anchored::Anchored;
 pub use cause::{Cause, CauseKind, causes};
 pub use chosen_launches::ChosenLaunches;
 pub use compare::{compare, comparison_count};
 
 pub use control::Control;
-pub use effects::effects_of;
 pub use fresh::{Fresh, Packed, measuring_order};
 pub use gpu_part::{DriverTurns, GpuPart};
 pub use hotspot::{KernelHotspots, LineMove, Sampled, StallMove, moved};
@@ -75,7 +67,6 @@ pub use sick::SlicePart;
 pub use stall::stall_words;
 pub(crate) use tail::Part;
 pub use tail::Tail;
-pub use trends::trends;
 pub use unchecked::unchecked;
 pub use variant_report::{KernelCauses, VariantReport};
 pub use variants::{Judge, Profiles};

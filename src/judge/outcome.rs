@@ -13,7 +13,6 @@ use crate::evidence::SickGpu;
 use crate::finding::{ExitCode, Finding};
 use crate::measure::{Resumed, ReusedVerification, Spent};
 use crate::metric::Level;
-use crate::profile::Trend;
 use crate::terms::VariantId;
 use crate::verdict::Verdict;
 
@@ -101,9 +100,6 @@ pub struct Outcome {
     /// Seconds from the start of the run to its report.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub wall_s: Option<f64>,
-    /// The trends of baselines that were locked more than once, where a report shows them.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub trends: Vec<Trend>,
     /// Everything that was found.
     pub findings: Vec<Finding>,
 }
@@ -134,7 +130,6 @@ impl Outcome {
             spent: None,
             gpus: Vec::new(),
             wall_s: None,
-            trends: Vec::new(),
             findings: Vec::new(),
         }
     }

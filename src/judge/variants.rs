@@ -2,15 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::anchor::judge_budgets;
 use super::as_fast::shown_as_fast;
 use super::code::code_changes;
 use super::compare::{compare, compare_with_code, comparison_count};
 use super::compiled::compare_compiled;
 use super::control::Control;
-use super::creep::creep_findings;
 use super::drift::{drifted, unvouched};
-use super::effects_missing::effects_missing;
 use super::explain::CodeChanges;
 use super::metric::{Case, Reference};
 use super::mode::Mode;
@@ -18,9 +15,7 @@ use super::next::lock_command;
 use super::outcome::{Origin, Outcome};
 use super::tuning::{tuning_changes, tuning_findings, unexplained_code};
 use super::variant_report::VariantReport;
-use crate::baseline::{
-    Anchor, CodeHash, EffectEntry, Store, Trusted, immutable_additions, verify_stored,
-};
+use crate::baseline::{Store, Trusted, immutable_additions, verify_stored};
 use crate::comparable::{changes_since, words};
 use crate::config::{Config, Selected, Variant};
 use crate::evidence::{
@@ -54,10 +49,6 @@ pub struct Judge<'a> {
     plan: &'a Selected,
     /// By GPU model, of all variants of the suites that are judged.
     locked: BTreeMap<(String, VariantId), Profile>,
-    /// The anchors of these locks.
-    anchors: BTreeMap<(String, VariantId), Anchor>,
-    /// The recorded effects beside these locks, where there are any.
-    effects: BTreeMap<(String, VariantId), Vec<EffectEntry>>,
     /// The GPU models that a variant has a lock for.
     gpus: BTreeMap<VariantId, Vec<String>>,
     /// Immutable variants whose files differ from their lock.
@@ -110,8 +101,6 @@ impl<'a> Judge<'a> {
         let mut judge = Judge {
             plan,
             locked: BTreeMap::new(),
-            anchors: BTreeMap::new(),
-            effects: BTreeMap::new(),
             gpus: BTreeMap::new(),
             changed: BTreeSet::new(),
             needs_locks: true,
@@ -130,13 +119,6 @@ impl<'a> Judge<'a> {
                 gpus.push(gpu.clone());
                 if let Some(trusted) = trusted {
                     let key = (gpu, variant.id.clone());
-                    if !trusted.effects.is_empty() {
-                        judge.effects.insert(key.clone(), trusted.effects);
-                    }
-                    let anchor = trusted.lock.anchor;
-                    judge
-                        .anchors
-                        .extend(anchor.map(|anchor| (key.clone(), anchor)));
                     judge.locked.insert(key, trusted.profile);
                 }
             }
@@ -150,8 +132,6 @@ impl<'a> Judge<'a> {
         Judge {
             plan,
             locked: BTreeMap::new(),
-            anchors: BTreeMap::new(),
-            effects: BTreeMap::new(),
             gpus: BTreeMap::new(),
             changed: BTreeSet::new(),
             needs_locks: false,
@@ -462,12 +442,10 @@ impl<'a> Judge<'a> {
         outcome.findings.extend(added);
         outcome.findings.extend(pins);
         match answer {
-            Some((mut report, findings)) => {
+            Some((report, findings)) => {
                 let conditions = self.changed_conditions(variant, current, &findings);
-                let budgets = self.budgets(variant, sides, &mut report);
                 outcome.variants.push(report);
                 outcome.findings.extend(findings);
-                outcome.findings.extend(budgets);
                 outcome.findings.extend(conditions);
             }
             None => {
@@ -489,26 +467,6 @@ impl<'a> Judge<'a> {
         let lacking = self.without_lock(variant, current, judged);
         outcome.findings.extend(lacking);
         reported
-    }
-
-    /// What all accepted changes together came to. Without a baseline there is no anchor.
-    fn budgets(
-        &self,
-        variant: &Variant,
-        sides: Sides<'_>,
-        report: &mut VariantReport,
-    ) -> Vec<Finding> {
-        let Some(locked) = sides.locked else {
-            return Vec::new();
-        };
-        let key = (locked.identity.folder(), variant.id.clone());
-        let mut findings = judge_budgets(variant, self.anchors.get(&key), sides.current, report);
-        let effects = self.effects.get(&key).map_or(&[][..], Vec::as_slice);
-        let base = sides.base.map(|base| CodeHash::of(&base.provenance));
-        findings.extend(effects_missing(variant, effects, base.as_ref()));
-        let anchor = self.anchors.get(&key);
-        findings.extend(creep_findings(variant, anchor, effects, report));
-        findings
     }
 
     fn beside_base(

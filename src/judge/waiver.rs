@@ -194,7 +194,6 @@ mod tests {
             let expected = [
                 "regressed",
                 "limit-exceeded",
-                "over-budget",
                 "inconclusive",
                 "work-changed",
                 "implausible",

@@ -10,7 +10,6 @@ mod launch_of;
 mod norm;
 mod on_gpus;
 mod total;
-mod trend;
 
 use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, bounded_json, recorded_folder};
 use crate::terms::{Phase, RoundOrder, Seed, Tier, VariantId};
@@ -29,7 +28,6 @@ pub use launch_of::Taken;
 pub use norm::norm_text;
 pub use on_gpus::OnGpus;
 pub use total::TOTAL;
-pub use trend::{Acceptance, Course, EffectCourse, LevelChange, Point, Trend};
 
 use crate::binary::CompilerWarning;
 use crate::capture::Tuned;

@@ -7,8 +7,6 @@ use crate::judge::Outcome;
 pub enum Capability {
     /// It is for a terminal: it has colours, which a file does not keep.
     Terminal,
-    /// It shows the trends of the baselines, which must be read from git's history.
-    Trends,
     /// It consists of commands to the service that keeps the log.
     Commands,
     /// It is appended to the summary of a GitHub step, which other programs write to as well.

@@ -6,12 +6,12 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
 
-use super::form::{Capability, Form};
+use super::form::Form;
 use super::print::json_for_terminals;
 use crate::files::{bounded_json, most, read_regular_up_to};
 use crate::finding::{Error, Reported, Severity};
 use crate::judge::Outcome;
-use crate::profile::{Course, lists_in_lines};
+use crate::profile::lists_in_lines;
 use crate::verdict::Verdict;
 
 /// The outcome with its exit code, so that a script need not know the rules.
@@ -28,7 +28,7 @@ pub(super) const FORM: Form = Form {
     name: "json",
     help: "For scripts; docs/outcome.schema.json describes it",
     endings: &[".json"],
-    capabilities: &[Capability::Trends],
+    capabilities: &[],
     render,
 };
 
@@ -91,7 +91,7 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
     let mut outcome: Outcome = serde_json::from_slice(text)
         .map_err(|error| refused(format!("it is not a complete outcome: {error}")))?;
     outcome.schema = Outcome::SCHEMA;
-    if let Some(cause) = incomplete_trend(&outcome).or_else(|| unlike_its_findings(&outcome)) {
+    if let Some(cause) = unlike_its_findings(&outcome) {
         return Err(refused(format!(
             "it contradicts itself: {cause}: the file was edited or cut"
         )));
@@ -117,24 +117,6 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
         return Err(refused("no run ends with its exit code".to_owned()));
     }
     Ok(outcome)
-}
-
-/// What is wrong with a trend, if one of them does not have one value an acceptance.
-fn incomplete_trend(outcome: &Outcome) -> Option<String> {
-    outcome.trends.iter().find_map(|trend| {
-        let acceptances = trend.acceptances.len();
-        let other = |course: &&Course| {
-            let beyond = course.changes.iter().any(|change| change.at >= acceptances);
-            course.values.len() != acceptances || beyond
-        };
-        let course = trend.metrics.iter().find(other)?;
-        Some(format!(
-            "the trend of {} has {acceptances} acceptances, but {} values of {}",
-            trend.variant,
-            course.values.len(),
-            course.metric
-        ))
-    })
 }
 
 /// What is wrong with the findings, if a comparison is worse and none says so, or if one has a

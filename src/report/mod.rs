@@ -24,7 +24,6 @@ mod progress;
 mod reference;
 mod rows;
 mod sarif;
-mod site;
 mod target;
 mod terminal;
 mod tolerances;
@@ -35,8 +34,9 @@ pub use checks::checks as checks_text;
 pub use detail::Detail;
 pub use form::{Capability, Form};
 pub use forms::{FORMS, form, form_parser, report_help};
-pub use history::{page as history_page, text as history_text};
+pub use history::text as history_text;
 pub use json::{outcome_schema, parse, read};
+pub use plot::history_picture;
 pub use print::{
     Color, Part, color, columns, is_plain, print, print_commands, print_error, print_json,
     print_parts, say,
@@ -45,7 +45,6 @@ pub(crate) use print::{clean, json_for_terminals, one_line};
 pub use profiles::text as profiles_text;
 pub use progress::Progress;
 pub use reference::findings_page;
-pub use site::{Page, history_site, page_name, refuse_foreign, write_site};
 pub use target::{Target, targets};
 pub use terminal::{findings as findings_text, report as outcome_text};
 pub use tolerances::text as tolerances_text;

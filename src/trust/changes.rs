@@ -101,9 +101,9 @@ fn walk(path: &[&str], before: Option<&Value>, after: Option<&Value>, found: &mu
             let (way, text) = tolerance(alias, "tail_against", before, after);
             note(way, text);
         }
-        (["metric", alias, what @ ("budget" | "tail")], ..) => {
-            let (way, text) = tolerance(alias, what, before, after);
-            // Without the key there is no budget, and no tail is judged.
+        (["metric", alias, "tail"], ..) => {
+            let (way, text) = tolerance(alias, "tail", before, after);
+            // Without the key no tail is judged.
             let way = if before.is_none() { Way::Tightens } else { way };
             note(way, text);
         }
@@ -113,7 +113,7 @@ fn walk(path: &[&str], before: Option<&Value>, after: Option<&Value>, found: &mu
                 alias,
                 "on",
                 of,
-                what @ ("tolerance" | "against" | "budget" | "tail" | "tail_against"),
+                what @ ("tolerance" | "against" | "tail" | "tail_against"),
             ],
             ..,
         ) => {
@@ -340,12 +340,11 @@ fn tolerance(
     let word = |value: Option<&Value>| match parts(value) {
         Some((true, size)) => format!("{size} %"),
         Some((false, size)) => format!("{size}"),
-        None if matches!(what, "budget" | "tail") => "none".to_owned(),
+        None if what == "tail" => "none".to_owned(),
         None => "the default".to_owned(),
     };
     let name = match what {
         "against" => format!("`{alias}` side by side"),
-        "budget" => format!("the budget of `{alias}`"),
         "tail" => format!("the tail of `{alias}`"),
         "tail_against" => format!("the tail of `{alias}` side by side"),
         _ => format!("`{alias}`"),
@@ -357,7 +356,7 @@ fn tolerance(
         (Some((of_was, was)), Some((of_is, is))) if of_was == of_is && is > was => {
             (Way::Loosens, "loosens")
         }
-        _ if matches!(what, "budget" | "tail") => (Way::Loosens, "changes"),
+        _ if what == "tail" => (Way::Loosens, "changes"),
         _ => (Way::Loosens, "changes the tolerance of"),
     };
     (
@@ -569,12 +568,6 @@ mod tests {
             ),
             (
                 "metric.m = { min = 1 }",
-                "metric.m = { min = 1, budget.absolute = 5.0 }",
-                Tightens,
-                "changes the budget of `m` from none to 5",
-            ),
-            (
-                "metric.m = { min = 1 }",
                 "metric.m = { min = 1, tail.absolute = 5.0 }",
                 Tightens,
                 "changes the tail of `m` from none to 5",
@@ -596,18 +589,6 @@ mod tests {
                 "metric.m.on.s.tail_against.absolute = 1.5",
                 Loosens,
                 "on s loosens the tail of `m` side by side from 1 to 1.5",
-            ),
-            (
-                "metric.m = { min = 1, budget.absolute = 5.0 }",
-                "metric.m = { min = 1 }",
-                Loosens,
-                "changes the budget of `m` from 5 to none",
-            ),
-            (
-                "metric.m.on.s.budget.relative_percent = 5.0",
-                "metric.m.on.s.budget.relative_percent = 9.0",
-                Loosens,
-                "on s loosens the budget of `m` from 5 % to 9 %",
             ),
             ("metric.m.min = 1", "", Loosens, "`m` is no longer judged"),
             ("", "metric.m.min = 1", Tightens, "adds the metric `m`"),

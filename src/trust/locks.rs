@@ -97,7 +97,6 @@ fn same(one: &Stored, other: &Stored) -> bool {
         && one.norm_sha256 == other.norm_sha256
         && one.profile == other.profile
         && one.signature == other.signature
-        && one.effects == other.effects
 }
 
 /// The content of a baseline: the sha256 of what `sha256sum VARIANT.*` prints in its folder.
@@ -109,7 +108,6 @@ fn content(stored: &Stored) -> String {
         text(&stored.norm_sha256),
         stored.profile.clone(),
         text(&stored.signature),
-        text(&stored.effects),
     ]);
     let mut lines: Vec<String> = files
         .by_ref()
@@ -187,12 +185,6 @@ fn locked(
     if !trusted.lock.ledger.starts_with(past) {
         return vec![rewritten(after, past, &trusted.lock.ledger)];
     }
-    let of_base = before.and_then(|before| before.effects.as_deref());
-    let of_base = of_base.unwrap_or_default();
-    let effects = after.effects.as_deref().unwrap_or_default();
-    let Some(appended) = effects.strip_prefix(of_base) else {
-        return vec![forgotten(after)];
-    };
     if before.is_some_and(|before| only_signed(before, after)) {
         // A signature that was not verified proves nothing: `found` reports it.
         if found.is_empty() {
@@ -206,14 +198,6 @@ fn locked(
         (None, _) => (
             Action::Lock,
             format!("this change locks it on {}", after.gpu),
-        ),
-        (Some(before), []) if only_recorded(before, after) => (
-            Action::Edit,
-            format!(
-                "this change adds recorded effects of checks to its baseline on {}, {} lines",
-                after.gpu,
-                appended.lines().count()
-            ),
         ),
         (Some(_), []) => (
             Action::Edit,
@@ -235,8 +219,7 @@ fn locked(
     let values = values(config, old.as_ref(), &trusted);
     let unchecked = unchecked(old.as_ref(), &trusted.profile);
     let mut message = what;
-    let anchor = moves_anchor(old_lock.as_ref(), &trusted.lock);
-    for part in [reasons.join(", "), values, anchor, unchecked.to_owned()] {
+    for part in [reasons.join(", "), values, unchecked.to_owned()] {
         if !part.is_empty() {
             message.push_str(": ");
             message.push_str(&part);
@@ -268,31 +251,6 @@ fn only_signed(before: &Stored, after: &Stored) -> bool {
             },
             after,
         )
-}
-
-/// Whether effects were recorded, and nothing else changed.
-fn only_recorded(before: &Stored, after: &Stored) -> bool {
-    let effects = after.effects.clone();
-    same(
-        &Stored {
-            effects,
-            ..before.clone()
-        },
-        after,
-    )
-}
-
-/// Recorded effects that do not continue the base's. This cannot be accepted.
-fn forgotten(after: &Stored) -> Finding {
-    Finding::deny(
-        Code::Tampered,
-        &after.variant,
-        format!(
-            "this change edits or removes recorded effects: {}/{}.effects.jsonl does not continue the base's",
-            after.gpu, after.variant
-        ),
-        "restore the file of the base revision; recorded effects that are gone cannot be accepted",
-    )
 }
 
 /// A valid signature of a lock that is otherwise the base's.
@@ -343,24 +301,6 @@ fn unchecked(old: Option<&Profile>, new: &Profile) -> &'static str {
     }
 }
 
-/// The words for a lock that no longer compares with the values that the base's lock does: what was
-/// accepted before would no longer count against a budget.
-fn moves_anchor(old: Option<&Lock>, new: &Lock) -> String {
-    let before = old.and_then(|old| old.anchor.as_ref());
-    match (before, &new.anchor) {
-        (Some(before), None) => format!("it removes the anchor of {}", before.time),
-        (Some(before), Some(after)) if before.is_moved(after) => format!(
-            "it moves the anchor of {} to {}, so that earlier changes no longer count against a budget",
-            before.time, after.time
-        ),
-        (None, Some(after)) => format!("it sets an anchor of {}", after.time),
-        (Some(before), Some(after)) if after.is_moved(before) => {
-            format!("it adds values to the anchor of {}", before.time)
-        }
-        _ => String::new(),
-    }
-}
-
 /// The values of the judged metrics, before and after.
 fn values(config: &Config, old: Option<&Profile>, new: &Trusted) -> String {
     let profile = &new.profile;
@@ -401,56 +341,4 @@ fn values(config: &Config, old: Option<&Profile>, new: &Trusted) -> String {
         shown.push(format!("{further} more"));
     }
     shown.join(", ")
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use super::*;
-    use crate::baseline::Anchor;
-
-    #[test]
-    fn a_lock_that_moves_or_removes_the_anchor_says_so() {
-        let lock = |values: &[(&str, f64)]| {
-            let values = values
-                .iter()
-                .map(|(metric, value)| ((*metric).to_owned(), *value));
-            let anchor = Anchor {
-                time: "2026-11-21T00:00:00Z".to_owned(),
-                conditions: Vec::new(),
-                counters: BTreeMap::new(),
-                values: BTreeMap::from([("k".to_owned(), values.collect())]),
-            };
-            Lock {
-                schema: Lock::SCHEMA,
-                variant: VariantId::try_from("s/v".to_owned()).unwrap(),
-                immutable: false,
-                head: String::new(),
-                flags: Vec::new(),
-                sources: BTreeMap::new(),
-                ledger: Vec::new(),
-                anchor: Some(anchor),
-            }
-        };
-        let before = lock(&[("duration", 100.0)]);
-        let none = Lock {
-            anchor: None,
-            ..before.clone()
-        };
-        let said = |before: &Lock, after: &Lock| moves_anchor(Some(before), after);
-        assert!(said(&before, &lock(&[("duration", 110.0)])).contains("moves the anchor"));
-        assert!(said(&before, &lock(&[])).contains("moves the anchor"));
-        assert!(said(&before, &none).contains("removes the anchor"));
-        let mut later = before.clone();
-        if let Some(anchor) = &mut later.anchor {
-            anchor.time = "2999-01-01T00:00:00Z".to_owned();
-        }
-        assert!(said(&before, &later).contains("moves the anchor"));
-        // A lock may add what the anchor lacks, and somebody must look at that too.
-        let more = lock(&[("duration", 100.0), ("sm_active", 90.0)]);
-        assert!(said(&before, &more).contains("adds values to the anchor"));
-        assert!(said(&none, &before).contains("sets an anchor"));
-        assert_eq!(said(&before, &before), "");
-    }
 }

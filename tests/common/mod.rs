@@ -369,7 +369,7 @@ impl Project {
             norm_sha256: sha256_hex(norm.as_bytes()),
             profile_sha256: sha256_hex(text.as_bytes()),
             code_sha256: lock.code_sha256(),
-            anchor_sha256: lock.anchor_sha256(),
+            anchor_sha256: None,
             previous: lock.head.clone(),
         };
         lock.head = entry.hash();

@@ -9,7 +9,6 @@
 //! but the spread does not look larger. So simulated checks raise more false alarms than real ones.
 
 mod check;
-mod creep;
 mod data;
 mod gpus;
 mod interval;
@@ -79,7 +78,6 @@ pub fn evaluate(settings: &Settings) -> Result<Evaluation, Box<dyn Error>> {
     page.gpus(&gpus::read(&settings.recordings, &config)?);
     let unchanged = shapes::read(&settings.recordings, &config)?;
     page.shapes(&unchanged);
-    page.creep(&unchanged);
     let (text, targets) = page.finish();
     Ok(Evaluation {
         text,

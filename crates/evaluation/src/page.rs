@@ -3,7 +3,6 @@
 use sparsek_gate::config::{Metric, Variant};
 use sparsek_gate::metric::Tolerance;
 
-use super::creep::Histories;
 use super::data::{self, Data};
 use super::gpus::{Counted, OfGpus};
 use super::interval::{Interval, exact, upper_bound};
@@ -21,10 +20,6 @@ const CAUGHT_BY: &str = "duration";
 const ALIKE: f64 = 0.4;
 /// Confidence of the one-sided bound on the share of machines.
 const CONFIDENCE: f64 = 0.95;
-
-/// Recorded rounds from which histories are drawn for a target: the noise in three rounds of one GPU may
-/// be far from that of others.
-const ENOUGH_ROUNDS: usize = 6;
 
 /// The report, as far as it is written.
 pub struct Page<'a> {
@@ -532,55 +527,6 @@ impl<'a> Page<'a> {
         });
         let rows = rows.collect();
         self.table(&header, rows);
-    }
-
-    /// Small changes that add up, by their recorded effects.
-    pub fn creep(&mut self, all: &[Unchanged]) {
-        self.heading("9. Changes that add up: histories whose recorded effects show a creep");
-        let comparisons = comparisons(all.iter().map(|one| &one.variant));
-        let histories = self.settings.checks.div_ceil(4);
-        let seed = self.settings.seed;
-        self.line(&format!(
-            "{histories} histories of each variant. σ is the standard deviation of a process; a check takes as many rounds as unchanged checks needed.\n"
-        ));
-        let mut rows = Vec::new();
-        let (mut alarms, mut judged) = (0, 0);
-        for one in all {
-            let in_a_check = one.rounds(comparisons, self.settings.checks.div_ceil(20), seed);
-            let of_one = Histories::of(one, in_a_check);
-            let quiet = of_one.shown(0.0, 100, histories, seed);
-            let enough = of_one.recorded() >= ENOUGH_ROUNDS;
-            if enough {
-                alarms += quiet;
-                judged += histories;
-            }
-            rows.push(vec![
-                one.variant.id.to_string(),
-                format!("{:.3} %", of_one.sigma()),
-                number(of_one.rounds_in_a_check()),
-                share(of_one.shown(0.2, 10, histories, seed), histories),
-                format!("{quiet} of {histories}"),
-                of_one.recorded().to_string(),
-            ]);
-        }
-        self.table(
-            &[
-                "duration of",
-                "σ",
-                "rounds",
-                "+0.2 % a change, by the tenth",
-                "100 changes without an effect",
-                "rounds recorded",
-            ],
-            rows,
-        );
-        self.targets.add(Target {
-            part: "9".to_owned(),
-            what: format!("at most 1 of 1,000 histories without an effect shows a creep, of variants with {ENOUGH_ROUNDS} recorded rounds"),
-            // Of few histories, what the share may be at best decides.
-            met: exact(alarms, judged).low <= 0.001,
-            found: format!("{alarms} of {judged}"),
-        });
     }
 
     /// Other tolerances against a baseline: the share of unchanged comparisons that do not pass, and of

@@ -11,7 +11,7 @@ use sparsek_gate::terms::{Phase, Tier};
 use sparsek_gate::verdict::{ROUNDS_IN_ALL, Verdict};
 
 use super::check::{Answer, against};
-use super::data::{A_ROUND, Pair, each_below};
+use super::data::{Pair, each_below};
 use super::random::Random;
 
 const DURATION: &str = "duration";
@@ -110,24 +110,6 @@ pub fn read(recordings: &Path, config: &Config) -> Result<Vec<Unchanged>, Error>
 }
 
 impl Unchanged {
-    /// The recorded pairs of base and current.
-    pub fn pairs(&self) -> &[Pair] {
-        &self.pairs
-    }
-
-    /// The rounds that so many unchanged checks were decided in.
-    pub fn rounds(&self, comparisons: usize, checks: usize, seed: u64) -> Vec<usize> {
-        let purpose = format!("{} rounds", self.variant.id);
-        let of_check = |number: usize| {
-            let mut random = Random::new(seed, &purpose, number);
-            let pair = &self.pairs[number % self.pairs.len()];
-            self.check(pair, &pair.head, comparisons, &mut random)
-                .processes
-                / A_ROUND
-        };
-        (0..checks).map(of_check).collect()
-    }
-
     fn check(
         &self,
         pair: &Pair,

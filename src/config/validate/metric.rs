@@ -110,7 +110,7 @@ impl File<'_> {
                 if own.is_empty() {
                     return Err(self.error(
                         &at,
-                        "it has none of `tolerance`, `against`, `budget`, `tail` and `tail_against`",
+                        "it has none of `tolerance`, `against`, `tail` and `tail_against`",
                     ));
                 }
                 let of_tail = at;
@@ -121,10 +121,6 @@ impl File<'_> {
                 };
                 let tolerance = read("tolerance", &own.tolerance)?;
                 let against = read("against", &own.against)?;
-                let budget = own.budget.as_ref();
-                let budget = budget
-                    .map(|raw| self.budget(&at("budget"), raw))
-                    .transpose()?;
                 let of_name = |variant: &&mut Variant| {
                     variant.id.suite == *name || variant.id.to_string() == *name
                 };
@@ -138,7 +134,6 @@ impl File<'_> {
                 for metric in metrics.filter(|metric| metric.alias == *alias) {
                     metric.tolerance = tolerance.unwrap_or(metric.tolerance);
                     metric.against = against.or(inherited).unwrap_or(metric.against);
-                    metric.budget = budget.or(metric.budget);
                     metric.tail = self.tail_on(&of_tail, raw, own, metric)?;
                 }
             }
@@ -170,7 +165,6 @@ impl File<'_> {
                 )));
         }
         self.limits(&["metric", alias], level, raw.min, raw.max)?;
-        let budget = self.budget_of(alias, raw, level)?;
         if raw.unless_faster && Role::of(&counter) == Some(Role::Duration) {
             return Err(self.error(
                 &["metric", alias, "unless_faster"],
@@ -183,7 +177,6 @@ impl File<'_> {
             direction,
             tolerance,
             against,
-            budget,
             tail: None,
             phase,
             exact: raw.exact,
@@ -355,41 +348,6 @@ impl File<'_> {
         };
         let against = read("against", &raw.against)?.unwrap_or(tolerance);
         Ok((tolerance, against))
-    }
-
-    /// How far all accepted changes together may go.
-    fn budget_of(
-        &self,
-        alias: &str,
-        raw: &RawMetric,
-        level: Level,
-    ) -> Result<Option<Tolerance>, ConfigError> {
-        let at = ["metric", alias, "budget"];
-        match &raw.budget {
-            Some(_) if raw.exact => Err(self.error(
-                &at,
-                "an exact metric has no budget: any difference means different work",
-            )),
-            Some(_) if level == Level::Record => Err(self.error(
-                &at,
-                format!("`budget` has no effect: `{alias}` is only recorded; set its `level`"),
-            )),
-            Some(raw) => self.budget(&at, raw).map(Some),
-            None => Ok(None),
-        }
-    }
-
-    fn budget(&self, at: &[&str], raw: &RawTolerance) -> Result<Tolerance, ConfigError> {
-        let budget = self.tolerance(at, raw)?;
-        match budget {
-            Tolerance::RelativePercent(size) | Tolerance::Absolute(size) if size > 0.0 => {
-                Ok(budget)
-            }
-            _ => Err(self.error(
-                at,
-                "a budget must be above 0: with 0, noise alone would refuse a lock",
-            )),
-        }
     }
 
     /// Hard limits, of a metric of the gate or of a static metric.

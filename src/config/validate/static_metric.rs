@@ -79,7 +79,6 @@ impl File<'_> {
             direction: metric.direction,
             tolerance,
             against: tolerance,
-            budget: None,
             tail: None,
             phase: Phase::Counting,
             exact: false,

@@ -52,7 +52,6 @@ pub(in crate::judge) fn comparison(counter: &str, was: f64, is: f64) -> Comparis
         exact: false,
         outlying: None,
         never_zero: false,
-        anchored: None,
         tail: None,
         tolerance: Tolerance::Absolute(0.0),
         reference: Some(summary(was)),

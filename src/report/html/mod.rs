@@ -14,10 +14,8 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
 use self::findings::{Listed, commit};
-use super::form::{Capability, Form};
-use super::plot::{
-    Drawing, PLOT_STYLE, Size, THEME, ladders, rooflines, trend_drawings, troubled_strips,
-};
+use super::form::Form;
+use super::plot::{Drawing, PLOT_STYLE, Size, THEME, ladders, rooflines, troubled_strips};
 use super::print::one_line;
 use super::rows::{chosen_launches, counts, gpus, origin, reused, same_programs, time};
 use crate::finding::{ExitCode, Severity};
@@ -37,7 +35,7 @@ pub(super) const FORM: Form = Form {
     name: "html",
     help: "One self-contained page",
     endings: &[".html"],
-    capabilities: &[Capability::Trends],
+    capabilities: &[],
     render,
 };
 
@@ -226,10 +224,6 @@ fn pictures(outcome: &Outcome) -> Markup {
             drawn.push(picture);
         }
     }
-    let trends = (
-        trend_drawings(&outcome.trends, Size::Wide),
-        trend_drawings(&outcome.trends, Size::Narrow),
-    );
     let strips = troubled_strips(outcome, Size::Wide).zip(troubled_strips(outcome, Size::Narrow));
     html! {
         section id="pictures" aria-labelledby="pictures-title" {
@@ -237,7 +231,6 @@ fn pictures(outcome: &Outcome) -> Markup {
             @if ladders.is_empty() { p class="note" { "No program ran, so there is nothing to draw." } }
             @if let Some((wide, narrow)) = &strips { (figure(wide, narrow)) }
             @for picture in &drawn { (picture) }
-            @for (wide, narrow) in trends.0.iter().zip(&trends.1) { (figure(wide, narrow)) }
             @if left_out > 0 {
                 p class="note" { (left_out) " further pictures are left out to keep this page small." }
             }

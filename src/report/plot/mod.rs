@@ -13,8 +13,7 @@ mod trend;
 
 pub(super) use drawing::{Drawing, PLOT_STYLE, Size, THEME};
 pub(super) use measured::worst;
-pub(super) use picture::{
-    LADDER, ROOFLINE, SAMPLES, ladders, rooflines, trend_drawings, troubled_strips,
-};
-pub use picture::{Picture, picture, trend_file};
+pub(super) use picture::{LADDER, ROOFLINE, SAMPLES, ladders, rooflines, troubled_strips};
+pub use picture::{Picture, picture};
 pub(super) use samples::{LEGEND, Process, Strip};
+pub use trend::history_picture;

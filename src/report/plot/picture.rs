@@ -3,8 +3,7 @@
 use super::drawing::{Drawing, Size};
 use super::group::{Group, groups};
 use super::samples::Strip;
-use super::{ladder, roofline, samples, trend};
-use crate::history::Trend;
+use super::{ladder, roofline, samples};
 use crate::judge::Outcome;
 use crate::report::form::Form;
 use crate::report::rows::{several_kernels, title};
@@ -74,26 +73,6 @@ pub fn picture(outcome: &Outcome, what: Picture) -> Result<String, String> {
 /// The same, or a file that states why there is no picture.
 pub(in crate::report) fn picture_or_reason(outcome: &Outcome, what: Picture) -> String {
     picture(outcome, what).unwrap_or_else(|why| Drawing::sentence(&why).file())
-}
-
-/// An SVG file of how the metrics of a baseline went from acceptance to acceptance.
-///
-/// # Errors
-/// Says why there is nothing to draw.
-pub fn trend_file(trends: &[Trend]) -> Result<String, String> {
-    let drawings = trend_drawings(trends, Size::Wide);
-    match drawings.as_slice() {
-        [] => Err("no acceptance has a value to draw".to_owned()),
-        drawings => Ok(Drawing::stacked(drawings).file()),
-    }
-}
-
-/// The same, one drawing a folder of baselines.
-pub(in crate::report) fn trend_drawings(trends: &[Trend], size: Size) -> Vec<Drawing> {
-    trends
-        .iter()
-        .filter_map(|of_folder| trend::trend(of_folder, size))
-        .collect()
 }
 
 /// The roofline of each group, or one line why there is none.

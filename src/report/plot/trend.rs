@@ -15,8 +15,21 @@ const LOWER: f64 = 100.0;
 /// Metrics that a picture has room for.
 const MOST: usize = 40;
 
+/// An SVG file of how the metrics of each baseline went from acceptance to acceptance.
+///
+/// # Errors
+/// Says why there is nothing to draw.
+pub fn history_picture(trends: &[Trend]) -> Result<String, String> {
+    let drawings = trends.iter().filter_map(|one| trend(one, Size::Wide));
+    let drawings: Vec<Drawing> = drawings.collect();
+    match drawings.as_slice() {
+        [] => Err("no acceptance has a value to draw".to_owned()),
+        drawings => Ok(Drawing::stacked(drawings).file()),
+    }
+}
+
 /// `None` where no acceptance has a value.
-pub(super) fn trend(trend: &Trend, size: Size) -> Option<Drawing> {
+fn trend(trend: &Trend, size: Size) -> Option<Drawing> {
     let courses: Vec<&Course> = trend.metrics.iter().take(MOST).collect();
     if courses.is_empty() {
         return None;
@@ -45,9 +58,6 @@ pub(super) fn trend(trend: &Trend, size: Size) -> Option<Drawing> {
     let mut caption = String::from(
         "One point for each acceptance, the oldest first. Shaded: the difference between processes or between GPUs when it was locked, the larger of the two, where it is known. A gap: the accepted profile is not available.",
     );
-    if courses.iter().any(|course| !course.changes.is_empty()) {
-        caption.push_str(" A dashed line across: the level changed here (E-divisive; at most 1 of 100 metrics that never changed shows one).");
-    }
     if trend.metrics.len() > MOST {
         caption.push_str(&format!(
             " {} further metrics are not drawn.",
@@ -132,12 +142,6 @@ fn panel(course: &Course, acceptances: &[Acceptance], kernels: bool, size: Size)
         @for pair in runs.windows(2) {
             @if let ([.., (from, a)], [(to, b), ..]) = (pair[0], pair[1]) {
                 path class="gap" d=(format!("M{} {}L{} {}", px(x(*from)), px(y.at(a.value)), px(x(*to)), px(y.at(b.value)))) {}
-            }
-        }
-        // Between the last acceptance of a level and the first of the next.
-        @for change in &course.changes {
-            path class="change" d=(format!("M{} {}V{}", px(f64::midpoint(x(change.at.saturating_sub(1)), x(change.at))), px(HEAD), px(LOWER))) {
-                title { "the level changed with #" (change.at + 1) }
             }
         }
         @for run in &runs {
