@@ -76,8 +76,6 @@ pub fn write_named(path: &Path, bytes: &[u8]) -> io::Result<()> {
 pub mod most {
     /// A configuration, a lock, a key file: TOML takes far more memory than JSON.
     pub const CONFIG: u64 = 1 << 20;
-    /// The recorded effects of a variant: about 16,000 checks.
-    pub const EFFECTS: u64 = 16 << 20;
     /// A profile, a lock, a result, a log: a profile of a thousand kernels is a tenth of it.
     pub const TEXT: u64 = 64 << 20;
     /// An outcome: a thousand kernels of thirty metrics with their samples are a third of it.
