@@ -388,13 +388,7 @@ fn line_table(input: &[u8]) {
 
 fn kernel_names(input: &[u8]) {
     let name = text(input);
-    let _ = ncu_report::demangled(&name);
-    let base = ncu_report::base_name(&name);
-    assert!(
-        base.len() <= name.len().max(64) * 64,
-        "{} bytes",
-        base.len()
-    );
+    assert!(name.contains(&ncu_report::base_name(&name)));
     assert!(name.contains(ncu_report::function_name(&name)));
     let placeless = ncu_report::placeless(&name).into_owned();
     assert!(placeless.len() <= name.len());

@@ -10,7 +10,7 @@ use crate::profile::{
     Series,
 };
 use crate::terms::{Phase, Tier};
-use ncu_report::{base_name, demangled};
+use ncu_report::base_name;
 
 /// The static profile of a built variant; `None` where this tool neither called its compiler nor
 /// read its machine code.
@@ -111,7 +111,7 @@ fn kernels(
         let mut profile = KernelProfile {
             name,
             mangled: Some(mangled.clone()),
-            demangled: demangled(mangled),
+            demangled: None,
             grid: [0; 3],
             block: [0; 3],
             dynamic_shared_bytes: Vec::new(),

@@ -25,6 +25,8 @@ pub(super) struct MetricValues {
     rank: Vec<u32>,
     /// Rank of major and minor compute capability.
     compute_capability: [Option<u32>; 2],
+    /// The compute capability of the result before, and its chip.
+    chip: (Option<(u64, u64)>, Option<Chip>),
     /// Of each chip, by `NameId`: the unit, once it was needed. The results of one report may alternate
     /// between chips.
     units: Vec<(Option<Chip>, Vec<Option<Unit>>)>,
@@ -71,6 +73,7 @@ impl MetricValues {
         };
         Ok(MetricValues {
             compute_capability: COMPUTE_CAPABILITY.map(rank_of),
+            chip: (None, None),
             units: Vec::new(),
             rank,
             names,
@@ -124,11 +127,12 @@ impl MetricValues {
         Ok(Read { rank, has_list })
     }
 
-    /// The compute capability of the device that the current result was measured on.
-    pub(super) fn compute_capability(&self) -> Option<(u64, u64)> {
+    /// The compute capability of the device that the current result, which is sorted, was measured
+    /// on.
+    fn compute_capability(&self) -> Option<(u64, u64)> {
         let [major, minor] = self.compute_capability.map(|rank| {
-            let mut found = self.found.iter().rev();
-            match found.find(|(found, ..)| Some(*found) == rank)?.2 {
+            let at = self.found.binary_search_by_key(&rank?, |(rank, ..)| *rank);
+            match self.found.get(at.ok()?)?.2 {
                 Value::Integer(number) => Some(number),
                 _ => None,
             }
@@ -136,12 +140,27 @@ impl MetricValues {
         major.zip(minor)
     }
 
-    /// Ends the current result: its metrics, with their units on `chip`.
+    /// Ends the current result: its metrics with their units, and its compute capability.
     pub(super) fn finish(
         &mut self,
-        chip: Option<Chip>,
         memory: &mut Memory,
-    ) -> Result<Metrics, ReadError> {
+    ) -> Result<(Metrics, Option<(u64, u64)>), ReadError> {
+        // Of a metric that is repeated, the last one counts, as in NVIDIA's own reader.
+        self.found.sort_by_key(|(rank, ..)| *rank);
+        self.found.dedup_by(|later, kept| {
+            let repeated = later.0 == kept.0;
+            if repeated {
+                std::mem::swap(later, kept);
+            }
+            repeated
+        });
+        let capability = self.compute_capability();
+        if capability != self.chip.0 {
+            let chip =
+                capability.and_then(|(major, minor)| Chip::from_compute_capability(major, minor));
+            self.chip = (capability, chip);
+        }
+        let chip = self.chip.1;
         let seen = self.units.iter().position(|(of, _)| *of == chip);
         let at = match seen {
             Some(at) => at,
@@ -155,15 +174,6 @@ impl MetricValues {
                 next
             }
         };
-        // Of a metric that is repeated, the last one counts, as in NVIDIA's own reader.
-        self.found.sort_by_key(|(rank, ..)| *rank);
-        self.found.dedup_by(|later, kept| {
-            let repeated = later.0 == kept.0;
-            if repeated {
-                std::mem::swap(later, kept);
-            }
-            repeated
-        });
         let ranks = self.found.iter().map(|(rank, ..)| *rank);
         if !ranks.clone().eq(self.last_ranks.iter().copied()) {
             self.last_ranks = ranks.collect();
@@ -179,7 +189,8 @@ impl MetricValues {
                 *units[id as usize].get_or_insert_with(|| unit_of(chip, &names[id as usize]));
             Measurement { value, unit }
         });
-        Ok(Metrics::from_sorted(Arc::clone(&self.last_names), values))
+        let metrics = Metrics::from_sorted(Arc::clone(&self.last_names), values);
+        Ok((metrics, capability))
     }
 }
 

@@ -10,7 +10,6 @@ use super::metric_values::MetricValues;
 use super::sources::Sources;
 use super::strings::StringTable;
 use super::wire::Slice;
-use crate::catalog::Chip;
 use crate::error::ReadError;
 use crate::instructions::SourceCounters;
 use crate::launch::{Kernel, Launch, ResultKind};
@@ -83,10 +82,7 @@ impl<'a> Decoder<'a> {
     fn launch(&mut self, layout: &Layout, message: Slice<'a>) -> Result<Launch, ReadError> {
         let fields = self.fields(layout, message)?;
         let source = self.source(fields.source)?;
-        let compute_capability = self.metrics.compute_capability();
-        let chip = compute_capability
-            .and_then(|(major, minor)| Chip::from_compute_capability(major, minor));
-        let metrics = self.metrics.finish(chip, &mut self.memory)?;
+        let (metrics, compute_capability) = self.metrics.finish(&mut self.memory)?;
         let size = |field: Option<[u64; 3]>, names| {
             field
                 .or_else(|| integers(&metrics, names))
