@@ -571,21 +571,3 @@ fn a_regression_alone_names_no_cause() {
     assert_eq!(kinds(&report), Vec::<String>::new());
     assert!(!report.message("regressed").contains("with it"));
 }
-
-#[test]
-fn a_rise_that_is_too_good_is_told_as_a_rise_of_the_reference() {
-    let project = Project::steady();
-    set_config(
-        &project,
-        "[metric.tensor_core]",
-        "plausible = { gain_percent = 50 }",
-    );
-    project.edit_profile("cp_async", |profile| scale(profile, "tensor_core", 1.6));
-    // 60 % of the reference, though only 37.5 % of what it is now.
-    let report = project.check(&["cp_async"], 6);
-    let message = report.message("implausible");
-    assert!(
-        message.contains("60.0 %") && !message.contains("fell"),
-        "{message}"
-    );
-}

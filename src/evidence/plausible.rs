@@ -7,12 +7,15 @@ use super::clock::{CLOCK_PERCENT, SameClock};
 use super::sick::faulty;
 use crate::device::{ComputeProcess, Slowdown, State};
 use crate::finding::{Code, Finding, WarnReason};
-use crate::metric::{Direction, bounds, display_value, is_time};
+use crate::metric::{bounds, display_value, is_time};
 use crate::terms::VariantId;
 
 /// Fewest working readings from which the highest clock of a capture counts: the first may catch
 /// the clock while it rises.
 const FEWEST_CLOCK_READINGS: u32 = 3;
+
+/// A duration that falls by more than this, in percent, is reviewed.
+const LARGEST_GAIN_PERCENT: f64 = 50.0;
 
 /// What was measured: one metric of one kernel of one variant.
 #[derive(Clone, Copy, Debug)]
@@ -91,18 +94,11 @@ pub struct Side<'a> {
     pub states: &'a [&'a State],
 }
 
-/// A metric with values that its counter cannot have: outside the configured bounds or, without
-/// those, of [`bounds`]; not finite; below zero where nothing bounds it, as no counter counts
-/// below zero; or a kernel that took no time.
-pub fn implausible(
-    of: &Measurand<'_>,
-    values: &[f64],
-    configured: Option<(f64, f64)>,
-) -> Option<Finding> {
+/// A metric with values that its counter cannot have: outside of [`bounds`]; not finite; below zero, as no
+/// counter counts below zero; or a kernel that took no time.
+pub fn implausible(of: &Measurand<'_>, values: &[f64]) -> Option<Finding> {
     let is_time = is_time(of.counter);
-    let (least, most) = configured
-        .or_else(|| bounds(of.counter))
-        .unwrap_or((0.0, f64::MAX));
+    let (least, most) = bounds(of.counter).unwrap_or((0.0, f64::MAX));
     let is_plausible = |value: f64| value >= least && value <= most && !(is_time && value == 0.0);
     let odd: Vec<f64> = values
         .iter()
@@ -139,36 +135,26 @@ pub fn implausible(
     Some(finding.kernel(of.kernel).metric(of.alias))
 }
 
-/// An improvement that is too large to pass without review: by more than a limit in percent of the
-/// reference, or by an amount that is not a number.
-pub fn too_good(
-    of: &Measurand<'_>,
-    direction: Direction,
-    reference: f64,
-    current: f64,
-    limit_percent: f64,
-) -> Option<Finding> {
-    let (gain, moved) = match direction {
-        Direction::Higher => (current - reference, "rose"),
-        Direction::Lower | Direction::Equal => (reference - current, "fell"),
-    };
+/// A duration that fell by too much to pass without review, or by an amount that is not a number.
+pub fn too_good(of: &Measurand<'_>, reference: f64, current: f64) -> Option<Finding> {
+    let gain = reference - current;
     let gain_percent = gain / reference * 100.0;
     // Nothing gained is not too good, of nothing either.
-    if gain <= 0.0 || gain_percent <= limit_percent {
+    if gain <= 0.0 || gain_percent <= LARGEST_GAIN_PERCENT {
         return None;
     }
     let finding = Finding::deny(
         Code::Implausible,
         of.variant,
         format!(
-            "`{}` of {} {moved} by {gain_percent:.1} % ({} → {}), more than the {limit_percent} % that pass without review",
+            "`{}` of {} fell by {gain_percent:.1} % ({} → {}), more than the {LARGEST_GAIN_PERCENT} % that pass without review",
             of.alias,
             of.kernel,
             display_value(reference, of.unit),
             display_value(current, of.unit)
         ),
         format!(
-            "make sure that the kernel still does all of its work and that its check can fail; then lock it: sparsek-gate baseline --lock --reason '...' {}",
+            "make sure that the kernel still does all of its work and that its check can fail; then lock it (sparsek-gate baseline --lock --reason '...' {}), or waive it with `[[waiver]]`",
             of.variant
         ),
     );
@@ -370,7 +356,7 @@ mod tests {
         }
     }
 
-    fn judged(counter: &str, values: &[f64], configured: Option<(f64, f64)>) -> Option<Finding> {
+    fn judged(counter: &str, values: &[f64]) -> Option<Finding> {
         let unit = if counter == TIME { "ns" } else { "%" };
         let of = Measurand {
             variant: &variant(),
@@ -379,7 +365,7 @@ mod tests {
             counter,
             unit: Some(unit),
         };
-        implausible(&of, values, configured)
+        implausible(&of, values)
     }
 
     fn fell(reference: f64, current: f64) -> Option<Finding> {
@@ -390,7 +376,7 @@ mod tests {
             counter: TIME,
             unit: Some("ns"),
         };
-        too_good(&of, Direction::Lower, reference, current, 50.0)
+        too_good(&of, reference, current)
     }
 
     fn at(max_mhz: u32) -> State {
@@ -466,7 +452,7 @@ mod tests {
                     continue;
                 };
                 percentages += usize::from(bounds(counter).is_some());
-                assert_eq!(judged(counter, &[value], None), None, "{name} {counter}");
+                assert_eq!(judged(counter, &[value]), None, "{name} {counter}");
             }
         }
         assert!(percentages > 600, "{percentages}");
@@ -474,9 +460,9 @@ mod tests {
 
     #[test]
     fn values_that_a_counter_cannot_have_are_reported() {
-        assert_eq!(judged(MAX, &[0.0, 101.1, 102.0], None), None);
-        assert_eq!(judged(AVG, &[0.0, 100.0], None), None);
-        assert_eq!(judged(TIME, &[1e9], None), None);
+        assert_eq!(judged(MAX, &[0.0, 101.1, 102.0]), None);
+        assert_eq!(judged(AVG, &[0.0, 100.0]), None);
+        assert_eq!(judged(TIME, &[1e9]), None);
         for (counter, value) in [
             (MAX, 102.1),
             (AVG, 101.1),
@@ -487,27 +473,19 @@ mod tests {
             (TIME, f64::INFINITY),
             ("dram__bytes_read.sum", -1.0),
         ] {
-            let finding = judged(counter, &[50.0, value], None).unwrap();
+            let finding = judged(counter, &[50.0, value]).unwrap();
             assert_eq!(
                 kinds(&[finding]),
                 [(Code::Implausible, Severity::Deny)],
                 "{counter} {value}"
             );
         }
-        assert_eq!(judged("dram__bytes_read.sum", &[0.0], None), None);
-    }
-
-    #[test]
-    fn configured_bounds_take_the_place_of_the_counters_own() {
-        assert_eq!(judged(AVG, &[101.1], Some((0.0, 110.0))), None);
-        assert!(judged(AVG, &[60.0], Some((0.0, 50.0))).is_some());
-        assert_eq!(judged("x.ratio", &[-1.0], Some((-2.0, 2.0))), None);
-        assert!(judged(TIME, &[0.0], Some((0.0, 10.0))).is_some());
+        assert_eq!(judged("dram__bytes_read.sum", &[0.0]), None);
     }
 
     #[test]
     fn an_implausible_value_is_reported_with_the_worst_and_the_number_of_launches() {
-        let finding = judged(AVG, &[137.2, 50.0, 250.0], None).unwrap();
+        let finding = judged(AVG, &[137.2, 50.0, 250.0]).unwrap();
         assert_eq!(
             finding.message,
             format!(

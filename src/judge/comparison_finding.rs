@@ -12,9 +12,6 @@ use crate::metric::{bounds, display_value, display_values};
 use crate::profile::ProfileOrigin;
 use crate::verdict::Verdict;
 
-/// A duration that falls by more than this is reported as implausible.
-const LARGEST_GAIN_PERCENT: f64 = 50.0;
-
 /// The finding of a verdict, where there is one.
 pub(crate) fn comparison_finding(
     quantity: &Quantity<'_>,
@@ -223,8 +220,7 @@ pub(crate) fn doubt(quantity: &Quantity<'_>, comparison: &Comparison) -> Option<
         counter: &metric.counter,
         unit: comparison.unit.as_deref(),
     };
-    let plausible = bounds(&metric.counter).unwrap_or((0.0, f64::MAX));
-    let odd = |values: &[f64]| implausible(&of, values, Some(plausible));
+    let odd = |values: &[f64]| implausible(&of, values);
     let samples = case.current.samples(pair.current, &metric.alias)?;
     let finding = odd(&samples.machines().concat().concat())
         .or_else(|| {
@@ -238,11 +234,9 @@ pub(crate) fn doubt(quantity: &Quantity<'_>, comparison: &Comparison) -> Option<
         .or_else(|| {
             // Two programs may differ by any factor.
             let is_program = matches!(case.reference, Reference::Program { .. });
-            if is_program || metric.exact || !comparison.is_duration() {
-                return None;
-            }
             let (before, now) = (comparison.reference?.value, comparison.current?.value);
-            too_good(&of, metric.direction, before, now, LARGEST_GAIN_PERCENT)
+            let is_judged = comparison.is_duration() && !is_program;
+            is_judged.then(|| too_good(&of, before, now)).flatten()
         })?;
     Some(finding.warn_for(metric.level.warn_reason()))
 }
