@@ -504,7 +504,11 @@ fn faults_that_the_gpu_reports_are_checks() {
         &["88 °C", "92 °C"],
     );
     let own = std::process::id();
-    let words = [&*own.to_string(), "cannot be locked", "gpu.device"];
+    let words = [
+        &*own.to_string(),
+        "cannot be locked",
+        "CUDA_VISIBLE_DEVICES",
+    ];
     odd(
         "NVML_PROCESS",
         &own.to_string(),

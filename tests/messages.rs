@@ -600,12 +600,12 @@ fn a_mistake_in_a_variant_is_answered_with_what_where_and_the_next_step() {
             ],
         ),
         (
-            "source = \"k.cu\"\n[gpu]\ndevice = -1",
+            "source = \"k.cu\"\n[profile]\nskip = -1",
             LIST,
             2,
             [
                 "integer `-1`",
-                "device = -1",
+                "skip = -1",
                 "expected a whole number, 0 or more",
             ],
         ),

@@ -181,12 +181,10 @@ pub struct State {
     /// in a container the profiled program is one of them.
     #[serde(skip_serializing_if = "is_none")]
     pub unknown_processes: u32,
-    /// The numbers of the Xid errors that the driver reported, where it reports them. Where a profile was
-    /// set aside for a defect, its last capture has what came later in the run, too.
+    /// The numbers of the Xid errors that the driver reported, where it reports them.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub xids: BTreeSet<u32>,
-    /// Memory errors that could not be corrected. Where a profile was set aside for a defect, its last
-    /// capture has what came later in the run, too.
+    /// Memory errors that could not be corrected.
     #[serde(skip_serializing_if = "is_none")]
     pub uncorrected_errors: u64,
 }

@@ -8,7 +8,7 @@ use super::speed::Speed;
 use crate::config::{Metric, Variant};
 use crate::evidence::{Measurand, implausible, too_good};
 use crate::finding::{Code, Finding, WarnReason};
-use crate::metric::{bounds, display_value, display_values};
+use crate::metric::{display_value, display_values};
 use crate::profile::ProfileOrigin;
 use crate::verdict::Verdict;
 
