@@ -80,10 +80,6 @@ fn a_machine_that_is_as_pinned_is_all_green() {
         return;
     };
     let checks = examined(&machine, 0);
-    // What is skipped is what was not built yet, and nothing else.
-    assert_eq!(checks.in_state("skipped"), ["built programs"]);
-    machine.run(&["build"]).exits(0);
-    let checks = examined(&machine, 0);
     assert_eq!(
         checks.in_state("ok").len(),
         checks.0.len(),
@@ -98,7 +94,6 @@ fn a_machine_that_is_as_pinned_is_all_green() {
         ("nvcc", &["V13.0.88", "as pinned (13.0)"]),
         ("host compiler", &["g++ (Debian 12.2.0-14) 12.2.0"]),
         ("ncu", &["2025.3.1.0", "as pinned (>=2025.3)"]),
-        ("cuobjdump", &["V13.0.85"]),
         ("compute-sanitizer", &["2025.3.1.0"]),
         ("driver", &["580.159.04", "as pinned (>=580)", "CUDA 13.0"]),
         ("GPU", &["NVIDIA H200", "140 GiB", UUID]),
@@ -110,10 +105,6 @@ fn a_machine_that_is_as_pinned_is_all_green() {
         ("temperature", &["31 °C"]),
         ("other processes", &["none"]),
         ("GPU lock", &["free"]),
-        (
-            "built programs",
-            &["1 from these sources, with code for sm_90a"],
-        ),
     ] {
         checks.says(what, "ok", words);
     }
@@ -620,60 +611,6 @@ fn a_lock_of_ncus_that_cannot_be_opened_fails() {
 }
 
 #[test]
-fn baselines_that_a_killed_process_was_storing_are_reported_and_left() {
-    let Some(machine) = Machine::new() else {
-        return;
-    };
-    machine.project.write(
-        ".baselines.staged/nvidia-h200/bsr_gemm/a.norm.txt",
-        "duration: 1\n",
-    );
-    let checks = examined(&machine, 0);
-    checks.says(
-        "baselines",
-        "warn",
-        &[".baselines.staged", "baseline --verify"],
-    );
-    assert!(machine.project.path(".baselines.staged").exists());
-    // And that does put it right.
-    machine.run(&["baseline", "--verify"]);
-    examined(&machine, 0).says("baselines", "ok", &[]);
-}
-
-#[test]
-fn a_built_program_without_code_for_the_target_fails() {
-    let Some(machine) = Machine::new() else {
-        return;
-    };
-    machine.run(&["build"]).exits(0);
-    let machine = machine.with("TARGET", "sm_80");
-    let checks = examined(&machine, 3);
-    checks.says(
-        "built programs",
-        "fail",
-        &[
-            "bsr_gemm/baseline has code for sm_80",
-            "not for sm_90a",
-            "rm -r",
-        ],
-    );
-    // What was built of other sources is not asked.
-    machine.project.write("kernels/a.cu", "// another\n");
-    examined(&machine, 0).says("built programs", "skipped", &["sparsek-gate build"]);
-}
-
-#[test]
-fn code_of_a_family_is_found_though_cuobjdump_lists_its_number_alone() {
-    let Some(machine) = Machine::new() else {
-        return;
-    };
-    let machine = machine.configured("arch = \"sm_90a\"", "arch = \"sm_90f\"");
-    machine.run(&["build"]).exits(0);
-    let checks = examined(&machine.with("TARGET", "sm_90"), 0);
-    checks.says("built programs", "ok", &["with code for sm_90f"]);
-}
-
-#[test]
 fn without_a_configuration_the_defaults_are_examined_and_nothing_is_left_there() {
     let Some(machine) = Machine::new() else {
         return;
@@ -720,7 +657,7 @@ fn a_compiler_that_no_variant_needs_is_not_missed() {
     );
     let checks = examined(&machine, 0);
     checks.says("nvcc", "skipped", &["not needed"]);
-    for tool in ["cuobjdump", "nvdisasm", "compute-sanitizer"] {
+    for tool in ["nvdisasm", "compute-sanitizer"] {
         let state = checks.get(tool)["state"].as_str().unwrap();
         assert!(matches!(state, "warn" | "ok"), "{tool}: {state}");
     }

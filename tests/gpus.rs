@@ -50,13 +50,6 @@ fn uuids(outcome: &Json) -> Vec<&str> {
         .collect()
 }
 
-/// What a process of the timing phase took, as a run on one GPU noted it.
-fn timing_s(costs: &Json) -> f64 {
-    let timings = costs["timing_s"].as_object().unwrap();
-    assert_eq!(timings.len(), 1, "{costs}");
-    timings.values().next().unwrap().as_f64().unwrap()
-}
-
 /// The folders of the runs, the oldest first.
 fn runs(machine: &Machine) -> Vec<PathBuf> {
     let all = fs::read_dir(machine.project.path(".sparsek-gate/gpus")).unwrap();
@@ -71,22 +64,11 @@ fn a_check_on_all_gpus_is_one_check_with_a_queue_for_each() {
     let costs = machine.project.read(".sparsek-gate/costs.json");
     let (found, ran) = outcome(&machine, &ALL, 0);
     all_measured(&found, 3);
-    // What processes took on one GPU alone is known, and stays what it was.
+    // What processes took on one GPU alone stays what it was.
     assert_eq!(machine.project.read(".sparsek-gate/costs.json"), costs);
-    let costs: Json = serde_json::from_str(&costs).unwrap();
-    let alone: f64 = costs.as_object().unwrap().values().map(timing_s).sum();
-    let sum = |name: &str| -> f64 {
-        let parts = found["gpus"].as_array().unwrap().iter();
-        parts
-            .map(|part| part["turns"][name].as_f64().unwrap())
-            .sum()
-    };
-    assert_eq!(sum("variants"), 3.0);
-    assert!((sum("alone_s") - alone).abs() < 1e-9 && sum("beside_s") > 0.0);
     for part in [
         &format!("GPU {SECOND} (NVIDIA H200): "),
         "all GPUs together: build ",
-        "driver's share of the time: ",
     ] {
         assert!(ran.out.contains(part), "{part}: {}", ran.out);
     }
@@ -183,8 +165,6 @@ fn gpus_that_cannot_be_had_are_refused_before_anything_is_built() {
             .says("cannot be used with");
     }
     assert_eq!(machine.compiled().len(), 2);
-    let all = format!("2: 0 NVIDIA H200 {UUID}, 1 NVIDIA H200 {SECOND}; `--gpus all`");
-    machine.run(&["doctor"]).says(&all);
     // What a machine lacks is said once, and not by every queue.
     fs::remove_file(machine.project.path("bin/ncu")).unwrap();
     let (_, ran) = outcome(&machine, &ALL, 3);

@@ -338,18 +338,6 @@ impl Store {
         beside.into_iter().filter(|path| is_there(path)).collect()
     }
 
-    /// Whether another process is storing in it now.
-    pub fn is_changing(root: &Path) -> bool {
-        let root = followed(root);
-        let guard = root.parent().and_then(|parent| File::open(parent).ok());
-        guard.is_some_and(|guard| {
-            matches!(
-                guard.try_lock_shared(),
-                Err(std::fs::TryLockError::WouldBlock)
-            )
-        })
-    }
-
     /// Finishes or clears what a killed process left. The caller holds the lock.
     fn recover(&self) -> Result<(), Error> {
         if !self.root.exists() {

@@ -1,6 +1,5 @@
 //! Builds the variants of a project, several at a time.
 
-use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -131,13 +130,6 @@ impl<'a> Builder<'a> {
             .ok_or_else(|| Error::Usage(format!("this builder was not made for {}", variant.id)))?
             .build()
     }
-}
-
-/// The program of a variant as it is now, where it was built before; nothing is built.
-pub fn built_program(config: &Config, nvcc: &Nvcc, variant: &Variant) -> Option<PathBuf> {
-    let nvdisasm = Nvdisasm::locate(&nvcc.root(), &config.work);
-    let build = NvccBuild::of(config, variant, nvcc, nvdisasm.as_ref())?;
-    build.remembered()?.run.first().map(PathBuf::from)
 }
 
 /// A variant's flags as its lock records them: no path of a machine, no version of a compiler.

@@ -28,7 +28,7 @@ mod witness;
 
 pub(crate) use argv::{Given, filled_argv, program_argv};
 pub use artifact::{Artifact, Built};
-pub use builder::{Builder, built_program, stated_flags};
+pub use builder::{Builder, stated_flags};
 #[doc(hidden)]
 pub use depfile::{assembled, prerequisites};
 pub use loaded_code::{code_not_kept, cubins_of, loaded_code};

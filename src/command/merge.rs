@@ -11,8 +11,8 @@ use crate::cli::{MergeArgs, Selection};
 use crate::config::{Config, Variant};
 use crate::finding::{Code, Error, ExitCode, Finding};
 use crate::judge::{
-    DriverTurns, Judge, Origin, Outcome, PackedBase, Profiles, SameProgram, SlicePart,
-    VariantReport, read_recorded,
+    Judge, Origin, Outcome, PackedBase, Profiles, SameProgram, SlicePart, VariantReport,
+    read_recorded,
 };
 use crate::measure::{Spent, Times};
 use crate::report::{self, Target};
@@ -29,8 +29,6 @@ pub(super) struct Measured {
     pub spent: Spent,
     /// What is known of the slices in their folders.
     pub known: BTreeMap<PathBuf, Known>,
-    /// Whether all were measured at the same time on GPUs of this host.
-    pub on_one_host: bool,
     /// What is to be said of the run besides.
     pub findings: Vec<Finding>,
 }
@@ -202,12 +200,7 @@ fn read(
     let mut spent: Option<Spent> = None;
     let mut times = Vec::new();
     for run in std::mem::take(&mut slices.runs) {
-        let mut part = run.part;
-        if measured.on_one_host
-            && let (Some(part), Some(opened)) = (&mut part, archive)
-        {
-            part.turns = turns(&run.times, &opened.times);
-        }
+        let part = run.part;
         times.push((part.as_ref().map(|part| part.uuid.clone()), run.times));
         if let Some(part) = part {
             part.add_to(&mut outcome.gpus);
@@ -243,16 +236,6 @@ fn read(
         of_recording: slices.recording.is_some(),
         parts: slices.parts,
         times,
-    })
-}
-
-/// The time of processes beside those on other GPUs, and alone.
-fn turns(beside: &Times, alone: &Times) -> Option<DriverTurns> {
-    let (variants, beside_s, alone_s) = beside.paired(alone);
-    (variants > 0).then_some(DriverTurns {
-        variants,
-        beside_s,
-        alone_s,
     })
 }
 

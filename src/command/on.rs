@@ -106,7 +106,6 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
     let folders = known.iter().map(|(folder, _)| folder.clone()).collect();
     let measured = merge::Measured {
         spent: packed.spent,
-        on_one_host: true,
         known: known.into_iter().collect(),
         started: None,
         findings: Vec::new(),

@@ -232,7 +232,6 @@ fn measure(
             processes: measured.spent.profiled,
             profile_s: measured.spent.profile_s,
             wall_s: started.elapsed().as_secs_f64(),
-            turns: None,
         }),
         times: Times::of(&plan.config.work),
     };

@@ -58,23 +58,6 @@ pub(super) fn checks(setup: &Setup<'_>, gpu: &Gpu, checks: &mut Vec<Check>) {
     }
 }
 
-/// All GPUs of the machine, where there are several.
-pub(super) fn others() -> Option<Check> {
-    let all = Gpu::all().ok().filter(|all| all.len() > 1)?;
-    let words: Vec<String> = all
-        .iter()
-        .map(|gpu| format!("{} {} {}", gpu.ordinal, gpu.name, gpu.uuid))
-        .collect();
-    Some(Check::ok(
-        "all GPUs",
-        format!(
-            "{}: {}; `--gpus all` measures on all of them",
-            all.len(),
-            words.join(", ")
-        ),
-    ))
-}
-
 /// The GPU is split into instances.
 fn split_gpu(undone_by: &str) -> Check {
     Check::warn(

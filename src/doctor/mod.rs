@@ -24,7 +24,7 @@ use crate::process;
 pub fn examine(setup: &Setup<'_>) -> Result<Vec<Check>, Error> {
     let config = setup.config;
     let mut checks = vec![configuration(setup)];
-    let tools = tools::checks(setup, &mut checks);
+    let ncu = tools::checks(setup, &mut checks);
     let gpu = match Gpu::query(config.device) {
         Ok(gpu) => Some(gpu),
         Err(error) => {
@@ -35,14 +35,13 @@ pub fn examine(setup: &Setup<'_>) -> Result<Vec<Check>, Error> {
     match &gpu {
         Some(gpu) => {
             gpu::checks(setup, gpu, &mut checks);
-            checks.extend(gpu::others());
         }
         None => checks.push(Check::skipped("GPU", "without a driver it cannot be found")),
     }
-    let probed = counters::checks(setup, gpu.as_ref(), tools.ncu.as_ref());
+    let probed = counters::checks(setup, gpu.as_ref(), ncu.as_ref());
     checks.extend(probed?);
-    checks.extend(tools::libcupti(config, gpu.as_ref(), tools.ncu.as_ref()));
-    storage::checks(setup, gpu.as_ref(), &tools, &mut checks);
+    checks.extend(tools::libcupti(config, gpu.as_ref(), ncu.as_ref()));
+    storage::checks(setup, gpu.as_ref(), &mut checks);
     checks.push(environment(config));
     if process::interrupted() {
         return Err(Error::Interrupted);

@@ -1,13 +1,10 @@
-//! What is on the disks: locks, leftovers of earlier runs, free space, built programs.
+//! What is on the disks: locks and free space.
 
 use std::fs::OpenOptions;
 use std::path::Path;
 
 use super::check::Check;
 use super::setup::Setup;
-use super::tools::Tools;
-use crate::baseline::Store;
-use crate::build::built_program;
 use crate::device::Gpu;
 use crate::profiler::{NCU_LOCK, Trouble};
 
@@ -16,18 +13,14 @@ const LITTLE: u64 = 1 << 30;
 /// With less than this, builds and recordings fail, in bytes.
 const TOO_LITTLE: u64 = 64 << 20;
 
-pub(super) fn checks(setup: &Setup<'_>, gpu: Option<&Gpu>, tools: &Tools, checks: &mut Vec<Check>) {
+pub(super) fn checks(setup: &Setup<'_>, gpu: Option<&Gpu>, checks: &mut Vec<Check>) {
     let config = setup.config;
     checks.extend(gpu.map(lock));
     checks.push(ncu_lock());
     if setup.configured {
-        checks.push(baselines(&config.baselines));
         checks.push(free_space("work folder", &config.work));
     }
     checks.push(free_space("temporary folder", &std::env::temp_dir()));
-    if setup.configured {
-        checks.push(built(setup, tools));
-    }
 }
 
 fn lock(gpu: &Gpu) -> Check {
@@ -91,30 +84,6 @@ fn ncu_lock() -> Check {
     }
 }
 
-fn baselines(root: &Path) -> Check {
-    let left = Store::leftovers(root);
-    let named: Vec<String> = left.iter().map(|path| path.display().to_string()).collect();
-    if left.is_empty() {
-        let state = if root.exists() {
-            "nothing of a killed process is left beside them"
-        } else {
-            "none yet"
-        };
-        Check::ok("baselines", state)
-    } else if Store::is_changing(root) {
-        Check::ok("baselines", "another process is storing baselines now")
-    } else {
-        Check::warn(
-            "baselines",
-            format!(
-                "a process was killed while it stored: {} is left",
-                named.join(", ")
-            ),
-            "run a command that reads baselines, which repairs them: sparsek-gate baseline --verify",
-        )
-    }
-}
-
 fn free_space(what: &'static str, folder: &Path) -> Check {
     // A folder that does not exist yet will be made in the nearest one that does.
     let there = folder
@@ -145,65 +114,6 @@ fn free_space(what: &'static str, folder: &Path) -> Check {
     } else {
         Check::ok(what, detail)
     }
-}
-
-fn built(setup: &Setup<'_>, tools: &Tools) -> Check {
-    const WHAT: &str = "built programs";
-    let config = setup.config;
-    let arch = &config.toolchain.arch;
-    let Some(nvcc) = &tools.nvcc else {
-        return Check::skipped(
-            WHAT,
-            "without nvcc it is not known which programs were built from these sources",
-        );
-    };
-    let programs: Vec<_> = config
-        .variants()
-        .filter_map(|variant| Some((variant, built_program(config, nvcc, variant)?)))
-        .collect();
-    if programs.is_empty() {
-        return Check::skipped(
-            WHAT,
-            "nothing is built from the current sources yet (`sparsek-gate build`)",
-        );
-    }
-    let Some(cuobjdump) = &tools.cuobjdump else {
-        return Check::skipped(WHAT, "without cuobjdump their content cannot be read");
-    };
-    // cuobjdump lists the code of a family (`sm_100f`) without its suffix.
-    let listed = arch.trim_end_matches('f');
-    let mut wrong = Vec::new();
-    for (variant, program) in &programs {
-        match cuobjdump.targets(program) {
-            Ok(targets) if targets.iter().any(|target| target == listed) => {}
-            Ok(targets) if targets.is_empty() => {
-                wrong.push(format!("{} has no machine code", variant.id))
-            }
-            Ok(targets) => wrong.push(format!(
-                "{} has code for {}",
-                variant.id,
-                targets.join(", ")
-            )),
-            Err(error) => wrong.push(format!("{}: {error}", variant.id)),
-        }
-    }
-    if wrong.is_empty() {
-        return Check::ok(
-            WHAT,
-            format!(
-                "{} from these sources, with code for {arch}",
-                programs.len()
-            ),
-        );
-    }
-    Check::fail(
-        WHAT,
-        format!("not for {arch}: {}", wrong.join("; ")),
-        format!(
-            "remove other targets from `toolchain.flags` and the variants' flags, then: rm -r {}",
-            config.work.join("builds").display()
-        ),
-    )
 }
 
 #[cfg(test)]

@@ -9,27 +9,14 @@ use crate::device::Gpu;
 use crate::profiler::{Libraries, Ncu};
 use crate::toolchain::{Nvcc, Sanitizer, Tool, dropped_target};
 
-/// The tools that further checks need, where they were found.
-pub(super) struct Tools {
-    pub nvcc: Option<Nvcc>,
-    pub ncu: Option<Ncu>,
-    pub cuobjdump: Option<Tool>,
-}
-
-pub(super) fn checks(setup: &Setup<'_>, checks: &mut Vec<Check>) -> Tools {
+/// Returns ncu, where it was found.
+pub(super) fn checks(setup: &Setup<'_>, checks: &mut Vec<Check>) -> Option<Ncu> {
     let nvcc = compilers(setup, checks);
     let ncu = profiler(setup.config, checks);
     let (nvcc_found, config) = (nvcc.as_ref(), setup.config);
-    let without = "the content of built programs cannot be read";
-    let cuobjdump = beside_nvcc("cuobjdump", without, nvcc_found, config, checks);
-    let without = "instructions are not counted";
-    beside_nvcc("nvdisasm", without, nvcc_found, config, checks);
+    checks.push(nvdisasm(nvcc_found, config));
     checks.push(sanitizer(config));
-    Tools {
-        nvcc,
-        ncu,
-        cuobjdump,
-    }
+    ncu
 }
 
 /// nvcc and its host compiler; nvcc also where the other one is missing.
@@ -100,38 +87,31 @@ pub(super) fn libcupti(config: &Config, gpu: Option<&Gpu>, ncu: Option<&Ncu>) ->
     })
 }
 
-/// A tool of nvcc's toolkit. `without` is what does not work without it.
-fn beside_nvcc(
-    name: &'static str,
-    without: &str,
-    nvcc: Option<&Nvcc>,
-    config: &Config,
-    checks: &mut Vec<Check>,
-) -> Option<Tool> {
+/// Of nvcc's toolkit. Without it no instructions are counted.
+fn nvdisasm(nvcc: Option<&Nvcc>, config: &Config) -> Check {
+    const WHAT: &str = "nvdisasm";
     let beside = nvcc.map(|nvcc| nvcc.path.as_path());
-    let tool = Tool::locate(name, beside, &config.work);
-    checks.push(match &tool {
+    match Tool::locate(WHAT, beside, &config.work) {
         Ok(tool) => {
             let detail = format!("{} at {}", tool.version, tool.path.display());
             match nvcc.filter(|nvcc| older(&tool.version, &nvcc.version)) {
                 Some(nvcc) => Check::warn(
-                    name,
+                    WHAT,
                     format!(
                         "{detail}, older than nvcc {}, whose programs it may not be able to read",
                         nvcc.version
                     ),
-                    format!("install the {name} of the same toolkit, or a later one"),
+                    "install the nvdisasm of the same toolkit, or a later one",
                 ),
-                None => Check::ok(name, detail),
+                None => Check::ok(WHAT, detail),
             }
         }
         Err(error) => {
-            let fail = Check::of_error(name, error);
-            let detail = format!("{} ({without})", fail.detail);
-            Check::warn(name, detail, fail.next.unwrap_or_default())
+            let fail = Check::of_error(WHAT, &error);
+            let detail = format!("{} (instructions are not counted)", fail.detail);
+            Check::warn(WHAT, detail, fail.next.unwrap_or_default())
         }
-    });
-    tool.ok()
+    }
 }
 
 /// Needed where a variant is verified under one of its tools.

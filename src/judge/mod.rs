@@ -50,7 +50,7 @@ pub use compare::{compare, comparison_count};
 
 pub use control::Control;
 pub use fresh::{Fresh, Packed, measuring_order};
-pub use gpu_part::{DriverTurns, GpuPart};
+pub use gpu_part::GpuPart;
 pub use hotspot::{KernelHotspots, LineMove, Sampled, StallMove, moved};
 pub use metric::{Case, Comparison, Judged, Reference, Summary};
 pub use mode::Mode;

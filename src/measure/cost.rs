@@ -96,26 +96,6 @@ impl Times {
         Some(each.of(plan).least_s)
     }
 
-    /// The processes of the timing phase of which both know the time, with as many launches: how many
-    /// variants there are, and the seconds of one process of each, here and in `other`.
-    pub fn paired(&self, other: &Times) -> (u32, f64, f64) {
-        let mut found = (0, 0.0, 0.0);
-        for (variant, each) in &self.0 {
-            let Some(others) = other.0.get(variant) else {
-                continue;
-            };
-            let timings = each.timing_s.iter();
-            let pair = timings.rev().find_map(|(launches, own_s)| {
-                let other_s = others.timing_s.get(launches)?;
-                Some((own_s, other_s))
-            });
-            if let Some((own_s, other_s)) = pair {
-                found = (found.0 + 1, found.1 + own_s, found.2 + other_s);
-            }
-        }
-        found
-    }
-
     /// Notes them in a work folder, of variants that `is_known`. What is no time is left out. Nothing
     /// depends on the file, so a failed write is ignored.
     pub fn note(&self, work: &Path, is_known: impl Fn(&str) -> bool) {
@@ -319,18 +299,6 @@ mod tests {
         Costs::of(work).note(&plans[1].variant, timed(20, 6));
         Costs::of(work).note(&plans[1].variant, timed(80, 4));
         assert_eq!(process(1).launch_s, 0.0);
-        // Beside others, processes with as many launches took longer; of the second variant no such
-        // time is known.
-        let alone = Times::of(work);
-        Costs::of(work).note(&plans[0].variant, timed(80, 20));
-        Costs::of(work).note(&plans[1].variant, timed(7, 4));
-        let mut beside = Times::of(work);
-        assert_eq!(beside.paired(&alone), (2, 10.0 + 2.0, 6.0 + 2.0));
-        if let Some(each) = beside.0.get_mut("s/b") {
-            each.timing_s.retain(|launches, _| *launches == 7);
-        }
-        assert_eq!(beside.paired(&alone), (1, 10.0, 6.0));
-        assert_eq!(beside.paired(&Times::default()), (0, 0.0, 0.0));
         for garbage in [
             "",
             "{",

@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::finding::ExitCode;
-use crate::judge::{
-    Comparison, DriverTurns, Mode, Origin, Outcome, Summary, VariantReport, share_words,
-};
+use crate::judge::{Comparison, Mode, Origin, Outcome, Summary, VariantReport, share_words};
 use crate::metric::{Level, Role, display_value, display_values};
 use crate::profile::TOTAL;
 use crate::terms::{Tier, VariantId};
@@ -473,7 +471,7 @@ pub(super) fn time(outcome: &Outcome) -> Option<String> {
     Some(text)
 }
 
-/// What each GPU did, and the driver's share of the time, where slices were measured.
+/// What each GPU did, where slices were measured.
 pub(super) fn gpus(outcome: &Outcome) -> Vec<String> {
     let count = |number: usize, one: &str, several: &str| match number {
         1 => format!("1 {one}"),
@@ -484,31 +482,15 @@ pub(super) fn gpus(outcome: &Outcome) -> Vec<String> {
         .map(|part| {
             let variants = count(part.variants.len(), "variant", "variants");
             let processes = count(part.processes as usize, "process", "processes");
-            let turns = part.turns.as_ref();
-            let share = turns.and_then(DriverTurns::share_percent);
-            let share = share.map(|share| format!(", driver {share:.0} %"));
             format!(
-                "GPU {} ({}): {variants} in {:.1} s, {processes} profiled in {:.1} s{}",
-                part.uuid,
-                part.name,
-                part.wall_s,
-                part.profile_s,
-                share.unwrap_or_default()
+                "GPU {} ({}): {variants} in {:.1} s, {processes} profiled in {:.1} s",
+                part.uuid, part.name, part.wall_s, part.profile_s
             )
         })
         .collect();
     let more = outcome.gpus.len().saturating_sub(MOST_GPUS);
     if more > 0 {
         lines.push(format!("and {}", count(more, "GPU more", "GPUs more")));
-    }
-    if let Some(turns) = DriverTurns::of_all(&outcome.gpus)
-        && let Some(share) = turns.share_percent()
-    {
-        let variants = count(turns.variants as usize, "variant", "variants");
-        lines.push(format!(
-            "driver's share of the time: {share:.0} %: one process of each of {variants} took {:.1} s, and {:.1} s on one GPU alone",
-            turns.beside_s, turns.alone_s
-        ));
     }
     lines
 }

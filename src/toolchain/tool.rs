@@ -51,28 +51,6 @@ impl Tool {
             path,
         })
     }
-
-    /// The targets that a program has machine code for, such as `sm_90a`, as cuobjdump lists them.
-    ///
-    /// # Errors
-    /// [`Error::Environment`] where cuobjdump cannot read it.
-    pub fn targets(&self, program: &Path) -> Result<Vec<String>, Error> {
-        let text = query(vec![
-            self.path.display().to_string(),
-            "--list-elf".to_owned(),
-            program.display().to_string(),
-        ])?;
-        let mut targets: Vec<String> = text
-            .lines()
-            .filter(|line| line.starts_with("ELF file"))
-            .flat_map(|line| line.split(['.', ' ']))
-            .filter(|part| part.starts_with("sm_"))
-            .map(str::to_owned)
-            .collect();
-        targets.sort();
-        targets.dedup();
-        Ok(targets)
-    }
 }
 
 /// The version in the `--version` of a tool of the toolkit: `..., V13.0.88`, `Version 2025.3.1.0`.
