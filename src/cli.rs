@@ -366,8 +366,8 @@ pub struct ProfileArgs {
     /// Folder for profiles and captures [default: profiles in the work folder]
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Go on with a run that was interrupted: what it measured in whole processes of the same program,
-    /// settings, GPU and version is used, and the rest is measured. Without one everything is measured.
+    /// Resume a run that was interrupted: the variants that it measured completely are used, if program,
+    /// settings, GPU and versions are the same, and the rest is measured. Without one everything is.
     #[arg(long, conflicts_with = "dry_run")]
     pub resume: bool,
     /// Profile every variant on each of several GPUs of this host, at the same time: `all` that the
@@ -652,9 +652,9 @@ pub struct CheckArgs {
     /// Folder for new profiles and captures [default: profiles in the work folder]
     #[arg(long, short, value_name = "DIR", conflicts_with_all = ["from", "slice"])]
     pub output: Option<PathBuf>,
-    /// Go on with a check that was interrupted: what it measured in whole rounds of the same program,
-    /// settings, GPU and version is used, and the rest is measured. Without one everything is measured.
-    #[arg(long, conflicts_with_all = ["from", "static", "dry_run"])]
+    /// Resume a check that was interrupted: the variants that it measured completely are used, if program,
+    /// settings, GPU and versions are the same, and the rest is measured. Without one everything is.
+    #[arg(long, conflicts_with_all = ["from", "static", "dry_run", "gpus"])]
     pub resume: bool,
     /// Measure what `archive` packed: its programs, by its rules and locks. Needs no nvcc, no git and
     /// no checkout.

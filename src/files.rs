@@ -13,8 +13,10 @@ pub const PROFILE_FILE: &str = "profile.json";
 /// Name of the profile of the static tier beside it.
 pub const STATIC_PROFILE_FILE: &str = "static.json";
 
-/// Name of the file that says what an interrupted run measured, for another one to go on with.
-pub const JOURNAL_FILE: &str = "journal.json";
+/// Name of the files that an interrupted run is resumed by: its own, and one for each variant.
+pub const RESUME_FILE: &str = "resume.state";
+/// Name of the file in the folder of a run that says that its GPU is sick.
+pub const SICK_FILE: &str = "sick.state";
 
 /// Writes beside the target and renames into place.
 ///
@@ -305,21 +307,12 @@ pub fn set_aside(base: &Path, variant: &VariantId) -> Result<PathBuf, Error> {
     empty_variant_folder(base, variant)
 }
 
-/// The same, for a run that goes on with what an interrupted run left in the folder: that stays,
-/// except its profiles, which are made again.
+/// Keeps what earlier runs left in the folder of a variant, and lets it be what is read until
+/// [`settle`]. The folder stays as it is.
 ///
 /// # Errors
 /// As [`set_aside`].
-pub fn set_aside_to_resume(base: &Path, variant: &VariantId) -> Result<(), Error> {
-    keep_earlier(base, variant)?;
-    for folder in [variant_folder(base, variant), base_folder(base, variant)] {
-        remove_file(&folder.join(PROFILE_FILE))?;
-    }
-    Ok(())
-}
-
-/// Keeps what earlier runs left in the folder of a variant, and lets it be what is read.
-fn keep_earlier(base: &Path, variant: &VariantId) -> Result<(), Error> {
+pub fn keep_earlier(base: &Path, variant: &VariantId) -> Result<(), Error> {
     let folder = variant_folder(base, variant);
     fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
     let earlier = folder.join(EARLIER);
@@ -445,18 +438,16 @@ fn clear(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes what an interrupted run measured of a variant, where another one does not go on with it.
-/// Static profiles stay: they are of now.
+/// Removes what an interrupted run measured of a variant, where another one does not take it over.
+/// Static profiles stay: they are of now. So does the record of the variant.
 ///
 /// # Errors
 /// [`Error::Io`].
 pub fn clear_measured(base: &Path, variant: &VariantId) -> Result<(), Error> {
     for folder in [variant_folder(base, variant), base_folder(base, variant)] {
         for path in left_in(&folder)? {
-            if path
-                .file_name()
-                .is_none_or(|name| name != STATIC_PROFILE_FILE)
-            {
+            let name = path.file_name().unwrap_or_default();
+            if name != STATIC_PROFILE_FILE && name != RESUME_FILE {
                 remove_file(&path)?;
             }
         }
@@ -483,10 +474,10 @@ fn left_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
         "counting.",
         "imported.",
         "imported-",
-        JOURNAL_FILE,
         "launches.",
         "profile.json",
         "program.log",
+        RESUME_FILE,
         "result.json",
         "static.json",
         "sanitizer-",

@@ -1,4 +1,4 @@
-//! Runs that are interrupted, and others that go on with what they measured. Compiler, ncu and the
+//! Runs that are interrupted, and others that resume them. Compiler, ncu and the
 //! driver are stand-ins; the reports are those that the real ncu recorded on an H200, and which one a
 //! process takes depends on nothing but its number. `SPARSEK_GATE_KILLS=1000` kills that often.
 
@@ -13,10 +13,9 @@ use std::time::{Duration, Instant};
 
 use crate::common::crash::{contents, is_long, kill_at_random, kills, running, wait_for_orphans};
 use crate::common::stand_in::{CP_ASYNC, Machine};
-use crate::common::{PATIENCE, Ran, aloud, repository};
+use crate::common::{PATIENCE, Ran, aloud};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value as Json, json};
-use sparsek_gate::measure::journal_rounds;
 
 const PROFILES: &str = ".sparsek-gate/profiles";
 
@@ -79,18 +78,18 @@ impl Checkout {
         self.0.run(arguments)
     }
 
-    /// Forgets what ncu was called for.
-    fn calls(&self) -> usize {
+    /// How often ncu measured in the folder of a variant since the last question.
+    fn calls(&self, variant: &str) -> usize {
         let path = self.0.project.path("argv");
         let text = fs::read_to_string(&path).unwrap_or_default();
         fs::write(&path, "").unwrap();
-        let measuring = text.lines().filter(|line| line.contains("--export"));
-        measuring.count()
+        let of_it = |line: &&str| line.contains("--export") && line.contains(variant);
+        text.lines().filter(of_it).count()
     }
 
-    /// Starts a run, and kills it once the journal of a variant is there.
+    /// Starts a run, and kills it once a variant is complete.
     fn interrupt(&self, arguments: &[&str], variant: &str) {
-        kill_once(self.0.gate(arguments), &self.journal(variant), |_| true);
+        kill_once(self.0.gate(arguments), &self.record(variant));
         // What it started counts as a call of ncu, even if that comes later.
         wait_for_orphans(&self.0.project.path(""));
     }
@@ -104,27 +103,19 @@ impl Checkout {
         });
     }
 
-    fn journal(&self, variant: &str) -> PathBuf {
+    fn record(&self, variant: &str) -> PathBuf {
         self.0
             .project
-            .path(&format!("{PROFILES}/bsr_gemm/{variant}/journal.json"))
+            .path(&format!("{PROFILES}/bsr_gemm/{variant}/resume.state"))
     }
 }
 
-/// Starts a command, and kills it once a file is there and has such a content.
-fn kill_once(mut command: Command, path: &Path, is_so: impl Fn(&str) -> bool) {
+/// Starts a command, and kills it once it has written a file.
+fn kill_once(mut command: Command, path: &Path) {
     // That of an earlier run would be taken for the one that is waited for.
     let _ = fs::remove_file(path);
     command.stderr(Stdio::null());
-    kill_at(command, path, is_so);
-}
-
-/// The same of a file that the command has open.
-fn kill_at(command: Command, path: &Path, is_so: impl Fn(&str) -> bool) {
-    let what = path.display().to_string();
-    kill_when(command, &what, || {
-        fs::read_to_string(path).is_ok_and(|text| is_so(&text))
-    });
+    kill_when(command, &path.display().to_string(), || path.exists());
 }
 
 /// Waits until something is so.
@@ -197,56 +188,43 @@ fn same(found: &Json, expected: &Json) {
     }
 }
 
-/// Variants, rounds and processes that were taken over.
-fn resumed(outcome: &Json) -> Vec<(String, u64, u64)> {
+/// The variants that were taken over.
+fn resumed(outcome: &Json) -> Vec<String> {
     let all = outcome["resumed"].as_array().cloned().unwrap_or_default();
-    all.iter()
-        .map(|one| {
-            let variant = one["variant"].as_str().unwrap().to_owned();
-            let number = |name: &str| one[name].as_u64().unwrap();
-            (variant, number("rounds"), number("processes"))
-        })
-        .collect()
+    let names = all.iter().map(|one| one["variant"].as_str().unwrap());
+    names.map(str::to_owned).collect()
 }
 
 const SIDE_BY_SIDE: [&str; 3] = ["--against", "HEAD", "--measure-all"];
 
 #[test]
-fn whole_rounds_of_an_interrupted_run_are_used_and_the_rest_is_measured() {
+fn complete_variants_of_an_interrupted_run_are_used_and_the_rest_is_measured() {
+    const BASELINE: &str = "bsr_gemm/baseline";
     let Some(checkout) = Checkout::new() else {
         return;
     };
     for against in [&[][..], &SIDE_BY_SIDE] {
         let check = [&["check", "--format", "json"], against].concat();
-        checkout.calls();
+        let resume = [&check[..], &["--resume"]].concat();
         let whole = checkout.run(&check).exits(0).json();
-        let all = checkout.calls();
-        assert!(!checkout.journal("baseline").exists());
-        // The first variant is finished, and of the second what comes before its rounds.
-        checkout.interrupt(&check, "cp_async");
+        assert!(!checkout.record("baseline").exists());
+        checkout.interrupt(&check, "baseline");
         let kept = contents(&checkout.0.project.path(PROFILES));
-        checkout.calls();
-        let report = checkout.run(&[&check[..], &["--resume"]].concat());
-        let report = report.exits(0).json();
+        checkout.calls("");
+        let report = checkout.run(&resume).exits(0).json();
+        assert_eq!(checkout.calls(BASELINE), 0);
         same(&report.0, &whole.0);
-        let taken = resumed(&report.0);
-        let names: Vec<&str> = taken.iter().map(|(name, ..)| name.as_str()).collect();
-        assert_eq!(names, ["bsr_gemm/baseline", "bsr_gemm/cp_async"]);
-        let processes: u64 = taken.iter().map(|(.., processes)| processes).sum();
-        let after = checkout.calls();
-        assert_eq!(after + processes as usize, all, "{taken:?}");
-        let message = report.message("resumed");
-        assert!(message.contains("bsr_gemm/baseline ("), "{message}");
-        // Captures that were taken over are the files that the interrupted run wrote.
+        assert_eq!(resumed(&report.0), [BASELINE]);
+        assert!(report.message("resumed").ends_with(BASELINE));
+        // What was taken over is what the interrupted run wrote.
         let now = contents(&checkout.0.project.path(PROFILES));
-        let reports = kept.iter().filter(|(path, _)| {
-            let of_first = path.starts_with("bsr_gemm/baseline");
-            of_first && path.extension().is_some_and(|ending| ending == "ncu-rep")
-        });
-        let reports: Vec<_> = reports.collect();
-        assert!(reports.len() > 2);
+        let of_it = kept
+            .iter()
+            .filter(|(path, _)| path.starts_with(BASELINE) && !path.ends_with("resume.state"));
+        let of_it: Vec<_> = of_it.collect();
+        assert!(of_it.len() > 2);
         assert!(
-            reports
+            of_it
                 .iter()
                 .all(|(path, hash)| now.get(*path) == Some(*hash))
         );
@@ -254,24 +232,21 @@ fn whole_rounds_of_an_interrupted_run_are_used_and_the_rest_is_measured() {
             continue;
         }
         checkout.run(&["check", "--from", PROFILES]).exits(0);
-
-        // Nothing is left to go on with, so all of it is measured.
-        assert!(now.keys().all(|path| !path.ends_with("journal.json")));
-        let again = checkout.run(&[&check[..], &["--resume"]].concat());
-        assert_eq!(resumed(&again.exits(0).json().0), []);
-        assert_eq!(checkout.calls(), all);
-        // Without --resume, too.
-        checkout.interrupt(&check, "cp_async");
-        checkout.calls();
-        assert_eq!(resumed(&checkout.run(&check).exits(0).json().0), []);
-        assert_eq!(checkout.calls(), all);
+        // Nothing is left to resume, so all of it is measured. Without --resume, too.
+        assert!(now.keys().all(|path| !path.ends_with("resume.state")));
+        let again = checkout.run(&resume).exits(0).json();
+        assert_eq!(resumed(&again.0), [""; 0]);
+        checkout.interrupt(&check, "baseline");
+        checkout.calls("");
+        assert_eq!(resumed(&checkout.run(&check).exits(0).json().0), [""; 0]);
+        assert!(checkout.calls(BASELINE) > 0);
     }
     // `profile` the same.
-    checkout.interrupt(&["profile"], "cp_async");
-    checkout.calls();
+    checkout.interrupt(&["profile"], "baseline");
+    checkout.calls("");
     let ran = checkout.run(&["profile", "--resume"]).exits(0);
-    ran.says("what it measured in whole rounds is used: bsr_gemm/baseline (4 rounds)");
-    assert!(checkout.calls() < 6);
+    ran.says("what it measured of these variants is used: bsr_gemm/baseline");
+    assert_eq!(checkout.calls(BASELINE), 0);
 }
 
 /// What is done to what is left of a variant, and why that is then measured anew.
@@ -296,17 +271,18 @@ fn what_was_changed_of_a_variant_is_measured_anew_as_a_whole() {
             "`capture-2.argv` is not what the interrupted run wrote",
         ),
         (
-            |folder| format!("{folder}/journal.json"),
+            |folder| format!("{folder}/resume.state"),
             |text| text[..text.len() / 2].to_owned(),
-            "its journal is damaged: ",
+            "its resume.state is damaged",
         ),
     ];
-    let count = CASES.len() + 1;
+    // One is taken over, and the last one is not complete.
+    let count = CASES.len() + 2;
     let Some(machine) = Machine::locked(count as u32) else {
         return;
     };
     let checkout = Checkout(machine);
-    checkout.interrupt(&["check"], &format!("v-n_{count}"));
+    checkout.interrupt(&["check"], &format!("v-n_{}", count - 1));
     let project = &checkout.0.project;
     for (number, (file, change, _)) in (1..).zip(CASES) {
         let file = file(&format!("{PROFILES}/bsr_gemm/v-n_{number}"));
@@ -316,7 +292,7 @@ fn what_was_changed_of_a_variant_is_measured_anew_as_a_whole() {
     let report = checkout.run(&["check", "--resume", "--format", "json"]);
     let report = report.json();
     let findings = report.0["findings"].as_array().unwrap().iter();
-    let anew = findings.filter(|finding| finding["code"] == "not-resumed");
+    let anew = findings.filter(|one| one["code"] == "resumed" && one["variant"].is_string());
     let anew: Vec<(&str, &str)> = anew
         .map(|finding| {
             let text = |name: &str| finding[name].as_str().unwrap();
@@ -330,9 +306,7 @@ fn what_was_changed_of_a_variant_is_measured_anew_as_a_whole() {
         assert!(found.1.contains(why), "{found:?}");
     }
     // What is measured anew is whole, and never taken over in part.
-    let taken = resumed(&report.0);
-    let taken: Vec<&str> = taken.iter().map(|(name, ..)| name.as_str()).collect();
-    assert_eq!(taken, ["bsr_gemm/v-n_5"]);
+    assert_eq!(resumed(&report.0), ["bsr_gemm/v-n_5"]);
     for number in 1..=count {
         let variant = report.variant(&format!("v-n_{number}"));
         let found = variant["current"]["processes"].as_u64();
@@ -345,24 +319,31 @@ fn a_variant_whose_program_changed_is_measured_anew_and_others_are_not() {
     let Some(checkout) = Checkout::new() else {
         return;
     };
-    checkout.interrupt(&["check"], "cp_async");
     let project = &checkout.0.project;
+    let resume = |arguments: &[&str]| {
+        let ran = checkout.run(&[&["check", "--resume", "--format", "json"], arguments].concat());
+        ran.json()
+    };
+    // The source of another one.
+    checkout.interrupt(&["check"], "baseline");
+    project.replace("kernels/b.cu", "return 0", "return 0 + 0 * 7");
+    assert_eq!(resumed(&resume(&[]).0), ["bsr_gemm/baseline"]);
     // The same machine code, perhaps, and another source.
+    checkout.interrupt(&["check"], "baseline");
     project.replace("kernels/a.cu", "return 0", "return 0 + 0 * 7");
-    let report = checkout.run(&["check", "--resume", "--format", "json"]);
-    let report = report.json();
-    let message = report.message("not-resumed");
-    assert!(message.contains("its program is another one now"));
-    let taken = resumed(&report.0);
-    assert_eq!(taken.len(), 1);
-    assert_eq!(taken[0].0, "bsr_gemm/cp_async");
+    let report = resume(&[]);
+    assert!(
+        report
+            .message("resumed")
+            .contains("its program is another one now")
+    );
+    assert_eq!(resumed(&report.0), [""; 0]);
     // A file that every program may read.
-    checkout.interrupt(&["check"], "cp_async");
+    checkout.interrupt(&["check"], "baseline");
     project.write("data.txt", "1");
-    let report = checkout.run(&["check", "--resume", "baseline", "--format", "json"]);
-    let report = report.json();
-    assert_eq!(resumed(&report.0), []);
-    let message = report.message("not-resumed");
+    let report = resume(&["baseline"]);
+    assert_eq!(resumed(&report.0), [""; 0]);
+    let message = report.message("resumed");
     assert!(message.ends_with("a file that it could read is another one now"));
 }
 
@@ -394,7 +375,7 @@ fn what_failed_before_a_kill_stays_failed_until_its_program_is_another_one() {
             false => drop(fs::remove_file(path)),
         }
     };
-    // While it is verified; while it is measured, after a whole round; and where nobody can know
+    // While it is verified; while it is measured; and where nobody can know
     // whether it is the same program, because there is no git.
     for (at, has_git) in [("crash", true), ("fail", true), ("fail", false)] {
         if !has_git {
@@ -406,19 +387,18 @@ fn what_failed_before_a_kill_stays_failed_until_its_program_is_another_one() {
         let expected_code = expected.0["exit_code"].as_i64().unwrap() as i32;
         assert!(expected_code != 0);
         fails(at, true);
-        // Of others nothing is noted without git.
-        let last = if has_git { "cp_async" } else { "baseline" };
-        checkout.interrupt(&["check"], last);
+        checkout.interrupt(&["check"], "baseline");
         fails(at, false);
         if at == "crash" {
             // Killed once more.
-            checkout.interrupt(&["check", "--resume"], last);
+            let capture = project.path(&format!("{PROFILES}/bsr_gemm/cp_async/capture-1.argv"));
+            kill_once(checkout.0.gate(&["check", "--resume"]), &capture);
+            wait_for_orphans(&project.path(""));
         }
-        checkout.calls();
+        checkout.calls("");
         let report = checkout.run(&RESUMED).exits(expected_code).json();
         assert_eq!(report.denied(), expected.denied(), "{at}");
-        let calls = fs::read_to_string(project.path("argv")).unwrap();
-        assert!(!calls.contains("/baseline/"), "{calls}");
+        assert_eq!(checkout.calls("/baseline/"), 0);
         let code = &expected.denied()[0];
         let message = report.message(code);
         let own = expected.message(code);
@@ -437,28 +417,12 @@ fn what_failed_before_a_kill_stays_failed_until_its_program_is_another_one() {
     fs::rename(project.path("tmp/git"), project.path(".git")).unwrap();
     // A program that is another one now is measured, and how it failed is said.
     fails("fail", true);
-    checkout.interrupt(&["check"], "cp_async");
+    checkout.interrupt(&["check"], "baseline");
     fails("fail", false);
     project.write("kernels/a.cu", flaky.replace("return 3", "return 4"));
     let report = checkout.run(&RESUMED).exits(0).json();
-    let message = report.message("not-resumed");
+    let message = report.message("resumed");
     assert!(message.contains("its program is another one now; in the interrupted run it failed: "));
-}
-
-#[test]
-fn a_journal_of_which_any_byte_changed_does_not_count() {
-    for name in ["alone", "beside"] {
-        let path = repository().join(format!("fuzz/corpus/journal/{name}.json"));
-        let text = fs::read(path).unwrap();
-        assert_eq!(journal_rounds(&text), Ok(1), "{name}");
-        for at in 0..text.len() {
-            let mut other = text.clone();
-            other[at] = if other[at] == b'1' { b'2' } else { b'1' };
-            let found = journal_rounds(&other);
-            assert!(found.is_err(), "{name}, byte {at}: {found:?}");
-            assert!(journal_rounds(&text[..at]).is_err());
-        }
-    }
 }
 
 /// After each kill `--resume` gives the outcome of an uninterrupted run; every second of them is killed
@@ -500,7 +464,7 @@ fn killed_and_resumed(checkout: &Checkout, further: &[&str], count: u32) {
             *taken_over.borrow_mut() += resumed(&found).len();
             // A run that ended leaves no process, and ends those of the run before it.
             wait_for_orphans(&checkout.0.project.path(""));
-            assert!(!checkout.journal("baseline").exists());
+            assert!(!checkout.record("baseline").exists());
         }
     });
     aloud(&format!(
@@ -521,74 +485,6 @@ fn whatever_is_killed_a_run_that_goes_on_has_the_outcome_of_an_uninterrupted_one
 }
 
 #[test]
-fn two_queues_that_are_killed_go_on_and_have_the_outcome_of_an_uninterrupted_run() {
-    let Some(Checkout(machine)) = Checkout::new() else {
-        return;
-    };
-    let checkout = Checkout(machine.with("CUDA_GPUS", "2"));
-    killed_and_resumed(&checkout, &["--gpus", "all"], kills(2));
-}
-
-#[test]
-fn the_newest_interrupted_run_of_the_same_plan_and_gpus_goes_on() {
-    let Some(Checkout(machine)) = Checkout::new() else {
-        return;
-    };
-    let checkout = Checkout(machine.with("CUDA_GPUS", "2"));
-    let runs = || {
-        let all = fs::read_dir(checkout.0.project.path(".sparsek-gate/gpus")).unwrap();
-        all.map(|entry| entry.unwrap().path()).collect::<Vec<_>>()
-    };
-    let check = ["check", "--gpus", "all", "--format", "json"];
-    let whole = checkout.run(&check).exits(0).json();
-    // Both queues are interrupted after one of them measured its variant.
-    let old = runs();
-    let slow = checkout.0.project.path("tmp/slow");
-    fs::write(&slow, "cp_async/capture-3").unwrap();
-    let mut child = checkout.0.gate(&check);
-    let mut child = child
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let whole_slice = |run: &PathBuf| {
-        let mut slices = ["slices/1", "slices/2"].into_iter();
-        slices.any(|slice| run.join(slice).join("slice.json").is_file())
-    };
-    let is_new = |run: &PathBuf| !old.contains(run);
-    wait_while_it_runs(&mut child, "a slice is whole", || {
-        runs().iter().any(|run| is_new(run) && whole_slice(run))
-    });
-    // The other queue has come as far as it gets.
-    checkout.wait_for_sleep(&mut child);
-    child.kill().unwrap();
-    child.wait().unwrap();
-    fs::remove_file(&slow).unwrap();
-    checkout.calls();
-    // Other GPUs are another run.
-    let resume = [&check[..], &["--resume"]].concat();
-    let other = ["check", "--gpus", "1", "--resume", "--format", "json"];
-    assert_eq!(resumed(&checkout.run(&other).exits(0).json().0), []);
-    checkout.calls();
-    let count = runs().len();
-    let report = checkout.run(&resume).exits(0).json();
-    same(&report.0, &whole.0);
-    let taken = resumed(&report.0);
-    assert_eq!(taken.len(), 2, "{taken:?}");
-    // Which of them is in the first slice follows from how long they took before.
-    let whole = ("bsr_gemm/baseline".to_owned(), 4, 5);
-    assert!(taken.contains(&whole), "{taken:?}");
-    assert!(checkout.calls() < 5);
-    assert_eq!(runs().len(), count, "the same folder");
-    wait_for_orphans(&checkout.0.project.path(""));
-    for run in runs() {
-        let left = contents(&run);
-        let journals = left.keys().filter(|path| path.ends_with("journal.json"));
-        assert_eq!(journals.count(), 0, "{}", run.display());
-    }
-}
-
-#[test]
 fn what_a_change_could_have_left_is_not_used_unless_the_base_allows_it() {
     const REFUSED: &str = "`--resume` is refused: a change is under review";
     let Some(checkout) = Checkout::new() else {
@@ -600,7 +496,7 @@ fn what_a_change_could_have_left_is_not_used_unless_the_base_allows_it() {
         let mut command = checkout.0.gate(arguments);
         Ran::of(&command.env("CI", "true").output().unwrap())
     };
-    checkout.interrupt(&["check"], "cp_async");
+    checkout.interrupt(&["check"], "baseline");
     for further in [&["--baseline-ref", "HEAD"][..], &["--pull-request", "3"]] {
         let ran = checkout.run(&[&resume[..], further].concat());
         ran.exits(2).says(REFUSED).says("next: ");
@@ -616,7 +512,7 @@ fn what_a_change_could_have_left_is_not_used_unless_the_base_allows_it() {
     checkout.commit();
     let one = ["check", "--resume", "baseline"];
     let ran = checkout.run(&[&one[..], &["--baseline-ref", "HEAD"]].concat());
-    ran.exits(0).says("not-resumed");
+    ran.exits(0).says("resumed");
     ci(&[&one[..], &none].concat()).exits(0);
     project.write(
         "config.toml",
@@ -624,7 +520,7 @@ fn what_a_change_could_have_left_is_not_used_unless_the_base_allows_it() {
     );
     checkout.run(&resume).exits(2).says("resume = \"yes\"");
     project.write("config.toml", config);
-    for other in ["--static", "--dry-run"] {
+    for other in ["--static", "--dry-run", "--gpus=all"] {
         checkout.run(&["check", "--resume", other]).exits(2);
     }
 }
@@ -642,7 +538,7 @@ fn a_run_that_still_measures_was_not_interrupted() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // By then it has the lock on its journal.
+    // By then it has the lock on its file.
     checkout.wait_for_sleep(&mut check);
     let ran = checkout.run(&["check", "--resume", "baseline"]).exits(3);
     ran.says("was not interrupted: it still measures into")
@@ -718,17 +614,19 @@ fn a_slice_that_was_interrupted_goes_on() {
     // Without an interrupted one it is as without --resume.
     checkout.run(&resume).exits(0);
     let expected = merged(&slice);
-    assert_eq!(resumed(&expected), []);
-    let journal = project.path(&format!("{slice}/profiles/bsr_gemm/cp_async/journal.json"));
-    let command = checkout.0.gate(&[&measure[..], &[&slice]].concat());
-    kill_once(command, &journal, |_| true);
+    assert_eq!(resumed(&expected), [""; 0]);
+    let record = project.path(&format!("{slice}/profiles/bsr_gemm/baseline/resume.state"));
+    kill_once(
+        checkout.0.gate(&[&measure[..], &[&slice]].concat()),
+        &record,
+    );
     checkout.run(&resume).exits(0);
     let found = merged(&slice);
     same(&found, &expected);
-    assert_eq!(resumed(&found).len(), 2, "{:#}", found["resumed"]);
+    assert_eq!(resumed(&found), ["bsr_gemm/baseline"]);
     let left = contents(&project.path(&slice));
     assert!(
-        left.keys().all(|path| !path.ends_with("journal.json")),
+        left.keys().all(|path| !path.ends_with("resume.state")),
         "{left:?}"
     );
     // A run that does not go on ends what a killed one left running.
@@ -741,8 +639,8 @@ fn a_slice_that_was_interrupted_goes_on() {
     assert_eq!(left().len(), 1);
     checkout.run(&[&measure[..], &[&slice]].concat()).exits(0);
     assert_eq!(left(), [0; 0]);
-    // What a killed run leaves of its journals is no part of the slice.
-    project.write(&format!("{slice}/profiles/journal.json"), "{}");
+    // What a killed run is resumed by is no part of the slice.
+    project.write(&format!("{slice}/profiles/resume.state"), "{}");
     same(&merged(&slice), &expected);
 }
 
@@ -756,85 +654,26 @@ fn a_run_that_goes_on_repeats_no_more_than_one_that_was_not_interrupted() {
     project.replace("config.toml", "\n[profile]\n", "\n[profile]\nretries = 1\n");
     project.replace("config.toml", "processes = 4 ", "processes = 1 ");
     let check = ["check", "--format", "json", "baseline"];
-    checkout.calls();
+    checkout.calls("");
     let expected = checkout.run(&check).exits(6).json();
-    let of_one_try = checkout.calls() / 2;
+    let of_one_try = checkout.calls("") / 2;
     let repeated = |codes: Vec<String>| codes.iter().filter(|code| *code == "retried").count();
-    let times = repeated(expected.warned());
-    assert_eq!(times, 1);
+    assert_eq!(repeated(expected.warned()), 1);
     // Killed while it waits for the next try.
     let said = project.path("tmp/said");
     let mut command = checkout.0.gate(&check);
     command.stderr(fs::File::create(&said).unwrap());
-    kill_at(command, &said, |text| {
-        text.contains("measured again, 1 of 1")
+    kill_when(command, "it waits", || {
+        fs::read_to_string(&said).is_ok_and(|text| text.contains("measured again, 1 of 1"))
     });
-    checkout.calls();
-    let report = checkout
-        .run(&[&check[..], &["--resume"]].concat())
-        .exits(6)
-        .json();
-    assert_eq!(checkout.calls(), of_one_try);
-    assert_eq!(repeated(report.warned()), times);
-    assert_eq!(report.denied(), expected.denied());
-}
-
-#[test]
-fn retries_of_a_run_count_whose_captures_cannot_be_used() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
-    let checkout = Checkout(checkout.0.with("NVML_PROCESS", "4242"));
-    let project = &checkout.0.project;
-    project.replace("config.toml", "\n[profile]\n", "\n[profile]\nretries = 1\n");
-    // The last process of its second try does not end.
-    let ncu = project.read("bin/ncu");
-    let stops = "case $* in *--export*baseline/capture-4*)\n\
-        if [ -e tmp/stops ] && [ -e tmp/once ]; then sleep 600; fi; : >tmp/once ;; esac\n";
-    checkout
-        .0
-        .program("bin/ncu", &ncu.replace("exec ", &format!("{stops}exec ")));
-    checkout.commit();
-    let check = ["check", "--format", "json", "baseline"];
-    checkout.calls();
-    let expected = checkout.run(&check).exits(6).json();
-    let of_one_try = checkout.calls() / 2;
-    // A round is noted once it is read, which a machine under load may not have done by then.
-    let journal = || fs::read_to_string(checkout.journal("baseline")).unwrap_or_default();
-    let rounds = || journal_rounds(journal().as_bytes()).unwrap_or_default();
-    let asleep = || running(&project.path(""), &["sleep 600"]);
+    // Killed in that try, too.
     let resume = [&check[..], &["--resume"]].concat();
-    let quiet = |arguments: &[&str]| {
-        let mut command = checkout.0.gate(arguments);
-        command.stderr(Stdio::null());
-        command
-    };
-    // Also where the run that measures anew is killed, too.
-    for is_killed_again in [false, true] {
-        fs::write(project.path("tmp/stops"), "").unwrap();
-        let end = Instant::now() + PATIENCE;
-        while rounds() == 0 {
-            assert!(Instant::now() < end);
-            fs::remove_file(project.path("tmp/once")).unwrap();
-            let old = asleep();
-            kill_when(quiet(&check), "the second try", || {
-                asleep().iter().any(|one| !old.contains(one))
-            });
-        }
-        fs::remove_file(project.path("tmp/stops")).unwrap();
-        let capture = format!("{PROFILES}/bsr_gemm/baseline/capture-1.ncu-rep");
-        project.write(&capture, "x");
-        if is_killed_again {
-            let old = journal();
-            let path = checkout.journal("baseline");
-            kill_at(quiet(&resume), &path, |text| text != old);
-        }
-        checkout.calls();
-        let report = checkout.run(&resume).exits(6).json();
-        assert!(checkout.calls() <= of_one_try, "{is_killed_again}");
-        let warned = report.warned();
-        let repeated = warned.iter().filter(|code| *code == "retried");
-        assert_eq!(repeated.count(), 1);
-        assert_eq!(report.denied(), expected.denied());
-    }
+    let capture = project.path(&format!("{PROFILES}/bsr_gemm/baseline/capture-1.argv"));
+    kill_once(checkout.0.gate(&resume), &capture);
+    wait_for_orphans(&project.path(""));
+    checkout.calls("");
+    let report = checkout.run(&resume).exits(6).json();
+    assert_eq!(checkout.calls(""), of_one_try);
+    assert_eq!(repeated(report.warned()), 1);
+    assert_eq!(report.denied(), expected.denied());
 }

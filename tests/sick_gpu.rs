@@ -437,7 +437,7 @@ fn errors_in_the_place_of_events_do_not_hide_a_defect_and_a_watch_that_ends_is_s
 }
 
 #[test]
-fn nothing_is_taken_over_that_a_killed_run_measured_before_a_defect() {
+fn what_a_killed_run_saw_of_a_defect_counts_in_the_run_that_resumes_it() {
     let Some(machine) = machine(1) else { return };
     // Script and variables are what programs could read, and stay as they are.
     let (when, grows) = (path(&machine, "tmp/xid"), path(&machine, "tmp/grows"));
@@ -458,28 +458,33 @@ fn nothing_is_taken_over_that_a_killed_run_measured_before_a_defect() {
             let _ = fs::remove_file(project.path(&format!("tmp/{file}")));
         }
     };
-    let goes_on = || {
-        let (report, _) = check(&machine, &["--resume"], 0);
+    let goes_on = |code: i32| {
+        let (report, _) = check(&machine, &["--resume"], code);
         let _ = fs::remove_file(project.path("tmp/count"));
         let resumed = report.0["resumed"].as_array().map_or(0, Vec::len);
         (report, resumed)
     };
     killed();
-    assert_eq!(goes_on().1, 1);
+    assert_eq!(goes_on(0).1, 1);
 
     // Nobody knows when memory errors came that are counted now.
     killed();
     project.write("tmp/grows", "");
-    let (report, resumed) = goes_on();
+    let (report, resumed) = goes_on(0);
     assert_eq!(resumed, 0);
-    let why = report.message("not-resumed");
+    let why = report.message("resumed");
     let part = "the number of the GPU's memory errors";
     assert!(why.contains(part), "{why}");
 
     // The program hangs after an error, and somebody kills the run.
     project.write("tmp/defect", "");
     killed();
-    assert_eq!(goes_on().1, 0);
+    let (report, resumed) = goes_on(6);
+    assert_eq!(resumed, 0);
+    nothing_counts(&report);
+    assert!(report.message("gpu-sick").contains("Xid 79"));
+    // That run has ended, and the next one measures.
+    assert_eq!(goes_on(0).1, 0);
 }
 
 #[test]

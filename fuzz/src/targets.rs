@@ -18,7 +18,6 @@ use sparsek_gate::config::{Config, KernelFilter, Trust, VersionRange};
 use sparsek_gate::diff::{Diff, Side};
 use sparsek_gate::git::printed;
 use sparsek_gate::judge::Outcome;
-use sparsek_gate::measure::journal_rounds;
 use sparsek_gate::profile::{Hotspots, OnGpus, Profile, import, norm_text};
 use sparsek_gate::profiler::Trouble;
 use sparsek_gate::report::{FORMS, form};
@@ -73,7 +72,6 @@ static TARGETS: [Target; 38] = [
     target("slice", 8192, Mutation::Json, slice),
     target("archive", 8192, Mutation::Bytes, archive),
     target("archive_index", 8192, Mutation::Json, archive_index),
-    target("journal", 8192, Mutation::Json, journal),
     target("on_gpus", 4096, Mutation::Json, on_gpus),
     target("ptxas", 2048, Mutation::Bytes, ptxas),
     target("nvdisasm", 2048, Mutation::Json, nvdisasm),
@@ -489,10 +487,6 @@ fn git(input: &[u8]) {
         let length: usize = contents.iter().flatten().map(Vec::len).sum();
         assert!(length <= input.len());
     }
-}
-
-fn journal(input: &[u8]) {
-    let _ = journal_rounds(input);
 }
 
 fn on_gpus(input: &[u8]) {

@@ -88,7 +88,7 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
     let place = Place::of_plan(config, ON_GPUS, &plan, arguments.resume)?;
     place.sweep();
     let journal = Journal::of(&place.folder, &config.work, arguments.resume).of_plan(plan);
-    journal.begin()?;
+    journal.begin(&Progress::with(arguments.verbosity.detail()))?;
     drop(judging);
 
     let packed = archive::done(path, &archive_arguments(arguments, &place.archive()))?;

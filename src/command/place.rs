@@ -202,6 +202,7 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::Progress;
 
     const CONFIG: &str = "[metric.duration]\ncounter = \"gpu__time_duration.sum\"\n\
         direction = \"lower\"\ntolerance = { relative_percent = 1.0 }\n\
@@ -220,7 +221,7 @@ mod tests {
         let interrupted = of_plan(false);
         let path = interrupted.folder.clone();
         let journal = Journal::of(&path, &config.work, false).of_plan("plan".to_owned());
-        journal.begin().unwrap();
+        journal.begin(&Progress::new()).unwrap();
         // It still goes on.
         assert_ne!(of_plan(true).folder, path);
         drop((journal, interrupted));
@@ -242,7 +243,7 @@ mod tests {
         assert_eq!(left, std::slice::from_ref(&path));
         // It goes on with it, and ends.
         let journal = Journal::of(&path, &config.work, true).of_plan("plan".to_owned());
-        journal.begin().unwrap();
+        journal.begin(&Progress::new()).unwrap();
         journal.end();
         drop(first);
         assert!(Place::taken_over(path, "plan").unwrap().is_none());
@@ -262,7 +263,7 @@ mod tests {
         // The first is in use, of the second a slice, and of the third the journal of the run.
         let journal = |folder: PathBuf| {
             let journal = Journal::of(&folder, &config.work, false);
-            journal.begin().unwrap();
+            journal.begin(&Progress::new()).unwrap();
             journal
         };
         let of_slice = journal(profiles_in(&old[1].as_ref().unwrap().slice(1)));

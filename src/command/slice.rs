@@ -114,10 +114,6 @@ fn of_archive(arguments: &CheckArgs, place: SlicePlace, output: &Path) -> Result
     let folder = SliceFolder::create(output, arguments.resume)?;
     let journal = Journal::of(&folder.profiles(), &plan.config.work, arguments.resume);
     let is_of_run = arguments.until_input_ends;
-    let journal = match is_of_run {
-        true => journal.beside(others(output)),
-        false => journal,
-    };
     let Slice {
         run,
         controls,
@@ -154,15 +150,6 @@ fn of_archive(arguments: &CheckArgs, place: SlicePlace, output: &Path) -> Result
         true => ExitCode::Environment,
         false => code,
     })
-}
-
-/// The folders of the profiles of the other slices of the same run, which are beside that of a slice.
-fn others(output: &Path) -> Vec<PathBuf> {
-    let all = output.parent().and_then(|all| all.read_dir().ok());
-    let all = all.into_iter().flatten().flatten().map(|one| one.path());
-    all.filter(|slice| slice != output)
-        .map(|slice| profiles_in(&slice))
-        .collect()
 }
 
 /// How the line begins by which a queue says the sha256 of its slice's manifest.

@@ -163,7 +163,7 @@ impl Work {
 }
 
 /// One version of a kernel.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Variant {
     /// Its name.
     pub id: VariantId,
@@ -221,7 +221,7 @@ pub struct Variant {
 }
 
 /// What shows that the numbers of a variant are right, before it is measured.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum Verification {
     /// A run of its own program with `verify_args`.
     OwnRun,
@@ -232,7 +232,7 @@ pub enum Verification {
 }
 
 /// How a variant's program is made.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub enum Recipe {
     /// CUDA sources, compiled by nvcc to one program.
     Nvcc {
@@ -259,7 +259,7 @@ pub enum Recipe {
 }
 
 /// How ncu is run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct ProfileSettings {
     /// Launches profiled in one ncu process.
     pub launches: u32,
@@ -310,7 +310,7 @@ pub struct ProfileSettings {
 }
 
 /// A metric of the gate.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Metric {
     /// The name that people read.
     pub alias: String,
@@ -347,7 +347,7 @@ pub struct Metric {
 }
 
 /// How much worse the mean of the slowest tenth of the launches of each process is no regression.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TailTolerances {
     /// Than that of a stored baseline.
     pub tolerance: Tolerance,
@@ -357,7 +357,7 @@ pub struct TailTolerances {
 
 /// What one count of a counter stands for; such counters of a profile are added up, and the sum
 /// must be what the suite declares.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub enum Counts {
     /// So many floating-point operations.
     Flop(f64),

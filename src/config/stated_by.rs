@@ -1,9 +1,11 @@
 //! Where the user states how a variant is measured. A next step names what is written there.
 
+use serde::Serialize;
+
 use crate::terms::{Tier, VariantId};
 
 /// Where the settings of a variant come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum StatedBy {
     /// The configuration file.
     Configuration,

@@ -156,14 +156,10 @@ codes! {
     Retried = "retried", Warns => Environment,
         "The profiler was in use, or the GPU was lost, shared, or lowered its clock.",
         "Nothing, if it is rare. Otherwise remove the cause that the message names.";
-    /// What an interrupted run measured is used.
+    /// What an interrupted run measured is used, or is not used although there is some.
     Resumed = "resumed", Warns => Environment,
-        "`--resume`: the earlier run was killed, or lost its machine.",
+        "`--resume`: the earlier run was killed, or lost its machine. A variant is measured anew where the code, the settings, the GPU, the driver or this tool is another one than before, where a file of that run was changed, or where it is not known what the program reads.",
         "Nothing, if no program that you do not trust could write to the files of that run meanwhile. Otherwise measure anew, without `--resume`.";
-    /// What an interrupted run measured of a variant is not used: all of it was measured anew.
-    NotResumed = "not-resumed", Warns => Environment,
-        "The code, the settings, the GPU, the driver or this tool is another one than before, a file of that run was changed, or it is not known what the program reads.",
-        "Nothing: the verdict is on what this run measured.";
     /// Some measured processes are far from the others of their side.
     OutlyingProcesses = "outlying-processes", Warns => Inconclusive,
         "Something disturbed the machine for the length of a process, or the kernel is slower in some processes.",

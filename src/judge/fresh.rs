@@ -334,14 +334,9 @@ impl Fresh<'_> {
         controls.retain(|control| alone.contains(&control.id.suite.as_str()));
         if !controls.is_empty() {
             let further = measure(self.order(&controls), &mut |_, _, _| false)?;
-            measured.profiles.extend(further.profiles);
-            measured.findings.extend(further.findings);
-            measured.reused.extend(further.reused);
-            measured.resumed.extend(further.resumed);
-            measured.spent += further.spent;
-            measured.sealed.extend(further.sealed);
             // What the GPU measured before it became sick does not count either.
-            measured.set_aside(further.sick, self.output);
+            measured.set_aside(further.sick.clone(), self.output);
+            measured.add(further);
         }
         Ok(())
     }

@@ -1,17 +1,18 @@
 //! The measuring machine of a run: profilers, GPU, and the tier of measurement that it reaches.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::batch::Batch;
 use super::prebuilt::Prebuilt;
+use super::run_file::keep_sick;
 use super::watch::Watch;
 use crate::config::{Collector, Variant};
 use crate::device::{FaultWatch, Faults, Gpu, GpuLock, Health, Unwatched};
 use crate::evidence::{SickGpu, Symptom, gpu_pins, symptoms_of};
-use crate::files::{JOURNAL_FILE, PROFILE_FILE};
+use crate::files::{PROFILE_FILE, RESUME_FILE};
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::profiler::{Ncu, Profilers};
 use crate::terms::{Phase, Tier};
@@ -36,8 +37,6 @@ pub struct Bench<'a> {
     /// Watches the GPU for faults from the moment that it is this run's; `None` where NVML does not
     /// show it.
     faults: OnceCell<Option<FaultWatch>>,
-    /// What an interrupted run noted that the driver reported, where this one goes on with it.
-    earlier: RefCell<Faults>,
     /// Why ncu, and why CUPTI in the program, has no access to the counters. This is found out once a
     /// run.
     denied: [OnceCell<Finding>; 2],
@@ -55,12 +54,12 @@ impl Counted {
         all.extend(folders);
     }
 
-    /// Removes the profiles and the journals, and returns their paths. The captures stay.
+    /// Removes the profiles, and what a run could be resumed by, and returns their paths. The captures stay.
     pub fn discard(&self) -> Vec<PathBuf> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let files = all.iter();
         let files =
-            files.flat_map(|folder| [PROFILE_FILE, JOURNAL_FILE].map(|name| folder.join(name)));
+            files.flat_map(|folder| [PROFILE_FILE, RESUME_FILE].map(|name| folder.join(name)));
         files
             .inspect(|path| drop(std::fs::remove_file(path)))
             .collect()
@@ -108,7 +107,6 @@ impl<'a> Bench<'a> {
             watch: batch.watch,
             counted: Counted::default(),
             faults: OnceCell::new(),
-            earlier: RefCell::default(),
             denied: Default::default(),
         })
     }
@@ -191,17 +189,20 @@ impl<'a> Bench<'a> {
 
     /// Takes the GPU's lock, reports what disturbs the GPU, and watches it for faults from then on.
     /// Dropping the lock releases it. An Xid error of the hardware removes the profiles of this run at
-    /// once: the program that is measured may hang then, and this process be killed.
+    /// once, and leaves the file `keep`: the program that is measured may hang then, and this process be
+    /// killed.
     ///
     /// # Errors
     /// As [`Gpu::lock`].
-    pub fn lock(&self) -> Result<GpuLock, Error> {
+    pub fn lock(&self, keep: Option<PathBuf>) -> Result<GpuLock, Error> {
         let lock = self.gpu.lock(|| self.watch.waits())?;
         self.faults.get_or_init(|| {
             let counted = self.counted.clone();
+            let (uuid, name) = (self.gpu.uuid.clone(), self.gpu.name.clone());
             let at_once = move |faults: &Faults| {
-                if !symptoms_of(faults).is_empty() {
+                if let Some(sick) = sick_of(&uuid, &name, symptoms_of(faults)) {
                     counted.discard();
+                    keep.iter().for_each(|path| keep_sick(path, &sick));
                 }
             };
             FaultWatch::start(&self.gpu.uuid, at_once)
@@ -221,22 +222,12 @@ impl<'a> Bench<'a> {
         self.faults.get()?.as_ref()
     }
 
-    /// Adds what the driver reported while an interrupted run measured what this one goes on with.
-    pub(super) fn remember(&self, earlier: Faults) {
-        *self.earlier.borrow_mut() = earlier;
-    }
-
-    /// The GPU, where the driver reported a defect of its hardware since the lock was taken, or lost it,
-    /// or where it did before in what this run goes on with.
+    /// The GPU, where the driver reported a defect of its hardware since the lock was taken, or lost it.
     pub(super) fn sick(&self) -> Option<SickGpu> {
         let faults = self.faults().map(FaultWatch::faults).unwrap_or_default();
-        let mut symptoms = symptoms_of(&faults.and(self.earlier.borrow().clone()));
+        let mut symptoms = symptoms_of(&faults);
         symptoms.extend(self.lost().map(|cause| Symptom::Lost { cause }));
-        (!symptoms.is_empty()).then(|| SickGpu {
-            uuid: self.gpu.uuid.clone(),
-            name: self.gpu.name.clone(),
-            symptoms,
-        })
+        sick_of(&self.gpu.uuid, &self.gpu.name, symptoms)
     }
 
     /// What the driver says of the GPU where it showed it before, and does not now.
@@ -271,6 +262,14 @@ impl<'a> Bench<'a> {
             ..found
         }
     }
+}
+
+fn sick_of(uuid: &str, name: &str, symptoms: Vec<Symptom>) -> Option<SickGpu> {
+    (!symptoms.is_empty()).then(|| SickGpu {
+        uuid: uuid.to_owned(),
+        name: name.to_owned(),
+        symptoms,
+    })
 }
 
 /// The next tier below one that measures anything of a variant.

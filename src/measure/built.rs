@@ -5,15 +5,14 @@ use std::path::Path;
 
 use super::bench::Bench;
 use super::cost::{Cost, Costs};
-use super::earlier::not_resumed;
-use super::journal::VariantEntry;
 use super::measured::Measured;
 use super::order::{Choose, Order};
 use super::prebuilt::{Prebuilt, PrebuiltSide};
 use super::readable::ReadableFiles;
-use super::resume::faults_in;
+use super::resume::{Kept, not_resumed};
 use super::rounds::StillOpen;
 use super::run::Run;
+use super::run_file::RunFile;
 use super::seal::Seal;
 use super::sides::Sides;
 use super::subject::altered;
@@ -21,7 +20,7 @@ use super::verified::{Records, is_recordable};
 use super::watch::OfBase;
 use crate::build::{Artifact, Witness};
 use crate::config::{Recipe, Variant};
-use crate::files::{clear_measured, set_aside, set_aside_to_resume, settle, variant_folder};
+use crate::files::{clear_measured, keep_earlier, set_aside, settle, variant_folder};
 use crate::finding::Error;
 use crate::plan::{Side, VariantPlan};
 use crate::profile::OnGpus;
@@ -47,14 +46,8 @@ pub fn measure(order: Order<'_>, open: &mut StillOpen<'_>) -> Result<Measured, E
 pub fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
     let Order { batch, output, .. } = order;
     let mut measured = Measured::default();
-    if let Some(journal) = order.journal {
-        let begun = journal.begin()?;
-        measured.findings.extend(begun.unusable);
-        if let Some(began) = begun.dropped {
-            batch.watch.notes(&format!(
-                "the run that began at {began} was interrupted; with --resume this one would go on with it"
-            ));
-        }
+    if let Some(run_file) = order.journal {
+        measured.findings.extend(run_file.begin(batch.watch)?);
     }
     let mut seal = Seal::default();
     seal.add(rules(
@@ -67,15 +60,15 @@ pub fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
     seal.add([records.path()]);
     // Otherwise the earlier profile of a variant that fails now would be taken for this run's. Where
     // this run is killed it is still there.
-    // What an interrupted run noted is read now, too: before a program could write to it.
+    // What an interrupted run kept is read now, too: before a program could write to it.
     let mut earlier = BTreeMap::new();
     for variant in batch.variants {
         let id = &variant.id;
-        let noted = order.journal.map(|journal| journal.earlier(id));
-        match noted.unwrap_or(Ok(None)) {
-            Ok(Some(entry)) => {
-                set_aside_to_resume(output, id)?;
-                earlier.insert(id.clone(), entry);
+        let kept = order.journal.map(|run_file| run_file.kept(id));
+        match kept.unwrap_or(Ok(None)) {
+            Ok(Some(kept)) => {
+                keep_earlier(output, id)?;
+                earlier.insert(id.clone(), kept);
             }
             Ok(None) => {
                 set_aside(output, id)?;
@@ -121,8 +114,8 @@ pub struct Built<'a> {
     sides: Vec<Sides<'a>>,
     /// What programs of a side could read, where that matters, or why that is not known.
     files: Vec<(Side, Result<ReadableFiles, String>)>,
-    /// What an interrupted run noted.
-    earlier: BTreeMap<VariantId, VariantEntry>,
+    /// What an interrupted run kept.
+    earlier: BTreeMap<VariantId, Kept>,
 }
 
 /// The sources that compilers opened, by variant: paths from the folder of the configuration.
@@ -247,8 +240,8 @@ impl<'a> Built<'a> {
 
     /// What programs of each side could read.
     fn readable_files(&self) -> Vec<(Side, Result<ReadableFiles, String>)> {
-        let is_noted = self.order.journal.is_some() && self.order.packed_files.is_none();
-        if !is_noted && !self.uses_records() {
+        let is_kept = self.order.journal.is_some() && self.order.packed_files.is_none();
+        if !is_kept && !self.uses_records() {
             return Vec::new();
         }
         let config = self.order.batch.config;
@@ -324,9 +317,9 @@ impl<'a> Built<'a> {
             batch.watch.notes(&text);
         }
         let lock = run.turn(commands_ran)?;
-        let noted = faults_in(earlier.values(), &run.bench);
-        run.bench.remember(noted);
-        run.sick = run.bench.sick();
+        let before = self.order.journal.and_then(RunFile::sick);
+        let before = before.filter(|sick| sick.uuid == run.bench.gpu.uuid);
+        run.sick = run.bench.sick().or_else(|| before.cloned());
         if let Err(error) = run.all_in_turn(self.sides, (costs, plans), earlier, choose, open) {
             // Still with the lock: the next run must not get the GPU before it is refused.
             run.ended_early();

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::cost::Spent;
-use super::journal::Resumed;
+use super::resume::Resumed;
 use super::verified::ReusedVerification;
 use crate::evidence::{SetAside, SickGpu, of_a_process, set_aside};
 use crate::finding::Finding;
@@ -13,7 +15,8 @@ use crate::terms::VariantId;
 use crate::verdict::Schedule;
 
 /// What was measured.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Measured {
     /// Fresh profiles, of the variants that could be measured.
     pub profiles: Vec<Profile>,
@@ -30,16 +33,21 @@ pub struct Measured {
     /// Verifications of earlier runs that were not repeated.
     pub reused: Vec<ReusedVerification>,
     /// Time inside the programs that were started.
+    #[serde(skip)]
     pub spent: Spent,
-    /// What was taken over of an interrupted run.
+    /// The variants that were taken over from an interrupted run.
+    #[serde(skip)]
     pub resumed: Vec<Resumed>,
     /// How many launches were chosen for variants that were measured side by side.
     pub schedules: Vec<(VariantId, Schedule)>,
     /// The files that no program may change once they are written, with their hashes.
+    #[serde(skip)]
     pub sealed: BTreeMap<PathBuf, String>,
     /// The GPU, where its driver reported a defect: all that it measured is set aside then.
+    #[serde(skip)]
     pub sick: Vec<SickGpu>,
     /// Variants that were not begun, because the GPU was sick before.
+    #[serde(skip)]
     pub not_begun: Vec<VariantId>,
 }
 
@@ -70,5 +78,32 @@ impl Measured {
             variants: variants.clone(),
         });
         set_aside(&mut self.findings, &aside.collect::<Vec<_>>());
+    }
+
+    /// Adds what else was measured. Of a static profile the latest counts.
+    pub fn add(&mut self, further: Measured) {
+        self.profiles.extend(further.profiles);
+        self.bases.extend(further.bases);
+        for (all, further) in [
+            (&mut self.compiled, further.compiled),
+            (&mut self.compiled_bases, further.compiled_bases),
+        ] {
+            for profile in further {
+                all.retain(|other| other.variant != profile.variant);
+                all.push(profile);
+            }
+        }
+        self.findings.extend(further.findings);
+        self.gaps.extend(further.gaps);
+        self.reused.extend(further.reused);
+        self.spent += further.spent;
+        self.resumed.extend(further.resumed);
+        self.schedules.extend(further.schedules);
+        self.sealed.extend(further.sealed);
+        further
+            .sick
+            .into_iter()
+            .for_each(|gpu| gpu.add_to(&mut self.sick));
+        self.not_begun.extend(further.not_begun);
     }
 }

@@ -2,8 +2,8 @@
 
 use super::base::BaseProject;
 use super::batch::Batch;
-use super::journal::Journal;
 use super::prebuilt::Prebuilt;
+use super::run_file::RunFile;
 use super::verified::RecordUse;
 use crate::config::Variant;
 use crate::device::Gpu;
@@ -32,6 +32,6 @@ pub struct Order<'a> {
     pub prebuilt: Option<&'a Prebuilt>,
     /// sha256 of the list of all files that came with it.
     pub packed_files: Option<&'a str>,
-    /// Where it is noted what is measured, for another run to go on with.
-    pub journal: Option<&'a Journal>,
+    /// The file of the run, where another one may resume it.
+    pub journal: Option<&'a RunFile>,
 }

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::journal::stem_of;
+use super::resume::Recording;
 use super::watch::Watch;
 use crate::config::Variant;
 use crate::evidence::{Purpose, SameClock, disturbances};
@@ -19,43 +19,39 @@ const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
 
 /// The repetitions that a variant has left.
-pub(super) struct Retries<'a> {
+pub(super) struct Retries<'a, 'r> {
     variant: &'a Variant,
     watch: &'a dyn Watch,
     done: u32,
     /// One warning for each repetition.
     warnings: Vec<Finding>,
+    /// Where repetitions are kept: a run that is killed while it waits must not get another try.
+    recording: &'a mut Recording<'r>,
 }
 
-impl<'a> Retries<'a> {
-    pub(super) fn of(variant: &'a Variant, watch: &'a dyn Watch) -> Retries<'a> {
+impl<'a, 'r> Retries<'a, 'r> {
+    /// Those of a variant, less the repetitions that an interrupted run had already.
+    pub(super) fn of(
+        variant: &'a Variant,
+        watch: &'a dyn Watch,
+        recording: &'a mut Recording<'r>,
+    ) -> Retries<'a, 'r> {
+        let record = recording.as_ref().map(|(_, record)| record);
+        let warnings = record.map_or_else(Vec::new, |record| record.retries.clone());
         Retries {
             variant,
             watch,
-            done: 0,
-            warnings: Vec::new(),
-        }
-    }
-
-    /// The same where an interrupted run repeated it already, with the warnings about that.
-    pub(super) fn after(self, warnings: Vec<Finding>) -> Retries<'a> {
-        Retries {
             done: u32::try_from(warnings.len()).unwrap_or(u32::MAX),
             warnings,
-            ..self
+            recording,
         }
-    }
-
-    /// The warnings so far.
-    pub(super) fn so_far(&self) -> &[Finding] {
-        &self.warnings
     }
 
     /// Whether to measure again after this finding, and how long to wait before.
-    pub(super) fn again(&mut self, found: &Finding) -> Option<Duration> {
+    pub(super) fn again(&mut self, found: &Finding) -> Result<Option<Duration>, Error> {
         let allowed = self.variant.profile.retries;
         if self.done >= allowed || !of_the_machine(found) {
-            return None;
+            return Ok(None);
         }
         let wait = LONGEST_WAIT.min(FIRST_WAIT * 2_u32.saturating_pow(self.done));
         self.done += 1;
@@ -65,12 +61,16 @@ impl<'a> Retries<'a> {
             found.message,
             found.code.as_str()
         );
-        self.watch.ended(self.variant, "profile", &message);
         let next = format!("if it comes often: {}", found.next);
-        let warning = Finding::deny(Code::Retried, &self.variant.id, message, next);
+        let warning = Finding::deny(Code::Retried, &self.variant.id, &message, next);
         let detail = found.detail.clone().unwrap_or_default();
         self.warnings.push(warning.detail(detail));
-        Some(wait)
+        if let Some((run_file, record)) = self.recording {
+            record.retries.clone_from(&self.warnings);
+            run_file.keep(record)?;
+        }
+        self.watch.ended(self.variant, "profile", &message);
+        Ok(Some(wait))
     }
 
     /// Waits before the next try.
@@ -125,9 +125,8 @@ pub(super) fn disturbance(
     findings.into_iter().find(of_the_machine)
 }
 
-/// Removes captures of processes that do not count, so that they are not taken for those that do: of a
-/// try that failed, or of a round that was interrupted. Those stay of which `kept` knows the stem.
-pub(super) fn discard_but(folder: &Path, kept: impl Fn(&str) -> bool) -> Result<(), Error> {
+/// Removes the captures of a try that failed, so that they are not taken for those that count.
+pub(super) fn discard(folder: &Path) -> Result<(), Error> {
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         entries => entries.map_err(Error::io("read", folder))?,
@@ -135,9 +134,6 @@ pub(super) fn discard_but(folder: &Path, kept: impl Fn(&str) -> bool) -> Result<
     for entry in entries {
         let path = entry.map_err(Error::io("read", folder))?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if kept(stem_of(&name)) {
-            continue;
-        }
         if (name.starts_with("capture-") || name.starts_with("counting.")) && path.is_file() {
             std::fs::remove_file(&path).map_err(Error::io("clear", &path))?;
         }

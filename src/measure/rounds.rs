@@ -2,7 +2,6 @@
 //! highest tier that is available, and again where the machine failed.
 
 use super::bench::Bench;
-use super::noted::Noted;
 use super::retry::{Retries, disturbance};
 use super::seeds::Seeds;
 use super::subject::Subject;
@@ -21,8 +20,6 @@ pub(super) struct Subjects<'a> {
     pub current: Subject<'a>,
     pub base: Option<Subject<'a>>,
     pub seeds: Seeds,
-    /// What the journal says of it.
-    pub noted: Noted<'a>,
 }
 
 /// What was measured of [`Subjects`].
@@ -69,7 +66,7 @@ impl<'a> Subjects<'a> {
         &mut self,
         bench: &Bench<'_>,
         plan: &VariantPlan,
-        retries: &mut Retries<'_>,
+        retries: &mut Retries<'_, '_>,
         open: &mut StillOpen<'_>,
     ) -> Result<Profiles, SideStop> {
         let variant = self.variant();
@@ -81,12 +78,8 @@ impl<'a> Subjects<'a> {
                 Err(SideStop::Finding(_, found)) => Some((**found).clone()),
                 Err(SideStop::Error(_)) => None,
             };
-            if let Some(found) = failed
-                && let Some(wait) = retries.again(&found)
-            {
-                // The journal first: it must not name what is gone, and a run that is killed while it
-                // waits must not get another try.
-                self.noted.repeats(retries.so_far(), self.base.is_some());
+            let again = failed.map(|found| retries.again(&found)).transpose()?;
+            if let Some(wait) = again.flatten() {
                 self.discard()?;
                 retries.wait(wait)?;
                 continue;
@@ -102,12 +95,9 @@ impl<'a> Subjects<'a> {
         open: &mut StillOpen<'_>,
     ) -> Result<Profiles, SideStop> {
         let variant = self.variant();
-        let mut tier = match self.noted.tier() {
-            Some(tier) => tier,
-            None => bench
-                .tier(variant)
-                .map_err(|denied| SideStop::Finding(Side::Current, Box::new(denied)))?,
-        };
+        let mut tier = bench
+            .tier(variant)
+            .map_err(|denied| SideStop::Finding(Side::Current, Box::new(denied)))?;
         loop {
             self.seeds.restart();
             self.current.restart(tier);
@@ -116,10 +106,7 @@ impl<'a> Subjects<'a> {
             }
             match self.execute(bench, plan, open) {
                 Err(SideStop::Finding(side, found)) => match bench.below(variant, tier, &found) {
-                    Some(lower) => {
-                        self.noted.forget()?;
-                        tier = lower;
-                    }
+                    Some(lower) => tier = lower,
                     None => return Err(SideStop::Finding(side, found)),
                 },
                 answer => return answer,
@@ -139,7 +126,6 @@ impl<'a> Subjects<'a> {
                 self.capture(job, bench)?;
             }
         }
-        self.whole(0, bench);
         if self.current.has_phase(Phase::Timing) {
             let planned = plan.rounds.len();
             let most = planned + plan.in_place.len();
@@ -147,12 +133,9 @@ impl<'a> Subjects<'a> {
                 for job in round {
                     self.capture(job, bench)?;
                 }
-                self.whole(done, bench);
                 let look = u32::try_from(done).is_ok_and(|done| plan.looks.contains(&done));
                 if (look || done >= planned) && done < most {
                     let profiles = self.profiles(bench)?;
-                    // Nothing is still being read.
-                    self.note(bench);
                     let base = profiles.base.as_ref();
                     if !open(self.variant(), &profiles.current, base) {
                         return Ok(profiles);
@@ -160,29 +143,7 @@ impl<'a> Subjects<'a> {
                 }
             }
         }
-        let profiles = self.profiles(bench)?;
-        self.note(bench);
-        Ok(profiles)
-    }
-
-    /// A round is whole: the journal gets it once its last capture is read.
-    fn whole(&mut self, rounds: usize, bench: &Bench<'_>) {
-        let base = self.base.as_ref().map(Subject::captured);
-        self.noted.whole(rounds, self.current.captured(), base);
-        self.note(bench);
-    }
-
-    /// Notes the rounds that are whole, if they can be noted by now.
-    fn note(&mut self, bench: &Bench<'_>) {
-        let Some(due) = self.noted.due() else {
-            return;
-        };
-        let current = self.current.entry(bench, due.current);
-        let base = self.base.as_ref().zip(due.base);
-        let base = base.map(|(base, count)| base.entry(bench, count));
-        if let (Some(current), Some(base)) = (current, base.map_or(Some(None), |it| it.map(Some))) {
-            self.noted.write(self.current.tier, current, base);
-        }
+        self.profiles(bench)
     }
 
     fn capture(&mut self, job: &Job, bench: &Bench<'_>) -> Result<(), SideStop> {
@@ -193,14 +154,11 @@ impl<'a> Subjects<'a> {
             (Side::Base, None) => return Ok(()),
             (Side::Current, _) => &mut self.current,
         };
-        let captured = match (job.task, self.noted.take(job)) {
-            (Task::List, _) => subject.list(bench, job, seed),
-            (_, Some(taken)) => subject.take_over(taken),
-            (_, None) => subject.capture(bench, job, seed),
+        let captured = match job.task {
+            Task::List => subject.list(bench, job, seed),
+            _ => subject.capture(bench, job, seed),
         };
-        captured.map_err(|stop| SideStop::of(side, stop))?;
-        self.note(bench);
-        Ok(())
+        captured.map_err(|stop| SideStop::of(side, stop))
     }
 
     fn profiles(&mut self, bench: &Bench<'_>) -> Result<Profiles, SideStop> {

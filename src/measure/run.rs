@@ -1,26 +1,26 @@
 //! Measures variants one after the other on the configured GPU, into fresh profiles.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::base::{BaseProject, BaseVariant};
 use super::batch::Batch;
 use super::bench::Bench;
 use super::cost::{Cost, Costs};
-use super::earlier::{Before, resumed};
-use super::journal::VariantEntry;
 use super::measured::Measured;
-use super::noted::Noted;
 use super::order::{Choose, Order};
 use super::readable::ReadableFiles;
+use super::resume::{
+    Complete, Kept, Keys, Record, Recording, Resumed, failed_before, not_resumed, resumed,
+};
 use super::retry::Retries;
 use super::rounds::{Profiles, SideStop, StillOpen, Subjects};
+use super::run_file::{RunFile, keep_sick};
 use super::seal::Seal;
 use super::seeds::Seeds;
 use super::sides::Sides;
 use super::subject::{Subject, altered};
-use super::take_over::{Keys, before, failure, go_on, keep_failed, note_failed};
 use super::verified::{Records, ReusedVerification, VerificationRecord, key_of};
 use super::watch::OfBase;
 use crate::build::{Artifact, Witness};
@@ -30,9 +30,13 @@ use crate::evidence::{
     Purpose, SickGpu, disturbed, incomplete, incomplete_side, interleaved_launches,
     launched_otherwise, tuning_varies, unpinned,
 };
-use crate::files::{base_folder, clear_measured, has_room, settle, variant_folder};
+use crate::files::{
+    STATIC_PROFILE_FILE, base_folder, clear_measured, has_room, settle, variant_folder,
+    write_atomically,
+};
 use crate::finding::{Code, Error, Finding, Severity, Stop};
 use crate::plan::{Side, VariantPlan};
+use crate::process::interrupted_soon;
 use crate::profile::Profile;
 use crate::terms::{Phase, Tier, VariantId};
 use crate::toolchain::can_start;
@@ -63,7 +67,8 @@ impl<'a> Run<'a> {
     /// still found at the end.
     pub fn turn(&mut self, commands_ran: bool) -> Result<GpuLock, Error> {
         let by_command = commands_ran && !self.seal.broken().is_empty();
-        let lock = self.bench.lock()?;
+        let keep = self.order.journal.map(RunFile::sick_file);
+        let lock = self.bench.lock(keep)?;
         if !by_command {
             self.records.read_again();
             self.seal.renew(&self.records.path());
@@ -162,6 +167,9 @@ impl<'a> Run<'a> {
     fn set_aside(&mut self) {
         // The driver may report what the last program met only now.
         let sick = self.bench.sick().or(self.sick.take());
+        if let (Some(sick), Some(run_file)) = (&sick, self.order.journal) {
+            keep_sick(&run_file.sick_file(), sick);
+        }
         if sick.is_some() {
             let removed = self.bench.counted.discard();
             removed.iter().for_each(|path| self.seal.renew(path));
@@ -204,12 +212,12 @@ impl<'a> Run<'a> {
         self.measured
     }
 
-    /// Measures what is left of each variant, one after the other, with what an interrupted run noted.
+    /// Measures the variants, one after the other, or takes them over from an interrupted run.
     pub fn all_in_turn(
         &mut self,
         sides: Vec<Sides<'a>>,
         (mut costs, plans): (Costs, Vec<VariantPlan>),
-        mut earlier: BTreeMap<VariantId, VariantEntry>,
+        mut earlier: BTreeMap<VariantId, Kept>,
         choose: &Choose<'_>,
         open: &mut StillOpen<'_>,
     ) -> Result<(), Error> {
@@ -219,81 +227,204 @@ impl<'a> Run<'a> {
             let left = |from: usize| costs.left(plans.get(from..).unwrap_or_default());
             batch.watch.left(left(at), left(at + 1));
             let id = sides.variant.id.clone();
-            let noted = earlier.remove(&id);
-            if self.sick.is_some() {
+            let kept = earlier.remove(&id);
+            let all = std::mem::take(&mut self.measured);
+            let turn = if self.sick.is_some() {
                 // What it would measure does not count either. What an interrupted run left stays.
                 let not_begun = sides.current.is_some().then(|| id.clone());
                 self.measured.not_begun.extend(not_begun);
+                Ok(Turn::Measured(None))
             } else {
                 let chosen = sides.choose(&self.bench.gpu, &costs, choose);
-                self.in_turn(sides, chosen, noted, open)?;
-            }
+                self.in_turn(sides, chosen, kept, open)
+            };
+            let own = std::mem::replace(&mut self.measured, all);
+            let has_profile = own.profiles.iter().any(|profile| profile.variant == id);
+            let turn = match turn {
+                Ok(turn) => turn,
+                Err(error) => {
+                    self.measured.add(own);
+                    return Err(error);
+                }
+            };
             let cost = std::mem::take(&mut self.cost);
             self.measured.spent.add(cost);
-            let mut profiles = self.measured.profiles.iter();
-            let kept = profiles.any(|profile| profile.variant == id);
-            if !kept {
+            if !has_profile {
                 has_room(output, &id)?;
             }
             settle(output, &id)?;
             // Only now, because settling removes what an earlier run left.
-            if kept {
+            if has_profile {
                 self.seal.add([variant_folder(output, &id)]);
                 costs.note(&id, cost);
             }
+            let own = match turn {
+                Turn::TakenOver(files) => {
+                    for (path, sha256) in files {
+                        self.seal
+                            .add_known(variant_folder(output, &id).join(path), sha256);
+                    }
+                    own
+                }
+                Turn::Measured(recording) => self.complete(recording, own)?,
+            };
+            self.measured.add(own);
         }
         Ok(())
     }
 
-    /// Verifies a variant, and measures it: from the beginning, or where an interrupted run was.
+    /// Keeps all that was measured and found of a variant, for a run that resumes this one. That it
+    /// failed is kept, too: what is only measured again could pass then.
+    fn complete(
+        &mut self,
+        recording: Option<Record>,
+        mut own: Measured,
+    ) -> Result<Measured, Error> {
+        // On a sick GPU nothing says that the variant is what failed.
+        let recording = recording.filter(|_| self.sick.is_none());
+        let (Some(run_file), Some(mut record)) = (self.order.journal, recording) else {
+            return Ok(own);
+        };
+        let findings = std::mem::take(&mut own.findings).into_iter();
+        let (of_this_run, findings) = findings.partition(|one| one.code == Code::Resumed);
+        own.findings = findings;
+        let mut complete = Complete {
+            measured: own,
+            files: BTreeMap::new(),
+        };
+        if complete.failure(&record.variant).is_none() {
+            complete.files = self
+                .seal
+                .below(&variant_folder(self.order.output, &record.variant));
+            // A run that resumes this one writes these again.
+            complete
+                .files
+                .retain(|path, _| !path.ends_with(STATIC_PROFILE_FILE));
+        } else if interrupted_soon() {
+            return Err(Error::Interrupted);
+        }
+        record.complete = Some(complete);
+        self.seal.add([run_file.keep(&record)?]);
+        let mut own = record
+            .complete
+            .map(|complete| complete.measured)
+            .unwrap_or_default();
+        own.findings.extend::<Vec<Finding>>(of_this_run);
+        Ok(own)
+    }
+
+    /// Verifies a variant, and measures it, or takes it over from an interrupted run.
     fn in_turn(
         &mut self,
-        mut sides: Sides<'a>,
+        sides: Sides<'a>,
         chosen: Option<(Variant, Schedule)>,
-        noted: Option<VariantEntry>,
+        kept: Option<Kept>,
         open: &mut StillOpen<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<Turn, Error> {
         let Order { batch, output, .. } = self.order;
-        let had_any = noted.is_some();
         let id = &sides.variant.id;
+        let had_any = kept.is_some();
         let folders = [variant_folder(output, id), base_folder(output, id)];
         self.bench.counted.add(folders);
-        let keys = Keys {
-            order: &self.order,
-            bench: &self.bench,
-            files: &self.files,
+        if sides.current.is_none() {
+            if had_any {
+                clear_measured(output, id)?;
+            }
+            return Ok(Turn::Measured(None));
         };
-        let (chosen, mut before) = before(keys, &mut self.measured, &mut sides, chosen, noted)?;
+        let mut recording: Recording<'_> = None;
+        if let Some(run_file) = self.order.journal {
+            let keys = Keys {
+                order: &self.order,
+                bench: &self.bench,
+                files: &self.files,
+            };
+            let key = keys.of(&sides);
+            let resumption = kept.map(|kept| kept.resumption(&key)).unwrap_or_default();
+            if let Some(complete) = resumption.complete {
+                return self.take_over(sides.variant, complete, open);
+            }
+            let why_not = resumption.why_not.map(|why| not_resumed(id, &why));
+            self.measured.findings.extend(why_not);
+            let record = Record {
+                key: key.ok(),
+                retries: resumption.retries,
+                ..run_file.record(id)
+            };
+            if had_any {
+                run_file.keep(&record)?;
+                clear_measured(output, id)?;
+            }
+            recording = Some((run_file, record));
+        }
         let variant = chosen
             .as_ref()
             .map_or(sides.variant, |(variant, _)| variant);
-        let schedule = chosen.as_ref().map(|(_, schedule)| *schedule);
-        let failure = failure(&self.order, &self.measured, variant, &before, schedule);
-        let mut is_measured = false;
-        if !before.failed.is_empty() {
-            is_measured = true;
-            let failed = std::mem::take(&mut before.failed);
-            keep_failed(&self.order, &mut self.measured, variant, failed);
-        } else if let Some((artifact, witness)) = sides.current {
+        if let Some((artifact, witness)) = sides.current {
             if self.verified(batch, variant, &artifact)? {
-                is_measured = true;
                 let built = (artifact, sides.base);
-                self.variant(variant, built, &witness, before, schedule, open)?;
+                self.variant(variant, built, &witness, &mut recording, open)?;
+                let schedule = chosen.as_ref().map(|(_, schedule)| *schedule);
                 let schedule = schedule.map(|schedule| (variant.id.clone(), schedule));
                 self.measured.schedules.extend(schedule);
             } else {
                 self.measured.findings.extend(witness.changes(variant));
             }
         }
-        // On a sick GPU nothing says that the variant is what failed.
         self.sick = self.bench.sick();
-        if self.sick.is_none() {
-            note_failed(&self.order, &self.measured, variant, failure)?;
+        if let (Some(sick), Some((run_file, _))) = (&self.sick, &recording) {
+            keep_sick(&run_file.sick_file(), sick);
         }
-        if had_any && !is_measured {
-            clear_measured(output, &variant.id)?;
+        Ok(Turn::Measured(recording.map(|(_, record)| record)))
+    }
+
+    /// Takes over what an interrupted run measured and found of a variant.
+    fn take_over(
+        &mut self,
+        variant: &Variant,
+        complete: Complete,
+        open: &mut StillOpen<'_>,
+    ) -> Result<Turn, Error> {
+        let Order { batch, output, .. } = self.order;
+        let is_failed = complete.failure(&variant.id).is_some();
+        let Complete {
+            mut measured,
+            files,
+        } = complete;
+        if is_failed {
+            measured.findings = measured.findings.into_iter().map(failed_before).collect();
         }
-        Ok(())
+        let mut denied = measured
+            .findings
+            .iter()
+            .filter(|one| one.severity == Severity::Deny);
+        let text = match denied.next().filter(|_| is_failed) {
+            Some(failed) => &failed.message,
+            None => "taken over from the interrupted run",
+        };
+        batch.watch.ended(variant, "profile", text);
+        for profile in &measured.profiles {
+            // A control says by this what it reads.
+            open(variant, profile, measured.bases.first());
+        }
+        let sides = [
+            (variant_folder(output, &variant.id), &measured.compiled),
+            (base_folder(output, &variant.id), &measured.compiled_bases),
+        ];
+        for (folder, profiles) in sides {
+            for profile in profiles {
+                let path = folder.join(STATIC_PROFILE_FILE);
+                let written = write_atomically(&path, profile.to_json().as_bytes());
+                written.map_err(Error::io("write", &path))?;
+            }
+        }
+        let began = self.order.journal.and_then(RunFile::interrupted);
+        measured.resumed.push(Resumed {
+            variant: variant.id.clone(),
+            began: began.unwrap_or_default().to_owned(),
+        });
+        self.measured = measured;
+        Ok(Turn::TakenOver(files))
     }
 
     /// Measures one variant that was verified, side by side with the base where there is one.
@@ -302,8 +433,7 @@ impl<'a> Run<'a> {
         variant: &Variant,
         (artifact, base): (Artifact, Option<Result<BaseVariant<'a>, Finding>>),
         witness: &Witness,
-        before: Before,
-        schedule: Option<Schedule>,
+        recording: &mut Recording<'_>,
         open: &mut StillOpen<'_>,
     ) -> Result<(), Error> {
         let batch = self.order.batch;
@@ -319,12 +449,8 @@ impl<'a> Run<'a> {
             }
         };
         batch.watch.begins(variant, "profile");
-        let noted = Noted::new(self.order.journal.zip(before.key).map(|(journal, key)| {
-            let entry = journal.entry(variant, key, schedule);
-            (journal, entry)
-        }));
-        let mut subjects = self.subjects(variant, artifact, base.as_ref(), noted)?;
-        let answer = self.beside_or_alone(&mut subjects, base.as_ref(), before.earlier, open)?;
+        let mut subjects = self.subjects(variant, artifact, base.as_ref())?;
+        let answer = self.beside_or_alone(&mut subjects, base.as_ref(), recording, open)?;
         // After the last process of both sides.
         let of_base = base.as_ref().and_then(|base| base.witness.changes(variant));
         let of_base = of_base.map(Finding::in_base);
@@ -358,7 +484,6 @@ impl<'a> Run<'a> {
         variant: &'s Variant,
         artifact: Artifact,
         base: Option<&'s BaseVariant<'_>>,
-        noted: Noted<'s>,
     ) -> Result<Subjects<'s>, Error>
     where
         'a: 's,
@@ -373,7 +498,6 @@ impl<'a> Run<'a> {
             current,
             base: base.map(|base| base_subject(base, output)).transpose()?,
             seeds: Seeds::fresh(),
-            noted,
         })
     }
 
@@ -383,27 +507,16 @@ impl<'a> Run<'a> {
         &mut self,
         subjects: &mut Subjects<'_>,
         base: Option<&BaseVariant<'_>>,
-        earlier: Option<VariantEntry>,
+        recording: &mut Recording<'_>,
         open: &mut StillOpen<'_>,
     ) -> Result<Result<Profiles, SideStop>, Error> {
         let variant = subjects.current.variant;
         // One limit of retries for the variant, side by side and alone together.
-        let mut retries = Retries::of(variant, self.order.batch.watch);
+        let mut retries = Retries::of(variant, self.order.batch.watch, recording);
         let plan = match subjects.base {
             Some(_) => VariantPlan::side_by_side(variant),
             None => VariantPlan::alone(variant),
         };
-        if let Some(earlier) = earlier {
-            // They count also where nothing else of that run does.
-            retries = retries.after(earlier.retries.clone());
-            let Run {
-                order,
-                bench,
-                measured,
-                ..
-            } = self;
-            go_on(order, bench, measured, subjects, earlier, &plan)?;
-        }
         let mut answer = subjects.measure(&self.bench, &plan, &mut retries, open);
         self.add_cost(subjects.base.as_ref());
         if let (Err(SideStop::Finding(Side::Base, finding)), Some(base)) = (&answer, base)
@@ -413,8 +526,6 @@ impl<'a> Run<'a> {
             self.measured.findings.push(unavailable);
             self.not_excused(finding);
             subjects.base = None;
-            // A run that goes on would try with the base again.
-            subjects.noted.close()?;
             let plan = VariantPlan::alone(variant);
             answer = subjects.measure(&self.bench, &plan, &mut retries, open);
         }
@@ -489,12 +600,6 @@ impl<'a> Run<'a> {
         profiles: Profiles,
     ) -> Result<(), Error> {
         let Profiles { current, base } = profiles;
-        let mut resumed = self.measured.resumed.iter();
-        if resumed.any(|one| one.variant == variant.id) {
-            for side in [Some(&subjects.current), subjects.base.as_ref()] {
-                side.map(Subject::clear_unused).transpose()?;
-            }
-        }
         subjects.current.keep(&current)?;
         let mut gaps = match &base {
             Some(_) => incomplete_side(variant, &current),
@@ -560,6 +665,14 @@ impl<'a> Run<'a> {
             }
         }
     }
+}
+
+/// What became of a variant when it was its turn.
+enum Turn {
+    /// It was measured, or failed: what is to be kept of it.
+    Measured(Option<Record>),
+    /// It was taken over from an interrupted run, with the hashes of its files.
+    TakenOver(BTreeMap<PathBuf, String>),
 }
 
 /// The warning that the driver stopped reporting Xid errors.

@@ -44,12 +44,11 @@ impl Seal {
         read(file, &mut self.content);
     }
 
-    /// The hashes of the files that belong to a capture: their names begin with its stem.
-    pub fn of_stem(&self, folder: &Path, stem: &str) -> BTreeMap<String, String> {
+    /// The files below a folder, by their paths from there, with their hashes.
+    pub fn below(&self, folder: &Path) -> BTreeMap<PathBuf, String> {
         let own = self.content.iter().filter_map(|(path, sha256)| {
-            let name = path.strip_prefix(folder).ok()?.to_str()?;
-            let of_stem = !name.contains('/') && name.strip_prefix(stem)?.starts_with('.');
-            of_stem.then(|| (name.to_owned(), sha256.clone()))
+            let name = path.strip_prefix(folder).ok()?;
+            Some((name.to_path_buf(), sha256.clone()))
         });
         own.collect()
     }

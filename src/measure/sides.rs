@@ -34,14 +34,8 @@ impl Sides<'_> {
         Some((self.with(schedule), schedule))
     }
 
-    /// Whether a schedule is one that may be chosen for it.
-    pub fn may_choose(&self, schedule: &Schedule) -> bool {
-        let settings = &self.variant.profile;
-        (settings.launches..=settings.max_launches).contains(&schedule.launches)
-    }
-
     /// The variant with so many launches; the base's gets as many.
-    pub fn with(&mut self, schedule: Schedule) -> Variant {
+    fn with(&mut self, schedule: Schedule) -> Variant {
         if let Some(Ok(base)) = &mut self.base {
             base.variant.profile.launches = schedule.launches;
         }

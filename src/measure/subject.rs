@@ -7,7 +7,7 @@ use ncu_report::report::Cubin;
 
 use super::bench::Bench;
 use super::cost::Cost;
-use super::journal::{CaptureEntry, ListedEntry, SideEntry, TakenCapture, stem_of};
+use super::retry::discard;
 use super::seal::{Seal, listed};
 use crate::binary::Listing;
 use crate::build::{Artifact, code_not_kept, compiled_profile, cubins_of, loaded_code};
@@ -120,71 +120,6 @@ impl<'a> Subject<'a> {
         settled
     }
 
-    /// Takes over a capture of an interrupted run instead of running a process.
-    ///
-    /// # Errors
-    /// As [`Subject::capture`].
-    pub(super) fn take_over(&mut self, taken: TakenCapture) -> Result<(), Stop> {
-        for (path, sha256) in taken.files {
-            self.seal.add_known(path, sha256);
-        }
-        if taken.capture.phase == Phase::Timing {
-            self.processes += 1;
-        }
-        self.settle()?;
-        self.captures.push(taken.capture);
-        Ok(())
-    }
-
-    /// Takes over what an interrupted run found out about the launches of the command line.
-    pub(super) fn take_over_list(&mut self, listed: Option<ListedEntry>) {
-        self.listed = listed.map(|listed| match listed {
-            ListedEntry::Known(launched) => Listed::Known(launched),
-            ListedEntry::Unknown => Listed::Unknown,
-        });
-    }
-
-    /// Captures so far, with the one that is still being read.
-    pub(super) fn captured(&self) -> usize {
-        self.captures.len() + usize::from(self.pending.is_some())
-    }
-
-    /// The first captures, for the journal; `None` where one of them is still being read.
-    pub(super) fn entry(&self, bench: &Bench<'_>, count: usize) -> Option<SideEntry> {
-        let captures = self.captures.get(..count)?.iter();
-        let captures = captures.map(|capture| {
-            let record = record_of(capture, bench);
-            let stem = stem_of(&record.report.file);
-            CaptureEntry {
-                files: self.seal.of_stem(&self.folder, stem),
-                launch_list: capture.launch_list.clone(),
-                record,
-            }
-        });
-        Some(SideEntry {
-            captures: captures.collect(),
-            listed: self.listed.as_ref().map(|listed| match listed {
-                Listed::Known(launched) => ListedEntry::Known(launched.clone()),
-                Listed::Unknown => ListedEntry::Unknown,
-            }),
-        })
-    }
-
-    /// Removes files of processes in its folder of which the profile has no capture.
-    pub(super) fn clear_unused(&self) -> Result<(), Error> {
-        let used = |stem: &str| {
-            let mut paths = self.captures.iter().map(|capture| &capture.report_path);
-            paths.any(|path| path.file_stem().is_some_and(|own| own == stem))
-        };
-        self.clear_but(used)
-    }
-
-    /// Removes files of processes in its folder that belong to none of these captures: an interrupted
-    /// run left them.
-    pub(super) fn clear_but(&self, kept: impl Fn(&str) -> bool) -> Result<(), Error> {
-        super::retry::discard_but(&self.folder, kept)
-    }
-
     fn session<'s>(
         &'s self,
         bench: &'s Bench<'_>,
@@ -269,7 +204,7 @@ impl<'a> Subject<'a> {
     /// Drops what was measured, and removes its captures.
     pub(super) fn discard(&mut self) -> Result<(), Error> {
         self.restart(self.tier);
-        self.clear_but(|_| false)
+        discard(&self.folder)
     }
 
     /// Waits for the capture that is still being read.
@@ -287,14 +222,10 @@ impl<'a> Subject<'a> {
 
     /// Whether its tier measures anything in a phase.
     pub(super) fn has_phase(&self, phase: Phase) -> bool {
-        self.has_phase_on(self.tier, phase)
-    }
-
-    /// Whether a tier measures anything of it in a phase.
-    pub(super) fn has_phase_on(&self, tier: Tier, phase: Phase) -> bool {
-        let samples =
-            self.variant.profile.hotspots && phase == Phase::Counting && tier == Tier::Counters;
-        samples || self.variant.has_phase_on(tier, phase)
+        let samples = self.variant.profile.hotspots
+            && phase == Phase::Counting
+            && self.tier == Tier::Counters;
+        samples || self.variant.has_phase_on(self.tier, phase)
     }
 
     /// Processes of the timing phase so far.

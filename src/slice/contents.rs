@@ -60,7 +60,7 @@ fn list(
         let kind = entry.file_type().map_err(unreadable)?;
         if kind.is_dir() {
             list(&entry.path(), &below, depth + 1, found, bytes)?;
-        } else if kind.is_file() && name == files::JOURNAL_FILE {
+        } else if kind.is_file() && name == files::RESUME_FILE {
             continue;
         } else if kind.is_file() {
             let size = entry.metadata().map_err(unreadable)?.len();
