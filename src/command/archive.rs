@@ -72,7 +72,7 @@ pub(super) fn done(config: &Path, arguments: &ArchiveArgs) -> Result<Done, Error
         measure_all: arguments.measure_all,
         records: NO_RECORDS,
         packed: None,
-        journal: None,
+        run_file: None,
         part: None,
     };
     let (programs, same_programs, spent) = fresh.programs(&judge)?;

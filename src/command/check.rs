@@ -11,7 +11,7 @@ use crate::config::{Config, Selected};
 use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
 use crate::judge::{Fresh, Judge, Origin, Outcome, Recordings, read_recorded};
-use crate::measure::{BaseProject, Journal, RecordUse};
+use crate::measure::{BaseProject, RecordUse, RunFile};
 use crate::process;
 use crate::report::{self, Progress, Target};
 use crate::trust::{self, Asked, Authority};
@@ -44,8 +44,8 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
     let is_whole = ended.is_none();
     let code = answer::report(&outcome, ended, arguments.format, detail, &targets)?;
     // Until everything is said another run could still have to go on with it.
-    if let Some(journal) = run.journal.filter(|_| is_whole) {
-        journal.end();
+    if let Some(run_file) = run.run_file.filter(|_| is_whole) {
+        run_file.end();
     }
     Ok(code)
 }
@@ -56,7 +56,7 @@ struct Started {
     /// Whose rules it judges by.
     authority: Authority,
     /// Where it notes what it measures.
-    journal: Option<Journal>,
+    run_file: Option<RunFile>,
 }
 
 /// Where the profiles that are asked for come from.
@@ -111,7 +111,7 @@ fn of_archive(
     let (judge, of_locks) = Judge::new(plan, judging.store())?;
     outcome.findings.extend(of_locks);
     let folder = plan.profiles(arguments.output.as_deref())?;
-    let journal = Journal::of(&folder, &plan.config.work, arguments.resume);
+    let run_file = RunFile::of(&folder, &plan.config.work, arguments.resume);
     let fresh = Fresh {
         selected: plan,
         base: opened.base.as_ref(),
@@ -120,7 +120,7 @@ fn of_archive(
         measure_all: true,
         records: archive::NO_RECORDS,
         packed: Some(opened.packed()),
-        journal: Some(run.journal.insert(journal)),
+        run_file: Some(run.run_file.insert(run_file)),
         part: None,
     };
     fresh.measure(&judge, &mut outcome)?;
@@ -180,7 +180,7 @@ fn fresh(
     let (judge, of_locks) = Judge::new(plan, judging.store())?;
     outcome.findings.extend(of_locks);
     let folder = plan.profiles(arguments.output.as_deref())?;
-    let journal = Journal::of(&folder, &plan.config.work, arguments.resume);
+    let run_file = RunFile::of(&folder, &plan.config.work, arguments.resume);
     let fresh = Fresh {
         selected: plan,
         base: base.as_ref(),
@@ -192,7 +192,7 @@ fn fresh(
             writes: is_of_reviewed_code(plan, arguments)?,
         },
         packed: None,
-        journal: Some(run.journal.insert(journal)),
+        run_file: Some(run.run_file.insert(run_file)),
         part: None,
     };
     if arguments.r#static {

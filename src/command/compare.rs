@@ -176,7 +176,7 @@ fn compared(
         measure_all: true,
         records: NO_RECORDS,
         packed: None,
-        journal: None,
+        run_file: None,
         part: None,
     };
     fresh.measure(&judge, outcome)

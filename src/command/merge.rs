@@ -34,15 +34,15 @@ pub(super) struct Measured {
 }
 
 pub(super) fn run(config: &Path, arguments: &MergeArgs) -> Result<ExitCode, Error> {
-    of_run(config, arguments, &Measured::default()).map(|(code, _)| code)
+    of_run(config, arguments, &Measured::default())
 }
 
-/// Judges the slices that a run had measured: the exit code, and whether they were judged.
+/// Judges the slices that a run had measured.
 pub(super) fn of_run(
     config: &Path,
     arguments: &MergeArgs,
     measured: &Measured,
-) -> Result<(ExitCode, bool), Error> {
+) -> Result<ExitCode, Error> {
     let targets = report::targets(&arguments.report)?;
     let mut authority = Authority::default();
     let judged = judged(config, arguments, measured, &targets, &mut authority);
@@ -60,9 +60,7 @@ pub(super) fn of_run(
     let started = measured.started.filter(|_| outcome.spent.is_some());
     outcome.wall_s = started.map(|started| started.elapsed().as_secs_f64());
     let detail = arguments.verbosity.detail();
-    let is_whole = ended.is_none();
-    let code = answer::report(&outcome, ended, arguments.format, detail, &targets)?;
-    Ok((code, is_whole))
+    answer::report(&outcome, ended, arguments.format, detail, &targets)
 }
 
 fn judged(

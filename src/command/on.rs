@@ -6,18 +6,16 @@ use std::time::Instant;
 use super::host::Host;
 use super::judging::Judging;
 use super::place::Place;
-use super::queues::{Named, named, refuse_unfit};
-use super::{answer, archive, merge, resume};
+use super::queues::{named, refuse_unfit};
+use super::{answer, archive, merge};
 use crate::cli::{ArchiveArgs, CheckArgs, Format, MergeArgs, TrustArgs};
-use crate::config::{Config, Selected};
+use crate::config::Config;
 use crate::device::GpusAsked;
 use crate::finding::{Error, ExitCode};
-use crate::hash::sha256_hex;
 use crate::judge::{Origin, Outcome};
-use crate::measure::{Journal, Watch as _};
+use crate::measure::{RunFile, Watch as _};
 use crate::process;
 use crate::report::{self, Progress};
-use crate::slice::{plan_sha256, profiles_in};
 
 /// The folder of the runs in the work folder.
 pub(super) const ON_GPUS: &str = "gpus";
@@ -29,11 +27,8 @@ pub(super) fn run(path: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error>
         Ok(mut slices) => {
             let to_merge = merge_arguments(arguments, &slices);
             slices.measured.started = Some(started);
-            let (code, is_whole) = merge::of_run(path, &to_merge, &slices.measured)?;
-            // Otherwise another run could still have to go on with it.
-            if is_whole {
-                slices.end();
-            }
+            let code = merge::of_run(path, &to_merge, &slices.measured)?;
+            slices.run_file.end();
             return Ok(code);
         }
         Err(refused @ Error::Usage(_)) => return Err(refused),
@@ -46,12 +41,6 @@ pub(super) fn run(path: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error>
     answer::report(&outcome, Some(error), arguments.format, detail, &targets)
 }
 
-/// What makes two runs the same, as sha256: the plan, the base, and the GPUs in their order.
-fn plan_of(plan: &Selected, against: Option<&str>, gpus: &[Named]) -> String {
-    let gpus: Vec<&str> = gpus.iter().map(|one| one.gpu.uuid.as_str()).collect();
-    sha256_hex(format!("{} {against:?} {gpus:?}", plan_sha256(plan)).as_bytes())
-}
-
 /// Slices that were measured.
 struct Slices {
     place: Place,
@@ -59,18 +48,8 @@ struct Slices {
     /// sha256 of the archive.
     sha256: String,
     measured: merge::Measured,
-    /// Where it is noted that the run is not over.
-    journal: Journal,
-}
-
-impl Slices {
-    /// The run has said everything.
-    fn end(self) {
-        for folder in &self.folders {
-            Journal::end_in(&profiles_in(folder));
-        }
-        self.journal.end();
-    }
+    /// By which the next run finds what this one leaves running if it is killed.
+    run_file: RunFile,
 }
 
 /// Packs an archive and lets its slices be measured.
@@ -81,14 +60,11 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
     let against = arguments.against.as_deref();
     let judging = Judging::in_checkout(current, &arguments.trusted, against, &arguments.selection)?;
     refuse_unfit(&judging.plan, &gpus)?;
-    resume::refuse(arguments.resume, &judging, arguments.trusted.pull_request)?;
     let config = &judging.plan.config;
-    let plan = plan_of(&judging.plan, judging.against.as_deref(), &gpus);
-    Place::end_left(config, ON_GPUS);
-    let place = Place::of_plan(config, ON_GPUS, &plan, arguments.resume)?;
+    let place = Place::new(config, ON_GPUS)?;
     place.sweep();
-    let journal = Journal::of(&place.folder, &config.work, arguments.resume).of_plan(plan);
-    journal.begin(&Progress::with(arguments.verbosity.detail()))?;
+    let run_file = RunFile::of(&place.folder, &config.work, false);
+    run_file.begin(&Progress::with(arguments.verbosity.detail()))?;
     drop(judging);
 
     let packed = archive::done(path, &archive_arguments(arguments, &place.archive()))?;
@@ -98,10 +74,7 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
     let progress = Progress::with(arguments.verbosity.detail());
     let note = &mut |text: &str| progress.notes(text);
     let sha256 = packed.content.sha256;
-    let host = Host {
-        gpus,
-        resume: arguments.resume,
-    };
+    let host = Host { gpus };
     let known = host.measure(&place, &sha256, packed.measured.variants.len(), note)?;
     let folders = known.iter().map(|(folder, _)| folder.clone()).collect();
     let measured = merge::Measured {
@@ -116,7 +89,7 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
         folders,
         sha256,
         measured,
-        journal,
+        run_file,
     })
 }
 

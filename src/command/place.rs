@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use crate::config::Config;
 use crate::files::create_work_folder;
 use crate::finding::Error;
-use crate::measure::Journal;
+use crate::measure::RunFile;
 use crate::process;
 use crate::slice::profiles_in;
 
@@ -43,75 +43,23 @@ impl Place {
             .tempdir_in(&all)
             .map_err(Error::io("create", &all))?
             .keep();
-        let in_use = lock_if_possible(&folder)?;
-        Ok(Place::at(folder, in_use))
-    }
-
-    /// That of an interrupted run of a plan, if no other run goes on with it.
-    fn taken_over(folder: PathBuf, plan: &str) -> Result<Option<Place>, Error> {
-        let in_use = lock_if_possible(&folder)?;
-        // Another one may have gone on with it, and ended, before this one had the lock.
-        let is_left = || {
-            let folder = std::iter::once(folder.clone());
-            !Journal::interrupted_among(folder, plan).is_empty()
+        // After a moment: another process may look whether it is in use.
+        let _in_use = match lock(&folder, SOON) {
+            Err(Error::Io { .. }) => None,
+            locked => locked?,
         };
-        let in_use = in_use.filter(|_| is_left());
-        Ok(in_use.map(|in_use| Place::at(folder, Some(in_use))))
-    }
-
-    fn at(folder: PathBuf, in_use: Option<File>) -> Place {
-        Place {
-            _in_use: in_use,
-            folder,
-        }
-    }
-
-    /// Kills what runs left running that were killed, and whose processes are all of this host. Must come
-    /// before [`Place::of_plan`], which may remove what says which these are.
-    pub fn end_left(config: &Config, machines: &str) {
-        let folders = runs(&config.work.join(machines));
-        folders.iter().for_each(|folder| end_left(folder));
-    }
-
-    /// With `resume`, the folder of the newest interrupted run of this plan; else a new one. Older
-    /// interrupted runs of the plan cannot be resumed afterwards.
-    pub fn of_plan(
-        config: &Config,
-        machines: &str,
-        plan: &str,
-        resume: bool,
-    ) -> Result<Place, Error> {
-        let folders = runs(&config.work.join(machines));
-        let mut interrupted = Journal::interrupted_among(folders.into_iter(), plan);
-        let newest = interrupted.pop_if(|_| resume);
-        for folder in interrupted {
-            // A run that goes on with it has the lock, and begins its own journal only later.
-            if let Ok(Some(_in_use)) = lock(&folder, Duration::ZERO) {
-                Journal::end_in(&folder);
-            }
-        }
-        let newest = newest.map(|folder| Place::taken_over(folder, plan));
-        match newest.transpose()?.flatten() {
-            Some(place) => Ok(place),
-            None => Place::new(config, machines),
-        }
+        Ok(Place { folder, _in_use })
     }
 
     /// Ends what earlier runs beside it left running, whose processes are all of this host, and removes
-    /// the folders of those that have none: see [`Place::remove_old`].
+    /// the folders of those that are over. The newest stay, and those that are in use. What cannot be
+    /// removed stays, too.
     pub fn sweep(&self) {
-        self.others().iter().for_each(|folder| end_left(folder));
-        self.remove_old(|folder| !has_processes(folder));
-    }
-
-    /// Removes the folders of earlier runs beside it that are over. The newest stay, and those that are
-    /// in use. What cannot be removed stays, too.
-    pub fn remove_old(&self, is_over: impl Fn(&Path) -> bool) {
-        for folder in self.others().iter().rev().skip(KEPT - 1) {
-            // Locked while it is removed, so that nobody goes on with it meanwhile.
-            if let Ok(Some(_in_use)) = lock(folder, Duration::ZERO)
-                && is_over(folder)
-            {
+        let others = self.others();
+        others.iter().for_each(|folder| end_left(folder));
+        for folder in others.iter().rev().skip(KEPT - 1) {
+            let is_free = matches!(lock(folder, Duration::ZERO), Ok(Some(_)));
+            if is_free && !has_processes(folder) {
                 let _ = fs::remove_dir_all(folder);
             }
         }
@@ -167,23 +115,15 @@ fn lock(run: &Path, longest: Duration) -> Result<Option<File>, Error> {
     Ok(is_locked.then_some(file))
 }
 
-/// The same after a moment; also `None` on a file system without locks.
-fn lock_if_possible(run: &Path) -> Result<Option<File>, Error> {
-    match lock(run, SOON) {
-        Err(Error::Io { .. }) => Ok(None),
-        locked => locked,
-    }
-}
-
 /// Whether a process still measures for a run.
 fn has_processes(run: &Path) -> bool {
-    Journal::is_running_in(run) || slices(run).any(|slice| Journal::is_running_in(&slice))
+    RunFile::is_running_in(run) || slices(run).any(|slice| RunFile::is_running_in(&slice))
 }
 
 /// Kills what a run left running that was killed, with its processes.
 fn end_left(run: &Path) {
-    Journal::end_left_in(run);
-    slices(run).for_each(|slice| Journal::end_left_in(&slice));
+    RunFile::end_left_in(run);
+    slices(run).for_each(|slice| RunFile::end_left_in(&slice));
 }
 
 /// A path that stands on a command line.
@@ -214,42 +154,6 @@ mod tests {
     }
 
     #[test]
-    fn only_one_run_goes_on_with_an_interrupted_one() {
-        let folder = tempfile::tempdir().unwrap();
-        let config = config(folder.path());
-        let of_plan = |resume| Place::of_plan(&config, "gpus", "plan", resume).unwrap();
-        let interrupted = of_plan(false);
-        let path = interrupted.folder.clone();
-        let journal = Journal::of(&path, &config.work, false).of_plan("plan".to_owned());
-        journal.begin(&Progress::new()).unwrap();
-        // It still goes on.
-        assert_ne!(of_plan(true).folder, path);
-        drop((journal, interrupted));
-        // Its journal is that of the interrupted run until it begins its own.
-        let first = of_plan(true);
-        assert_eq!(first.folder, path);
-        fs::write(first.archive(), "").unwrap();
-        for resume in [true, false] {
-            let second = of_plan(resume);
-            assert_ne!(second.folder, path);
-            second.sweep();
-        }
-        // One that chose it before the first had it.
-        let other = Place::taken_over(path.clone(), "plan").unwrap();
-        assert!(other.is_none());
-        drop(other);
-        assert!(first.archive().exists());
-        let left = Journal::interrupted_among(std::iter::once(path.clone()), "plan");
-        assert_eq!(left, std::slice::from_ref(&path));
-        // It goes on with it, and ends.
-        let journal = Journal::of(&path, &config.work, true).of_plan("plan".to_owned());
-        journal.begin(&Progress::new()).unwrap();
-        journal.end();
-        drop(first);
-        assert!(Place::taken_over(path, "plan").unwrap().is_none());
-    }
-
-    #[test]
     fn the_newest_runs_are_kept_and_those_that_are_in_use() {
         let folder = tempfile::tempdir().unwrap();
         let config = config(folder.path());
@@ -260,14 +164,14 @@ mod tests {
         let now = SystemTime::now();
         let paths: Vec<PathBuf> = old.iter().map(|place| place.folder.clone()).collect();
         let mut old: Vec<Option<Place>> = old.into_iter().map(Some).collect();
-        // The first is in use, of the second a slice, and of the third the journal of the run.
-        let journal = |folder: PathBuf| {
-            let journal = Journal::of(&folder, &config.work, false);
-            journal.begin(&Progress::new()).unwrap();
-            journal
+        // The first is in use, of the second a slice, and of the third the run.
+        let begun = |folder: PathBuf| {
+            let run_file = RunFile::of(&folder, &config.work, false);
+            run_file.begin(&Progress::new()).unwrap();
+            run_file
         };
-        let of_slice = journal(profiles_in(&old[1].as_ref().unwrap().slice(1)));
-        let of_run = journal(paths[2].clone());
+        let of_slice = begun(profiles_in(&old[1].as_ref().unwrap().slice(1)));
+        let of_run = begun(paths[2].clone());
         for place in &mut old[1..] {
             *place = None;
         }
@@ -288,8 +192,6 @@ mod tests {
         assert!(all.join("sparsek-gate-link").is_symlink() && all.join("notes").exists());
         // They are over, and go.
         drop((of_slice, of_run, old));
-        new.remove_old(|folder| *folder != paths[0]);
-        assert_eq!((0..3).find(|at| is_kept(*at)), Some(0));
         new.sweep();
         assert_eq!((0..3).filter(|at| is_kept(*at)).count(), 0);
     }

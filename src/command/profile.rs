@@ -18,7 +18,7 @@ use crate::device::GpusAsked;
 use crate::engine::host;
 use crate::files::{PROFILE_FILE, create_work_folder, read_regular, variant_folder};
 use crate::finding::{Code, Error, ExitCode, Finding};
-use crate::measure::{Batch, Journal, Order, RecordUse, Watch as _, measure};
+use crate::measure::{Batch, Order, RecordUse, RunFile, Watch as _, measure};
 use crate::process;
 use crate::profile::{OnGpus, Profile};
 use crate::report::{Progress, profiles_text};
@@ -64,11 +64,11 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
         let (content, findings) = on_gpus(config, arguments, &selected, &folder, asked)?;
         let code = answer(arguments, &content, &findings)?;
         for gpu in &content.gpus {
-            Journal::end_in(&gpu.folder);
+            RunFile::end_in(&gpu.folder);
         }
         return Ok(code);
     }
-    let journal = Journal::of(&folder, &selected.config.work, arguments.resume);
+    let run_file = RunFile::of(&folder, &selected.config.work, arguments.resume);
     let progress = Progress::new();
     let order = Order {
         batch: Batch {
@@ -86,12 +86,12 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
         },
         prebuilt: None,
         packed_files: None,
-        journal: Some(&journal),
+        run_file: Some(&run_file),
     };
     let (content, findings) = profiled(order, start)?;
     drop(progress);
     let code = answer(arguments, &content, &findings)?;
-    journal.end();
+    run_file.end();
     Ok(code)
 }
 
@@ -107,7 +107,7 @@ fn of_archive(file: &Path, arguments: &ProfileArgs, start: Instant) -> Result<Ex
     let selected = &judging.plan;
     resume::refuse_unreviewed(arguments.resume, &selected.config)?;
     let folder = selected.profiles(arguments.output.as_deref())?;
-    let journal = Journal::of(&folder, &selected.config.work, arguments.resume);
+    let run_file = RunFile::of(&folder, &selected.config.work, arguments.resume);
     let order = Order {
         batch: Batch {
             config: &selected.config,
@@ -120,13 +120,13 @@ fn of_archive(file: &Path, arguments: &ProfileArgs, start: Instant) -> Result<Ex
         records: archive::NO_RECORDS,
         prebuilt: Some(programs),
         packed_files: Some(&opened.files),
-        journal: Some(&journal),
+        run_file: Some(&run_file),
     };
     let (content, findings) = profiled(order, start)?;
     let code = answer(arguments, &content, &findings)?;
     // Otherwise who started this process may still have to go on with it.
     if !arguments.until_input_ends {
-        journal.end();
+        run_file.end();
     }
     Ok(code)
 }

@@ -107,7 +107,7 @@ fn measure_alone(
         records: NO_RECORDS,
         prebuilt: None,
         packed_files: None,
-        journal: None,
+        run_file: None,
     };
     measure(order, &mut |_, _, _| false)
 }

@@ -14,7 +14,7 @@ use crate::config::{Config, Selected, Variant};
 use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
 use crate::judge::{ChosenLaunches, Fresh, GpuPart, Judge, Origin};
-use crate::measure::{Journal, Times};
+use crate::measure::{RunFile, Times};
 use crate::plan::{SliceAsked, SlicePlace, VariantPlan, shared_out};
 use crate::process;
 use crate::report::{self, Progress};
@@ -110,17 +110,16 @@ fn of_archive(arguments: &CheckArgs, place: SlicePlace, output: &Path) -> Result
         .unwrap_or_default();
     resume::refuse(arguments.resume, &opened.judging, None)?;
     // Its programs, if it was killed: what says which these are is removed next.
-    Journal::end_left_in(&profiles_in(output));
+    RunFile::end_left_in(&profiles_in(output));
     let folder = SliceFolder::create(output, arguments.resume)?;
-    let journal = Journal::of(&folder.profiles(), &plan.config.work, arguments.resume);
-    let is_of_run = arguments.until_input_ends;
+    let run_file = RunFile::of(&folder.profiles(), &plan.config.work, arguments.resume);
     let Slice {
         run,
         controls,
         sealed,
     } = match own.is_empty() {
         true => Slice::default(),
-        false => measure(&opened, arguments, &own, &folder, &journal)?,
+        false => measure(&opened, arguments, &own, &folder, &run_file)?,
     };
     let denied = run.findings.iter().filter(|finding| finding.denies());
     let mut codes = denied.map(|finding| finding.code.exit_code());
@@ -135,10 +134,7 @@ fn of_archive(arguments: &CheckArgs, place: SlicePlace, output: &Path) -> Result
         ..manifest(plan, place, slices)
     };
     let sha256 = folder.finish(manifest, &sealed)?;
-    // Otherwise who started this process may still have to go on with it.
-    if !is_of_run {
-        journal.end();
-    }
+    run_file.end();
     if arguments.until_input_ends {
         // For who started this process, and nobody else can say it.
         answer::print(&format!("{MANIFEST_SHA256}{sha256}\n"))?;
@@ -177,7 +173,7 @@ fn measure(
     arguments: &CheckArgs,
     own: &[VariantId],
     folder: &SliceFolder,
-    journal: &Journal,
+    run_file: &RunFile,
 ) -> Result<Slice, Error> {
     let started = Instant::now();
     let judging = &opened.judging;
@@ -192,7 +188,7 @@ fn measure(
         measure_all: true,
         records: archive::NO_RECORDS,
         packed: Some(opened.packed()),
-        journal: Some(journal),
+        run_file: Some(run_file),
         part: Some(own),
     };
     // Whether more has to be measured is decided by the rules and the size of the whole plan.

@@ -11,7 +11,7 @@ use crate::config::{Selected, Variant};
 use crate::device::Gpu;
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::measure::{
-    BaseProject, Batch, Bench, ChangedFiles, Journal, Measured, Order, Prebuilt, RecordUse, Spent,
+    BaseProject, Batch, Bench, ChangedFiles, Measured, Order, Prebuilt, RecordUse, RunFile, Spent,
     Watch, build, compile, measure,
 };
 use crate::profile::Profile;
@@ -35,7 +35,7 @@ pub struct Fresh<'a> {
     /// What another machine built, where nothing is built here.
     pub packed: Option<Packed<'a>>,
     /// Where it is noted what is measured, for another run to go on with.
-    pub journal: Option<&'a Journal>,
+    pub run_file: Option<&'a RunFile>,
     /// The variants of one slice, where not all are measured here.
     pub part: Option<&'a [VariantId]>,
 }
@@ -204,7 +204,7 @@ impl Fresh<'_> {
             records: self.records,
             prebuilt: self.packed.map(|packed| packed.programs),
             packed_files: self.packed.map(|packed| packed.files),
-            journal: self.journal,
+            run_file: self.run_file,
         }
     }
 

@@ -46,7 +46,7 @@ pub fn measure(order: Order<'_>, open: &mut StillOpen<'_>) -> Result<Measured, E
 pub fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
     let Order { batch, output, .. } = order;
     let mut measured = Measured::default();
-    if let Some(run_file) = order.journal {
+    if let Some(run_file) = order.run_file {
         measured.findings.extend(run_file.begin(batch.watch)?);
     }
     let mut seal = Seal::default();
@@ -64,7 +64,7 @@ pub fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
     let mut earlier = BTreeMap::new();
     for variant in batch.variants {
         let id = &variant.id;
-        let kept = order.journal.map(|run_file| run_file.kept(id));
+        let kept = order.run_file.map(|run_file| run_file.kept(id));
         match kept.unwrap_or(Ok(None)) {
             Ok(Some(kept)) => {
                 keep_earlier(output, id)?;
@@ -240,7 +240,7 @@ impl<'a> Built<'a> {
 
     /// What programs of each side could read.
     fn readable_files(&self) -> Vec<(Side, Result<ReadableFiles, String>)> {
-        let is_kept = self.order.journal.is_some() && self.order.packed_files.is_none();
+        let is_kept = self.order.run_file.is_some() && self.order.packed_files.is_none();
         if !is_kept && !self.uses_records() {
             return Vec::new();
         }
@@ -317,7 +317,7 @@ impl<'a> Built<'a> {
             batch.watch.notes(&text);
         }
         let lock = run.turn(commands_ran)?;
-        let before = self.order.journal.and_then(RunFile::sick);
+        let before = self.order.run_file.and_then(RunFile::sick);
         let before = before.filter(|sick| sick.uuid == run.bench.gpu.uuid);
         run.sick = run.bench.sick().or_else(|| before.cloned());
         if let Err(error) = run.all_in_turn(self.sides, (costs, plans), earlier, choose, open) {

@@ -33,5 +33,5 @@ pub struct Order<'a> {
     /// sha256 of the list of all files that came with it.
     pub packed_files: Option<&'a str>,
     /// The file of the run, where another one may resume it.
-    pub journal: Option<&'a RunFile>,
+    pub run_file: Option<&'a RunFile>,
 }

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
-use crate::binary::contains;
+use crate::binary::{contains, loads_at_run_time, needs_system_alone};
+use crate::build::Artifact;
 use crate::config::{Unread, Variant};
+use crate::files::{most, read_regular_up_to};
 use crate::git;
 use crate::hash::{sha256_file, sha256_hex};
 
@@ -75,6 +77,17 @@ impl ReadableFiles {
         let listing: Vec<(&String, &String)> = read.collect();
         sha256_hex(format!("{listing:?}").as_bytes())
     }
+}
+
+/// The sha256 and the bytes of a program that is still what was built, and that neither loads code
+/// while it runs nor needs libraries besides the system's; `None` of any other.
+pub(super) fn known_bytes(artifact: &Artifact) -> Option<(&str, Vec<u8>)> {
+    let sha256 = artifact.sha256.as_deref()?;
+    let program = read_regular_up_to(Path::new(artifact.run.first()?), most::BINARY).ok()?;
+    let known = sha256_hex(&program) == sha256
+        && loads_at_run_time(&program).is_none()
+        && needs_system_alone(&program);
+    known.then_some((sha256, program))
 }
 
 /// Whether a file has the name of a source of C, C++ or CUDA.

@@ -67,7 +67,7 @@ impl<'a> Run<'a> {
     /// still found at the end.
     pub fn turn(&mut self, commands_ran: bool) -> Result<GpuLock, Error> {
         let by_command = commands_ran && !self.seal.broken().is_empty();
-        let keep = self.order.journal.map(RunFile::sick_file);
+        let keep = self.order.run_file.map(RunFile::sick_file);
         let lock = self.bench.lock(keep)?;
         if !by_command {
             self.records.read_again();
@@ -167,7 +167,7 @@ impl<'a> Run<'a> {
     fn set_aside(&mut self) {
         // The driver may report what the last program met only now.
         let sick = self.bench.sick().or(self.sick.take());
-        if let (Some(sick), Some(run_file)) = (&sick, self.order.journal) {
+        if let (Some(sick), Some(run_file)) = (&sick, self.order.run_file) {
             keep_sick(&run_file.sick_file(), sick);
         }
         if sick.is_some() {
@@ -282,7 +282,7 @@ impl<'a> Run<'a> {
     ) -> Result<Measured, Error> {
         // On a sick GPU nothing says that the variant is what failed.
         let recording = recording.filter(|_| self.sick.is_none());
-        let (Some(run_file), Some(mut record)) = (self.order.journal, recording) else {
+        let (Some(run_file), Some(mut record)) = (self.order.run_file, recording) else {
             return Ok(own);
         };
         let findings = std::mem::take(&mut own.findings).into_iter();
@@ -333,7 +333,7 @@ impl<'a> Run<'a> {
             return Ok(Turn::Measured(None));
         };
         let mut recording: Recording<'_> = None;
-        if let Some(run_file) = self.order.journal {
+        if let Some(run_file) = self.order.run_file {
             let keys = Keys {
                 order: &self.order,
                 bench: &self.bench,
@@ -418,7 +418,7 @@ impl<'a> Run<'a> {
                 written.map_err(Error::io("write", &path))?;
             }
         }
-        let began = self.order.journal.and_then(RunFile::interrupted);
+        let began = self.order.run_file.and_then(RunFile::interrupted);
         measured.resumed.push(Resumed {
             variant: variant.id.clone(),
             began: began.unwrap_or_default().to_owned(),

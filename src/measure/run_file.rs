@@ -36,8 +36,6 @@ pub struct RunFile {
     /// The work folder of the project.
     work: PathBuf,
     resume: bool,
-    /// What makes two runs in a folder of their own the same, where that is the run's.
-    plan: Option<String>,
     begun: OnceCell<Begun>,
 }
 
@@ -72,9 +70,6 @@ struct Entry {
     began: String,
     /// What the marks of its programs begin with.
     mark: String,
-    /// What other processes measure for it, as sha256.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    plan: Option<String>,
 }
 
 impl RunFile {
@@ -85,31 +80,8 @@ impl RunFile {
             folder: folder.to_path_buf(),
             work: work.to_path_buf(),
             resume,
-            plan: None,
             begun: OnceCell::new(),
         }
-    }
-
-    /// Of a run of this plan in a folder of its own, which lets other processes measure.
-    pub fn of_plan(self, plan: String) -> RunFile {
-        RunFile {
-            plan: Some(plan),
-            ..self
-        }
-    }
-
-    /// The folders of those runs of a plan among these that were interrupted, the newest last.
-    pub fn interrupted_among(folders: impl Iterator<Item = PathBuf>, plan: &str) -> Vec<PathBuf> {
-        let runs = folders.filter_map(|folder| {
-            let path = folder.join(RESUME_FILE);
-            let run = read::<Entry>(&path).ok().flatten()?;
-            let is_same = run.plan.as_deref() == Some(plan) && is_over(&path);
-            let written = path.metadata().and_then(|meta| meta.modified()).ok();
-            is_same.then_some((run.began, written, folder))
-        });
-        let mut runs: Vec<_> = runs.collect();
-        runs.sort();
-        runs.into_iter().map(|(.., folder)| folder).collect()
     }
 
     /// Kills what a run that was killed itself left running, which measured into a folder.
@@ -180,7 +152,6 @@ impl RunFile {
                 id: fresh_id()?,
                 began: now(),
                 mark,
-                plan: self.plan.clone(),
             },
         };
         let lock = write_locked(&path, sealed(&run).as_bytes());

@@ -11,8 +11,7 @@ use std::sync::OnceLock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::program_key::known_bytes;
-use super::readable::ReadableFiles;
+use super::readable::{ReadableFiles, known_bytes};
 use crate::build::Artifact;
 use crate::config::{Recipe, SanitizerTool, Variant};
 use crate::device::Gpu;

@@ -25,7 +25,8 @@ pub fn profiles_in(slice: &Path) -> PathBuf {
     slice.join(PROFILES)
 }
 
-/// The regular files below a folder without those of a journal, which nobody reads in a slice, by their paths from there with `/` between the parts.
+/// The regular files below a folder by their paths from there, with `/` between the parts. Without
+/// those that a run is resumed by, which nobody reads in a slice.
 ///
 /// # Errors
 /// In words, where there is anything else, too much, or it cannot be read.

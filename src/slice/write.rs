@@ -83,11 +83,11 @@ impl SliceFolder {
             let name = path.strip_prefix(&profiles).ok().and_then(Path::to_str);
             name.is_some_and(|name| files.get(name) == sealed.get(*path))
         };
-        // A journal is no part of it.
-        let is_journal = |path: &PathBuf| path.file_name().is_some_and(|name| name == RESUME_FILE);
+        // What a run is resumed by is no part of it.
+        let is_of_run = |path: &PathBuf| path.file_name().is_some_and(|name| name == RESUME_FILE);
         let own = sealed
             .keys()
-            .filter(|path| path.starts_with(&profiles) && !is_journal(path));
+            .filter(|path| path.starts_with(&profiles) && !is_of_run(path));
         let altered: Vec<String> = own
             .filter(|path| !is_kept(path))
             .map(|path| path.display().to_string())
