@@ -119,6 +119,7 @@ fn count(code: &[String], instruction: &str) -> usize {
 }
 
 #[test]
+#[ignore = "compiles 47 variants; `.ci/run` runs it"]
 fn every_shipped_kernel_compiles_and_only_the_one_that_is_meant_to_spills_registers() {
     if !are_here(&["nvcc"]) {
         return;
@@ -150,6 +151,7 @@ fn every_shipped_kernel_compiles_and_only_the_one_that_is_meant_to_spills_regist
 }
 
 #[test]
+#[ignore = "compiles 47 variants; `.ci/run` runs it"]
 fn what_the_compiler_makes_of_the_shipped_kernels_is_what_is_locked() {
     if !are_here(&["nvcc", "nvdisasm"]) {
         return;
@@ -195,6 +197,7 @@ fn what_the_compiler_makes_of_the_shipped_kernels_is_what_is_locked() {
 }
 
 #[test]
+#[ignore = "compiles 47 variants; `.ci/run` runs it"]
 fn faults_compile_to_what_ncu_reported_of_them_on_an_h200() {
     if !are_here(&["nvcc", "nvdisasm"]) {
         return;
@@ -232,6 +235,7 @@ fn faults_compile_to_what_ncu_reported_of_them_on_an_h200() {
 }
 
 #[test]
+#[ignore = "compiles 47 variants; `.ci/run` runs it"]
 fn the_machine_code_of_a_fault_differs_from_a_sound_kernel_as_its_header_says() {
     if !are_here(&["nvcc", "cuobjdump"]) {
         return;
@@ -264,6 +268,7 @@ fn compile(arguments: &[String]) {
 }
 
 #[test]
+#[ignore = "compiles 47 variants; `.ci/run` runs it"]
 fn the_peers_can_call_a_kernel_of_each_family() {
     if !are_here(&["nvcc"]) {
         return;
@@ -290,6 +295,7 @@ fn the_peers_can_call_a_kernel_of_each_family() {
 }
 
 #[test]
+#[ignore = "compiles 47 variants; `.ci/run` runs it"]
 fn operands_that_a_kernel_cannot_take_are_refused_before_the_launch() {
     if !are_here(&["nvcc"]) {
         return;

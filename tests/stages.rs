@@ -24,20 +24,14 @@ flags=
 while [ $# -gt 0 ]; do
     case $1 in
     -o) program=$2; shift ;;
-    -MF) depfile=$2; shift ;;
     --keep-dir) kept=$2; shift ;;
     --keep) ;;
-    --dryrun) dryrun=1 ;;
-    -Xcompiler) shift ;;
+    -Xcompiler | -Xlinker) shift ;;
     *.cu) source=$1 ;;
     *) flags="$flags $1" ;;
     esac
     shift
 done
-if [ -n "$dryrun" ]; then
-    echo "#\$ gcc -E -x c++ \"$source\" -o \"a.ii\"" >&2
-    exit 0
-fi
 echo "$source$flags" >>calls
 if grep -q '#error' "$source"; then
     printf '%s(1): error: #error directive: "no such luck"   <tab>\t|`$x`\n' "$source" >&2
@@ -55,13 +49,10 @@ if grep -q BESIDE "$source"; then
 fi
 { printf '#!/bin/sh\n# %s\n' "$flags"; sed 's/^/# /' "$source"; } >"$program"
 chmod +x "$program"
-printf '%s : %s' "$program" "$source" >"$depfile"
 sed -n 's/^#include "\(.*\)"/\1/p' "$source" | while read -r header; do
-    printf ' \\\n kernels/%s' "$header" >>"$depfile"
     sed 's/^/# /' "kernels/$header" >>"$program"
 done
-echo >>"$depfile"
-gcc -E -x c++ "$source" -o "$kept/a.ii"
+gcc -E -x c++ "$source" -o /dev/null
 cp kernel.cubin "$kept"
 echo "ptxas info    : Compiling entry function '_Z6kernelPf' for 'sm_90a'" >&2
 echo "ptxas info    : Function properties for _Z6kernelPf" >&2
@@ -342,7 +333,7 @@ fn a_damaged_list_of_headers_builds_again() {
     compiled(&project);
     for entry in fs::read_dir(project.path(".sparsek-gate/builds")).unwrap() {
         let path = entry.unwrap().path();
-        if path.to_str().unwrap().ends_with(".headers.json") {
+        if path.to_str().unwrap().ends_with(".opened.json") {
             fs::write(path, "[").unwrap();
         }
     }

@@ -407,9 +407,11 @@ fn sources(input: &[u8]) {
     }
     let assembled = sparsek_gate::build::assembled(input, Path::new("/kept"));
     let listed = sparsek_gate::build::prerequisites(&text);
+    let linked = sparsek_gate::build::linked(&text);
     for file in listed.into_iter().chain(assembled.unwrap_or_default()) {
         assert!(!file.is_empty());
     }
+    drop(linked);
 }
 
 fn sanitizer(input: &[u8]) {

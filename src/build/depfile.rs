@@ -1,4 +1,4 @@
-//! The compiler's lists of headers (`-MD`) and the assembler's of files, in Makefile syntax.
+//! The lists of files that the compiler, the assembler and the linker write, in Makefile syntax.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ pub fn assembled(lists: &[u8], outputs: &Path) -> Result<Vec<String>, String> {
     Ok(files)
 }
 
-const UNREADABLE: &str = "the assembler reads a file with a line break or another unreadable character in its name, so its content is not tracked";
+const UNREADABLE: &str = "the assembler or the linker reads a file with a line break or another unreadable character in its name, so its content is not tracked";
 
 /// The words of the first rule, and what follows it. A blank in a name has a backslash, and
 /// backslashes before a blank and at the end of a name are doubled. Only ` \\` before a line break
@@ -79,6 +79,23 @@ fn plain(words: Vec<Vec<u8>>) -> Result<Vec<String>, String> {
     words.collect()
 }
 
+/// The files in the list of the GNU linker, which escapes nothing: one file a line, and after them a
+/// rule for each.
+///
+/// # Errors
+/// That a name is in it which cannot be read back.
+pub fn linked(list: &str) -> Result<Vec<String>, String> {
+    let mut files = Vec::new();
+    for line in list.lines().skip(1) {
+        match line.strip_prefix("  ") {
+            Some(file) => files.push(file.strip_suffix(" \\").unwrap_or(file).to_owned()),
+            None if line.is_empty() || line.ends_with(':') => {}
+            None => return Err(UNREADABLE.to_owned()),
+        }
+    }
+    Ok(files)
+}
+
 /// The prerequisites of all rules.
 pub fn prerequisites(text: &str) -> Vec<String> {
     let joined = text.replace("\\\r\n", " ").replace("\\\n", " ");
@@ -109,8 +126,7 @@ fn names(list: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{assembled, prerequisites};
-    use std::path::Path;
+    use super::*;
 
     #[test]
     fn continued_lines_blanks_in_names_and_several_rules_are_understood() {
@@ -155,8 +171,13 @@ mod tests {
         assert!(unreadable.is_err());
     }
 
+    /// As `ld --dependency-file` of GNU binutils 2.40 writes them.
     #[test]
-    fn an_empty_list_has_no_prerequisites() {
-        assert!(prerequisites("").is_empty());
+    fn names_in_the_list_of_the_linker_are_read_as_it_writes_them_or_not_at_all() {
+        let list = "/k/program: \\\n  /k/a.o \\\n  lib/a b.a\n\n/k/a.o:\n\nlib/a b.a:\n";
+        assert_eq!(linked(list).unwrap(), ["/k/a.o", "lib/a b.a"]);
+        assert!(linked("").unwrap().is_empty() && prerequisites("").is_empty());
+        assert!(linked("/k/p: \\\n  lib/n\nl.a\n\nlib/n\nl.a:\n").is_err());
+        assert!(linked("/k/p: \\\n  n \\\n  decoy\n\nn \\\n  decoy:\n").is_err());
     }
 }

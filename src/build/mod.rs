@@ -1,9 +1,8 @@
 //! Variant to artifact: a content-addressed cache of builds.
 //!
-//! A key covers the compiler, the host compiler, every flag, the preprocessed texts, and every file
-//! that preprocessor, assembler and linker opened. The list of files is kept per source and flags.
-//! Before a build is reused, the preprocessor runs again: it sees what appeared since then, and a
-//! file that changed changes the key by its content. Flags are those of a list; others are refused.
+//! A key covers the compiler, the flags, every file that preprocessor, assembler and linker opened,
+//! and every file that one of them would find in the place of another. The list of files is kept for
+//! each request. Where a list cannot tell all that decides a program, it is built again.
 
 mod argv;
 mod artifact;
@@ -15,7 +14,6 @@ pub mod definitions;
 mod depfile;
 mod flags;
 mod inputs;
-mod known_flags;
 mod loaded_code;
 mod machine_code;
 mod nvcc;
@@ -23,14 +21,13 @@ mod opened;
 mod planned;
 mod run;
 mod static_profile;
-mod texts;
 mod witness;
 
 pub(crate) use argv::{Given, filled_argv, program_argv};
 pub use artifact::{Artifact, Built};
 pub use builder::{Builder, stated_flags};
 #[doc(hidden)]
-pub use depfile::{assembled, prerequisites};
+pub use depfile::{assembled, linked, prerequisites};
 pub use loaded_code::{code_not_kept, cubins_of, loaded_code};
 pub use planned::{BuildState, PlannedBuild, UNBUILT, planned_build};
 pub use static_profile::{compiled_profile, launched};

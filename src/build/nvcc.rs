@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
-use std::time::Duration;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::{Deserialize, Serialize};
@@ -14,25 +13,21 @@ use tempfile::TempDir;
 use super::artifact::Artifact;
 use super::cubins::cubins_in;
 use super::flags::{FlagInputs, flag_inputs, source_is_plain};
-use super::opened::Opened;
+use super::inputs::{own_questions, places, questions};
+use super::opened::{Lists, Opened};
 use super::run::{BUILD_TIMEOUT, run_build};
-use super::texts::{Texts, preprocessor_calls, printed_variable, texts_in};
-use super::{depfile, inputs};
 use crate::binary::{self, BinaryError, Census, Compiled, compiler_warnings, resource_report};
 use crate::config::{Config, Recipe, Variant};
 use crate::files::{
-    create_work_folder, most, read_regular, read_regular_up_to, read_text_up_to, write_atomically,
+    create_work_folder, most, open_regular, read_regular, read_regular_up_to, write_atomically,
 };
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::hash::{sha256_file, sha256_hex};
-use crate::process::{self, Ending, Invocation, Query};
+use crate::process::{self, Invocation};
 use crate::toolchain::{Nvcc, Nvdisasm, dropped_target, nvcc_flags};
 
 /// Part of every key. It is raised when a [`Manifest`] gets another content.
-const MANIFEST_VERSION: u32 = 4;
-
-/// Longest that the preprocessor may take for one text.
-const PREPROCESSOR_TIMEOUT: Duration = Duration::from_secs(600);
+const MANIFEST_VERSION: u32 = 5;
 
 /// What is kept beside a built program.
 #[derive(Serialize, Deserialize)]
@@ -42,15 +37,34 @@ struct Manifest {
     compiled: Compiled,
 }
 
-/// What the last build of the same source and flags was made of.
+/// What decides a build, besides the content of files.
+#[derive(Serialize)]
+struct Request<'a> {
+    version: u32,
+    compiler: &'a Nvcc,
+    environment: BTreeMap<String, String>,
+    disassembler: &'a str,
+    flags: &'a [String],
+    sources: &'a [String],
+}
+
+/// The key of a build.
+#[derive(Serialize)]
+struct Key<'a> {
+    request: &'a str,
+    /// Every file that was opened or could be found instead, and its sha256. The version of the
+    /// compiler stands for the content of its toolkit.
+    files: &'a BTreeMap<String, Option<String>>,
+    /// sha256 of the program, where the rest does not decide it.
+    program: Option<&'a str>,
+}
+
+/// What the last build of the same request opened.
 #[derive(Serialize, Deserialize)]
 struct Made {
-    /// Every file besides those of the toolkit and the host.
-    files: Vec<String>,
-    /// Ends of the paths of the others.
-    asked: Vec<String>,
-    /// sha256 of the preprocessed texts.
-    texts: String,
+    files: BTreeSet<String>,
+    /// Names of files that the texts ask for.
+    asked: BTreeSet<String>,
 }
 
 /// The build of one variant.
@@ -68,8 +82,8 @@ pub(super) struct NvccBuild<'a> {
     named: Result<FlagInputs, String>,
     /// The folder of all builds.
     store: PathBuf,
-    /// Hash of what decides the result, besides the content of files.
-    base_key: String,
+    /// Hash of the request.
+    request: String,
 }
 
 /// When the content of a file last changed, or its name or mode: what `touch` cannot set back.
@@ -102,10 +116,6 @@ impl Scratch {
         self.path("program")
     }
 
-    fn depfile(&self) -> PathBuf {
-        self.path("headers.d")
-    }
-
     fn log(&self) -> PathBuf {
         self.path("build.log")
     }
@@ -128,17 +138,16 @@ impl<'a> NvccBuild<'a> {
             return None;
         };
         let stated = nvcc_flags(&config.toolchain, flags, defines);
-        let disassembler = nvdisasm.map_or("", |tool| &tool.version);
-        let named = flag_inputs(&stated).map(|mut named| {
-            named.libraries.extend(Nvcc::library_folders());
-            named
-        });
-        let native = named.as_ref().is_ok_and(|named| named.native);
-        let text = format!(
-            "{MANIFEST_VERSION}\n{}{disassembler}\n{}\n{stated:?}\n{sources:?}",
-            nvcc.fingerprint(),
-            if native { processor() } else { String::new() }
-        );
+        let request = Request {
+            version: MANIFEST_VERSION,
+            compiler: nvcc,
+            environment: nvcc.env(&config.root),
+            disassembler: nvdisasm.map_or("", |tool| &tool.version),
+            flags: &stated,
+            sources,
+        };
+        let request = sha256_hex(&json(&request));
+        let named = flag_inputs(&stated);
         Some(NvccBuild {
             config,
             variant,
@@ -150,35 +159,41 @@ impl<'a> NvccBuild<'a> {
             stated,
             named,
             store: config.work.join("builds"),
-            base_key: sha256_hex(text.as_bytes()),
+            request,
         })
     }
 
     /// Builds the variant, unless the same was built before.
     pub(super) fn build(&self) -> Result<Artifact, Stop> {
-        let (named, linked) = self.accepted()?;
+        let named = self.accepted()?;
         create_work_folder(&self.config.work)?;
         fs::create_dir_all(&self.store).map_err(Error::io("create", &self.store))?;
         if let Some(artifact) = self.cached() {
             return Ok(artifact);
         }
         let scratch = Scratch::in_store(&self.store)?;
-        let (started, opened) = self.compile(&scratch)?;
-        let made = self.made(&scratch, linked, opened)?;
-        let content = self.content_as_compiled(&made.files, started)?;
-        let key = self.key(named, &made, &content);
-        if self.variant.immutable {
-            self.asks_for_no_file(&made.files)?;
-        }
+        let (started, lists) = self.compile(&scratch)?;
+        let (made, known) = self.made(named, lists)?;
+        let content = self.content_as_compiled(named, &made, started)?;
+        let program_sha256 = hash_of(&scratch.program())?;
+        let known = known && !named.native && self.nvcc.lists_linked();
+        let key = self.key(&content, (!known).then_some(&program_sha256));
+        let sources = made
+            .files
+            .iter()
+            .filter(|file| Path::new(file).is_relative());
+        let sources = sources.filter_map(|file| Some((file.clone(), content.get(file)?.clone()?)));
         let manifest = Manifest {
             compiled: self.kernels(&scratch)?,
-            program_sha256: hash_of(&scratch.program())?,
-            sources: own(content),
+            program_sha256,
+            sources: sources.collect(),
         };
         let path = scratch.path("manifest.json");
         fs::write(&path, json(&manifest)).map_err(Error::io("write", &path))?;
-        let headers = self.headers_file();
-        write_atomically(&headers, &json(&made)).map_err(Error::io("write", &headers))?;
+        if known {
+            let opened = self.opened_file();
+            write_atomically(&opened, &json(&made)).map_err(Error::io("write", &opened))?;
+        }
         let folder = self.store.join(key);
         self.put(scratch.build, &folder)?;
         let artifact = self
@@ -197,12 +212,17 @@ impl<'a> NvccBuild<'a> {
         })
     }
 
-    /// What the flags name, and what is linked besides the source, if all flags are known.
-    fn accepted(&self) -> Result<(&FlagInputs, Vec<String>), Finding> {
+    /// What the flags name, if the compiler can be asked what it opens and all flags are known.
+    fn accepted(&self) -> Result<&FlagInputs, Finding> {
         let root = &self.config.root;
         let arch = &self.config.toolchain.arch;
         if let Some((why, next)) = dropped_target(&self.nvcc.version, arch) {
             return Err(self.failed(why, next));
+        }
+        if self.nvcc.is_with_clang() {
+            let message = "clang as the host compiler does not list the files that it reads";
+            let next = "use g++ (NVCC_CCBIN), or build with `build` and `run`";
+            return Err(self.failed(message.to_owned(), next.to_owned()));
         }
         for source in self.sources {
             if !source_is_plain(source) {
@@ -217,76 +237,21 @@ impl<'a> NvccBuild<'a> {
                 return Err(self.failed(message, self.check_setting("source")));
             }
         }
-        let named = self.named.as_ref().map_err(Clone::clone);
-        let linked = named.and_then(|named| Ok((named, inputs::linked(root, named)?)));
-        linked.map_err(|why| {
+        self.named.as_ref().map_err(|why| {
             let next = format!(
                 "{}, and `toolchain.flags`; what must have the flag is built with `build` and `run`",
                 self.check_setting("flags")
             );
-            self.failed(why, next)
+            self.failed(why.clone(), next)
         })
     }
 
-    /// The artifact of an earlier build of the same, where there is one. The preprocessor is asked
-    /// again for all texts.
+    /// The artifact of the last build of the same request, if none of its files changed and none can
+    /// be found in the place of another. No program is started.
     pub(super) fn cached(&self) -> Option<Artifact> {
-        let made = self.last_made()?;
-        // Cheaper than the preprocessor, and enough where a file changed.
-        self.artifact_of(&made)?;
-        let texts = self.preprocess()?;
-        self.artifact_of(&Made {
-            texts: texts.sha256,
-            ..made
-        })
-    }
-
-    /// The artifact of the last build, if none of its files changed. No program is started, so a
-    /// file that was missing then and is there now is not noticed.
-    pub(super) fn remembered(&self) -> Option<Artifact> {
-        self.artifact_of(&self.last_made()?)
-    }
-
-    fn last_made(&self) -> Option<Made> {
-        serde_json::from_slice(&read_regular(&self.headers_file()).ok()?).ok()
-    }
-
-    fn artifact_of(&self, made: &Made) -> Option<Artifact> {
-        let named = self.named.as_ref().ok()?;
-        let content = self.content(&made.files).ok()?;
-        self.artifact_in(&self.store.join(self.key(named, made, &content)))
-    }
-
-    /// The preprocessed texts of the source as it is now; `None` where one cannot be made.
-    fn preprocess(&self) -> Option<Texts> {
-        let root = &self.config.root;
-        let scratch = Scratch::in_store(&self.store).ok()?;
-        let mut argv = self.argv(&scratch, &[]);
-        argv.push("--dryrun".to_owned());
-        let printed = self.ask(argv, self.nvcc.env(&self.config.root))?;
-        let printed = String::from_utf8_lossy(&printed.stderr).into_owned();
-        let mut env = self.nvcc.env(&self.config.root);
-        env.extend(printed_variable(&printed, "PATH").map(|path| ("PATH".to_owned(), path)));
-        for (mut argv, name) in preprocessor_calls(&printed) {
-            let text = scratch.path(&name);
-            argv.extend(["-o".to_owned(), text.display().to_string()]);
-            self.ask(argv, env.clone())?;
-        }
-        texts_in(scratch.build.path(), root).ok()?
-    }
-
-    fn ask(&self, argv: Vec<String>, env: BTreeMap<String, String>) -> Option<process::Printed> {
-        let query = Query {
-            argv,
-            dir: &self.config.root,
-            env,
-            without: &[],
-            input: Vec::new(),
-            timeout: PREPROCESSOR_TIMEOUT,
-            interruptible: true,
-        };
-        let printed = query.run().ok()?;
-        (printed.ending == Ending::Exited(0)).then_some(printed)
+        let made: Made = serde_json::from_slice(&read_regular(&self.opened_file()).ok()?).ok()?;
+        let content = self.content(self.named.as_ref().ok()?, &made).ok()?;
+        self.artifact_in(&self.store.join(self.key(&content, None)))
     }
 
     /// The argv of the compilation, with further flags.
@@ -294,30 +259,28 @@ impl<'a> NvccBuild<'a> {
         let toolchain = &self.config.toolchain;
         let mut argv = self.nvcc.argv(toolchain, self.flags, self.defines);
         argv.extend_from_slice(further);
-        let (program, depfile) = (scratch.program(), scratch.depfile());
-        argv.extend(Nvcc::output(&program, &depfile, scratch.kept.path()));
+        argv.extend(["--keep", "--keep-dir"].map(str::to_owned));
+        argv.push(scratch.kept.path().display().to_string());
+        argv.extend(["-o".to_owned(), scratch.program().display().to_string()]);
         argv.extend_from_slice(self.sources);
         argv
     }
 
-    /// Where the list of the headers of this build is kept.
-    fn headers_file(&self) -> PathBuf {
+    /// Where the list of the files of this build is kept.
+    fn opened_file(&self) -> PathBuf {
         self.store
-            .join(format!("{}.headers.json", &self.base_key[..32]))
+            .join(format!("{}.opened.json", &self.request[..32]))
     }
 
     /// Compiles; returns the time before the compiler started, and the files that its tools list.
-    fn compile(&self, scratch: &Scratch) -> Result<(ChangeTime, Vec<String>), Stop> {
-        let (program, depfile, log) = (scratch.program(), scratch.depfile(), scratch.log());
+    fn compile(&self, scratch: &Scratch) -> Result<(ChangeTime, Lists), Stop> {
+        let (program, log) = (scratch.program(), scratch.log());
         let toolchain = &self.config.toolchain;
         let mut by_hand = self.nvcc.argv(toolchain, self.flags, self.defines);
         by_hand.extend(["-o", &self.variant.id.variant].map(str::to_owned));
         by_hand.extend_from_slice(self.sources);
         let opened = Opened::prepare().map_err(Error::io("create", std::env::temp_dir()))?;
-        let further = match self.nvcc.lists_assembled() {
-            true => opened.assembler_flags().to_vec(),
-            false => Vec::new(),
-        };
+        let further = opened.flags(self.nvcc.lists_linked());
         let mut env = self.nvcc.env(&self.config.root);
         let headers = opened.headers().display().to_string();
         env.insert("SUNPRO_DEPENDENCIES".to_owned(), headers);
@@ -333,7 +296,7 @@ impl<'a> NvccBuild<'a> {
         fs::write(&log, "").map_err(Error::io("write", &log))?;
         let started = changed_at(&log).map_err(Error::io("read", &log))?;
         run_build(self.variant, &run, &by_hand)?;
-        if program.is_file() && depfile.is_file() {
+        if program.is_file() {
             let files = opened.files(scratch.kept.path()).map_err(|why| {
                 self.failed(why, "give the file a plain name in UTF-8".to_owned())
             })?;
@@ -347,115 +310,151 @@ impl<'a> NvccBuild<'a> {
         Err(self.failed(message, next).into())
     }
 
-    /// What the program was made of.
-    fn made(
-        &self,
-        scratch: &Scratch,
-        linked: Vec<String>,
-        opened: Vec<String>,
-    ) -> Result<Made, Stop> {
+    /// What the program was made of, and whether it is known that nothing else decides it.
+    fn made(&self, named: &FlagInputs, lists: Lists) -> Result<(Made, bool), Stop> {
         let root = &self.config.root;
-        let kept = scratch.kept.path();
-        let texts = texts_in(kept, root).map_err(Error::io("read", kept))?;
-        let texts = texts.ok_or_else(|| {
-            let message = format!(
-                "nvcc kept no preprocessed text of `{}`",
-                self.sources.join("`, `")
-            );
-            self.failed(message, "name a CUDA source (`.cu`)".to_owned())
-        })?;
-        if texts.includes_binaries && !self.nvcc.lists_assembled() {
-            let message = "the source contains `incbin`, and this host compiler does not list the files that its assembler reads".to_owned();
-            let next = "use g++ as the host compiler, or build with `build` and `run`".to_owned();
-            return Err(self.failed(message, next).into());
-        }
-        let depfile = scratch.depfile();
-        let text = read_text_up_to(&depfile, most::TEXT).map_err(Error::io("read", &depfile))?;
-        let mut files = depfile::prerequisites(&text);
-        files.extend_from_slice(self.sources);
-        files.extend(linked);
         // These lists also name what the tools made themselves, and removed.
-        let stored = |file: &Path| {
+        let stored = |file: &String| {
             let path = root.join(file);
-            path.is_file() && !path.starts_with(&self.store)
+            (path.is_file() && !path.starts_with(&self.store)).then(|| below(root, file))
         };
-        let listed = opened.into_iter().chain(texts.files);
-        files.extend(listed.filter(|file| stored(Path::new(file))));
-        let toolkits = self.nvcc.roots();
-        let (other, own): (BTreeSet<String>, BTreeSet<String>) = files
-            .iter()
-            .map(|file| below(root, file))
-            .partition(|file| inputs::of_toolkit_or_host(root, Path::new(file), &toolkits));
-        Ok(Made {
-            files: own.into_iter().collect(),
-            asked: other
-                .iter()
-                .flat_map(|file| ends(file))
-                .collect::<BTreeSet<_>>()
-                .into_iter()
-                .collect(),
-            texts: texts.sha256,
-        })
-    }
-
-    /// Refuses an immutable variant whose files ask whether other files exist: no lock lists the
-    /// files that are missing.
-    fn asks_for_no_file(&self, files: &[String]) -> Result<(), Stop> {
-        for file in files.iter().filter(|file| !Path::new(file).is_absolute()) {
-            let path = self.config.root.join(file);
+        let included: BTreeSet<String> = lists.included.iter().filter_map(stored).collect();
+        let mut own = named.macros.join("\n");
+        let mut asked = BTreeSet::new();
+        for file in &included {
+            let path = root.join(file);
             let text = read_regular_up_to(&path, most::BINARY);
             let text = text.map_err(Error::io("read", &path))?;
-            if inputs::asks_for_files(&String::from_utf8_lossy(&text)) {
-                let message = format!(
-                    "`{file}` asks whether other files exist (`__has_include`), so an immutable variant could change with them"
-                );
-                let next = "include the file, or write what the answer is".to_owned();
-                return Err(self.failed(message, next).into());
+            let text = String::from_utf8_lossy(&text);
+            if self.of_toolkit_or_host(file) {
+                asked.extend(questions(&text).names);
+                continue;
             }
+            let asks = own_questions(&text);
+            if self.variant.immutable && (asks.open || !asks.names.is_empty()) {
+                return Err(self.asks(file).into());
+            }
+            own.push_str(&text);
+            own.push('\n');
         }
-        Ok(())
+        let asks = own_questions(&own);
+        asked.extend(asks.names);
+        let mut files = included;
+        files.extend(lists.others.iter().filter_map(stored));
+        files.extend(self.sources.iter().map(|source| below(root, source)));
+        // The linker of device code takes an archive where that of host code takes another library.
+        let places = self.places(named, &files, &asked);
+        files.extend(places.into_iter().filter(|place| place.ends_with(".a")));
+        for file in files.iter().filter(|file| file.ends_with(".a")) {
+            self.holds_its_members(file)?;
+        }
+        Ok((Made { files, asked }, !asks.open))
+    }
+
+    /// Refuses an archive that names its members, which no list has.
+    fn holds_its_members(&self, archive: &str) -> Result<(), Stop> {
+        let path = self.config.root.join(archive);
+        let mut start = [0; 8];
+        let read = open_regular(&path).and_then(|mut file| io::Read::read(&mut file, &mut start));
+        read.map_err(Error::io("read", &path))?;
+        if &start != b"!<thin>\n" {
+            return Ok(());
+        }
+        let message = format!("`{archive}` is a thin archive, whose members are not tracked");
+        let next = "make the archive with its members in it".to_owned();
+        Err(self.failed(message, next).into())
+    }
+
+    /// The refusal of an immutable variant whose file asks whether other files exist: no lock lists
+    /// the files that are missing.
+    fn asks(&self, file: &str) -> Finding {
+        let message = format!(
+            "`{file}` asks whether other files exist (`__has_include`), or for the time, so an immutable variant could change with them"
+        );
+        let next = "include the file, or write what the answer is".to_owned();
+        self.failed(message, next)
+    }
+
+    /// The files that the tools opened, and those that they could find instead.
+    fn places(
+        &self,
+        named: &FlagInputs,
+        files: &BTreeSet<String>,
+        asked: &BTreeSet<String>,
+    ) -> BTreeSet<String> {
+        let mut folders = Nvcc::folders_of_environment();
+        folders.extend_from_slice(&named.folders);
+        places(&self.config.root, files, asked, &folders)
+    }
+
+    /// Whether a file belongs to the toolkit. The project's own files do not, where it lies in the
+    /// folder of a toolkit, such as `/usr`.
+    fn of_toolkit(&self, file: &str) -> bool {
+        let root = &self.config.root;
+        let path = root.join(file);
+        let around = |folder: &Path| root.starts_with(folder) && path.starts_with(root);
+        let mut toolkits = self.nvcc.roots().into_iter();
+        toolkits.any(|toolkit| path.starts_with(&toolkit) && !around(&toolkit))
+    }
+
+    fn of_toolkit_or_host(&self, file: &str) -> bool {
+        let host = ["/usr/include", "/usr/lib"];
+        self.of_toolkit(file) || host.iter().any(|host| Path::new(file).starts_with(host))
     }
 
     /// The sha256 of every file of the build, if none changed since it started: what was saved after
     /// the compiler read it must not pass for what was compiled.
     fn content_as_compiled(
         &self,
-        files: &[String],
+        named: &FlagInputs,
+        made: &Made,
         started: ChangeTime,
-    ) -> Result<BTreeMap<String, String>, Finding> {
-        let content = self.content(files);
+    ) -> Result<BTreeMap<String, Option<String>>, Finding> {
+        let altered = |file: String| {
+            let message = format!("`{file}` changed while it was being compiled");
+            self.failed(message, "run the build again".to_owned())
+        };
+        let content = self.content(named, made).map_err(altered)?;
         // Asked after the content was hashed.
-        let changed = files.iter().find(|file| {
+        let hashed = content.iter().filter(|(_, sha256)| sha256.is_some());
+        let changed = hashed.map(|(file, _)| file).find(|file| {
             let path = self.config.root.join(file);
             !changed_at(&path).is_ok_and(|time| time <= started)
         });
-        match (changed, content) {
-            (None, Ok(content)) => Ok(content),
-            (Some(file), _) | (None, Err(file)) => {
-                let message = format!("`{file}` changed while it was being compiled");
-                Err(self.failed(message, "run the build again".to_owned()))
+        match changed {
+            Some(file) => Err(altered(file.clone())),
+            None => Ok(content),
+        }
+    }
+
+    /// The sha256 of each place but those of the toolkit, or the first that cannot be read.
+    fn content(
+        &self,
+        named: &FlagInputs,
+        made: &Made,
+    ) -> Result<BTreeMap<String, Option<String>>, String> {
+        let places = self.places(named, &made.files, &made.asked);
+        let hash = |file: String| {
+            let path = self.config.root.join(&file);
+            if self.of_toolkit(&file) {
+                return path.is_file().then_some((file.clone(), None)).ok_or(file);
             }
-        }
-    }
-
-    /// The sha256 of each file, or the first that cannot be read.
-    fn content<'f>(&self, files: &'f [String]) -> Result<BTreeMap<String, String>, &'f String> {
-        let hash = |file: &'f String| {
-            let hash = sha256_file(&self.config.root.join(file));
-            Ok((file.clone(), hash.map_err(|_| file)?))
+            match sha256_file(&path) {
+                Ok(sha256) => Ok((file, Some(sha256))),
+                Err(_) => Err(file),
+            }
         };
-        files.iter().map(hash).collect()
+        places.into_iter().map(hash).collect()
     }
 
-    /// The key of a build from its texts, the content of all its files, and the names of those
-    /// that could be found in their place.
-    fn key(&self, named: &FlagInputs, made: &Made, content: &BTreeMap<String, String>) -> String {
-        let rivals = inputs::rivals(&self.config.root, named, &made.files, &made.asked);
-        let mut text = format!("{}\n{}\n{rivals:?}", self.base_key, made.texts);
-        for (file, sha256) in content {
-            text.push_str(&format!("\n{file} {sha256}"));
-        }
-        sha256_hex(text.as_bytes())[..32].to_owned()
+    /// The key of a build.
+    fn key(&self, files: &BTreeMap<String, Option<String>>, program: Option<&String>) -> String {
+        let key = Key {
+            request: &self.request,
+            files,
+            program: program.map(String::as_str),
+        };
+        sha256_hex(&json(&key))[..32].to_owned()
     }
 
     /// The kernels of a build, from the compiler's log and the cubins that it kept.
@@ -564,12 +563,6 @@ fn replace_damaged(build: TempDir, place: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// The project's own files. Others are part of the key, but not of the sources.
-fn own(mut content: BTreeMap<String, String>) -> BTreeMap<String, String> {
-    content.retain(|file, _| Path::new(file).is_relative());
-    content
-}
-
 fn changed_at(path: &Path) -> io::Result<ChangeTime> {
     use std::os::unix::fs::MetadataExt;
     let meta = fs::metadata(path)?;
@@ -583,26 +576,6 @@ fn hash_of(path: &Path) -> Result<String, Error> {
 fn json(value: &impl Serialize) -> Vec<u8> {
     // Text keys and finite numbers only, so this cannot fail.
     serde_json::to_vec_pretty(value).unwrap_or_default()
-}
-
-/// The last names of a path: what a source may write to include it.
-fn ends(file: &str) -> Vec<String> {
-    const MOST: usize = 4;
-    let parts: Vec<&str> = file.split('/').filter(|part| !part.is_empty()).collect();
-    let most = MOST.min(parts.len());
-    (1..=most)
-        .map(|count| parts[parts.len() - count..].join("/"))
-        .collect()
-}
-
-/// The processor that `-march=native` stands for.
-fn processor() -> String {
-    const NAMES: [&str; 4] = ["model name", "flags", "Features", "CPU part"];
-    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let lines = NAMES
-        .iter()
-        .filter_map(|name| text.lines().find(|line| line.starts_with(name)));
-    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// A path relative to the root, with `..` resolved where it stays below the root. Behind a link `..`

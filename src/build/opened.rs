@@ -1,5 +1,5 @@
 //! Asks the tools behind nvcc which files they open: each call of the preprocessor by a variable
-//! that GCC knows, the assembler by a flag. Both leave their lists in a folder.
+//! that GCC knows, the assembler and the linker by flags. They leave their lists in a folder.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -57,35 +57,53 @@ impl Opened {
         self.folder.path().join("included.d")
     }
 
-    /// The flags that make the host's assembler list its files.
-    pub(super) fn assembler_flags(&self) -> [String; 2] {
-        let path = self.folder.path().join("assembled.d");
-        let list = format!("-Xassembler,--MD,-Xassembler,{}", path.display());
-        ["-Xcompiler".to_owned(), list]
+    /// The flags that make the host's assembler list its files, and its linker where it can.
+    pub(super) fn flags(&self, linker_lists: bool) -> Vec<String> {
+        let path = |name: &str| self.folder.path().join(name).display().to_string();
+        let list = format!("-Xassembler,--MD,-Xassembler,{}", path("assembled.d"));
+        let mut flags = vec!["-Xcompiler".to_owned(), list];
+        if linker_lists {
+            flags.push("-Xlinker".to_owned());
+            flags.push(format!("--dependency-file={}", path(LINKED)));
+        }
+        flags
     }
 
     /// The files of all lists, after the build ended. `outputs` is the folder of what was assembled.
     ///
     /// # Errors
     /// Why a list cannot be read: what is not in it would not be tracked.
-    pub(super) fn files(mut self, outputs: &Path) -> Result<Vec<String>, String> {
-        let unreadable =
-            |error: io::Error| format!("a list of opened files cannot be read: {error}");
-        // Not every host compiler writes it.
-        let headers = match read_text_up_to(&self.headers(), most::TEXT) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            headers => headers.map_err(unreadable)?,
+    pub(super) fn files(mut self, outputs: &Path) -> Result<Lists, String> {
+        let read = |path: PathBuf| {
+            let text = read_text_up_to(&path, most::TEXT);
+            text.map_err(|error| format!("a list of opened files cannot be read: {error}"))
         };
         self.stop.store(true, Ordering::Relaxed);
         let assembled = match self.reader.take().map(JoinHandle::join) {
-            Some(Ok(assembled)) => assembled.map_err(unreadable)?,
-            _ => return Err("the list of assembled files was not read".to_owned()),
+            Some(Ok(Ok(assembled))) => depfile::assembled(&assembled, outputs)?,
+            _ => return Err("the list of assembled files cannot be read".to_owned()),
         };
-        let mut files = prerequisites(&headers);
-        files.extend(depfile::assembled(&assembled, outputs)?);
-        Ok(files)
+        let linked = self.folder.path().join(LINKED);
+        let linked = match linked.exists() {
+            true => depfile::linked(&read(linked)?)?,
+            false => Vec::new(),
+        };
+        Ok(Lists {
+            included: prerequisites(&read(self.headers())?),
+            others: assembled.into_iter().chain(linked).collect(),
+        })
     }
 }
+
+/// The files that the tools behind nvcc opened. Some of them they made themselves.
+pub(super) struct Lists {
+    /// Sources and headers.
+    pub included: Vec<String>,
+    /// What the assembler and the linker read.
+    pub others: Vec<String>,
+}
+
+const LINKED: &str = "linked.d";
 
 impl Drop for Opened {
     fn drop(&mut self) {
@@ -125,7 +143,8 @@ mod tests {
             let opened = Opened::prepare().unwrap();
             fs::write(opened.headers(), headers).unwrap();
             fs::write(opened.folder.path().join("assembled.d"), assembled).unwrap();
-            opened.files(Path::new("/out"))
+            let lists = opened.files(Path::new("/out"))?;
+            Ok::<_, String>([lists.included, lists.others].concat())
         };
         assert_eq!(
             lists(b"a.o: a.h\n", b"/out/a.o: a.bin\n").unwrap(),
@@ -134,5 +153,8 @@ mod tests {
         assert!(lists(b"a.o: a.h \xff.h\n", b"").is_err());
         assert!(lists(b"", b"/out/a.o: \xff.bin\n").is_err());
         assert!(lists(b"", b"").unwrap().is_empty());
+        // A host compiler that lists nothing.
+        let opened = Opened::prepare().unwrap();
+        assert!(opened.files(Path::new("/out")).is_err());
     }
 }

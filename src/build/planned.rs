@@ -16,7 +16,7 @@ pub const UNBUILT: &str = "{program}";
 pub enum BuildState {
     /// The configuration names no build.
     Nothing,
-    /// An earlier build is reused, if the preprocessor makes the same of its files again.
+    /// An earlier build is reused.
     Reused,
     /// It is built.
     Built,
@@ -69,7 +69,7 @@ pub fn planned_build(config: &Config, variant: &Variant) -> PlannedBuild {
     argv.extend_from_slice(sources);
     let cached = nvcc.as_ref().and_then(|nvcc| {
         let nvdisasm = Nvdisasm::locate(&nvcc.root(), &config.work);
-        NvccBuild::of(config, variant, nvcc, nvdisasm.as_ref())?.remembered()
+        NvccBuild::of(config, variant, nvcc, nvdisasm.as_ref())?.cached()
     });
     let state = match (&nvcc, &cached) {
         (None, _) => BuildState::Unknown,

@@ -41,15 +41,14 @@ fn compilers(setup: &Setup<'_>, checks: &mut Vec<Check>) -> Option<Nvcc> {
     checks.push(check.unless_needed(needed, why));
     let host = Nvcc::host_compiler(work);
     let check = match &host {
-        Ok((path, line)) => Check::ok("host compiler", format!("{line} at {}", path.display())),
+        Ok(host) => {
+            let text = format!("{} at {}", host.version, host.path.display());
+            Check::ok("host compiler", text)
+        }
         Err(error) => Check::of_error("host compiler", error),
     };
     checks.push(check.unless_needed(needed, why));
-    compiler.ok().map(|compiler| Nvcc {
-        path: compiler.path,
-        version: compiler.version,
-        host_compiler: host.map(|(_, line)| line).unwrap_or_default(),
-    })
+    Nvcc::with_host(compiler.ok()?, host.ok()).ok()
 }
 
 fn profiler(config: &Config, checks: &mut Vec<Check>) -> Option<Ncu> {

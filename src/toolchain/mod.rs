@@ -11,7 +11,7 @@ pub(crate) mod version;
 
 pub(crate) use find::{can_start, cuda_roots, env_folder, find, path_folders, versioned};
 pub use find::{libraries_of_environment, places_of_environment};
-pub use nvcc::{Nvcc, dropped_target, nvcc_flags};
+pub use nvcc::{HostCompiler, Nvcc, dropped_target, nvcc_flags};
 pub use nvdisasm::Nvdisasm;
 pub(crate) use query::query;
 pub use sanitizer::{FirstError, Sanitizer, SanitizerLog};

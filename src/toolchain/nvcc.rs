@@ -4,13 +4,24 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+
 use super::find::{env_folder, find, path_folders, versioned};
 use super::query::query;
 use super::tool::Tool;
 use super::version::cached;
 use crate::config::Toolchain;
 use crate::finding::Error;
+use crate::hash::sha256_file;
 use crate::process::{absolute_parts, parts_outside};
+
+/// Environment variables with folders of headers and libraries.
+const SEARCHED: [&str; 4] = [
+    "CPATH",
+    "C_INCLUDE_PATH",
+    "CPLUS_INCLUDE_PATH",
+    "LIBRARY_PATH",
+];
 
 /// Environment variables that change what nvcc does.
 const INFLUENCES: &[&str] = &[
@@ -33,14 +44,19 @@ const INFLUENCES: &[&str] = &[
 const FOLDER_LISTS: [&str; 4] = ["LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX", "LPATH"];
 
 /// An nvcc that was found.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Nvcc {
     /// The program.
+    #[serde(skip)]
     pub path: PathBuf,
+    /// Its sha256.
+    pub sha256: String,
     /// `V13.0.88`, as `nvcc --version` prints it.
     pub version: String,
     /// The host compiler's first line of `--version`.
     pub host_compiler: String,
+    /// The first line that the linker behind it prints of its version; empty where it prints none.
+    pub linker: String,
 }
 
 impl Nvcc {
@@ -51,11 +67,25 @@ impl Nvcc {
     /// [`Error::Environment`], with the places that were looked at.
     pub fn locate(toolchain: &Toolchain, work: &Path) -> Result<Nvcc, Error> {
         Nvcc::reject_unrecorded_flags()?;
-        let compiler = Nvcc::compiler(toolchain, work)?;
+        let host = Nvcc::host_compiler(work)?;
+        Nvcc::with_host(Nvcc::compiler(toolchain, work)?, Some(host))
+    }
+
+    /// nvcc with its host compiler, where there is one.
+    ///
+    /// # Errors
+    /// [`Error::Environment`] where the program cannot be read.
+    pub fn with_host(compiler: Tool, host: Option<HostCompiler>) -> Result<Nvcc, Error> {
+        let (host_compiler, linker) = match host {
+            Some(host) => (host.version, host.linker),
+            None => Default::default(),
+        };
         Ok(Nvcc {
+            sha256: sha256_file(&compiler.path).map_err(Error::io("read", &compiler.path))?,
             path: compiler.path,
             version: compiler.version,
-            host_compiler: Nvcc::host_compiler(work)?.1,
+            host_compiler,
+            linker,
         })
     }
 
@@ -127,11 +157,11 @@ impl Nvcc {
         Ok(compiler)
     }
 
-    /// The host compiler of nvcc, and the first line of its `--version`.
+    /// The host compiler of nvcc.
     ///
     /// # Errors
     /// [`Error::Environment`] where it is not on the PATH.
-    pub fn host_compiler(work: &Path) -> Result<(PathBuf, String), Error> {
+    pub fn host_compiler(work: &Path) -> Result<HostCompiler, Error> {
         let host = std::env::var("NVCC_CCBIN").unwrap_or_else(|_| "g++".to_owned());
         let host_path = find(
             &host,
@@ -142,21 +172,20 @@ impl Nvcc {
             what: format!("nvcc needs a host compiler and `{host}` is not on the PATH"),
             next: "install g++ (Debian: `apt-get install g++`), or set NVCC_CCBIN".to_owned(),
         })?;
-        let program = path.display().to_string();
-        let banner = cached(work, &path, || query(vec![program, "--version".to_owned()]))?;
-        let line = banner.lines().next().unwrap_or_default().to_owned();
-        Ok((path, line))
-    }
-
-    /// Everything besides argv, sources and headers that decides the result of a compilation.
-    pub fn fingerprint(&self) -> String {
-        let mut text = format!("{}\n{}\n", self.version, self.host_compiler);
-        for name in INFLUENCES {
-            if let Some(value) = std::env::var_os(name) {
-                text.push_str(&format!("{name}={}\n", value.to_string_lossy()));
-            }
-        }
-        text
+        let ask = |flag: &str| {
+            let text = query(vec![path.display().to_string(), flag.to_owned()])?;
+            Ok::<_, Error>(text.lines().next().unwrap_or_default().to_owned())
+        };
+        let lines = cached(work, &path, || {
+            let linker = ask("-Wl,--version").unwrap_or_default();
+            Ok(format!("{}\n{linker}", ask("--version")?))
+        })?;
+        let (version, linker) = lines.split_once('\n').unwrap_or((&lines, ""));
+        Ok(HostCompiler {
+            version: version.to_owned(),
+            linker: linker.to_owned(),
+            path,
+        })
     }
 
     /// Variables for every call: those that change what nvcc does. Of lists of folders only the
@@ -189,16 +218,28 @@ impl Nvcc {
         env
     }
 
-    /// Folders of the environment that the linker searches.
-    pub fn library_folders() -> Vec<String> {
-        let list = std::env::var_os("LIBRARY_PATH").unwrap_or_default();
-        let folders = std::env::split_paths(&list).filter(|folder| folder.is_absolute());
-        folders.map(|folder| folder.display().to_string()).collect()
+    /// Folders of the environment that are searched for headers and libraries.
+    pub fn folders_of_environment() -> Vec<String> {
+        let lists = SEARCHED.iter().filter_map(std::env::var_os);
+        let folders = lists.flat_map(|list| std::env::split_paths(&list).collect::<Vec<_>>());
+        let folders = folders.map(|folder| folder.display().to_string());
+        // GCC's first one.
+        folders.chain(["/usr/local/include".to_owned()]).collect()
     }
 
-    /// Whether the assembler behind the host compiler lists the files that it reads.
-    pub fn lists_assembled(&self) -> bool {
-        !self.host_compiler.contains("clang")
+    /// Whether the host compiler is clang.
+    pub fn is_with_clang(&self) -> bool {
+        self.host_compiler.contains("clang")
+    }
+
+    /// Whether the linker can list the files that it opens: GNU ld since 2.35.
+    pub fn lists_linked(&self) -> bool {
+        let version = self.linker.rsplit(' ').next().unwrap_or_default();
+        let mut parts = version
+            .split(['.', '-'])
+            .map_while(|part| part.parse().ok());
+        let version: (u32, u32) = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+        self.linker.starts_with("GNU ld") && version >= (2, 35)
     }
 
     /// The argv that compiles, up to where the output goes and what is compiled.
@@ -215,21 +256,6 @@ impl Nvcc {
                 .map(|folder| format!("-L{}", folder.display())),
         );
         argv
-    }
-
-    /// Further arguments: compile to `program`, write the list of headers to `depfile`, and leave
-    /// the cubins in the folder `kept`.
-    pub fn output(program: &Path, depfile: &Path, kept: &Path) -> Vec<String> {
-        vec![
-            "--keep".to_owned(),
-            "--keep-dir".to_owned(),
-            kept.display().to_string(),
-            "-MD".to_owned(),
-            "-MF".to_owned(),
-            depfile.display().to_string(),
-            "-o".to_owned(),
-            program.display().to_string(),
-        ]
     }
 
     /// The folder of the toolkit, with links resolved.
@@ -262,6 +288,17 @@ impl Nvcc {
         (!root.join("lib64").exists() && folder.join("libcudart_static.a").exists())
             .then_some(folder)
     }
+}
+
+/// The host compiler that nvcc calls.
+#[derive(Clone, Debug)]
+pub struct HostCompiler {
+    /// The program.
+    pub path: PathBuf,
+    /// The first line of its `--version`.
+    pub version: String,
+    /// That of the linker behind it; empty where there is none.
+    pub linker: String,
 }
 
 /// Why an nvcc of this version (`V13.0.88`) cannot compile for a target, and what to do; `None` where
@@ -349,7 +386,9 @@ mod tests {
         let nvcc = Nvcc {
             path: "/opt/cuda/bin/nvcc".into(),
             version: String::new(),
+            sha256: String::new(),
             host_compiler: String::new(),
+            linker: String::new(),
         };
         // gcc and the loader take an empty list, and an empty part, for the current folder.
         for (given, kept) in [("", None), ("bin:.", None), ("/a::b:/c", Some("/a:/c"))] {
@@ -372,7 +411,9 @@ mod tests {
         let nvcc = Nvcc {
             path: "/opt/cuda/bin/nvcc".into(),
             version: String::new(),
+            sha256: String::new(),
             host_compiler: String::new(),
+            linker: String::new(),
         };
         let own = repository.path().join("lib").display().to_string();
         for (given, kept) in [
