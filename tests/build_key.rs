@@ -135,7 +135,7 @@ const OPENED: [(&str, &str); 11] = [
     ("data/whole", "1"),
     ("data/macro", "1"),
     ("pre.h", "\n"),
-    ("lib/script.so", "INPUT(lib/libother.a)\n"),
+    ("lib/libscript.so", "INPUT(lib/libother.a)\n"),
 ];
 
 /// Files that appear and decide.
@@ -168,7 +168,7 @@ fn each_file_that_was_opened_or_could_be_found_instead_decides_whether_a_build_i
         return;
     }
     let flags = "\"-Iinclude\", \"-include\", \"pre.h\", \"lib/part.o\", \"-Llib\", \"-lother\", \
-                 \"lib/script.so\", \"-DA=1,B=2\"";
+                 \"-lscript\", \"-DA=1,B=2\"";
     let project = project("", flags);
     let root = project.path("").canonicalize().unwrap();
     let name = root.file_name().unwrap().to_str().unwrap();
@@ -201,7 +201,7 @@ fn each_file_that_was_opened_or_could_be_found_instead_decides_whether_a_build_i
         "kernels/link/../slow.bin",
         "lib/libother.a",
         "lib/part.o",
-        "lib/script.so",
+        "lib/libscript.so",
         "pre.h",
     ];
     assert_eq!(sources(&project), expected);
@@ -350,6 +350,8 @@ fn a_source_is_listed_as_it_was_compiled_also_if_it_is_saved_before_the_build_en
     let manifest: Json = serde_json::from_slice(&fs::read(manifest).unwrap()).unwrap();
     assert_eq!(manifest["sources"]["kernels/k.cu"], compiled);
     // Another compiler of the same version.
+    fs::remove_file(bin.join("nvdisasm")).unwrap();
+    std::os::unix::fs::symlink(find("nvdisasm").join("nvdisasm"), bin.join("nvdisasm")).unwrap();
     key(&project);
     assert!(is_reused(&project));
     write_program(

@@ -318,7 +318,8 @@ impl<'a> NvccBuild<'a> {
             let path = root.join(file);
             (path.is_file() && !path.starts_with(&self.store)).then(|| below(root, file))
         };
-        let included: BTreeSet<String> = lists.included.iter().filter_map(stored).collect();
+        let included = lists.included.iter().chain(self.sources);
+        let included: BTreeSet<String> = included.filter_map(stored).collect();
         let mut own = named.macros.join("\n");
         let mut asked = BTreeSet::new();
         for file in &included {
@@ -341,11 +342,12 @@ impl<'a> NvccBuild<'a> {
         asked.extend(asks.names);
         let mut files = included;
         files.extend(lists.others.iter().filter_map(stored));
-        files.extend(self.sources.iter().map(|source| below(root, source)));
         // The linker of device code takes an archive where that of host code takes another library.
         let places = self.places(named, &files, &asked);
-        files.extend(places.into_iter().filter(|place| place.ends_with(".a")));
-        for file in files.iter().filter(|file| file.ends_with(".a")) {
+        let archives = places.iter().map(|place| below(root, place));
+        let own = |file: &String| file.ends_with(".a") && Path::new(file).is_relative();
+        files.extend(archives.filter(own));
+        for file in files.iter().filter(|file| own(file)) {
             self.holds_its_members(file)?;
         }
         Ok((Made { files, asked }, !asks.open))

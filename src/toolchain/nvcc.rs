@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::find::{env_folder, find, path_folders, versioned};
-use super::query::query;
+use super::query::query_without;
 use super::tool::Tool;
 use super::version::cached;
 use crate::config::Toolchain;
@@ -173,7 +173,9 @@ impl Nvcc {
             next: "install g++ (Debian: `apt-get install g++`), or set NVCC_CCBIN".to_owned(),
         })?;
         let ask = |flag: &str| {
-            let text = query(vec![path.display().to_string(), flag.to_owned()])?;
+            let argv = vec![path.display().to_string(), flag.to_owned()];
+            // No library of the change is loaded into the linker.
+            let text = query_without(argv, &["LD_LIBRARY_PATH"])?;
             Ok::<_, Error>(text.lines().next().unwrap_or_default().to_owned())
         };
         let lines = cached(work, &path, || {

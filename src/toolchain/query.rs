@@ -11,6 +11,11 @@ const QUERY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What a tool prints on its standard output.
 pub(crate) fn query(argv: Vec<String>) -> Result<String, Error> {
+    query_without(argv, &[])
+}
+
+/// What a tool prints on its standard output, without some variables of the environment.
+pub(super) fn query_without(argv: Vec<String>, without: &[&str]) -> Result<String, Error> {
     // Some tools leave files in the folder where they run.
     let dir = tempfile::tempdir().map_err(Error::io("create", std::env::temp_dir()))?;
     let program = argv.first().cloned().unwrap_or_default();
@@ -18,7 +23,7 @@ pub(crate) fn query(argv: Vec<String>) -> Result<String, Error> {
         argv,
         dir: dir.path(),
         env: BTreeMap::new(),
-        without: &[],
+        without,
         input: Vec::new(),
         timeout: QUERY_TIMEOUT,
         interruptible: true,
