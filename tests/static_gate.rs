@@ -816,20 +816,3 @@ fn a_base_of_an_earlier_check_is_not_taken_for_one_of_this() {
     let head = ".sparsek-gate/profiles/s/held/static.json";
     assert!(!project.path(head).exists());
 }
-
-#[test]
-fn a_flag_that_keeps_nvcc_from_making_a_program_fails_the_variant() {
-    if !compiler_is_here() {
-        return;
-    }
-    let project = ladder();
-    let kernels = "kernels = \"reversed\"";
-    project.replace(
-        "config.toml",
-        kernels,
-        &format!("{kernels}\nflags = [\"--dryrun\"]"),
-    );
-    check_static(&project, &["s/reversed"])
-        .exits(5)
-        .says("the flag `--dryrun` is refused");
-}

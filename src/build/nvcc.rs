@@ -52,8 +52,8 @@ struct Request<'a> {
 #[derive(Serialize)]
 struct Key<'a> {
     request: &'a str,
-    /// Every file that was opened or could be found instead, and its sha256. The version of the
-    /// compiler stands for the content of its toolkit.
+    /// Every file that was opened, and its sha256; and those that could be found instead. The version
+    /// of the compiler stands for the content of its toolkit.
     files: &'a BTreeMap<String, Option<String>>,
     /// sha256 of the program, where the rest does not decide it.
     program: Option<&'a str>,
@@ -345,9 +345,9 @@ impl<'a> NvccBuild<'a> {
         // The linker of device code takes an archive where that of host code takes another library.
         let places = self.places(named, &files, &asked);
         let archives = places.iter().map(|place| below(root, place));
-        let own = |file: &String| file.ends_with(".a") && Path::new(file).is_relative();
-        files.extend(archives.filter(own));
-        for file in files.iter().filter(|file| own(file)) {
+        let other = |file: &String| file.ends_with(".a") && !self.of_toolkit_or_host(file);
+        files.extend(archives.filter(other));
+        for file in files.iter().filter(|file| other(file)) {
             self.holds_its_members(file)?;
         }
         Ok((Made { files, asked }, !asks.open))
@@ -400,7 +400,7 @@ impl<'a> NvccBuild<'a> {
     }
 
     fn of_toolkit_or_host(&self, file: &str) -> bool {
-        let host = ["/usr/include", "/usr/lib"];
+        let host = ["/usr/include", "/usr/lib", "/lib"];
         self.of_toolkit(file) || host.iter().any(|host| Path::new(file).starts_with(host))
     }
 
@@ -429,7 +429,8 @@ impl<'a> NvccBuild<'a> {
         }
     }
 
-    /// The sha256 of each place but those of the toolkit, or the first that cannot be read.
+    /// Each place, with its sha256 where it was opened and the toolkit's version does not stand for
+    /// it; or the first that cannot be read.
     fn content(
         &self,
         named: &FlagInputs,
@@ -438,11 +439,13 @@ impl<'a> NvccBuild<'a> {
         let places = self.places(named, &made.files, &made.asked);
         let hash = |file: String| {
             let path = self.config.root.join(&file);
-            if self.of_toolkit(&file) {
-                return path.is_file().then_some((file.clone(), None)).ok_or(file);
-            }
-            match sha256_file(&path) {
-                Ok(sha256) => Ok((file, Some(sha256))),
+            let opened = made.files.contains(&file);
+            let sha256 = match opened && !self.of_toolkit(&file) {
+                true => sha256_file(&path).map(Some),
+                false => fs::metadata(&path).map(|_| None),
+            };
+            match sha256 {
+                Ok(sha256) => Ok((file, sha256)),
                 Err(_) => Err(file),
             }
         };
