@@ -7,27 +7,11 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::stand_in::{Machine, UUID};
-use crate::common::{Project, Ran, aloud, write_program};
+use crate::common::{Project, Ran, are_here, write_program};
 use serde_json::Value as Json;
 use sparsek_gate::build::{BuildState, planned_build};
 use sparsek_gate::config::Config;
 use sparsek_gate::hash::sha256_file;
-
-/// Whether nvcc is there; otherwise says aloud what was skipped, and fails in CI.
-fn compiler_is_here() -> bool {
-    let here = ["nvcc", "nvdisasm", "g++"].iter().all(|program| {
-        let answer = Command::new(program).arg("--version").output();
-        answer.is_ok_and(|answer| answer.status.success())
-    });
-    if !here {
-        aloud(
-            "SKIPPED: the keys of builds, there is no nvcc, nvdisasm or g++ on the PATH; \
-             `ci/install-cuda.sh target/cuda && source target/cuda/env.sh` installs the first two",
-        );
-        assert!(std::env::var_os("CI").is_none(), "CI has a compiler");
-    }
-    here
-}
 
 const SOURCE: &str = "__global__ void k(float* x) { x[threadIdx.x] += 1; }\n\
                       int main() { k<<<1, 32>>>(nullptr); return 0; }\n";
@@ -164,7 +148,7 @@ fn is_reused(project: &Project) -> bool {
 
 #[test]
 fn each_file_that_was_opened_or_could_be_found_instead_decides_whether_a_build_is_reused() {
-    if !compiler_is_here() {
+    if !are_here(&["nvcc", "nvdisasm", "g++"]) {
         return;
     }
     let flags = "\"-Iinclude\", \"-include\", \"pre.h\", \"lib/part.o\", \"-Llib\", \"-lother\", \
@@ -252,7 +236,7 @@ fn each_file_that_was_opened_or_could_be_found_instead_decides_whether_a_build_i
 
 #[test]
 fn a_build_that_asks_for_files_by_made_up_names_is_not_reused() {
-    if !compiler_is_here() {
+    if !are_here(&["nvcc", "nvdisasm", "g++"]) {
         return;
     }
     let head = "#define CAT(a, b) a##b\n#ifdef __CUDA_ARCH__\n#if CAT(__has_, include)(\"slow.dat\")\n\
@@ -267,7 +251,7 @@ fn a_build_that_asks_for_files_by_made_up_names_is_not_reused() {
 
 #[test]
 fn a_file_of_the_assembler_with_an_unreadable_name_is_refused() {
-    if !compiler_is_here() {
+    if !are_here(&["nvcc", "nvdisasm", "g++"]) {
         return;
     }
     // The assembler's list does not say where such a name ends.
@@ -285,7 +269,7 @@ fn a_file_of_the_assembler_with_an_unreadable_name_is_refused() {
 
 #[test]
 fn libraries_that_a_variable_names_decide_too_and_are_not_loaded_into_the_compiler() {
-    if !compiler_is_here() {
+    if !are_here(&["nvcc", "nvdisasm", "g++"]) {
         return;
     }
     let head = "#include <cmath>\nint use(double x) { return int(std::cosh(x)); }";
@@ -314,7 +298,7 @@ fn libraries_that_a_variable_names_decide_too_and_are_not_loaded_into_the_compil
 
 #[test]
 fn a_source_is_listed_as_it_was_compiled_also_if_it_is_saved_before_the_build_ends() {
-    if !compiler_is_here() {
+    if !are_here(&["nvcc", "nvdisasm", "g++"]) {
         return;
     }
     let path = std::env::var_os("PATH").unwrap();
@@ -367,7 +351,7 @@ fn a_source_is_listed_as_it_was_compiled_also_if_it_is_saved_before_the_build_en
 /// Flags in a file, programs of the change, words for a shell. None may leave `ran` or a program.
 #[test]
 fn flags_that_read_untracked_files_or_run_programs_of_the_change_are_refused() {
-    if !compiler_is_here() {
+    if !are_here(&["nvcc", "nvdisasm", "g++"]) {
         return;
     }
     const FLAGS: [&str; 5] = [
@@ -403,7 +387,7 @@ fn flags_that_read_untracked_files_or_run_programs_of_the_change_are_refused() {
 
 #[test]
 fn texts_of_the_configuration_reach_no_shell() {
-    if !compiler_is_here() {
+    if !are_here(&["nvcc", "nvdisasm", "g++"]) {
         return;
     }
     // nvcc runs its tools through a shell, and quotes some of its arguments only.
@@ -438,7 +422,7 @@ fn texts_of_the_configuration_reach_no_shell() {
 
 #[test]
 fn checkouts_in_different_folders_have_the_same_key() {
-    if !compiler_is_here() {
+    if !are_here(&["nvcc", "nvdisasm", "g++"]) {
         return;
     }
     let keys: Vec<String> = (0..2)
@@ -461,7 +445,7 @@ fn checkouts_in_different_folders_have_the_same_key() {
 
 #[test]
 fn an_immutable_variant_may_not_ask_whether_files_exist() {
-    if !compiler_is_here() {
+    if !are_here(&["nvcc", "nvdisasm", "g++"]) {
         return;
     }
     let project = project("#if __has_include(\"slow\")\nint slow;\n#endif", "");
@@ -476,7 +460,7 @@ fn an_immutable_variant_may_not_ask_whether_files_exist() {
 
 #[test]
 fn an_immutable_variant_whose_assembler_file_changed_fails() {
-    if !compiler_is_here() {
+    if !are_here(&["nvcc", "nvdisasm", "g++"]) {
         return;
     }
     let head = "asm(\".pushsection .rodata\\n.incbin \\\"slow.bin\\\"\\n.popsection\");";
@@ -578,7 +562,7 @@ fn of_two_sources() -> Project {
 
 #[test]
 fn several_sources_make_one_program_and_the_key_has_all_of_their_files() {
-    if !compiler_is_here() {
+    if !are_here(&["nvcc", "nvdisasm", "g++"]) {
         return;
     }
     let project = of_two_sources();
@@ -618,7 +602,7 @@ fn several_sources_make_one_program_and_the_key_has_all_of_their_files() {
 
 #[test]
 fn a_kernel_that_two_sources_define_is_not_read_as_one() {
-    if !compiler_is_here() {
+    if !are_here(&["nvcc", "nvdisasm", "g++"]) {
         return;
     }
     let project = of_two_sources();

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::common::{Project, aloud, copy, repository};
+use crate::common::{Project, are_here, copy, repository};
 
 const EXAMPLES: [&str; 4] = ["benchmark", "cmake", "pytorch", "triton"];
 
@@ -11,21 +11,6 @@ fn copied(name: &str) -> Project {
     let project = Project::empty();
     copy(&repository().join("examples").join(name), &project.path(""));
     project
-}
-
-/// Whether these programs are here. Otherwise says aloud what was skipped, and fails in CI.
-fn are_here(programs: &[&str], skipped: &str) -> bool {
-    let absent = |program: &&&str| Command::new(program).arg("--version").output().is_err();
-    let Some(missing) = programs.iter().find(absent) else {
-        return true;
-    };
-    assert!(std::env::var_os("CI").is_none(), "{missing} is missing");
-    aloud(&format!(
-        "SKIPPED: {skipped}, there is no {missing} on the PATH (nvcc and nvdisasm: \
-         `ci/install-cuda.sh target/cuda && source target/cuda/env.sh`; cmake: `pip install cmake`; \
-         make: `apt install make`)"
-    ));
-    false
 }
 
 fn lock(project: &Project) {
@@ -57,7 +42,7 @@ fn every_example_has_a_configuration_that_is_valid_and_one_screen_about_it() {
 
 #[test]
 fn the_examples_of_python_are_valid_python() {
-    if !are_here(&["python3"], "the examples of Python") {
+    if !are_here(&["python3"]) {
         return;
     }
     for script in [
@@ -76,7 +61,7 @@ fn the_examples_of_python_are_valid_python() {
 
 #[test]
 fn the_benchmark_fails_when_a_thread_keeps_more_of_the_row() {
-    if !are_here(&["nvcc", "nvdisasm"], "the example `benchmark`") {
+    if !are_here(&["nvcc", "nvdisasm"]) {
         return;
     }
     let project = copied("benchmark");
@@ -94,10 +79,7 @@ fn the_benchmark_fails_when_a_thread_keeps_more_of_the_row() {
 
 #[test]
 fn the_cmake_project_is_built_once_and_fails_when_the_library_gets_worse() {
-    if !are_here(
-        &["cmake", "make", "nvcc", "nvdisasm"],
-        "the example `cmake`",
-    ) {
+    if !are_here(&["cmake", "make", "nvcc", "nvdisasm"]) {
         return;
     }
     let project = copied("cmake");

@@ -8,8 +8,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::common::{Project, aloud, repository};
-use crate::machine_code::{are_here, run};
+use crate::common::{Project, aloud, are_here, repository};
+use crate::machine_code::run;
 use sparsek_gate::binary::{
     CompiledKernel, LaunchShape, Limits, ResourceUse, census, kernels_of, machine_code,
     resource_report,

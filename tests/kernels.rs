@@ -2,8 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-use std::io::Write;
+use crate::common::{self, are_here};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
@@ -12,22 +11,6 @@ use sparsek_gate::capture;
 use sparsek_gate::config::Config;
 use sparsek_gate::evidence::launch_mismatches;
 use sparsek_gate::profile::Profile;
-
-/// True where all these programs are; otherwise says aloud, past the test harness's capture, what
-/// was skipped.
-fn are_here(programs: &[&str]) -> bool {
-    let missing = programs
-        .iter()
-        .find(|program| Command::new(program).arg("--version").output().is_err());
-    if let Some(missing) = missing {
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIPPED: the kernels were not compiled, there is no {missing} on the PATH; \
-             `ci/install-cuda.sh target/cuda && source target/cuda/env.sh` installs one"
-        );
-    }
-    missing.is_none()
-}
 
 /// Variants built in a copy of the kernels.
 struct Build {

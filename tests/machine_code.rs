@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{self, Project, aloud, repository};
+use crate::common::{self, Project, are_here, repository};
 use serde_json::Value as Json;
 use sparsek_gate::binary::{
     BinaryError, LaunchShape, ONLY_REPORTED, kernels_of, machine_code, resource_report,
@@ -162,21 +162,6 @@ fn what_a_cubin_says_of_its_kernel_is_known_and_what_only_a_compiler_says_is_not
     ] {
         assert_eq!(metrics[name], value, "{name}");
     }
-}
-
-/// Whether all these programs are here; otherwise says aloud what was skipped, and fails in CI.
-pub fn are_here(programs: &[&str]) -> bool {
-    let missing = programs
-        .iter()
-        .find(|program| Command::new(program).arg("--version").output().is_err());
-    if let Some(missing) = missing {
-        aloud(&format!(
-            "SKIPPED: machine code of programs, there is no {missing} on the PATH; \
-             `ci/install-cuda.sh target/cuda && source target/cuda/env.sh` installs one"
-        ));
-        assert!(std::env::var_os("CI").is_none(), "CI has a compiler");
-    }
-    missing.is_none()
 }
 
 /// Two kernels. The second needs many registers.

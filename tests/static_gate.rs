@@ -2,9 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use std::io::Write as _;
-
-use crate::common::{self, Project, RECORDED, Ran, Report, scale, scale_processes};
+use crate::common::{self, Project, RECORDED, Ran, Report, are_here, scale, scale_processes};
 use serde_json::{Value as Json, json};
 use sparsek_gate::capture;
 use sparsek_gate::config::Config;
@@ -535,25 +533,6 @@ fn the_static_numbers_are_what_ncu_reported_of_the_same_kernels_on_an_h200() {
     }
 }
 
-/// True where nvcc and nvdisasm are; otherwise says aloud, past the test harness's capture, what was
-/// skipped.
-fn compiler_is_here() -> bool {
-    let missing = ["nvcc", "nvdisasm"].iter().find(|program| {
-        let answer = std::process::Command::new(program)
-            .arg("--version")
-            .output();
-        answer.is_err()
-    });
-    if let Some(missing) = missing {
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIPPED: the static gate on compiled code, there is no {missing} on the PATH; \
-             `ci/install-cuda.sh target/cuda && source target/cuda/env.sh` installs one"
-        );
-    }
-    missing.is_none()
-}
-
 const LADDER: &str = r#"
 [toolchain]
 arch = "sm_90a"
@@ -600,7 +579,7 @@ fn check_static(project: &Project, more: &[&str]) -> Ran {
 
 #[test]
 fn code_that_did_not_change_passes_without_a_gpu_whatever_debug_information_is_asked_for() {
-    if !compiler_is_here() {
+    if !are_here(&["nvcc", "nvdisasm"]) {
         return;
     }
     let project = ladder();
@@ -617,7 +596,7 @@ fn code_that_did_not_change_passes_without_a_gpu_whatever_debug_information_is_a
 
 #[test]
 fn a_kernel_that_takes_one_more_register_fails_the_static_check() {
-    if !compiler_is_here() {
+    if !are_here(&["nvcc", "nvdisasm"]) {
         return;
     }
     let project = ladder();
@@ -645,7 +624,7 @@ fn a_kernel_that_takes_one_more_register_fails_the_static_check() {
 
 #[test]
 fn a_kernel_that_spills_fails_the_static_check() {
-    if !compiler_is_here() {
+    if !are_here(&["nvcc", "nvdisasm"]) {
         return;
     }
     let project = ladder();
@@ -662,7 +641,7 @@ fn a_kernel_that_spills_fails_the_static_check() {
 
 #[test]
 fn the_static_check_compares_with_a_base_revision_that_it_compiles() {
-    if !compiler_is_here() {
+    if !are_here(&["nvcc", "nvdisasm"]) {
         return;
     }
     let project = ladder();
@@ -691,7 +670,7 @@ fn the_static_check_compares_with_a_base_revision_that_it_compiles() {
 
 #[test]
 fn a_program_of_nvcc_with_the_static_runtime_loads_no_code_of_the_project() {
-    if !compiler_is_here() {
+    if !are_here(&["nvcc", "nvdisasm"]) {
         return;
     }
     let project = ladder();
@@ -708,7 +687,7 @@ fn a_program_of_nvcc_with_the_static_runtime_loads_no_code_of_the_project() {
 
 #[test]
 fn a_header_that_no_longer_hides_another_is_part_of_the_code() {
-    if !compiler_is_here() {
+    if !are_here(&["nvcc", "nvdisasm"]) {
         return;
     }
     let project = ladder();
@@ -744,7 +723,7 @@ fn a_header_that_no_longer_hides_another_is_part_of_the_code() {
 
 #[test]
 fn what_the_compiler_serializes_is_told_and_locked_by_its_count() {
-    if !compiler_is_here() {
+    if !are_here(&["nvcc", "nvdisasm"]) {
         return;
     }
     let project = Project::empty();
@@ -772,7 +751,7 @@ fn what_the_compiler_serializes_is_told_and_locked_by_its_count() {
 
 #[test]
 fn what_was_linked_apart_or_built_for_several_targets_is_looked_into_too() {
-    if !compiler_is_here() {
+    if !are_here(&["nvcc", "nvdisasm"]) {
         return;
     }
     let project = Project::empty();
@@ -796,7 +775,7 @@ fn what_was_linked_apart_or_built_for_several_targets_is_looked_into_too() {
 
 #[test]
 fn a_base_of_an_earlier_check_is_not_taken_for_one_of_this() {
-    if !compiler_is_here() {
+    if !are_here(&["nvcc", "nvdisasm"]) {
         return;
     }
     let project = ladder();

@@ -543,6 +543,21 @@ pub fn aloud(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
+/// Whether all these programs are on the PATH; otherwise says aloud what is skipped, and fails in CI.
+pub fn are_here(programs: &[&str]) -> bool {
+    let absent = |program: &&&str| Command::new(program).arg("--version").output().is_err();
+    let Some(missing) = programs.iter().find(absent) else {
+        return true;
+    };
+    assert!(std::env::var_os("CI").is_none(), "{missing} is missing");
+    aloud(&format!(
+        "SKIPPED: a test that needs {missing}, which is not on the PATH (nvcc, nvdisasm, cuobjdump: \
+         `ci/install-cuda.sh target/cuda && source target/cuda/env.sh`; cmake: `pip install cmake`; \
+         make: `apt install make`)"
+    ));
+    false
+}
+
 /// The folder with the stand-in of the driver's library; `None`, and said aloud, where there is
 /// nothing to build it with.
 pub fn driver() -> Option<&'static Path> {
