@@ -5,6 +5,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use crate::common::stand_in::HOST;
 use crate::common::{self, PATIENCE, Project, Ran};
 use serde_json::Value as Json;
 
@@ -60,6 +61,9 @@ echo "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads" >&2
 echo "ptxas info    : Used 10 registers, used 1 barriers, 1024 bytes smem" >&2
 "##;
 
+/// The call by which it lists what it opened.
+const LISTS: &str = "gcc -E -x c++ \"$source\" -o /dev/null";
+
 const CONFIG: &str = r#"
 [toolchain]
 arch = "sm_90a"
@@ -89,10 +93,7 @@ fn project() -> Project {
     fs::copy(cubin, project.path("kernel.cubin")).unwrap();
     project.program("toolkit/bin/nvcc", NVCC);
     // nvcc needs a host compiler; this one only prints its version.
-    project.program(
-        "host/g++",
-        "#!/bin/sh\necho 'g++ (Debian 12.2.0-14) 12.2.0'\n",
-    );
+    project.program("host/g++", HOST);
     project
 }
 
@@ -230,10 +231,7 @@ fn whatever_decides_what_comes_out_builds_again_and_nothing_else() {
         "compiler"
     );
 
-    project.program(
-        "host/g++",
-        "#!/bin/sh\necho 'g++ (Debian 14.2.0-19) 14.2.0'\n",
-    );
+    project.program("host/g++", &HOST.replace("12.2.0", "14.2.0"));
     built(&project, &[]);
     assert_eq!(
         compiled(&project),
@@ -247,10 +245,7 @@ fn whatever_decides_what_comes_out_builds_again_and_nothing_else() {
     // What was built before is still there.
     project.replace("config.toml", "arch = \"sm_90\"", "arch = \"sm_90a\"");
     project.program("toolkit/bin/nvcc", NVCC);
-    project.program(
-        "host/g++",
-        "#!/bin/sh\necho 'g++ (Debian 12.2.0-14) 12.2.0'\n",
-    );
+    project.program("host/g++", HOST);
     built(&project, &[]);
     assert_eq!(compiled(&project), Vec::<String>::new());
 }
@@ -281,11 +276,11 @@ fn a_source_or_header_that_changes_while_it_is_compiled_makes_no_build() {
         let project = project();
         // As if somebody saved the file after the compiler had read it.
         let edit = format!(
-            "echo >>\"$depfile\"\nif [ ! -e edited ]; then touch edited; sleep 0.05; echo '// edited' >>{path}; fi\n"
+            "{LISTS}\nif [ ! -e edited ]; then touch edited; sleep 0.05; echo '// edited' >>{path}; fi\n"
         );
         project.program(
             "toolkit/bin/nvcc",
-            &NVCC.replace("echo >>\"$depfile\"\n", &edit),
+            &NVCC.replace(&format!("{LISTS}\n"), &edit),
         );
         let report = build(&project, &["a"]).exits(5).json();
         assert!(

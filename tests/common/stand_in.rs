@@ -67,6 +67,10 @@ printf '#!/bin/sh\necho "variant: baseline"\necho "recorded: h200"\n' >"$program
 chmod +x "$program"
 "##;
 
+/// Prints its version and that of its linker.
+pub const HOST: &str = "#!/bin/sh\ncase $1 in\n-Wl,*) echo 'GNU ld (GNU Binutils) 2.40' ;;\n\
+    *) echo 'g++ (Debian 12.2.0-14) 12.2.0' ;;\nesac\n";
+
 /// Compiles a `.cu` of plain C with the host's compiler.
 pub const NVCC_OF_C: &str = r##"#!/bin/sh
 if [ "$1" = --version ]; then
@@ -212,10 +216,7 @@ expect = ["bsr_gemm_baseline"]
                 ),
             );
         }
-        machine.program(
-            "host/g++",
-            "#!/bin/sh\necho 'g++ (Debian 12.2.0-14) 12.2.0'\n",
-        );
+        machine.program("host/g++", HOST);
         machine.ncu("echo \"$*\" >>\"$ARGV\"");
         Some(machine)
     }
