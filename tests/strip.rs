@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use crate::common::stand_in::Machine;
 use crate::common::{self, Project, RECORDED, Ran, repository};
-use ncu_report::Launch;
 use serde_json::Value as Json;
 use sparsek_gate::capture::read_file;
 
@@ -42,67 +41,6 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
         }
     }
     files
-}
-
-/// The measurements in a report, without what identifies the GPU of the machine.
-fn measured(path: &Path) -> Vec<(Launch, Vec<String>)> {
-    let (_, report) = read_file(path).unwrap();
-    let launches = report.launches.into_iter();
-    launches
-        .map(|mut launch| {
-            let metrics = launch.metrics.iter();
-            let mut numbers: Vec<String> = metrics
-                .filter(|(name, _)| !name.starts_with("device__attribute_pci_"))
-                .map(|(name, value)| format!("{name} {value:?}"))
-                .collect();
-            // Which function an instruction belongs to is known from the machine code.
-            for one in launch.source.iter().flat_map(|source| &source.instructions) {
-                let counted = (one.address, one.executed, one.samples, &one.stalls);
-                numbers.push(format!("{counted:?}"));
-            }
-            launch.metrics = Default::default();
-            launch.source = None;
-            (launch, numbers)
-        })
-        .collect()
-}
-
-#[test]
-fn a_stripped_report_contains_every_number_and_nothing_forbidden() {
-    let project = Project::empty();
-    let recorded = repository().join("tests/data/ncu");
-    let mut seen: Vec<&str> = Vec::new();
-    for name in [
-        "full_set",
-        "four_metrics",
-        "two_kernels_three_times",
-        "graph_as_one",
-        "nvtx_range",
-    ] {
-        let from = recorded.join(format!("{name}.ncu-rep"));
-        let to = project.path(&format!("{name}.ncu-rep"));
-        let (source, copy) = (from.display().to_string(), to.display().to_string());
-        project.run(&["strip", &source, &copy]).exits(0);
-        for text in FORBIDDEN {
-            if contains(&from, text) {
-                seen.push(text);
-            }
-            assert!(!contains(&to, text), "{name} still contains {text}");
-        }
-        assert!(fs::metadata(&to).unwrap().len() < fs::metadata(&from).unwrap().len());
-        assert!(measured(&from) == measured(&to), "{name}");
-        // Under which conditions it was measured is not lost.
-        let report = project.run(&["inspect", &copy, "--format", "json"]).json();
-        let command = report.0["command_line"].as_str().unwrap();
-        assert_eq!(command.split(' ').next(), Some("ncu"), "{command}");
-        assert!(command.contains("--clock-control none"), "{command}");
-    }
-    for text in ["/opt/", "192.0.2.2", "#include <cuda_fp16.h>"] {
-        assert!(
-            seen.contains(&text),
-            "no recording contains {text}, so the search proves nothing"
-        );
-    }
 }
 
 #[test]
@@ -302,19 +240,6 @@ fn a_page_that_names_a_number_as_its_host_has_no_copy() {
         refused.contains("would not have the same numbers"),
         "{refused}"
     );
-}
-
-#[test]
-fn a_report_of_a_format_that_is_not_known_is_not_published() {
-    let project = Project::empty();
-    let mut bytes = fs::read(repository().join("tests/data/ncu/nvtx_range.ncu-rep")).unwrap();
-    assert_eq!(bytes[9], 7);
-    bytes[9] = 8;
-    project.write("next.ncu-rep", bytes);
-    project
-        .run(&["strip", "next.ncu-rep", "copy.ncu-rep"])
-        .exits(5)
-        .says("a copy could contain what must be removed");
 }
 
 /// A machine on which ncu finds the GPU taken so often, and whose measurements may be repeated.

@@ -33,6 +33,7 @@ mod metrics;
 mod recording;
 pub mod report;
 mod rounding;
+mod strip;
 mod value;
 
 pub use agree::{Disagreement, agree};
@@ -48,6 +49,7 @@ pub use mangled_name::{base_name, placeless};
 pub use metrics::Metrics;
 pub use recording::Recording;
 pub use rounding::Rounding;
+pub use strip::Scrubber;
 pub use value::{Measurement, Text, Value};
 
 /// The example in the README is compiled as a test.

@@ -14,7 +14,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use common::wire::Message;
-use ncu_report::{ReadError, base_name, csv, function_name, report};
+use ncu_report::{ReadError, Scrubber, base_name, csv, function_name, report};
 
 /// Counts the bytes of each thread, because the tests run side by side.
 struct Counting;
@@ -76,23 +76,11 @@ fn assert_bounded(what: &str, bytes: &[u8]) -> Result<usize, ReadError> {
         let (memory, _) = most_memory(|| report::machine_code(bytes).map(|codes| codes.len()));
         let used = bytes.len() + memory;
         assert!(used <= bound, "{what}: its machine code took {used}");
-        let (memory, _) = most_memory(|| strip(bytes));
+        let (memory, _) = most_memory(|| report::strip(bytes, &mut Scrubber::default(), true));
         let used = bytes.len() + memory;
         assert!(used <= bound, "{what}: its copy took {used}");
     }
     read.map(|recording| recording.launches.len())
-}
-
-fn strip(bytes: &[u8]) -> Result<Vec<u8>, ReadError> {
-    let mut stripping = report::Stripping {
-        keep_machine_code: true,
-        text: &mut |text| Some(text.replace('/', "_")),
-        suspect: &|bytes| bytes.contains(&b'/'),
-        command: &mut |line| line.to_owned(),
-        host: &mut |_| {},
-        removed: &mut Default::default(),
-    };
-    report::strip(bytes, &mut stripping)
 }
 
 /// The time that this thread has run on a processor; the other programs of the machine do not

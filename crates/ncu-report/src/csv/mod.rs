@@ -12,6 +12,7 @@ mod numbers;
 mod raw;
 mod reading;
 mod row;
+mod strip;
 mod tables;
 
 use std::borrow::Cow;
@@ -23,6 +24,7 @@ use header::Header;
 use numbers::Numbers;
 use reading::Reading;
 use row::OtherRows;
+pub use strip::strip;
 use tables::{Console, MOST_LINE, MOST_TOLD, Table};
 
 /// Reads raw or details pages from the console output of ncu. The header decides which page it is.

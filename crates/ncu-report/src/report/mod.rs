@@ -29,7 +29,7 @@ pub use crate::instructions::{Cubin, InstructionCounters, SourceCounters};
 pub use compressed::{ENDINGS, compress, ending};
 pub use file::{KNOWN_FORMAT_VERSION, MAGIC};
 pub use sources::{MachineCode, machine_code};
-pub use strip::{Stripping, identifies_the_gpu, strip};
+pub use strip::{identifies_the_gpu, strip};
 
 use crate::error::ReadError;
 use crate::recording::Recording;

@@ -3,8 +3,6 @@
 //!
 //! A field that is kept keeps its bytes. The messages around removed fields get new lengths.
 
-use std::collections::BTreeMap;
-
 use super::block::Block;
 use super::compressed;
 use super::debug_sections::without_debug_sections;
@@ -15,6 +13,7 @@ use super::strings::StringTable;
 use super::wire::Slice;
 use crate::error::ReadError;
 use crate::launch::ResultKind;
+use crate::strip::Scrubber;
 
 /// Attributes of the device that differ between the GPUs of one machine.
 const IDENTIFYING: [&str; 3] = [
@@ -42,23 +41,6 @@ pub fn identifies_the_gpu(metric: &str) -> bool {
     IDENTIFYING.contains(&metric) || metric.contains("uuid") || metric.contains("serial_number")
 }
 
-/// What [`strip`] keeps, and the caller's rules for texts.
-pub struct Stripping<'a> {
-    /// Whether the cubins are kept, with zeros in their debug sections.
-    pub keep_machine_code: bool,
-    /// Rewrites a text without paths and names; `None` where the text can be kept.
-    pub text: &'a mut dyn FnMut(&str) -> Option<String>,
-    /// Whether bytes contain a path or a name. Fields of unknown meaning with such bytes are
-    /// rewritten by `text`, or removed where they are no text.
-    pub suspect: &'a dyn Fn(&[u8]) -> bool,
-    /// Rewrites the command line of ncu without paths and names.
-    pub command: &'a mut dyn FnMut(&str) -> String,
-    /// Receives each host name that is removed.
-    pub host: &'a mut dyn FnMut(&str),
-    /// The number of removed parts, by kind.
-    pub removed: &'a mut BTreeMap<&'static str, u64>,
-}
-
 /// A copy of a report without sources, source lines, machine code (unless it is kept), host names,
 /// network addresses, and metrics that identify the GPU. Every other number is kept. The copy of a
 /// compressed report is not compressed.
@@ -69,22 +51,23 @@ pub struct Stripping<'a> {
 /// known.
 ///
 /// ```no_run
-/// use ncu_report::report::{self, Stripping};
+/// use ncu_report::{Scrubber, report};
 ///
-/// let mut removed = Default::default();
-/// let mut stripping = Stripping {
-///     keep_machine_code: false,
-///     text: &mut |_| Some(String::new()),
-///     suspect: &|bytes| bytes.contains(&b'/'),
-///     command: &mut |_| "ncu".to_owned(),
-///     host: &mut |_| {},
-///     removed: &mut removed,
-/// };
-/// let copy = report::strip(&std::fs::read("gemm.ncu-rep")?, &mut stripping)?;
+/// let mut scrubber = Scrubber::default();
+/// scrubber.learn_user("ada");
+/// let copy = report::strip(&std::fs::read("gemm.ncu-rep")?, &mut scrubber, false)?;
 /// std::fs::write("public.ncu-rep", copy)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn strip(bytes: &[u8], stripping: &mut Stripping<'_>) -> Result<Vec<u8>, ReadError> {
+pub fn strip(
+    bytes: &[u8],
+    scrubber: &mut Scrubber,
+    keep_machine_code: bool,
+) -> Result<Vec<u8>, ReadError> {
+    let mut stripping = Stripping {
+        scrubber,
+        keep_machine_code,
+    };
     let bytes = compressed::plain(bytes)?;
     let file = File::open(&bytes)?;
     if file.version != Some(KNOWN_FORMAT_VERSION) {
@@ -123,10 +106,42 @@ fn metric_names(mut blocks: Slice<'_>) -> Result<Vec<String>, ReadError> {
     Ok(strings.strings.iter().map(text).collect())
 }
 
+/// A copy that is being made.
+struct Stripping<'a> {
+    scrubber: &'a mut Scrubber,
+    /// Whether the cubins are kept, with zeros in their debug sections.
+    keep_machine_code: bool,
+}
+
+/// The options of ncu's command line that say how it measured: without them, the conditions of an
+/// imported report are unknown.
+fn conditions_only(line: &str) -> String {
+    const CONDITIONS: [&str; 4] = [
+        "--clock-control",
+        "--cache-control",
+        "--replay-mode",
+        "--graph-profiling",
+    ];
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let mut kept = vec!["ncu".to_owned()];
+    for (at, word) in words.iter().enumerate() {
+        let value = CONDITIONS
+            .iter()
+            .find_map(|name| match word.strip_prefix(name)? {
+                "" => Some((name, *words.get(at + 1)?)),
+                rest => Some((name, rest.strip_prefix('=')?)),
+            });
+        let spelled = |value: &str| value.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+        if let Some((name, value)) = value.filter(|(_, value)| spelled(value)) {
+            kept.push(format!("{name} {value}"));
+        }
+    }
+    kept.join(" ")
+}
+
 impl Stripping<'_> {
     fn count(&mut self, kind: &'static str) {
-        let count = self.removed.entry(kind).or_default();
-        *count = count.saturating_add(1);
+        self.scrubber.count(kind);
     }
 
     /// The sources and the results of a block.
@@ -180,7 +195,7 @@ impl Stripping<'_> {
                 (6, Some(device)) => write_bytes(&mut out, 6, &self.device(device)?),
                 (11, Some(line)) => {
                     self.count("command line");
-                    let line = (self.command)(&line.text()?);
+                    let line = conditions_only(&line.text()?);
                     write_bytes(&mut out, 11, line.as_bytes());
                 }
                 _ => self.count("session detail"),
@@ -214,7 +229,7 @@ impl Stripping<'_> {
     fn remove_host(&mut self, name: &str) {
         if !matches!(name, "" | NO_HOST | "127.0.0.1") {
             self.count("host name");
-            (self.host)(name);
+            self.scrubber.learn_host(name);
         }
     }
 
@@ -230,7 +245,7 @@ impl Stripping<'_> {
                 }
                 (3, Some(program)) => {
                     let program = program.text()?;
-                    let name = (self.text)(&program).unwrap_or(program);
+                    let name = self.scrubber.whole(&program);
                     write_bytes(&mut out, 3, name.as_bytes());
                 }
                 _ => self.count("session detail"),
@@ -315,7 +330,7 @@ impl Stripping<'_> {
     /// Copies a field of unknown meaning. If it contains a path or a name, it is rewritten as a
     /// message or as a text; where it is neither, it is removed.
     fn unknown(&mut self, field: &Raw<'_>, out: &mut Vec<u8>, depth: usize) {
-        let suspect = |content: &Slice<'_>| (self.suspect)(content.bytes);
+        let suspect = |content: &Slice<'_>| self.scrubber.suspects(content.bytes);
         let Some(content) = field.content.filter(suspect) else {
             out.extend_from_slice(field.whole);
             return;
@@ -330,7 +345,7 @@ impl Stripping<'_> {
             }
             insert_key(out, field.number, start);
         } else if let Ok(text) = std::str::from_utf8(content.bytes) {
-            let clean = (self.text)(text).unwrap_or_else(|| text.to_owned());
+            let clean = self.scrubber.whole(text);
             write_bytes(out, field.number, clean.as_bytes());
         } else {
             self.count("unknown data");
@@ -359,5 +374,19 @@ fn is_message(mut content: Slice<'_>) -> bool {
             Ok(None) => return true,
             Err(_) => return false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_conditions_of_a_command_line_are_kept() {
+        let line = "/opt/x/ncu --clock-control none --replay-mode=kernel -o /home/a/b ./p --cache-control $(id)";
+        assert_eq!(
+            conditions_only(line),
+            "ncu --clock-control none --replay-mode kernel"
+        );
     }
 }

@@ -1,14 +1,11 @@
 //! Paths, names and numbers of machines in texts.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex, bytes};
 
 use super::known::Known;
-use crate::files::read_regular;
-use crate::metric::ALIASES;
 
 /// Where an absolute path may begin, and a path of at least two parts: a single `/name` reveals
 /// nothing. A slash after a letter occurs in `byte/second`, one after another in a URL. Not all
@@ -110,22 +107,11 @@ const COMMON: [&str; 58] = [
     "user",
 ];
 
-/// Whether a name is a word that identifies nobody: one of [`COMMON`], or a part of a counter's name.
-fn is_common(name: &str) -> bool {
-    static WORDS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
-        let counters = ALIASES
-            .iter()
-            .flat_map(|alias| [alias.name, alias.role.counter()]);
-        let words = counters.flat_map(|name| name.split(|c: char| !c.is_ascii_alphanumeric()));
-        let singular_too = words.flat_map(|word| [word, word.strip_suffix('s').unwrap_or(word)]);
-        singular_too.chain(COMMON).map(str::to_owned).collect()
-    });
-    WORDS.contains(&name.to_ascii_lowercase())
-}
-
 /// Removes the names of people and machines from texts. One GPU has one name in all of them.
 #[derive(Debug, Default)]
 pub struct Scrubber {
+    /// Words that identify nobody, beside [`COMMON`].
+    words: BTreeSet<String>,
     gpus: Known,
     gpu_count: usize,
     /// Names of hosts and people, with their replacements.
@@ -137,17 +123,14 @@ pub struct Scrubber {
 }
 
 impl Scrubber {
-    /// Knows the names of this machine and its user.
-    pub fn of_this_machine() -> Scrubber {
-        let mut scrubber = Scrubber::default();
-        let host = read_regular(Path::new("/proc/sys/kernel/hostname")).unwrap_or_default();
-        let host = String::from_utf8_lossy(&host);
-        scrubber.learn_host(host.trim());
-        for variable in ["USER", "LOGNAME"] {
-            let name = std::env::var(variable).unwrap_or_default();
-            scrubber.learn(&name, "user");
+    /// Knows no names yet. `words`, also without an `s` at the end, are never taken for one.
+    pub fn new<'a>(words: impl IntoIterator<Item = &'a str>) -> Scrubber {
+        let words = words.into_iter();
+        let singular_too = words.flat_map(|word| [word, word.strip_suffix('s').unwrap_or(word)]);
+        Scrubber {
+            words: singular_too.map(str::to_owned).collect(),
+            ..Scrubber::default()
         }
-        scrubber
     }
 
     /// Removes a host's name from all texts that follow.
@@ -155,9 +138,16 @@ impl Scrubber {
         self.learn(name, "host");
     }
 
+    /// Removes a person's name from all texts that follow.
+    pub fn learn_user(&mut self, name: &str) {
+        self.learn(name, "user");
+    }
+
     /// A name of three letters or fewer is ignored: it is part of too many words.
     fn learn(&mut self, name: &str, stands_for: &'static str) {
-        if name.len() > 3 && !is_common(name) {
+        let lower = name.to_ascii_lowercase();
+        let is_common = COMMON.contains(&lower.as_str()) || self.words.contains(&lower);
+        if name.len() > 3 && !is_common {
             self.names.add(name, stands_for);
         }
     }
@@ -395,7 +385,7 @@ mod tests {
 
     #[test]
     fn words_of_the_trade_are_no_names() {
-        let mut scrubber = Scrubber::default();
+        let mut scrubber = Scrubber::new(["warps"]);
         for name in ["cuda", "warp", "Tensor", "kernel", "runner", "dram"] {
             scrubber.learn(name, "user");
             let text = format!("{name} of {name}");

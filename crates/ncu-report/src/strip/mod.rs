@@ -1,0 +1,6 @@
+//! What copies for publication must not contain.
+
+mod known;
+mod text;
+
+pub use text::Scrubber;
