@@ -10,7 +10,7 @@ use crate::config::{
 };
 use crate::device::{GpuAsked, GpusAsked};
 use crate::engine::engine_parser;
-use crate::plan::{MOST_SLICES, SliceAsked};
+use crate::plan::{MOST_SLICES, SlicePlace};
 use crate::report::{Color, Detail, Form, form_parser, report_help};
 
 /// The version, and the commit that the tool was built from with its date, where they are known.
@@ -67,7 +67,7 @@ Examples:
   sparsek-gate check --archive gate.tar.zst                       # on a machine with a GPU
   sparsek-gate check --archive gate.tar.zst --slice 2/8 --slice-output slices/2
 
-Prints the SHA-256 of the file, for `merge --archive-sha256`. Equal content makes an equal file.
+Prints the SHA-256 of the file, for `check --from --archive-sha256`. Equal content makes an equal file.
 A variant that cannot be built is reported, and is part of the archive as one that failed.";
 
 const PLAN_HELP: &str = "\
@@ -78,14 +78,6 @@ Examples:
 
 A pipeline of GitHub, GitLab or Buildkite measures beside the target of the pull request, a manifest
 and a script beside --against, where it is given. Replace owners, images and tags with your own.";
-
-const MERGE_HELP: &str = "\
-Examples:
-  sparsek-gate merge slices/1 slices/2 --report outcome.json
-  sparsek-gate merge slices/* --archive gate.tar.zst --archive-sha256 HASH
-
-Report and exit code are those of one `check`. A slice that is missing, cut off, of another plan or
-archive, or given twice is named; what it should have measured is not measured (6).";
 
 /// Gate CUDA kernels on the hardware counters that Nsight Compute reads.
 ///
@@ -166,19 +158,11 @@ pub enum Command {
     /// Show the slices of a check, or print the pipeline, manifest or script that measures them.
     ///
     /// Runs nothing. What is printed packs an archive, measures its slices on other machines, and
-    /// judges them with `merge`.
+    /// judges them with `check --from`.
     #[command(
         after_help = PLAN_HELP
     )]
     Plan(PlanArgs),
-    /// Judge the slices of one check, which other machines measured, as one check.
-    ///
-    /// Rules, locks and the plan come from this checkout, as `check` takes them, or from an archive
-    /// whose SHA-256 is given. The slices supply measurements alone.
-    #[command(
-        after_help = MERGE_HELP
-    )]
-    Merge(MergeArgs),
     /// Measure two programs side by side and judge the second by the first; or show what one
     /// launches.
     ///
@@ -378,7 +362,7 @@ pub struct ProfileArgs {
     /// Profile what `archive` packed.
     #[arg(long, value_name = "FILE", hide = true, requires = "output", conflicts_with_all = ["names", "experimental", "define", "dry_run", "gpus"])]
     pub archive: Option<PathBuf>,
-    /// Refuse an archive with another SHA-256.
+    /// Refuse an archive with another SHA-256. To be taken from a job that the change cannot influence.
     #[arg(long, value_name = "HASH", hide = true, requires = "archive")]
     pub archive_sha256: Option<String>,
     /// Profile on the GPU of this UUID.
@@ -627,9 +611,10 @@ pub struct CheckArgs {
     /// Selected variants.
     #[command(flatten)]
     pub selection: Selection,
-    /// Judge the recorded profiles in this folder instead of measuring.
+    /// Judge the recorded profiles in this folder instead of measuring; or slices: a folder with a
+    /// slice.json, or with such folders. Repeatable for slices.
     #[arg(long, value_name = "DIR")]
-    pub from: Option<PathBuf>,
+    pub from: Vec<PathBuf>,
     /// Also build this git revision and measure both, interleaved on the same GPU, so only the code
     /// differs. In CI: the target branch, `refs/remotes/origin/main`.
     #[arg(long, value_name = "REV", conflicts_with = "from")]
@@ -657,18 +642,16 @@ pub struct CheckArgs {
     #[arg(long, conflicts_with_all = ["from", "static", "dry_run", "gpus"])]
     pub resume: bool,
     /// Measure what `archive` packed: its programs, by its rules and locks. Needs no nvcc, no git and
-    /// no checkout.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "experimental", "from", "against", "static", "baseline_ref", "accept", "pull_request", "dry_run"])]
+    /// no checkout. With --from, judge slices of it instead.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "experimental", "against", "static", "baseline_ref", "accept", "pull_request", "dry_run"])]
     pub archive: Option<PathBuf>,
-    /// Refuse an archive with another SHA-256.
+    /// Refuse an archive with another SHA-256. To be taken from a job that the change cannot influence.
     #[arg(long, value_name = "HASH", requires = "archive")]
     pub archive_sha256: Option<String>,
-    /// Measure one slice of the plan and judge nothing: `2/8`, counted from 1; `auto` as
-    /// SLURM_ARRAY_TASK_ID, CI_NODE_INDEX or BUILDKITE_PARALLEL_JOB say; `auto/8` also as
-    /// JOB_COMPLETION_INDEX says. Requires --archive or --from. Exits with 0 once the slice is
-    /// complete, whatever was found; `merge` judges.
+    /// Measure one slice of the plan and judge nothing: `2/8`, counted from 1. Requires --archive or
+    /// --from. Exits with 0 once the slice is complete, whatever was found; `check --from` judges.
     #[arg(long, value_name = "I/N", requires = "slice_output", conflicts_with_all = ["report", "static", "dry_run"])]
-    pub slice: Option<SliceAsked>,
+    pub slice: Option<SlicePlace>,
     /// Measure on several GPUs of this host at the same time, each with its part of the variants: `all`
     /// that the driver shows, or their ordinals or UUIDs, such as `0,2` or `GPU-1a2b3c4d`. Packs an
     /// archive, measures a slice on each GPU, and judges them as one check.
@@ -732,38 +715,6 @@ pub struct PlanArgs {
     /// What to print.
     #[arg(long, default_value = "text", value_parser = engine_parser())]
     pub format: String,
-}
-
-/// Arguments of `merge`.
-#[derive(Args, Debug)]
-pub struct MergeArgs {
-    /// The folders of the slices.
-    #[arg(required = true, value_name = "DIR")]
-    pub slices: Vec<PathBuf>,
-    /// The variants that the slices were asked for, as `check` takes them. Repeatable.
-    #[arg(long, value_name = "VARIANT", conflicts_with = "archive")]
-    pub select: Vec<String>,
-    /// Include experimental variants.
-    #[arg(long, conflicts_with = "archive")]
-    pub experimental: bool,
-    /// Take rules, locks and plan from this archive, and not from the checkout.
-    #[arg(long, value_name = "FILE", requires = "archive_sha256", conflicts_with_all = ["baseline_ref", "accept", "pull_request"])]
-    pub archive: Option<PathBuf>,
-    /// The SHA-256 of the archive, from a job that the change cannot influence.
-    #[arg(long, value_name = "HASH", requires = "archive")]
-    pub archive_sha256: Option<String>,
-    /// Whose rules count.
-    #[command(flatten)]
-    pub trusted: TrustArgs,
-    /// Files to write the report to.
-    #[arg(long, value_name = "[FORMAT:]FILE", help = report_help())]
-    pub report: Vec<PathBuf>,
-    /// How much is printed.
-    #[command(flatten)]
-    pub verbosity: Verbosity,
-    /// Output format.
-    #[arg(long, default_value = "text", value_parser = form_parser())]
-    pub format: &'static Form,
 }
 
 /// Whose rules count.

@@ -15,7 +15,7 @@ use crate::common::stand_in::{CP_ASYNC, Machine, source_of};
 use crate::common::{self, Ran, Report};
 use ruzstd::decoding::StreamingDecoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 /// A variant with the same program as `cp_async`.
 const COPY: &str = r#"
@@ -106,9 +106,12 @@ impl Checkout {
         format!("slices/{index}")
     }
 
-    fn merge(&self, slices: &[String], more: &[&str]) -> Ran {
-        let slices: Vec<&str> = slices.iter().map(String::as_str).collect();
-        let arguments = [&["merge", "--format", "json"], slices.as_slice(), more].concat();
+    /// Judges slices by the rules of an archive with this SHA-256.
+    fn judge(&self, slices: &[String], file: &str, sha256: &str) -> Ran {
+        let from = slices.iter().flat_map(|slice| ["--from", slice]);
+        let from: Vec<&str> = from.collect();
+        let archive = ["--archive", file, "--archive-sha256", sha256];
+        let arguments = [&["check", "--format", "json"], from.as_slice(), &archive].concat();
         self.run(&arguments)
     }
 
@@ -187,12 +190,19 @@ fn a_machine_without_compiler_and_git_measures_what_was_packed() {
         in_own || beside.contains(&"bsr_gemm/baseline".into())
     };
     assert!(has_control(1) && has_control(2), "{}", checkout.manifest(2));
-    let merged = checkout.merge(&slices, &[]).exits(0).json();
-    assert_eq!(verdicts(&merged), verdicts(&here));
-    assert_eq!(merged.0["origin"]["kind"], "measured");
-    let by_archive = ["--archive", "gate.tar.zst", "--archive-sha256", &sha256];
-    let merged = checkout.merge(&slices, &by_archive).exits(0).json();
-    assert_eq!(verdicts(&merged), verdicts(&here));
+    let by_archive = |slices: &[String]| checkout.judge(slices, "gate.tar.zst", &sha256);
+    let judged = by_archive(&slices).exits(0).json();
+    assert_eq!(verdicts(&judged), verdicts(&here));
+    assert_eq!(judged.0["origin"]["kind"], "measured");
+    // So are all slices in a folder.
+    let folder = by_archive(&["slices".to_owned()]).exits(0).json();
+    assert_eq!(verdicts(&folder), verdicts(&here));
+    // Without the archive nothing shows by whose rules they were measured.
+    let from = ["check", "--from", "slices"];
+    checkout.run(&from).exits(6).says("it was measured: only");
+    let from = ["check", "--from", "slices", "--archive", "gate.tar.zst"];
+    let refused = checkout.run(&from).exits(2);
+    refused.says("requires `--archive-sha256 HASH`");
     // What it took is known for the next plan.
     assert!(
         checkout
@@ -202,26 +212,20 @@ fn a_machine_without_compiler_and_git_measures_what_was_packed() {
             .contains("bsr_gemm/copy")
     );
 
-    let other = [
-        "--archive",
-        "gate.tar.zst",
-        "--archive-sha256",
-        &"0".repeat(64),
-    ];
     checkout
-        .merge(&slices, &other)
+        .judge(&slices, "gate.tar.zst", &"0".repeat(64))
         .exits(5)
         .says("was expected");
     // Nothing of another file is unpacked.
-    let other = ["--archive", "config.toml", "--archive-sha256", &sha256];
     checkout
-        .merge(&slices, &other)
+        .judge(&slices, "config.toml", &sha256)
         .exits(5)
         .says("was expected");
-    checkout
-        .merge(&slices[..1], &by_archive)
+    by_archive(&slices[..1])
         .exits(6)
         .says("slice 2/2 is missing");
+    let nothing = by_archive(&["nowhere".to_owned()]).exits(6);
+    nothing.says("there is no such folder");
     // An archive of other content.
     checkout
         .0
@@ -229,15 +233,49 @@ fn a_machine_without_compiler_and_git_measures_what_was_packed() {
         .write("kernels/b.cu", source_of("cp_async") + "// more\n");
     let changed = checkout.pack(&[]);
     assert_ne!(changed, sha256);
-    let other = ["--archive", "gate.tar.zst", "--archive-sha256", &changed];
     checkout
-        .merge(&slices, &other)
+        .judge(&slices, "gate.tar.zst", &changed)
         .exits(6)
         .says("it was made of the archive");
     let mixed = [slices[0].clone(), checkout.slice(2, 2)];
-    let ran = checkout.merge(&mixed, &[]);
-    assert_ne!(ran.code, 0);
-    ran.says("another archive");
+    let ran = checkout.judge(&mixed, "gate.tar.zst", &changed);
+    ran.exits(6).says("it was made of the archive");
+}
+
+#[test]
+fn a_finding_that_is_waived_does_not_stand_in_for_a_measurement() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    let project = project_of(&checkout);
+    let waiver = "\n[[waiver]]\nvariant = \"bsr_gemm/cp_async\"\nmetric = \"duration\"\n\
+        reason = \"known\"\nwho = \"Ada\"\nexpires = 2099-01-31\n";
+    project.write("config.toml", project.read("config.toml") + waiver);
+    let sha256 = checkout.pack(&[]);
+    let slices = [checkout.slice(1, 1)];
+    let gone = "bsr_gemm/cp_async/";
+    fs::remove_dir_all(project.path(&format!("slices/1/profiles/{gone}"))).unwrap();
+    let mut manifest = checkout.manifest(1);
+    let files = manifest["files"].as_object_mut().unwrap();
+    files.retain(|name, _| !name.starts_with(gone));
+    // As if it had been found slower.
+    manifest["run"]["findings"] = json!([{
+        "code": "regressed", "severity": "deny", "variant": "bsr_gemm/cp_async",
+        "metric": "duration", "message": "slower", "next": "wait",
+    }]);
+    project.write("slices/1/slice.json", manifest.to_string());
+    let report = checkout
+        .judge(&slices, "gate.tar.zst", &sha256)
+        .exits(6)
+        .json();
+    let about = |one: &&Json| one["code"] == "not-measured";
+    let unmeasured: Vec<Json> = report
+        .findings("deny")
+        .into_iter()
+        .filter(|one| about(&one))
+        .map(|one| one["variant"].clone())
+        .collect();
+    assert_eq!(unmeasured, [json!("bsr_gemm/cp_async")]);
 }
 
 #[test]
@@ -253,8 +291,7 @@ fn the_base_is_packed_and_measured_beside_the_change() {
     checkout.commit();
     let sha256 = checkout.pack(&["--against", "base"]);
     let slices: Vec<String> = (1..=2).map(|index| checkout.slice(index, 2)).collect();
-    let by_archive = ["--archive", "gate.tar.zst", "--archive-sha256", &sha256];
-    let merged = checkout.merge(&slices, &by_archive).json();
+    let merged = checkout.judge(&slices, "gate.tar.zst", &sha256).json();
     let same: Vec<&str> = merged.0["same_programs"]
         .as_array()
         .unwrap()
@@ -280,7 +317,7 @@ fn the_base_is_packed_and_measured_beside_the_change() {
     files.retain(|name, _| !name.contains("cp_async/base/"));
     let path = format!("slices/{owner}/slice.json");
     checkout.0.project.write(&path, manifest.to_string());
-    let ran = checkout.merge(&slices, &by_archive);
+    let ran = checkout.judge(&slices, "gate.tar.zst", &sha256);
     assert_ne!(ran.code, 0);
     ran.says("measured no base beside it");
 }
@@ -290,8 +327,9 @@ fn slices_that_are_killed_leave_no_process_and_never_pass() {
     let Some(checkout) = Checkout::new() else {
         return;
     };
-    checkout.pack(&[]);
+    let sha256 = checkout.pack(&[]);
     let slices = [checkout.slice(1, 2), checkout.slice(2, 2)];
+    let judge = || checkout.judge(&slices, "gate.tar.zst", &sha256);
     let start = || {
         let slice = ["--slice", "2/2", "--slice-output", "../slices/2"];
         let check = ["check", "--archive", "../gate.tar.zst"];
@@ -301,11 +339,11 @@ fn slices_that_are_killed_leave_no_process_and_never_pass() {
         wait_for_orphans(&checkout.0.project.path(""));
         let whole = checkout.0.project.path("slices/2/slice.json").is_file();
         assert!(whole || !ended);
-        let merged = checkout.merge(&slices, &[]);
+        let merged = judge();
         assert_eq!(merged.code, if whole { 0 } else { 6 }, "{}", merged.out);
     });
     checkout.slice(2, 2);
-    checkout.merge(&slices, &[]).exits(0);
+    judge().exits(0);
 }
 
 #[test]

@@ -168,7 +168,7 @@ fn scripts(document: &Json) -> Vec<String> {
 fn calls(project: &Project, script: &str, env: &[(&str, &str)]) -> Vec<Vec<String>> {
     project.write("calls", "");
     let note = "#!/bin/sh\nfor word in \"$@\"; do printf '%s\\037' \"$word\"; done >>\"$CALLS\"\necho >>\"$CALLS\"\n\
-        case $1 in archive) echo packed >gate.tar.zst ;; check) mkdir -p \"$7\" ;; esac\n";
+        case $1 in archive) echo packed >gate.tar.zst ;; esac\n\n";
     for (name, text) in [
         ("sparsek-gate", note),
         (
@@ -209,14 +209,15 @@ fn calls(project: &Project, script: &str, env: &[(&str, &str)]) -> Vec<Vec<Strin
         .collect()
 }
 
-fn slice(index: u32, asked: &str) -> Vec<String> {
+fn slice(index: u32) -> Vec<String> {
+    let asked = format!("{index}/3");
     let output = format!("slices/{index}");
     [
         "check",
         "--archive",
         "gate.tar.zst",
         "--slice",
-        asked,
+        &asked,
         "--slice-output",
         &output,
     ]
@@ -225,7 +226,7 @@ fn slice(index: u32, asked: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_scripts_of_every_engine_pack_measure_and_merge() {
+fn the_scripts_of_every_engine_pack_measure_and_judge() {
     let env = [
         ("TARGET", "refs/remotes/origin/main"),
         ("CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "main"),
@@ -233,16 +234,12 @@ fn the_scripts_of_every_engine_pack_measure_and_merge() {
         ("SHA256", "hash"),
         ("SLICE", "2"),
         ("CI_NODE_INDEX", "2"),
+        ("CI_NODE_TOTAL", "3"),
+        ("BUILDKITE_PARALLEL_JOB_COUNT", "3"),
         ("BUILDKITE_PARALLEL_JOB", "1"),
         ("JOB_COMPLETION_INDEX", "1"),
     ];
-    for (format, asked) in [
-        ("github", "2/3"),
-        ("gitlab", "auto"),
-        ("buildkite", "auto"),
-        ("kubernetes", "auto/3"),
-        ("slurm", "auto/3"),
-    ] {
+    for format in ["github", "gitlab", "buildkite", "kubernetes", "slurm"] {
         let project = project();
         let arguments = [
             "plan", "s/v-n_1", "s/*", "--slices", "3", "--format", format,
@@ -271,11 +268,13 @@ fn the_scripts_of_every_engine_pack_measure_and_merge() {
             let named = found.iter().filter(|words| words[0] == name);
             named.cloned().collect()
         };
-        let measured = of("check");
+        let (judged, measured): (Vec<_>, Vec<_>) = of("check")
+            .into_iter()
+            .partition(|words| words[1] == "--from");
         match format {
-            "slurm" => assert_eq!(measured, [1, 2, 3].map(|index| slice(index, asked))),
-            "github" => assert_eq!(measured[0][..5], slice(2, asked)[..5]),
-            _ => assert_eq!(measured, [slice(2, asked)], "{format}"),
+            "slurm" => assert_eq!(measured, [1, 2, 3].map(slice)),
+            "github" => assert_eq!(measured[0][..5], slice(2)[..5]),
+            _ => assert_eq!(measured, [slice(2)], "{format}"),
         }
         if format == "kubernetes" {
             // The other two steps are commands in its comments.
@@ -283,7 +282,7 @@ fn the_scripts_of_every_engine_pack_measure_and_merge() {
                 text.contains("#   sparsek-gate archive --output gate.tar.zst s/v-n_1 's/*'\n"),
                 "{text}"
             );
-            assert!(text.contains("#   sparsek-gate merge slices/1 slices/2 slices/3 --archive gate.tar.zst --archive-sha256 \"$SHA256\"\n"));
+            assert!(text.contains("#   sparsek-gate check --from slices --archive gate.tar.zst --archive-sha256 \"$SHA256\"\n"));
             continue;
         }
         let packed = of("archive");
@@ -297,29 +296,27 @@ fn the_scripts_of_every_engine_pack_measure_and_merge() {
         );
         let beside = ["--against", "refs/remotes/origin/main"];
         assert_eq!(packed[5..] == beside, format != "slurm", "{packed:?}");
-        let merged = of("merge");
-        let [merged] = &merged[..] else {
+        let [judged] = &judged[..] else {
             panic!("{format}: {found:?}");
         };
-        let before = if format == "github" {
-            "sparsek-gate-slice-"
-        } else {
-            ""
-        };
-        let slices = [1, 2, 3].map(|index| format!("slices/{before}{index}"));
-        assert_eq!(merged[1..4], slices);
         assert_eq!(
-            merged[4..7],
-            ["--archive", "gate.tar.zst", "--archive-sha256"]
+            judged[1..6],
+            [
+                "--from",
+                "slices",
+                "--archive",
+                "gate.tar.zst",
+                "--archive-sha256"
+            ]
         );
         if format == "slurm" {
-            assert_eq!(merged[7].len(), 64, "{merged:?}");
+            assert_eq!(judged[6].len(), 64, "{judged:?}");
             let asked = project.read("sbatch");
             for option in ["--array=1-3", "--gres=gpu:1", "--no-requeue", "--wait"] {
                 assert!(asked.contains(option), "{asked}");
             }
         } else {
-            assert_eq!(merged[7], "hash", "{format}");
+            assert_eq!(judged[6], "hash", "{format}");
         }
     }
 }
@@ -347,10 +344,10 @@ fn the_script_for_slurm_removes_nothing_that_is_there() {
 }
 
 #[test]
-fn a_job_that_merges_runs_whatever_the_slices_did() {
+fn the_job_that_judges_runs_whatever_the_slices_did() {
     let yaml = |format| documents(&plan(&["--format", format, "--slices", "2"])).remove(0);
-    assert_eq!(yaml("github")["jobs"]["merge"]["if"], "${{ always() }}");
-    let gitlab = &yaml("gitlab")["sparsek-gate:merge"];
+    assert_eq!(yaml("github")["jobs"]["judge"]["if"], "${{ always() }}");
+    let gitlab = &yaml("gitlab")["sparsek-gate:judge"];
     assert_eq!(gitlab["rules"][0]["when"], "always");
     let buildkite = &yaml("buildkite")["steps"][2];
     assert_eq!(buildkite["depends_on"][0]["allow_failure"], true);

@@ -742,12 +742,6 @@ fn a_mistake_on_the_command_line_is_answered_with_what_where_and_the_next_step()
         ),
         (
             "source = \"k.cu\"",
-            &["check", "--slice", "auto/2", "--slice-output", "d"],
-            2,
-            ["--slice auto", "JOB_COMPLETION_INDEX", "such as 2/8"],
-        ),
-        (
-            "source = \"k.cu\"",
             &["check", "--slice", "1/2", "--slice-output", "d"],
             2,
             [
@@ -758,7 +752,7 @@ fn a_mistake_on_the_command_line_is_answered_with_what_where_and_the_next_step()
         ),
         (
             "source = \"k.cu\"",
-            &["merge", "nowhere"],
+            &["check", "--from", "nowhere", "--from", "nowhere2"],
             6,
             [
                 "the slice in nowhere is not used",
@@ -768,9 +762,13 @@ fn a_mistake_on_the_command_line_is_answered_with_what_where_and_the_next_step()
         ),
         (
             "source = \"k.cu\"",
-            &["merge", "d", "--archive", "gate.tar.zst"],
+            &["check", "--from", "d", "--archive", "gate.tar.zst"],
             2,
-            ["required", "--archive-sha256 <HASH>", "try '--help'"],
+            [
+                "`--from` with `--archive`",
+                "requires `--archive-sha256 HASH`",
+                "next: take it from the job",
+            ],
         ),
         (
             "source = \"k.cu\"",

@@ -594,7 +594,9 @@ fn a_slice_that_was_interrupted_goes_on() {
     };
     let project = &checkout.0.project;
     let [archive, slice] = ["a.tar.zst", "slice"].map(|name| format!("tmp/{name}"));
-    checkout.run(&["archive", "--output", &archive]).exits(0);
+    let pack = ["archive", "--output", &archive, "--format", "json"];
+    let packed: Json = serde_json::from_str(&checkout.run(&pack).exits(0).out).unwrap();
+    let sha256 = packed["sha256"].as_str().unwrap();
     let measure = [
         "check",
         "--archive",
@@ -607,7 +609,9 @@ fn a_slice_that_was_interrupted_goes_on() {
     ran.exits(2)
         .says("`--resume` with `--archive` requires `--output DIR`");
     let merged = |folder: &str| {
-        let ran = checkout.run(&["merge", folder, "--format", "json"]);
+        let by = ["--archive", &archive, "--archive-sha256", sha256];
+        let from = ["check", "--from", folder, "--format", "json"];
+        let ran = checkout.run(&[&from[..], &by].concat());
         ran.exits(0).json().0
     };
     let resume = [&measure[..], &[&slice, "--resume"]].concat();

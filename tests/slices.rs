@@ -1,4 +1,4 @@
-//! Slices of a check on recordings, and their merge: the outcome is that of one check, and what a
+//! Slices of a check on recordings: the outcome is that of one check, and what a
 //! slice does not bring was not measured.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
@@ -27,15 +27,16 @@ fn slices(project: &Project, count: usize) -> Vec<String> {
         .collect()
 }
 
-fn merge(project: &Project, slices: &[String], more: &[&str]) -> Ran {
-    let slices: Vec<&str> = slices.iter().map(String::as_str).collect();
-    project.run(&[&["merge"], slices.as_slice(), more].concat())
+fn judge(project: &Project, slices: &[String], more: &[&str]) -> Ran {
+    let from = slices.iter().flat_map(|slice| ["--from", slice]);
+    let from: Vec<&str> = from.collect();
+    project.run(&[&["check"], from.as_slice(), more].concat())
 }
 
-/// The merge of slices that must not be complete.
+/// The check of slices that must not be complete.
 #[track_caller]
 fn incomplete(project: &Project, slices: &[String]) -> Report {
-    let report = merge(project, slices, &["--format", "json"])
+    let report = judge(project, slices, &["--format", "json"])
         .exits(6)
         .json();
     assert!(report.denied().contains(&"slice-unusable".to_owned()));
@@ -64,7 +65,7 @@ fn edit(project: &Project, path: &str, change: impl FnOnce(&mut Json)) {
 }
 
 #[test]
-fn merged_slices_of_a_recording_are_one_check_byte_for_byte() {
+fn slices_of_a_recording_are_one_check_byte_for_byte() {
     let gate = |arguments: &[&str]| {
         let project = Project::empty();
         let mut command = project.gate();
@@ -84,7 +85,7 @@ fn merged_slices_of_a_recording_are_one_check_byte_for_byte() {
         ("ci/recordings/faults/spills", &["bsr_gemm"], 9),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        let mut all = vec!["merge".to_owned()];
+        let mut all = vec!["check".to_owned()];
         for index in 1..=count {
             let output = folder
                 .path()
@@ -95,24 +96,22 @@ fn merged_slices_of_a_recording_are_one_check_byte_for_byte() {
             let slice = ["--slice", &place, "--slice-output", &output];
             let from = ["check", "--from", recording];
             gate(&[&from[..], &slice, names].concat()).exits(0);
-            all.push(output);
+            all.extend(["--from".to_owned(), output]);
         }
-        for name in names {
-            all.extend(["--select".to_owned(), (*name).to_owned()]);
-        }
+        all.extend(names.iter().map(|name| (*name).to_owned()));
         for format in ["json", "text"] {
             let one = gate(&[&["check", "--from", recording, "--format", format], names].concat());
             let all: Vec<&str> = all.iter().map(String::as_str).collect();
-            let merged = gate(&[&all[..], &["--format", format]].concat());
+            let judged = gate(&[&all[..], &["--format", format]].concat());
             assert_eq!(
                 (one.code, &one.err),
-                (merged.code, &merged.err),
+                (judged.code, &judged.err),
                 "{recording}"
             );
             assert!(
-                one.out == merged.out,
+                one.out == judged.out,
                 "{recording} as {format}: {}",
-                merged.out
+                judged.out
             );
         }
     }
@@ -126,9 +125,9 @@ fn a_slice_beside_its_base_is_judged_against_it() {
     });
     project.edit_profile("cp_async", |head| common::scale(head, "duration", 1.01));
     let one = project.run(&["check", "--from", RECORDED, "--format", "json"]);
-    let merged = merge(&project, &slices(&project, 4), &["--format", "json"]);
-    assert_eq!((one.code, merged.code), (1, 1));
-    assert_eq!(one.out, merged.out);
+    let judged = judge(&project, &slices(&project, 4), &["--format", "json"]);
+    assert_eq!((one.code, judged.code), (1, 1));
+    assert_eq!(one.out, judged.out);
 }
 
 #[test]
@@ -142,10 +141,10 @@ fn a_slice_that_is_missing_or_cut_off_is_named_and_its_variants_are_not_measured
             .map(|one| one.as_str().unwrap().to_owned())
             .collect()
     };
-    merge(&project, &all, &[]).exits(project.run(&["check", "--from", RECORDED]).code);
-    // The folder around them, too, holds everything, but is no slice.
-    let around = unusable(&incomplete(&project, &["slices".to_owned()])).to_owned();
-    assert!(around.contains("but folders in it have"), "{around}");
+    judge(&project, &all, &[]).exits(project.run(&["check", "--from", RECORDED]).code);
+    // The folder around them has all of them.
+    let around = judge(&project, &["slices".to_owned()], &[]);
+    assert_eq!(around.out, judge(&project, &all, &[]).out);
 
     let report = incomplete(&project, &all[..2]);
     assert!(
@@ -165,8 +164,11 @@ fn a_slice_that_is_missing_or_cut_off_is_named_and_its_variants_are_not_measured
         "{said}"
     );
     assert_eq!(unmeasured(&report), own(2));
+    let around = incomplete(&project, &["slices".to_owned()]);
+    assert!(unusable(&around).contains("slices/2 is not used: it was cut off"));
     // Of slices of which none is whole, nothing else is said.
-    let codes = incomplete(&project, &all[1..2]).denied();
+    let none = [all[1].clone(), "nowhere".to_owned()];
+    let codes = incomplete(&project, &none).denied();
     let expected = |code: &String| code == "slice-unusable" || code == "not-measured";
     assert!(codes.iter().all(expected), "{codes:?}");
 
@@ -218,6 +220,7 @@ fn a_slice_of_another_plan_or_given_twice_is_named_and_not_used() {
         ("tool", json!("9.9.9"), "another plan"),
         ("schema", json!(2), "schema 2"),
         ("archive", json!("0".repeat(64)), "another archive"),
+        ("recording", json!(null), "it was measured"),
         ("recording", json!("elsewhere"), "another recording"),
         ("place", json!({"index": 3, "count": 2}), "no slice 3"),
         ("slices", json!([[], [], []]), "lists 3 slices of 2"),
@@ -250,8 +253,8 @@ fn a_slice_of_another_plan_or_given_twice_is_named_and_not_used() {
     );
     // So is another selection.
     project.write("config.toml", &config);
-    let select = ["--format", "json", "--select", "bsr_gemm/cp_async"];
-    let report = merge(&project, &all, &select).exits(6).json();
+    let select = ["--format", "json", "bsr_gemm/cp_async"];
+    let report = judge(&project, &all, &select).exits(6).json();
     assert!(
         unusable(&report).contains("another plan, which has"),
         "{}",
@@ -272,38 +275,12 @@ fn a_slice_cannot_vouch_for_what_its_captures_do_not_show() {
     edit(&project, "slices/1/slice.json", |slice| {
         slice["files"]["bsr_gemm/cp_async/profile.json"] = json!(hash);
     });
-    let report = merge(&project, &all, &["--format", "json"]).json();
+    let report = judge(&project, &all, &["--format", "json"]).json();
     let altered = [report.denied(), report.warned()].concat();
     assert!(
         altered.contains(&"profile-altered".to_owned()),
         "{altered:?}"
     );
-}
-
-#[test]
-fn a_finding_that_is_waived_does_not_stand_in_for_a_measurement() {
-    let project = Project::locked();
-    let waiver = "\n[[waiver]]\nvariant = \"bsr_gemm/cp_async\"\nmetric = \"duration\"\n\
-        reason = \"known\"\nwho = \"Ada\"\nexpires = 2099-01-31\n";
-    project.write("config.toml", project.read("config.toml") + waiver);
-    let all = slices(&project, 1);
-    let gone = "bsr_gemm/cp_async/";
-    fs::remove_dir_all(project.path(&format!("slices/1/profiles/{gone}"))).unwrap();
-    edit(&project, "slices/1/slice.json", |slice| {
-        let files = slice["files"].as_object_mut().unwrap();
-        files.retain(|name, _| !name.starts_with(gone));
-        // As if it had been measured, and had been found slower.
-        slice.as_object_mut().unwrap().remove("recording");
-        slice["run"] = json!({
-            "findings": [{
-                "code": "regressed", "severity": "deny", "variant": "bsr_gemm/cp_async",
-                "metric": "duration", "message": "slower", "next": "wait",
-            }],
-            "spent": {"build_s": 0.0, "verify_s": 0.0, "profile_s": 1.0, "profiled": 1},
-        });
-    });
-    let report = merge(&project, &all, &["--format", "json"]).exits(6).json();
-    assert_eq!(unmeasured(&report), ["bsr_gemm/cp_async"]);
 }
 
 #[test]
@@ -325,21 +302,10 @@ fn a_slice_replaces_an_earlier_one_and_nothing_else() {
     run("1/2").exits(2).says("no part of a slice");
     assert_eq!(project.read("slices/1/notes.txt"), "mine");
     run("3/2").exits(2).says("counted from 1 to 2");
-    run("auto").exits(2).says("SLURM_ARRAY_TASK_ID");
-    let gate = |name: &str, value: &str, place: &str| {
-        let mut command = project.gate();
-        command
-            .args(&arguments[..4])
-            .args(["auto-slice", "--slice", place]);
-        Ran::of(&command.env(name, value).output().unwrap())
-    };
-    let auto = gate("JOB_COMPLETION_INDEX", "1", "auto/2").exits(0);
-    assert!(auto.out.contains("slice 2/2"), "{}", auto.out);
-    assert!(project.path("auto-slice/slice.json").is_file());
     project
         .run(&["check", "--slice", "1/2", "--slice-output", "other"])
         .exits(2)
-        .says("requires `--archive FILE`, or `--from DIR`");
+        .says("requires `--archive FILE`, or one `--from DIR`");
 }
 
 #[test]
@@ -356,17 +322,17 @@ fn slices_that_are_killed_are_never_taken_for_whole_ones() {
     kill_at_random("check --slice", kills(5), start, |ended| {
         let whole = project.path("slices/2/slice.json").is_file();
         assert!(whole || !ended);
-        let merged = merge(&project, &all, &[]);
+        let judged = judge(&project, &all, &[]);
         assert_eq!(
-            merged.code,
+            judged.code,
             if whole { expected } else { 6 },
             "{}",
-            merged.out
+            judged.out
         );
     });
     // The next one replaces what a killed one left.
     slice(&project, 2, 2);
-    merge(&project, &all, &[]).exits(expected);
+    judge(&project, &all, &[]).exits(expected);
 }
 
 /// A project of many variants, all with the recording and the lock of one.
@@ -404,39 +370,19 @@ fn many(count: usize) -> Project {
     project
 }
 
-fn merged_many(variants: usize, count: usize) {
-    let project = many(variants);
-    let all = slices(&project, count);
-    let own = |index: usize| {
-        let manifest = project.json("slices/1/slice.json");
-        manifest["slices"][index].as_array().unwrap().len()
-    };
-    for index in 0..count {
-        assert!(own(index).abs_diff(variants / count) <= 1);
+#[test]
+fn a_dozen_variants_in_five_slices_are_one_check() {
+    let project = many(12);
+    let all = slices(&project, 5);
+    let manifest = project.json("slices/1/slice.json");
+    for own in manifest["slices"].as_array().unwrap() {
+        assert!(own.as_array().unwrap().len().abs_diff(2) <= 1);
     }
-    let started = std::time::Instant::now();
-    let merged = merge(&project, &all, &["--format", "json"]);
-    common::aloud(&format!(
-        "{variants} variants merged in {:?}",
-        started.elapsed()
-    ));
+    let judged = judge(&project, &all, &["--format", "json"]);
     let one = project.run(&["check", "--from", RECORDED, "--format", "json"]);
-    assert_eq!(one.code, merged.code);
-    assert!(one.out == merged.out);
-    let variants_of = |ran: &Ran| ran.json().0["findings"].as_array().unwrap().len();
-    assert!(variants_of(&merged) >= variants);
-}
-
-#[test]
-fn a_dozen_variants_in_five_slices_are_merged() {
-    merged_many(12, 5);
-}
-
-/// Run by hand, and timed: `cargo test --release --test all thousand -- --ignored`.
-#[test]
-#[ignore = "takes a minute"]
-fn a_thousand_variants_in_eight_slices_are_merged() {
-    merged_many(1000, 8);
+    assert_eq!(one.code, judged.code);
+    assert!(one.out == judged.out);
+    assert!(judged.json().0["findings"].as_array().unwrap().len() >= 12);
 }
 
 #[test]
@@ -444,7 +390,7 @@ fn a_report_does_not_replace_a_slice() {
     let project = Project::shipped();
     let all = slices(&project, 1);
     let target = ["--report", "json:slices/1/slice.json"];
-    merge(&project, &all, &target)
+    judge(&project, &all, &target)
         .exits(2)
         .says("would replace a file");
     assert!(Path::new(&project.path("slices/1/slice.json")).is_file());

@@ -43,10 +43,10 @@ pub(super) fn run(config: &Path, arguments: &ArchiveArgs) -> Result<ExitCode, Er
         ..
     } = done(config, arguments)?;
     let format = arguments.format;
-    // `merge` judges: what was found so far is in the archive.
+    // `check --from` judges: what was found so far is in the archive.
     answer::answer(format, &packed, &findings, || text(&packed))?;
     if format == Format::Text && findings.iter().any(Finding::denies) {
-        report::say("these findings are part of the archive; `merge` judges them");
+        report::say("these findings are part of the archive; `check --from` judges them");
     }
     Ok(ExitCode::Pass)
 }

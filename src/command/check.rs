@@ -1,10 +1,12 @@
 //! `sparsek-gate check`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::judging::{Judging, consent, refuse_targets, refuse_without_folder};
+use super::on_gpus::{self, OnGpus};
 use super::select::{select, variable};
+use super::slices::{self, Measured};
 use super::{answer, archive, dry_run, resume, slice};
 use crate::cli::CheckArgs;
 use crate::config::{Config, Selected};
@@ -20,8 +22,8 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
     if arguments.dry_run {
         return dry_run(config, arguments);
     }
-    if let Some(asked) = arguments.slice {
-        return slice::run(config, arguments, asked);
+    if let Some(place) = arguments.slice {
+        return slice::run(config, arguments, place);
     }
     let started = Instant::now();
     let targets = report::targets(&arguments.report)?;
@@ -37,15 +39,16 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
             (outcome, Some(error))
         }
     };
-    if outcome.spent.is_some() {
+    if outcome.spent.is_some() && arguments.from.is_empty() {
         outcome.wall_s = Some(started.elapsed().as_secs_f64());
     }
     let detail = arguments.verbosity.detail();
     let is_whole = ended.is_none();
     let code = answer::report(&outcome, ended, arguments.format, detail, &targets)?;
     // Until everything is said another run could still have to go on with it.
-    if let Some(run_file) = run.run_file.filter(|_| is_whole) {
-        run_file.end();
+    if is_whole {
+        run.run_file.into_iter().for_each(RunFile::end);
+        run.on_gpus.into_iter().for_each(OnGpus::end);
     }
     Ok(code)
 }
@@ -57,14 +60,18 @@ struct Started {
     authority: Authority,
     /// Where it notes what it measures.
     run_file: Option<RunFile>,
+    /// What GPUs of this host measured.
+    on_gpus: Option<OnGpus>,
 }
 
 /// Where the profiles that are asked for come from.
 fn origin(arguments: &CheckArgs) -> Origin {
-    match &arguments.from {
-        Some(folder) => Origin::Recorded(folder.display().to_string()),
+    match arguments.from.first() {
+        Some(folder) if arguments.archive.is_none() => {
+            Origin::Recorded(folder.display().to_string())
+        }
         None if arguments.r#static => Origin::Compiled,
-        None => Origin::Measured,
+        _ => Origin::Measured,
     }
 }
 
@@ -128,24 +135,72 @@ fn of_archive(
     Ok(outcome)
 }
 
+/// Judges slices by the rules of the archive that they were measured from.
+fn of_slices(
+    file: &Path,
+    arguments: &CheckArgs,
+    targets: &[Target],
+    run: &mut Started,
+) -> Result<Outcome, Error> {
+    let Some(sha256) = &arguments.archive_sha256 else {
+        return Err(Error::Usage(
+            "`--from` with `--archive` requires `--archive-sha256 HASH`\n  next: take it from the job that packed the archive"
+                .to_owned(),
+        ));
+    };
+    let read = arguments.from.iter().map(PathBuf::as_path);
+    let read: Vec<&Path> = read.chain([file]).collect();
+    refuse_targets(targets, None, &read)?;
+    let opened = archive::open(file, Some(sha256))?;
+    run.authority.clone_from(&opened.judging.grounds.authority);
+    let folders = slices::folders(&arguments.from);
+    let folders = folders.unwrap_or_else(|| arguments.from.clone());
+    slices::by_archive(&opened, &folders, &Measured::default())
+}
+
+/// Lets GPUs of this host measure slices, and judges them.
+fn of_gpus(
+    config: &Path,
+    arguments: &CheckArgs,
+    targets: &[Target],
+    run: &mut Started,
+) -> Result<Outcome, Error> {
+    let current = Config::load(config)?;
+    refuse_targets(targets, Some(&current), &[])?;
+    let measured = on_gpus::measured(config, current, arguments)?;
+    let on_gpus = run.on_gpus.insert(measured);
+    let opened = on_gpus.archive()?;
+    run.authority.clone_from(&opened.judging.grounds.authority);
+    on_gpus.judged(&opened)
+}
+
 fn judged(
     config: &Path,
     arguments: &CheckArgs,
     targets: &[Target],
     run: &mut Started,
 ) -> Result<Outcome, Error> {
+    if arguments.gpus.is_some() {
+        return of_gpus(config, arguments, targets, run);
+    }
     if let Some(file) = &arguments.archive {
-        return of_archive(file, arguments, targets, run);
+        return match arguments.from.is_empty() {
+            true => of_archive(file, arguments, targets, run),
+            false => of_slices(file, arguments, targets, run),
+        };
     }
     let current = Config::load(config)?;
-    let read: Vec<&Path> = arguments.from.as_deref().into_iter().collect();
+    let read: Vec<&Path> = arguments.from.iter().map(PathBuf::as_path).collect();
     refuse_targets(targets, Some(&current), &read)?;
     let against = arguments.against.as_deref();
     let judging = Judging::in_checkout(current, &arguments.trusted, against, &arguments.selection)?;
     run.authority.clone_from(&judging.grounds.authority);
     resume::refuse(arguments.resume, &judging, arguments.trusted.pull_request)?;
+    if let Some(folders) = slices::folders(&arguments.from) {
+        return slices::of_recording(&judging, &folders);
+    }
     let mut outcome = judging.outcome(origin(arguments));
-    match &arguments.from {
+    match arguments.from.first() {
         Some(folder) => {
             refuse_without_folder(folder)?;
             let (judge, of_locks) = Judge::new(&judging.plan, judging.store())?;

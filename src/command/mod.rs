@@ -13,15 +13,13 @@ mod diff;
 mod doctor;
 mod dry_run;
 mod history;
-mod host;
 mod import;
 mod init;
 mod inspect;
 mod judging;
 mod list;
 mod man;
-mod merge;
-mod on;
+mod on_gpus;
 mod overview;
 mod place;
 mod plan;
@@ -33,6 +31,7 @@ mod resume;
 mod schema;
 mod select;
 mod slice;
+mod slices;
 mod strip;
 mod survey;
 mod tune;
@@ -56,10 +55,8 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Import(arguments) => import::run(&config, &arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Baseline(arguments) => baseline::run(&config, &arguments),
-        Command::Check(arguments) if arguments.gpus.is_some() => on::run(&config, &arguments),
         Command::Check(arguments) => check::run(&config, &arguments),
         Command::Archive(arguments) => archive::run(&config, &arguments),
-        Command::Merge(arguments) => merge::run(&config, &arguments),
         Command::Plan(arguments) => plan::run(&config, &arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),

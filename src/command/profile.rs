@@ -2,7 +2,7 @@
 
 use super::answer::answer_in;
 use super::archive::{self, Opened};
-use super::on::ON_GPUS;
+use super::on_gpus::ON_GPUS;
 use super::place::{Place, text};
 use super::queues::{Named, QueueOrder, named, ordinal, refuse_unfit};
 use super::select::{load, variable};

@@ -7,7 +7,6 @@ use std::time::Instant;
 use super::archive::{self, Opened};
 use super::judging::{Judging, refuse_without_folder};
 use super::queues::ordinal;
-use super::select::variable;
 use super::{answer, resume};
 use crate::cli::CheckArgs;
 use crate::config::{Config, Selected, Variant};
@@ -15,7 +14,7 @@ use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
 use crate::judge::{ChosenLaunches, Fresh, GpuPart, Judge, Origin};
 use crate::measure::{RunFile, Times};
-use crate::plan::{SliceAsked, SlicePlace, VariantPlan, shared_out};
+use crate::plan::{SlicePlace, VariantPlan, shared_out};
 use crate::process;
 use crate::report::{self, Progress};
 use crate::slice::{Manifest, Run, SliceFolder, copy_recorded, plan_sha256, profiles_in};
@@ -24,23 +23,21 @@ use crate::terms::VariantId;
 pub(super) fn run(
     config: &Path,
     arguments: &CheckArgs,
-    asked: SliceAsked,
+    place: SlicePlace,
 ) -> Result<ExitCode, Error> {
     if arguments.until_input_ends {
         process::stop_at_end_of_input().map_err(Error::io("read", "standard input"))?;
     }
-    let place = asked.place(&variable);
-    let place = place.map_err(|why| Error::Usage(format!("`--slice auto`: {why}")))?;
     let Some(output) = &arguments.slice_output else {
         return Err(Error::Usage(
             "`--slice` requires `--slice-output DIR`".to_owned(),
         ));
     };
-    match &arguments.from {
-        Some(recording) => of_recording(config, arguments, recording, place, output),
-        None if arguments.archive.is_some() => of_archive(arguments, place, output),
-        None => Err(Error::Usage(
-            "`--slice` requires `--archive FILE`, or `--from DIR`\n  next: sparsek-gate archive --output gate.tar.zst".to_owned(),
+    match (arguments.from.as_slice(), &arguments.archive) {
+        ([recording], None) => of_recording(config, arguments, recording, place, output),
+        ([], Some(_)) => of_archive(arguments, place, output),
+        _ => Err(Error::Usage(
+            "`--slice` requires `--archive FILE`, or one `--from DIR`\n  next: sparsek-gate archive --output gate.tar.zst".to_owned(),
         )),
     }
 }
@@ -259,7 +256,7 @@ fn say_whole(place: SlicePlace, variants: usize, output: &Path) -> Result<ExitCo
         count => format!("{count} variants"),
     };
     answer::print(&report::clean(&format!(
-        "slice {place} is complete: {variants} in {}; nothing is judged yet\n  next: sparsek-gate merge, with the folders of all {} slices\n",
+        "slice {place} is complete: {variants} in {}; nothing is judged yet\n  next: sparsek-gate check --from, with the folders of all {} slices\n",
         output.display(),
         place.count
     )))?;

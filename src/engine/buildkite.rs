@@ -20,10 +20,6 @@ fn render(task: &Task<'_>) -> String {
             ("MADE", &uploaded(task.made("buildkite"))),
             ("MINUTES", &task.minutes().to_string()),
             ("ARCHIVE", &uploaded(task.archive(Some("\"$TARGET\"")))),
-            (
-                "MERGE",
-                &uploaded(task.merge(|slice| format!("slices/{slice}"))),
-            ),
         ],
     )
 }

@@ -20,10 +20,6 @@ fn render(task: &Task<'_>) -> String {
             ("MADE", &task.made("github")),
             ("MINUTES", &task.minutes().to_string()),
             ("ARCHIVE", &task.archive(Some("\"$TARGET\""))),
-            (
-                "MERGE",
-                &task.merge(|slice| format!("slices/sparsek-gate-slice-{slice}")),
-            ),
         ],
     )
 }

@@ -21,7 +21,6 @@ fn render(task: &Task<'_>) -> String {
                 "ARCHIVE",
                 &task.archive(Some("\"${CI_MERGE_REQUEST_TARGET_BRANCH_SHA:-$TARGET}\"")),
             ),
-            ("MERGE", &task.merge(|slice| format!("slices/{slice}"))),
         ],
     )
 }

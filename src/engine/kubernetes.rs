@@ -18,7 +18,6 @@ fn render(task: &Task<'_>) -> String {
             ("MADE", &task.made("kubernetes")),
             ("SECONDS", &(task.minutes() * 60).to_string()),
             ("ARCHIVE", &task.archive(None)),
-            ("MERGE", &task.merge(|slice| format!("slices/{slice}"))),
         ],
     )
 }

@@ -18,7 +18,6 @@ fn render(task: &Task<'_>) -> String {
             ("N", &task.slices.to_string()),
             ("MADE", &task.made("slurm")),
             ("ARCHIVE", &task.archive(None)),
-            ("MERGE", &task.merge(|slice| format!("slices/{slice}"))),
         ],
     )
 }

@@ -79,15 +79,6 @@ impl Task<'_> {
         format!("{}{against}", shell_line(&words))
     }
 
-    /// The command line that judges the slices, from folders with these names, by the rules in the
-    /// archive, whose hash the shell's variable `SHA256` has.
-    pub(super) fn merge(&self, folder: impl Fn(u32) -> String) -> String {
-        let mut words = vec!["sparsek-gate".to_owned(), "merge".to_owned()];
-        words.extend((1..=self.slices).map(folder));
-        words.extend(["--archive", "gate.tar.zst", "--archive-sha256"].map(str::to_owned));
-        format!("{} \"$SHA256\"", shell_line(&words))
-    }
-
     /// The command line that made the text.
     pub(super) fn made(&self, engine: &str) -> String {
         let mut words = self.program();

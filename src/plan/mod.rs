@@ -19,7 +19,7 @@ use crate::profiler::only_ncu_selects;
 use crate::terms::{Phase, RoundOrder, VariantId};
 use crate::verdict::ROUNDS_IN_ALL;
 
-pub use place::{MOST_SLICES, SliceAsked, SlicePlace};
+pub use place::{MOST_SLICES, SlicePlace};
 pub use print::{PlanOf, Planned, planned};
 pub use share::shared_out;
 

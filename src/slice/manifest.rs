@@ -90,21 +90,14 @@ impl Manifest {
     pub(super) fn read(folder: &Path, sha256: Option<&str>) -> Result<Manifest, String> {
         let path = folder.join(MANIFEST_FILE);
         let is_there = |path: &Path| path.symlink_metadata().is_ok();
-        let cut_off = || {
-            let mut within = folder.read_dir().into_iter().flatten().flatten();
-            match within.any(|entry| is_there(&entry.path().join(MANIFEST_FILE))) {
-                true => format!(
-                    "it has no {MANIFEST_FILE}, but folders in it have: give those, each by itself"
-                ),
-                false => {
-                    format!("it was cut off: it has no {MANIFEST_FILE}, which is written last")
-                }
-            }
-        };
         let bytes = match read_regular_up_to(&path, most::TEXT) {
             Ok(bytes) => bytes,
             Err(_) if !is_there(folder) => return Err("there is no such folder".to_owned()),
-            Err(_) if !is_there(&path) => return Err(cut_off()),
+            Err(_) if !is_there(&path) => {
+                return Err(format!(
+                    "it was cut off: it has no {MANIFEST_FILE}, which is written last"
+                ));
+            }
             Err(error) => return Err(format!("its {MANIFEST_FILE} cannot be read: {error}")),
         };
         if sha256.is_some_and(|sha256| sha256 != sha256_hex(&bytes)) {

@@ -1,4 +1,4 @@
-//! Slices of a check: what one machine measured of a plan, in a folder that `merge` reads.
+//! Slices of a check: what one machine measured of a plan, in a folder that `check --from` reads.
 //!
 //! A slice's folder has the profiles with their captures in `profiles/`, as a recording has them, and
 //! `slice.json`, which is written last: without it the slice was cut off.

@@ -180,7 +180,7 @@ impl<'f> Reading<'f> {
         };
         let next = match self.known.contains_key(folder) {
             true => "read that log, and run the check again",
-            false => "run that slice again, and merge all of them",
+            false => "run that slice again, and check all of them together",
         };
         let message = format!("{place} is not used: {why}");
         self.findings
@@ -236,7 +236,7 @@ impl<'f> Reading<'f> {
                     place.unwrap_or_default(),
                     places.join(" and ")
                 ),
-                "merge one folder of each slice",
+                "give one folder of each slice",
             );
             self.findings.push(finding);
             return Err(why);
@@ -260,6 +260,12 @@ fn other_plan(slice: &Slice<'_>, wanted: Wanted<'_>) -> Option<String> {
         slices,
         ..
     } = &slice.manifest;
+    if wanted.archive.is_none() && slice.manifest.recording.is_none() {
+        return Some(
+            "it was measured: only --archive FILE and --archive-sha256 HASH show by whose rules"
+                .to_owned(),
+        );
+    }
     if let Some((wanted, _)) = wanted.archive
         && archive.as_deref() != Some(wanted)
     {
@@ -428,7 +434,7 @@ fn nothing_of(
     let left_out: BTreeSet<&VariantId> = same_programs.iter().map(|same| &same.variant).collect();
     let variants = wanted.plan.variants.iter().map(|variant| &variant.id);
     let next = match wanted.known.is_empty() {
-        true => "run that slice again, and merge all of them",
+        true => "run that slice again, and check all of them together",
         false => "run the check again",
     };
     variants
@@ -447,7 +453,7 @@ fn missing(index: u32, count: usize) -> Finding {
         Code::SliceUnusable,
         format!("slice {index}/{count} is missing: no folder has it"),
         format!(
-            "run it with the --archive or --from of the others: sparsek-gate check … --slice {index}/{count} --slice-output DIR; then merge all of them"
+            "run it with the --archive or --from of the others: sparsek-gate check … --slice {index}/{count} --slice-output DIR; then check all of them together"
         ),
     )
 }

@@ -724,9 +724,10 @@ part_slices() {
     expect "slice $slice is measured" 0 "is complete" \
       "$gate" check "${archive[@]}" --slice "$slice/2" --slice-output "$work.slices/$slice"
   done
-  expect "merged they are one check, and unchanged kernels pass" 0 "PASS" \
-    "$gate" merge "$work.slices/1" "$work.slices/2" "${archive[@]}"
-  expect "what a missing slice has is not measured" 6 "slice-unusable" "$gate" merge "$work.slices/1" "${archive[@]}"
+  expect "together they are one check, and unchanged kernels pass" 0 "PASS" \
+    "$gate" check --from "$work.slices" "${archive[@]}"
+  expect "what a missing slice has is not measured" 6 "slice-unusable" \
+    "$gate" check --from "$work.slices/1" "${archive[@]}"
   [ -n "$output" ] && tar czf "$output/slices.tgz" -C "$work.slices" .
   local alone queues
   alone=$SECONDS

@@ -32,7 +32,7 @@ SHA256=$(sha256sum gate.tar.zst | cut -d ' ' -f 1)
 # What a slice runs. Modules and containers belong here.
 cat >logs/slice.sh <<'SLICE'
 #!/bin/sh
-exec sparsek-gate check --archive gate.tar.zst --slice auto/@N@ --slice-output "slices/$SLURM_ARRAY_TASK_ID"
+exec sparsek-gate check --archive gate.tar.zst --slice "$SLURM_ARRAY_TASK_ID/@N@" --slice-output "slices/$SLURM_ARRAY_TASK_ID"
 SLICE
 (
   trap '' HUP INT TERM
@@ -50,4 +50,4 @@ fi
 # Nothing is left, unless sbatch was killed.
 cancel 2>/dev/null || true
 trap - HUP INT TERM
-exec @MERGE@
+exec sparsek-gate check --from slices --archive gate.tar.zst --archive-sha256 "$SHA256"
