@@ -7,8 +7,6 @@ const TENSOR_FLOP: (&str, &str) = ("sm__ops_path_tensor_", ".sum");
 const SOURCE: &str = "src_";
 /// The type that products are added up in where a name does not say it.
 const ADDED_UP_IN_FP32: &str = "_dst_fp32";
-/// How busy the tensor pipe is.
-const TENSOR_SHARE: (&str, &str) = ("sm__pipe_tensor_", ".avg.pct_of_peak_sustained_elapsed");
 /// Blocks that one resource lets a multiprocessor run; the rest names the resource.
 const BLOCK_LIMIT: &str = "launch__occupancy_limit_";
 /// Floating-point instructions of threads; what stands between names the instruction.
@@ -98,11 +96,6 @@ pub(crate) fn thread_flop(counter: &str) -> Option<f64> {
     }
 }
 
-/// Whether a counter is the share of the tensor pipe's peak, in percent.
-pub(crate) fn is_tensor_share(counter: &str) -> bool {
-    between(counter, TENSOR_SHARE).is_some()
-}
-
 /// The resource of a counter of how many blocks it lets a multiprocessor run: `registers`.
 pub(crate) fn block_limit(counter: &str) -> Option<&str> {
     counter.strip_prefix(BLOCK_LIMIT)
@@ -183,7 +176,6 @@ mod tests {
             thread_flop("smsp__sass_thread_inst_executed_op_integer_pred_on.sum"),
             None
         );
-        assert!(is_tensor_share(Role::TensorActive.counter()));
         assert_eq!(
             block_limit("launch__occupancy_limit_shared_mem"),
             Some("shared_mem")

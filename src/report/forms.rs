@@ -8,7 +8,7 @@ use super::{
 };
 
 /// All forms, in the order of the help.
-pub static FORMS: [&Form; 14] = [
+pub static FORMS: [&Form; 12] = [
     &terminal::FORM,
     &markdown::FORM,
     &json::FORM,
@@ -20,9 +20,7 @@ pub static FORMS: [&Form; 14] = [
     &bencher::FORM,
     &otava::FORM,
     &openmetrics::FORM,
-    &plot::LADDER,
-    &plot::ROOFLINE,
-    &plot::SAMPLES,
+    &plot::FORM,
 ];
 
 /// The form of this name.

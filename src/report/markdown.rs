@@ -12,14 +12,13 @@ use super::concern::shortened;
 use super::form::{Capability, Form};
 use super::print::{clean, inert};
 use super::rows::{
-    Row, causes_and_drift, chosen_launches, gpus, headline, left_out, origin, provenance, reused,
-    same_programs, several_kernels, several_shapes, shown, time, title, verdict_word,
+    Row, causes_and_drift, class, columns, counts_of, head, headline, left_out, provenance,
+    several_kernels, several_shapes, shown, title, verdict_word,
 };
-use super::weight::{badness, by_weight};
+use super::weight::{badly, badness, by_badness, by_weight};
 use crate::finding::{ExitCode, Finding, Severity};
 use crate::judge::{Comparison, Outcome, VariantReport};
 use crate::terms::VariantId;
-use crate::verdict::Verdict;
 
 /// It identifies the comment of an earlier run.
 const MARK: &str = "<!-- sparsek-gate -->";
@@ -65,30 +64,15 @@ fn report(outcome: &Outcome) -> String {
         ExitCode::Inconclusive => "❔",
         _ => "❌",
     };
+    let mut lines = head(outcome).into_iter();
     let mut text = format!(
         "### {sign} sparsek-gate {} {MARK}\n\n{}\n",
         escape(&headline(outcome)),
-        line(&shortened(&origin(outcome), LONGEST_TEXT))
+        line(&shortened(&lines.next().unwrap_or_default(), LONGEST_TEXT))
     );
-    for same in same_programs(outcome) {
-        text.push_str(&format!("\n{}\n", line(&shortened(&same, LONGEST_TEXT))));
-    }
-    if let Some(chosen) = chosen_launches(outcome) {
-        let chosen = shortened(&chosen, LONGEST_TEXT);
-        text.push_str(&format!("\n<sub>{}</sub>\n", line(&chosen)));
-    }
-    if let Some(time) = time(outcome) {
-        text.push_str(&format!("\n<sub>{}</sub>\n", escape(&time)));
-    }
-    for gpu in gpus(outcome) {
-        text.push_str(&format!(
-            "\n<sub>{}</sub>\n",
-            line(&shortened(&gpu, LONGEST_TEXT))
-        ));
-    }
-    if let Some(reused) = reused(outcome) {
-        let reused = line(&shortened(&reused, LONGEST_TEXT));
-        text.push_str(&format!("\n<sub>{reused}</sub>\n"));
+    for below in lines {
+        let below = line(&shortened(&below, LONGEST_TEXT));
+        text.push_str(&format!("\n<sub>{below}</sub>\n"));
     }
     if let Some(ended) = &outcome.ended {
         text.push_str("\n**The run ended**\n\n");
@@ -181,25 +165,6 @@ fn passes(report: &&VariantReport) -> bool {
         && report.drift.is_empty()
 }
 
-/// How much a row needs a reader: 3 fails, 2 is open, 1 got better, 0 the rest.
-fn badly(comparison: &Comparison) -> u8 {
-    match comparison.verdict {
-        Some(Verdict::Regressed) => 3,
-        Some(Verdict::Inconclusive) if comparison.not_worse => 0,
-        Some(Verdict::Inconclusive | Verdict::NotMeasured) => 2,
-        Some(Verdict::Improved) => 1,
-        Some(Verdict::Pass) | None => 0,
-    }
-}
-
-fn by_badness(mut reports: Vec<&VariantReport>) -> Vec<&VariantReport> {
-    reports.sort_by_key(|report| {
-        let worst = report.comparisons.iter().map(badly).max();
-        std::cmp::Reverse(worst)
-    });
-    reports
-}
-
 /// A folded table of a variant, as many of its rows as there is room for, or nothing of it.
 fn variant<'a>(report: &'a VariantReport, most: usize, text: &mut String, left: &mut LeftOut<'a>) {
     let mut comparisons = shown(report);
@@ -221,10 +186,10 @@ fn variant<'a>(report: &'a VariantReport, most: usize, text: &mut String, left: 
     let mut before = format!(
         "\n<details><summary><b>{}</b>: {}</summary>\n\n",
         escape_html(&title(report)),
-        counts(report)
+        counts_of(report)
     );
     if !comparisons.is_empty() {
-        before.push_str(&head(report, shapes.is_some()));
+        before.push_str(&table_head(report, shapes.is_some()));
     }
     let rows: Vec<String> = comparisons
         .iter()
@@ -269,79 +234,27 @@ fn variant<'a>(report: &'a VariantReport, most: usize, text: &mut String, left: 
         .extend(missing.map(|kernel| (name.clone(), kernel)));
 }
 
-/// How many of each verdict.
-fn counts(report: &VariantReport) -> String {
-    let verdicts = [
-        Verdict::Regressed,
-        Verdict::Inconclusive,
-        Verdict::NotMeasured,
-        Verdict::Improved,
-        Verdict::Pass,
-    ];
-    let counts: Vec<String> = verdicts
-        .into_iter()
-        .filter_map(|verdict| {
-            let of = |comparison: &&Comparison| comparison.verdict == Some(verdict);
-            let count = report.comparisons.iter().filter(of).count();
-            (count > 0).then(|| format!("{count} {}", verdict.as_str()))
-        })
-        .collect();
-    if counts.is_empty() {
-        "nothing judged".to_owned()
-    } else {
-        counts.join(", ")
-    }
-}
-
-fn head(report: &VariantReport, kernels: bool) -> String {
-    let columns = [
-        "metric",
-        report.mode.reference(),
-        "current",
-        "change",
-        "tolerance",
-        "fails beyond",
-        "verdict",
-        "why",
-    ];
-    let (kernel, rule) = if kernels {
-        ("| kernel ", "|---")
-    } else {
-        ("", "")
-    };
+fn table_head(report: &VariantReport, kernels: bool) -> String {
+    let rule = if kernels { "|---" } else { "" };
     format!(
-        "{kernel}| {} |\n{rule}|---|--:|--:|--:|--:|--:|---|---|\n",
-        columns.join(" | ")
+        "| {} |\n{rule}|---|--:|--:|--:|--:|--:|---|---|\n",
+        columns(report, kernels).join(" | ")
     )
 }
 
 /// `shapes` where the kernels have a column.
 fn row(comparison: &Comparison, shapes: Option<&BTreeSet<&str>>) -> String {
     let row = Row::of(comparison, shapes.unwrap_or(&BTreeSet::new()));
-    let cell = |text: &str| escape(&shortened(text, LONGEST_CELL));
-    let verdict = match row.verdict {
-        Some(Verdict::Pass | Verdict::Improved) | None => verdict_word(row.verdict).to_owned(),
-        Some(_) => format!("**{}**", verdict_word(row.verdict)),
-    };
-    let kernel = if shapes.is_some() {
-        format!("| {} ", cell(&row.kernel))
-    } else {
-        String::new()
-    };
-    let cells = [
-        &row.metric,
-        &row.reference,
-        &row.current,
-        &row.change,
-        &row.tolerance,
-        &row.threshold,
-    ]
-    .map(|text| cell(text));
-    format!(
-        "{kernel}| {} | {verdict} | {} |\n",
-        cells.join(" | "),
-        cell(&row.why)
-    )
+    let mut cells: Vec<String> = row
+        .cells(shapes.is_some())
+        .iter()
+        .map(|text| escape(&shortened(text, LONGEST_CELL)))
+        .collect();
+    if matches!(class(comparison.verdict), "bad" | "open") {
+        let word = cells.len() - 2;
+        cells[word] = format!("**{}**", verdict_word(comparison.verdict));
+    }
+    format!("| {} |\n", cells.join(" | "))
 }
 
 /// The variants that pass: a folded line each.
@@ -362,7 +275,7 @@ fn passing_table<'a>(reports: &[&'a VariantReport], left: &mut LeftOut<'a>) -> S
         let row = format!(
             "| {} | {} | {} |\n",
             escape(&title(report)),
-            counts(report),
+            counts_of(report),
             escape(&shortened(&provenance(report), LONGEST_CELL))
         );
         if text.len() + row.len() > MOST_OF_PASSING {

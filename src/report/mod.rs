@@ -17,7 +17,7 @@ mod junit;
 mod markdown;
 mod openmetrics;
 mod otava;
-pub mod plot;
+mod plot;
 mod print;
 mod profiles;
 mod progress;

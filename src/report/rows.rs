@@ -106,6 +106,42 @@ impl Row {
             why: comparison.why.clone(),
         }
     }
+
+    /// The cells below [`columns`].
+    pub(super) fn cells(self, kernels: bool) -> Vec<String> {
+        let mut cells = vec![
+            self.metric,
+            self.reference,
+            self.current,
+            self.change,
+            self.tolerance,
+            self.threshold,
+            verdict_word(self.verdict).to_owned(),
+            self.why,
+        ];
+        if kernels {
+            cells.insert(0, self.kernel);
+        }
+        cells
+    }
+}
+
+/// The names of the columns of a table of rows; of the kernel where it is needed.
+pub(super) fn columns(report: &VariantReport, kernels: bool) -> Vec<&'static str> {
+    let mut names = vec![
+        "metric",
+        report.mode.reference(),
+        "current",
+        "change",
+        "tolerance",
+        "fails beyond",
+        "verdict",
+        "why",
+    ];
+    if kernels {
+        names.insert(0, "kernel");
+    }
+    names
 }
 
 /// The comparisons for a reader: those that were judged by their size, and of the others those that
@@ -337,6 +373,28 @@ pub(super) fn verdict_word(verdict: Option<Verdict>) -> &'static str {
     verdict.map_or("recorded", Verdict::as_str)
 }
 
+/// The class that colours a verdict.
+pub(super) fn class(verdict: Option<Verdict>) -> &'static str {
+    match verdict {
+        Some(Verdict::Regressed) => "bad",
+        Some(Verdict::NotMeasured | Verdict::Inconclusive) => "open",
+        Some(Verdict::Improved) => "good",
+        Some(Verdict::Pass) => "plain",
+        None => "quiet",
+    }
+}
+
+/// A mark beside the word, for readers who do not see the colour.
+pub(super) fn mark(verdict: Option<Verdict>) -> &'static str {
+    match verdict {
+        Some(Verdict::Regressed) => "✕",
+        Some(Verdict::NotMeasured | Verdict::Inconclusive) => "?",
+        Some(Verdict::Improved) => "▲",
+        Some(Verdict::Pass) => "✓",
+        None => "",
+    }
+}
+
 /// Whether the kernel column is needed: without it, rows of several kernels look alike.
 pub(super) fn several_kernels(report: &VariantReport) -> bool {
     let mut kernels: Vec<_> = report
@@ -365,8 +423,34 @@ pub(super) fn headline(outcome: &Outcome) -> String {
     )
 }
 
+/// What every form shows below the first line: where the numbers came from, what was not measured and
+/// why, and where the time went.
+pub(super) fn head(outcome: &Outcome) -> Vec<String> {
+    let mut lines = vec![origin(outcome)];
+    lines.extend(same_programs(outcome));
+    lines.extend(chosen_launches(outcome));
+    lines.extend(time(outcome));
+    lines.extend(gpus(outcome));
+    lines.extend(reused(outcome));
+    lines
+}
+
+/// How many comparisons of a variant got each verdict.
+pub(super) fn counts_of(report: &VariantReport) -> String {
+    let counts = Verdict::WORST_FIRST.into_iter().filter_map(|verdict| {
+        let of = |comparison: &&Comparison| comparison.verdict == Some(verdict);
+        let count = report.comparisons.iter().filter(of).count();
+        (count > 0).then(|| format!("{count} {}", verdict.as_str()))
+    });
+    let counts: Vec<String> = counts.collect();
+    match counts.is_empty() {
+        true => "nothing judged".to_owned(),
+        false => counts.join(", "),
+    }
+}
+
 /// How many comparisons got each verdict, in words.
-pub(super) fn counts(outcome: &Outcome) -> Vec<String> {
+fn counts(outcome: &Outcome) -> Vec<String> {
     let code = outcome.exit_code();
     let not_worse = outcome
         .variants
@@ -444,7 +528,7 @@ fn nothing_measured(outcome: &Outcome) -> bool {
 }
 
 /// Where the time of a run went that compiled or measured.
-pub(super) fn time(outcome: &Outcome) -> Option<String> {
+fn time(outcome: &Outcome) -> Option<String> {
     let (spent, wall) = (outcome.spent?, outcome.wall_s?);
     let mut parts = vec![format!("build {:.1} s", spent.build_s)];
     if spent.profiled > 0 {
@@ -472,7 +556,7 @@ pub(super) fn time(outcome: &Outcome) -> Option<String> {
 }
 
 /// What each GPU did, where slices were measured.
-pub(super) fn gpus(outcome: &Outcome) -> Vec<String> {
+fn gpus(outcome: &Outcome) -> Vec<String> {
     let count = |number: usize, one: &str, several: &str| match number {
         1 => format!("1 {one}"),
         number => format!("{number} {several}"),
@@ -496,7 +580,7 @@ pub(super) fn gpus(outcome: &Outcome) -> Vec<String> {
 }
 
 /// How many launches were chosen for which variants.
-pub(super) fn chosen_launches(outcome: &Outcome) -> Option<String> {
+fn chosen_launches(outcome: &Outcome) -> Option<String> {
     let chosen = outcome.chosen_launches.iter();
     let words: Vec<String> = chosen
         .map(|one| {
@@ -517,7 +601,7 @@ pub(super) fn chosen_launches(outcome: &Outcome) -> Option<String> {
 
 /// Which variants were not measured because their program is the base's, and what their hard limits
 /// were judged on.
-pub(super) fn same_programs(outcome: &Outcome) -> Vec<String> {
+fn same_programs(outcome: &Outcome) -> Vec<String> {
     let same = &outcome.same_programs;
     let Some(first) = same.first() else {
         return Vec::new();
@@ -543,7 +627,7 @@ pub(super) fn same_programs(outcome: &Outcome) -> Vec<String> {
 }
 
 /// Which verifications were not repeated.
-pub(super) fn reused(outcome: &Outcome) -> Option<String> {
+fn reused(outcome: &Outcome) -> Option<String> {
     let reused = &outcome.reused_verifications;
     let names: Vec<String> = reused
         .iter()

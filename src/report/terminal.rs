@@ -7,9 +7,8 @@ use super::detail::Detail;
 use super::form::{Capability, Form};
 use super::print::{clean, inert, one_line};
 use super::rows::{
-    Row, causes_and_drift, chosen_launches, gpus, headline, left_out, origin, passed, passes,
-    provenance, reused, same_programs, several_kernels, several_shapes, shown, time, title,
-    verdict_word,
+    Row, causes_and_drift, columns, head, headline, left_out, passed, passes, provenance,
+    several_kernels, several_shapes, shown, title,
 };
 use super::weight::by_weight;
 use crate::finding::{ExitCode, Finding, Severity};
@@ -48,21 +47,8 @@ pub fn report(outcome: &Outcome, detail: Detail) -> String {
     if detail == Detail::Verdict {
         return text;
     }
-    text.push_str(&format!("{DIM}{}{DIM:#}\n", one_line(&origin(outcome))));
-    for line in same_programs(outcome) {
-        text.push_str(&format!("{}\n", one_line(&line)));
-    }
-    if let Some(chosen) = chosen_launches(outcome) {
-        text.push_str(&format!("{DIM}{}{DIM:#}\n", one_line(&chosen)));
-    }
-    if let Some(time) = time(outcome) {
-        text.push_str(&format!("{DIM}{time}{DIM:#}\n"));
-    }
-    for line in gpus(outcome) {
+    for line in head(outcome) {
         text.push_str(&format!("{DIM}{}{DIM:#}\n", one_line(&line)));
-    }
-    if let Some(reused) = reused(outcome) {
-        text.push_str(&format!("{DIM}{}{DIM:#}\n", one_line(&reused)));
     }
     if let Some(ended) = &outcome.ended {
         text.push_str(&format!(
@@ -115,35 +101,9 @@ fn variant(report: &VariantReport) -> String {
     table
         .load_style(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Disabled);
-    let mut header = vec![
-        "metric",
-        report.mode.reference(),
-        "current",
-        "change",
-        "tolerance",
-        "fails beyond",
-        "verdict",
-        "why",
-    ];
-    if kernels {
-        header.insert(0, "kernel");
-    }
-    table.set_header(header);
+    table.set_header(columns(report, kernels));
     for comparison in &shown {
-        let row = Row::of(comparison, &shapes);
-        let mut cells = vec![
-            row.metric,
-            row.reference,
-            row.current,
-            row.change,
-            row.tolerance,
-            row.threshold,
-            verdict_word(row.verdict).to_owned(),
-            row.why,
-        ];
-        if kernels {
-            cells.insert(0, row.kernel);
-        }
+        let cells = Row::of(comparison, &shapes).cells(kernels);
         table.add_row(cells.iter().map(|cell| clean(cell).replace('\n', " ")));
     }
     let lines = match shown.is_empty() {

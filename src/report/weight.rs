@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use crate::finding::{ExitCode, Finding, Severity};
 use crate::judge::{Comparison, VariantReport};
 use crate::terms::VariantId;
+use crate::verdict::Verdict;
 
 /// The findings, those first that a reader should see first. `variants` are the reports that say by
 /// how much a metric changed; without them the exit codes and the order found decide.
@@ -136,6 +137,26 @@ pub(super) fn badness(comparison: &Comparison) -> f64 {
         _ if change > 0.0 => f64::INFINITY,
         _ => 0.0,
     }
+}
+
+/// How much a row needs a reader: 3 fails, 2 is open, 1 got better, 0 the rest.
+pub(super) fn badly(comparison: &Comparison) -> u8 {
+    match comparison.verdict {
+        Some(Verdict::Regressed) => 3,
+        Some(Verdict::Inconclusive) if comparison.not_worse => 0,
+        Some(Verdict::Inconclusive | Verdict::NotMeasured) => 2,
+        Some(Verdict::Improved) => 1,
+        Some(Verdict::Pass) | None => 0,
+    }
+}
+
+/// The variants, those first whose worst row needs a reader most.
+pub(super) fn by_badness(mut reports: Vec<&VariantReport>) -> Vec<&VariantReport> {
+    reports.sort_by_key(|report| {
+        let worst = report.comparisons.iter().map(badly).max();
+        std::cmp::Reverse(worst)
+    });
+    reports
 }
 
 /// The number of codes that outrank this one: 0 for the worst.

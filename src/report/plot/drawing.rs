@@ -9,7 +9,9 @@ pub(in crate::report) const THEME: &str = include_str!("theme.css");
 /// What the classes of a picture look like.
 pub(in crate::report) const PLOT_STYLE: &str = include_str!("plot.css");
 
-/// Characters of a caption in a line of a wide picture.
+/// Pixels of a picture's width.
+pub(super) const WIDTH: f64 = 1000.0;
+/// Characters of a caption in a line.
 const CAPTION_COLUMNS: usize = 150;
 /// Pixels from a line of a caption to the next.
 const CAPTION_LINE: f64 = 16.0;
@@ -18,36 +20,8 @@ const MARGIN: f64 = 20.0;
 /// Pixels above a picture in a file, for its title.
 const HEAD: f64 = 34.0;
 
-/// The width a picture is drawn for, since text must not shrink with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::report) enum Size {
-    /// A page, or a file.
-    Wide,
-    /// A phone.
-    Narrow,
-}
-
-impl Size {
-    /// In pixels.
-    pub fn width(self) -> f64 {
-        match self {
-            Size::Wide => 1000.0,
-            Size::Narrow => 330.0,
-        }
-    }
-
-    /// The class by which a style sheet shows one of the two.
-    fn class(self) -> &'static str {
-        match self {
-            Size::Wide => "plot wide",
-            Size::Narrow => "plot narrow",
-        }
-    }
-}
-
 /// A picture without a frame.
 pub(in crate::report) struct Drawing {
-    pub size: Size,
     /// Pixels.
     pub height: f64,
     /// What it shows, in a few words.
@@ -63,11 +37,10 @@ pub(in crate::report) struct Drawing {
 impl Drawing {
     /// For a page, which has the style.
     pub fn inline(&self) -> Markup {
-        let view = format!("0 0 {} {}", px(self.size.width()), px(self.height));
         html! {
-            svg class=(self.size.class()) viewBox=(view) width=(px(self.size.width())) height=(px(self.height)) role="img" aria-label=(text(&self.title)) {
-                title { (text(&self.title)) }
-                desc { (text(&self.description)) }
+            svg class="plot" viewBox=(format!("0 0 {} {}", px(WIDTH), px(self.height))) width=(px(WIDTH)) height=(px(self.height)) role="img" aria-label=(one_line(&self.title)) {
+                title { (one_line(&self.title)) }
+                desc { (one_line(&self.description)) }
                 (self.body)
             }
         }
@@ -76,21 +49,21 @@ impl Drawing {
     /// A file that stands by itself.
     pub fn file(&self) -> String {
         let lines = wrapped(&self.caption, CAPTION_COLUMNS);
-        let width = self.size.width() + 2.0 * MARGIN;
+        let width = WIDTH + 2.0 * MARGIN;
         let foot = CAPTION_LINE * lines.len() as f64;
         let height = self.height + HEAD + foot + 2.0 * MARGIN;
         let head = if self.title.is_empty() { 0.0 } else { HEAD };
         let below = MARGIN + head + self.height + CAPTION_LINE;
         let drawn = html! {
             svg xmlns="http://www.w3.org/2000/svg" class="plot file" viewBox=(format!("0 0 {} {}", px(width), px(height))) width=(px(width)) height=(px(height)) role="img" {
-                title { (text(&self.title)) }
-                desc { (text(&self.description)) }
+                title { (one_line(&self.title)) }
+                desc { (one_line(&self.description)) }
                 style { (PreEscaped(THEME)) (PreEscaped(PLOT_STYLE)) }
                 rect class="paper" width="100%" height="100%" {}
-                text class="title" x=(px(MARGIN)) y=(px(MARGIN + 14.0)) { (text(&self.title)) }
+                text class="title" x=(px(MARGIN)) y=(px(MARGIN + 14.0)) { (one_line(&self.title)) }
                 g transform=(format!("translate({} {})", px(MARGIN), px(MARGIN + head))) { (self.body) }
                 @for (at, line) in lines.iter().enumerate() {
-                    text class="quiet" x=(px(MARGIN)) y=(px(below + CAPTION_LINE * at as f64)) { (text(line)) }
+                    text class="quiet" x=(px(MARGIN)) y=(px(below + CAPTION_LINE * at as f64)) { (one_line(line)) }
                 }
             }
         };
@@ -100,7 +73,6 @@ impl Drawing {
     /// A sentence instead of a picture.
     pub fn sentence(why: &str) -> Drawing {
         Drawing {
-            size: Size::Wide,
             height: 0.0,
             title: "No picture".to_owned(),
             description: why.to_owned(),
@@ -110,44 +82,31 @@ impl Drawing {
     }
 
     /// Several pictures, each below the other.
-    pub fn stacked(drawings: &[Drawing]) -> Drawing {
-        if let [one] = drawings {
-            return Drawing {
-                size: one.size,
-                height: one.height,
-                title: one.title.clone(),
-                description: one.description.clone(),
-                caption: one.caption.clone(),
-                body: one.body.clone(),
-            };
+    pub fn stacked(mut drawings: Vec<Drawing>) -> Drawing {
+        if drawings.len() == 1 {
+            return drawings.remove(0);
         }
         let mut height = 0.0;
         let body = html! {
-            @for drawing in drawings {
+            @for drawing in &drawings {
                 @let top = { let top = height; height += drawing.height + HEAD + MARGIN; top };
-                text class="title" x="0" y=(px(top + 14.0)) { (text(&drawing.title)) }
+                text class="title" x="0" y=(px(top + 14.0)) { (one_line(&drawing.title)) }
                 g transform=(format!("translate(0 {})", px(top + HEAD))) { (drawing.body) }
             }
         };
-        let joined = |of: fn(&Drawing) -> &str, by: &str| {
+        let joined = |of: fn(&Drawing) -> &str| {
             let mut parts: Vec<&str> = drawings.iter().map(of).collect();
             parts.dedup();
-            parts.join(by)
+            parts.join(" ")
         };
         Drawing {
-            size: drawings.first().map_or(Size::Wide, |first| first.size),
             height,
             title: String::new(),
-            description: joined(|drawing| &drawing.description, " "),
-            caption: joined(|drawing| &drawing.caption, " "),
+            description: joined(|drawing| &drawing.description),
+            caption: joined(|drawing| &drawing.caption),
             body,
         }
     }
-}
-
-/// Text from outside, in one line and of characters that XML has and readers see.
-pub(super) fn text(text: &str) -> String {
-    one_line(text)
 }
 
 /// The start of a text, where there is no room for all of it.

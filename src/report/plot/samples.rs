@@ -3,57 +3,117 @@
 
 use maud::{Markup, html};
 
-use super::drawing::{Drawing, Size, px, shortened, text};
-use super::group::Group;
-use super::ladder::mark;
-use super::measured::class;
-use super::scale::Axis;
-use crate::judge::{Comparison, VariantReport};
+use super::axis::Axis;
+use super::drawing::{Drawing, WIDTH, px, shortened};
+use crate::judge::{Comparison, Outcome, VariantReport};
 use crate::metric::{Direction, display_value};
-use crate::report::rows::verdict_word;
+use crate::report::form::Form;
+use crate::report::print::one_line;
+use crate::report::rows::{class, mark, several_kernels, title, verdict_word};
 use crate::statistics::location;
 use crate::verdict::{Change, Verdict};
 
-/// Steps into which the width of a strip is divided: finer than any screen.
-pub(in crate::report) const STEPS: u16 = 4095;
-/// Pixels of the half that each side takes, and of the whole with its head and its axis.
+/// Pixels of the half that each side takes, of the head, and of the whole with its axis.
 const HALF: f64 = 26.0;
 const HEAD: f64 = 22.0;
-const FOOT: f64 = 20.0;
-const STRIP: f64 = HEAD + 2.0 * HALF + FOOT + 14.0;
-/// Strips that a picture has room for.
+const BOTTOM: f64 = HEAD + 2.0 * HALF;
+const STRIP: f64 = BOTTOM + 34.0;
+/// Pixels of the names of the sides.
+const LEFT: f64 = 74.0;
+/// Strips that a file has room for, and a page.
 const MOST: usize = 60;
+const MOST_OF_PAGE: usize = 6;
 /// Launches that a strip draws: more look the same, and a page of a million dots is slow.
 const LAUNCHES: usize = 20_000;
 /// Processes that a side of a strip draws.
 const PROCESSES: usize = 2_000;
+/// How to read a strip.
+const LEGEND: &str = "Faint dots: launches, one line for each process. Short marks: the location of each process. Tall mark: the value of the side. Shaded: the noise band around the reference. Dashed line: beyond it, the metric fails.";
 
-/// One process: where it lies, and where its launches do.
-pub(in crate::report) struct Process {
-    pub location: u16,
-    pub launches: Vec<u16>,
+/// The form.
+pub(in crate::report) const FORM: Form = Form {
+    name: "samples",
+    help: "SVG: the samples of every judged metric beside those of its reference",
+    endings: &[],
+    capabilities: &[],
+    render,
+};
+
+fn render(outcome: &Outcome) -> String {
+    let mut drawings = Vec::new();
+    let mut left = MOST;
+    for report in &outcome.variants {
+        let strips = report.comparisons.iter();
+        let strips = strips.filter_map(|comparison| Strip::of(report, comparison));
+        let strips: Vec<Strip> = strips.take(left).collect();
+        left -= strips.len();
+        if !strips.is_empty() {
+            drawings.push(drawn(&strips, format!("Samples of {}", title(report))));
+        }
+    }
+    if drawings.is_empty() {
+        return Drawing::sentence("no samples, because no metric is judged by its size").file();
+    }
+    let mut sheet = Drawing::stacked(drawings);
+    if left == 0 {
+        let only = format!(" Only the first {MOST} are drawn.");
+        sheet.caption.push_str(&only);
+    }
+    sheet.file()
 }
 
-/// The geometry of one comparison, in steps of the width, and the words beside it.
-pub(in crate::report) struct Strip {
-    pub name: String,
-    pub verdict: Option<Verdict>,
-    pub summary: String,
-    pub reference_name: &'static str,
-    pub reference: Vec<Process>,
-    pub current: Vec<Process>,
-    /// The value of each side.
-    pub values: [u16; 2],
-    /// The ends of the noise band around the reference.
-    pub band: Option<[u16; 2]>,
-    /// Beyond these the metric fails.
-    pub limits: Vec<u16>,
-    pub ticks: Vec<(u16, String)>,
+/// The samples of the first metrics that regressed or are open, for a page.
+pub(in crate::report) fn troubled(outcome: &Outcome) -> Option<Drawing> {
+    // Chosen before any is drawn: there may be tens of thousands.
+    let of_verdict = |verdict: Verdict| {
+        let reports = outcome.variants.iter();
+        reports
+            .flat_map(|report| report.comparisons.iter().map(move |one| (report, one)))
+            .filter(move |(_, one)| one.samples.is_some() && one.verdict == Some(verdict))
+            .take(MOST_OF_PAGE)
+    };
+    let strips: Vec<Strip> = of_verdict(Verdict::Regressed)
+        .chain(of_verdict(Verdict::Inconclusive))
+        .take(MOST_OF_PAGE)
+        .filter_map(|(report, comparison)| {
+            let mut strip = Strip::of(report, comparison)?;
+            if outcome.variants.len() > 1 {
+                strip.name = one_line(&format!("{} of {}", strip.name, title(report)));
+            }
+            Some(strip)
+        })
+        .collect();
+    let title = "Samples of the metrics that regressed or are open";
+    (!strips.is_empty()).then(|| drawn(&strips, title.to_owned()))
+}
+
+/// Strips, each below the other.
+fn drawn(strips: &[Strip], title: String) -> Drawing {
+    let texts: Vec<String> = strips.iter().map(Strip::description).collect();
+    Drawing {
+        height: STRIP * strips.len() as f64 - 14.0,
+        title,
+        description: texts.join("; "),
+        caption: LEGEND.to_owned(),
+        body: html! {
+            @for (at, strip) in strips.iter().enumerate() {
+                g transform=(format!("translate(0 {})", px(STRIP * at as f64))) { (strip.body()) }
+            }
+        },
+    }
+}
+
+/// One comparison: the words beside it, and its samples as elements of SVG.
+struct Strip {
+    name: String,
+    verdict: Option<Verdict>,
+    summary: String,
+    samples: Markup,
 }
 
 impl Strip {
     /// `None` where no samples are kept, or a value cannot be drawn.
-    pub fn of(report: &VariantReport, comparison: &Comparison, kernels: bool) -> Option<Strip> {
+    fn of(report: &VariantReport, comparison: &Comparison) -> Option<Strip> {
         let samples = comparison.samples.as_ref()?;
         let (before, now) = (comparison.reference?.value, comparison.current?.value);
         let moved = |size: f64| match comparison.change {
@@ -69,232 +129,111 @@ impl Strip {
             _ => Vec::new(),
         };
         let every = samples.reference.iter().chain(&samples.current).flatten();
-        let drawn: Vec<f64> = every
-            .copied()
-            .chain([before, now])
-            .chain(band.into_iter().flatten())
-            .chain(limits.iter().copied())
-            .collect();
-        if drawn.iter().any(|value| !value.is_finite()) {
+        let values = every.copied().chain([before, now]);
+        let values = values.chain(band.into_iter().flatten());
+        let values: Vec<f64> = values.chain(limits.iter().copied()).collect();
+        if values.iter().any(|value| !value.is_finite()) {
             return None;
         }
-        let low = drawn.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = drawn.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let room = ((high - low) * 0.03).max(high.abs() * 1e-9);
-        let axis = Axis::linear((low - room, high + room), (0.0, f64::from(STEPS)));
-        let step = |value: f64| axis.at(value).round().clamp(0.0, f64::from(STEPS)) as u16;
-        let one_of = one_launch_of(&[&samples.reference, &samples.current]);
-        let processes = |of: &[Vec<f64>]| {
-            of.iter()
-                .take(PROCESSES)
-                .filter_map(|launches| {
-                    let drawn = launches.iter().step_by(one_of);
-                    Some(Process {
-                        location: step(location(launches)?),
-                        launches: drawn.map(|value| step(*value)).collect(),
-                    })
-                })
-                .collect()
-        };
+        let x = Axis::new((low - room, high + room), (LEFT, WIDTH - 4.0));
+        let launches = samples.reference.iter().chain(&samples.current);
+        let one_of = launches.map(Vec::len).sum::<usize>().div_ceil(LAUNCHES);
         let thinned = match one_of {
-            1 => String::new(),
+            0 | 1 => String::new(),
             one_of => format!(", 1 launch of {one_of} drawn"),
         };
         let unit = comparison.unit.as_deref();
-        let name = if kernels {
-            format!("{} {}", comparison.kernel, comparison.metric)
-        } else {
-            comparison.metric.clone()
+        let name = match several_kernels(report) {
+            true => format!("{} {}", comparison.kernel, comparison.metric),
+            false => comparison.metric.clone(),
         };
-        let change = comparison
-            .change
-            .map_or_else(|| "–".to_owned(), |change| change.display(unit));
+        let change = comparison.change.map(|change| change.display(unit));
+        let side = |processes: &[Vec<f64>], value: f64, at: usize, name: &str, class: &str| {
+            let top = HEAD + HALF * at as f64;
+            let (dots, marks) = processes_paths(processes, one_of.max(1), top, x);
+            html! {
+                g class=(class) {
+                    text class="quiet" x=(px(LEFT - 8.0)) y=(px(top + HALF / 2.0 + 4.0)) text-anchor="end" { (name) }
+                    path class="launches" d=(dots) {}
+                    path class="processes" d=(marks) {}
+                    path class="value" d=(format!("M{} {}v{}", px(x.at(value)), px(top + 1.0), px(HALF - 2.0))) {}
+                }
+            }
+        };
+        let samples = html! {
+            rect class="rail" x=(px(LEFT)) y=(px(HEAD)) width=(px(WIDTH - 4.0 - LEFT)) height=(px(2.0 * HALF)) {}
+            @if let Some([from, to]) = band.map(|ends| ends.map(|end| x.at(end))) {
+                rect class="band" x=(px(from)) y=(px(HEAD)) width=(px((to - from).max(1.0))) height=(px(2.0 * HALF)) {}
+            }
+            @for limit in &limits {
+                path class="limit" d=(format!("M{} {}V{}", px(x.at(*limit)), px(HEAD - 3.0), px(BOTTOM + 3.0))) {}
+            }
+            (side(&samples.reference, before, 0, report.mode.reference(), "was"))
+            (side(&samples.current, now, 1, "current", class(comparison.verdict)))
+            @for value in x.ticks(3) {
+                text class="quiet" x=(px(x.at(value))) y=(px(BOTTOM + 15.0)) text-anchor=(text_anchor(x.at(value))) { (one_line(&display_value(value, unit))) }
+            }
+        };
         Some(Strip {
-            name: text(&name),
+            name: one_line(&name),
             verdict: comparison.verdict,
-            summary: text(&format!(
-                "{} → {}, {change}{thinned}",
+            summary: one_line(&format!(
+                "{} → {}, {}{thinned}",
                 display_value(before, unit),
-                display_value(now, unit)
+                display_value(now, unit),
+                change.unwrap_or_else(|| "–".to_owned())
             )),
-            reference_name: report.mode.reference(),
-            reference: processes(&samples.reference),
-            current: processes(&samples.current),
-            values: [step(before), step(now)],
-            band: band.map(|ends| ends.map(step)),
-            limits: limits.iter().map(|limit| step(*limit)).collect(),
-            ticks: axis
-                .ticks(3)
-                .into_iter()
-                .map(|value| (step(value), text(&display_value(value, unit))))
-                .collect(),
+            samples,
         })
     }
 
-    /// The same, with the subject in its name.
-    pub fn within(self, subject: &str) -> Strip {
-        Strip {
-            name: format!("{} of {subject}", self.name),
-            ..self
-        }
+    fn description(&self) -> String {
+        let word = verdict_word(self.verdict);
+        format!("{}: {} ({word})", self.name, self.summary)
     }
 
     /// Elements of SVG, as high as [`STRIP`] less its margin.
-    fn body(&self, size: Size) -> Markup {
-        let left = match size {
-            Size::Wide => 74.0,
-            Size::Narrow => 62.0,
-        };
-        let wide = size.width() - left - 4.0;
-        let x = |step: u16| left + f64::from(step) / f64::from(STEPS) * wide;
-        let bottom = HEAD + 2.0 * HALF;
-        // Beside the name on a phone there is room for the verdict alone.
-        let (columns, end) = match size {
-            Size::Wide => (60, None),
-            Size::Narrow => (32, Some(px(size.width()))),
-        };
+    fn body(&self) -> Markup {
         html! {
-            title { (text(&format!("{}: {} ({})", self.name, self.summary, verdict_word(self.verdict)))) }
+            title { (self.description()) }
             text class="name" x="0" y="13" {
-                (text(&shortened(&self.name, columns)))
-                tspan class=(class(self.verdict)) dx=[end.is_none().then_some("8")] x=[end.as_ref()] text-anchor=[end.as_ref().map(|_| "end")] { (mark(self.verdict)) " " (verdict_word(self.verdict)) }
+                (shortened(&self.name, 60))
+                tspan class=(class(self.verdict)) dx="8" { (mark(self.verdict)) " " (verdict_word(self.verdict)) }
             }
-            @if size == Size::Wide {
-                text class="figure" x=(px(size.width())) y="13" text-anchor="end" { (text(&self.summary)) }
-            }
-            rect class="rail" x=(px(left)) y=(px(HEAD)) width=(px(wide)) height=(px(2.0 * HALF)) {}
-            @if let Some([from, to]) = self.band {
-                rect class="band" x=(px(x(from))) y=(px(HEAD)) width=(px((x(to) - x(from)).max(1.0))) height=(px(2.0 * HALF)) {}
-            }
-            @for limit in &self.limits {
-                path class="limit" d=(format!("M{} {}V{}", px(x(*limit)), px(HEAD - 3.0), px(bottom + 3.0))) {}
-            }
-            @for (at, (processes, name)) in [(&self.reference, self.reference_name), (&self.current, "current")].into_iter().enumerate() {
-                @let top = HEAD + HALF * at as f64;
-                g class=(if at == 0 { "was" } else { class(self.verdict) }) {
-                    text class="quiet" x=(px(left - 8.0)) y=(px(top + HALF / 2.0 + 4.0)) text-anchor="end" { (name) }
-                    path class="launches" d=(launches(processes, top, &x)) {}
-                    path class="processes" d=(locations(processes, top, &x)) {}
-                    path class="value" d=(format!("M{} {}v{}", px(x(self.values[at])), px(top + 1.0), px(HALF - 2.0))) {}
-                }
-            }
-            @for (step, value) in &self.ticks {
-                text class="quiet" x=(px(x(*step))) y=(px(bottom + 15.0)) text-anchor=(anchor(*step)) { (value) }
-            }
+            text class="figure" x=(px(WIDTH)) y="13" text-anchor="end" { (self.summary) }
+            (self.samples)
         }
     }
 }
 
-/// Of how many launches one is drawn: 1 but for very many.
-fn one_launch_of(sides: &[&[Vec<f64>]]) -> usize {
-    let launches: usize = sides.iter().copied().flatten().map(Vec::len).sum();
-    launches.div_ceil(LAUNCHES).max(1)
-}
-
 /// A label near an end must not go beyond it.
-fn anchor(step: u16) -> &'static str {
-    match step {
-        step if step < STEPS / 12 => "start",
-        step if step > STEPS - STEPS / 12 => "end",
+fn text_anchor(at: f64) -> &'static str {
+    match at {
+        at if at < LEFT + WIDTH / 12.0 => "start",
+        at if at > WIDTH - WIDTH / 12.0 => "end",
         _ => "middle",
     }
 }
 
-/// The line of a process within its side.
-fn line(at: usize, of: usize, top: f64) -> f64 {
-    top + (at as f64 + 0.5) * HALF / of.max(1) as f64
-}
-
-fn launches(processes: &[Process], top: f64, x: &impl Fn(u16) -> f64) -> String {
-    let mut path = String::new();
-    for (at, process) in processes.iter().enumerate() {
-        let y = px(line(at, processes.len(), top));
-        for launch in &process.launches {
-            path.push_str(&format!("M{} {y}h0", px(x(*launch))));
+/// The dots of launches, one of so many, and the marks of processes.
+fn processes_paths(processes: &[Vec<f64>], one_of: usize, top: f64, x: Axis) -> (String, String) {
+    let processes = processes.get(..PROCESSES).unwrap_or(processes);
+    let count = processes.len().max(1) as f64;
+    let high = (HALF / count).max(4.0);
+    let (mut dots, mut marks) = (String::new(), String::new());
+    for (at, launches) in processes.iter().enumerate() {
+        let Some(location) = location(launches) else {
+            continue;
+        };
+        let line = top + (at as f64 + 0.5) * HALF / count;
+        for launch in launches.iter().step_by(one_of) {
+            dots.push_str(&format!("M{} {}h0", px(x.at(*launch)), px(line)));
         }
+        let (x, y) = (px(x.at(location)), px(line - high / 2.0));
+        marks.push_str(&format!("M{x} {y}v{}", px(high)));
     }
-    path
-}
-
-fn locations(processes: &[Process], top: f64, x: &impl Fn(u16) -> f64) -> String {
-    let high = (HALF / processes.len().max(1) as f64).max(4.0);
-    let mut path = String::new();
-    for (at, process) in processes.iter().enumerate() {
-        let y = line(at, processes.len(), top) - high / 2.0;
-        path.push_str(&format!(
-            "M{} {}v{}",
-            px(x(process.location)),
-            px(y),
-            px(high)
-        ));
-    }
-    path
-}
-
-/// How to read a strip.
-pub(in crate::report) const LEGEND: &str = "Faint dots: launches, one line for each process. Short marks: the location of each process. Tall mark: the value of the side. Shaded: the noise band around the reference. Dashed line: beyond it, the metric fails.";
-
-/// A picture of strips, each below the other.
-pub(in crate::report) fn strips(strips: &[Strip], size: Size, title: &str) -> Drawing {
-    let body = html! {
-        @for (at, strip) in strips.iter().enumerate() {
-            g transform=(format!("translate(0 {})", px(STRIP * at as f64))) { (strip.body(size)) }
-        }
-    };
-    let description = |strip: &Strip| {
-        format!(
-            "{}: {}, {}",
-            strip.name,
-            strip.summary,
-            verdict_word(strip.verdict)
-        )
-    };
-    Drawing {
-        size,
-        height: STRIP * strips.len() as f64 - 14.0,
-        title: title.to_owned(),
-        description: strips
-            .iter()
-            .map(description)
-            .collect::<Vec<String>>()
-            .join("; "),
-        caption: LEGEND.to_owned(),
-        body,
-    }
-}
-
-/// Every judged metric of a group.
-pub(super) fn sheet(group: &Group<'_>, size: Size) -> Result<Drawing, String> {
-    let mut drawings = Vec::new();
-    let mut left = MOST;
-    for report in &group.reports {
-        let kernels = crate::report::rows::several_kernels(report);
-        let of_report: Vec<Strip> = report
-            .comparisons
-            .iter()
-            .filter_map(|comparison| Strip::of(report, comparison, kernels))
-            .take(left)
-            .collect();
-        left -= of_report.len();
-        if !of_report.is_empty() {
-            drawings.push(strips(
-                &of_report,
-                size,
-                &format!("Samples of {}", crate::report::rows::title(report)),
-            ));
-        }
-    }
-    if drawings.is_empty() {
-        return Err(format!(
-            "{}: no samples, because no metric is judged by its size",
-            group.name()
-        ));
-    }
-    let mut sheet = Drawing::stacked(&drawings);
-    if left == 0 {
-        sheet
-            .caption
-            .push_str(&format!(" Only the first {MOST} are drawn."));
-    }
-    Ok(sheet)
+    (dots, marks)
 }

@@ -2,10 +2,11 @@
 
 use maud::{Markup, html};
 
-use super::drawing::{Drawing, Size, px, shortened, text};
-use super::scale::{Axis, with_prefix};
+use super::axis::Axis;
+use super::drawing::{Drawing, WIDTH, px, shortened};
 use crate::history::{Acceptance, Course, Point, Trend};
 use crate::metric::display_value;
+use crate::report::print::one_line;
 use crate::verdict::Change;
 
 /// Pixels of one course, with its name and the axis below.
@@ -20,16 +21,16 @@ const MOST: usize = 40;
 /// # Errors
 /// Says why there is nothing to draw.
 pub fn history_picture(trends: &[Trend]) -> Result<String, String> {
-    let drawings = trends.iter().filter_map(|one| trend(one, Size::Wide));
+    let drawings = trends.iter().filter_map(|one| trend(one));
     let drawings: Vec<Drawing> = drawings.collect();
-    match drawings.as_slice() {
-        [] => Err("no acceptance has a value to draw".to_owned()),
-        drawings => Ok(Drawing::stacked(drawings).file()),
+    match drawings.is_empty() {
+        true => Err("no acceptance has a value to draw".to_owned()),
+        false => Ok(Drawing::stacked(drawings).file()),
     }
 }
 
 /// `None` where no acceptance has a value.
-fn trend(trend: &Trend, size: Size) -> Option<Drawing> {
+fn trend(trend: &Trend) -> Option<Drawing> {
     let courses: Vec<&Course> = trend.metrics.iter().take(MOST).collect();
     if courses.is_empty() {
         return None;
@@ -38,7 +39,7 @@ fn trend(trend: &Trend, size: Size) -> Option<Drawing> {
     let body = html! {
         @for (at, course) in courses.iter().enumerate() {
             g transform=(format!("translate(0 {})", px(PANEL * at as f64))) {
-                (panel(course, &trend.acceptances, kernels, size))
+                (panel(course, &trend.acceptances, kernels))
             }
         }
     };
@@ -65,7 +66,6 @@ fn trend(trend: &Trend, size: Size) -> Option<Drawing> {
         ));
     }
     Some(Drawing {
-        size,
         height: PANEL * courses.len() as f64,
         title: format!("History of {} on {}", trend.variant, trend.gpu),
         description: courses
@@ -86,18 +86,15 @@ fn name(course: &Course, kernels: bool) -> String {
     }
 }
 
-fn panel(course: &Course, acceptances: &[Acceptance], kernels: bool, size: Size) -> Markup {
+fn panel(course: &Course, acceptances: &[Acceptance], kernels: bool) -> Markup {
     let unit = course.unit.as_deref();
-    let (left, right) = match size {
-        Size::Wide => (84.0, size.width() - 16.0),
-        Size::Narrow => (74.0, size.width() - 10.0),
-    };
+    let (left, right) = (120.0, WIDTH - 16.0);
     let (low, high) = range(course);
     // A constant value must not look as if it moved.
     let room = ((high - low) * 0.1)
         .max(high.abs() * 0.002)
         .max(f64::MIN_POSITIVE);
-    let y = Axis::linear((low - room, high + room), (LOWER, HEAD + 6.0));
+    let y = Axis::new((low - room, high + room), (LOWER, HEAD + 6.0));
     let last = acceptances.len().saturating_sub(1).max(1) as f64;
     let x = |at: usize| {
         if acceptances.len() < 2 {
@@ -133,11 +130,11 @@ fn panel(course: &Course, acceptances: &[Acceptance], kernels: bool, size: Size)
         .ceil()
         .max(1.0) as usize;
     html! {
-        text class="name" x="0" y="14" { (text(&shortened(&name(course, kernels), 40))) }
-        text class="figure" x=(px(size.width())) y="14" text-anchor="end" { (text(&latest)) }
+        text class="name" x="0" y="14" { (one_line(&shortened(&name(course, kernels), 40))) }
+        text class="figure" x=(px(WIDTH)) y="14" text-anchor="end" { (one_line(&latest)) }
         @for value in ticks {
             path class="grid" d=(format!("M{} {}H{}", px(left), px(y.at(value)), px(right))) {}
-            text class="quiet" x=(px(left - 6.0)) y=(px(y.at(value) + 4.0)) text-anchor="end" { (text(&tick(value, unit))) }
+            text class="quiet" x=(px(left - 6.0)) y=(px(y.at(value) + 4.0)) text-anchor="end" { (one_line(&display_value(value, unit))) }
         }
         @for pair in runs.windows(2) {
             @if let ([.., (from, a)], [(to, b), ..]) = (pair[0], pair[1]) {
@@ -149,7 +146,7 @@ fn panel(course: &Course, acceptances: &[Acceptance], kernels: bool, size: Size)
         }
         @for (at, point) in &known {
             g {
-                title { (text(&point_text(*point, acceptances.get(*at), unit))) }
+                title { (one_line(&point_text(*point, acceptances.get(*at), unit))) }
                 // The noise of a profile of one process is not known, so it has no bar.
                 @if point.noise.is_some() {
                     @let [low, high] = ends(point).map(|end| y.at(end));
@@ -160,7 +157,7 @@ fn panel(course: &Course, acceptances: &[Acceptance], kernels: bool, size: Size)
         }
         @for (at, acceptance) in acceptances.iter().enumerate() {
             @if at % every == 0 {
-                text class="quiet" x=(px(x(at))) y=(px(LOWER + 15.0)) text-anchor=(anchor(at, acceptances.len())) { "#" (at + 1) " " (text(acceptance.time.get(..10).unwrap_or(&acceptance.time))) }
+                text class="quiet" x=(px(x(at))) y=(px(LOWER + 15.0)) text-anchor=(anchor(at, acceptances.len())) { "#" (at + 1) " " (one_line(acceptance.time.get(..10).unwrap_or(&acceptance.time))) }
             }
         }
     }
@@ -187,16 +184,6 @@ fn anchor(at: usize, of: usize) -> &'static str {
         0 => "start",
         at if at + 1 == of => "end",
         _ => "middle",
-    }
-}
-
-/// A value beside an axis, where there is room for little.
-fn tick(value: f64, unit: Option<&str>) -> String {
-    let shown = display_value(value, unit);
-    if shown.chars().count() > 11 {
-        with_prefix(value, unit.unwrap_or_default())
-    } else {
-        shown
     }
 }
 

@@ -1,0 +1,299 @@
+//! The report as one self-contained page: no network, no script, no font from elsewhere. The policy in
+//! the page's head admits its own style by hash, and nothing else.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use sha2::{Digest, Sha256};
+
+use super::concern::{Places, shortened};
+use super::form::Form;
+use super::plot::{Drawing, PLOT_STYLE, THEME, troubled};
+use super::print::{clean, one_line};
+use super::rows::{
+    Row, causes_and_drift, class, columns, counts_of, head, headline, left_out, mark, provenance,
+    several_kernels, several_shapes, shown, title,
+};
+use super::weight::{badly, by_badness, groups};
+use crate::finding::{ExitCode, Finding, Severity};
+use crate::judge::{Outcome, VariantReport};
+use crate::trust::Authority;
+use crate::verdict::Verdict;
+
+const PAGE_STYLE: &str = include_str!("page.css");
+
+/// Findings of a severity, and rows of all variants, that a page has room for.
+const FINDINGS: usize = 400;
+const ROWS: usize = 2_000;
+/// Kernels of a severity whose first finding is shown in full, and variants that are open. The others
+/// are folded to one line each.
+const IN_FULL: usize = 3;
+/// Characters of the one line of a folded finding.
+const LINE: usize = 110;
+
+/// The form.
+pub(super) const FORM: Form = Form {
+    name: "html",
+    help: "One self-contained page",
+    endings: &[".html"],
+    capabilities: &[],
+    render,
+};
+
+fn render(outcome: &Outcome) -> String {
+    let first = headline(outcome);
+    let class = match outcome.exit_code() {
+        ExitCode::Pass => "good",
+        ExitCode::Inconclusive => "open",
+        _ => "bad",
+    };
+    let style = format!("{THEME}{PLOT_STYLE}{PAGE_STYLE}");
+    let hash = BASE64_STANDARD.encode(Sha256::digest(&style));
+    let policy = format!(
+        "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'"
+    );
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(policy);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (one_line(&first)) " – sparsek-gate" }
+                style { (PreEscaped(&style)) }
+            }
+            body {
+                header class=(class) {
+                    h1 { (one_line(&first)) }
+                    @for line in head(outcome) { p class="quiet" { (one_line(&line)) } }
+                    (checked(outcome))
+                    @if let Some(ended) = &outcome.ended {
+                        p class="ended" role="alert" {
+                            strong { "The run ended before everything was judged: " }
+                            (one_line(&ended.message))
+                        }
+                    }
+                }
+                main {
+                    (findings(outcome, Severity::Deny))
+                    (findings(outcome, Severity::Warn))
+                    @if let Some(drawing) = troubled(outcome) { (figure(&drawing)) }
+                    (variants(outcome))
+                }
+                footer class="quiet" { "sparsek-gate " (env!("CARGO_PKG_VERSION")) ", outcome schema " (outcome.schema) ". This page is one file and loads nothing." }
+            }
+        }
+    };
+    page.into_string()
+}
+
+/// Links to the commits that the report is about, where the service shows them.
+fn checked(outcome: &Outcome) -> Markup {
+    let Some(web) = &outcome.web else {
+        return html! {};
+    };
+    let rules = match &outcome.authority {
+        Authority::Revision { commit, .. } => Some(commit.as_str()),
+        Authority::WorkingTree => None,
+    };
+    html! {
+        p class="quiet" {
+            "Checked: " (commit(outcome, &web.commit))
+            @if let Some(rules) = rules { "; rules and locks: " (commit(outcome, rules)) }
+        }
+    }
+}
+
+/// A commit by its start, as a link where the service shows it.
+fn commit(outcome: &Outcome, commit: &str) -> Markup {
+    let commit = commit.split_once('+').map_or(commit, |(commit, _)| commit);
+    let short: String = one_line(commit).chars().take(10).collect();
+    let web = outcome.web.as_ref();
+    linked(web.and_then(|web| web.of_commit(commit)), &short)
+}
+
+/// Code, as a link where there is an address.
+fn linked(address: Option<String>, code: &str) -> Markup {
+    html! {
+        @if let Some(address) = address {
+            a href=(address) rel="noreferrer" { code { (one_line(code)) } }
+        } @else { code { (one_line(code)) } }
+    }
+}
+
+/// The findings of a severity, the weightiest first: those on one kernel together, as many as there is
+/// room for.
+fn findings(outcome: &Outcome, severity: Severity) -> Markup {
+    let (id, title, class) = match severity {
+        Severity::Deny => ("fails", "What fails, and why", "bad"),
+        Severity::Warn => ("warns", "Warnings", "open"),
+    };
+    let mut groups = groups(&outcome.findings, &outcome.variants);
+    groups.retain(|group| group[0].severity == severity);
+    let count: usize = groups.iter().map(Vec::len).sum();
+    let mut room = FINDINGS;
+    for group in &mut groups {
+        group.truncate(room);
+        room -= group.len();
+    }
+    let places = Places::of(outcome);
+    let full = |finding| in_full(outcome, &places, finding);
+    html! {
+        @if count > 0 {
+            section id=(id) {
+                h2 { (title) " " span class="quiet" { (count) } }
+                ol class="findings" {
+                    @for (at, group) in groups.iter().enumerate() {
+                        @if let Some((first, others)) = group.split_first() {
+                            li class=(class) {
+                                @if at < IN_FULL { (subject(first)) (full(first)) } @else {
+                                    details class="brief" {
+                                        summary { (subject(first)) ": " (prose(&shortened(&first.message, LINE))) }
+                                        (full(first))
+                                    }
+                                }
+                                @if !others.is_empty() {
+                                    details {
+                                        summary { (others.len()) " more of this " @if first.kernel.is_some() { "kernel" } @else { "variant" } }
+                                        ol class="findings" {
+                                            @for other in others { li class=(class) { (subject(other)) (full(other)) } }
+                                        }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+                @if count > FINDINGS {
+                    p class="quiet" { (count - FINDINGS) " further are left out to keep this page small; the JSON form contains them." }
+                }
+            }
+        }
+    }
+}
+
+fn subject(finding: &Finding) -> Markup {
+    html! { code { (finding.code.as_str()) } " " strong { (one_line(&finding.subject())) } }
+}
+
+/// A finding: message, place, output and next step.
+fn in_full<'a>(outcome: &Outcome, places: &Places<'a>, finding: &'a Finding) -> Markup {
+    let web = outcome.web.as_ref();
+    html! {
+        p { (prose(&finding.message)) }
+        @if let Some((file, line)) = places.of_finding(finding) {
+            @let shown = line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}"));
+            p { (linked(web.and_then(|web| web.of_line(file, line)), &shown)) }
+        }
+        @if let Some(detail) = &finding.detail {
+            details { summary { "output" } pre tabindex="0" { (clean(detail)) } }
+        }
+        p class="quiet" { "Next: " (prose(&finding.next)) }
+    }
+}
+
+/// Text, in which the parts between backquotes are code.
+fn prose(text: &str) -> Markup {
+    let text = one_line(text);
+    let parts: Vec<&str> = text.split('`').collect();
+    // A backquote without a second one is text.
+    if parts.len().is_multiple_of(2) {
+        return html! { (text) };
+    }
+    html! {
+        @for (at, part) in parts.iter().enumerate() {
+            @if at % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
+}
+
+fn figure(drawing: &Drawing) -> Markup {
+    html! {
+        figure {
+            h2 { (one_line(&drawing.title)) }
+            div class="scroll" tabindex="0" role="region" aria-label=(one_line(&drawing.title)) { (drawing.inline()) }
+            figcaption class="quiet" { (one_line(&drawing.caption)) }
+        }
+    }
+}
+
+/// The variants, those first that need a reader, with as many rows as there is room for.
+fn variants(outcome: &Outcome) -> Markup {
+    let mut room = ROWS;
+    let reports = by_badness(outcome.variants.iter().collect());
+    html! {
+        section id="variants" {
+            h2 { "Variants " span class="quiet" { (reports.len()) } }
+            @if reports.is_empty() { p class="quiet" { "No variant was judged." } }
+            @for (at, report) in reports.into_iter().enumerate() {
+                @let worst = worst(report);
+                @let opens = at < IN_FULL && matches!(class(worst), "bad" | "open");
+                details class="box" open[opens] {
+                    summary { h3 { (one_line(&title(report))) } " " span class=(class(worst)) { (mark(worst)) " " (counts_of(report)) } }
+                    p class="quiet" { (one_line(&provenance(report))) }
+                    (commits(outcome, report))
+                    (table(report, &mut room))
+                    ul class="quiet" {
+                        @for line in left_out(report).into_iter().chain(causes_and_drift(report)) { li { (one_line(&line)) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn worst(report: &VariantReport) -> Option<Verdict> {
+    let of = |verdict: &Verdict| {
+        let mut comparisons = report.comparisons.iter();
+        comparisons.any(|one| one.verdict == Some(*verdict))
+    };
+    Verdict::WORST_FIRST.into_iter().find(of)
+}
+
+/// The commits of both sides, where the service shows them.
+fn commits(outcome: &Outcome, report: &VariantReport) -> Markup {
+    let sides = [
+        (report.mode.reference(), &report.reference.git),
+        ("current", &report.current.git),
+    ];
+    html! {
+        @if outcome.web.is_some() {
+            p class="quiet" {
+                @for (name, git) in sides {
+                    @if let Some(git) = git { (name) " " (commit(outcome, git)) " " }
+                }
+            }
+        }
+    }
+}
+
+fn table(report: &VariantReport, room: &mut usize) -> Markup {
+    let mut comparisons = shown(report);
+    let all = comparisons.len();
+    if all > *room {
+        comparisons.sort_by_key(|one| std::cmp::Reverse(badly(one)));
+        comparisons.truncate(*room);
+    }
+    *room -= comparisons.len();
+    let (kernels, shapes) = (several_kernels(report), several_shapes(report));
+    html! {
+        @if !comparisons.is_empty() {
+            div class="scroll" tabindex="0" role="region" aria-label="Metrics" {
+                table {
+                    thead { tr { @for name in columns(report, kernels) { th scope="col" { (name) } } } }
+                    tbody {
+                        @for comparison in &comparisons {
+                            tr class=(class(comparison.verdict)) {
+                                @for cell in Row::of(comparison, &shapes).cells(kernels) { td { (one_line(&cell)) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        @if all > comparisons.len() {
+            p class="quiet" { (all - comparisons.len()) " rows are left out to keep this page small; the JSON form contains them." }
+        }
+    }
+}
