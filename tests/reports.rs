@@ -797,29 +797,6 @@ fn the_reference_of_the_findings_is_generated_from_their_codes() {
 }
 
 #[test]
-fn an_outcome_of_schema_3_is_rendered_as_before() {
-    let project = Project::empty();
-    let stored = fs::read_to_string(golden_path("schema_3.json")).unwrap();
-    assert!(stored.contains("\"schema\": 3,") && stored.contains("\"rung\": \"static\""));
-    project.write("outcome.json", &stored);
-    let arguments = ["report", "outcome.json", "--report"];
-    for name in ["schema_3.txt", "schema_3.md"] {
-        project.run(&[&arguments[..], &[name]].concat()).exits(0);
-        is_golden(name, &project.read(name));
-    }
-    // Rendered as JSON it is an outcome of this version, of the same text.
-    project
-        .run(&[&arguments[..], &["now.json"]].concat())
-        .exits(0);
-    let now = fitting(&project.read("now.json"), OUTCOME);
-    assert_eq!(now["schema"], Outcome::SCHEMA);
-    project
-        .run(&["report", "now.json", "--report", "now.txt"])
-        .exits(0);
-    assert_eq!(project.read("now.txt"), project.read("schema_3.txt"));
-}
-
-#[test]
 fn findings_point_at_the_lines_that_define_their_kernels() {
     let outcome = golden_outcome();
     let kernels: Vec<_> = outcome
@@ -929,7 +906,7 @@ fn a_file_that_is_not_an_outcome_of_a_known_version_or_contradicts_itself_is_rej
         (
             "\"schema\": 4,",
             "\"schema\": 2,",
-            "its schema is 2, but this version reads schema 3 to 4",
+            "its schema is 2, but this version reads schema 4",
         ),
         (
             "\"exit_code\": 5,",
@@ -1258,7 +1235,8 @@ fn a_kernel_that_got_slower_with_each_of_its_grids_fails_for_each() {
             ..slower.clone()
         })
         .collect();
-    outcome.findings = vec![finding; 400];
+    let launched = |blocks| finding.clone().launched([blocks, 1, 1], slower.block);
+    outcome.findings = (1..=400).map(launched).collect();
     let xml = rendered(&outcome, "junit");
     let document = junit(&xml);
     assert_eq!(document.get_elements_by_tag_name("failure").len(), 400);

@@ -108,9 +108,6 @@ impl Outcome {
     /// Version of the JSON form.
     pub const SCHEMA: u32 = 4;
 
-    /// The oldest version of it that is still read: it says `rung` for tier and `pass` for phase.
-    pub const OLDEST_SCHEMA: u32 = 3;
-
     /// An outcome without findings.
     pub fn new(origin: Origin) -> Self {
         Outcome {

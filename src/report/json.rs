@@ -80,17 +80,15 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
     };
     bounded_json(text).map_err(no_outcome)?;
     let head: Head = serde_json::from_slice(text).map_err(|error| no_outcome(error.to_string()))?;
-    if !(Outcome::OLDEST_SCHEMA..=Outcome::SCHEMA).contains(&head.schema) {
+    if head.schema != Outcome::SCHEMA {
         return Err(refused(format!(
-            "its schema is {}, but this version reads schema {} to {}: render it with the sparsek-gate that wrote it, or run the check again",
+            "its schema is {}, but this version reads schema {}: render it with the sparsek-gate that wrote it, or run the check again",
             head.schema,
-            Outcome::OLDEST_SCHEMA,
             Outcome::SCHEMA
         )));
     }
-    let mut outcome: Outcome = serde_json::from_slice(text)
+    let outcome: Outcome = serde_json::from_slice(text)
         .map_err(|error| refused(format!("it is not a complete outcome: {error}")))?;
-    outcome.schema = Outcome::SCHEMA;
     if let Some(cause) = unlike_its_findings(&outcome) {
         return Err(refused(format!(
             "it contradicts itself: {cause}: the file was edited or cut"

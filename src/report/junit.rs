@@ -13,7 +13,7 @@ use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 use super::form::Form;
 use super::print::{clean, one_line};
 use super::rows::{Row, headline, origin, provenance, several_shapes, title};
-use crate::finding::{Code, ExitCode, Finding, Severity};
+use crate::finding::{ExitCode, Finding, Severity};
 use crate::judge::{Comparison, Outcome, VariantReport};
 use crate::metric::Level;
 use crate::terms::VariantId;
@@ -100,8 +100,9 @@ fn suites(outcome: &Outcome) -> Vec<Suite> {
     let mut of_comparison = attached(outcome, &mut left);
     for (at, report) in outcome.variants.iter().enumerate() {
         let shapes = several_shapes(report);
-        for (index, comparison) in report.comparisons.iter().enumerate() {
-            let findings = of_comparison.remove(&(at, index)).unwrap_or_default();
+        for comparison in &report.comparisons {
+            let findings = of_comparison.remove(&std::ptr::from_ref(comparison));
+            let findings = findings.unwrap_or_default();
             let row = Row::of(comparison, &shapes);
             suites[at]
                 .cases
@@ -176,62 +177,42 @@ fn of_run(outcome: &Outcome, suites: &[Suite]) -> Option<Suite> {
     })
 }
 
-/// Of a report, and of a comparison in it.
-type Index = (usize, usize);
-
 /// Findings by the comparison that they are about; the others are left. A metric of the compiled
 /// kernel may have the name of one that was measured: the finding belongs to the comparison with its
 /// verdict.
 fn attached<'a>(
     outcome: &'a Outcome,
     left: &mut Vec<&'a Finding>,
-) -> BTreeMap<Index, Vec<&'a Finding>> {
-    let mut places: BTreeMap<(String, &str, &str), Vec<Index>> = BTreeMap::new();
-    for (at, report) in outcome.variants.iter().enumerate() {
-        for (index, comparison) in report.comparisons.iter().enumerate() {
-            let key = (
-                report.variant.to_string(),
-                comparison.kernel.as_str(),
-                comparison.metric.as_str(),
-            );
-            places.entry(key).or_default().push((at, index));
+) -> HashMap<*const Comparison, Vec<&'a Finding>> {
+    let mut places: HashMap<(&VariantId, &str, &str), Vec<&Comparison>> = HashMap::new();
+    for report in &outcome.variants {
+        for one in &report.comparisons {
+            let key = (&report.variant, one.kernel.as_str(), one.metric.as_str());
+            places.entry(key).or_default().push(one);
         }
     }
-    let mut of_comparison: BTreeMap<Index, Vec<&Finding>> = BTreeMap::new();
-    let mut reached: HashMap<(Index, Code), usize> = HashMap::new();
+    let mut of_comparison: HashMap<_, Vec<&Finding>> = HashMap::new();
     for finding in &outcome.findings {
         let candidates = match (&finding.variant, &finding.kernel, &finding.metric) {
             (Some(variant), Some(kernel), Some(metric)) => {
-                places.get(&(variant.to_string(), kernel.as_str(), metric.as_str()))
+                places.get(&(variant, kernel.as_str(), metric.as_str()))
             }
             _ => None,
         };
-        let bad = |&&(at, index): &&Index| {
-            let comparison: &Comparison = &outcome.variants[at].comparisons[index];
-            !matches!(
-                comparison.verdict,
-                None | Some(Verdict::Pass | Verdict::Improved)
-            )
+        let launched = |one: &&&Comparison| {
+            let launch = finding.launch.as_ref();
+            launch.is_none_or(|launch| (launch.grid, launch.block) == (one.grid, one.block))
         };
-        // A kernel that is launched with several grids has a finding for each: the next of a code
-        // is about the next of its troubled comparisons.
-        let place = candidates.and_then(|all| {
-            let first = all.iter().find(bad);
-            let from = reached.entry((all[0], finding.code)).or_default();
-            let next = all
-                .iter()
-                .enumerate()
-                .skip(*from)
-                .find(|(_, place)| bad(place));
-            if let Some((at, _)) = next {
-                *from = at + 1;
-            }
-            next.map(|(_, place)| place)
-                .or(first)
-                .or_else(|| all.first())
-        });
-        match place {
-            Some(place) => of_comparison.entry(*place).or_default().push(finding),
+        let good = |one: &&&Comparison| {
+            matches!(one.verdict, None | Some(Verdict::Pass | Verdict::Improved))
+        };
+        let mut candidates = candidates.into_iter().flatten().filter(launched);
+        let first = candidates.clone().next();
+        match candidates.find(|one| !good(one)).or(first) {
+            Some(one) => of_comparison
+                .entry(std::ptr::from_ref(*one))
+                .or_default()
+                .push(finding),
             None => left.push(finding),
         }
     }
