@@ -427,7 +427,7 @@ pub struct InspectArgs {
 
 /// Arguments of `baseline`.
 #[derive(Args, Debug)]
-#[command(group(clap::ArgGroup::new("action").required(true).args(["lock", "sign", "verify", "show", "record"])))]
+#[command(group(clap::ArgGroup::new("action").required(true).args(["lock", "sign", "verify", "show"])))]
 pub struct BaselineArgs {
     /// Selected variants.
     #[command(flatten)]

@@ -467,7 +467,7 @@ fn no_form_of_a_report_shows_a_character_that_nobody_sees() {
         };
         let hidden = || hidden.clone();
         let trend = Trend {
-            variant: serde_json::from_value(json!(format!("s/v{}", hidden()))).unwrap(),
+            variant: serde_json::from_value(json!("s/v")).unwrap(),
             gpu: hidden(),
             tier: Tier::Counters,
             acceptances: vec![Acceptance {
