@@ -96,7 +96,6 @@ level = "warn"
 description = "a suite"
 args = ["--m", "8"]
 verify_args = ["--check"]
-sanitizer_args = ["--small"]
 profile_args = ["--profile"]
 kernels = "regex:^k"
 metrics = ["duration", "flop", "stored"]
@@ -115,7 +114,6 @@ flags = ["-G"]
 defines = { TILE = 8 }
 args = ["--n", "8"]
 verify_args = ["--check"]
-sanitizer_args = ["--small"]
 profile_args = ["--profile"]
 kernels = "k"
 expect = ["k"]

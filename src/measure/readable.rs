@@ -139,8 +139,7 @@ pub(super) fn words_of_runs(variant: &Variant) -> impl Iterator<Item = &String> 
         &variant.profile_args,
         &variant.time_args,
     ];
-    let sanitizer = variant.sanitizer_args.iter().flatten();
-    let arguments = arguments.into_iter().flatten().chain(sanitizer);
+    let arguments = arguments.into_iter().flatten();
     arguments.chain(variant.env.values())
 }
 

@@ -30,12 +30,7 @@ impl File<'_> {
         if let Some(seconds) = raw.verify.timeout_s {
             self.timeout(&["suite", name, "verify", "timeout_s"], seconds)?;
         }
-        let further = [
-            &raw.verify_args,
-            &raw.profile_args,
-            &raw.time_args,
-            &raw.sanitizer_args,
-        ];
+        let further = [&raw.verify_args, &raw.profile_args, &raw.time_args];
         self.placeholders(&at, &raw.args, further)?;
         let inherited = Inherited {
             suite: raw,
