@@ -767,8 +767,7 @@ part_resume() {
 
 # What a program does to a GPU is no defect of the GPU.
 part_sick() {
-  local mark='a kernel that crashes fails its variant, and makes no GPU sick'
-  expect "$mark" 5 "" "$gate" profile faults/crash
+  expect "a kernel that crashes fails its variant, and makes no GPU sick" 5 "" "$gate" profile faults/crash
 }
 
 # Locks every kernel on all GPUs of this host, and checks all of them there, unchanged. This part is
