@@ -320,7 +320,7 @@ impl<'a> Built<'a> {
         let before = self.order.run_file.and_then(RunFile::sick);
         let before = before.filter(|sick| sick.uuid == run.bench.gpu.uuid);
         run.sick = run.bench.sick().or_else(|| before.cloned());
-        if let Err(error) = run.all_in_turn(self.sides, (costs, plans), earlier, choose, open) {
+        if let Err(error) = run.all_in_turn(self.sides, costs, earlier, choose, open) {
             // Still with the lock: the next run must not get the GPU before it is refused.
             run.ended_early();
             return Err(error);

@@ -1,13 +1,13 @@
 //! Where the time of a run goes, and how long the next one will take.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::watch::TimeLeft;
 use crate::files::{bounded_json, create_work_folder, most, read_regular_up_to, write_atomically};
 use crate::plan::{Task, VariantPlan};
 use crate::terms::VariantId;
@@ -189,7 +189,7 @@ impl Costs {
             let each = self.variants.get(&plan.variant.to_string())?;
             Some(each.of(plan))
         });
-        let known: Vec<TimeLeft> = known.collect();
+        let known: Vec<Takes> = known.collect();
         let unknown = plans.len() - known.len();
         let all = known.iter().copied().reduce(|sum, one| sum + one)?;
         let variants = |count: usize| match count {
@@ -205,13 +205,46 @@ impl Costs {
         }
         Some(text)
     }
+}
 
-    /// How long variants will take; `None` where nothing is known of one of them.
-    pub fn left(&self, plans: &[VariantPlan]) -> Option<TimeLeft> {
-        plans.iter().try_fold(TimeLeft::default(), |sum, plan| {
-            let each = self.variants.get(&plan.variant.to_string())?;
-            Some(sum + each.of(plan))
-        })
+/// How long measurements take, by those of earlier runs, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Takes {
+    /// With the fewest rounds.
+    least_s: f64,
+    /// With the most.
+    most_s: f64,
+}
+
+impl std::ops::Add for Takes {
+    type Output = Takes;
+
+    fn add(self, other: Takes) -> Takes {
+        Takes {
+            least_s: self.least_s + other.least_s,
+            most_s: self.most_s + other.most_s,
+        }
+    }
+}
+
+/// `16 s to 1 min 4 s`.
+impl fmt::Display for Takes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (least, most) = (duration_words(self.least_s), duration_words(self.most_s));
+        if least == most {
+            return f.write_str(&most);
+        }
+        write!(f, "{least} to {most}")
+    }
+}
+
+/// A time for people: `45 s`, `3 min 5 s`.
+fn duration_words(seconds: f64) -> String {
+    let seconds = seconds.ceil().clamp(0.0, 1e9) as u64;
+    match (seconds / 60, seconds % 60) {
+        (0, seconds) => format!("{seconds} s"),
+        (minutes, 0) => format!("{minutes} min"),
+        (minutes, seconds) => format!("{minutes} min {seconds} s"),
     }
 }
 
@@ -223,7 +256,7 @@ impl Each {
     }
 
     /// The time of a plan.
-    fn of(&self, plan: &VariantPlan) -> TimeLeft {
+    fn of(&self, plan: &VariantPlan) -> Takes {
         let count = |task: fn(Task) -> bool| {
             let jobs = plan.once.iter().filter(|job| task(job.task));
             jobs.count() as f64
@@ -235,7 +268,7 @@ impl Each {
             rounds.map(Vec::len).sum::<usize>() as f64 * self.profile_s
         };
         let (least, most) = plan.bounds();
-        TimeLeft {
+        Takes {
             least_s: once + rounds(least),
             most_s: once + rounds(most),
         }
@@ -272,10 +305,6 @@ mod tests {
             Costs::of(work).expected(&plans).unwrap(),
             "measuring 1 variant will take 16 s to 1 min 4 s, by the times of earlier runs; 1 variant never ran here"
         );
-        assert_eq!(Costs::of(work).left(&plans), None);
-        let one = Costs::of(work).left(&plans[..1]).unwrap();
-        assert_eq!(one.to_string(), "16 s to 1 min 4 s");
-        assert_eq!(Costs::of(work).left(&[]), Some(TimeLeft::default()));
         Costs::of(work).note(&plans[1].variant, cost);
         assert_eq!(
             Costs::of(work).expected(&plans).unwrap(),

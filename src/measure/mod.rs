@@ -37,4 +37,4 @@ pub use rounds::StillOpen;
 pub use run_file::RunFile;
 pub use same::{ChangedFiles, must_measure};
 pub use verified::{RecordUse, ReusedVerification, tool};
-pub use watch::{TimeLeft, Watch};
+pub use watch::Watch;

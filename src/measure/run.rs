@@ -216,16 +216,14 @@ impl<'a> Run<'a> {
     pub fn all_in_turn(
         &mut self,
         sides: Vec<Sides<'a>>,
-        (mut costs, plans): (Costs, Vec<VariantPlan>),
+        mut costs: Costs,
         mut earlier: BTreeMap<VariantId, Kept>,
         choose: &Choose<'_>,
         open: &mut StillOpen<'_>,
     ) -> Result<(), Error> {
         let Order { batch, output, .. } = self.order;
-        batch.watch.expects(plans.len());
-        for (at, mut sides) in sides.into_iter().enumerate() {
-            let left = |from: usize| costs.left(plans.get(from..).unwrap_or_default());
-            batch.watch.left(left(at), left(at + 1));
+        batch.watch.expects(sides.len());
+        for mut sides in sides {
             let id = sides.variant.id.clone();
             let kept = earlier.remove(&id);
             let all = std::mem::take(&mut self.measured);

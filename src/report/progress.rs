@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::detail::Detail;
 use super::print::{clean, say};
 use crate::config::Variant;
-use crate::measure::{TimeLeft, Watch};
+use crate::measure::Watch;
 use crate::terms::VariantId;
 
 /// Shows the stages of a run.
@@ -30,8 +30,6 @@ struct Steps {
     begun: Vec<VariantId>,
     /// Those that are worked on now, with their stages.
     active: Vec<(VariantId, String)>,
-    now: Option<TimeLeft>,
-    after_next: Option<TimeLeft>,
 }
 
 impl Steps {
@@ -56,7 +54,7 @@ impl Steps {
         self.message()
     }
 
-    /// What goes on: `profile s/a (3/12), 16 s to 1 min 4 s left`.
+    /// What goes on: `profile s/a (3/12)`.
     fn message(&mut self) -> String {
         let Some((variant, stage)) = self.active.first().cloned() else {
             return String::new();
@@ -69,13 +67,10 @@ impl Steps {
         if !place.is_empty() {
             text.push_str(&format!(" ({place})"));
         }
-        if let Some(left) = self.now {
-            text.push_str(&format!(", {left} left"));
-        }
         text
     }
 
-    /// The line of a stage that ended. The time that is left is said where a variant is measured.
+    /// The line of a stage that ended.
     fn ended(&mut self, variant: &VariantId, stage: &str, outcome: &str) -> String {
         let place = self.place(variant);
         self.active.retain(|(active, _)| active != variant);
@@ -84,12 +79,7 @@ impl Steps {
             0 | 1 => String::new(),
             _ => format!("{place:>width$} "),
         };
-        let mut line = format!("{stage:>11} {place}{variant:<32} {outcome}");
-        let left = self.after_next.filter(|left| left.most_s > 0.0);
-        if let (Some(left), "profile") = (left, stage) {
-            line.push_str(&format!("; {left} left"));
-        }
-        line
+        format!("{stage:>11} {place}{variant:<32} {outcome}")
     }
 }
 
@@ -153,10 +143,6 @@ impl Watch for Progress {
         });
     }
 
-    fn left(&self, now: Option<TimeLeft>, after_next: Option<TimeLeft>) {
-        self.step(|steps| (steps.now, steps.after_next) = (now, after_next));
-    }
-
     fn begins(&self, variant: &Variant, stage: &str) {
         let message = self.step(|steps| steps.begins(&variant.id, stage));
         if let Some(spinner) = &self.spinner {
@@ -206,28 +192,16 @@ mod tests {
         }
     }
 
-    fn seconds(least_s: f64, most_s: f64) -> Option<TimeLeft> {
-        Some(TimeLeft { least_s, most_s })
-    }
-
     #[test]
-    fn each_line_says_which_variant_of_how_many_and_what_is_left() {
+    fn each_line_says_which_variant_of_how_many() {
         let mut steps = Steps {
             of: 12,
             ..Steps::default()
         };
-        steps.now = seconds(16.0, 64.0);
-        steps.after_next = seconds(8.0, 32.0);
-        assert_eq!(
-            steps.begins(&id("a"), "profile"),
-            "profile s/a (1/12), 16 s to 1 min 4 s left"
-        );
+        assert_eq!(steps.begins(&id("a"), "profile"), "profile s/a (1/12)");
         let line = steps.ended(&id("a"), "profile", "80 launches in 4 processes");
         assert!(line.starts_with("    profile  1/12 s/a  "), "{line}");
-        assert!(
-            line.ends_with("80 launches in 4 processes; 8 s to 32 s left"),
-            "{line}"
-        );
+        assert!(line.ends_with("80 launches in 4 processes"), "{line}");
         // Measured again, it is the same variant.
         assert!(steps.begins(&id("a"), "profile").contains("(1/12)"));
         let line = steps.ended(&id("b"), "verify", "correct");
@@ -235,16 +209,11 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_a_time_that_is_not_known_or_over_nor_of_one_variant_of_one() {
+    fn one_variant_of_one_has_no_number() {
         let mut steps = Steps {
-            of: 2,
+            of: 1,
             ..Steps::default()
         };
-        steps.after_next = seconds(0.0, 0.0);
-        let line = steps.ended(&id("a"), "profile", "done");
-        assert!(line.ends_with("done") && line.contains("1/2"), "{line}");
-        steps.of = 1;
-        steps.after_next = None;
         let line = steps.ended(&id("a"), "profile", "done");
         assert!(line.starts_with("    profile s/a"), "{line}");
         assert_eq!(steps.begins(&id("a"), "verify"), "verify s/a");
