@@ -11,7 +11,7 @@ use crate::config::{
 use crate::device::{GpuAsked, GpusAsked};
 use crate::engine::engine_parser;
 use crate::plan::{MOST_SLICES, SlicePlace};
-use crate::report::{Color, Detail, Form, form_parser, report_help};
+use crate::report::{Color, Detail, Form, form_parser};
 
 /// The version, and the commit that the tool was built from with its date, where they are known.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("SPARSEK_GATE_ORIGIN"));
@@ -32,33 +32,12 @@ Among findings 5 outranks 3, 3 outranks 4, 4 outranks 1, 1 outranks 6.";
 const COMPARE_HELP: &str = "\
 Examples:
   sparsek-gate compare './bench_old --n 4096' './bench_new --n 4096'
-  sparsek-gate compare 'python3 v1.py' 'python3 v2.py' --kernels regex:^softmax --skip 3
-  sparsek-gate compare ./old ./new --verify './old --check' --verify './new --check' \\
-      --report out.html
   sparsek-gate compare './bench --n 4096'
+  sparsek-gate compare before.ncu-rep after.ncu-rep
 
-Two programs are measured on the same GPU in rounds of first, second, second, first, until the
-verdict is clear, and judged by the rule of `check --against`, with its bounds on false alarms.
-It fails (1) if a launch of a kernel takes longer in the second by more than --tolerance and the
-noise. How often each program launches a kernel is not judged. A lower SM activity, use of the
-tensor cores or DRAM throughput (by more than 2 points) is a warning, and none if the kernel is
-faster.
-
-If a counter of work differs (FLOP, stored sectors), and no --verify checks the numbers, the
-result is `work-changed` (4): what does other work is not faster. A kernel that only one of the
-programs launches fails as `kernel-gone` or `kernel-new` (4). Two kernels with the same grid and
-block, or the only kernels of both programs, are compared whatever their names are. A program
-that launches less often than --launches is not measured in full (6): lower --launches. Nothing
-is locked or stored: use `check` to gate changes.
-
-One program: nothing is compared. A table shows each kernel with its launches, its share of the
-time of the measured launches, duration, SM activity, tensor core, DRAM throughput, registers,
-and the measured unit that is nearest to its peak.
-
-JSON: of two programs as of `check` (`sparsek-gate schema --outcome`), with `programs`; of one
-{schema, argv, gpu, kernels [{kernel, grid, block, launches, time_percent, duration_ns,
-sm_active_percent, tensor_percent, dram_percent, registers, bound {unit, percent, words}}],
-findings, exit_code}; a value that was not measured is null.";
+Two programs are judged by the rule of `check --against`. Of one, a table shows its kernels. Two
+stored measurements (folders of profiles, profile.json, .ncu-rep, CSV) are shown side by side, and
+nothing is judged. docs/compare.md says more.";
 
 const ARCHIVE_HELP: &str = "\
 Examples:
@@ -89,8 +68,14 @@ pub struct Cli {
     /// The configuration file.
     #[arg(long, short = 'C', global = true, value_name = "FILE", default_value = crate::config::FILE_NAME)]
     pub config: PathBuf,
-    /// When to use colours.
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    /// When to use colours: `auto`, `always` or `never`.
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_possible_values = true
+    )]
     pub color: Color,
     /// The subcommand.
     #[command(subcommand)]
@@ -105,6 +90,44 @@ pub enum Command {
         after_help = "Examples:\n  sparsek-gate init\n  sparsek-gate init -- ./bench --n 4096\n\nWith a program, it is run once under ncu, in the folder of the configuration. Its kernels that\ntake 5 % of the time or more become the suite: the filter, the launches of whole steps, and those\nto skip. Read what was written: a run shows what is launched, and not which of it matters."
     )]
     Init(InitArgs),
+    /// Check what this machine can do, and how to fix what it cannot; changes nothing.
+    #[command(
+        after_help = "Examples:\n  sparsek-gate doctor\n  sparsek-gate doctor --format json | jq '.checks[] | select(.state == \"fail\")'\n\nExits with 0, or with 3 if something that the configuration needs does not work."
+    )]
+    Doctor(DoctorArgs),
+    /// Build, verify, run under ncu, normalize; keeps report, CSV, logs and argv.
+    #[command(
+        after_help = "Examples:\n  sparsek-gate profile\n  sparsek-gate profile bsr_gemm/cp_async -D SMEM_PAD=0 --output trial\n\nA variant whose numbers are wrong is never profiled. Captures (report, CSV, logs, argv) stay\nbeside each profile."
+    )]
+    Profile(ProfileArgs),
+    /// Lock the latest profiles as baselines, or verify, sign or show the locked ones.
+    #[command(
+        after_help = "Examples:\n  sparsek-gate baseline --lock --reason 'faster epilogue' bsr_gemm/cp_async\n  sparsek-gate baseline --verify --captures ci/recordings\n  sparsek-gate baseline --show\n\nA variant that cannot be locked is left out: its earlier baseline stays, the others are locked, and\nthe exit code is that of the reason. --all-or-none then locks nothing."
+    )]
+    Baseline(BaselineArgs),
+    /// Verify the locks, compare with the baselines, report, and set the exit code.
+    ///
+    /// Measures new profiles, or judges recorded ones with --from DIR; the report says which.
+    #[command(
+        after_help = "Examples:\n  sparsek-gate check\n  sparsek-gate check --from profiles --report out.md\n  sparsek-gate check --static\n  sparsek-gate check bsr_gemm --format json"
+    )]
+    Check(CheckArgs),
+    /// Measure two programs side by side and judge the second by the first; or show what one
+    /// launches.
+    ///
+    /// Needs no configuration. Each program is one argument: a command line, run without a shell.
+    #[command(
+        after_help = COMPARE_HELP
+    )]
+    Compare(CompareArgs),
+    /// Render the outcome of a check again, in another form.
+    ///
+    /// Nothing is computed again. An outcome of an unknown version of the format, or one that
+    /// contradicts itself, is rejected.
+    #[command(
+        after_help = "Exits with 0 after rendering, whatever the outcome says.\n\nExamples:\n  sparsek-gate check --report outcome.json\n  sparsek-gate report outcome.json --report report.html --report junit.xml\n  sparsek-gate report outcome.json --format markdown"
+    )]
+    Report(ReportArgs),
     /// List variants with their programs, kernels and baselines.
     #[command(
         after_help = "Examples:\n  sparsek-gate list\n  sparsek-gate list 'bsr_gemm/tma*'\n  sparsek-gate list --format json | jq -r '.variants[].variant'\n\nWithout a name experimental variants are listed too. The kernels are those of the baselines, and\nthose that the configuration expects."
@@ -120,11 +143,6 @@ pub enum Command {
         after_help = "Examples:\n  sparsek-gate verify bsr_gemm\n  sparsek-gate verify --sanitizer memcheck,racecheck\n\nThe program decides: exit status 0, and `\"correct\": true` in its result file if verify_args\npass it one as {result}."
     )]
     Verify(VerifyArgs),
-    /// Build, verify, run under ncu, normalize; keeps report, CSV, logs and argv.
-    #[command(
-        after_help = "Examples:\n  sparsek-gate profile\n  sparsek-gate profile bsr_gemm/cp_async -D SMEM_PAD=0 --output trial\n\nA variant whose numbers are wrong is never profiled. Captures (report, CSV, logs, argv) stay\nbeside each profile."
-    )]
-    Profile(ProfileArgs),
     /// Make a profile of .ncu-rep files or CSVs that were recorded elsewhere, one for each process.
     #[command(
         after_help = "Examples:\n  sparsek-gate import theirs.ncu-rep --variant bsr_gemm/baseline\n  sparsek-gate import run-*.ncu-rep --variant bsr_gemm/baseline\n  sparsek-gate import raw.csv --variant bsr_gemm/baseline --clock-control none \\\n      --cache-control all --replay-mode kernel --graph-profiling node\n\nA condition that is neither in the file nor stated is unknown. Such a profile cannot be compared."
@@ -135,18 +153,21 @@ pub enum Command {
         after_help = "Examples:\n  sparsek-gate inspect report.ncu-rep\n  sparsek-gate inspect report.ncu-rep --metric throughput\n  sparsek-gate inspect report.ncu-rep --format json | jq '.launches[0].metrics | keys'"
     )]
     Inspect(InspectArgs),
-    /// Lock the latest profiles as baselines, or verify, sign or show the locked ones.
+    /// Show the metrics of a variant over the history of its baseline.
     #[command(
-        after_help = "Examples:\n  sparsek-gate baseline --lock --reason 'faster epilogue' bsr_gemm/cp_async\n  sparsek-gate baseline --verify --captures ci/recordings\n  sparsek-gate baseline --show\n\nA variant that cannot be locked is left out: its earlier baseline stays, the others are locked, and\nthe exit code is that of the reason. --all-or-none then locks nothing."
+        after_help = "Examples:\n  sparsek-gate history bsr_gemm/cp_async\n  sparsek-gate history bsr_gemm/cp_async --metric duration --output trend.svg\n  sparsek-gate history --all --output site\n  sparsek-gate history cp_async --format json | jq '.baselines[].metrics[] | {metric, values}'\n\nThe ledger of the lock says who accepted what, and when. Past values come from profiles in git's\ncommits whose sha256 is in the ledger. Without --metric the judged metrics are shown. ± is the\ndifference between processes, or GPUs, when the profile was locked. A change of level is found by\nE-divisive (Matteson and James 2014), from 12 acceptances on: at most 1 of 100 metrics whose level\nnever changed shows one."
     )]
-    Baseline(BaselineArgs),
-    /// Verify the locks, compare with the baselines, report, and set the exit code.
-    ///
-    /// Measures new profiles, or judges recorded ones with --from DIR; the report says which.
+    History(HistoryArgs),
+    /// Propose tolerances from the recorded noise, and name gates that cannot fail; changes nothing.
     #[command(
-        after_help = "Examples:\n  sparsek-gate check                                   # measure, then judge\n  sparsek-gate check --from profiles --report out.md   # judge recorded profiles\n  sparsek-gate check --static                          # registers, spills, machine code: no GPU\n  sparsek-gate check bsr_gemm --format json"
+        after_help = TUNE_HELP
     )]
-    Check(CheckArgs),
+    Tune(TuneArgs),
+    /// Copy a capture or a folder of captures without paths, names, sources and machine code.
+    #[command(
+        after_help = "Examples:\n  sparsek-gate strip report.ncu-rep public.ncu-rep\n  sparsek-gate strip .sparsek-gate/profiles published"
+    )]
+    Strip(StripArgs),
     /// Pack what a machine with a GPU needs into one file: programs, configuration, rules, locks.
     ///
     /// Builds every variant, and with --against those of the base, and needs nvcc and git, but no GPU.
@@ -163,71 +184,11 @@ pub enum Command {
         after_help = PLAN_HELP
     )]
     Plan(PlanArgs),
-    /// Measure two programs side by side and judge the second by the first; or show what one
-    /// launches.
-    ///
-    /// Needs no configuration, no git and no baselines. Each program is one argument: a command line,
-    /// split into words as a shell does, and run without one: what only a shell does (`a && b`, `$N`,
-    /// `>file`) needs `sh -c '...'`.
-    ///
-    /// In the arguments of a program, and of --verify, `{launches}` is how many launches are needed,
-    /// `{skip}` how many of them are left out first, and `{seed}` a number to make the inputs from.
-    /// `{result}` is a file: the program must write there whether its numbers are right (docs/checked-launches.md).
-    #[command(
-        after_help = COMPARE_HELP
-    )]
-    Compare(CompareArgs),
-    /// Render the outcome of a check again, in another form.
-    ///
-    /// Nothing is computed again. An outcome of an unknown version of the format, or one that
-    /// contradicts itself, is rejected.
-    #[command(
-        after_help = "Exits with 0 after rendering, whatever the outcome says.\n\nExamples:\n  sparsek-gate check --report outcome.json\n  sparsek-gate report outcome.json --report report.html --report junit.xml\n  sparsek-gate report outcome.json --format markdown"
-    )]
-    Report(ReportArgs),
-    /// Show the metrics of a variant over the history of its baseline.
-    #[command(
-        after_help = "Examples:\n  sparsek-gate history bsr_gemm/cp_async\n  sparsek-gate history bsr_gemm/cp_async --metric duration --output trend.svg\n  sparsek-gate history --all --output site\n  sparsek-gate history cp_async --format json | jq '.baselines[].metrics[] | {metric, values}'\n\nThe ledger of the lock says who accepted what, and when. Past values come from profiles in git's\ncommits whose sha256 is in the ledger. Without --metric the judged metrics are shown. ± is the\ndifference between processes, or GPUs, when the profile was locked. A change of level is found by\nE-divisive (Matteson and James 2014), from 12 acceptances on: at most 1 of 100 metrics whose level\nnever changed shows one.\n\n--format json: {schema, variant, baselines: [{variant, gpu, tier, acceptances: [{time, who, reason,\ncommit, profile_sha256, norm_sha256, missing, note}], metrics: [{kernel, metric, counter, unit,\nvalues: [{value, noise} or null, one for each acceptance], changes: [{at, before, after}]}]}], findings,\nexit_code}; `missing` says why an acceptance has no values. With --all: {schema, folder, pages: [{variant,\nfile, baselines}], findings, exit_code}."
-    )]
-    History(HistoryArgs),
-    /// Propose tolerances from the recorded noise, and name gates that cannot fail; changes nothing.
-    #[command(
-        after_help = TUNE_HELP
-    )]
-    Tune(TuneArgs),
-    /// Show two profiles, reports or CSVs side by side; needs no configuration.
-    #[command(
-        after_help = "Examples:\n  sparsek-gate diff before.ncu-rep after.ncu-rep\n  sparsek-gate diff before.csv after.ncu-rep --metric throughput --format json\n\nKernels are paired by name, grid and block, then by name, then by order. Without --metric the\nimportant metrics and those that changed most are shown; --metric '' shows all. A value is the\nmedian of the launches, the spread is their range. Nothing is judged: the exit code is 0, or 5\nif a file is not a measurement.\n\nJSON: before and after {path, format, conditions}; warnings; kernels [{before, after {name, grid,\nblock, launches}, paired_by, metrics [{metric, before, after {unit, value, min, max, launches},\nchange {relative_percent | absolute}, within_spread}], more_time, less_time}]; only_before,\nonly_after."
-    )]
-    Diff(DiffArgs),
-    /// Copy a capture or a folder of captures without paths, names, sources and machine code.
-    #[command(
-        after_help = "Examples:\n  sparsek-gate strip report.ncu-rep public.ncu-rep\n  sparsek-gate strip .sparsek-gate/profiles published"
-    )]
-    Strip(StripArgs),
-    /// Check what this machine can do, and how to fix what it cannot; changes nothing.
-    #[command(
-        after_help = "Examples:\n  sparsek-gate doctor\n  sparsek-gate doctor --format json | jq '.checks[] | select(.state == \"fail\")'\n\nExits with 0, or with 3 if something that the configuration needs does not work."
-    )]
-    Doctor(DoctorArgs),
+    /// Print the JSON Schema of the configuration, the completions of a shell, or the man pages.
+    Generate(GenerateArgs),
     /// Launch one empty kernel, for the doctor to profile.
     #[command(hide = true)]
     Probe(ProbeArgs),
-    /// Print the JSON Schema of config.toml, for editors.
-    #[command(
-        after_help = "Editors with taplo (Even Better TOML) read its path in the first line of the configuration:\n  #:schema ./.sparsek-gate.schema.json\nwhich `sparsek-gate init` writes; after an update of sparsek-gate:\n  sparsek-gate schema > .sparsek-gate.schema.json"
-    )]
-    Schema(SchemaArgs),
-    /// Print the completions of a shell.
-    #[command(
-        after_help = "Examples:\n  sparsek-gate completions bash > ~/.local/share/bash-completion/completions/sparsek-gate\n  sparsek-gate completions fish > ~/.config/fish/completions/sparsek-gate.fish"
-    )]
-    Completions(CompletionsArgs),
-    /// Print the man page, or write one for each subcommand.
-    #[command(
-        after_help = "Examples:\n  sparsek-gate man | man -l -\n  sparsek-gate man --output ~/.local/share/man/man1"
-    )]
-    Man(ManArgs),
 }
 
 /// Arguments of `list`.
@@ -247,8 +208,8 @@ pub struct ListArgs {
 /// Selected variants.
 #[derive(Args, Clone, Debug)]
 pub struct Selection {
-    /// Variants or suites: `suite`, `suite/variant`, a variant's name in every suite, or a pattern
-    /// of these such as `'suite/tma*'`. Default: all that are not experimental.
+    /// Variants or suites, by name or by a pattern such as `'suite/tma*'` [default: all that are not
+    /// experimental]
     #[arg(value_name = "VARIANT")]
     pub names: Vec<String>,
     /// Include experimental variants.
@@ -268,7 +229,7 @@ pub enum Format {
 /// How much is printed.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Verbosity {
-    /// Print all of it, also the tables of what passed and the values that did not change.
+    /// Print all tables and values.
     #[arg(long, short, conflicts_with = "quiet")]
     pub verbose: bool,
     /// Print the verdict alone.
@@ -344,7 +305,7 @@ pub struct ProfileArgs {
     /// Constants for a trial.
     #[command(flatten)]
     pub trial: Trial,
-    /// Print what would be built and run, with every argv, and do neither.
+    /// Print what would be built and run, and do neither.
     #[arg(long)]
     pub dry_run: bool,
     /// Folder for profiles and captures [default: profiles in the work folder]
@@ -362,7 +323,7 @@ pub struct ProfileArgs {
     /// Profile what `archive` packed.
     #[arg(long, value_name = "FILE", hide = true, requires = "output", conflicts_with_all = ["names", "experimental", "define", "dry_run", "gpus"])]
     pub archive: Option<PathBuf>,
-    /// Refuse an archive with another SHA-256. To be taken from a job that the change cannot influence.
+    /// Refuse an archive with another SHA-256.
     #[arg(long, value_name = "HASH", hide = true, requires = "archive")]
     pub archive_sha256: Option<String>,
     /// Profile on the GPU of this UUID.
@@ -490,8 +451,8 @@ pub struct BaselineArgs {
 pub struct ReportArgs {
     /// An outcome, as `check --report FILE.json` writes it.
     pub outcome: PathBuf,
-    /// Files to write the report to.
-    #[arg(long, value_name = "[FORMAT:]FILE", help = report_help())]
+    /// Also write the report to this file; its ending names the form (docs/reports.md). Repeatable.
+    #[arg(long, value_name = "[FORMAT:]FILE")]
     pub report: Vec<PathBuf>,
     /// How much is printed.
     #[command(flatten)]
@@ -524,24 +485,12 @@ Examples:
   sparsek-gate tune --format json | jq '.variants[].metrics[] | {metric, against}'
 
 Proposes for each judged metric the smallest tolerances at which checks of unchanged code seldom
-stay open: side by side (`against`), and against a stored baseline (`tolerance`). A metric with a
-`tail` also has those of its slowest launches (`tail_against`, `tail`). The noise is that of the
-locked baselines and of the profiles in the folders of --from. A tolerance against a baseline needs
-the same sources on at least 4 GPUs. Side by side, a process makes up to `max_launches` launches.
-Against a baseline, a check has up to `max_processes` processes; with --recorded only `processes`,
-as a recording that `check --from` judges.
+stay open: side by side (`against`), and against a stored baseline (`tolerance`), which needs the
+same sources on at least 4 GPUs. The noise is that of the locked baselines and of --from.
 
 noise: the standard deviation of processes (base), or of GPUs (baseline). open: the expected share
-of checks of unchanged code in which the metric stays open.
-
-A gate cannot fail if not even the value zero would be a regression.
-
---format json: {schema, open_share_percent, recorded, variants: [{variant, gpu, metrics: [{metric,
-tail_of, value, unit, kernels, against, stored}]}], left_out: [{variant, folder, why}], toml,
-findings, exit_code}; `tail_of` is the metric of which these are the slowest launches;
-`against` and `stored` are {configured, open_percent, proposed, proposed_open_percent, noise:
-{sigma, dof}, between_gpus: {noise, gpus}, cannot_fail: [kernels], allows_half: [kernels], why};
-`why` says why nothing is proposed.";
+of checks of unchanged code in which the metric stays open. A gate cannot fail if not even the value
+zero would be a regression. docs/tolerances.md says more.";
 
 /// Arguments of `tune`.
 #[derive(Args, Debug)]
@@ -573,23 +522,6 @@ fn open_share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "a share is a number of percent from 0.1 to 20".to_owned())
 }
 
-/// Arguments of `diff`.
-#[derive(Args, Debug)]
-pub struct DiffArgs {
-    /// A profile.json, .ncu-rep, .ncu-repz or CSV.
-    #[arg(value_name = "A")]
-    pub before: PathBuf,
-    /// The file to compare it with.
-    #[arg(value_name = "B")]
-    pub after: PathBuf,
-    /// Only metrics whose names contain this text; the empty text shows all.
-    #[arg(long, value_name = "TEXT")]
-    pub metric: Option<String>,
-    /// Output format.
-    #[arg(long, default_value = "text")]
-    pub format: Format,
-}
-
 /// Arguments of `strip`.
 #[derive(Args, Debug)]
 pub struct StripArgs {
@@ -615,46 +547,37 @@ pub struct CheckArgs {
     /// slice.json, or with such folders. Repeatable for slices.
     #[arg(long, value_name = "DIR")]
     pub from: Vec<PathBuf>,
-    /// Also build this git revision and measure both, interleaved on the same GPU, so only the code
-    /// differs. In CI: the target branch, `refs/remotes/origin/main`.
+    /// Measure this git revision too, in turn on the same GPU.
     #[arg(long, value_name = "REV", conflicts_with = "from")]
     pub against: Option<String>,
-    /// Also measure variants whose program is the same on both sides, to see how much unchanged
-    /// code varies.
+    /// Also measure variants whose program is the same on both sides.
     #[arg(long, requires = "against", conflicts_with = "static")]
     pub measure_all: bool,
-    /// Judge only what the compiler makes: registers, spills, machine code. Requires nvcc and no
-    /// GPU.
+    /// Judge only what the compiler makes. Requires no GPU.
     #[arg(long, conflicts_with = "from")]
     pub r#static: bool,
     /// Whose rules count.
     #[command(flatten)]
     pub trusted: TrustArgs,
-    /// Print what would be built and run, with every argv, and do neither; with `--format text` or
-    /// `json`.
+    /// Print what would be built and run, and do neither.
     #[arg(long, conflicts_with_all = ["from", "report"])]
     pub dry_run: bool,
     /// Folder for new profiles and captures [default: profiles in the work folder]
     #[arg(long, short, value_name = "DIR", conflicts_with_all = ["from", "slice"])]
     pub output: Option<PathBuf>,
-    /// Resume a check that was interrupted: the variants that it measured completely are used, if program,
-    /// settings, GPU and versions are the same, and the rest is measured. Without one everything is.
+    /// Go on with a check that was interrupted: what it measured of the same programs is used.
     #[arg(long, conflicts_with_all = ["from", "static", "dry_run", "gpus"])]
     pub resume: bool,
-    /// Measure what `archive` packed: its programs, by its rules and locks. Needs no nvcc, no git and
-    /// no checkout. With --from, judge slices of it instead.
+    /// Measure what `archive` packed, without nvcc, git and checkout; with --from, judge slices of it.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "experimental", "against", "static", "baseline_ref", "accept", "pull_request", "dry_run"])]
     pub archive: Option<PathBuf>,
-    /// Refuse an archive with another SHA-256. To be taken from a job that the change cannot influence.
+    /// Refuse an archive with another SHA-256.
     #[arg(long, value_name = "HASH", requires = "archive")]
     pub archive_sha256: Option<String>,
-    /// Measure one slice of the plan and judge nothing: `2/8`, counted from 1. Requires --archive or
-    /// --from. Exits with 0 once the slice is complete, whatever was found; `check --from` judges.
+    /// Measure this slice of the plan, such as `2/8`, and judge nothing. Requires --archive or --from.
     #[arg(long, value_name = "I/N", requires = "slice_output", conflicts_with_all = ["report", "static", "dry_run"])]
     pub slice: Option<SlicePlace>,
-    /// Measure on several GPUs of this host at the same time, each with its part of the variants: `all`
-    /// that the driver shows, or their ordinals or UUIDs, such as `0,2` or `GPU-1a2b3c4d`. Packs an
-    /// archive, measures a slice on each GPU, and judges them as one check.
+    /// Measure on these GPUs of this host at once: `all`, ordinals or UUIDs.
     #[arg(long, value_name = "GPUS", conflicts_with_all = ["from", "static", "archive", "slice", "dry_run", "output"])]
     pub gpus: Option<GpusAsked>,
     /// Measure the slice on the GPU of this UUID.
@@ -663,11 +586,11 @@ pub struct CheckArgs {
     /// Take the end of standard input for an interrupt.
     #[arg(long, hide = true, requires = "slice")]
     pub until_input_ends: bool,
-    /// Folder for the slice; created where it does not exist.
+    /// Folder for the slice.
     #[arg(long, value_name = "DIR", requires = "slice")]
     pub slice_output: Option<PathBuf>,
-    /// Files to write the report to.
-    #[arg(long, value_name = "[FORMAT:]FILE", help = report_help())]
+    /// Also write the report to this file; its ending names the form (docs/reports.md). Repeatable.
+    #[arg(long, value_name = "[FORMAT:]FILE")]
     pub report: Vec<PathBuf>,
     /// How much is printed.
     #[command(flatten)]
@@ -720,19 +643,14 @@ pub struct PlanArgs {
 /// Whose rules count.
 #[derive(Args, Clone, Debug)]
 pub struct TrustArgs {
-    /// Take baselines, locks, tolerances and waivers from this revision, and only the code from the
-    /// working tree, merged with it if needed; `none`: all from the working tree [default: in the
-    /// pipeline of a pull request the tip of its target, of a push the tip before it, of a merge
-    /// queue its base; `none` where no CI service runs it; required in other pipelines]
+    /// Judge by the rules and locks of this revision; `none`: of the working tree [default: the base that
+    /// the CI service names]
     #[arg(long, value_name = "REV")]
     pub baseline_ref: Option<String>,
-    /// Accept what a finding on the change under review reports: the token that the finding prints,
-    /// valid for one action on one path, from one content to another, in one pull request. To be
-    /// set from outside the change. Repeatable, or separated by commas.
+    /// Accept what a finding reports, by the token that it prints. Repeatable.
     #[arg(long, value_name = "TOKEN", value_delimiter = ',')]
     pub accept: Vec<String>,
-    /// The number of the pull request that is judged, which tokens are valid for [default: the one
-    /// that the CI service names]
+    /// The number of the pull request [default: as the CI service names it]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub pull_request: Option<u64>,
 }
@@ -740,11 +658,10 @@ pub struct TrustArgs {
 /// Arguments of `compare`.
 #[derive(Args, Debug)]
 pub struct CompareArgs {
-    /// A program with its arguments; of two, the second is judged by the first.
+    /// A program with its arguments, or a stored measurement.
     #[arg(value_name = "COMMAND", required = true, num_args = 1..=2)]
     pub programs: Vec<String>,
-    /// Run this first; it must exit with 0, or nothing is measured. Once: for both programs. Twice:
-    /// for the first and the second.
+    /// Run this first; it must exit with 0. Once for both programs, or for each.
     #[arg(long, value_name = "CMD")]
     pub verify: Vec<String>,
     /// Which kernels to profile, `NAME` or `regex:PATTERN` [default: all]
@@ -753,15 +670,13 @@ pub struct CompareArgs {
     /// Matching launches left out before the measured ones.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub skip: u32,
-    /// Launches measured in one process, of all matching kernels together.
+    /// Launches measured in one process.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub launches: u32,
-    /// Launches measured in the one process that counts work and memory traffic [default: as
-    /// --launches; 2 where the collector is chosen, is cupti, and each program has one kernel]
+    /// Launches measured in the process that counts work [default: as --launches, or 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub counted_launches: Option<u32>,
-    /// Compare also the sum of the durations of all kernels. --skip, --launches and
-    /// --counted-launches then count the launches of each kernel by itself.
+    /// Compare also the sum of all kernels.
     #[arg(long)]
     pub total: bool,
     /// The most rounds, while the verdict is open.
@@ -773,31 +688,29 @@ pub struct CompareArgs {
     /// Seconds after which a process is killed.
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub timeout: u32,
-    /// What reads the counters of two programs: `ncu`, or `cupti` inside of them, which is faster
-    /// [default: cupti if one short run of each program shows that it times their kernels, and that
-    /// none is shorter than 10 us; else ncu]
+    /// What reads the counters: `ncu` or `cupti` [default: the faster one that can]
     #[arg(long, value_parser = parse_spelled::<Collector>)]
     pub collector: Option<Collector>,
-    /// Whether ncu locks the clocks while it profiles; `base` needs permission to do so.
+    /// Whether ncu locks the clocks.
     #[arg(long, default_value = "none", value_parser = parse_spelled::<ClockControl>)]
     pub clock_control: ClockControl,
-    /// Where the counters are denied, accept the times of the kernels alone (CUPTI).
+    /// Accept the times of the kernels alone where the counters are denied.
     #[arg(long)]
     pub accept_kernel_times: bool,
     /// CUDA ordinal of the GPU.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub gpu: u32,
-    /// Pass these variables to the programs, besides those that `doctor` lists.
+    /// Pass these variables to the programs.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub env_pass: Vec<String>,
     /// Keep profiles and captures in this folder.
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Folder for logs [default: a temporary folder, which is removed]
+    /// Folder for logs [default: a temporary one]
     #[arg(long, value_name = "DIR")]
     pub work: Option<PathBuf>,
-    /// Files to write the report to; of two programs.
-    #[arg(long, value_name = "[FORMAT:]FILE", help = report_help())]
+    /// Also write the report to this file; its ending names the form (docs/reports.md). Repeatable.
+    #[arg(long, value_name = "[FORMAT:]FILE")]
     pub report: Vec<PathBuf>,
     /// Output format; of one program `text` or `json`.
     #[arg(long, default_value = "text", value_parser = form_parser())]
@@ -812,14 +725,6 @@ fn percent(text: &str) -> Result<f64, String> {
     } else {
         Err("must be at least 0 and below 100".to_owned())
     }
-}
-
-/// Arguments of `schema`.
-#[derive(Args, Debug)]
-pub struct SchemaArgs {
-    /// Print the schema of `check --format json` instead.
-    #[arg(long)]
-    pub outcome: bool,
 }
 
 /// Arguments of `doctor`.
@@ -838,19 +743,43 @@ pub struct ProbeArgs {
     pub device: u32,
 }
 
-/// Arguments of `completions`.
+/// Arguments of `generate`.
 #[derive(Args, Debug)]
-pub struct CompletionsArgs {
-    /// The shell.
-    pub shell: clap_complete::Shell,
+pub struct GenerateArgs {
+    /// What to print.
+    #[command(subcommand)]
+    pub what: Generated,
 }
 
-/// Arguments of `man`.
-#[derive(Args, Debug)]
-pub struct ManArgs {
-    /// Folder to write a page for the program and for each subcommand to.
-    #[arg(long, short, value_name = "DIR")]
-    pub output: Option<PathBuf>,
+/// What `generate` prints.
+#[derive(Debug, Subcommand)]
+pub enum Generated {
+    /// Print the JSON Schema of config.toml, for editors.
+    #[command(
+        after_help = "Editors with taplo (Even Better TOML) read its path in the first line of the configuration:\n  #:schema ./.sparsek-gate.schema.json\nwhich `sparsek-gate init` writes; after an update of sparsek-gate:\n  sparsek-gate generate schema > .sparsek-gate.schema.json"
+    )]
+    Schema {
+        /// Print the schema of `check --format json` instead.
+        #[arg(long)]
+        outcome: bool,
+    },
+    /// Print the completions of a shell.
+    #[command(
+        after_help = "Examples:\n  sparsek-gate generate completions bash > ~/.local/share/bash-completion/completions/sparsek-gate\n  sparsek-gate generate completions fish > ~/.config/fish/completions/sparsek-gate.fish"
+    )]
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Print the man page, or write one for each subcommand.
+    #[command(
+        after_help = "Examples:\n  sparsek-gate generate man | man -l -\n  sparsek-gate generate man --output ~/.local/share/man/man1"
+    )]
+    Man {
+        /// Folder to write a page for the program and for each subcommand to.
+        #[arg(long, short, value_name = "DIR")]
+        output: Option<PathBuf>,
+    },
 }
 
 /// The tools, spelled as in the configuration.

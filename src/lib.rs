@@ -33,7 +33,6 @@ pub mod command;
 pub mod comparable;
 pub mod config;
 pub mod device;
-pub mod diff;
 pub mod doctor;
 pub mod engine;
 pub mod evidence;

@@ -34,13 +34,10 @@ fn main() -> ExitCode {
         cli.command,
         Command::Inspect(_)
             | Command::Report(_)
-            | Command::Diff(_)
             | Command::List(_)
             | Command::Plan(_)
             | Command::Tune(_)
-            | Command::Schema(_)
-            | Command::Completions(_)
-            | Command::Man(_)
+            | Command::Generate(_)
     );
     let is_probe = matches!(cli.command, Command::Probe(_));
     if !only_reads

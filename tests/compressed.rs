@@ -122,9 +122,12 @@ fn a_compressed_report_is_shown_compared_and_imported_by_its_content() {
         project.write(name, compressed(&from));
         assert_eq!(shown(name), shown(&plain));
     }
-    let diff = ["diff", &plain, "theirs.ncu-repz", "--format", "json"];
+    let diff = ["compare", &plain, "theirs.ncu-repz", "--format", "json"];
     let kernel = project.run(&diff).exits(0).json().0["kernels"][0].clone();
     assert_eq!(kernel["before"], kernel["after"]);
+    for metric in kernel["metrics"].as_array().unwrap() {
+        assert_eq!(metric["before"], metric["after"]);
+    }
     // The name of the copy decides, as in NVIDIA's tools.
     for (copy, ending) in [("copy.ncu-rep", "ncu-rep"), ("copy.ncu-repz", "ncu-repz")] {
         for from in ["theirs.ncu-repz", "renamed.ncu-rep", &plain] {

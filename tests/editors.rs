@@ -31,11 +31,11 @@ fn names_of_subcommands() -> Vec<String> {
 #[test]
 fn the_schema_in_the_repository_is_the_one_of_the_types() {
     let committed = fs::read_to_string(repository().join("docs/config.schema.json")).unwrap();
-    let printed = Project::empty().run(&["schema"]).exits(0).out;
+    let printed = Project::empty().run(&["generate", "schema"]).exits(0).out;
     assert!(
         committed == printed,
         "docs/config.schema.json is not what the types in src/config/raw.rs say; write it again:\n  \
-         cargo run -- schema > docs/config.schema.json"
+         cargo run -- generate schema > docs/config.schema.json"
     );
 }
 
@@ -61,7 +61,7 @@ fn a_new_project_gets_the_schema_that_its_configuration_names() {
         assert_eq!(schema_complaints(&text), Vec::<String>::new());
         let named = Path::new(config).with_file_name(directive(&text));
         let schema = project.read(named.to_str().unwrap());
-        assert_eq!(schema, project.run(&["schema"]).out);
+        assert_eq!(schema, project.run(&["generate", "schema"]).out);
     }
 }
 
@@ -101,7 +101,10 @@ fn the_schema_knows_no_null() {
 fn every_shell_gets_completions_that_know_every_subcommand() {
     let project = Project::empty();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let script = project.run(&["completions", shell]).exits(0).out;
+        let script = project
+            .run(&["generate", "completions", shell])
+            .exits(0)
+            .out;
         for name in names_of_subcommands() {
             assert!(script.contains(&name), "{shell}: {name}");
         }
@@ -110,7 +113,7 @@ fn every_shell_gets_completions_that_know_every_subcommand() {
             assert!(script.contains("racecheck"), "{shell}");
         }
     }
-    project.run(&["completions", "tcsh"]).exits(2);
+    project.run(&["generate", "completions", "tcsh"]).exits(2);
 }
 
 #[test]
@@ -120,7 +123,10 @@ fn bash_can_parse_its_completions() {
         return;
     }
     let project = Project::empty();
-    project.write("script", project.run(&["completions", "bash"]).out);
+    project.write(
+        "script",
+        project.run(&["generate", "completions", "bash"]).out,
+    );
     let parsed = Command::new("bash")
         .arg("-n")
         .arg(project.path("script"))
@@ -136,7 +142,10 @@ fn bash_completes_variants_of_the_configuration() {
         return;
     }
     let project = Project::empty();
-    project.write("script", project.run(&["completions", "bash"]).out);
+    project.write(
+        "script",
+        project.run(&["generate", "completions", "bash"]).out,
+    );
     let gate = Path::new(env!("CARGO_BIN_EXE_sparsek-gate"));
     let folder = gate.parent().unwrap().display().to_string();
     let complete = |words: &str| {
@@ -219,11 +228,13 @@ fn variants_are_listed_with_kernels_and_baselines_and_patterns_select_them() {
 #[test]
 fn there_is_a_man_page_for_the_program_and_for_each_subcommand() {
     let project = Project::empty();
-    project.run(&["man", "--output", "pages/man1"]).exits(0);
+    project
+        .run(&["generate", "man", "--output", "pages/man1"])
+        .exits(0);
     let page = |name: &str| project.read(&format!("pages/man1/{name}.1"));
     let names = names_of_subcommands();
     let whole = page("sparsek-gate");
-    assert_eq!(whole, project.run(&["man"]).out);
+    assert_eq!(whole, project.run(&["generate", "man"]).out);
     for name in &names {
         // A hyphen is escaped in a man page.
         assert!(
@@ -237,5 +248,6 @@ fn there_is_a_man_page_for_the_program_and_for_each_subcommand() {
     }
     assert!(page("sparsek-gate-verify").contains("memcheck"));
     let files = fs::read_dir(project.path("pages/man1")).unwrap().count();
-    assert_eq!(files, names.len() + 1);
+    // And those of `generate schema`, `generate completions` and `generate man`.
+    assert_eq!(files, names.len() + 4);
 }

@@ -302,10 +302,10 @@ fn registers_and_spills_of_the_compiled_code_are_among_the_causes() {
     assert!(duration.starts_with("`duration` +19.29"), "{duration}");
 }
 
-fn diff(arguments: &[&str]) -> Ran {
+fn stored(arguments: &[&str]) -> Ran {
     let output = Command::new(env!("CARGO_BIN_EXE_sparsek-gate"))
         .current_dir(common::repository())
-        .arg("diff")
+        .arg("compare")
         .args(arguments)
         .output()
         .unwrap();
@@ -317,20 +317,11 @@ fn source(name: &str) -> String {
 }
 
 #[test]
-fn the_spread_of_a_share_is_in_points() {
-    let capture = "ci/recordings/h200/bsr_gemm/cp_async/capture-1.ncu-rep";
-    diff(&[capture, capture])
-        .exits(0)
-        .says(" pt over 20 ")
-        .says(" us over 20 ");
-}
-
-#[test]
 fn two_reports_side_by_side_tell_what_moved_and_where() {
     let (a, b) = (source("uncoalesced"), source("bank_conflict"));
-    let ran = diff(&[&a, &b]).exits(0);
+    let ran = stored(&[&a, &b]).exits(0);
     let ran = ran
-        .says("paired by order alone: neither name is in both")
+        .says("nothing was measured in this run, so there is no verdict")
         .says("more time in B: time moved: +1")
         .says("at ring.cuh:174: waiting for shared memory or a special function (short scoreboard)")
         .says("more time in A: time moved: +");
@@ -344,25 +335,12 @@ fn two_reports_side_by_side_tell_what_moved_and_where() {
     assert!(row("lts__throughput").contains(" pt"), "{out}");
     // What moved most stands first.
     let json: Json =
-        serde_json::from_str(&diff(&[&a, &b, "--format", "json"]).exits(0).out).unwrap();
+        serde_json::from_str(&stored(&[&a, &b, "--format", "json"]).exits(0).out).unwrap();
     assert_eq!(json["schema"], 1);
     assert_eq!(json["warnings"], json!([]));
-    assert_eq!(json["kernels"][0]["paired_by"], "order");
-    assert_eq!(json["kernels"][0]["more_time"]["lines"][0]["line"], 174);
-    let metrics = json["kernels"][0]["metrics"].as_array().unwrap();
-    assert!(metrics.len() > 20);
-    let only = diff(&[&a, &b, "--metric", "throughput", "--format", "json"]).exits(0);
-    let only: Json = serde_json::from_str(&only.out).unwrap();
-    let names: Vec<&str> = only["kernels"][0]["metrics"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|row| row["metric"].as_str().unwrap())
-        .collect();
-    assert!(
-        !names.is_empty() && names.iter().all(|name| name.contains("throughput")),
-        "{names:?}"
-    );
+    let more = json["kernels"][0]["more_time"].as_str().unwrap();
+    assert!(more.contains("ring.cuh:174"), "{more}");
+    assert!(json["kernels"][0]["metrics"].as_array().unwrap().len() > 20);
 }
 
 #[test]
@@ -370,12 +348,11 @@ fn profiles_reports_and_csv_pages_mix() {
     let profile = "ci/recordings/h200/bsr_gemm/cp_async/profile.json";
     let worse = "ci/recordings/h200-worse/bsr_gemm/cp_async";
     for other in ["profile.json", "capture-1.ncu-rep", "capture-1.csv"] {
-        let ran = diff(&[profile, &format!("{worse}/{other}")]).exits(0);
-        let ran = ran.says("paired by name, grid and block");
+        let ran = stored(&[profile, &format!("{worse}/{other}")]).exits(0);
         let duration = ran
             .out
             .lines()
-            .find(|line| line.contains("duration (gpu__"))
+            .find(|line| line.trim_start().starts_with("duration "))
             .unwrap();
         assert!(
             duration.contains("257.") && duration.contains("540."),
@@ -384,19 +361,19 @@ fn profiles_reports_and_csv_pages_mix() {
         assert!(duration.contains("+109."), "{duration}");
         assert!(!ran.out.contains("not comparable"), "{}", ran.out);
     }
+    // A folder of a variant is its profile.
+    stored(&["ci/recordings/h200/bsr_gemm/cp_async", worse])
+        .exits(0)
+        .says("+109.");
     // A report and the page that ncu printed of it are the same, but for rounding.
-    let json = diff(&[
-        "tests/data/ncu/twenty_launches.ncu-rep",
-        "tests/data/ncu/twenty_launches.raw.csv",
-        "--metric",
-        "gpu__time_duration",
-        "--format",
-        "json",
-    ]);
+    let file = |ending: &str| format!("tests/data/ncu/twenty_launches.{ending}");
+    let json = stored(&[&file("ncu-rep"), &file("raw.csv"), "--format", "json"]);
     let json: Json = serde_json::from_str(&json.exits(0).out).unwrap();
-    let row = &json["kernels"][0]["metrics"][0];
-    assert_eq!(row["before"]["value"], row["after"]["value"]);
-    assert_eq!(row["before"]["launches"], 20);
+    assert_eq!(json["judged"], false);
+    let mut metrics = json["kernels"][0]["metrics"].as_array().unwrap().iter();
+    let duration = metrics.find(|row| row["counter"] == "gpu__time_duration.sum");
+    let duration = duration.unwrap();
+    assert_eq!(duration["before"], duration["after"]);
 }
 
 #[test]
@@ -406,21 +383,19 @@ fn what_is_not_like_for_like_is_told_first_and_what_is_left_over_last() {
         serde_json::from_slice(&fs::read(common::repository().join(profile)).unwrap()).unwrap();
     other["identity"]["clock_control"] = json!("base");
     other["identity"]["gpu"] = json!("NVIDIA H100");
-    other["provenance"]["profiler"] = json!("2026.1.0.0");
     other["kernels"][0]["grid"] = json!([32, 64, 1]);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("profile.json");
     fs::write(&path, other.to_string()).unwrap();
-    diff(&[profile, path.to_str().unwrap()])
+    stored(&[profile, path.to_str().unwrap()])
         .exits(0)
-        .says("not comparable: GPU differs: NVIDIA H200 and NVIDIA H100")
-        .says("not comparable: clock control differs: none and base")
-        .says("not comparable: ncu differs: 2025.3.1.0 and 2026.1.0.0")
-        .says("the grid of bsr_gemm_cp_async differs: [64, 64, 1] and [32, 64, 1]")
-        .says("paired by name alone");
+        .says("not comparable: the GPU was NVIDIA H200, is NVIDIA H100")
+        .says("not comparable: clock control was none, is base")
+        .says("bsr_gemm_cp_async(")
+        .says("grid [32, 64, 1]");
     let reports = ["two_kernels_three_times", "four_metrics"];
     let reports = reports.map(|name| format!("tests/data/ncu/{name}.ncu-rep"));
-    diff(&[&reports[0], &reports[1]])
+    stored(&[&reports[0], &reports[1]])
         .exits(0)
         .says("only in A: ");
 }
@@ -432,11 +407,18 @@ fn a_file_that_cannot_be_read_is_told_as_inspect_tells_it() {
     let bad = folder.path().join("bad.json");
     fs::write(&bad, "{ \"schema\": 2 }").unwrap();
     let bad = bad.to_str().unwrap();
-    diff(&[&good, "tests/data/ncu/README.md"])
+    let text = folder.path().join("text.csv");
+    fs::write(&text, "true\n").unwrap();
+    stored(&[&good, text.to_str().unwrap()])
         .exits(5)
         .says("no CSV header");
-    diff(&[bad, &good]).exits(5).says("not a profile");
-    diff(&[&good, "nowhere.csv"]).exits(2).says("nowhere.csv");
+    stored(&[bad, &good]).exits(5).says("not a profile");
+    stored(&[&good, "nowhere.csv"])
+        .exits(2)
+        .says("state two files, or two programs");
+    stored(&[&good, &good, "--report", "out.html"])
+        .exits(2)
+        .says("--report is of two programs that are measured");
 }
 
 #[test]
@@ -450,7 +432,7 @@ fn hostile_names_of_kernels_do_nothing_to_a_terminal() {
     )
     .unwrap();
     let path = path.to_str().unwrap();
-    let ran = diff(&[path, path]).exits(0);
+    let ran = stored(&[path, path]).exits(0);
     assert!(
         ran.out.contains("k1\\u{1b}[31m\\u{202e}`<b>"),
         "{}",

@@ -8,17 +8,16 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::common::{self, Ran};
 use serde_json::{Value as Json, json};
 use sparsek_gate::baseline::Lock;
-use sparsek_gate::diff::{Diff, Side};
-use sparsek_gate::finding::Error;
 use sparsek_gate::history::{Acceptance, Course, Point, Trend};
-use sparsek_gate::judge::{Origin, Outcome};
+use sparsek_gate::judge::{Origin, Outcome, Stored};
+use sparsek_gate::profile::Profile;
 use sparsek_gate::report::{FORMS, history_picture, history_text};
 use sparsek_gate::terms::Tier;
 
@@ -78,7 +77,6 @@ fn what_is_not_a_regular_file_ends_every_command_that_reads_it() {
     for file in ["pipe", "socket", "endless", "folder"] {
         for (arguments, code) in [
             (vec!["inspect", file], 3),
-            (vec!["diff", file, file], 3),
             (vec!["report", file], 3),
             (vec!["strip", file, "copy"], 3),
             (vec!["--config", file, "check"], 2),
@@ -167,7 +165,6 @@ fn launches_are_bounded_whatever_their_file_states() {
     ] {
         let file = written(folder, "hostile", &content);
         run(folder, &["inspect", &file]).exits(5).says(says);
-        run(folder, &["diff", &file, &file]).exits(5).says(says);
     }
     for content in [times("k", &many("1.5", 20_000)), records(20_000)] {
         let file = written(folder, "fine", &content);
@@ -206,7 +203,7 @@ fn documents_of_many_small_values_take_no_more_memory_than_their_bound() {
             run(folder, &["report", &file]).exits(5);
             for profile in [profile(&dense, ""), profile("", &dense)] {
                 let file = written(folder, "profile.json", &profile);
-                run(folder, &["diff", &file, &file]).exits(5);
+                run(folder, &["compare", &file, &file]).exits(5);
             }
         }
     }
@@ -216,7 +213,7 @@ fn documents_of_many_small_values_take_no_more_memory_than_their_bound() {
         .exits(5)
         .says("nested deeper than 100");
     let file = written(folder, "deep.json", &profile("", &deep));
-    run(folder, &["diff", &file, &file])
+    run(folder, &["compare", &file, &file])
         .exits(5)
         .says("nested deeper than 100");
     run(folder, &["strip", &file, "copy"]).exits(5);
@@ -315,17 +312,23 @@ fn a_user_named_after_a_word_of_the_trade_can_strip() {
 
 #[test]
 fn many_kernels_are_paired_in_time_in_proportion_to_their_number() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
-    let kernels =
-        |name: &str| page((0..30_000).map(|at| ("localhost".to_owned(), format!("{name}_{at}"))));
-    fs::write(path("a.csv"), kernels("a")).unwrap();
-    fs::write(path("b.csv"), kernels("b")).unwrap();
-    let side = |path: &PathBuf| Side::read(path, |_, error| Error::Usage(error.to_string()));
+    let recorded = common::repository().join("ci/recordings/h200/bsr_gemm/cp_async/profile.json");
+    let recorded = Profile::read(&recorded).unwrap();
+    let of = |side: &str| {
+        let mut profile = recorded.clone();
+        let kernel = profile.kernels.remove(0);
+        profile.kernels.extend((0..30_000).map(|at| {
+            let mut kernel = kernel.clone();
+            kernel.mangled = Some(format!("{side}_{at}"));
+            kernel.hotspots = None;
+            kernel
+        }));
+        profile
+    };
+    let (a, b) = (of("a"), of("b"));
     let start = Instant::now();
     let before = processor_time(start);
-    let diff = Diff::of(side(&path("a.csv")).unwrap(), side(&path("b.csv")).unwrap());
-    assert_eq!(diff.kernels.len(), 30_000);
+    assert_eq!(Stored::of(&a, &b).kernels.len(), 30_000);
     let taken = processor_time(start).saturating_sub(before);
     assert!(taken < Duration::from_secs(60), "{taken:?}");
 }
@@ -506,12 +509,16 @@ fn no_message_and_no_listing_shows_a_character_that_nobody_sees() {
     let csv = page([("localhost".to_owned(), format!("k{hidden}"))].into_iter());
     let file = written(folder, "a.csv", &csv);
     let config = written(folder, "config.toml", &format!("\"a{hidden}\" = 1\n"));
+    let recorded = common::repository().join("ci/recordings/h200/bsr_gemm/cp_async/profile.json");
+    let mut recorded: Json = serde_json::from_slice(&fs::read(recorded).unwrap()).unwrap();
+    recorded["kernels"][0]["demangled"] = json!(format!("k{hidden}"));
+    let profile = written(folder, "profile.json", &recorded.to_string());
     let absent = "absent\u{200b}\u{ad}\u{e0041}";
     for (arguments, code) in [
         (vec!["inspect", file.as_str()], 0),
         (vec!["inspect", &file, "--format", "json"], 0),
-        (vec!["diff", &file, &file], 0),
-        (vec!["diff", &file, &file, "--format", "json"], 0),
+        (vec!["compare", &profile, &profile], 0),
+        (vec!["compare", &profile, &profile, "--format", "json"], 0),
         (vec!["inspect", absent], 2),
         (vec!["--config", &config, "build"], 2),
     ] {

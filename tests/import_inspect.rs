@@ -787,7 +787,7 @@ fn names_of_files_command_neither_a_terminal_nor_a_log() {
         &["inspect", name],
         &["inspect", &missing],
         &["inspect", name, name],
-        &["diff", name, name],
+        &["compare", name, name],
         &["report", name],
         &["strip", name, "copy"],
         &[name],

@@ -56,7 +56,7 @@ fn a_mistake_in_a_variant_is_answered_with_what_where_and_the_next_step() {
             [
                 "expected a whole number, 0 or more",
                 "launches = -3",
-                "sparsek-gate schema",
+                "sparsek-gate generate schema",
             ],
         ),
         (
@@ -66,7 +66,7 @@ fn a_mistake_in_a_variant_is_answered_with_what_where_and_the_next_step() {
             [
                 "expected a whole number, 0 or more",
                 "launches = \"x\"",
-                "sparsek-gate schema",
+                "sparsek-gate generate schema",
             ],
         ),
         (
@@ -76,7 +76,7 @@ fn a_mistake_in_a_variant_is_answered_with_what_where_and_the_next_step() {
             [
                 "invalid basic string",
                 "source = \"k.cu",
-                "sparsek-gate schema",
+                "sparsek-gate generate schema",
             ],
         ),
         (
@@ -202,7 +202,7 @@ fn a_mistake_in_a_variant_is_answered_with_what_where_and_the_next_step() {
             [
                 "missing field `metric`",
                 "[[waiver]]",
-                "sparsek-gate schema",
+                "sparsek-gate generate schema",
             ],
         ),
         (
@@ -840,16 +840,6 @@ fn a_mistake_on_the_command_line_is_answered_with_what_where_and_the_next_step()
         ),
         (
             "source = \"k.cu\"",
-            &["diff", "bench.sh", "bench.sh"],
-            5,
-            [
-                "no CSV header of ncu",
-                "bench.sh",
-                "found a text that begins with \"true",
-            ],
-        ),
-        (
-            "source = \"k.cu\"",
             &["tune"],
             0,
             [
@@ -918,7 +908,7 @@ fn a_mistake_on_the_command_line_is_answered_with_what_where_and_the_next_step()
         ),
         (
             "source = \"k.cu\"",
-            &["completions", "fishy"],
+            &["generate", "completions", "fishy"],
             2,
             [
                 "invalid value 'fishy'",
@@ -998,9 +988,9 @@ fn a_mistake_on_the_command_line_is_answered_with_what_where_and_the_next_step()
         ),
         (
             "source = \"k.cu\"",
-            &["diff", ".", "."],
-            3,
-            ["cannot read .", "not a regular file", "but a folder"],
+            &["compare", ".", "."],
+            2,
+            ["./profile.json", "No such file", "next:"],
         ),
         (
             "source = \"k.cu\"",

@@ -759,12 +759,15 @@ fn the_schemas_reject_broken_files() {
 
 #[test]
 fn the_schema_of_the_outcome_in_the_repository_is_the_one_of_the_types() {
-    let printed = Project::empty().run(&["schema", "--outcome"]).exits(0).out;
+    let printed = Project::empty()
+        .run(&["generate", "schema", "--outcome"])
+        .exits(0)
+        .out;
     let committed = fs::read_to_string(repository().join(OUTCOME)).unwrap();
     assert!(
         committed == printed,
         "docs/outcome.schema.json is not what the types say; write it again:\n  \
-         cargo run -- schema --outcome > docs/outcome.schema.json"
+         cargo run -- generate schema --outcome > docs/outcome.schema.json"
     );
 }
 

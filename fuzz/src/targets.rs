@@ -15,7 +15,7 @@ use sparsek_gate::capture::counter_records::{self, CounterCapture, ProcessCounte
 use sparsek_gate::capture::kernel_records::{self, KernelCapture, ProcessRecords};
 use sparsek_gate::capture::{Format, event_times, tuned};
 use sparsek_gate::config::{Config, KernelFilter, Trust, VersionRange};
-use sparsek_gate::diff::{Diff, Side};
+use sparsek_gate::judge::Stored;
 use sparsek_gate::git::printed;
 use sparsek_gate::judge::Outcome;
 use sparsek_gate::profile::{Hotspots, OnGpus, Profile, import, norm_text};
@@ -125,7 +125,7 @@ fn parts<const N: usize>(input: &[u8]) -> [&[u8]; N] {
 }
 
 /// Everything that is made of a recording after it was read.
-fn used(recording: &ncu_report::Recording, format: Format) {
+fn used(recording: &ncu_report::Recording) {
     let _ = import::conditions_of(recording);
     if let Some(hotspots) = Hotspots::of(&recording.launches, &["kernel.cu", "a/b.cuh"]) {
         for line in &hotspots.lines {
@@ -139,18 +139,18 @@ fn used(recording: &ncu_report::Recording, format: Format) {
         .collect();
     let names: Vec<&str> = names.into_iter().collect();
     ncu_report::agree(recording, recording, &names).expect("a recording agrees with itself");
-    let side = Side::of_recording(Path::new("x"), format, recording);
-    same(side);
+    if let Ok(profile) = import::whole_profile(recording) {
+        same(&profile);
+    }
 }
 
-/// A file compared with itself.
-fn same(side: Side) {
-    let count = side.kernels.len();
-    let diff = Diff::of(side.clone(), side);
-    assert_eq!((diff.only_before.len(), diff.only_after.len()), (0, 0));
-    assert_eq!(diff.kernels.len(), count);
-    for row in diff.kernels.iter().flat_map(|pair| &pair.metrics) {
-        assert!(row.same(), "{row:?}");
+/// A profile compared with itself.
+fn same(profile: &Profile) {
+    let stored = Stored::of(profile, profile);
+    assert_eq!((stored.only_before.len(), stored.only_after.len()), (0, 0));
+    assert_eq!(stored.kernels.len(), profile.kernels.len());
+    for row in stored.kernels.iter().flat_map(|pair| &pair.metrics) {
+        assert!(row.before == row.after, "{row:?}");
     }
 }
 
@@ -158,7 +158,7 @@ fn read_report(input: &[u8]) {
     let read = report::read(input);
     checks::recording(input, &read);
     if let Ok(recording) = read {
-        used(&recording, Format::Report);
+        used(&recording);
     }
 }
 
@@ -173,7 +173,7 @@ fn read_csv(input: &[u8]) {
     let read = csv::read(input);
     checks::recording(input, &read);
     if let Ok(recording) = read {
-        used(&recording, Format::Csv);
+        used(&recording);
     }
 }
 
@@ -272,7 +272,7 @@ fn profile(input: &[u8]) {
         }
     }
     let _ = (profile.gpu_uuids(), profile.launch_count(Phase::Timing));
-    same(Side::of_profile(Path::new("x"), &profile));
+    same(&profile);
 }
 
 fn outcome(input: &[u8]) {
@@ -560,7 +560,7 @@ fn read_kernel_records(input: &[u8]) {
     let read = kernel_records::read(&input);
     checks::recording(&input, &read);
     if let Ok(recording) = read {
-        used(&recording, Format::KernelRecords);
+        used(&recording);
     }
 }
 
@@ -569,7 +569,7 @@ fn counters(input: &[u8]) {
     let read = counter_records::read(&whole);
     checks::recording(&whole, &read);
     if let Ok(recording) = read {
-        used(&recording, Format::CounterRecords);
+        used(&recording);
     }
     let Ok(process) = ProcessCounters::parse(&text(input)) else {
         return;
@@ -603,7 +603,7 @@ fn times(input: &[u8]) {
                 "{time:?}"
             );
         }
-        used(&recording, Format::EventTimes);
+        used(&recording);
     }
 }
 

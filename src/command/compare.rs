@@ -10,6 +10,7 @@ use super::answer::{self, answer};
 use super::collector;
 use super::command_line::words;
 use super::program::{NO_RECORDS, Place, name};
+use super::stored;
 use crate::cli::{CompareArgs, Format};
 use crate::config::{
     ClockControl, Collector, Config, KernelFilter, Program, ProgramSettings, Purpose, Selected,
@@ -27,6 +28,9 @@ use crate::report::{self, Detail, Form, Progress, one_line};
 
 pub(super) fn run(arguments: &CompareArgs) -> Result<ExitCode, Error> {
     let started = Instant::now();
+    if let Some(code) = of_stored(arguments)? {
+        return Ok(code);
+    }
     let programs = programs(arguments)?;
     let targets = report::targets(&arguments.report)?;
     for target in &targets {
@@ -80,6 +84,23 @@ pub(super) fn run(arguments: &CompareArgs) -> Result<ExitCode, Error> {
             answer::report(&outcome, ended, arguments.format, Detail::All, &targets)
         }
         programs => alone(arguments, &place, programs),
+    }
+}
+
+/// Compares two stored measurements, where the arguments name these.
+fn of_stored(arguments: &CompareArgs) -> Result<Option<ExitCode>, Error> {
+    let names: Vec<&str> = arguments.programs.iter().map(String::as_str).collect();
+    let files = names.iter().filter_map(|name| stored::file_of(name));
+    match (&names[..], &files.collect::<Vec<_>>()[..]) {
+        (_, []) => Ok(None),
+        (&[before, after], [first, second]) => {
+            let format = format_without_report(arguments)?;
+            stored::run(format, [before, after], [first, second]).map(Some)
+        }
+        _ => Err(Error::Usage(
+            "a stored measurement is compared with another one: state two files, or two programs"
+                .to_owned(),
+        )),
     }
 }
 
@@ -193,7 +214,7 @@ struct Content {
 
 /// Measures one program, and shows its kernels.
 fn alone(arguments: &CompareArgs, place: &Place, programs: &[Program]) -> Result<ExitCode, Error> {
-    let format = format_of_one(arguments)?;
+    let format = format_without_report(arguments)?;
     let Some(program) = programs.first() else {
         return Err(Error::Usage("there is no program".to_owned()));
     };
@@ -209,11 +230,11 @@ fn alone(arguments: &CompareArgs, place: &Place, programs: &[Program]) -> Result
     answer(format, &content, &findings, || text(&content))
 }
 
-/// A comparison has reports, and one program has none.
-fn format_of_one(arguments: &CompareArgs) -> Result<Format, Error> {
+/// What is measured side by side has reports; one program, and what is stored, have none.
+fn format_without_report(arguments: &CompareArgs) -> Result<Format, Error> {
     let refused = |what: &str| {
         Err(Error::Usage(format!(
-            "{what} is of a comparison: state two programs, or use `--format text` or `json`"
+            "{what} is of two programs that are measured: state these, or use `--format text` or `json`"
         )))
     };
     if !arguments.report.is_empty() {

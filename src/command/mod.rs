@@ -8,17 +8,15 @@ mod check;
 mod collector;
 mod command_line;
 mod compare;
-mod completions;
-mod diff;
 mod doctor;
 mod dry_run;
+mod generate;
 mod history;
 mod import;
 mod init;
 mod inspect;
 mod judging;
 mod list;
-mod man;
 mod on_gpus;
 mod overview;
 mod place;
@@ -28,10 +26,10 @@ mod program;
 mod queues;
 mod report;
 mod resume;
-mod schema;
 mod select;
 mod slice;
 mod slices;
+mod stored;
 mod strip;
 mod survey;
 mod tune;
@@ -62,15 +60,12 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Report(arguments) => report::run(&arguments),
         Command::History(arguments) => history::run(&config, &arguments),
         Command::Tune(arguments) => tune::run(&config, &arguments),
-        Command::Diff(arguments) => diff::run(&arguments),
         Command::Strip(arguments) => strip::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&config, &arguments),
         Command::Probe(arguments) => {
             crate::device::probe::launch(arguments.device).map(|()| ExitCode::Pass)
         }
-        Command::Schema(arguments) => schema::run(&arguments),
-        Command::Completions(arguments) => completions::run(&arguments),
-        Command::Man(arguments) => man::run(&arguments),
+        Command::Generate(arguments) => generate::run(&arguments),
     };
     result.unwrap_or_else(|error| {
         reports::print_error(&error.to_string());

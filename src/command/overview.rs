@@ -1,9 +1,9 @@
 //! The kernels of a recording on one screen: how long they ran, how they were launched, and the metrics
 //! that say most.
 
+use std::collections::HashMap;
 use std::io;
 
-use crate::diff::by_kernel;
 use crate::metric::{Role, Stall, StallUnit, block_limit, display_value, display_values};
 use crate::report::{Part, one_line};
 use crate::statistics::median;
@@ -56,6 +56,23 @@ type Numbers<'a> = (Vec<f64>, Option<&'a str>);
 struct Group<'a> {
     launches: Vec<&'a Launch>,
     durations: Option<Numbers<'a>>,
+}
+
+/// The launches of each kernel at one grid and block, in the order of the first one of each.
+fn by_kernel(launches: &[Launch]) -> Vec<Vec<&Launch>> {
+    let mut groups: Vec<Vec<&Launch>> = Vec::new();
+    let mut places = HashMap::new();
+    for launch in launches {
+        let kernel = &launch.kernel;
+        let names = (&kernel.function, &kernel.mangled, &kernel.demangled);
+        let place = places.entry((names, launch.grid, launch.block));
+        let at = *place.or_insert_with(|| {
+            groups.push(Vec::new());
+            groups.len() - 1
+        });
+        groups[at].push(launch);
+    }
+    groups
 }
 
 /// Prints the kernels, those that took most of the time first.

@@ -53,7 +53,7 @@ impl ConfigError {
         let (message, help) = explain(error.message());
         let next = match message.as_str() {
             "duplicate key" => "write each table and each key once",
-            _ => "`sparsek-gate schema` describes every key",
+            _ => "`sparsek-gate generate schema` describes every key",
         };
         let help = help.or_else(|| Some(next.to_owned()));
         ConfigError::new(path, source, error.span(), message).help(help)

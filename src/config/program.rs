@@ -1,6 +1,6 @@
 //! The configuration of one program that is measured without a configuration file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ncu_report::Chip;
@@ -104,24 +104,12 @@ impl Config {
         program: &Program,
     ) -> Result<Config, Error> {
         let digits = settings.compute_capability.replace('.', "");
-        let text = format!(
-            "[toolchain]\narch = \"sm_{digits}\"\n[metric.duration]\ncounter = \"{}\"\n\
-             direction = \"lower\"\ntolerance = {{ relative_percent = 1 }}\n\
-             [suite.s.variant.v]\nrun = [\"x\"]\n",
-            Role::Duration
-        );
         // No such file is read or written: its name only gives the folder.
-        let config = Config::parse(&settings.root.join("none"), &text)?;
-        let [suite] = &config.suites[..] else {
-            return Err(Error::Usage("a program is one suite".to_owned()));
-        };
-        let [variant] = &suite.variants[..] else {
-            return Err(Error::Usage("a program is one variant".to_owned()));
-        };
+        let (config, suite, variant) = blank(&settings.root.join("none"), &digits)?;
         let suite = Suite {
             name: id.suite.clone(),
-            variants: vec![settings.variant(config.toolchain.chip, id, program, variant)],
-            ..suite.clone()
+            variants: vec![settings.variant(config.toolchain.chip, id, program, &variant)],
+            ..suite
         };
         Ok(Config {
             path: settings.work.join("none"),
@@ -130,6 +118,42 @@ impl Config {
             device: settings.device,
             suites: vec![suite],
             ..config
+        })
+    }
+}
+
+/// A configuration with one suite of one variant, and these.
+fn blank(path: &Path, digits: &str) -> Result<(Config, Suite, Variant), Error> {
+    let text = format!(
+        "[toolchain]\narch = \"sm_{digits}\"\n[metric.duration]\ncounter = \"{}\"\n\
+         direction = \"lower\"\ntolerance = {{ relative_percent = 1 }}\n\
+         [suite.s.variant.v]\nrun = [\"x\"]\n",
+        Role::Duration
+    );
+    let config = Config::parse(path, &text)?;
+    let suite = config.suites.first().cloned();
+    let variant = suite
+        .as_ref()
+        .and_then(|suite| suite.variants.first().cloned());
+    match (suite, variant) {
+        (Some(suite), Some(variant)) => Ok((config, suite, variant)),
+        _ => Err(Error::Usage(
+            "a program is one variant of one suite".to_owned(),
+        )),
+    }
+}
+
+impl Variant {
+    /// A variant that shows these counters of a recording. It is never built or run.
+    ///
+    /// # Errors
+    /// [`Error::Usage`], where there is no such variant.
+    pub fn of_counters(counters: impl IntoIterator<Item = String>) -> Result<Variant, Error> {
+        let (_, _, variant) = blank(Path::new("none"), "90")?;
+        let metrics = counters.into_iter().map(|name| shown(&name, &name));
+        Ok(Variant {
+            metrics: metrics.collect(),
+            ..variant
         })
     }
 }

@@ -1,5 +1,8 @@
 //! Which kernel of a profile is which kernel of a baseline.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+
 use super::metric::Pair;
 use super::mode::Mode;
 use super::next::lock_command;
@@ -27,9 +30,9 @@ pub(crate) struct Pairing<'a> {
     current: &'a Profile,
     pairs: Vec<(Pair<'a>, Match)>,
     /// Kernels of the reference alone.
-    gone: Vec<&'a KernelProfile>,
+    pub gone: Vec<&'a KernelProfile>,
     /// Kernels of the current profile alone.
-    new: Vec<&'a KernelProfile>,
+    pub new: Vec<&'a KernelProfile>,
     /// Whether the total of all kernels is judged beside them.
     in_total: bool,
 }
@@ -50,10 +53,15 @@ pub(crate) fn pair_kernels<'a>(
         Some(left.remove(at))
     };
     let shape = |kernel: &KernelProfile| (kernel.grid, kernel.block);
-    let known = |now: &KernelProfile| {
-        let mut kernels = reference.kernels.iter();
-        kernels.any(|other| other.identity() == now.identity())
+    let identities = |profile: &'a Profile| -> HashSet<Cow<'a, str>> {
+        profile
+            .kernels
+            .iter()
+            .map(KernelProfile::identity)
+            .collect()
     };
+    let (known, still) = (identities(reference), identities(current));
+    let known = |now: &KernelProfile| known.contains(&now.identity());
     let only_ones = mode == Mode::Programs
         && [reference, current]
             .iter()
@@ -61,14 +69,22 @@ pub(crate) fn pair_kernels<'a>(
     let mut pairs = Vec::new();
     let mut unpaired = Vec::new();
     for was in &reference.kernels {
-        match take(&|now| now.identity() == was.identity() && shape(now) == shape(was)) {
+        let same = |now: &KernelProfile| now.identity() == was.identity();
+        // Thousands of kernels of other names are not looked through for each.
+        let found = still.contains(&was.identity());
+        match found
+            .then(|| take(&|now| shape(now) == shape(was) && same(now)))
+            .flatten()
+        {
             Some(now) => pairs.push((pair(was, now), Match::Same)),
             None => unpaired.push(was),
         }
     }
     let mut gone = Vec::new();
     for was in unpaired {
-        if let Some(now) = take(&|now| now.identity() == was.identity()) {
+        let found = still.contains(&was.identity());
+        let same = |now: &KernelProfile| now.identity() == was.identity();
+        if let Some(now) = found.then(|| take(&same)).flatten() {
             pairs.push((pair(was, now), Match::OtherShape));
         } else if let Some(now) = take(&|now| !in_total && shape(now) == shape(was) && !known(now))
         {

@@ -20,4 +20,4 @@ pub(crate) fn lock_command(variant: &Variant, tier: Tier) -> String {
 pub(crate) const WAIVE: &str = "accept it for a time with a `[[waiver]]`";
 
 /// Where to look for what makes one program slower than another.
-pub(crate) const EVERY_METRIC: &str = "keep the captures (--output DIR), and compare all metrics of two of them: sparsek-gate diff A B";
+pub(crate) const EVERY_METRIC: &str = "keep the captures (--output DIR), and compare all metrics of two of them: sparsek-gate compare A B";

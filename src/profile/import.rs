@@ -110,6 +110,24 @@ pub fn profile_of(
     ))
 }
 
+/// A profile of every number in a recording, under the names of the counters.
+///
+/// # Errors
+/// Why there is none, in words.
+pub fn whole_profile(recording: &Recording) -> Result<Profile, String> {
+    let launches = recording.launches.iter();
+    let metrics = launches.flat_map(|launch| &launch.metrics);
+    let numbers = metrics.filter(|(_, measured)| measured.value.number().is_some());
+    let names: BTreeSet<String> = numbers.map(|(name, _)| name.to_string()).collect();
+    let variant = Variant::of_counters(names).map_err(|error| error.to_string())?;
+    let file = FileHash {
+        file: String::new(),
+        sha256: String::new(),
+    };
+    let recordings = [(recording.clone(), file)];
+    profile_of(&variant, &recordings, &Conditions::default()).map_err(|error| error.to_string())
+}
+
 fn capture((recording, file): &(Recording, FileHash)) -> CaptureRecord {
     let line = recording.command_line.iter();
     let words = line.flat_map(|line| line.split_whitespace());

@@ -18,7 +18,6 @@ const LONGEST_MEASURE: usize = 64;
 /// The form.
 pub(super) const FORM: Form = Form {
     name: "bencher",
-    help: "Bencher Metric Format: the measured values, for bencher.dev",
     endings: &[".bmf.json"],
     capabilities: &[],
     render,

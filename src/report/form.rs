@@ -18,8 +18,6 @@ pub enum Capability {
 pub struct Form {
     /// As `--format` and `FORMAT:FILE` spell it.
     pub name: &'static str,
-    /// The line of the help.
-    pub help: &'static str,
     /// The ends of file names that select it.
     pub endings: &'static [&'static str],
     /// What else it does.

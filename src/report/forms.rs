@@ -1,6 +1,6 @@
 //! The table of the forms. A new form is a new file with its constant, and a line here.
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::form::Form;
 use super::{
@@ -50,19 +50,8 @@ pub(super) fn endings() -> String {
 
 /// Reads the name of a form from the command line.
 pub fn form_parser() -> impl TypedValueParser<Value = &'static Form> {
-    let values = FORMS.map(|form| PossibleValue::new(form.name).help(form.help));
-    PossibleValuesParser::new(values)
+    PossibleValuesParser::new(FORMS.map(|form| form.name))
         .try_map(|name| form(&name).ok_or_else(|| format!("`{name}` is not a form of a report")))
-}
-
-/// The help of `--report`.
-pub fn report_help() -> String {
-    format!(
-        "Write the report to a file too. The ending of the file's name selects the form: {}. A form \
-         before the name selects it as well, as in `markdown:$GITHUB_STEP_SUMMARY`, which is \
-         appended to. Repeatable",
-        endings()
-    )
 }
 
 #[cfg(test)]

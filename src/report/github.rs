@@ -20,7 +20,6 @@ const LONGEST_PROPERTY: usize = 500;
 /// The form.
 pub(super) const FORM: Form = Form {
     name: "github",
-    help: "Workflow commands of GitHub Actions: annotations at source lines",
     endings: &[],
     capabilities: &[Capability::Commands],
     render,

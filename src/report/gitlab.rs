@@ -35,7 +35,6 @@ struct Lines {
 /// The form.
 pub(super) const FORM: Form = Form {
     name: "gitlab",
-    help: "Code Quality of GitLab",
     endings: &[".codequality.json", "gl-code-quality-report.json"],
     capabilities: &[],
     render,

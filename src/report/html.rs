@@ -34,7 +34,6 @@ const LINE: usize = 110;
 /// The form.
 pub(super) const FORM: Form = Form {
     name: "html",
-    help: "One self-contained page",
     endings: &[".html"],
     capabilities: &[],
     render,

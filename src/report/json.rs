@@ -26,7 +26,6 @@ struct Report<'a> {
 /// The form.
 pub(super) const FORM: Form = Form {
     name: "json",
-    help: "For scripts; docs/outcome.schema.json describes it",
     endings: &[".json"],
     capabilities: &[],
     render,

@@ -50,7 +50,6 @@ struct Problem {
 /// The form.
 pub(super) const FORM: Form = Form {
     name: "junit",
-    help: "JUnit XML, for CI services that show tests",
     endings: &[".xml"],
     capabilities: &[],
     render,

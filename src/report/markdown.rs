@@ -47,7 +47,6 @@ struct LeftOut<'a> {
 /// The form.
 pub(super) const FORM: Form = Form {
     name: "markdown",
-    help: "For a comment on a pull request",
     endings: &[".md"],
     capabilities: &[Capability::StepSummary],
     render,

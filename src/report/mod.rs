@@ -33,7 +33,7 @@ mod weight;
 pub use checks::checks as checks_text;
 pub use detail::Detail;
 pub use form::{Capability, Form};
-pub use forms::{FORMS, form, form_parser, report_help};
+pub use forms::{FORMS, form, form_parser};
 pub use history::text as history_text;
 pub use json::{outcome_schema, parse, read};
 pub use plot::history_picture;

@@ -22,7 +22,6 @@ const LONGEST: usize = 100;
 /// The form.
 pub(super) const FORM: Form = Form {
     name: "openmetrics",
-    help: "OpenMetrics text: the measured values in base units, for Prometheus",
     endings: &[".prom", ".openmetrics"],
     capabilities: &[],
     render,

@@ -19,7 +19,6 @@ use crate::terms::Tier;
 /// The form.
 pub(super) const FORM: Form = Form {
     name: "otava",
-    help: "CSV for Apache Otava: a header and a row with the measured values",
     endings: &[".otava.csv"],
     capabilities: &[],
     render,

@@ -17,7 +17,6 @@ const ROOT: &str = "%SRCROOT%";
 /// The form.
 pub(super) const FORM: Form = Form {
     name: "sarif",
-    help: "SARIF 2.1.0, for services that show findings at source lines",
     endings: &[".sarif", ".sarif.json"],
     capabilities: &[],
     render,

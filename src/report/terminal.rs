@@ -25,7 +25,6 @@ fn colored(color: AnsiColor) -> Style {
 /// The form.
 pub(super) const FORM: Form = Form {
     name: "text",
-    help: "For a terminal",
     endings: &[".txt"],
     capabilities: &[Capability::Terminal],
     render,

@@ -44,6 +44,18 @@ fn cell(text: &str) -> String {
         .replace('|', "\\|")
 }
 
+/// Longer texts belong into the pages.
+#[test]
+fn the_help_of_a_command_has_at_most_350_words() {
+    let mut cli = Cli::command();
+    cli.build();
+    for command in cli.get_subcommands_mut() {
+        let help = command.render_long_help().to_string();
+        let words = help.split_whitespace().count();
+        assert!(words <= 350, "{}: {words} words", command.get_name());
+    }
+}
+
 #[test]
 fn the_page_of_commands_is_what_help_prints() {
     let mut cli = Cli::command().term_width(100).disable_help_subcommand(true);

@@ -33,7 +33,6 @@ const LEGEND: &str = "Faint dots: launches, one line for each process. Short mar
 /// The form.
 pub(in crate::report) const FORM: Form = Form {
     name: "samples",
-    help: "SVG: the samples of every judged metric beside those of its reference",
     endings: &[],
     capabilities: &[],
     render,

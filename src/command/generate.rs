@@ -1,10 +1,13 @@
-//! `sparsek-gate completions`.
+//! `sparsek-gate generate`: what is made from the arguments and the configuration of this program.
+
+use std::path::Path;
 
 use clap::CommandFactory as _;
 use clap_complete::Shell;
+use clap_mangen::Man;
 
 use super::answer::print;
-use crate::cli::{Cli, CompletionsArgs};
+use crate::cli::{Cli, GenerateArgs, Generated};
 use crate::finding::{Error, ExitCode};
 
 /// Variants of the configuration, where an argument may name one.
@@ -25,13 +28,39 @@ const ZSH: &str = "\n_sparsek_gate_variants() {\n    compadd -- ${(f)\"$(sparsek
 const ZSH_ARGUMENTS: ([&str; 2], &str) =
     (["::names -- ", "':variant -- "], "_sparsek_gate_variants");
 
-pub(super) fn run(arguments: &CompletionsArgs) -> Result<ExitCode, Error> {
+pub(super) fn run(arguments: &GenerateArgs) -> Result<ExitCode, Error> {
+    match &arguments.what {
+        Generated::Schema { outcome: true } => print(&crate::report::outcome_schema())?,
+        Generated::Schema { outcome: false } => print(&crate::config::schema())?,
+        Generated::Completions { shell } => completions(*shell)?,
+        Generated::Man { output: None } => {
+            let mut page = Vec::new();
+            // As in the folder of pages, where `help` has none.
+            Man::new(Cli::command().disable_help_subcommand(true))
+                .render(&mut page)
+                .map_err(Error::io("render", "the man page"))?;
+            print(&String::from_utf8_lossy(&page))?;
+        }
+        Generated::Man {
+            output: Some(folder),
+        } => man_pages(folder)?,
+    }
+    Ok(ExitCode::Pass)
+}
+
+fn man_pages(folder: &Path) -> Result<(), Error> {
+    std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+    clap_mangen::generate_to(Cli::command(), folder)
+        .map_err(Error::io("write man pages to", folder))
+}
+
+fn completions(shell: Shell) -> Result<(), Error> {
     let mut command = Cli::command();
     let name = command.get_name().to_owned();
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut command, name, &mut script);
+    clap_complete::generate(shell, &mut command, name, &mut script);
     let script = String::from_utf8_lossy(&script);
-    let script = match arguments.shell {
+    let script = match shell {
         // clap_complete spells a program's name with a hyphen in two ways, and so finds no option.
         Shell::Bash => {
             let spelled = |parts: &[&str]| parts.join("__");
@@ -42,8 +71,7 @@ pub(super) fn run(arguments: &CompletionsArgs) -> Result<ExitCode, Error> {
         Shell::Zsh => zsh(&script),
         _ => script.into_owned(),
     };
-    print(&script)?;
-    Ok(ExitCode::Pass)
+    print(&script)
 }
 
 /// The script of zsh, with the variants in the place of any word.

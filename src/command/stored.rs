@@ -1,0 +1,167 @@
+//! `sparsek-gate compare` of two measurements that are stored: profiles, reports or CSVs.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use comfy_table::{ContentArrangement, Table, presets};
+use serde::Serialize;
+
+use super::answer::{answer, unreadable};
+use crate::capture;
+use crate::cli::Format;
+use crate::files::PROFILE_FILE;
+use crate::finding::{Error, ExitCode};
+use crate::judge::{Stored, StoredKernel, StoredMetric};
+use crate::metric::{Role, display_value, is_circumstance};
+use crate::profile::Profile;
+use crate::profile::import::whole_profile;
+use crate::report::one_line;
+
+/// The endings of files that are measurements, and no programs.
+const ENDINGS: [&str; 4] = ["json", "ncu-rep", "ncu-repz", "csv"];
+/// Most metrics that are shown for nothing but that they moved.
+const MOST_MOVED: usize = 12;
+/// Metrics that are shown in any case, where both sides have them.
+const ALWAYS_SHOWN: [Role; 16] = [
+    Role::Duration,
+    Role::Clock,
+    Role::MemoryThroughput,
+    Role::SmThroughput,
+    Role::DramThroughput,
+    Role::L1ThroughputActive,
+    Role::L2Throughput,
+    Role::TensorActive,
+    Role::SmActive,
+    Role::WarpsActive,
+    Role::RegistersPerThread,
+    Role::DramBytesRead,
+    Role::DramBytesWritten,
+    Role::L2Bytes,
+    Role::Instructions,
+    Role::BankConflicts,
+];
+
+/// What is compared, for scripts.
+#[derive(Serialize)]
+struct Content<'a> {
+    paths: [&'a str; 2],
+    judged: bool,
+    #[serde(flatten)]
+    stored: Stored,
+}
+
+/// The file of a stored measurement that an argument names; `None` of a program.
+pub(super) fn file_of(argument: &str) -> Option<PathBuf> {
+    let path = Path::new(argument);
+    if path.is_dir() {
+        return Some(path.join(PROFILE_FILE));
+    }
+    let ending = path.extension()?;
+    let known = ENDINGS.iter().any(|it| ending == *it);
+    (known && path.exists()).then(|| path.to_owned())
+}
+
+/// Shows two stored measurements side by side.
+pub(super) fn run(format: Format, paths: [&str; 2], files: [&Path; 2]) -> Result<ExitCode, Error> {
+    let [before, after] = files.map(read);
+    let content = Content {
+        paths,
+        judged: false,
+        stored: Stored::of(&before?, &after?),
+    };
+    answer(format, &content, &[], || text(&content))
+}
+
+/// Reads a profile, report or CSV.
+fn read(path: &Path) -> Result<Profile, Error> {
+    if path.extension().is_some_and(|ending| ending == "json") {
+        return Profile::read(path);
+    }
+    let (_, recording) = capture::read_file(path).map_err(|error| unreadable(path, error))?;
+    whole_profile(&recording).map_err(|cause| Error::Input {
+        path: path.to_owned(),
+        cause,
+    })
+}
+
+fn text(content: &Content<'_>) -> String {
+    let [before, after] = content.paths.map(one_line);
+    let mut text = format!(
+        "A: {before}\nB: {after}\nnothing was measured in this run, so there is no verdict\n"
+    );
+    let stored = &content.stored;
+    for warning in &stored.warnings {
+        let _ = writeln!(text, "not comparable: {}", one_line(warning));
+    }
+    for kernel in &stored.kernels {
+        text.push_str(&of_kernel(kernel));
+    }
+    for (side, only) in [("A", &stored.only_before), ("B", &stored.only_after)] {
+        for kernel in only {
+            let _ = writeln!(text, "\nonly in {side}: {}", one_line(kernel));
+        }
+    }
+    text
+}
+
+fn of_kernel(kernel: &StoredKernel) -> String {
+    let (before, after) = (one_line(&kernel.before), one_line(&kernel.after));
+    let mut text = format!("\nA: {before}\nB: {after}\n");
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(["metric", "A", "B", "change", ""]);
+    let shown = worth_showing(&kernel.metrics);
+    for metric in &shown {
+        table.add_row(row(metric));
+    }
+    for line in table.lines() {
+        let _ = writeln!(text, "   {}", line.trim_end());
+    }
+    let left_out = kernel.metrics.len() - shown.len();
+    let _ = writeln!(
+        text,
+        "   not shown: {left_out} metrics (--format json has all)"
+    );
+    for (side, time) in [("B", &kernel.more_time), ("A", &kernel.less_time)] {
+        if let Some(time) = time {
+            let _ = writeln!(text, "   more time in {side}: {}", one_line(time));
+        }
+    }
+    text
+}
+
+/// The metrics of both sides that are always shown, and those that moved most.
+fn worth_showing(metrics: &[StoredMetric]) -> Vec<&StoredMetric> {
+    let always = |metric: &StoredMetric| {
+        Role::of(&metric.counter).is_some_and(|role| ALWAYS_SHOWN.contains(&role))
+    };
+    let mut left = MOST_MOVED;
+    let both = metrics.iter().filter(|metric| metric.change.is_some());
+    both.filter(|metric| {
+        let moved = !metric.within_spread && !is_circumstance(&metric.counter) && left > 0;
+        if moved && !always(metric) {
+            left -= 1;
+        }
+        moved || always(metric)
+    })
+    .collect()
+}
+
+fn row(metric: &StoredMetric) -> Vec<String> {
+    let unit = metric.unit.as_deref();
+    let shown = |value: Option<f64>| value.map_or("–".to_owned(), |it| display_value(it, unit));
+    let change = metric.change;
+    let note = match metric.within_spread {
+        true => "within the spread",
+        false => "",
+    };
+    vec![
+        one_line(&metric.metric).to_string(),
+        shown(metric.before),
+        shown(metric.after),
+        change.map_or("–".to_owned(), |change| change.display(unit)),
+        note.to_owned(),
+    ]
+}
