@@ -391,8 +391,8 @@ fn what_is_not_like_for_like_is_told_first_and_what_is_left_over_last() {
         .exits(0)
         .says("not comparable: the GPU was NVIDIA H200, is NVIDIA H100")
         .says("not comparable: clock control was none, is base")
-        .says("bsr_gemm_cp_async(")
-        .says("grid [32, 64, 1]");
+        .says("A: bsr_gemm_cp_async grid [64, 64, 1]")
+        .says("B: bsr_gemm_cp_async grid [32, 64, 1]");
     let reports = ["two_kernels_three_times", "four_metrics"];
     let reports = reports.map(|name| format!("tests/data/ncu/{name}.ncu-rep"));
     stored(&[&reports[0], &reports[1]])

@@ -316,7 +316,8 @@ fn many_kernels_are_paired_in_time_in_proportion_to_their_number() {
     let recorded = Profile::read(&recorded).unwrap();
     let of = |side: &str| {
         let mut profile = recorded.clone();
-        let kernel = profile.kernels.remove(0);
+        let mut kernel = profile.kernels.remove(0);
+        kernel.metrics.retain(|alias, _| alias == "duration");
         profile.kernels.extend((0..30_000).map(|at| {
             let mut kernel = kernel.clone();
             kernel.mangled = Some(format!("{side}_{at}"));

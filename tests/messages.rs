@@ -783,7 +783,7 @@ fn a_mistake_on_the_command_line_is_answered_with_what_where_and_the_next_step()
             [
                 "unrecognized subcommand",
                 "chek",
-                "similar subcommands exist",
+                "a similar subcommand exists: 'check'",
             ],
         ),
         (
@@ -989,8 +989,8 @@ fn a_mistake_on_the_command_line_is_answered_with_what_where_and_the_next_step()
         (
             "source = \"k.cu\"",
             &["compare", ".", "."],
-            2,
-            ["./profile.json", "No such file", "next:"],
+            3,
+            ["cannot read", "./profile.json", "No such file"],
         ),
         (
             "source = \"k.cu\"",

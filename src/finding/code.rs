@@ -274,7 +274,7 @@ codes! {
         "Review the new rules. To accept them, from outside the change: `check --accept TOKEN`.";
     /// An accepted token belongs to nothing in this change.
     AcceptUnused = "accept-unused", Warns => Usage,
-        "Base or change were edited after the token was printed, it is one of another pull request or the hash of a file, or there is no base revision.",
+        "Base or change were edited after the token was printed, it is one of another pull request, or there is no base revision.",
         "Use the token that the current report prints, or set `--baseline-ref REV`.";
     /// Attributes in `.gitattributes` hide baselines or the configuration from review.
     HiddenFromReview = "hidden-from-review", Either => Baseline,

@@ -2,7 +2,7 @@
 //! one content to another, in one pull request.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::hash::sha256_hex;
@@ -65,8 +65,6 @@ pub struct Act {
     pub before: Option<String>,
     /// The sha256 of the content in the change; `None` where there is none.
     pub after: Option<String>,
-    /// The sha256 of the file, which earlier versions took for consent.
-    pub file_sha256: Option<String>,
 }
 
 /// The first line of a token's text. A token of another version is not valid.
@@ -79,8 +77,6 @@ pub struct Consent {
     given: RefCell<BTreeMap<String, bool>>,
     /// The pull request of this run.
     pull_request: Option<String>,
-    /// Hashes of files that could be taken for tokens: path and token.
-    files: RefCell<BTreeMap<String, (String, String)>>,
 }
 
 impl Consent {
@@ -105,7 +101,6 @@ impl Consent {
         Ok(Consent {
             given: RefCell::new(given),
             pull_request,
-            files: RefCell::default(),
         })
     }
 
@@ -113,7 +108,7 @@ impl Consent {
     pub fn token(&self, act: &Act) -> String {
         let or = |text: &Option<String>, none: &str| text.clone().unwrap_or(none.to_owned());
         // The path is quoted: none can contain the line of another field.
-        let token = sha256_hex(
+        sha256_hex(
             format!(
                 "{FORMAT}\naction: {}\npath: {:?}\nbefore: {}\nafter: {}\npull request: {}\n",
                 act.action.word(),
@@ -123,13 +118,7 @@ impl Consent {
                 or(&self.pull_request, "none"),
             )
             .as_bytes(),
-        );
-        let files = [&act.file_sha256, &act.before, &act.after];
-        for file in files.into_iter().flatten() {
-            let known = (act.path.clone(), token.clone());
-            self.files.borrow_mut().insert(file.clone(), known);
-        }
-        token
+        )
     }
 
     /// The option that consents to an action, and what it covers, for people.
@@ -206,32 +195,17 @@ impl Consent {
     /// The findings on tokens that were accepted and not found.
     pub fn unused(&self) -> Vec<Finding> {
         let given = self.given.borrow();
-        let files = self.files.borrow();
-        let unused: BTreeSet<&String> = given
-            .iter()
-            .filter(|(_, used)| !**used)
-            .map(|(token, _)| token)
-            .collect();
+        let unused = given.iter().filter(|(_, used)| !**used);
         unused
-            .into_iter()
-            .map(|token| match files.get(token) {
-                Some((path, valid)) => Finding::of_project(
-                    Code::AcceptUnused,
-                    format!(
-                        "{token} is the hash of `{path}`, and --accept does not take the hash of a file: it would be valid for any action on it, in any pull request"
-                    ),
-                    format!(
-                        "review the finding on `{path}`, and accept its token: check --accept {valid}"
-                    ),
-                ),
-                None => Finding::of_project(
+            .map(|(token, _)| {
+                Finding::of_project(
                     Code::AcceptUnused,
                     format!(
                         "{token} was accepted, and nothing in this change has this token: a token covers one action on one path, from one content to another, in one pull request, and this run is one of {}",
                         self.run()
                     ),
                     "review the current findings, and accept the tokens that they print; name the pull request where the pipeline does not: --pull-request N",
-                ),
+                )
             })
             .collect()
     }
@@ -247,7 +221,6 @@ mod tests {
             path: "baselines/gpu/s/v".to_owned(),
             before: None,
             after: Some("a".repeat(64)),
-            file_sha256: Some("f".repeat(64)),
         }
     }
 
@@ -297,20 +270,17 @@ mod tests {
     }
 
     #[test]
-    fn an_accepted_token_that_is_not_found_is_reported_and_the_hash_of_a_file_is_named() {
-        let (other, file) = ("b".repeat(64), "f".repeat(64));
+    fn an_accepted_token_that_is_not_found_is_reported() {
+        let other = "b".repeat(64);
         let token = of(&[], None).token(&act());
+        // The hash of a file is no token.
+        let file = act().after.unwrap();
         let consent = of(&[token, format!(" {other}"), file.clone()], None);
         assert!(consent.covers(&act()));
         let unused = consent.unused();
         assert_eq!(unused.len(), 2);
-        assert!(unused[0].message.contains(&other));
-        assert!(unused[1].message.contains(&file));
-        assert!(
-            unused[1]
-                .message
-                .contains("the hash of `baselines/gpu/s/v`")
-        );
+        assert!(unused[0].message.contains(&file));
+        assert!(unused[1].message.contains(&other));
         assert!(Consent::new(&["abc".to_owned()], None).is_err());
     }
 }

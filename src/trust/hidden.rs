@@ -160,7 +160,6 @@ fn added(message: String, before: &Files, after: &Files, consent: &Consent) -> F
         path: changed.into_iter().collect::<Vec<_>>().join(", "),
         before: listing(before),
         after: listing(after),
-        file_sha256: None,
     };
     let next = format!(
         "remove the attributes, or have an authorized person review the hidden files as text and accept it from outside the change: {}",

@@ -128,13 +128,11 @@ fn act(
     named: &Stored,
     contents: (Option<&Stored>, Option<&Stored>),
 ) -> Act {
-    let lock = named.lock.as_deref();
     Act {
         action,
         path: format!("{place}/{}/{}", named.gpu, named.variant),
         before: contents.0.map(content),
         after: contents.1.map(content),
-        file_sha256: lock.map(|lock| sha256_hex(lock.as_bytes())),
     }
 }
 

@@ -19,13 +19,11 @@ impl ChangeUnderReview<'_> {
         let text = read_text_up_to(path, most::CONFIG).map_err(Error::io("read", path))?;
         let whole = || (self.head.clone(), self.head.baselines.clone());
         let base_text = self.base_text()?;
-        let hash = sha256_hex(text.as_bytes());
         let act = Act {
             action: Action::Policy,
             path: self.place.join(&config_name(self.head)),
             before: base_text.as_deref().map(sha256_hex),
-            after: Some(hash.clone()),
-            file_sha256: Some(hash),
+            after: Some(sha256_hex(text.as_bytes())),
         };
         let Some(base_text) = base_text else {
             findings.push(self.without_base_policy(&act));

@@ -96,8 +96,7 @@ impl ChangeUnderReview<'_> {
             action: Action::Tool,
             path,
             before: before.as_ref().map(content_sha256),
-            after: Some(after.clone()),
-            file_sha256: Some(after),
+            after: Some(after),
         };
         let next = format!(
             "review the tool, which is not trusted because it comes from the change, and accept it: {}",

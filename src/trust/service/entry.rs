@@ -5,8 +5,6 @@ pub(super) struct Sign {
     pub name: &'static str,
     /// The values that count; without values, any besides the empty one, `0` and `false`.
     pub values: &'static [&'static str],
-    /// Whether others use the name, too: then it shows nothing where the service does not run.
-    pub is_shared: bool,
 }
 
 /// A variable that is set.
@@ -16,20 +14,7 @@ pub(super) const fn set(name: &'static str) -> Sign {
 
 /// A variable with one of these values.
 pub(super) const fn one_of(name: &'static str, values: &'static [&'static str]) -> Sign {
-    Sign {
-        name,
-        values,
-        is_shared: false,
-    }
-}
-
-/// The same of a name that others use, too.
-pub(super) const fn shared(name: &'static str, values: &'static [&'static str]) -> Sign {
-    Sign {
-        name,
-        values,
-        is_shared: true,
-    }
+    Sign { name, values }
 }
 
 /// How a service names a push.
@@ -39,7 +24,7 @@ pub(super) struct Push {
     pub branch: &'static [&'static str],
     /// The default branch of the repository.
     pub default: &'static [&'static str],
-    /// The commit that the branch was at before; `BEFORE...AFTER` is read too.
+    /// The commit that the branch was at before.
     pub before: &'static str,
     /// `true` where history was rewritten.
     pub forced: Option<&'static str>,
@@ -59,7 +44,7 @@ pub(super) struct Queue {
 pub(super) enum Form {
     /// As its number. `false`, `0` and the empty text mean that there is none.
     Number,
-    /// As the part after the last `/` of an address or a name, such as `…/pull/7`.
+    /// As the part after the last `/` of an address, `…/pulls/7`.
     Last,
     /// As the number in `refs/pull/7/merge`.
     Ref,
@@ -137,10 +122,7 @@ impl Form {
             Form::Number => value,
             Form::Last => {
                 let (before, last) = value.rsplit_once('/')?;
-                // CodeBuild also names branches and tags: `branch/7`.
-                let of_pull_request = ["pr", "pull", "pull-requests", "merge_requests", "pulls"];
-                let kind = before.rsplit('/').next().unwrap_or(before);
-                of_pull_request.contains(&kind).then_some(last)?
+                before.ends_with("/pulls").then_some(last)?
             }
             Form::Ref => {
                 let rest = value.strip_prefix("refs/pull/")?;

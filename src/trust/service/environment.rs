@@ -76,19 +76,15 @@ impl<'a> Environment<'a> {
     /// `refs/tags/…`, and so is no branch.
     pub fn branch(&self, names: &[&'static str]) -> Option<String> {
         let value = names.iter().find_map(|name| self.read(name))?;
-        let value = value
-            .strip_prefix("branch/")
-            .map_or(value.clone(), str::to_owned);
         let branch = value.strip_prefix("refs/heads/").unwrap_or(&value);
         Some(branch.to_owned())
     }
 
     /// The commit in the first variable that is set; `None` of one that is all zeros.
     pub fn commit(&self, names: &[&'static str]) -> Option<Stated> {
-        let (by, value) = names
+        let (by, commit) = names
             .iter()
             .find_map(|name| Some((*name, self.read(name)?)))?;
-        let commit = value.split("..").next().unwrap_or_default().to_owned();
         let known = commit.chars().any(|digit| digit != '0');
         known.then_some(Stated { by, commit })
     }

@@ -1,6 +1,6 @@
 //! Which kind of run it is.
 
-use super::entry::{PLAIN, Service, Sign};
+use super::entry::{PLAIN, Service};
 use super::environment::{EVENT_FILE, Environment, Stated};
 use super::table::{IN_TARGET, OF_ANY, SERVICES};
 
@@ -112,7 +112,7 @@ pub fn repository_path(address: &str) -> String {
 impl Service {
     fn queue(&self, environment: &Environment<'_>) -> Option<Kind> {
         let queue = self.queue.as_ref()?;
-        let shown = self.shows(&queue.when, environment);
+        let shown = environment.shows(&queue.when);
         shown.then(|| Kind::Queue {
             base: environment.commit(&[queue.base]),
             target: environment.branch(&[queue.target]),
@@ -122,7 +122,7 @@ impl Service {
     fn change(&self, environment: &Environment<'_>) -> Option<Kind> {
         let mut signs = self.change.iter();
         signs
-            .any(|sign| self.shows(sign, environment))
+            .any(|sign| environment.shows(sign))
             .then(|| Kind::Change {
                 target: environment.branch(self.target),
                 tip: environment.commit(self.tip),
@@ -132,7 +132,7 @@ impl Service {
 
     fn push(&self, environment: &Environment<'_>) -> Option<Kind> {
         let push = self.push.as_ref()?;
-        let shown = self.shows(&push.when, environment);
+        let shown = environment.shows(&push.when);
         shown.then(|| Kind::Push {
             branch: environment.branch(push.branch),
             default: environment.branch(push.default),
@@ -145,7 +145,9 @@ impl Service {
     }
 
     fn other(&self, environment: &Environment<'_>) -> Option<Kind> {
-        self.runs(environment).then_some(Kind::Other)
+        let mut own = self.own.iter();
+        own.any(|sign| environment.shows(sign))
+            .then_some(Kind::Other)
     }
 
     fn fork(&self, environment: &Environment<'_>) -> Option<Fork> {
@@ -155,15 +157,6 @@ impl Service {
         };
         let (source, home) = (path(self.source)?, path(self.home)?);
         (source != home).then_some(Fork { source, home })
-    }
-
-    /// Whether a sign is there.
-    fn shows(&self, sign: &Sign, environment: &Environment<'_>) -> bool {
-        environment.shows(sign) && (!sign.is_shared || self.runs(environment))
-    }
-
-    fn runs(&self, environment: &Environment<'_>) -> bool {
-        self.own.iter().any(|sign| environment.shows(sign))
     }
 
     /// The first name of the pull request that is set.
@@ -193,6 +186,7 @@ pub fn variables() -> impl Iterator<Item = &'static str> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::entry::Sign;
     use super::*;
 
     fn kind(environment: &[(&str, &str)]) -> (&'static str, String) {
@@ -241,32 +235,6 @@ mod tests {
             ),
             (&[("BUILDKITE_PULL_REQUEST", "17")], "Buildkite", "change "),
             (
-                &[("BUILD_REASON", "IndividualCI")],
-                "Azure Pipelines",
-                "other",
-            ),
-            (
-                &[
-                    ("BUILD_REASON", "PullRequest"),
-                    ("SYSTEM_PULLREQUEST_TARGETBRANCH", "refs/heads/a/b"),
-                ],
-                "Azure Pipelines",
-                "change a/b",
-            ),
-            (&[("CI", "woodpecker")], "Woodpecker", "other"),
-            (&[("PR", "true")], "CI", "person"),
-            (&[("JOB_TYPE", "presubmit")], "CI", "person"),
-            (&[("TEAMCITY_VERSION", "2026.1")], "TeamCity", "other"),
-            (
-                &[
-                    ("TRAVIS_EVENT_TYPE", "push"),
-                    ("TRAVIS_COMMIT_RANGE", "ab...cd"),
-                    ("TRAVIS_BRANCH", "main"),
-                ],
-                "Travis CI",
-                "push main ab",
-            ),
-            (
                 &[
                     ("CI_PIPELINE_SOURCE", "push"),
                     ("CI_COMMIT_BEFORE_SHA", "0000"),
@@ -286,6 +254,56 @@ mod tests {
         ] {
             let expected = (service, expected.to_owned());
             assert_eq!(kind(environment), expected, "{environment:?}");
+        }
+    }
+
+    #[test]
+    fn a_service_that_is_not_in_the_table_names_no_base_whatever_it_runs() {
+        for environment in [
+            "TF_BUILD=True BUILD_REASON=PullRequest SYSTEM_PULLREQUEST_TARGETBRANCH=refs/heads/main",
+            "TF_BUILD=True BUILD_REASON=IndividualCI",
+            "BITBUCKET_BUILD_NUMBER=1 BITBUCKET_PR_ID=7 BITBUCKET_PR_DESTINATION_BRANCH=main",
+            "TRAVIS=true TRAVIS_EVENT_TYPE=pull_request TRAVIS_PULL_REQUEST=7 TRAVIS_BRANCH=main",
+            "TRAVIS=true TRAVIS_EVENT_TYPE=push TRAVIS_BRANCH=main TRAVIS_COMMIT_RANGE=ab...cd",
+            "CIRCLECI=true CIRCLE_PULL_REQUEST=https://p/7",
+            "CIRCLECI=true",
+            "DRONE=true DRONE_BUILD_EVENT=pull_request DRONE_PULL_REQUEST=7 DRONE_TARGET_BRANCH=main",
+            "DRONE=true DRONE_BUILD_EVENT=push DRONE_BRANCH=main DRONE_COMMIT_BEFORE=ab",
+            "CI=woodpecker CI_PIPELINE_EVENT=pull_request CI_COMMIT_TARGET_BRANCH=main",
+            "CI_PIPELINE_EVENT=push CI_PREV_COMMIT_SHA=ab",
+            "APPVEYOR=True APPVEYOR_PULL_REQUEST_NUMBER=7 APPVEYOR_REPO_BRANCH=main",
+            "CIRRUS_CI=true CIRRUS_PR=7 CIRRUS_BASE_BRANCH=main",
+            "SEMAPHORE=true SEMAPHORE_GIT_REF_TYPE=pull-request SEMAPHORE_GIT_BRANCH=main",
+            "PROW_JOB_ID=1 JOB_TYPE=presubmit PULL_NUMBER=7 PULL_BASE_REF=main",
+            "PROW_JOB_ID=1 JOB_TYPE=batch PULL_BASE_REF=main PULL_BASE_SHA=ab",
+            "PROW_JOB_ID=1 JOB_TYPE=periodic",
+            "TEAMCITY_VERSION=2026.1",
+            "CF_BUILD_ID=1 CF_PULL_REQUEST_NUMBER=7 CF_PULL_REQUEST_TARGET=main",
+            "BUDDY=true BUDDY_RUN_PR_NO=7 BUDDY_RUN_PR_BASE_BRANCH=main",
+            "BITRISE_IO=true BITRISE_PULL_REQUEST=7 BITRISEIO_GIT_BRANCH_DEST=main",
+            "CODEBUILD_BUILD_ID=1 CODEBUILD_WEBHOOK_EVENT=PULL_REQUEST_UPDATED",
+            "CODEBUILD_BUILD_ID=1 CODEBUILD_WEBHOOK_EVENT=PUSH CODEBUILD_WEBHOOK_PREV_COMMIT=ab",
+            "bamboo_planKey=A-B bamboo_buildKey=A-B-C",
+            "GO_SERVER_URL=https://g GO_PIPELINE_NAME=p",
+            "BUILDER_OUTPUT=/builder/outputs",
+            "GITEA_ACTIONS=true",
+            "BUILD_NUMBER=7 BUILD_ID=7 BUILD_TAG=jenkins-x-7",
+            "CI=false BUILD_NUMBER=7",
+            "ARGO_TEMPLATE={} ARGO_NODE_ID=n",
+            "BUILD_ID=7",
+            "CONTINUOUS_INTEGRATION=yes",
+            "GITHUB_SHA=ab",
+            "CI_COMMIT_SHA=ab",
+            "CI_XCODE_PROJECT=x",
+        ] {
+            let words = environment.split_whitespace();
+            let variables: Vec<(&str, &str)> =
+                words.map(|word| word.split_once('=').unwrap()).collect();
+            assert_eq!(
+                kind(&variables),
+                ("CI", "other".to_owned()),
+                "{environment}"
+            );
         }
     }
 
@@ -312,8 +330,7 @@ mod tests {
         for service in SERVICES {
             for sign in service.own.iter().chain(service.change) {
                 let value = sign.values.first().copied().unwrap_or("1");
-                let first = service.own[0].values.first().copied().unwrap_or("1");
-                let found = kind(&[(sign.name, value), (service.own[0].name, first)]);
+                let found = kind(&[(sign.name, value)]);
                 assert_ne!(found.1, "person", "{}: {}", service.name, sign.name);
             }
         }
