@@ -404,33 +404,3 @@ fn what_no_pipeline_can_have_is_refused() {
         ran.exits(2).says(why);
     }
 }
-
-#[test]
-fn a_job_of_a_cluster_is_no_recording_and_needs_slurm() {
-    let project = project();
-    for arguments in [
-        &["check", "--on", "slurm", "--from", "x"][..],
-        &["check", "--on", "slurm", "--static"],
-        &["check", "--on", "kubernetes"],
-        &["check", "--slices", "2"],
-        &["check", "--on", "slurm", "--slices", "0"],
-    ] {
-        project.run(arguments).exits(2);
-    }
-}
-
-#[test]
-fn a_machine_without_slurm_is_told_what_to_install_before_anything_is_built() {
-    let project = project();
-    let ran = project
-        .gate()
-        .args(["check", "--on", "slurm"])
-        .env("PATH", project.path("bin"))
-        .output()
-        .unwrap();
-    Ran::of(&ran)
-        .exits(3)
-        .says("this machine cannot submit jobs to Slurm: sbatch cannot be run")
-        .says("next: run it on a login node");
-    assert!(!project.path(".sparsek-gate").exists());
-}
