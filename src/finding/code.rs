@@ -211,7 +211,7 @@ codes! {
     /// A slice of the check is missing, incomplete, or does not belong to the others.
     SliceUnusable = "slice-unusable", Fails => Inconclusive,
         "The job of the slice failed or was killed, its folder was not collected or is there twice, or it was measured from another archive, configuration or selection.",
-        "Run the slice that the message names again with the same archive, and merge all of them again.";
+        "Run the slice that the message names again with the same archive, and check all of them together.";
     /// A recorded profile is missing.
     ProfileMissing = "profile-missing", Fails => Inconclusive,
         "The variant was not profiled into this folder, or its recording failed.",

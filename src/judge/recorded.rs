@@ -439,7 +439,7 @@ impl Reading<'_> {
                 Code::NotMeasured,
                 &current.variant,
                 why,
-                "run its slice again, and merge all of them",
+                "run its slice again, and check all of them together",
             ));
         }
     }
