@@ -7,8 +7,6 @@ kernels.
 The page has blocks that begin with one of these comments and end with <!-- /NAME -->:
 
     <!-- steps: FAMILY -->                     the table of all rungs
-    <!-- gain: FAMILY/RUNG after RUNG -->      what a rung gained
-    <!-- floor: FAMILY/RUNG -->                how far a rung is from the floor
     <!-- lines: FAMILY/RUNG | FIRST | LAST --> its lines from one that begins with FIRST to the next
                                                that begins with LAST
 """
@@ -30,7 +28,7 @@ PAGE = ROOT / "docs/ladder.md"
 RECORDINGS = ROOT / "ci/recordings"
 # Of two GPUs: the locked variants, and the others, on the GPU of the contest.
 COUNTERS = (RECORDINGS / "h200", RECORDINGS / "ladder/0cb32af4")
-BLOCK = re.compile(r"(<!-- (steps|gain|floor|lines): (.*?) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- (steps|lines): (.*?) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
 
 
 class LadderError(Exception):
@@ -108,31 +106,6 @@ def steps(family: str) -> str:
     return "\n".join(lines)
 
 
-def gain(text: str) -> str:
-    """A sentence with the time of a rung and what it gained."""
-    found = re.fullmatch(r"(\w+)/(\w+) after (\w+)", text)
-    if found is None:
-        raise LadderError(f"`{text}` is not FAMILY/RUNG after RUNG")
-    family, name, other = found.groups()
-    all_rungs = rungs(family)
-    one, other = find(all_rungs, name), find(all_rungs, other)
-    saved = other.us - one.us
-    less = "less" if saved > 0 else "more"
-    return (
-        f"**{picture.time(one.us)} us**, {picture.time(abs(saved))} us {less} than "
-        f"`{other.name}` ({percent(one.us / other.us)})."
-    )
-
-
-def over_floor(text: str) -> str:
-    """A sentence with the time of a rung over that of its floor."""
-    family, name = text.split("/")
-    record = picture.read(picture.RECORD)
-    problem = next(one for one in record.problems if one.family.name == family)
-    ratio = find(rungs(family), name).us / problem.floor.us
-    return f"It takes {ratio:.2f} times as long as its floor ([kernels.md](kernels.md))."
-
-
 def percent(ratio: float) -> str:
     return f"{(ratio - 1) * 100:+.1f} %".replace("-", "\N{MINUS SIGN}")
 
@@ -165,8 +138,6 @@ def excerpt(text: str) -> str:
 
 MADE: dict[str, Callable[[str], str]] = {
     "steps": steps,
-    "gain": gain,
-    "floor": over_floor,
     "lines": excerpt,
 }
 
@@ -177,7 +148,7 @@ def filled(page: str) -> str:
         return f"{begin}{MADE[kind](text)}\n{end}"
 
     known = {f"{family.name}/{variant}" for family in FAMILIES for variant in family.variants}
-    for variant in re.findall(r"<!-- (?:gain|floor|lines): (\w+/\w+)", page):
+    for variant in re.findall(r"<!-- lines: (\w+/\w+)", page):
         if variant not in known:
             raise LadderError(f"`{variant}` is no variant of kernels/peers/families.py")
     return BLOCK.sub(fill, page)

@@ -241,23 +241,15 @@ def caption(record: Record) -> str:
             f"{versions['torch']}, Triton {versions['triton']}; one run of `kernels/peers/run.sh`. "
             "All times are medians, in microseconds a launch.",
             "",
-            "* *us*: launches one after another inside a CUDA graph. *dependent*: the same, but a "
-            "launch may start before the one before has ended (programmatic dependent launch). "
-            "*single*: a launch outside of a graph, between two events, after a pause of 2 ms: "
-            "about 3 us more for a short one.",
-            "* The two ratios take the faster of plain and dependent launches.",
-            "* The floor is measured in the same run, by a program that does no more than a part "
-            "of the work. `bsr_gemm`, `trajectory_resample`: it reads and writes as many bytes of "
-            "A, B, C, or of sources and outputs, in streams; the lists of columns and of times, "
-            "less than 2 % of that, are left out. The size of a part that was fastest counts. "
-            "`attention`: its copies of Q, K and V to shared memory alone, because its inputs stay "
-            "in L2 and its limit is latency. `attention_causal`: a dense product of as many FLOP "
-            "by cuBLASLt or cuBLAS.",
-            "* Where a kernel is faster than these streams, they are no floor: the column is then "
-            "called *stream*, and bounds nothing.",
+            "* *us*: launches one after another inside a CUDA graph. *dependent*: with "
+            "programmatic dependent launch. *single*: outside of a graph, after a pause of 2 ms. "
+            "The ratios take the faster of plain and dependent.",
+            "* The floor is measured in the same run. `bsr_gemm`, `trajectory_resample`: a stream "
+            "of as many bytes; where a kernel is faster, it is called *stream*, and bounds "
+            "nothing. `attention`: its copies to shared memory alone. `attention_causal`: a dense "
+            "product of as many FLOP.",
             "* cuBLAS and cuBLASLt multiply dense matrices: the smaller product has as many FLOP "
-            "as `bsr_gemm` and no index lookups, the larger is the product without sparsity. Of "
-            "cuBLASLt, the fastest of its first 8 algorithms counts. *torch.compile, tuned* is "
+            "as `bsr_gemm`, the larger is the one without sparsity. *torch.compile, tuned* is "
             "`max_autotune` with coordinate descent.",
             *flashinfer(record),
         ]
@@ -271,9 +263,8 @@ def flashinfer(record: Record) -> list[str]:
     if found is None:
         return []
     return [
-        f"* FlashInfer, {found.configuration}: its backends `fa3` (FlashAttention 3, for Hopper) "
-        "and `fa2` (FlashAttention 2). FlashAttention 3 itself is not compared: PyPI has no wheel "
-        "of it. *ragged* is its call for many requests, here one, planned beforehand."
+        f"* FlashInfer, {found.configuration}: backends `fa3` (FlashAttention 3) and `fa2`. "
+        "*ragged* is its call for many requests, here one."
     ]
 
 

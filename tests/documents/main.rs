@@ -159,9 +159,9 @@ fn a_foreign_project_is_gated_in_six_commands_as_its_document_tells() {
     assert!(commands <= 6, "{commands} commands");
 }
 
-/// The settings of a block of docs/benchmarks.md, below what every configuration has.
+/// The settings of a block of docs/any-program.md, below what every configuration has.
 fn of_benchmarks(file: &str) -> String {
-    let page = fs::read_to_string(common::repository().join("docs/benchmarks.md")).unwrap();
+    let page = fs::read_to_string(common::repository().join("docs/any-program.md")).unwrap();
     let (_, block) = page.split_once(&format!("```toml {file}\n")).unwrap();
     let (block, _) = block.split_once("```").unwrap();
     format!(
