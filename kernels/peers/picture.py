@@ -11,7 +11,6 @@ import io
 import json
 import math
 import re
-import statistics
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,7 +56,6 @@ class Entry:
     floor: bool
     plain: float | None  # inside a graph
     dependent: float | None  # the same with dependent launches
-    single: float | None  # alone, outside of a graph
     flop: int
     configuration: str
 
@@ -171,7 +169,6 @@ def entry(name: str, by_launch: dict[bool, Any]) -> Entry:
         one["floor"],
         plain and plain["median_us"],
         dependent and dependent["median_us"],
-        statistics.median(one["single_us"]),
         one["flop"],
         one["configuration"],
     )
@@ -195,8 +192,8 @@ def table(one: Problem) -> str:
     lines = [
         f"### `{one.family.name}`: {one.title}",
         "",
-        f"| | us | dependent, us | single, us | / {one.floor_word} | / fastest of ours |",
-        "|---|--:|--:|--:|--:|--:|",
+        f"| | us | dependent, us | / {one.floor_word} | / fastest of ours |",
+        "|---|--:|--:|--:|--:|",
     ]
     for entry in [one.floor, *one.ours, *one.peers]:
         is_stream = one.floor_word == "stream"
@@ -207,7 +204,7 @@ def table(one: Problem) -> str:
             name = f"**{name}**"
         floor = f"{entry.us / one.floor.us:.2f}"
         best = "" if entry.floor else f"{entry.us / one.best.us:.2f}"
-        times = " | ".join(map(time, (entry.plain, entry.dependent, entry.single)))
+        times = " | ".join(map(time, (entry.plain, entry.dependent)))
         lines.append(f"| {name} | {times} | {floor} | {best} |")
     return "\n".join(lines)
 
@@ -242,8 +239,7 @@ def caption(record: Record) -> str:
             "All times are medians, in microseconds a launch.",
             "",
             "* *us*: launches one after another inside a CUDA graph. *dependent*: with "
-            "programmatic dependent launch. *single*: outside of a graph, after a pause of 2 ms. "
-            "The ratios take the faster of plain and dependent.",
+            "programmatic dependent launch. The ratios take the faster of the two.",
             "* The floor is measured in the same run. `bsr_gemm`, `trajectory_resample`: a stream "
             "of as many bytes; where a kernel is faster, it is called *stream*, and bounds "
             "nothing. `attention`: its copies to shared memory alone. `attention_causal`: a dense "
