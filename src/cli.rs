@@ -158,11 +158,6 @@ pub enum Command {
         after_help = "Examples:\n  sparsek-gate history bsr_gemm/cp_async\n  sparsek-gate history bsr_gemm/cp_async --metric duration --output trend.svg\n  sparsek-gate history --all --output site\n  sparsek-gate history cp_async --format json | jq '.baselines[].metrics[] | {metric, values}'\n\nThe ledger of the lock says who accepted what, and when. Past values come from profiles in git's\ncommits whose sha256 is in the ledger. Without --metric the judged metrics are shown. ± is the\ndifference between processes, or GPUs, when the profile was locked. A change of level is found by\nE-divisive (Matteson and James 2014), from 12 acceptances on: at most 1 of 100 metrics whose level\nnever changed shows one."
     )]
     History(HistoryArgs),
-    /// Propose tolerances from the recorded noise, and name gates that cannot fail; changes nothing.
-    #[command(
-        after_help = TUNE_HELP
-    )]
-    Tune(TuneArgs),
     /// Copy a capture or a folder of captures without paths, names, sources and machine code.
     #[command(
         after_help = "Examples:\n  sparsek-gate strip report.ncu-rep public.ncu-rep\n  sparsek-gate strip .sparsek-gate/profiles published"
@@ -476,50 +471,6 @@ pub struct HistoryArgs {
     /// Output format.
     #[arg(long, default_value = "text")]
     pub format: Format,
-}
-
-const TUNE_HELP: &str = "\
-Examples:
-  sparsek-gate tune
-  sparsek-gate tune bsr_gemm --from gpu-2 --from gpu-3 --from gpu-4
-  sparsek-gate tune --format json | jq '.variants[].metrics[] | {metric, against}'
-
-Proposes for each judged metric the smallest tolerances at which checks of unchanged code seldom
-stay open: side by side (`against`), and against a stored baseline (`tolerance`), which needs the
-same sources on at least 4 GPUs. The noise is that of the locked baselines and of --from.
-
-noise: the standard deviation of processes (base), or of GPUs (baseline). open: the expected share
-of checks of unchanged code in which the metric stays open. A gate cannot fail if not even the value
-zero would be a regression. docs/tolerances.md says more.";
-
-/// Arguments of `tune`.
-#[derive(Args, Debug)]
-pub struct TuneArgs {
-    /// Selected variants.
-    #[command(flatten)]
-    pub selection: Selection,
-    /// Also use the profiles in this folder, and those of their bases: of other GPUs, or of unchanged code
-    /// side by side. Repeatable.
-    #[arg(long, value_name = "DIR")]
-    pub from: Vec<PathBuf>,
-    /// Of the unchanged checks of one variant, at most this share may be expected to stay open, in
-    /// percent: 0.1 to 20. Its metrics share it.
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = open_share)]
-    pub open_share: f64,
-    /// Propose baseline tolerances for `check --from`: a recording has only `processes` processes.
-    #[arg(long)]
-    pub recorded: bool,
-    /// Output format.
-    #[arg(long, default_value = "text")]
-    pub format: Format,
-}
-
-fn open_share(text: &str) -> Result<f64, String> {
-    let share = text
-        .parse()
-        .ok()
-        .filter(|share| (0.1..=20.0).contains(share));
-    share.ok_or_else(|| "a share is a number of percent from 0.1 to 20".to_owned())
 }
 
 /// Arguments of `strip`.

@@ -55,7 +55,6 @@ pub mod slice;
 pub mod statistics;
 pub mod strip;
 pub mod terms;
-pub mod tolerances;
 pub mod toolchain;
 pub mod trust;
 pub mod verdict;

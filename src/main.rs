@@ -36,7 +36,6 @@ fn main() -> ExitCode {
             | Command::Report(_)
             | Command::List(_)
             | Command::Plan(_)
-            | Command::Tune(_)
             | Command::Generate(_)
     );
     let is_probe = matches!(cli.command, Command::Probe(_));

@@ -66,7 +66,6 @@ mod static_gate;
 mod strip;
 mod tail;
 mod trust_page;
-mod tune;
 mod verified;
 mod waivers;
 mod work;

@@ -32,7 +32,6 @@ mod slices;
 mod stored;
 mod strip;
 mod survey;
-mod tune;
 mod verify;
 
 use answer::{print_outcome, unreadable};
@@ -59,7 +58,6 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::History(arguments) => history::run(&config, &arguments),
-        Command::Tune(arguments) => tune::run(&config, &arguments),
         Command::Strip(arguments) => strip::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&config, &arguments),
         Command::Probe(arguments) => {

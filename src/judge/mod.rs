@@ -67,7 +67,6 @@ pub use share::{KernelShare, share_words};
 pub use sick::SlicePart;
 pub use stall::stall_words;
 pub use stored::{Stored, StoredKernel, StoredMetric};
-pub(crate) use tail::Part;
 pub use tail::Tail;
 pub use unchecked::unchecked;
 pub use variant_report::{KernelCauses, VariantReport};

@@ -26,7 +26,6 @@ mod rows;
 mod sarif;
 mod target;
 mod terminal;
-mod tolerances;
 mod values;
 mod weight;
 
@@ -47,4 +46,3 @@ pub use progress::Progress;
 pub use reference::findings_page;
 pub use target::{Target, targets};
 pub use terminal::{findings as findings_text, report as outcome_text};
-pub use tolerances::text as tolerances_text;

@@ -109,9 +109,6 @@ pub struct Decision {
     /// Some look showed that it is not worse by more than the tolerance, and none that it is. An
     /// inconclusive verdict that is not worse need not fail a gate.
     pub not_worse: bool,
-    /// The smallest tolerance at which some look would have shown that it is not worse: percent, or the
-    /// metric's unit, and at least zero. Absent where no look could show that at any tolerance.
-    pub needed: Option<f64>,
     /// Looks taken.
     pub looks: usize,
     /// Processes that are far from their siblings, where some are.
@@ -412,8 +409,6 @@ struct Claims {
     improved: bool,
     same: bool,
     not_worse: bool,
-    /// The smallest tolerance, in the terms of the looks, at which one of them would be `not_worse`.
-    needed: Option<f64>,
 }
 
 impl Terms {
@@ -525,11 +520,7 @@ impl Evidence {
         // An infinite tolerance would pass infinite noise.
         let known = bands.pass.is_finite();
         claims.same |= known && worse.abs() + bands.pass <= limit;
-        let needed = worse + bands.pass;
-        claims.not_worse |= known && needed <= limit;
-        if known {
-            claims.needed = Some(claims.needed.map_or(needed, |least| least.min(needed)));
-        }
+        claims.not_worse |= known && worse + bands.pass <= limit;
     }
 
     /// What the change by itself, without its noise, comes to.
@@ -599,7 +590,7 @@ fn decide(
     }
     let (evidence, bands) = last;
     if looks == Looks::LastOnly {
-        (claims.same, claims.not_worse, claims.needed) = (false, false, None);
+        (claims.same, claims.not_worse) = (false, false);
     }
     let (verdict, open, why) = conclude(&claims, &evidence, bands.is_some(), question.direction);
 
@@ -630,14 +621,6 @@ fn decide(
         not_worse: claims.not_worse
             && !claims.regressed
             && evidence.estimate(question.direction) != Estimate::Worse,
-        needed: claims.needed.map(|needed| {
-            let needed = needed.max(0.0);
-            match (terms.log, question.direction) {
-                // A share that is lost, of the reference.
-                (true, Direction::Higher) => (-needed).exp_m1() * -100.0,
-                _ => terms.shown(needed),
-            }
-        }),
         looks: planned.len(),
         outlying: None,
         why: why.to_owned(),
@@ -727,7 +710,6 @@ fn not_measured(why: &str) -> Decision {
         threshold: None,
         open: false,
         not_worse: false,
-        needed: None,
         looks: 0,
         outlying: None,
         why: why.to_owned(),

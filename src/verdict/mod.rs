@@ -2,13 +2,11 @@
 
 mod band;
 mod change;
-mod expected;
 mod outlying;
 mod quantile;
 mod schedule;
 
 pub use band::{Decision, Question, Scale, Timed, against_stored, side_by_side};
 pub use change::{Change, Verdict};
-pub use expected::{Design, Deviation, Expected, Needed, Population};
 pub use outlying::{Outlying, ROUNDS_IN_ALL};
 pub use schedule::{Bounds, KnownNoise, ProcessCost, Schedule, cheapest};
