@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::build::{Artifact, Given, program_argv};
+use crate::build::{Artifact, Given, filled_argv, program_argv};
 use crate::config::{Config, SanitizerTool, Variant};
 use crate::files::{read_regular, variant_folder};
 use crate::finding::{Code, Error, Finding, WarnReason};
@@ -147,7 +147,10 @@ pub(crate) fn sanitized_argv(
     artifact: &Artifact,
     given: &Given<'_>,
 ) -> Vec<String> {
-    program_argv(variant, artifact, &variant.verify_args, given)
+    match &variant.sanitizer_args {
+        Some(arguments) => filled_argv(variant, artifact, arguments.iter(), given),
+        None => program_argv(variant, artifact, &variant.verify_args, given),
+    }
 }
 
 /// A run under a tool, and its outcome.
@@ -175,7 +178,8 @@ impl<'a> Run<'a> {
         remove_result(&result)?;
         let given = verify_given(variant, &result, Some(request.seed));
         let program = sanitized_argv(variant, artifact, &given);
-        let asks_for_result = asks_for_result(&variant.verify_args);
+        let arguments = variant.sanitizer_args.as_ref();
+        let asks_for_result = asks_for_result(arguments.unwrap_or(&variant.verify_args));
         let argv = request.sanitizer.argv(tool, &log, &program);
         Ok(Run {
             variant,
@@ -257,7 +261,7 @@ impl<'a> Run<'a> {
                 self.outcome.tool,
                 self.variant.verify_timeout.as_secs_f64()
             ),
-            "raise `verify.timeout_s`, verify a smaller problem, or run it by hand",
+            "raise `verify.timeout_s`, give a smaller problem in `sanitizer_args`, or run it by hand",
         )
         .detail(process::tail(&self.output, 12))
     }

@@ -96,6 +96,7 @@ level = "warn"
 description = "a suite"
 args = ["--m", "8"]
 verify_args = ["--check"]
+sanitizer_args = ["--small"]
 profile_args = ["--profile"]
 kernels = "regex:^k"
 metrics = ["duration", "flop", "stored"]
@@ -114,6 +115,7 @@ flags = ["-G"]
 defines = { TILE = 8 }
 args = ["--n", "8"]
 verify_args = ["--check"]
+sanitizer_args = ["--small"]
 profile_args = ["--profile"]
 kernels = "k"
 expect = ["k"]

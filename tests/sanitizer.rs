@@ -379,6 +379,30 @@ fn the_configuration_asks_for_tools_and_the_command_line_for_others() {
 }
 
 #[test]
+fn a_smaller_problem_stands_in_the_place_of_all_arguments() {
+    let Some(machine) = Machine::new(&[("cp_async", 0)]) else {
+        return;
+    };
+    let key = "args = [\"--size\", \"8192\"]\n";
+    let smaller = format!(
+        "{key}sanitizer_args = [\"--size\", \"256\", \"--launches\", \"{{launches}}\", \"{{seed}}\"]\n"
+    );
+    machine.project.replace("config.toml", key, &smaller);
+    machine.verify(&["--sanitizer", "racecheck,memcheck"], 0);
+    let journal = machine.journal();
+    let seeds: Vec<&str> = ["racecheck", "memcheck"]
+        .into_iter()
+        .zip(&journal)
+        .map(|(tool, line)| {
+            let expected = format!("{tool} sh cp_async.sh --size 256 --launches 20 ");
+            line.strip_prefix(&expected).unwrap()
+        })
+        .collect();
+    assert!(seeds.iter().all(|seed| seed.parse::<u32>().is_ok()));
+    assert_ne!(seeds[0], seeds[1]);
+}
+
+#[test]
 fn a_missing_compute_sanitizer_ends_the_run_before_anything_runs() {
     let Some(machine) = Machine::new(&[("cp_async", 0)]) else {
         return;

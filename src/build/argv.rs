@@ -66,6 +66,16 @@ pub(crate) fn program_argv(
     given: &Given<'_>,
 ) -> Vec<String> {
     let arguments = variant.args.iter().chain(further);
+    filled_argv(variant, artifact, arguments, given)
+}
+
+/// The program's argv with these arguments only.
+pub(crate) fn filled_argv<'a>(
+    variant: &Variant,
+    artifact: &Artifact,
+    arguments: impl Iterator<Item = &'a String>,
+    given: &Given<'_>,
+) -> Vec<String> {
     let filled = arguments.map(|argument| given.argument(variant, argument));
     artifact.run.iter().cloned().chain(filled).collect()
 }

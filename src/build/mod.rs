@@ -23,7 +23,7 @@ mod run;
 mod static_profile;
 mod witness;
 
-pub(crate) use argv::{Given, program_argv};
+pub(crate) use argv::{Given, filled_argv, program_argv};
 pub use artifact::{Artifact, Built};
 pub use builder::{Builder, stated_flags};
 #[doc(hidden)]

@@ -216,6 +216,8 @@ pub struct Variant {
     pub verify_always: bool,
     /// Tools of compute-sanitizer that the verifying run is repeated under.
     pub sanitizer: Vec<SanitizerTool>,
+    /// Arguments of the runs under compute-sanitizer, in the place of `args` and `verify_args`.
+    pub sanitizer_args: Option<Vec<String>>,
 }
 
 /// What shows that the numbers of a variant are right, before it is measured.

@@ -354,6 +354,8 @@ pub(super) struct RawSuite {
     pub args: Vec<String>,
     /// Further arguments of the verifying run; `{result}` is where to write `{"correct": true}`.
     pub verify_args: Option<Vec<String>>,
+    /// Arguments under compute-sanitizer, in the place of `args` and `verify_args`. Default: those.
+    pub sanitizer_args: Option<Vec<String>>,
     /// Further arguments of the profiled run; `{launches}` is how many must be launched, of which `{skip}` come before the measured ones. With `{result}`, each measured process must write there after its launches whether their numbers are correct.
     pub profile_args: Option<Vec<String>>,
     /// Further arguments of a run that times its own launches. Default: none; the program then cannot time itself.
@@ -403,6 +405,8 @@ pub(super) struct RawVariant {
     pub args: Vec<String>,
     /// Further arguments of the verifying run. Default: those of the suite.
     pub verify_args: Option<Vec<String>>,
+    /// Arguments under compute-sanitizer, in the place of all others. Default: those of the suite.
+    pub sanitizer_args: Option<Vec<String>>,
     /// Further arguments of the profiled run. Default: those of the suite.
     pub profile_args: Option<Vec<String>>,
     /// Further arguments of a run that times its own launches. Default: that of the suite.

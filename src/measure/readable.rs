@@ -139,7 +139,8 @@ pub(super) fn words_of_runs(variant: &Variant) -> impl Iterator<Item = &String> 
         &variant.profile_args,
         &variant.time_args,
     ];
-    let arguments = arguments.into_iter().flatten();
+    let sanitizer = variant.sanitizer_args.iter().flatten();
+    let arguments = arguments.into_iter().flatten().chain(sanitizer);
     arguments.chain(variant.env.values())
 }
 

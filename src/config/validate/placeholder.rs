@@ -7,7 +7,7 @@ use crate::config::error::{ConfigError, nearest, suggest};
 pub(super) const KNOWN: [&str; 4] = ["launches", "result", "seed", "skip"];
 
 /// The keys of the other lists of arguments.
-const FURTHER: [&str; 3] = ["verify_args", "profile_args", "time_args"];
+const FURTHER: [&str; 4] = ["verify_args", "profile_args", "time_args", "sanitizer_args"];
 
 impl File<'_> {
     /// Refuses a placeholder that is like a known one: the program would get it as text. Other text
@@ -17,7 +17,7 @@ impl File<'_> {
         &self,
         table: &[&str],
         args: &[String],
-        further: [&Option<Vec<String>>; 3],
+        further: [&Option<Vec<String>>; 4],
     ) -> Result<(), ConfigError> {
         let further = further.map(|list| list.as_deref().unwrap_or_default());
         for (key, arguments) in

@@ -30,7 +30,12 @@ impl File<'_> {
         if let Some(seconds) = raw.verify.timeout_s {
             self.timeout(&["suite", name, "verify", "timeout_s"], seconds)?;
         }
-        let further = [&raw.verify_args, &raw.profile_args, &raw.time_args];
+        let further = [
+            &raw.verify_args,
+            &raw.profile_args,
+            &raw.time_args,
+            &raw.sanitizer_args,
+        ];
         self.placeholders(&at, &raw.args, further)?;
         let inherited = Inherited {
             suite: raw,

@@ -26,7 +26,12 @@ impl File<'_> {
         let [suite, name] = id;
         let at = ["suite", suite, "variant", name];
         self.name(&at, name)?;
-        let further = [&raw.verify_args, &raw.profile_args, &raw.time_args];
+        let further = [
+            &raw.verify_args,
+            &raw.profile_args,
+            &raw.time_args,
+            &raw.sanitizer_args,
+        ];
         self.placeholders(&at, &raw.args, further)?;
         let (outer, common) = (inherited.suite, inherited.common);
         let recipe = self.recipe(id, raw)?;
@@ -88,6 +93,7 @@ impl File<'_> {
             )?,
             verify_always: always.unwrap_or(false),
             sanitizer: sanitizer.unwrap_or_default(),
+            sanitizer_args: own_or_outer(&raw.sanitizer_args, &outer.sanitizer_args),
         })
     }
 
