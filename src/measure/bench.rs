@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::batch::Batch;
 use super::prebuilt::Prebuilt;
-use super::run_file::keep_sick;
+use super::sealed::keep_sick;
 use super::watch::Watch;
 use crate::config::{Collector, Variant};
 use crate::device::{FaultWatch, Faults, Gpu, GpuLock, Health, Unwatched};
@@ -201,8 +201,9 @@ impl<'a> Bench<'a> {
             let (uuid, name) = (self.gpu.uuid.clone(), self.gpu.name.clone());
             let at_once = move |faults: &Faults| {
                 if let Some(sick) = sick_of(&uuid, &name, symptoms_of(faults)) {
-                    counted.discard();
+                    // First: without it, what is left after a kill would be measured again.
                     keep.iter().for_each(|path| keep_sick(path, &sick));
+                    counted.discard();
                 }
             };
             FaultWatch::start(&self.gpu.uuid, at_once)

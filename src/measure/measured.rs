@@ -3,16 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cost::Spent;
-use super::resume::Resumed;
 use super::verified::ReusedVerification;
 use crate::evidence::{SetAside, SickGpu, of_a_process, set_aside};
 use crate::finding::Finding;
 use crate::profile::Profile;
 use crate::terms::VariantId;
 use crate::verdict::Schedule;
+
+/// A variant that was taken over from an interrupted run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Resumed {
+    /// The variant.
+    pub variant: VariantId,
+    /// When the interrupted run began, RFC 3339, UTC.
+    pub began: String,
+}
 
 /// What was measured.
 #[derive(Debug, Default, Serialize, Deserialize)]

@@ -8,16 +8,16 @@ use super::base::{BaseProject, BaseVariant};
 use super::batch::Batch;
 use super::bench::Bench;
 use super::cost::{Cost, Costs};
-use super::measured::Measured;
+use super::key::Keys;
+use super::measured::{Measured, Resumed};
 use super::order::{Choose, Order};
 use super::readable::ReadableFiles;
-use super::resume::{
-    Complete, Kept, Keys, Record, Recording, Resumed, failed_before, not_resumed, resumed,
-};
+use super::resume::{Complete, Kept, Record, failed_before, not_resumed, resumed};
 use super::retry::Retries;
 use super::rounds::{Profiles, SideStop, StillOpen, Subjects};
-use super::run_file::{RunFile, keep_sick};
+use super::run_file::{Recording, RunFile};
 use super::seal::Seal;
+use super::sealed::keep_sick;
 use super::seeds::Seeds;
 use super::sides::Sides;
 use super::subject::{Subject, altered};
