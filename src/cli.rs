@@ -35,9 +35,8 @@ Examples:
   sparsek-gate compare './bench --n 4096'
   sparsek-gate compare before.ncu-rep after.ncu-rep
 
-Two programs are judged by the rule of `check --against`. Of one, a table shows its kernels. Two
-stored measurements (folders of profiles, profile.json, .ncu-rep, CSV) are shown side by side, and
-nothing is judged. docs/compare.md says more.";
+Two programs are judged by the rule of `check --against`. Two stored measurements (folders of
+profiles, profile.json, .ncu-rep, CSV) are shown side by side, and nothing is judged.";
 
 const ARCHIVE_HELP: &str = "\
 Examples:
@@ -55,8 +54,7 @@ Examples:
   sparsek-gate plan --slices 8 --format github >.github/workflows/gpu-check.yml
   sparsek-gate plan --slices 8 --format slurm >gate.sh && sh gate.sh --partition=h200
 
-A pipeline of GitHub, GitLab or Buildkite measures beside the target of the pull request, a manifest
-and a script beside --against, where it is given. Replace owners, images and tags with your own.";
+Replace owners, images and tags with your own. docs/many-gpus.md says more.";
 
 /// Gate CUDA kernels on the hardware counters that Nsight Compute reads.
 ///
@@ -102,12 +100,10 @@ pub enum Command {
     Profile(ProfileArgs),
     /// Lock the latest profiles as baselines, or verify, sign or show the locked ones.
     #[command(
-        after_help = "Examples:\n  sparsek-gate baseline --lock --reason 'faster epilogue' bsr_gemm/cp_async\n  sparsek-gate baseline --verify --captures ci/recordings\n  sparsek-gate baseline --show\n\nA variant that cannot be locked is left out: its earlier baseline stays, the others are locked, and\nthe exit code is that of the reason. --all-or-none then locks nothing."
+        after_help = "Examples:\n  sparsek-gate baseline --lock --reason 'faster epilogue' bsr_gemm/cp_async\n  sparsek-gate baseline --verify --captures ci/recordings\n  sparsek-gate baseline --show"
     )]
     Baseline(BaselineArgs),
-    /// Verify the locks, compare with the baselines, report, and set the exit code.
-    ///
-    /// Measures new profiles, or judges recorded ones with --from DIR; the report says which.
+    /// Verify the locks, measure, compare with the baselines, report, and set the exit code.
     #[command(
         after_help = "Examples:\n  sparsek-gate check\n  sparsek-gate check --from profiles --report out.md\n  sparsek-gate check --static\n  sparsek-gate check bsr_gemm --format json"
     )]
@@ -130,7 +126,7 @@ pub enum Command {
     Report(ReportArgs),
     /// List variants with their programs, kernels and baselines.
     #[command(
-        after_help = "Examples:\n  sparsek-gate list\n  sparsek-gate list 'bsr_gemm/tma*'\n  sparsek-gate list --format json | jq -r '.variants[].variant'\n\nWithout a name experimental variants are listed too. The kernels are those of the baselines, and\nthose that the configuration expects."
+        after_help = "Examples:\n  sparsek-gate list\n  sparsek-gate list 'bsr_gemm/tma*'\n  sparsek-gate list --format json | jq -r '.variants[].variant'\n\nWithout a name experimental variants are listed too."
     )]
     List(ListArgs),
     /// Build variants with nvcc, in parallel; an unchanged variant is not built again.
@@ -155,7 +151,7 @@ pub enum Command {
     Inspect(InspectArgs),
     /// Show the metrics of a variant over the history of its baseline.
     #[command(
-        after_help = "Examples:\n  sparsek-gate history bsr_gemm/cp_async\n  sparsek-gate history bsr_gemm/cp_async --metric duration --output trend.svg\n  sparsek-gate history --all --output site\n  sparsek-gate history cp_async --format json | jq '.baselines[].metrics[] | {metric, values}'\n\nThe ledger of the lock says who accepted what, and when. Past values come from profiles in git's\ncommits whose sha256 is in the ledger. Without --metric the judged metrics are shown. ± is the\ndifference between processes, or GPUs, when the profile was locked. A change of level is found by\nE-divisive (Matteson and James 2014), from 12 acceptances on: at most 1 of 100 metrics whose level\nnever changed shows one."
+        after_help = "Examples:\n  sparsek-gate history bsr_gemm/cp_async\n  sparsek-gate history bsr_gemm/cp_async --metric duration --output trend.svg\n  sparsek-gate history cp_async --format json | jq '.baselines[].metrics[] | {metric, values}'\n\nWithout --metric the judged metrics are shown. ± is the difference between processes, or GPUs, when\nthe profile was locked."
     )]
     History(HistoryArgs),
     /// Copy a capture or a folder of captures without paths, names, sources and machine code.
@@ -165,8 +161,8 @@ pub enum Command {
     Strip(StripArgs),
     /// Pack what a machine with a GPU needs into one file: programs, configuration, rules, locks.
     ///
-    /// Builds every variant, and with --against those of the base, and needs nvcc and git, but no GPU.
-    /// The machine that measures needs neither of them: `check --archive FILE`.
+    /// Needs nvcc and git, but no GPU. The machine that measures needs neither of them:
+    /// `check --archive FILE`.
     #[command(
         after_help = ARCHIVE_HELP
     )]
@@ -306,13 +302,11 @@ pub struct ProfileArgs {
     /// Folder for profiles and captures [default: profiles in the work folder]
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Resume a run that was interrupted: the variants that it measured completely are used, if program,
-    /// settings, GPU and versions are the same, and the rest is measured. Without one everything is.
+    /// Go on with a run that was interrupted: what it measured of the same programs is used.
     #[arg(long, conflicts_with = "dry_run")]
     pub resume: bool,
-    /// Profile every variant on each of several GPUs of this host, at the same time: `all` that the
-    /// driver shows, or their ordinals or UUIDs, such as `0,2` or `GPU-1a2b3c4d`. The profiles of a GPU
-    /// go to a folder of its own in that folder, and `baseline --lock` locks from all of them.
+    /// Profile every variant on each of these GPUs of this host at once: `all`, ordinals or UUIDs.
+    /// `baseline --lock` locks from all of them.
     #[arg(long, value_name = "GPUS", conflicts_with_all = ["define", "dry_run"])]
     pub gpus: Option<GpusAsked>,
     /// Profile what `archive` packed.
@@ -338,8 +332,7 @@ pub struct ProfileArgs {
 /// Arguments of `import`.
 #[derive(Args, Debug)]
 pub struct ImportArgs {
-    /// A .ncu-rep or .ncu-repz, or the CSV of its raw page. Several are several processes: with one, nothing is
-    /// known of how much processes vary.
+    /// A .ncu-rep or .ncu-repz, or the CSV of its raw page; one for each process.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// The variant that was recorded.
@@ -348,16 +341,16 @@ pub struct ImportArgs {
     /// Folder for profiles and captures [default: profiles in the work folder]
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// State the clock control it was recorded under, where the file does not say.
+    /// The clock control, where the file does not say it.
     #[arg(long, value_parser = parse_spelled::<ClockControl>)]
     pub clock_control: Option<ClockControl>,
-    /// State the cache control it was recorded under, where the file does not say.
+    /// The cache control, where the file does not say it.
     #[arg(long, value_parser = parse_spelled::<CacheControl>)]
     pub cache_control: Option<CacheControl>,
-    /// State the replay mode it was recorded under, where the file does not say.
+    /// The replay mode, where the file does not say it.
     #[arg(long, value_parser = parse_spelled::<ReplayMode>)]
     pub replay_mode: Option<ReplayMode>,
-    /// State how graphs were profiled, where the file does not say.
+    /// How graphs were profiled, where the file does not say it.
     #[arg(long, value_parser = parse_spelled::<GraphProfiling>)]
     pub graph_profiling: Option<GraphProfiling>,
     /// Output format.
@@ -397,8 +390,7 @@ pub struct BaselineArgs {
     /// Sign the present locks; requires --sign-key.
     #[arg(long, requires = "sign_key")]
     pub sign: bool,
-    /// A minisign secret key to sign the locks with. Its password is read from the terminal or from
-    /// SPARSEK_GATE_KEY_PASSWORD.
+    /// A minisign secret key. Its password is read from the terminal or SPARSEK_GATE_KEY_PASSWORD.
     #[arg(long, value_name = "FILE")]
     pub sign_key: Option<PathBuf>,
     /// Verify that the locked files are unchanged, and their signatures; with --captures, also the
@@ -414,8 +406,8 @@ pub struct BaselineArgs {
     /// Who accepts [default: git's user.name]
     #[arg(long, value_name = "NAME")]
     pub who: Option<String>,
-    /// Folder of the profiles to lock [default: profiles in the work folder]. Repeatable: profiles
-    /// from several GPUs of one model become one baseline, with the differences between the GPUs.
+    /// Folder of the profiles to lock [default: profiles in the work folder]. Repeatable for several
+    /// GPUs of one model.
     #[arg(long, value_name = "DIR")]
     pub from: Vec<PathBuf>,
     /// Derive every locked number again from the captures in this folder.
@@ -446,7 +438,7 @@ pub struct BaselineArgs {
 pub struct ReportArgs {
     /// An outcome, as `check --report FILE.json` writes it.
     pub outcome: PathBuf,
-    /// Also write the report to this file; its ending names the form (docs/reports.md). Repeatable.
+    /// Also write the report to this file, in the form of its ending (docs/reports.md). Repeatable.
     #[arg(long, value_name = "[FORMAT:]FILE")]
     pub report: Vec<PathBuf>,
     /// How much is printed.
@@ -494,8 +486,8 @@ pub struct CheckArgs {
     /// Selected variants.
     #[command(flatten)]
     pub selection: Selection,
-    /// Judge the recorded profiles in this folder instead of measuring; or slices: a folder with a
-    /// slice.json, or with such folders. Repeatable for slices.
+    /// Judge the recorded profiles or slices in this folder instead of measuring. Repeatable for
+    /// slices.
     #[arg(long, value_name = "DIR")]
     pub from: Vec<PathBuf>,
     /// Measure this git revision too, in turn on the same GPU.
@@ -519,13 +511,13 @@ pub struct CheckArgs {
     /// Go on with a check that was interrupted: what it measured of the same programs is used.
     #[arg(long, conflicts_with_all = ["from", "static", "dry_run", "gpus"])]
     pub resume: bool,
-    /// Measure what `archive` packed, without nvcc, git and checkout; with --from, judge slices of it.
+    /// Measure what `archive` packed; with --from, judge slices of it.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "experimental", "against", "static", "baseline_ref", "accept", "pull_request", "dry_run"])]
     pub archive: Option<PathBuf>,
     /// Refuse an archive with another SHA-256.
     #[arg(long, value_name = "HASH", requires = "archive")]
     pub archive_sha256: Option<String>,
-    /// Measure this slice of the plan, such as `2/8`, and judge nothing. Requires --archive or --from.
+    /// Measure this slice, such as `2/8`, and judge nothing. Requires --archive or --from.
     #[arg(long, value_name = "I/N", requires = "slice_output", conflicts_with_all = ["report", "static", "dry_run"])]
     pub slice: Option<SlicePlace>,
     /// Measure on these GPUs of this host at once: `all`, ordinals or UUIDs.
@@ -540,7 +532,7 @@ pub struct CheckArgs {
     /// Folder for the slice.
     #[arg(long, value_name = "DIR", requires = "slice")]
     pub slice_output: Option<PathBuf>,
-    /// Also write the report to this file; its ending names the form (docs/reports.md). Repeatable.
+    /// Also write the report to this file, in the form of its ending (docs/reports.md). Repeatable.
     #[arg(long, value_name = "[FORMAT:]FILE")]
     pub report: Vec<PathBuf>,
     /// How much is printed.
@@ -645,7 +637,7 @@ pub struct CompareArgs {
     /// Whether ncu locks the clocks.
     #[arg(long, default_value = "none", value_parser = parse_spelled::<ClockControl>)]
     pub clock_control: ClockControl,
-    /// Accept the times of the kernels alone where the counters are denied.
+    /// Accept kernel times where the counters are denied.
     #[arg(long)]
     pub accept_kernel_times: bool,
     /// CUDA ordinal of the GPU.
@@ -660,7 +652,7 @@ pub struct CompareArgs {
     /// Folder for logs [default: a temporary one]
     #[arg(long, value_name = "DIR")]
     pub work: Option<PathBuf>,
-    /// Also write the report to this file; its ending names the form (docs/reports.md). Repeatable.
+    /// Also write the report to this file, in the form of its ending (docs/reports.md). Repeatable.
     #[arg(long, value_name = "[FORMAT:]FILE")]
     pub report: Vec<PathBuf>,
     /// Output format; of one program `text` or `json`.

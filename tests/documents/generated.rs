@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 
-use clap::CommandFactory as _;
+use clap::{Arg, CommandFactory as _};
 use ncu_report::Chip;
 use serde_json::{Map, Value as Json};
 use sparsek_gate::binary::STATIC_METRICS;
@@ -56,19 +56,61 @@ fn the_help_of_a_command_has_at_most_350_words() {
     }
 }
 
+/// Whether most commands have this option. The page shows these once.
+fn is_common(arg: &Arg) -> bool {
+    match arg.get_id().as_str() {
+        "names" | "experimental" | "config" | "color" => true,
+        "verbose" | "quiet" | "help" | "version" => true,
+        "format" => arg.get_possible_values().len() == 2,
+        _ => false,
+    }
+}
+
+/// The row of an option in the table of those that most commands have.
+fn common_row(arg: &Arg) -> Option<String> {
+    let about = cell(&arg.get_help()?.to_string());
+    let name = match (arg.get_short(), arg.get_long()) {
+        (Some(short), Some(long)) => format!("`-{short}`, `--{long}`"),
+        (_, Some(long)) => format!("`--{long}`"),
+        _ => "`VARIANT`".to_owned(),
+    };
+    let values = arg.get_possible_values();
+    let values = match arg.get_id().as_str() {
+        "format" => values
+            .iter()
+            .map(|it| format!(" `{}`", it.get_name()))
+            .collect(),
+        _ => String::new(),
+    };
+    Some(format!("| {name} | {about}{values} |\n"))
+}
+
 #[test]
 fn the_page_of_commands_is_what_help_prints() {
     let mut cli = Cli::command().term_width(100).disable_help_subcommand(true);
     cli.build();
-    let mut page = "# Commands\n\nThis page is generated: it is the text of every `--help`.\n\n\
+    let mut page = "# Commands\n\nThis page is generated from the text of every `--help`.\n\n\
          | command | what it does |\n|---|---|\n"
         .to_owned();
     let mut texts = String::new();
-    for command in cli.get_subcommands_mut().filter(|it| !it.is_hide_set()) {
-        let name = command.get_name().to_owned();
+    let mut common: Vec<String> = Vec::new();
+    for command in cli.get_subcommands().filter(|it| !it.is_hide_set()) {
+        let name = command.get_name();
         let about = command.get_about().map(ToString::to_string).unwrap();
         writeln!(page, "| [`{name}`](#{name}) | {} |", cell(&about)).unwrap();
-        let help = command.render_long_help().to_string();
+        let mut shown = command.clone().mut_args(|arg| {
+            if !is_common(&arg) {
+                return arg;
+            }
+            let row = common_row(&arg).filter(|row| !common.contains(row));
+            common.extend(row);
+            if arg.is_positional() {
+                arg.help("As above")
+            } else {
+                arg.hide(true)
+            }
+        });
+        let help = shown.render_long_help().to_string();
         let help: String = help
             .lines()
             .map(|line| format!("{}\n", line.trim_end()))
@@ -80,7 +122,11 @@ fn the_page_of_commands_is_what_help_prints() {
         )
         .unwrap();
     }
-    page.push_str("\nAll commands exit with one of the [exit codes](exit-codes.md).\n");
+    page.push_str(
+        "\nAll commands exit with one of the [exit codes](exit-codes.md). Options of most commands:\n\n\
+         | option | meaning |\n|---|---|\n",
+    );
+    page.push_str(&common.concat());
     page.push_str(&texts);
     is_generated("docs/commands.md", &page);
 }
@@ -234,7 +280,7 @@ fn the_page_of_exit_codes_is_what_the_program_exits_with() {
     is_generated("docs/exit-codes.md", &page);
 }
 
-/// One chip of each compute capability, with the head of its column.
+/// One chip of each compute capability, with its number and name.
 const CHIPS: [(&str, &str); 14] = [
     ("gv100", "7.0 V100"),
     ("gv11b", "7.2 Xavier"),
@@ -264,34 +310,41 @@ fn the_page_of_counters_is_what_the_code_measures() {
          name another one for each chip. A metric with one of the names below needs no `counter`: it \
          has that of the chip that `toolchain.arch` names. A name that the chip does not have is an \
          error when the configuration is read. `ncu --query-metrics` lists all counters of a chip.\n\n\
-         **seen**: measured with this tool on a GPU of this chip (H100 and H200). yes: in the list of \
-         metrics that NVIDIA ships for the chip; whether a card and its driver collect it shows there \
-         alone. –: the chip has no such counter.\n\n"
+         Every name that Hopper (9.0) has was measured with this tool on an H100 or H200. For other chips \
+         the page says what NVIDIA lists; whether a card and its driver collect it shows there alone.\n\n"
         .to_owned();
-    let chips: Vec<Chip> = CHIPS
+    let chips: Vec<(&str, Chip)> = CHIPS
         .iter()
-        .map(|(chip, _)| Chip::named(chip).unwrap())
+        .map(|(chip, head)| {
+            let short = head.split(' ').next().unwrap();
+            (short, Chip::named(chip).unwrap())
+        })
         .collect();
     let heads: Vec<&str> = CHIPS.iter().map(|(_, head)| *head).collect();
-    let rule = "---|".repeat(heads.len());
-    writeln!(
+    write!(
         page,
-        "| name | counter | better | {} | note |\n|---|---|---|{rule}---|",
-        heads.join(" | ")
+        "Chips: {}.\n\n| name | counter | better | chips | note |\n|---|---|---|---|---|\n",
+        heads.join(", ")
     )
     .unwrap();
-    let cells = |has: &dyn Fn(Chip) -> bool| {
-        let cell = |chip: &Chip| match (has(*chip), chip.name()) {
-            (false, _) => "–",
-            (true, "gh100") => "**seen**",
-            (true, _) => "yes",
-        };
-        chips.iter().map(cell).collect::<Vec<_>>().join(" | ")
+    let names = |of: Vec<(&str, Chip)>| {
+        let names: Vec<&str> = of.into_iter().map(|(name, _)| name).collect();
+        names.join(", ")
+    };
+    // tests/gpu/run.sh reads this cell.
+    let cell_of_chips = |has: &dyn Fn(Chip) -> bool| {
+        let (there, lacking): (Vec<(&str, Chip)>, Vec<(&str, Chip)>) =
+            chips.iter().copied().partition(|(_, chip)| has(*chip));
+        match (there.len(), lacking.len()) {
+            (_, 0) => "all".to_owned(),
+            (there, lacks) if lacks < there => format!("all but {}", names(lacking)),
+            _ => names(there),
+        }
     };
     for alias in ALIASES {
         let mut counters: Vec<&str> = chips
             .iter()
-            .filter_map(|chip| alias.role.on(Some(*chip)))
+            .filter_map(|(_, chip)| alias.role.on(Some(*chip)))
             .collect();
         counters.sort_unstable();
         counters.dedup();
@@ -307,19 +360,24 @@ fn the_page_of_counters_is_what_the_code_measures() {
             alias.name,
             counters.join("`, `"),
             better(alias.better),
-            cells(&|chip| alias.role.on(Some(chip)).is_some()),
+            cell_of_chips(&|chip| alias.role.on(Some(chip)).is_some()),
             notes.join("; where it is lacking: ")
         )
         .unwrap();
     }
     let mut types: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (name, counter) in chips.iter().copied().flat_map(tensor_flop) {
+    for (name, counter) in chips.iter().flat_map(|(_, chip)| tensor_flop(*chip)) {
         types.entry(name).or_default().insert(counter);
     }
     for (name, counters) in types {
         let has = |chip| tensor_flop(chip).iter().any(|(other, _)| *other == name);
         let counter = Vec::from_iter(counters).join("`, `");
-        writeln!(page, "| `{name}` | `{counter}` | – | {} | |", cells(&has)).unwrap();
+        writeln!(
+            page,
+            "| `{name}` | `{counter}` | – | {} | |",
+            cell_of_chips(&has)
+        )
+        .unwrap();
     }
     page.push_str(
         "\n`tensor_flop` without a `counter` stands for all `tensor_flop_…` of the chip: the operations \
