@@ -275,7 +275,7 @@ impl<'a> Run<'a> {
     /// failed is kept, too: what is only measured again could pass then.
     fn complete(
         &mut self,
-        recording: Option<Record>,
+        recording: Option<Box<Record>>,
         mut own: Measured,
     ) -> Result<Measured, Error> {
         // On a sick GPU nothing says that the variant is what failed.
@@ -373,7 +373,9 @@ impl<'a> Run<'a> {
         if let (Some(sick), Some((run_file, _))) = (&self.sick, &recording) {
             keep_sick(&run_file.sick_file(), sick);
         }
-        Ok(Turn::Measured(recording.map(|(_, record)| record)))
+        Ok(Turn::Measured(
+            recording.map(|(_, record)| Box::new(record)),
+        ))
     }
 
     /// Takes over what an interrupted run measured and found of a variant.
@@ -668,7 +670,7 @@ impl<'a> Run<'a> {
 /// What became of a variant when it was its turn.
 enum Turn {
     /// It was measured, or failed: what is to be kept of it.
-    Measured(Option<Record>),
+    Measured(Option<Box<Record>>),
     /// It was taken over from an interrupted run, with the hashes of its files.
     TakenOver(BTreeMap<PathBuf, String>),
 }
