@@ -336,7 +336,7 @@ fn a_mistake_in_a_variant_is_answered_with_what_where_and_the_next_step() {
             LIST,
             2,
             [
-                "`kernel-time` is not a tier",
+                "unknown value `kernel-time`",
                 "accept_tiers",
                 "did you mean `kernel-times`?",
             ],

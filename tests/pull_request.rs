@@ -302,7 +302,7 @@ const ATTACKS: &[Attack] = &[
         },
         finding: (
             "policy-changed",
-            "the level of `duration` is `record`, not `the default`",
+            "sets `metric.duration.level` to \"record\"",
         ),
         consented: Some(0),
     },
@@ -334,14 +334,17 @@ const ATTACKS: &[Attack] = &[
         },
         finding: (
             "policy-changed",
-            "bsr_gemm/cp_async is left out of checks, as experimental",
+            "sets `suite.bsr_gemm.variant.cp_async.experimental` to true",
         ),
         consented: Some(4),
     },
     Attack {
         name: "the immutable kernel is no longer immutable",
         edit: |project| project.replace("config.toml", "immutable = true\n", ""),
-        finding: ("policy-changed", "bsr_gemm/baseline is no longer immutable"),
+        finding: (
+            "policy-changed",
+            "no longer sets `suite.bsr_gemm.variant.baseline.immutable`",
+        ),
         consented: Some(4),
     },
     Attack {
@@ -355,10 +358,7 @@ const ATTACKS: &[Attack] = &[
             let paths = "[paths]\nbaselines = \"others\"\n";
             project.write("config.toml", config.replace("[paths]\n", paths));
         },
-        finding: (
-            "policy-changed",
-            "the folder of baselines is `others`, not `baselines`",
-        ),
+        finding: ("policy-changed", "`paths.baselines` "),
         // A rewritten ledger stays rewritten.
         consented: Some(4),
     },
@@ -371,10 +371,7 @@ const ATTACKS: &[Attack] = &[
             project.write("config.toml", config.replace("[toolchain]\n", toolchain));
             commit(project);
         },
-        finding: (
-            "policy-changed",
-            "ncu is taken from `./tools/ncu`, not from the usual places",
-        ),
+        finding: ("policy-changed", "sets `toolchain.ncu` to \"./tools/ncu\""),
         // The tool itself, once it is used, asks again.
         consented: Some(4),
     },
@@ -549,10 +546,7 @@ const WEAKENED: &[Attack] = &[
             let now = format!("{table}unless_as_fast = true\n");
             project.replace("config.toml", table, &now);
         },
-        finding: (
-            "policy-changed",
-            "a regression of the static metric `occupancy` may only warn",
-        ),
+        finding: ("policy-changed", "`static.occupancy.unless_as_fast`"),
         consented: Some(0),
     },
     Attack {
@@ -752,53 +746,6 @@ fn a_pull_request_of_code_alone_passes() {
     // And slower code is slower.
     slower(&project);
     checked(&project, &[]).exits(1);
-}
-
-/// The configuration with the old names of `phase` and `accept_tiers`, or the new ones.
-fn name_keys(project: &Project, phase: &str, tiers: &str) {
-    let config = project.read("config.toml");
-    let named = config
-        .replacen(
-            "[profile]\n",
-            &format!("[profile]\n{tiers} = [\"static\"]\n"),
-            1,
-        )
-        .replacen(DURATION, &format!("{DURATION}{phase} = \"timing\"\n"), 1);
-    assert_eq!(
-        named.matches(phase).count(),
-        config.matches(phase).count() + 1
-    );
-    project.write("config.toml", named);
-}
-
-#[test]
-fn a_pull_request_that_only_renames_keys_changes_no_rule() {
-    if !has_git("no pull request was judged") {
-        return;
-    }
-    let (old, new) = (("pass", "accept_rungs"), ("phase", "accept_tiers"));
-    for (before, after) in [(old, new), (new, old)] {
-        let base = pull_request();
-        let config = base.read("config.toml");
-        name_keys(&base, before.0, before.1);
-        commit(&base);
-        git(
-            &base.path(""),
-            &["update-ref", "refs/remotes/origin/main", "HEAD"],
-        );
-        let project = change_of(&base);
-        project.write("config.toml", &config);
-        name_keys(&project, after.0, after.1);
-        commit(&project);
-        let report = checked(&project, &[]).exits(0).json();
-        assert!(!report.warned().contains(&"policy-changed".to_owned()));
-        // A rule that changes together with the name is still a change of rules.
-        project.replace("config.toml", "[\"static\"]", "[\"event-times\"]");
-        commit(&project);
-        checked(&project, &[])
-            .exits(4)
-            .says("changes `profile.accept_tiers` from [\\\"static\\\"] to [\\\"event-times\\\"]");
-    }
 }
 
 #[test]
@@ -1456,9 +1403,7 @@ fn the_keys_of_a_pull_request_are_not_those_that_count() {
     relock(&project, VARIANT, |profile| scale(profile, "duration", 1.1));
     sign(&project, &eves);
     demand_signatures(&project, &eve);
-    let ran = checked(&project, &[])
-        .exits(4)
-        .says("the keys that may sign locks are");
+    let ran = checked(&project, &[]).exits(4).says("`trust.public_keys`");
     let report = ran.json();
     assert!(
         report.denied().contains(&"tampered".to_owned()),

@@ -55,6 +55,13 @@ fn a_waiver_past_its_last_day_lets_nothing_pass_and_is_told() {
     assert_eq!(report.denied(), ["regressed"]);
     assert!(report.warned().contains(&"waiver-expired".to_owned()));
     assert!(report.message("waiver-expired").contains("2020-02-29"));
+    // The reference of findings names the key that is written.
+    let cause = sparsek_gate::finding::Code::WaiverExpired.cause();
+    let key = cause.split('`').nth(1).unwrap();
+    assert!(
+        project.read("config.toml").contains(&format!("\n{key} = ")),
+        "{cause}"
+    );
     // A day after today and one before it, whatever midnight does meanwhile.
     for (from_now, code) in [(1, 0), (-1, 1)] {
         let project = slower();

@@ -4,8 +4,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
-
-use super::old_words::renamed;
+use toml::de::{DeTable, DeValue};
 
 /// What is wrong with the configuration, and where.
 #[derive(Debug)]
@@ -46,6 +45,15 @@ impl ConfigError {
     /// What is wrong, in one line, without the snippet.
     pub fn summary(&self) -> String {
         format!("{}: {}", self.path.display(), self.message)
+    }
+
+    /// Names the key whose value is out of its range.
+    pub(super) fn of_key(mut self, tree: &DeTable<'_>) -> Self {
+        let key = self.span.clone().and_then(|span| key_at(tree, &span));
+        if let (Some(key), true) = (key, self.message.starts_with("must be ")) {
+            self.message = format!("`{key}` {}", self.message);
+        }
+        self
     }
 
     /// An error of serde's, with the nearest right name where it names an unknown one.
@@ -102,8 +110,7 @@ fn explain(message: &str) -> (String, Option<String>) {
         return (message.to_owned(), None);
     };
     let is_field = kind == "unknown field";
-    let is_old = |name: &str| is_field && renamed().any(|(old, _)| old == name);
-    let known: Vec<&str> = names.filter(|name| !is_old(name)).collect();
+    let known: Vec<&str> = names.collect();
     let what = if is_field { "key" } else { "value" };
     (
         format!("unknown {what} `{wrong}`"),
@@ -136,6 +143,15 @@ fn in_words(message: &str) -> String {
         None if expected.starts_with("struct ") => format!("{before}expected a table"),
         None => message.to_owned(),
     }
+}
+
+/// The key whose value stands at a position.
+fn key_at(table: &DeTable<'_>, span: &Range<usize>) -> Option<String> {
+    table.iter().find_map(|(key, value)| match value.get_ref() {
+        _ if value.span() == *span => Some(key.get_ref().to_string()),
+        DeValue::Table(inner) => key_at(inner, span),
+        _ => None,
+    })
 }
 
 /// `did you mean ...?` if a known name is similar, else the list of all.

@@ -3,14 +3,16 @@
 mod error;
 mod input_files;
 mod kernel_filter;
+mod key;
 mod launches;
+mod layers;
 mod load;
 mod model;
-mod old_words;
 mod pinned;
 mod pins;
 mod program;
 mod python_imports;
+mod range;
 mod raw;
 mod schema;
 mod selected;
@@ -23,6 +25,7 @@ mod version_range;
 pub use error::ConfigError;
 pub(crate) use error::suggest;
 pub use kernel_filter::KernelFilter;
+pub(crate) use key::{Counts as KeyCounts, Key};
 pub use launches::LaunchSelection;
 pub use model::{
     Config, Counts, FILE_NAME, Metric, ProfileSettings, Recipe, SourceText, Suite, TailTolerances,

@@ -13,8 +13,9 @@ use super::error::suggest;
 use super::kernel_filter::KernelFilter;
 use super::launches::LaunchSelection;
 use super::pins::Pins;
+use super::range;
 use super::raw::{
-    CacheControl, ClockControl, Collector, GraphProfiling, ReplayMode, SanitizerTool,
+    CacheControl, ClockControl, Collector, DEFAULT_ARCH, GraphProfiling, ReplayMode, SanitizerTool,
 };
 use super::selector::Selector;
 use super::stated_by::StatedBy;
@@ -69,11 +70,16 @@ pub struct Config {
 }
 
 /// Whose locks count.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "trust")]
 pub struct Trust {
-    /// minisign public keys, in base64.
+    /// minisign public keys; each lock must be signed with one of them. Default: none.
+    #[serde(deserialize_with = "range::public_keys")]
     pub public_keys: Vec<String>,
-    /// Whether a run of a change under review may go on with what an interrupted one left.
+    /// Whether `--resume` may go on with what an interrupted run of a change under review left, which
+    /// programs of the change could have written. Default: false.
+    #[schemars(extend("x-stricter" = "false", "x-absent" = false))]
     pub resume: bool,
 }
 
@@ -92,26 +98,51 @@ pub struct Waiver {
     pub expires: jiff::civil::Date,
 }
 
-/// Where the tools are and what they build for.
-#[derive(Clone, Debug)]
+/// Compiler, profiler, and what they work for.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "toolchain")]
 pub struct Toolchain {
-    /// Target, such as `sm_90a`.
+    /// Target of nvcc, which decides which counters exist. Default: `sm_90a`.
     pub arch: String,
     /// The chip of that target, whose counter names the metrics resolve to; `None` where its counters
     /// are not known.
+    #[serde(skip)]
     pub chip: Option<Chip>,
-    /// nvcc, where the configuration names one.
+    /// nvcc. Default: CUDA_HOME, CUDA_PATH, the PATH, the usual folders.
+    #[schemars(with = "String")]
     pub nvcc: Option<PathBuf>,
-    /// ncu, where the configuration names one.
+    /// ncu. Default: the PATH, CUDA_HOME, CUDA_PATH, the usual folders.
+    #[schemars(with = "String")]
     pub ncu: Option<PathBuf>,
-    /// compute-sanitizer, where the configuration names one.
+    /// compute-sanitizer. Default: the PATH, CUDA_HOME, CUDA_PATH, the usual folders.
+    #[schemars(with = "String")]
     pub compute_sanitizer: Option<PathBuf>,
-    /// libcupti, where the configuration names one.
+    /// libcupti. Default: the toolkits, Python packages, ncu's own.
+    #[schemars(with = "String")]
     pub cupti: Option<PathBuf>,
-    /// Flags of every nvcc build.
+    /// Flags of every nvcc build. Default: `-O3 -std=c++17 -lineinfo`.
+    #[schemars(extend("x-counts" = "change"))]
     pub flags: Vec<String>,
     /// What tools, driver and GPU must be.
     pub pins: Pins,
+}
+
+impl Default for Toolchain {
+    fn default() -> Toolchain {
+        Toolchain {
+            arch: DEFAULT_ARCH.to_owned(),
+            chip: None,
+            nvcc: None,
+            ncu: None,
+            compute_sanitizer: None,
+            cupti: None,
+            flags: ["-O3", "-std=c++17", "-lineinfo"]
+                .map(String::from)
+                .to_vec(),
+            pins: Pins::default(),
+        }
+    }
 }
 
 /// The variants of one problem: same inputs, same answer, comparable.
@@ -259,54 +290,140 @@ pub enum Recipe {
 }
 
 /// How ncu is run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "profile")]
 pub struct ProfileSettings {
-    /// Launches profiled in one ncu process.
+    /// Launches profiled in one ncu process, 1 to 10000. Default: 20.
+    #[serde(deserialize_with = "range::count::<_, 1, 10_000>")]
+    #[schemars(extend("x-stricter" = "more"))]
     pub launches: u32,
-    /// The most of them side by side, chosen by the noise of the baseline.
+    /// The most launches in one ncu process with `check --against`: as many are chosen as the noise
+    /// of the baseline asks for. Default: `launches`.
+    #[serde(deserialize_with = "range::count::<_, 1, 10_000>")]
     pub max_launches: u32,
-    /// Matching launches left out before them.
+    /// Matching launches before them that are left out. Default: 0.
     pub skip: u32,
-    /// Separate ncu processes that measure a profile.
+    /// Separate ncu processes of a profile, at least 2: they show the noise. Default: 4.
+    #[serde(deserialize_with = "range::count::<_, 1, 10_000>")]
+    #[schemars(extend("x-stricter" = "more"))]
     pub processes: u32,
-    /// The most of them, while the result is open.
+    /// The most processes, while the result is open. Default: twice `processes`.
+    #[serde(deserialize_with = "range::count::<_, 1, 10_000>")]
     pub max_processes: u32,
-    /// Launches in the one process of the counting phase.
+    /// Launches profiled in the one process of the counting phase, 1 to 10000. Default: 2.
+    #[serde(deserialize_with = "range::count::<_, 1, 10_000>")]
     pub counted_launches: u32,
     /// Whether `launches`, `max_launches`, `skip` and `counted_launches` count the launches of each
-    /// kernel, at each grid and block, by themselves.
+    /// kernel, at each grid and block, by themselves: for a program with several kernels. Default:
+    /// false, they count over all kernels together.
     pub per_kernel: bool,
-    /// Whether the durations of all measured kernels together are judged.
+    /// Whether the duration of all measured kernels together is a comparison of its own: the sum over
+    /// all their launches. Needs `per_kernel = true`. Default: false.
     pub total: bool,
-    /// Rounds of two processes a side in a comparison side by side.
+    /// Rounds of two processes a side with `check --against` before the first look at the verdict.
+    /// Default: 1.
+    #[serde(deserialize_with = "range::count::<_, 1, 10_000>")]
     pub rounds: u32,
-    /// The most of them, while the result is open.
+    /// The most rounds, while the result is open. Default: 5, or `rounds` if that is more. In place of
+    /// rounds with outlying processes there may be more: at most four times as many in all.
+    #[serde(deserialize_with = "range::count::<_, 1, 10_000>")]
     pub max_rounds: u32,
-    /// What reads the counters.
+    /// What reads the hardware counters. Default: `ncu`. `cupti` reads them inside of the program,
+    /// by CUPTI's range profiler, in half the time; it needs `clock_control = "none"`, and has
+    /// baselines of its own.
     pub collector: Collector,
-    /// Clocks.
+    /// Whether ncu locks the clocks while it profiles. Default: `base`.
     pub clock_control: ClockControl,
-    /// Caches.
+    /// Whether ncu flushes the caches before each replay pass. Default: `all`.
     pub cache_control: CacheControl,
-    /// Replay.
+    /// How ncu collects more counters than fit in one pass. Default: `kernel`.
     pub replay_mode: ReplayMode,
-    /// CUDA graphs.
+    /// How ncu treats CUDA graphs. Default: `node`.
     pub graph_profiling: GraphProfiling,
-    /// NVTX ranges to profile (`--nvtx-include`).
+    /// Profile only these NVTX ranges (`--nvtx-include`). Default: everything.
     pub nvtx: Vec<String>,
-    /// Profile only between cudaProfilerStart and cudaProfilerStop.
+    /// Profile only between cudaProfilerStart and cudaProfilerStop. Default: false.
     pub profiler_range: bool,
-    /// When ncu and everything below it is killed.
+    /// Seconds after which ncu and everything below it is killed, up to a day. Default: 300.
+    #[serde(rename = "timeout_s", deserialize_with = "range::seconds")]
+    #[schemars(with = "f64")]
     pub timeout: Duration,
-    /// Further arguments of ncu.
+    /// Further arguments of ncu. Default: none.
     pub ncu_args: Vec<String>,
-    /// Tiers below the counters that may stand in for them: what they cannot measure is then not
-    /// judged.
+    /// Tiers that are accepted where the counters are denied: `kernel-times`, `event-times`, and
+    /// `static` for what the compiler makes alone. Default: none.
+    #[serde(deserialize_with = "range::tiers")]
+    #[schemars(with = "Vec<String>")]
+    #[schemars(extend("x-stricter" = "fewer"))]
     pub accept_tiers: Vec<Tier>,
-    /// Whether the counting phase samples where warps are.
+    /// Sample the program counters of warps in the counting phase, for a regression to name source
+    /// lines and instructions. Default: false.
     pub hotspots: bool,
-    /// How often a measurement is repeated that failed because of the machine.
+    /// How often a measurement is repeated that failed because of the machine, 0 to 10. Default: 0.
+    #[serde(deserialize_with = "range::count::<_, 0, 10>")]
     pub retries: u32,
+}
+
+impl Default for ProfileSettings {
+    fn default() -> ProfileSettings {
+        ProfileSettings {
+            launches: 20,
+            max_launches: UNSET,
+            skip: 0,
+            processes: 4,
+            max_processes: UNSET,
+            counted_launches: 2,
+            per_kernel: false,
+            total: false,
+            rounds: 1,
+            max_rounds: UNSET,
+            collector: Collector::Ncu,
+            clock_control: ClockControl::Base,
+            cache_control: CacheControl::All,
+            replay_mode: ReplayMode::Kernel,
+            graph_profiling: GraphProfiling::Node,
+            nvtx: Vec::new(),
+            profiler_range: false,
+            timeout: Duration::from_secs(300),
+            ncu_args: Vec::new(),
+            accept_tiers: Vec::new(),
+            hotspots: false,
+            retries: 0,
+        }
+    }
+}
+
+/// A number that the file does not state, and that follows from another one.
+const UNSET: u32 = 0;
+
+/// How the numbers are checked.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "verify")]
+pub(super) struct VerifySettings {
+    /// Seconds after which the verifying run is killed, and each under compute-sanitizer, up to a
+    /// day. Default: 120.
+    #[serde(rename = "timeout_s", deserialize_with = "range::seconds")]
+    #[schemars(with = "f64")]
+    pub timeout: Duration,
+    /// Tools of compute-sanitizer that the verifying run is repeated under. Default: none.
+    #[schemars(extend("x-stricter" = "further", "x-absent" = []))]
+    pub sanitizer: Vec<SanitizerTool>,
+    /// Whether `check` also verifies a program that an earlier run verified, with the same inputs
+    /// and arguments, on this GPU model and driver. Default: `false`.
+    #[schemars(extend("x-stricter" = "true"))]
+    pub always: bool,
+}
+
+impl Default for VerifySettings {
+    fn default() -> VerifySettings {
+        VerifySettings {
+            timeout: Duration::from_secs(120),
+            sanitizer: Vec::new(),
+            always: false,
+        }
+    }
 }
 
 /// A metric of the gate.
@@ -572,6 +689,20 @@ impl Variant {
 }
 
 impl ProfileSettings {
+    /// The same with each number that follows from another one.
+    pub(super) fn settled(mut self) -> ProfileSettings {
+        for (most, default) in [
+            (&mut self.max_launches, self.launches),
+            (&mut self.max_processes, self.processes.saturating_mul(2)),
+            (&mut self.max_rounds, self.rounds.max(5)),
+        ] {
+            if *most == UNSET {
+                *most = default;
+            }
+        }
+        self
+    }
+
     /// Numbers of processes after which a profile is judged. Two more are measured while the result
     /// is open.
     pub fn process_looks(&self) -> Vec<u32> {

@@ -3,12 +3,20 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::range;
 use super::version_range::VersionRange;
 use crate::terms::spelled;
 
 /// What resolves a mismatch.
 pub(crate) const NEXT: &str =
     "install the pinned version, or change `[toolchain.pins]` and lock the baselines again";
+
+#[expect(clippy::derivable_impls, reason = "the macro derives nothing further")]
+impl Default for Mismatch {
+    fn default() -> Mismatch {
+        Mismatch::Deny
+    }
+}
 
 spelled! {
     /// What happens on a machine that differs from the pins.
@@ -20,18 +28,28 @@ spelled! {
     }
 }
 
-/// What the configuration pins (`[toolchain.pins]`). Its target is pinned too: `toolchain.arch`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What tools, driver and GPU must be, besides the target: `toolchain.arch`. `13.0` is every version
+/// that begins with it; bounds are written `>=2025.3, <2027`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "pins")]
 pub struct Pins {
-    /// nvcc's release.
+    /// nvcc's release, such as `13.0` or `13.0.88`. Default: any.
+    #[serde(deserialize_with = "range::version")]
+    #[schemars(with = "String")]
     pub cuda: Option<VersionRange>,
-    /// ncu's version.
+    /// ncu's version. Default: any.
+    #[serde(deserialize_with = "range::version")]
+    #[schemars(with = "String")]
     pub ncu: Option<VersionRange>,
-    /// The kernel driver's version.
+    /// The kernel driver's version. Default: any.
+    #[serde(deserialize_with = "range::version")]
+    #[schemars(with = "String")]
     pub driver: Option<VersionRange>,
-    /// Names of GPU models, in which `*` stands for any text; empty is any model.
+    /// Names of GPU models; `*` stands for any text. Default: any.
+    #[serde(deserialize_with = "range::models")]
     pub gpus: Vec<String>,
-    /// What happens on a machine that differs.
+    /// What happens on a machine that differs. Default: `deny`.
     pub mismatch: Mismatch,
 }
 

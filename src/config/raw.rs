@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::pins::Mismatch;
+use super::model::{ProfileSettings, Toolchain, Trust, VerifySettings};
+use super::range;
 
 /// What sparsek-gate builds, measures and gates.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -16,15 +17,17 @@ use super::pins::Mismatch;
 pub(super) struct RawConfig {
     /// Variables of the environment that programs, compilers and profilers get besides those of the
     /// tool's own list (`sparsek-gate doctor` shows them). Default: none.
+    #[serde(deserialize_with = "range::variables")]
+    #[schemars(extend("x-stricter" = "fewer", "x-absent" = []))]
     pub env_pass: Vec<String>,
     /// Folders of the tool.
     pub paths: RawPaths,
     /// Compiler, profiler, and what they work for.
-    pub toolchain: RawToolchain,
+    pub toolchain: Toolchain,
     /// How ncu is run. A suite or a variant may override any of it.
-    pub profile: RawProfile,
+    pub profile: ProfileSettings,
     /// How the numbers are checked. A suite or a variant may override any of it.
-    pub verify: RawVerify,
+    pub verify: VerifySettings,
     /// What is measured, by the name that people read.
     pub metric: BTreeMap<String, RawMetric>,
     /// How what the compiler makes is gated, by the name of the static metric.
@@ -34,19 +37,7 @@ pub(super) struct RawConfig {
     /// Findings that only warn until a day.
     pub waiver: Vec<RawWaiver>,
     /// Whose locks count.
-    pub trust: RawTrust,
-}
-
-/// Whose locks count.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-#[schemars(rename = "trust")]
-pub(super) struct RawTrust {
-    /// minisign public keys; a lock that is signed must be signed with one of them. Default: none.
-    pub public_keys: Option<Vec<String>>,
-    /// Whether `--resume` may go on with what an interrupted run of a change under review left, which
-    /// programs of the change could have written. Default: false.
-    pub resume: Option<bool>,
+    pub trust: Trust,
 }
 
 /// Makes warnings of the findings on one metric of one variant, until a day.
@@ -87,123 +78,8 @@ pub(super) struct RawPaths {
     /// Files that no program reads, such as documentation: patterns of paths from the top of the
     /// repository, `*` without slashes, `**` for any folders. `check --against` measures no compiled
     /// variant for a change of these alone. Default: none.
+    #[schemars(extend("x-stricter" = "fewer", "x-absent" = []))]
     pub unread: Vec<String>,
-}
-
-/// Compiler, profiler, and what they work for.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-#[schemars(rename = "toolchain")]
-pub(super) struct RawToolchain {
-    /// Target of nvcc, which decides which counters exist. Default: `sm_90a`.
-    pub arch: Option<String>,
-    /// nvcc. Default: CUDA_HOME, CUDA_PATH, the PATH, the usual folders.
-    pub nvcc: Option<String>,
-    /// ncu. Default: the PATH, CUDA_HOME, CUDA_PATH, the usual folders.
-    pub ncu: Option<String>,
-    /// compute-sanitizer. Default: the PATH, CUDA_HOME, CUDA_PATH, the usual folders.
-    pub compute_sanitizer: Option<String>,
-    /// libcupti. Default: the toolkits, Python packages, ncu's own.
-    pub cupti: Option<String>,
-    /// Flags of every nvcc build. Default: `-O3 -std=c++17 -lineinfo`.
-    pub flags: Option<Vec<String>>,
-    /// What tools, driver and GPU must be.
-    pub pins: RawPins,
-}
-
-/// What tools, driver and GPU must be. `13.0` is every version that begins with it; bounds are
-/// written `>=2025.3, <2027`.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-#[schemars(rename = "pins")]
-pub(super) struct RawPins {
-    /// nvcc's release, such as `13.0` or `13.0.88`. Default: any.
-    pub cuda: Option<String>,
-    /// ncu's version. Default: any.
-    pub ncu: Option<String>,
-    /// The kernel driver's version. Default: any.
-    pub driver: Option<String>,
-    /// Names of GPU models; `*` stands for any text. Default: any.
-    pub gpus: Option<Vec<String>>,
-    /// What happens on a machine that differs. Default: `deny`.
-    pub mismatch: Option<Mismatch>,
-}
-
-/// How ncu is run.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-#[schemars(rename = "profile")]
-pub(super) struct RawProfile {
-    /// Launches profiled in one ncu process, 1 to 10000. Default: 20.
-    pub launches: Option<u32>,
-    /// The most launches in one ncu process with `check --against`: as many are chosen as the noise
-    /// of the baseline asks for. Default: `launches`.
-    pub max_launches: Option<u32>,
-    /// Matching launches before them that are left out. Default: 0.
-    pub skip: Option<u32>,
-    /// Separate ncu processes of a profile, at least 2: they show the noise. Default: 4.
-    pub processes: Option<u32>,
-    /// The most processes, while the result is open. Default: twice `processes`.
-    pub max_processes: Option<u32>,
-    /// Launches profiled in the one process of the counting phase, 1 to 10000. Default: 2.
-    pub counted_launches: Option<u32>,
-    /// Whether `launches`, `max_launches`, `skip` and `counted_launches` count the launches of each
-    /// kernel, at each grid and block, by themselves: for a program with several kernels. Default:
-    /// false, they count over all kernels together.
-    pub per_kernel: Option<bool>,
-    /// Whether the duration of all measured kernels together is a comparison of its own: the sum over
-    /// all their launches. Needs `per_kernel = true`. Default: false.
-    pub total: Option<bool>,
-    /// Rounds of two processes a side with `check --against` before the first look at the verdict.
-    /// Default: 1.
-    pub rounds: Option<u32>,
-    /// The most rounds, while the result is open. Default: 5, or `rounds` if that is more. In place of
-    /// rounds with outlying processes there may be more: at most four times as many in all.
-    pub max_rounds: Option<u32>,
-    /// What reads the hardware counters. Default: `ncu`. `cupti` reads them inside of the program,
-    /// by CUPTI's range profiler, in half the time; it needs `clock_control = "none"`, and has
-    /// baselines of its own.
-    pub collector: Option<Collector>,
-    /// Whether ncu locks the clocks while it profiles. Default: `base`.
-    pub clock_control: Option<ClockControl>,
-    /// Whether ncu flushes the caches before each replay pass. Default: `all`.
-    pub cache_control: Option<CacheControl>,
-    /// How ncu collects more counters than fit in one pass. Default: `kernel`.
-    pub replay_mode: Option<ReplayMode>,
-    /// How ncu treats CUDA graphs. Default: `node`.
-    pub graph_profiling: Option<GraphProfiling>,
-    /// Profile only these NVTX ranges (`--nvtx-include`). Default: everything.
-    pub nvtx: Option<Vec<String>>,
-    /// Profile only between cudaProfilerStart and cudaProfilerStop. Default: false.
-    pub profiler_range: Option<bool>,
-    /// Seconds after which ncu and everything below it is killed, up to a day. Default: 300.
-    pub timeout_s: Option<f64>,
-    /// Further arguments of ncu. Default: none.
-    pub ncu_args: Option<Vec<String>>,
-    /// Tiers that are accepted where the counters are denied: `kernel-times`, `event-times`, and
-    /// `static` for what the compiler makes alone. Default: none.
-    #[serde(alias = "accept_rungs")]
-    pub accept_tiers: Option<Vec<String>>,
-    /// Sample the program counters of warps in the counting phase, for a regression to name source
-    /// lines and instructions. Default: false.
-    pub hotspots: Option<bool>,
-    /// How often a measurement is repeated that failed because of the machine, 0 to 10. Default: 0.
-    pub retries: Option<u32>,
-}
-
-/// How the numbers are checked.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-#[schemars(rename = "verify")]
-pub(super) struct RawVerify {
-    /// Seconds after which the verifying run is killed, and each under compute-sanitizer, up to a
-    /// day. Default: 120.
-    pub timeout_s: Option<f64>,
-    /// Tools of compute-sanitizer that the verifying run is repeated under. Default: none.
-    pub sanitizer: Option<Vec<SanitizerTool>>,
-    /// Whether `check` also verifies a program that an earlier run verified, with the same inputs
-    /// and arguments, on this GPU model and driver. Default: `false`.
-    pub always: Option<bool>,
 }
 
 /// A metric of the gate.
@@ -216,28 +92,35 @@ pub(super) struct RawMetric {
     /// Which direction is better. Required if the metric is judged, unless `exact`.
     pub direction: Option<Direction>,
     /// How much worse than a locked baseline is no regression.
+    #[schemars(extend("x-stricter" = "tolerance"))]
     pub tolerance: Option<RawTolerance>,
     /// How much worse than a base measured side by side is no regression. Default: `tolerance`.
+    #[schemars(extend("x-stricter" = "tolerance"))]
     pub against: Option<RawTolerance>,
     /// How much worse than a locked baseline the mean of the slowest tenth of the launches of each
     /// process is no regression; of a duration. Default: the slowest launches are not judged.
+    #[schemars(extend("x-stricter" = "tolerance", "x-absent" = "none"))]
     pub tail: Option<RawTolerance>,
     /// The same against a base measured side by side. Default: `tail`.
+    #[schemars(extend("x-stricter" = "tolerance"))]
     pub tail_against: Option<RawTolerance>,
     /// Which capture measures it. Default: `timing`, or `counting` for an `exact` one.
-    #[serde(alias = "pass")]
     pub phase: Option<Phase>,
     /// The same for the same work, so any difference means different work; takes no tolerance.
     pub exact: bool,
     /// What its counts stand for; requires `exact`. They must add up to the suite's `work`.
     pub counts: Option<RawCounts>,
     /// Smallest value allowed, in the counter's unit.
+    #[schemars(extend("x-stricter" = "more", "x-absent" = "none"))]
     pub min: Option<f64>,
     /// Largest value allowed, in the counter's unit.
+    #[schemars(extend("x-stricter" = "less", "x-absent" = "none"))]
     pub max: Option<f64>,
     /// What a regression does. Default: `deny`.
+    #[schemars(extend("x-stricter" = "level", "x-absent" = "deny"))]
     pub level: Option<Level>,
     /// A regression, or an open result, only warns where the kernel became measurably faster.
+    #[schemars(extend("x-stricter" = "false", "x-absent" = false))]
     pub unless_faster: bool,
     /// The variants that it is measured on, `SUITE/VARIANT`. Default: all whose suite takes it.
     pub variants: Option<Vec<String>>,
@@ -251,14 +134,18 @@ pub(super) struct RawMetric {
 #[schemars(rename = "on")]
 pub(super) struct RawTolerances {
     /// How much worse than a locked baseline is no regression. Default: that of the metric.
+    #[schemars(extend("x-stricter" = "tolerance"))]
     pub tolerance: Option<RawTolerance>,
     /// How much worse than a base measured side by side is no regression. Default: that of the
     /// metric, or else `tolerance`.
+    #[schemars(extend("x-stricter" = "tolerance"))]
     pub against: Option<RawTolerance>,
     /// How much worse than a locked baseline the slowest tenth of the launches is no regression.
     /// Default: that of the metric.
+    #[schemars(extend("x-stricter" = "tolerance"))]
     pub tail: Option<RawTolerance>,
     /// The same against a base measured side by side. Default: that of the metric, or else `tail`.
+    #[schemars(extend("x-stricter" = "tolerance"))]
     pub tail_against: Option<RawTolerance>,
 }
 
@@ -281,15 +168,20 @@ impl RawTolerances {
 #[schemars(rename = "static")]
 pub(super) struct RawStatic {
     /// What a regression does. Default: `deny` or `record`, as the metric is.
+    #[schemars(extend("x-stricter" = "level"))]
     pub level: Option<Level>,
     /// How much worse is no regression. Default: nothing.
+    #[schemars(extend("x-stricter" = "tolerance"))]
     pub tolerance: Option<RawTolerance>,
     /// A regression only warns where the same check shows, side by side, that the duration is not
     /// worse. Default: true, but not for compiler warnings and tensor-core instructions.
+    #[schemars(extend("x-stricter" = "false"))]
     pub unless_as_fast: Option<bool>,
     /// Smallest value allowed, in the metric's unit.
+    #[schemars(extend("x-stricter" = "more", "x-absent" = "none"))]
     pub min: Option<f64>,
     /// Largest value allowed, in the metric's unit.
+    #[schemars(extend("x-stricter" = "less", "x-absent" = "none"))]
     pub max: Option<f64>,
 }
 
@@ -349,17 +241,18 @@ pub(super) struct RawWork {
 #[schemars(rename = "suite")]
 pub(super) struct RawSuite {
     /// One line for people.
+    #[schemars(extend("x-counts" = "change"))]
     pub description: Option<String>,
     /// Arguments of every run: the workload. Part of what makes profiles comparable. In all arguments, `{seed}` is a number that is chosen afresh for each process, to make the values of the inputs from.
     pub args: Vec<String>,
     /// Further arguments of the verifying run; `{result}` is where to write `{"correct": true}`.
-    pub verify_args: Option<Vec<String>>,
+    pub verify_args: Vec<String>,
     /// Arguments under compute-sanitizer, in the place of `args` and `verify_args`. Default: those.
     pub sanitizer_args: Option<Vec<String>>,
     /// Further arguments of the profiled run; `{launches}` is how many must be launched, of which `{skip}` come before the measured ones. With `{result}`, each measured process must write there after its launches whether their numbers are correct.
-    pub profile_args: Option<Vec<String>>,
+    pub profile_args: Vec<String>,
     /// Further arguments of a run that times its own launches. Default: none; the program then cannot time itself.
-    pub time_args: Option<Vec<String>>,
+    pub time_args: Vec<String>,
     /// ncu's filter: which kernels to profile, `NAME` or `regex:PATTERN`. Default: all.
     pub kernels: Option<String>,
     /// The metrics of this suite. Default: all of them.
@@ -367,9 +260,9 @@ pub(super) struct RawSuite {
     /// The work that all its kernels do together; checked by the metrics with `counts`.
     pub work: RawWork,
     /// Overrides of `[profile]`.
-    pub profile: RawProfile,
+    pub profile: ProfileSettings,
     /// Overrides of `[verify]`.
-    pub verify: RawVerify,
+    pub verify: VerifySettings,
     /// The variants, by name.
     pub variant: BTreeMap<String, RawVariant>,
 }
@@ -380,60 +273,74 @@ pub(super) struct RawSuite {
 #[schemars(rename = "variant")]
 pub(super) struct RawVariant {
     /// One line for people.
+    #[schemars(extend("x-counts" = "change"))]
     pub description: Option<String>,
     /// Makes a variant of each combination of values, one of each axis. `{axis}` stands for the value in all texts of this table. The names are `VARIANT-AXIS_VALUE-…`, the axes in the order of the alphabet. Default: none.
     pub matrix: Option<BTreeMap<String, RawAxis>>,
     /// The .cu file, or the list of .cu files, that nvcc compiles to one program. Exit status 0 means right numbers.
+    #[schemars(extend("x-counts" = "change"))]
     pub source: Option<Source>,
     /// nvcc flags besides the toolchain's; with `source`.
+    #[schemars(extend("x-counts" = "change"))]
     pub flags: Vec<String>,
     /// `-D` constants; true defines the name alone, false does not. With `source`.
+    #[schemars(extend("x-counts" = "change"))]
     pub defines: BTreeMap<String, Define>,
     /// Command that is run before, if anything needs building: program and arguments; with `run`.
+    #[schemars(extend("x-counts" = "change"))]
     pub build: Option<Vec<String>>,
     /// The program and its fixed arguments, such as `["python3", "kernel.py"]`.
+    #[schemars(extend("x-counts" = "change"))]
     pub run: Option<Vec<String>>,
     /// The files that the program is made of; with `run`. A folder stands for all files below it, and a pattern for those that match: `*` without slashes, `**` for any folders. Python scripts in `run`, and the modules of the project that they import, need not be named.
+    #[schemars(extend("x-counts" = "change"))]
     pub inputs: Option<Vec<String>>,
     /// The executable that contains the kernels, such as `build/bench`; with `run`. Its machine code for `toolchain.arch` is what the static gate judges. Default: none; the static gate then does not judge the variant.
     pub program: Option<String>,
     /// Shared libraries, fatbins and cubins with further kernels of the program; with `run`. Default: none.
     pub libraries: Option<Vec<String>>,
     /// The static gate judges the machine code that the program loads while it runs (Triton, NVRTC, torch extensions, CuTe DSL): profiling keeps it in ncu's reports. With `run`, in the place of `program`. Default: false.
+    #[schemars(extend("x-stricter" = "true"))]
     pub loaded_code: bool,
     /// Arguments of every run, behind those of the suite.
     pub args: Vec<String>,
     /// Further arguments of the verifying run. Default: those of the suite.
-    pub verify_args: Option<Vec<String>>,
+    pub verify_args: Vec<String>,
     /// Arguments under compute-sanitizer, in the place of all others. Default: those of the suite.
     pub sanitizer_args: Option<Vec<String>>,
     /// Further arguments of the profiled run. Default: those of the suite.
-    pub profile_args: Option<Vec<String>>,
+    pub profile_args: Vec<String>,
     /// Further arguments of a run that times its own launches. Default: that of the suite.
-    pub time_args: Option<Vec<String>>,
+    pub time_args: Vec<String>,
     /// Which kernels to profile, `NAME` or `regex:PATTERN`. Default: that of the suite.
     pub kernels: Option<String>,
     /// Function names that must have been measured. Default: all that `kernels` selects.
-    pub expect: Option<Vec<String>>,
+    pub expect: Vec<String>,
     /// Added to the program's environment.
     pub env: BTreeMap<String, String>,
     /// Dynamic shared memory a block that the kernel is launched with, in bytes. A measured launch
     /// shows it, and a baseline has it from then on. State it for a static check before that.
+    #[schemars(extend("x-counts" = "stated"))]
     pub dynamic_shared_bytes: Option<u32>,
     /// The work that its kernels do together. Default: that of the suite.
-    pub work: Option<RawWork>,
+    pub work: RawWork,
     /// A reference: its sources, headers and flags are locked too.
+    #[schemars(extend("x-stricter" = "true"))]
     pub immutable: bool,
     /// Whether the displacement of the suite's immutable variant, its control, widens this
     /// variant's noise band against a baseline. Default: true. Set it to false where GPUs differ in the
     /// control's times much more than in this variant's.
+    #[schemars(extend("x-counts" = "base"))]
     pub control: Option<bool>,
     /// Left out unless it is named, or asked for with --experimental.
+    #[schemars(extend("x-stricter" = "false", "x-absent" = false))]
     pub experimental: bool,
     /// Overrides of `[profile]`.
-    pub profile: RawProfile,
+    #[schemars(extend("x-counts" = "base"))]
+    pub profile: ProfileSettings,
     /// Overrides of `[verify]`.
-    pub verify: RawVerify,
+    #[schemars(extend("x-counts" = "base"))]
+    pub verify: VerifySettings,
 }
 
 /// The CUDA sources of a program.

@@ -6,7 +6,6 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use serde_json::{Map, Value};
 
-use super::old_words::renamed;
 use super::raw::RawConfig;
 
 /// The schema, draft 7, which is what the editors' TOML plugins read.
@@ -16,31 +15,12 @@ pub fn schema() -> String {
     settings
         .transforms
         .insert(0, Box::new(RecursiveTransform(without_null)));
-    let mut schema = settings
+    let schema = settings
         .into_generator()
         .into_root_schema_for::<RawConfig>();
-    if let Some(Value::Object(tables)) = schema.get_mut("definitions") {
-        tables.values_mut().for_each(with_old_names);
-    }
     let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
     text.push('\n');
     text
-}
-
-/// Adds the old names of a table's keys, so that editors do not report them as unknown.
-fn with_old_names(table: &mut Value) {
-    let Some(Value::Object(keys)) = table.get_mut("properties") else {
-        return;
-    };
-    for (old, now) in renamed() {
-        if let Some(Value::Object(key)) = keys.get(now) {
-            let mut key = key.clone();
-            let text = format!("The old name of `{now}`.");
-            key.insert("description".to_owned(), Value::String(text));
-            key.insert("deprecated".to_owned(), Value::Bool(true));
-            keys.insert(old.to_owned(), Value::Object(key));
-        }
-    }
 }
 
 /// TOML has no null: what is optional is left out. Formats that only Rust knows go too.
@@ -48,9 +28,8 @@ fn without_null(schema: &mut Schema) {
     let Some(object) = schema.as_object_mut() else {
         return;
     };
-    if object.get("default").is_some_and(Value::is_null) {
-        object.remove("default");
-    }
+    // The text of each key states its default.
+    object.remove("default");
     if object.get("format").is_some_and(|format| format != "date") {
         object.remove("format");
     }

@@ -330,7 +330,7 @@ codes! {
         "If it is intended, lock a new baseline.";
     /// The last day of a waiver is past.
     WaiverExpired = "waiver-expired", Warns => Usage,
-        "The waiver's `until` is before today (UTC).",
+        "The waiver's `expires` is before today (UTC).",
         "Remove the waiver, or set a later day.";
     /// A waiver covers no finding.
     WaiverUnused = "waiver-unused", Warns => Usage,

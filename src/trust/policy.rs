@@ -2,46 +2,29 @@
 //!
 //! The two files are merged as TOML, before anything is validated: every key is the base's, except
 //! those that say how the code is built. A key that is added to the format is therefore policy
-//! unless it is listed here.
+//! unless its entry says otherwise, see [`Key`].
 
 use toml::{Table, Value};
 
-use crate::config::Config;
+use crate::config::{Config, Key, KeyCounts};
 use crate::terms::VariantId;
-
-/// The keys of a variant that describe its code. They are taken from the change.
-const CODE: [&str; 8] = [
-    "description",
-    "source",
-    "flags",
-    "defines",
-    "build",
-    "run",
-    "inputs",
-    "dynamic_shared_bytes",
-];
-/// That of them that states a number of the code, which only a run can verify.
-pub(super) const STATED: &str = "dynamic_shared_bytes";
-/// What a new variant may not set for itself.
-const POLICY: [&str; 3] = ["profile", "verify", "control"];
 
 /// Whether a key path is one of the code rather than of the policy.
 pub(super) fn is_code(path: &[&str]) -> bool {
-    match path {
-        ["toolchain", "flags"] | ["suite", _, "description"] => true,
-        ["suite", _, "variant", _, key, ..] => CODE.contains(key),
-        _ => false,
-    }
+    matches!(Key::at(path).counts, KeyCounts::Change | KeyCounts::Stated)
 }
 
 /// The code of the change under the base's policy. What only the base contains is left out, and
 /// reported as removed. A suite that is new is taken as it is, with the metrics of the base.
 pub(super) fn merged(base: &Table, head: &Table) -> Table {
     let mut merged = base.clone();
+    let none = Table::new();
     take(
+        &["toolchain"],
         table_of(&mut merged, "toolchain"),
-        head.get("toolchain").and_then(Value::as_table),
-        &["flags"],
+        head.get("toolchain")
+            .and_then(Value::as_table)
+            .unwrap_or(&none),
     );
     let metrics = tables(base, "metric");
     let head_suites = tables(head, "suite");
@@ -49,7 +32,7 @@ pub(super) fn merged(base: &Table, head: &Table) -> Table {
     suites.retain(|name, _| head_suites.iter().any(|(other, _)| *other == name));
     for (name, head_suite) in head_suites {
         match suites.get_mut(name).and_then(Value::as_table_mut) {
-            Some(suite) => merge_suite(suite, head_suite),
+            Some(suite) => merge_suite(name, suite, head_suite),
             None => {
                 let mut suite = head_suite.clone();
                 if let Some(Value::Array(named)) = suite.get_mut("metrics") {
@@ -96,31 +79,35 @@ pub(super) fn merged(base: &Table, head: &Table) -> Table {
     merged
 }
 
-fn merge_suite(suite: &mut Table, head: &Table) {
-    take(suite, Some(head), &["description"]);
+fn merge_suite(name: &str, suite: &mut Table, head: &Table) {
+    take(&["suite", name], suite, head);
     let head_variants = tables(head, "variant");
     let variants = table_of(suite, "variant");
     variants.retain(|name, _| head_variants.iter().any(|(other, _)| *other == name));
-    for (name, head_variant) in head_variants {
-        match variants.get_mut(name).and_then(Value::as_table_mut) {
-            Some(variant) => take(variant, Some(head_variant), &CODE),
+    for (variant, head_variant) in head_variants {
+        let path = ["suite", name, "variant", variant];
+        match variants.get_mut(variant).and_then(Value::as_table_mut) {
+            Some(own) => take(&path, own, head_variant),
             None => {
-                let mut variant = head_variant.clone();
-                variant.retain(|key, _| !POLICY.contains(&key));
-                variants.insert(name.to_owned(), Value::Table(variant));
+                let mut own = head_variant.clone();
+                own.retain(|key, _| !of_base_always(&path, key));
+                variants.insert(variant.to_owned(), Value::Table(own));
             }
         }
     }
 }
 
-/// Copies keys from another table, and removes those that it lacks.
-fn take(table: &mut Table, from: Option<&Table>, keys: &[&str]) {
-    for key in keys {
-        match from.and_then(|from| from.get(*key)) {
-            Some(value) => drop(table.insert((*key).to_owned(), value.clone())),
-            None => drop(table.remove(*key)),
-        }
-    }
+/// Whether a new variant may not set a key of its own.
+pub(super) fn of_base_always(variant: &[&str], key: &str) -> bool {
+    Key::at(&[variant, &[key]].concat()).counts == KeyCounts::BaseAlways
+}
+
+/// Takes the keys of the code from another table, and removes those that it lacks.
+fn take(path: &[&str], table: &mut Table, from: &Table) {
+    let is_code = |key: &str| is_code(&[path, &[key]].concat());
+    table.retain(|key, _| !is_code(key));
+    let taken = from.iter().filter(|(key, _)| is_code(key));
+    table.extend(taken.map(|(key, value)| (key.clone(), value.clone())));
 }
 
 /// The tables in a table of tables.

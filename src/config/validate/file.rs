@@ -3,17 +3,12 @@
 
 use std::ops::Range;
 use std::path::{Component, Path};
-use std::time::Duration;
 
 use toml::Spanned;
-use toml::de::{DeString, DeTable, DeValue};
+use toml::de::{DeTable, DeValue};
 
 use crate::config::error::ConfigError;
-use crate::config::old_words::old_name;
 use crate::terms::is_name;
-
-/// The longest time limit accepted, one day: a larger number is a typing error.
-const LONGEST_TIMEOUT_S: f64 = 86_400.0;
 
 /// A configuration that is being validated.
 pub(super) struct File<'a> {
@@ -28,7 +23,7 @@ impl File<'_> {
         let mut table = self.tree;
         let mut found = None;
         for (depth, key) in keys.iter().enumerate() {
-            let Some((name, value)) = entry(table, key) else {
+            let Some((name, value)) = table.get_key_value(*key) else {
                 break;
             };
             let last = depth + 1 == keys.len();
@@ -48,17 +43,19 @@ impl File<'_> {
         ConfigError::new(self.path, self.source, self.span(keys), message.into())
     }
 
-    pub(super) fn timeout(&self, at: &[&str], seconds: f64) -> Result<Duration, ConfigError> {
-        if seconds > 0.0 && seconds <= LONGEST_TIMEOUT_S {
-            Ok(Duration::from_secs_f64(seconds))
-        } else {
-            Err(self.error(
-                at,
-                format!(
-                    "`timeout_s` must be a number of seconds above 0, up to {LONGEST_TIMEOUT_S}"
-                ),
-            ))
-        }
+    /// Whether the file sets a key.
+    pub(super) fn has(&self, keys: &[&str]) -> bool {
+        let mut table = Some(self.tree);
+        keys.iter().all(|key| {
+            let value = table
+                .and_then(|table| table.get(*key))
+                .map(Spanned::get_ref);
+            table = match value {
+                Some(DeValue::Table(inner)) => Some(inner),
+                _ => None,
+            };
+            value.is_some()
+        })
     }
 
     pub(super) fn name(&self, at: &[&str], name: &str) -> Result<(), ConfigError> {
@@ -86,13 +83,4 @@ impl File<'_> {
             format!("`{path}` must be a path below the configuration's folder"),
         ))
     }
-}
-
-/// A key of a table with its value, also where it has its old name.
-pub(super) fn entry<'t>(
-    table: &'t DeTable<'t>,
-    key: &str,
-) -> Option<(&'t Spanned<DeString<'t>>, &'t Spanned<DeValue<'t>>)> {
-    let named = |wanted: &str| table.get_key_value(wanted);
-    named(key).or_else(|| named(old_name(key)?))
 }

@@ -1,9 +1,7 @@
 //! Raw configuration to validated configuration. Every error points at its line.
 
-mod environment;
 mod family;
 mod file;
-mod inherited;
 mod matrix;
 mod metric;
 mod placeholder;
@@ -12,7 +10,6 @@ mod static_metric;
 mod suite;
 mod tail;
 mod toolchain;
-mod trust;
 mod variant;
 mod waiver;
 
@@ -24,38 +21,43 @@ use toml::Spanned;
 use toml::de::{DeTable, Deserializer};
 
 use super::error::ConfigError;
-use super::model::{Config, SourceText};
-use super::old_words::{in_current_words, twice_named};
+use super::layers;
+use super::model::{Config, Metric, SourceText};
 use super::raw::{RawConfig, RawSuite};
 use super::unread::Unread;
 use file::File;
-use inherited::Common;
 
 pub(crate) use variant::is_macro_name;
 
+/// What the whole configuration gives every suite.
+struct Common<'a> {
+    metrics: &'a [Metric],
+    static_metrics: &'a [Metric],
+    /// Those of variants whose machine code is read without the text of a compiler.
+    code_metrics: &'a [Metric],
+}
+
 /// Reads and validates the text of a configuration.
 pub(super) fn validate(path: &Path, source: &str) -> Result<Config, ConfigError> {
-    let tree = tree(path, source)?;
+    let mut tree = tree(path, source)?;
+    layers::merge(tree.get_mut());
     let file = File {
         path,
         source,
         tree: tree.get_ref(),
     };
     let raw = RawConfig::deserialize(Deserializer::from(tree.clone()))
-        .map_err(|error| ConfigError::from_toml(path, source, &error))?;
+        .map_err(|error| ConfigError::from_toml(path, source, &error).of_key(tree.get_ref()))?;
     file.config(raw)
 }
 
-/// The text of a configuration as a table: every variant that a matrix produces is written out, and
-/// every key has the name that it has now.
+/// The text of a configuration as a table: every variant that a matrix produces is written out.
 ///
 /// # Errors
 /// [`ConfigError`] where the text is no TOML, or a matrix is wrong. Nothing else is validated.
 pub(crate) fn table(path: &Path, source: &str) -> Result<toml::Table, ConfigError> {
     let table = toml::Table::deserialize(Deserializer::from(tree(path, source)?));
-    table
-        .map(in_current_words)
-        .map_err(|error| ConfigError::from_toml(path, source, &error))
+    table.map_err(|error| ConfigError::from_toml(path, source, &error))
 }
 
 /// The tree of a text, with the variants that its matrices produce and the metrics that the name of a
@@ -63,27 +65,11 @@ pub(crate) fn table(path: &Path, source: &str) -> Result<toml::Table, ConfigErro
 fn tree<'a>(path: &Path, source: &'a str) -> Result<Spanned<DeTable<'a>>, ConfigError> {
     let mut tree =
         DeTable::parse(source).map_err(|error| ConfigError::from_toml(path, source, &error))?;
-    refuse_twice_named(&File {
-        path,
-        source,
-        tree: tree.get_ref(),
-    })?;
     matrix::expand(tree.get_mut()).map_err(|wrong| {
         ConfigError::new(path, source, Some(wrong.span), wrong.message).help(Some(wrong.help))
     })?;
     family::expand(tree.get_mut());
     Ok(tree)
-}
-
-/// Refuses a key that is set under its old and its new name.
-fn refuse_twice_named(file: &File<'_>) -> Result<(), ConfigError> {
-    let Some((place, old, now)) = twice_named(file.tree) else {
-        return Ok(());
-    };
-    let place: Vec<&str> = place.iter().map(String::as_str).collect();
-    let message = format!("`{old}` is the old name of `{now}`, and both are set");
-    let error = file.error(&[&place[..], &[now]].concat(), message);
-    Err(error.help(Some(format!("remove `{old}`"))))
 }
 
 impl File<'_> {
@@ -101,14 +87,9 @@ impl File<'_> {
         let work = self.folder(&root, "work", &raw.paths.work, ".sparsek-gate")?;
         let unread = self.unread(&raw.paths.unread)?;
         let toolchain = self.toolchain(raw.toolchain, &root)?;
-        self.profile(&["profile"], &[&raw.profile])?;
-        if let Some(seconds) = raw.verify.timeout_s {
-            self.timeout(&["verify", "timeout_s"], seconds)?;
-        }
+        self.profile(&["profile"], &raw.profile)?;
         let metrics = self.metrics(&raw.metric, &toolchain)?;
         let common = Common {
-            profile: &raw.profile,
-            verify: &raw.verify,
             metrics: &metrics,
             static_metrics: &self.static_metrics(&raw.r#static, &toolchain.arch)?,
             code_metrics: &self.code_metrics(&raw.r#static, &toolchain.arch)?,
@@ -136,8 +117,8 @@ impl File<'_> {
             device: 0,
             suites,
             waivers,
-            trust: self.trust(raw.trust)?,
-            env_pass: self.env_pass(raw.env_pass)?,
+            trust: raw.trust,
+            env_pass: raw.env_pass,
         })
     }
 

@@ -6,23 +6,16 @@ use crate::config::error::{ConfigError, nearest, suggest};
 /// What the tool fills in.
 pub(super) const KNOWN: [&str; 4] = ["launches", "result", "seed", "skip"];
 
-/// The keys of the other lists of arguments.
-const FURTHER: [&str; 4] = ["verify_args", "profile_args", "time_args", "sanitizer_args"];
-
 impl File<'_> {
     /// Refuses a placeholder that is like a known one: the program would get it as text. Other text
-    /// in braces may be the program's own. `table` is a suite or a variant, `args` its `args`, and
-    /// `further` its lists of [`FURTHER`], in that order.
+    /// in braces may be the program's own. `table` is a variant, and `lists` are its lists of arguments
+    /// by their keys.
     pub(super) fn placeholders(
         &self,
         table: &[&str],
-        args: &[String],
-        further: [&Option<Vec<String>>; 4],
+        lists: [(&str, &[String]); 5],
     ) -> Result<(), ConfigError> {
-        let further = further.map(|list| list.as_deref().unwrap_or_default());
-        for (key, arguments) in
-            std::iter::once(("args", args)).chain(FURTHER.into_iter().zip(further))
-        {
+        for (key, arguments) in lists {
             let wrong = arguments.iter().flat_map(|argument| in_braces(argument));
             let wrong = wrong
                 .filter(|name| !KNOWN.contains(name))

@@ -1,22 +1,10 @@
 //! `[profile]`, in each of the tables that may contain one.
 
-use toml::de::DeValue;
-
-use super::file::{File, entry};
-use crate::config::error::{ConfigError, suggest};
+use super::file::File;
+use crate::config::error::ConfigError;
 use crate::config::model::ProfileSettings;
-use crate::config::raw::{
-    CacheControl, ClockControl, Collector, GraphProfiling, RawProfile, ReplayMode,
-};
-use crate::terms::Tier;
+use crate::config::raw::{ClockControl, Collector, GraphProfiling, ReplayMode};
 
-const DEFAULT_LAUNCHES: u32 = 20;
-const DEFAULT_PROCESSES: u32 = 4;
-const DEFAULT_COUNTED_LAUNCHES: u32 = 2;
-const DEFAULT_ROUNDS: u32 = 1;
-const DEFAULT_MAX_ROUNDS: u32 = 5;
-const DEFAULT_PROFILE_TIMEOUT_S: f64 = 300.0;
-const MOST_RETRIES: u32 = 10;
 /// Arguments of ncu that the tool sets itself, and that would break its reading if set twice.
 const OWN_NCU_ARGS: &[&str] = &[
     "-o",
@@ -53,38 +41,26 @@ const COUNTING_NCU_ARGS: &[&str] = &[
 ];
 
 impl File<'_> {
-    /// Settings from several tables; the first that sets one counts. `at` is the narrowest of them.
+    /// Settings whose values may not work together; `at` is their table.
     pub(super) fn profile(
         &self,
         at: &[&str],
-        layers: &[&RawProfile],
+        settings: &ProfileSettings,
     ) -> Result<ProfileSettings, ConfigError> {
-        let counts = self.profile_counts(at, layers)?;
-        let timeout_s = first(layers, |p| &p.timeout_s).unwrap_or(DEFAULT_PROFILE_TIMEOUT_S);
-        let settings = ProfileSettings {
-            skip: first(layers, |p| &p.skip).unwrap_or(0),
-            ncu_args: self.ncu_args(at, layers)?,
-            accept_tiers: self.accepted_tiers(at, layers)?,
-            collector: first(layers, |p| &p.collector).unwrap_or(Collector::Ncu),
-            clock_control: first(layers, |p| &p.clock_control).unwrap_or(ClockControl::Base),
-            cache_control: first(layers, |p| &p.cache_control).unwrap_or(CacheControl::All),
-            replay_mode: first(layers, |p| &p.replay_mode).unwrap_or(ReplayMode::Kernel),
-            graph_profiling: first(layers, |p| &p.graph_profiling).unwrap_or(GraphProfiling::Node),
-            nvtx: first(layers, |p| &p.nvtx).unwrap_or_default(),
-            profiler_range: first(layers, |p| &p.profiler_range).unwrap_or(false),
-            hotspots: first(layers, |p| &p.hotspots).unwrap_or(false),
-            timeout: self.timeout(&keys(&self.place(at, "timeout_s")), timeout_s)?,
-            launches: counts.launches,
-            max_launches: counts.max_launches,
-            processes: counts.processes,
-            max_processes: counts.max_processes,
-            counted_launches: counts.counted_launches,
-            rounds: counts.rounds,
-            max_rounds: counts.max_rounds,
-            retries: counts.retries,
-            per_kernel: first(layers, |p| &p.per_kernel).unwrap_or(false),
-            total: first(layers, |p| &p.total).unwrap_or(false),
-        };
+        let settings = settings.clone().settled();
+        for (setting, most, least) in [
+            ("max_launches", settings.max_launches, settings.launches),
+            ("max_processes", settings.max_processes, settings.processes),
+            ("max_rounds", settings.max_rounds, settings.rounds),
+        ] {
+            if most < least {
+                let message = format!(
+                    "`{setting}` is {most}, fewer than the {least} that are always measured"
+                );
+                return Err(self.wrong_setting(at, setting, message));
+            }
+        }
+        self.ncu_args(at, &settings.ncu_args)?;
         self.countable(at, &settings)?;
         self.collectable(at, &settings)?;
         Ok(settings)
@@ -187,67 +163,13 @@ impl File<'_> {
                 let message =
                     format!("`{setting}` does not work with `collector = \"cupti\"`: {why}");
                 // A default is nowhere in the file.
-                let is_set = self.has(&self.place(at, setting));
+                let is_set = self.has(&[at, &[*setting]].concat());
                 Err(self.wrong_setting(at, if is_set { setting } else { "collector" }, message))
             }
         }
     }
 
-    fn profile_counts(&self, at: &[&str], layers: &[&RawProfile]) -> Result<Counts, ConfigError> {
-        let launches = first(layers, |p| &p.launches).unwrap_or(DEFAULT_LAUNCHES);
-        let max_launches = first(layers, |p| &p.max_launches).unwrap_or(launches);
-        let processes = first(layers, |p| &p.processes).unwrap_or(DEFAULT_PROCESSES);
-        let max_processes =
-            first(layers, |p| &p.max_processes).unwrap_or(processes.saturating_mul(2));
-        let counted_launches =
-            first(layers, |p| &p.counted_launches).unwrap_or(DEFAULT_COUNTED_LAUNCHES);
-        let rounds = first(layers, |p| &p.rounds).unwrap_or(DEFAULT_ROUNDS);
-        let max_rounds = first(layers, |p| &p.max_rounds).unwrap_or(DEFAULT_MAX_ROUNDS.max(rounds));
-        for (setting, value) in [
-            ("launches", launches),
-            ("max_launches", max_launches),
-            ("processes", processes),
-            ("max_processes", max_processes),
-            ("counted_launches", counted_launches),
-            ("rounds", rounds),
-            ("max_rounds", max_rounds),
-        ] {
-            if value == 0 || value > 10_000 {
-                let message = format!("`{setting}` must be a number from 1 to 10000");
-                return Err(self.wrong_setting(at, setting, message));
-            }
-        }
-        for (setting, most, least) in [
-            ("max_launches", max_launches, launches),
-            ("max_processes", max_processes, processes),
-            ("max_rounds", max_rounds, rounds),
-        ] {
-            if most < least {
-                let message = format!(
-                    "`{setting}` is {most}, fewer than the {least} that are always measured"
-                );
-                return Err(self.wrong_setting(at, setting, message));
-            }
-        }
-        let retries = first(layers, |p| &p.retries).unwrap_or(0);
-        if retries > MOST_RETRIES {
-            let message = format!("`retries` must be a number from 0 to {MOST_RETRIES}");
-            return Err(self.wrong_setting(at, "retries", message));
-        }
-        Ok(Counts {
-            launches,
-            max_launches,
-            processes,
-            max_processes,
-            counted_launches,
-            rounds,
-            max_rounds,
-            retries,
-        })
-    }
-
-    fn ncu_args(&self, at: &[&str], layers: &[&RawProfile]) -> Result<Vec<String>, ConfigError> {
-        let arguments = first(layers, |p| &p.ncu_args).unwrap_or_default();
+    fn ncu_args(&self, at: &[&str], arguments: &[String]) -> Result<(), ConfigError> {
         let own = arguments.iter().find(|argument| {
             let name = argument.split('=').next().unwrap_or_default();
             OWN_NCU_ARGS.contains(&name)
@@ -268,81 +190,11 @@ impl File<'_> {
                 let error = self.wrong_setting(at, "ncu_args", message);
                 Err(error.help(Some(help)))
             }
-            None => Ok(arguments),
+            None => Ok(()),
         }
-    }
-
-    fn accepted_tiers(
-        &self,
-        at: &[&str],
-        layers: &[&RawProfile],
-    ) -> Result<Vec<Tier>, ConfigError> {
-        let named = first(layers, |p| &p.accept_tiers).unwrap_or_default();
-        let tier = |name: &String| {
-            Tier::lower(name).ok_or_else(|| {
-                let known: Vec<&str> = Tier::ACCEPTABLE.iter().map(|tier| tier.as_str()).collect();
-                let message = format!("`{name}` is not a tier of measurement below the counters");
-                self.wrong_setting(at, "accept_tiers", message)
-                    .help(Some(suggest(name, &known)))
-            })
-        };
-        named.iter().map(tier).collect()
     }
 
     fn wrong_setting(&self, at: &[&str], setting: &str, message: String) -> ConfigError {
-        self.error(&keys(&self.place(at, setting)), message)
+        self.error(&[at, &[setting]].concat(), message)
     }
-
-    /// The path of a setting: in the variant's own table, the suite's, or the whole configuration's.
-    fn place(&self, at: &[&str], setting: &str) -> Vec<String> {
-        let path = |tables: &[&str]| -> Vec<String> {
-            let keys = tables.iter().chain([&setting]);
-            keys.map(|key| (*key).to_owned()).collect()
-        };
-        let suite = at.get(1).map(|suite| path(&["suite", suite, "profile"]));
-        let everywhere = path(&["profile"]);
-        [Some(path(at)), suite]
-            .into_iter()
-            .flatten()
-            .find(|keys| self.has(keys))
-            .unwrap_or(everywhere)
-    }
-
-    fn has(&self, keys: &[String]) -> bool {
-        let mut table = Some(self.tree);
-        for (depth, key) in keys.iter().enumerate() {
-            let Some((_, value)) = table.and_then(|table| entry(table, key)) else {
-                return false;
-            };
-            table = match value.get_ref() {
-                DeValue::Table(inner) => Some(inner),
-                _ => return depth + 1 == keys.len(),
-            };
-        }
-        true
-    }
-}
-
-/// The settings that are numbers.
-struct Counts {
-    launches: u32,
-    max_launches: u32,
-    processes: u32,
-    max_processes: u32,
-    counted_launches: u32,
-    rounds: u32,
-    max_rounds: u32,
-    retries: u32,
-}
-
-/// The setting of the first table that has it.
-fn first<'a, T: Clone + 'a>(
-    layers: &[&'a RawProfile],
-    field: impl Fn(&'a RawProfile) -> &'a Option<T>,
-) -> Option<T> {
-    layers.iter().find_map(|layer| field(layer).clone())
-}
-
-fn keys(path: &[String]) -> Vec<&str> {
-    path.iter().map(String::as_str).collect()
 }

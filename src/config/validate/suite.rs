@@ -1,7 +1,7 @@
 //! `[suite.NAME]`.
 
+use super::Common;
 use super::file::File;
-use super::inherited::{Common, Inherited};
 use super::metric::excused_without_duration;
 use crate::config::error::{ConfigError, suggest};
 use crate::config::model::{Metric, Suite, Work};
@@ -18,7 +18,7 @@ impl File<'_> {
         let at = ["suite", name];
         self.name(&at, name)?;
         let metrics = self.metrics_of_suite(name, raw, common.metrics)?;
-        let work = self.work(&["suite", name, "work"], &raw.work, &metrics)?;
+        self.work(&["suite", name, "work"], &raw.work, &metrics)?;
         self.suite_gates(name, &metrics)?;
         if raw.variant.is_empty() {
             return Err(self
@@ -26,29 +26,13 @@ impl File<'_> {
                 .help(Some(format!("add `[suite.{name}.variant.NAME]`"))));
         }
         // A wrong setting is an error even if every variant overrides it.
-        self.profile(&["suite", name, "profile"], &[&raw.profile])?;
-        if let Some(seconds) = raw.verify.timeout_s {
-            self.timeout(&["suite", name, "verify", "timeout_s"], seconds)?;
-        }
-        let further = [
-            &raw.verify_args,
-            &raw.profile_args,
-            &raw.time_args,
-            &raw.sanitizer_args,
-        ];
-        self.placeholders(&at, &raw.args, further)?;
-        let inherited = Inherited {
-            suite: raw,
-            common,
-            metrics: &metrics,
-            work,
-        };
+        self.profile(&["suite", name, "profile"], &raw.profile)?;
         let variants = raw.variant.iter();
         Ok(Suite {
             name: name.to_owned(),
             description: raw.description.clone().unwrap_or_default(),
             variants: variants
-                .map(|(variant, raw)| self.variant([name, variant], raw, &inherited))
+                .map(|(variant, raw)| self.variant([name, variant], raw, &metrics, common))
                 .collect::<Result<_, _>>()?,
         })
     }

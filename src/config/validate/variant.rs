@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::Common;
 use super::file::File;
-use super::inherited::Inherited;
 use crate::binary::LaunchShape;
 use crate::config::error::ConfigError;
 use crate::config::input_files::pattern;
@@ -13,51 +13,38 @@ use crate::config::stated_by::StatedBy;
 use crate::metric::{Level, Role};
 use crate::terms::VariantId;
 
-const DEFAULT_VERIFY_TIMEOUT_S: f64 = 120.0;
-
 impl File<'_> {
-    /// Validates a variant; `id` is the names of suite and variant.
+    /// Validates a variant, which has what its suite sets; `id` is the names of suite and variant.
     pub(super) fn variant(
         &self,
         id: [&str; 2],
         raw: &RawVariant,
-        inherited: &Inherited<'_>,
+        metrics: &[Metric],
+        common: &Common<'_>,
     ) -> Result<Variant, ConfigError> {
         let [suite, name] = id;
         let at = ["suite", suite, "variant", name];
         self.name(&at, name)?;
-        let further = [
-            &raw.verify_args,
-            &raw.profile_args,
-            &raw.time_args,
-            &raw.sanitizer_args,
+        let lists = [
+            ("args", &raw.args[..]),
+            ("verify_args", &raw.verify_args),
+            ("profile_args", &raw.profile_args),
+            ("time_args", &raw.time_args),
+            (
+                "sanitizer_args",
+                raw.sanitizer_args.as_deref().unwrap_or_default(),
+            ),
         ];
-        self.placeholders(&at, &raw.args, further)?;
-        let (outer, common) = (inherited.suite, inherited.common);
+        self.placeholders(&at, lists)?;
         let recipe = self.recipe(id, raw)?;
-        let profile = self.profile(
-            &[&at[..], &["profile"]].concat(),
-            &[&raw.profile, &outer.profile, common.profile],
-        )?;
-        let kernels = self.kernels(id, raw, inherited, profile.per_kernel)?;
+        let profile = self.profile(&[&at[..], &["profile"]].concat(), &raw.profile)?;
+        self.kernels(&[&at[..], &["kernels"]].concat(), raw, profile.per_kernel)?;
         if profile.total {
-            self.judges_time(&at, inherited.metrics)?;
+            self.judges_time(&at, metrics)?;
         }
-        let verify = [&raw.verify, &outer.verify, common.verify];
-        let verify_timeout = verify.iter().find_map(|layer| layer.timeout_s);
-        let sanitizer = verify.iter().find_map(|layer| layer.sanitizer.clone());
-        let always = verify.iter().find_map(|layer| layer.always);
-        let own_or_outer = |own: &Option<Vec<String>>, outer: &Option<Vec<String>>| {
-            own.as_ref().or(outer.as_ref()).cloned()
-        };
         let static_metrics = match &recipe {
             Recipe::Command { .. } => common.code_metrics,
             Recipe::Nvcc { .. } => common.static_metrics,
-        };
-        let list = |own, outer| own_or_outer(own, outer).unwrap_or_default();
-        let work = match &raw.work {
-            None => inherited.work,
-            Some(own) => self.work(&[&at[..], &["work"]].concat(), own, inherited.metrics)?,
         };
         Ok(Variant {
             id: VariantId {
@@ -66,34 +53,31 @@ impl File<'_> {
             },
             description: raw.description.clone().unwrap_or_default(),
             recipe,
-            args: outer.args.iter().chain(&raw.args).cloned().collect(),
-            verify_args: list(&raw.verify_args, &outer.verify_args),
-            profile_args: list(&raw.profile_args, &outer.profile_args),
-            time_args: list(&raw.time_args, &outer.time_args),
+            args: raw.args.clone(),
+            verify_args: raw.verify_args.clone(),
+            profile_args: raw.profile_args.clone(),
+            time_args: raw.time_args.clone(),
             env: raw.env.clone(),
-            kernels,
-            expect: raw.expect.clone().unwrap_or_default(),
-            metrics: inherited.metrics.to_vec(),
+            kernels: raw.kernels.clone(),
+            expect: raw.expect.clone(),
+            metrics: metrics.to_vec(),
             static_metrics: static_metrics.to_vec(),
             launch: LaunchShape {
                 dynamic_shared_bytes: raw.dynamic_shared_bytes,
                 threads: None,
             },
             loaded_code: raw.loaded_code,
-            work,
+            work: self.work(&[&at[..], &["work"]].concat(), &raw.work, metrics)?,
             immutable: raw.immutable,
             control: raw.control.unwrap_or(true),
             experimental: raw.experimental,
             profile,
             stated_by: StatedBy::Configuration,
             verification: Verification::OwnRun,
-            verify_timeout: self.timeout(
-                &[&at[..], &["verify", "timeout_s"]].concat(),
-                verify_timeout.unwrap_or(DEFAULT_VERIFY_TIMEOUT_S),
-            )?,
-            verify_always: always.unwrap_or(false),
-            sanitizer: sanitizer.unwrap_or_default(),
-            sanitizer_args: own_or_outer(&raw.sanitizer_args, &outer.sanitizer_args),
+            verify_timeout: raw.verify.timeout,
+            verify_always: raw.verify.always,
+            sanitizer: raw.verify.sanitizer.clone(),
+            sanitizer_args: raw.sanitizer_args.clone(),
         })
     }
 
@@ -254,19 +238,9 @@ impl File<'_> {
         })
     }
 
-    /// The filter of kernels. A pattern must be a regular expression.
-    fn kernels(
-        &self,
-        [suite, name]: [&str; 2],
-        raw: &RawVariant,
-        inherited: &Inherited<'_>,
-        per_kernel: bool,
-    ) -> Result<Option<String>, ConfigError> {
-        let kernels = raw.kernels.as_ref().or(inherited.suite.kernels.as_ref());
-        let at: &[&str] = match &raw.kernels {
-            Some(_) => &["suite", suite, "variant", name, "kernels"],
-            None => &["suite", suite, "kernels"],
-        };
+    /// A filter of kernels. A pattern must be a regular expression.
+    fn kernels(&self, at: &[&str], raw: &RawVariant, per_kernel: bool) -> Result<(), ConfigError> {
+        let kernels = raw.kernels.as_ref();
         let pattern = kernels.and_then(|filter| filter.strip_prefix("regex:"));
         let separated = pattern.or(kernels.map(String::as_str));
         if per_kernel && separated.is_some_and(|filter| filter.contains(':')) {
@@ -284,7 +258,7 @@ impl File<'_> {
             && raw.libraries.is_none()
             && !raw.loaded_code;
         if last.is_empty() || only_ncu && by_ncu_alone {
-            return Ok(kernels.cloned());
+            return Ok(());
         }
         let why = last.trim_start_matches("error: ");
         let (what, help) = match only_ncu {

@@ -1,0 +1,89 @@
+//! What is known of a key besides its type and its range. The structures of the configuration state it
+//! beside the key, and the schema carries it:
+//!
+//! * `x-counts`: whose value counts where a change is judged. `change`: the change's. `stated`: the
+//!   change's too, and only a measurement verifies it. `base`: the base's, and a new variant may not
+//!   set it. Without it: the base's, and a new variant sets its own.
+//! * `x-stricter`: which value is the stricter one. Without it every change may loosen the gate.
+//! * `x-absent`: what counts where the key is absent. Without it that depends on other keys.
+
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use super::schema::schema;
+
+/// Whose value of a key counts where a change is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counts {
+    /// The base's; a new variant sets its own.
+    Base,
+    /// The base's; a new variant may not set it.
+    BaseAlways,
+    /// The change's: it describes the code.
+    Change,
+    /// The change's: a number of the code that only a measurement verifies.
+    Stated,
+}
+
+/// What is known of a key.
+#[derive(Debug)]
+pub(crate) struct Key {
+    /// Whose value counts.
+    pub counts: Counts,
+    /// Which value is the stricter one: `more`, `less`, `true`, `false`, `fewer` or `further` items of
+    /// a list, `level` or `tolerance`.
+    pub stricter: Option<&'static str>,
+    /// What counts where the key is absent.
+    pub absent: Option<toml::Value>,
+}
+
+static SCHEMA: LazyLock<Value> =
+    LazyLock::new(|| serde_json::from_str(&schema()).unwrap_or_default());
+
+impl Key {
+    /// The key at a path of tables. What is within a value has that value's properties.
+    pub(crate) fn at(path: &[&str]) -> Key {
+        let mut node = Some(&*SCHEMA);
+        let mut counts = Counts::Base;
+        for part in path {
+            node = node.and_then(|table| entry(table, part));
+            counts = match text(node, "x-counts") {
+                Some("change") => Counts::Change,
+                Some("stated") => Counts::Stated,
+                Some("base") => Counts::BaseAlways,
+                _ => counts,
+            };
+        }
+        // A suite's or a variant's table has what is outside of it.
+        let inherits = matches!(path, ["suite", .., "profile" | "verify", _]);
+        let absent = node.and_then(|node| node.get("x-absent"));
+        Key {
+            counts,
+            stricter: text(node, "x-stricter"),
+            absent: absent
+                .filter(|_| !inherits)
+                .and_then(|value| toml::Value::try_from(value).ok()),
+        }
+    }
+}
+
+fn text(node: Option<&'static Value>, name: &str) -> Option<&'static str> {
+    node?.get(name)?.as_str()
+}
+
+/// An entry of a table of the schema: a key, or what each name stands for.
+fn entry(table: &'static Value, key: &str) -> Option<&'static Value> {
+    let table = resolved(table);
+    let named = table.get("properties").and_then(|keys| keys.get(key));
+    named.or_else(|| table.get("additionalProperties"))
+}
+
+/// The table that a part of the schema refers to, or itself.
+fn resolved(node: &'static Value) -> &'static Value {
+    let of_all = || node.get("allOf")?.get(0)?.get("$ref");
+    let name = node.get("$ref").or_else(of_all).and_then(Value::as_str);
+    let name = name.and_then(|name| name.strip_prefix("#/definitions/"));
+    name.and_then(|name| SCHEMA.get("definitions")?.get(name))
+        .unwrap_or(node)
+}

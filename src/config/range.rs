@@ -1,0 +1,94 @@
+//! Ranges of values: what serde reads by these functions is within them.
+
+use std::time::Duration;
+
+use serde::de::{Deserialize, Deserializer, Error};
+
+use super::version_range::VersionRange;
+use crate::terms::Tier;
+
+/// The longest time limit, one day: a larger number is a typing error.
+const LONGEST_TIMEOUT_S: f64 = 86_400.0;
+
+/// A whole number from `LEAST` to `MOST`.
+pub(super) fn count<'de, D: Deserializer<'de>, const LEAST: u32, const MOST: u32>(
+    from: D,
+) -> Result<u32, D::Error> {
+    let number = u32::deserialize(from)?;
+    if (LEAST..=MOST).contains(&number) {
+        return Ok(number);
+    }
+    let message = format!("must be a number from {LEAST} to {MOST}");
+    Err(D::Error::custom(message))
+}
+
+/// Seconds above 0, up to a day.
+pub(super) fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+    let seconds = f64::deserialize(from)?;
+    if seconds > 0.0 && seconds <= LONGEST_TIMEOUT_S {
+        return Ok(Duration::from_secs_f64(seconds));
+    }
+    let message = format!("must be a number of seconds above 0, up to {LONGEST_TIMEOUT_S}");
+    Err(D::Error::custom(message))
+}
+
+/// Tiers of measurement below the counters.
+pub(super) fn tiers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Tier>, D::Error> {
+    const NAMES: &[&str] = &["kernel-times", "event-times", "static"];
+    let names = Vec::<String>::deserialize(from)?;
+    let tier =
+        |name: String| Tier::lower(&name).ok_or_else(|| D::Error::unknown_variant(&name, NAMES));
+    names.into_iter().map(tier).collect()
+}
+
+/// A version, or bounds on one.
+pub(super) fn version<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<VersionRange>, D::Error> {
+    let range = VersionRange::parse(&String::deserialize(from)?);
+    range.map(Some).map_err(|why| {
+        D::Error::custom(format!(
+            "{why}: write `13.0` for every version that begins with it, or bounds such as `>=2025.3, <2027`"
+        ))
+    })
+}
+
+/// Names of GPU models.
+pub(super) fn models<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    let names = Vec::<String>::deserialize(from)?;
+    if names.iter().any(|name| name.trim().is_empty()) {
+        return Err(D::Error::custom(
+            "a GPU model has a name: `nvidia-smi -L` prints it, such as `NVIDIA H200`; `*` stands for any text",
+        ));
+    }
+    Ok(names)
+}
+
+/// Public keys of minisign.
+pub(super) fn public_keys<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    let keys = Vec::<String>::deserialize(from)?;
+    for key in &keys {
+        if let Err(error) = minisign_verify::PublicKey::from_base64(key) {
+            return Err(D::Error::custom(format!(
+                "`{key}` is not a minisign public key: {error}; it is the second line of minisign.pub, 56 characters that begin with `RW`"
+            )));
+        }
+    }
+    Ok(keys)
+}
+
+/// Names of environment variables.
+pub(super) fn variables<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && !name.starts_with(|c: char| c.is_ascii_digit())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    let names = Vec::<String>::deserialize(from)?;
+    match names.iter().find(|name| !is_name(name)) {
+        None => Ok(names),
+        Some(name) => Err(D::Error::custom(format!(
+            "`{name}` cannot be the name of an environment variable: each is named whole, with letters, digits and `_`, no pattern and no value; `env` of a variant sets a value"
+        ))),
+    }
+}
