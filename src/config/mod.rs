@@ -25,6 +25,8 @@ mod version_range;
 pub use error::ConfigError;
 pub(crate) use error::suggest;
 pub use kernel_filter::KernelFilter;
+#[cfg(test)]
+pub(crate) use key::all as all_keys;
 pub(crate) use key::{Counts as KeyCounts, Key};
 pub use launches::LaunchSelection;
 pub use model::{

@@ -325,6 +325,8 @@ fn list(value: Option<&Value>) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn of(base: &str, head: &str) -> Vec<(Way, String)> {
@@ -453,6 +455,98 @@ mod tests {
         ] {
             assert_eq!(of(base, head), [(way, text.to_owned())], "{base} -> {head}");
         }
+    }
+
+    /// Which way every change of every key goes. Each pair of values that a key with a direction can have is
+    /// tried, and any pair on the others. Keys that go the same ways stand together.
+    #[test]
+    fn every_change_of_every_key_goes_the_way_that_its_entry_says() {
+        const VALUES: [&str; 14] = [
+            "",
+            "1",
+            "2",
+            "true",
+            "false",
+            "[]",
+            "['a']",
+            "['a', 'b']",
+            "'record'",
+            "'warn'",
+            "'deny'",
+            "{ absolute = 1 }",
+            "{ absolute = 2 }",
+            "{ relative_percent = 1 }",
+        ];
+        let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for path in crate::config::all_keys() {
+            // What stands in a named table is tried in one of them.
+            if matches!(path.last().map(String::as_str), Some("*" | "waiver")) {
+                continue;
+            }
+            let table = |value: &str| {
+                let names: Vec<&str> = path
+                    .iter()
+                    .map(|part| part.replace('*', "x").leak() as &str)
+                    .collect();
+                let (key, tables) = names.split_last().unwrap();
+                let prefix = tables.join(".");
+                let beside = [&prefix, "beside"]
+                    .iter()
+                    .filter(|part| !part.is_empty())
+                    .copied()
+                    .collect::<Vec<_>>()
+                    .join(".");
+                let set = match value {
+                    "" => String::new(),
+                    _ => format!("{} = {value}", beside.replace("beside", key)),
+                };
+                toml::from_str::<Table>(&format!("{beside} = 1\n{set}")).unwrap()
+            };
+            let names: Vec<&str> = path.iter().map(String::as_str).collect();
+            let stricter = Key::at(&names).stricter;
+            let fits = |value: &&str| {
+                let is_one_of = |all: &[&str]| all.contains(value);
+                value.is_empty()
+                    || match stricter {
+                        Some("true" | "false") => is_one_of(&["true", "false"]),
+                        Some("more" | "less") => is_one_of(&["1", "2"]),
+                        Some("fewer" | "further") => value.starts_with('['),
+                        Some("level") => value.starts_with('\''),
+                        Some("tolerance") => value.starts_with('{'),
+                        _ => true,
+                    }
+            };
+            let mut ways = Vec::new();
+            for from in VALUES.into_iter().filter(fits) {
+                for to in VALUES.into_iter().filter(|to| fits(to) && *to != from) {
+                    let found = changes(&table(from), &table(to));
+                    let word =
+                        |value: &str| if value.is_empty() { "absent" } else { value }.to_owned();
+                    match &found[..] {
+                        [] => ways.push("is code".to_owned()),
+                        [one] if one.way == Way::Loosens => {}
+                        all => ways.push(format!(
+                            "{} -> {}: {:?}",
+                            word(from),
+                            word(to),
+                            all.iter().map(|one| one.way).collect::<Vec<_>>()
+                        )),
+                    }
+                }
+            }
+            ways.dedup();
+            let ways = if ways.is_empty() {
+                "every change loosens".to_owned()
+            } else {
+                ways.join("\n")
+            };
+            groups.entry(ways).or_default().push(path.join("."));
+        }
+        let mut text = String::new();
+        for (ways, keys) in groups {
+            text += &format!("{}\n    {}\n\n", ways, keys.join("\n    "));
+        }
+        insta::assert_snapshot!("ways_of_all_keys", text);
     }
 
     #[test]
