@@ -405,7 +405,7 @@ fn a_file_that_cannot_be_read_is_told_as_inspect_tells_it() {
     let good = source("baseline");
     let folder = tempfile::tempdir().unwrap();
     let bad = folder.path().join("bad.json");
-    fs::write(&bad, "{ \"schema\": 2 }").unwrap();
+    fs::write(&bad, "{ \"schema\": 3 }").unwrap();
     let bad = bad.to_str().unwrap();
     let text = folder.path().join("text.csv");
     fs::write(&text, "true\n").unwrap();
