@@ -450,30 +450,6 @@ fn locking_what_is_locked_changes_nothing() {
     assert_eq!(stored(&project), before);
 }
 
-#[test]
-fn a_lock_written_with_old_names_is_not_locked_again() {
-    let project = Project::locked();
-    let with_old_names = |path: &str| {
-        project
-            .read(path)
-            .replace("\"tier\"", "\"rung\"")
-            .replace("\"phase\"", "\"pass\"")
-            .replacen("\"schema\": 3", "\"schema\": 2", 1)
-    };
-    let recorded = Project::profile_path("cp_async");
-    project.write(&recorded, with_old_names(&recorded));
-    let path = Project::baseline_path("cp_async", "profile.json");
-    let norm = project.read(&Project::baseline_path("cp_async", "norm.txt"));
-    let old = with_old_names(&path);
-    project.forge_files("cp_async", &norm, &old);
-    assert!(old.contains("\"rung\": \"counters\"") && old.contains("\"schema\": 2"));
-    project
-        .lock("again")
-        .exits(0)
-        .says("already locked, unchanged");
-    assert_eq!(project.read(&path), old);
-}
-
 /// `check` and `baseline --verify` both find it, name it and exit with 4.
 #[track_caller]
 fn found(project: &Project, code: &str, words: &str) {

@@ -87,7 +87,6 @@ fn lock(project: &Project, variant: &str, mut profile: Json) {
         flags: Vec::new(),
         sources: Default::default(),
         ledger: Vec::new(),
-        anchor: None,
     };
     if immutable {
         // The code and flags are those that were locked in the repository.
@@ -102,7 +101,6 @@ fn lock(project: &Project, variant: &str, mut profile: Json) {
         norm_sha256: sha256_hex(norm.as_bytes()),
         profile_sha256: sha256_hex(text.as_bytes()),
         code_sha256: lock.code_sha256(),
-        anchor_sha256: None,
         previous: Entry::GENESIS.to_owned(),
     };
     lock.head = entry.hash();

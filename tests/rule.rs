@@ -64,7 +64,7 @@ fn profile_on(samples: &Processes, machines: &[&str]) -> Profile {
         .map(|(at, uuid)| {
             let hash = CAPTURES.fetch_add(1, Ordering::Relaxed).to_string();
             json!({
-                "pass": "timing", "gpu_uuid": uuid, "csv": null, "argv": [],
+                "phase": "timing", "gpu_uuid": uuid, "csv": null, "argv": [],
                 "report": { "file": format!("capture-{at}"), "sha256": hash },
             })
         })

@@ -295,7 +295,6 @@ impl Candidate<'_> {
             flags: Vec::new(),
             sources: BTreeMap::new(),
             ledger: Vec::new(),
-            anchor: None,
         };
         if lock.immutable {
             lock.flags = stated_flags(&self.config.toolchain, self.variant);
@@ -319,7 +318,6 @@ impl Candidate<'_> {
             norm_sha256: sha256_hex(norm.as_bytes()),
             profile_sha256: sha256_hex(profile.as_bytes()),
             code_sha256: lock.code_sha256(),
-            anchor_sha256: None,
             previous,
         };
         lock.head = entry.hash();

@@ -28,9 +28,6 @@ pub struct Lock {
     pub sources: BTreeMap<String, String>,
     /// Every acceptance, the oldest first.
     pub ledger: Vec<Entry>,
-    /// Nothing is judged by it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub anchor: Option<toml::Table>,
 }
 
 /// One acceptance of a baseline.
@@ -50,9 +47,6 @@ pub struct Entry {
     /// sha256 over flags and sources, of an immutable variant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code_sha256: Option<String>,
-    /// Part of the hash of an entry that has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub anchor_sha256: Option<String>,
     /// Hash of the entry before; 64 zeros for the first.
     pub previous: String,
 }
@@ -152,7 +146,6 @@ mod tests {
             flags: vec!["-O3".into()],
             sources: BTreeMap::from([("a.cu".to_owned(), "00".to_owned())]),
             ledger: Vec::new(),
-            anchor: None,
         };
         let mut previous = Entry::GENESIS.to_owned();
         for reason in ["first", "second", "third"] {
@@ -163,7 +156,6 @@ mod tests {
                 norm_sha256: "1".into(),
                 profile_sha256: "2".into(),
                 code_sha256: lock.code_sha256(),
-                anchor_sha256: None,
                 previous,
             };
             previous = entry.hash();

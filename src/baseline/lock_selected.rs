@@ -18,7 +18,6 @@ use crate::config::{Config, Selected, Variant};
 use crate::evidence::{numbers_unchecked, unpinned};
 use crate::files::recorded_folder;
 use crate::finding::{Code, Error, Finding, Stop, WarnReason};
-use crate::hash::sha256_hex;
 use crate::profile::{OnGpus, Profile, Taken};
 use crate::terms::VariantId;
 
@@ -314,7 +313,7 @@ impl Locking<'_> {
         let unchecked = numbers_unchecked(variant, &before.iter().collect::<Vec<_>>(), profile);
         self.warnings
             .extend(unchecked.map(|finding| finding.warn_for(WarnReason::Replaced)));
-        let unchanged = locked.is_some_and(|locked| is_unchanged(&locked, &new));
+        let unchanged = locked.is_some_and(|locked| locked == new.profile.as_bytes());
         self.baselines.push(LockedBaseline {
             variant: variant.id.clone(),
             gpu: new.gpu.clone(),
@@ -385,16 +384,6 @@ impl Locking<'_> {
             keeps: keeps.collect(),
         })
     }
-}
-
-/// Whether the new baseline has the profile that is locked. An older version may have written it in
-/// other words; its bytes must then be those that were locked.
-fn is_unchanged(locked: &[u8], new: &NewBaseline) -> bool {
-    let mut entries = new.lock.ledger.iter().rev();
-    let before = entries.nth(1).map(|entry| &entry.profile_sha256);
-    locked == new.profile.as_bytes()
-        || before == Some(&sha256_hex(locked))
-            && Profile::parse(locked).is_ok_and(|profile| profile.to_json() == new.profile)
 }
 
 /// A profile that was read. If its file is damaged, the finding says by which `command` it is made

@@ -26,7 +26,6 @@ pub struct VariantReport {
     /// Model of the GPU; the compiler's target on the static tier.
     pub gpu: String,
     /// How the current profile was measured.
-    #[serde(alias = "rung")]
     pub tier: Tier,
     /// What it was compared with.
     pub mode: Mode,

@@ -18,7 +18,6 @@ pub struct MetricIdentity {
     /// Its unit; `None` where it is not known.
     pub unit: Option<String>,
     /// Which capture measures it.
-    #[serde(alias = "pass")]
     pub phase: Phase,
 }
 
@@ -36,7 +35,7 @@ pub struct KernelProfile {
     /// Threads a block in x, y, z; zeros likewise.
     pub block: [u64; 3],
     /// Dynamic shared memory of a block in its launches, in bytes: each size once, the smallest first.
-    /// Empty where a launch does not show it, on the static tier, and in profiles of older versions.
+    /// Empty where a launch does not show it, and on the static tier.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dynamic_shared_bytes: Vec<u32>,
     /// Its machine code, on the static tier.

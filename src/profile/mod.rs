@@ -69,7 +69,6 @@ pub struct Identity {
     #[serde(flatten)]
     pub conditions: Conditions,
     /// How it was measured.
-    #[serde(alias = "rung")]
     pub tier: Tier,
     /// What each alias stands for.
     pub metrics: BTreeMap<String, MetricIdentity>,
@@ -200,7 +199,6 @@ pub enum ProfileOrigin {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CaptureRecord {
     /// Which metrics it measured; `None` where that is not known.
-    #[serde(alias = "pass")]
     pub phase: Option<Phase>,
     /// UUID of the GPU, where it is known.
     pub gpu_uuid: Option<String>,
@@ -237,8 +235,6 @@ pub struct FileHash {
 impl Profile {
     /// Version of the JSON form.
     pub const SCHEMA: u32 = 3;
-    /// The oldest version that is still read: it has `rung` for tier and `pass` for phase.
-    const OLDEST_SCHEMA: u32 = 2;
 
     /// The profile of a variant, from what its captures show and how they were taken.
     pub fn new(
@@ -317,7 +313,7 @@ impl Profile {
         bounded_json(text).map_err(|cause| format!("not a profile: {cause}"))?;
         let found = serde_json::from_slice::<Schema>(text)
             .map_err(|error| format!("not a profile: {error}"))?;
-        if !(Profile::OLDEST_SCHEMA..=Profile::SCHEMA).contains(&found.schema) {
+        if found.schema != Profile::SCHEMA {
             let newer = if found.schema > Profile::SCHEMA {
                 ": a newer version of this tool wrote it"
             } else {

@@ -369,7 +369,6 @@ impl Project {
             norm_sha256: sha256_hex(norm.as_bytes()),
             profile_sha256: sha256_hex(text.as_bytes()),
             code_sha256: lock.code_sha256(),
-            anchor_sha256: None,
             previous: lock.head.clone(),
         };
         lock.head = entry.hash();
@@ -713,9 +712,9 @@ pub fn shift(profile: &mut Json, metric: &str, by: f64) {
     refresh(profile);
 }
 
-/// Whether a metric or a capture of a profile is of the timing phase; recorded files say `pass`.
+/// Whether a metric or a capture of a profile is of the timing phase.
 fn is_timing(value: &Json) -> bool {
-    [&value["phase"], &value["pass"]].contains(&&json!(Phase::Timing))
+    value["phase"] == json!(Phase::Timing)
 }
 
 /// Takes the noise out, of the timing phase: every launch reads the mean of all, but for a hundred
