@@ -146,8 +146,8 @@ pub(super) fn difference(then: &Key, now: &Key) -> Option<String> {
     let others = now
         .iter()
         .filter(|(name, value)| then.get(*name) != Some(value));
-    // What is changed is mostly a file of the checkout, too.
-    let other = others.min_by_key(|(name, _)| (*name == FILES, *name == BASE));
+    // What is changed is mostly a file of the checkout, too, and a part of the base.
+    let other = others.min_by_key(|(name, _)| (*name == BASE, *name == FILES));
     other.map(|(name, _)| format!("{name} is another one now"))
 }
 
