@@ -77,8 +77,8 @@ pub struct Trust {
     /// minisign public keys; each lock must be signed with one of them. Default: none.
     #[serde(deserialize_with = "range::public_keys")]
     pub public_keys: Vec<String>,
-    /// Whether `--resume` may go on with what an interrupted run of a change under review left, which
-    /// programs of the change could have written. Default: false.
+    /// Whether `--resume` may go on with what an interrupted run of a change under review left.
+    /// Default: false.
     #[schemars(extend("x-stricter" = "false", "x-absent" = false))]
     pub resume: bool,
 }
@@ -298,8 +298,8 @@ pub struct ProfileSettings {
     #[serde(deserialize_with = "range::count::<_, 1, 10_000>")]
     #[schemars(extend("x-stricter" = "more"))]
     pub launches: u32,
-    /// The most launches in one ncu process with `check --against`: as many are chosen as the noise
-    /// of the baseline asks for. Default: `launches`.
+    /// The most launches in one ncu process with `check --against`, as the noise of the baseline
+    /// asks for. Default: `launches`.
     #[serde(deserialize_with = "range::count::<_, 1, 10_000>")]
     pub max_launches: u32,
     /// Matching launches before them that are left out. Default: 0.
@@ -314,24 +314,21 @@ pub struct ProfileSettings {
     /// Launches profiled in the one process of the counting phase, 1 to 10000. Default: 2.
     #[serde(deserialize_with = "range::count::<_, 1, 10_000>")]
     pub counted_launches: u32,
-    /// Whether `launches`, `max_launches`, `skip` and `counted_launches` count the launches of each
-    /// kernel, at each grid and block, by themselves: for a program with several kernels. Default:
-    /// false, they count over all kernels together.
+    /// Whether launches are counted for each kernel, at each grid and block, and not over all
+    /// kernels together. Default: false.
     pub per_kernel: bool,
-    /// Whether the duration of all measured kernels together is a comparison of its own: the sum over
-    /// all their launches. Needs `per_kernel = true`. Default: false.
+    /// Whether the duration of all measured kernels together is judged too; needs `per_kernel`.
+    /// Default: false.
     pub total: bool,
-    /// Rounds of two processes a side with `check --against` before the first look at the verdict.
-    /// Default: 1.
+    /// Rounds of two processes a side with `check --against`. Default: 1.
     #[serde(deserialize_with = "range::count::<_, 1, 10_000>")]
     pub rounds: u32,
-    /// The most rounds, while the result is open. Default: 5, or `rounds` if that is more. In place of
-    /// rounds with outlying processes there may be more: at most four times as many in all.
+    /// The most rounds, while the result is open; up to four times as many if processes are
+    /// outlying. Default: 5, or `rounds` if that is more.
     #[serde(deserialize_with = "range::count::<_, 1, 10_000>")]
     pub max_rounds: u32,
     /// What reads the hardware counters. Default: `ncu`. `cupti` reads them inside of the program,
-    /// by CUPTI's range profiler, in half the time; it needs `clock_control = "none"`, and has
-    /// baselines of its own.
+    /// needs `clock_control = "none"`, and has baselines of its own.
     pub collector: Collector,
     /// Whether ncu locks the clocks while it profiles. Default: `base`.
     pub clock_control: ClockControl,
@@ -351,14 +348,13 @@ pub struct ProfileSettings {
     pub timeout: Duration,
     /// Further arguments of ncu. Default: none.
     pub ncu_args: Vec<String>,
-    /// Tiers that are accepted where the counters are denied: `kernel-times`, `event-times`, and
-    /// `static` for what the compiler makes alone. Default: none.
+    /// Tiers that are accepted where the counters are denied: `kernel-times`, `event-times`,
+    /// `static`. Default: none.
     #[serde(deserialize_with = "range::tiers")]
     #[schemars(with = "Vec<String>")]
     #[schemars(extend("x-stricter" = "fewer"))]
     pub accept_tiers: Vec<Tier>,
-    /// Sample the program counters of warps in the counting phase, for a regression to name source
-    /// lines and instructions. Default: false.
+    /// Sample where warps are, for a regression to name source lines. Default: false.
     pub hotspots: bool,
     /// How often a measurement is repeated that failed because of the machine, 0 to 10. Default: 0.
     #[serde(deserialize_with = "range::count::<_, 0, 10>")]
@@ -402,16 +398,15 @@ const UNSET: u32 = 0;
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "verify")]
 pub(super) struct VerifySettings {
-    /// Seconds after which the verifying run is killed, and each under compute-sanitizer, up to a
-    /// day. Default: 120.
+    /// Seconds after which the verifying run, and each under compute-sanitizer, is killed. Default:
+    /// 120.
     #[serde(rename = "timeout_s", deserialize_with = "range::seconds")]
     #[schemars(with = "f64")]
     pub timeout: Duration,
     /// Tools of compute-sanitizer that the verifying run is repeated under. Default: none.
     #[schemars(extend("x-stricter" = "further", "x-absent" = []))]
     pub sanitizer: Vec<SanitizerTool>,
-    /// Whether `check` also verifies a program that an earlier run verified, with the same inputs
-    /// and arguments, on this GPU model and driver. Default: `false`.
+    /// Whether `check` also verifies what an earlier run verified. Default: `false`.
     #[schemars(extend("x-stricter" = "true"))]
     pub always: bool,
 }

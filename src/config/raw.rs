@@ -75,9 +75,9 @@ pub(super) struct RawPaths {
     pub baselines: Option<String>,
     /// Builds, captures and fresh profiles; does not belong there. Default: `.sparsek-gate`.
     pub work: Option<String>,
-    /// Files that no program reads, such as documentation: patterns of paths from the top of the
-    /// repository, `*` without slashes, `**` for any folders. `check --against` measures no compiled
-    /// variant for a change of these alone. Default: none.
+    /// Files that no program reads: patterns from the top of the repository, `*` without slashes,
+    /// `**` for any folders. `check --against` measures nothing compiled for a change of these
+    /// alone. Default: none.
     #[schemars(extend("x-stricter" = "fewer", "x-absent" = []))]
     pub unread: Vec<String>,
 }
@@ -97,8 +97,8 @@ pub(super) struct RawMetric {
     /// How much worse than a base measured side by side is no regression. Default: `tolerance`.
     #[schemars(extend("x-stricter" = "tolerance"))]
     pub against: Option<RawTolerance>,
-    /// How much worse than a locked baseline the mean of the slowest tenth of the launches of each
-    /// process is no regression; of a duration. Default: the slowest launches are not judged.
+    /// How much worse than a locked baseline the slowest tenth of the launches is no regression; of
+    /// a duration. Default: they are not judged.
     #[schemars(extend("x-stricter" = "tolerance", "x-absent" = "none"))]
     pub tail: Option<RawTolerance>,
     /// The same against a base measured side by side. Default: `tail`.
@@ -106,7 +106,7 @@ pub(super) struct RawMetric {
     pub tail_against: Option<RawTolerance>,
     /// Which capture measures it. Default: `timing`, or `counting` for an `exact` one.
     pub phase: Option<Phase>,
-    /// The same for the same work, so any difference means different work; takes no tolerance.
+    /// Any difference means different work; takes no tolerance.
     pub exact: bool,
     /// What its counts stand for; requires `exact`. They must add up to the suite's `work`.
     pub counts: Option<RawCounts>,
@@ -122,7 +122,7 @@ pub(super) struct RawMetric {
     /// A regression, or an open result, only warns where the kernel became measurably faster.
     #[schemars(extend("x-stricter" = "false", "x-absent" = false))]
     pub unless_faster: bool,
-    /// The variants that it is measured on, `SUITE/VARIANT`. Default: all whose suite takes it.
+    /// The variants that it is measured on. Default: all whose suite takes it.
     pub variants: Option<Vec<String>>,
     /// Tolerances of some kernels, by `SUITE` or `SUITE/VARIANT`; the narrower name takes precedence.
     pub on: BTreeMap<String, RawTolerances>,
@@ -133,18 +133,16 @@ pub(super) struct RawMetric {
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "on")]
 pub(super) struct RawTolerances {
-    /// How much worse than a locked baseline is no regression. Default: that of the metric.
+    /// Against a locked baseline. Default: that of the metric.
     #[schemars(extend("x-stricter" = "tolerance"))]
     pub tolerance: Option<RawTolerance>,
-    /// How much worse than a base measured side by side is no regression. Default: that of the
-    /// metric, or else `tolerance`.
+    /// Side by side. Default: that of the metric, or else `tolerance`.
     #[schemars(extend("x-stricter" = "tolerance"))]
     pub against: Option<RawTolerance>,
-    /// How much worse than a locked baseline the slowest tenth of the launches is no regression.
-    /// Default: that of the metric.
+    /// Of the slowest launches, against a locked baseline. Default: that of the metric.
     #[schemars(extend("x-stricter" = "tolerance"))]
     pub tail: Option<RawTolerance>,
-    /// The same against a base measured side by side. Default: that of the metric, or else `tail`.
+    /// Of the slowest launches, side by side. Default: that of the metric, or else `tail`.
     #[schemars(extend("x-stricter" = "tolerance"))]
     pub tail_against: Option<RawTolerance>,
 }
@@ -173,8 +171,8 @@ pub(super) struct RawStatic {
     /// How much worse is no regression. Default: nothing.
     #[schemars(extend("x-stricter" = "tolerance"))]
     pub tolerance: Option<RawTolerance>,
-    /// A regression only warns where the same check shows, side by side, that the duration is not
-    /// worse. Default: true, but not for compiler warnings and tensor-core instructions.
+    /// A regression only warns where the same check shows that the duration is not worse. Default:
+    /// true, but not for compiler warnings and tensor-core instructions.
     #[schemars(extend("x-stricter" = "false"))]
     pub unless_as_fast: Option<bool>,
     /// Smallest value allowed, in the metric's unit.
@@ -243,15 +241,18 @@ pub(super) struct RawSuite {
     /// One line for people.
     #[schemars(extend("x-counts" = "change"))]
     pub description: Option<String>,
-    /// Arguments of every run: the workload. Part of what makes profiles comparable. In all arguments, `{seed}` is a number that is chosen afresh for each process, to make the values of the inputs from.
+    /// Arguments of every run: the workload. Profiles of another are not comparable. `{seed}` in
+    /// any arguments is a new number for each process.
     pub args: Vec<String>,
     /// Further arguments of the verifying run; `{result}` is where to write `{"correct": true}`.
     pub verify_args: Vec<String>,
     /// Arguments under compute-sanitizer, in the place of `args` and `verify_args`. Default: those.
     pub sanitizer_args: Option<Vec<String>>,
-    /// Further arguments of the profiled run; `{launches}` is how many must be launched, of which `{skip}` come before the measured ones. With `{result}`, each measured process must write there after its launches whether their numbers are correct.
+    /// Further arguments of the profiled run; `{launches}` is how many must be launched, `{skip}`
+    /// of them before the measured ones. With `{result}`, it must write there after its launches
+    /// whether their numbers are correct.
     pub profile_args: Vec<String>,
-    /// Further arguments of a run that times its own launches. Default: none; the program then cannot time itself.
+    /// Further arguments of a run that times its own launches. Default: none; it cannot.
     pub time_args: Vec<String>,
     /// ncu's filter: which kernels to profile, `NAME` or `regex:PATTERN`. Default: all.
     pub kernels: Option<String>,
@@ -275,9 +276,10 @@ pub(super) struct RawVariant {
     /// One line for people.
     #[schemars(extend("x-counts" = "change"))]
     pub description: Option<String>,
-    /// Makes a variant of each combination of values, one of each axis. `{axis}` stands for the value in all texts of this table. The names are `VARIANT-AXIS_VALUE-…`, the axes in the order of the alphabet. Default: none.
+    /// A variant for each combination of values, one of each axis; `{axis}` stands for the value in
+    /// all texts of this table. Default: none.
     pub matrix: Option<BTreeMap<String, RawAxis>>,
-    /// The .cu file, or the list of .cu files, that nvcc compiles to one program. Exit status 0 means right numbers.
+    /// The .cu file or files that nvcc compiles to one program. Exit status 0 means right numbers.
     #[schemars(extend("x-counts" = "change"))]
     pub source: Option<Source>,
     /// nvcc flags besides the toolchain's; with `source`.
@@ -286,20 +288,23 @@ pub(super) struct RawVariant {
     /// `-D` constants; true defines the name alone, false does not. With `source`.
     #[schemars(extend("x-counts" = "change"))]
     pub defines: BTreeMap<String, Define>,
-    /// Command that is run before, if anything needs building: program and arguments; with `run`.
+    /// Command that builds the program; with `run`.
     #[schemars(extend("x-counts" = "change"))]
     pub build: Option<Vec<String>>,
     /// The program and its fixed arguments, such as `["python3", "kernel.py"]`.
     #[schemars(extend("x-counts" = "change"))]
     pub run: Option<Vec<String>>,
-    /// The files that the program is made of; with `run`. A folder stands for all files below it, and a pattern for those that match: `*` without slashes, `**` for any folders. Python scripts in `run`, and the modules of the project that they import, need not be named.
+    /// Files, folders and patterns that the program is made of; with `run`. Python scripts in
+    /// `run`, and the modules of the project that they import, need not be named.
     #[schemars(extend("x-counts" = "change"))]
     pub inputs: Option<Vec<String>>,
-    /// The executable that contains the kernels, such as `build/bench`; with `run`. Its machine code for `toolchain.arch` is what the static gate judges. Default: none; the static gate then does not judge the variant.
+    /// The executable with the kernels, whose machine code the static gate judges; with `run`.
+    /// Default: none, and no static gate.
     pub program: Option<String>,
-    /// Shared libraries, fatbins and cubins with further kernels of the program; with `run`. Default: none.
+    /// Shared libraries, fatbins and cubins with further kernels; with `run`. Default: none.
     pub libraries: Option<Vec<String>>,
-    /// The static gate judges the machine code that the program loads while it runs (Triton, NVRTC, torch extensions, CuTe DSL): profiling keeps it in ncu's reports. With `run`, in the place of `program`. Default: false.
+    /// The static gate judges the machine code that the program loads while it runs (Triton,
+    /// NVRTC); with `run`, in the place of `program`. Default: false.
     #[schemars(extend("x-stricter" = "true"))]
     pub loaded_code: bool,
     /// Arguments of every run, behind those of the suite.
@@ -318,8 +323,8 @@ pub(super) struct RawVariant {
     pub expect: Vec<String>,
     /// Added to the program's environment.
     pub env: BTreeMap<String, String>,
-    /// Dynamic shared memory a block that the kernel is launched with, in bytes. A measured launch
-    /// shows it, and a baseline has it from then on. State it for a static check before that.
+    /// Dynamic shared memory a block of the launch, in bytes, for a static check before a launch
+    /// was measured.
     #[schemars(extend("x-counts" = "stated"))]
     pub dynamic_shared_bytes: Option<u32>,
     /// The work that its kernels do together. Default: that of the suite.
@@ -327,9 +332,8 @@ pub(super) struct RawVariant {
     /// A reference: its sources, headers and flags are locked too.
     #[schemars(extend("x-stricter" = "true"))]
     pub immutable: bool,
-    /// Whether the displacement of the suite's immutable variant, its control, widens this
-    /// variant's noise band against a baseline. Default: true. Set it to false where GPUs differ in the
-    /// control's times much more than in this variant's.
+    /// Whether the displacement of the suite's immutable variant widens this variant's noise band
+    /// against a baseline. Default: true.
     #[schemars(extend("x-counts" = "base"))]
     pub control: Option<bool>,
     /// Left out unless it is named, or asked for with --experimental.

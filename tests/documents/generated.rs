@@ -156,12 +156,15 @@ fn kind(schema: &Json, definitions: &Map<String, Json>) -> String {
         return format!("`\"{text}\"`");
     }
     match schema["type"].as_str() {
-        Some("array") => format!("list of: {}", kind(&schema["items"], definitions)),
+        Some("array") => match kind(&schema["items"], definitions).as_str() {
+            "text" => "texts".to_owned(),
+            item => format!("list of: {item}"),
+        },
         Some("object") => "table".to_owned(),
         Some("string") if schema["format"] == "date" => "date".to_owned(),
         Some("string") => "text".to_owned(),
-        Some("integer") => "whole number".to_owned(),
-        Some("boolean") => "`true` or `false`".to_owned(),
+        Some("integer") => "integer".to_owned(),
+        Some("boolean") => "boolean".to_owned(),
         Some(other) => other.to_owned(),
         None => "any".to_owned(),
     }
