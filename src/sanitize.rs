@@ -274,7 +274,8 @@ impl<'a> Run<'a> {
         }
         let failure = judge(ending, &self.result, self.asks_for_result).err()?;
         // Without its result a program may not have run at all.
-        let new = failed.is_none() || failure.code == Code::ResultUnreadable;
+        let no_result = failure.code == Code::ProgramFailed && ending == Ending::Exited(0);
+        let new = failed.is_none() || no_result;
         new.then(|| {
             self.deny(
                 failure.code,

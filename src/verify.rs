@@ -195,14 +195,14 @@ impl Proof {
         let result = match read_result(result_path) {
             None if required => {
                 return unusable(
-                    Code::ResultUnreadable,
+                    Code::ProgramFailed,
                     "it did not write the result file that it was given, so that nothing shows the numbers of the measured launches".to_owned(),
                 );
             }
             None => return Proof::None,
             Some(Err(why)) => {
                 return unusable(
-                    Code::ResultUnreadable,
+                    Code::ProgramFailed,
                     format!("its result file cannot be read: {why}"),
                 );
             }
@@ -268,7 +268,7 @@ pub(crate) fn judge(
     };
     match (ending, result) {
         (Ending::Exited(0), Some(Err(error))) => fail(
-            Code::ResultUnreadable,
+            Code::ProgramFailed,
             format!("the program exited 0, but its result file cannot be read: {error}"),
             &format!(
                 "it should be JSON with `correct`, see {}; run it by hand",
@@ -284,7 +284,7 @@ pub(crate) fn judge(
             "run it by hand",
         ),
         (Ending::Exited(0), None) if asks_for_result => fail(
-            Code::ResultUnreadable,
+            Code::ProgramFailed,
             "the program exited 0 without writing the result file it was given".to_owned(),
             "run it by hand",
         ),
@@ -309,7 +309,7 @@ pub(crate) fn judge(
             "a variant with wrong numbers is never profiled; run it by hand",
         ),
         (ending, _) => fail(
-            Code::Crashed,
+            Code::ProgramFailed,
             format!("the verifying run ended with {ending}"),
             "run it by hand, or under compute-sanitizer (`verify --sanitizer memcheck`)",
         ),

@@ -300,14 +300,14 @@ fn what_was_not_measured_is_not_locked() {
 
     let project = Project::unlocked();
     project.write(&Project::profile_path("cp_async"), "{}");
-    refused(&project, 5, "profile-unreadable", "profile.json");
+    refused(&project, 5, "capture-unreadable", "profile.json");
 
     let project = Project::unlocked();
     project.rotated("rotated");
     project.edit_profile("cp_async", |profile| {
         profile["variant"] = json!("bsr_gemm/occupancy")
     });
-    refused(&project, 5, "profile-unreadable", "bsr_gemm/occupancy");
+    refused(&project, 5, "capture-unreadable", "bsr_gemm/occupancy");
 }
 
 #[test]
@@ -1240,7 +1240,7 @@ fn what_one_of_two_folders_lacks_is_not_locked() {
     refused_together(&project, 6, "profile-missing", "second");
     let project = two_machines();
     project.write(&second("cp_async"), "{");
-    refused_together(&project, 5, "profile-unreadable", "second");
+    refused_together(&project, 5, "capture-unreadable", "second");
     let project = two_machines();
     project.edit(&second("cp_async"), |profile| {
         scale(profile, "duration", 0.9)

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use crate::common::sick::messages;
 use crate::common::stand_in::{Machine, UUID};
 use crate::common::{Project, Ran, are_here, write_program};
 use serde_json::Value as Json;
@@ -508,7 +509,9 @@ fn a_program_that_changes_what_was_hashed_fails_and_leaves_no_profile() {
             continue;
         };
         let report = ran.exits(5).json();
-        let message = report.message("sources-changed");
+        let messages = messages(&report, "altered-during-run");
+        let of_measured = |one: &&String| one.contains("what was measured is not what was built");
+        let message = messages.iter().find(of_measured).unwrap();
         assert!(message.contains(changes), "{run} {does}: {message}");
         assert!(!profile.exists(), "{run} {does}");
     }

@@ -343,7 +343,7 @@ fn a_locked_metric_that_the_configuration_dropped_does_not_leave_the_gate_unseen
     let (_, after) = rest.split_once("\n[").unwrap();
     project.write("config.toml", format!("{before}[{after}"));
     let report = project.check(&["cp_async"], 4);
-    assert_eq!(report.denied(), ["metric-gone"]);
+    assert_eq!(report.denied(), ["variant-gone"]);
 }
 
 #[test]
@@ -381,7 +381,7 @@ fn a_recording_with_a_pipe_or_a_circle_of_links_ends() {
         .status();
     assert!(made.unwrap().success());
     let report = project.check(&["cp_async"], 5);
-    assert_eq!(report.denied(), ["profile-unreadable"]);
+    assert_eq!(report.denied(), ["capture-unreadable"]);
 }
 
 #[test]
@@ -456,7 +456,7 @@ fn a_value_that_is_no_number_makes_the_profile_unreadable() {
         });
         project.replace(&Project::profile_path("cp_async"), "\"REPLACED\"", value);
         let report = project.check(&["cp_async"], 5);
-        assert_eq!(report.denied(), ["profile-unreadable"], "{value}");
+        assert_eq!(report.denied(), ["capture-unreadable"], "{value}");
     }
 }
 
@@ -713,8 +713,12 @@ fn a_kernel_that_is_new_is_a_finding_of_its_own() {
     let project = expecting_nothing();
     project.edit_profile("cp_async", second_kernel);
     let report = project.check(&["cp_async"], 4);
-    assert_eq!(report.denied(), ["kernel-new"]);
-    assert!(report.message("kernel-new").contains("bsr_gemm_second"));
+    assert_eq!(report.denied(), ["kernels-changed"]);
+    assert!(
+        report
+            .message("kernels-changed")
+            .contains("bsr_gemm_second")
+    );
     assert_eq!(report.verdict("cp_async", DURATION), "pass");
 }
 
@@ -723,8 +727,12 @@ fn a_kernel_that_is_gone_is_a_finding_of_its_own() {
     let project = expecting_nothing();
     project.forge("cp_async", second_kernel);
     let report = project.check(&["cp_async"], 4);
-    assert_eq!(report.denied(), ["kernel-gone"]);
-    assert!(report.message("kernel-gone").contains("bsr_gemm_second"));
+    assert_eq!(report.denied(), ["kernels-changed"]);
+    assert!(
+        report
+            .message("kernels-changed")
+            .contains("bsr_gemm_second")
+    );
     assert_eq!(report.verdict("cp_async", DURATION), "pass");
 }
 
@@ -761,8 +769,8 @@ fn a_kernel_under_another_name_is_renamed_rather_than_new_and_gone() {
         profile["kernels"][0]["mangled"] = json!("_Z14bsr_gemm_other");
     });
     let report = project.check(&["cp_async"], 4);
-    assert_eq!(report.denied(), ["kernel-renamed"]);
-    let message = report.message("kernel-renamed");
+    assert_eq!(report.denied(), ["kernels-changed"]);
+    let message = report.message("kernels-changed");
     assert!(message.contains("bsr_gemm_other") && message.contains("bsr_gemm_cp_async"));
 }
 
@@ -847,10 +855,10 @@ fn a_profile_that_cannot_be_read_fails_its_variant() {
         let project = Project::locked();
         project.write(&Project::profile_path("cp_async"), text);
         let report = project.check(&[], 5);
-        assert_eq!(report.denied(), ["profile-unreadable"], "{what}");
+        assert_eq!(report.denied(), ["capture-unreadable"], "{what}");
         assert!(
             report
-                .message("profile-unreadable")
+                .message("capture-unreadable")
                 .contains("profile.json"),
             "{what}"
         );
@@ -864,13 +872,13 @@ fn the_profile_of_another_variant_does_not_stand_in() {
     project.write(&Project::profile_path("cp_async"), other);
     let report = project.check(&[], 5);
     assert!(
-        report.denied().contains(&"profile-unreadable".to_owned()),
+        report.denied().contains(&"capture-unreadable".to_owned()),
         "{:?}",
         report.denied()
     );
     assert!(
         report
-            .message("profile-unreadable")
+            .message("capture-unreadable")
             .contains("bsr_gemm/occupancy")
     );
 }
@@ -995,7 +1003,7 @@ fn what_is_worse_decides_the_exit_code() {
     // 5 outranks 4.
     project.write(&Project::profile_path("occupancy"), "{");
     let report = project.check(&[], 5);
-    for code in ["regressed", "launch-changed", "profile-unreadable"] {
+    for code in ["regressed", "launch-changed", "capture-unreadable"] {
         assert!(report.denied().contains(&code.to_owned()), "{code}");
     }
 }

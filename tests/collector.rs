@@ -275,7 +275,7 @@ fn counters_of_cupti_are_locked_in_a_folder_of_their_own_and_unchanged_code_pass
     machine.run(&captures).exits(0).says("derived again");
     let report = machine.check(&[], 0);
     assert_eq!(report.denied(), Vec::<String>::new());
-    assert!(!report.warned().contains(&"counters-denied".to_owned()));
+    assert!(!report.warned().contains(&"no-permission".to_owned()));
     assert_eq!(report.variant("cp_async")["tier"], "cupti-counters");
     for metric in ["duration", "tensor_core", "stored_sectors"] {
         assert_eq!(report.verdict("cp_async", metric), "pass", "{metric}");
@@ -509,7 +509,7 @@ fn a_program_whose_launches_are_not_those_that_were_listed_is_not_measured() {
         ("late graph", 6, "not-measured", "launches by cuGraphLaunch"),
         ("captures", 6, "not-measured", "launched into a CUDA graph"),
         ("two", 6, "not-measured", "both launched selected kernels"),
-        ("crashes", 5, "crashed", "SIGABRT"),
+        ("crashes", 5, "program-failed", "SIGABRT"),
     ] {
         let Some(machine) = Machine::new() else {
             return;
@@ -541,7 +541,7 @@ fn a_filter_that_selects_nothing_names_the_kernels_that_were_launched() {
     };
     let machine = machine.configured("\"regex:^bsr_gemm_\"", "\"regex:^gemm\"");
     let report = machine.profile(5);
-    let message = report.message("no-kernels-profiled");
+    let message = report.message("kernel-missing");
     assert!(message.contains("bsr_gemm_cp_async"), "{message}");
 }
 
@@ -552,10 +552,10 @@ fn denied_counters_fail_as_ncus_do_and_what_was_measured_all_the_same_is_labelle
     };
     machine.goes_wrong = "denied";
     let report = machine.profile(3);
-    assert!(report.denied().contains(&"counters-denied".to_owned()));
+    assert!(report.denied().contains(&"no-permission".to_owned()));
     let profile = machine.project.json(&format!("{FOLDER}/profile.json"));
     assert_eq!(profile["identity"]["tier"], "kernel-times");
-    machine.lock().exits(3).says("counters-denied");
+    machine.lock().exits(3).says("no-permission");
     // Without kernel times nothing is measured, and the reason is that the right is missing.
     let machine = machine.configured(
         "[suite.bsr_gemm]\n",
@@ -576,7 +576,7 @@ fn where_the_counters_are_denied_an_accepted_tier_measures_instead() {
     machine.goes_wrong = "denied";
     let machine = machine.configured("[profile]", "[profile]\naccept_tiers = [\"kernel-times\"]");
     let report = machine.profile(0);
-    assert!(report.warned().contains(&"counters-denied".to_owned()));
+    assert!(report.warned().contains(&"no-permission".to_owned()));
     let profile = machine.project.json(&format!("{FOLDER}/profile.json"));
     assert_eq!(profile["identity"]["tier"], "kernel-times");
 }
@@ -760,7 +760,7 @@ fn two_programs_are_compared_by_cupti_where_it_measures_their_kernels() {
     // 5.2 us: the counters of ncu are asked for, and denied.
     machine.project.write("slower", "-98\n");
     let ran = compare(&machine, &["--verify", "true"], 3);
-    assert!(ran.err.contains("counters-denied") || ran.out.contains("counters-denied"));
+    assert!(ran.err.contains("no-permission") || ran.out.contains("no-permission"));
     assert!(ncu(&machine), "ncu was not asked");
     let ran = compare(&machine, &["--verify", "true", "--collector", "cupti"], 6);
     let next = "next: measure with ncu: --collector ncu";

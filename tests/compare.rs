@@ -133,7 +133,7 @@ fn kernels_of_other_names_are_compared_where_each_program_has_one() {
         return;
     };
     let report = json(&machine, &BOTH, 0);
-    let message = report.message("kernel-renamed");
+    let message = report.message("kernels-changed");
     for part in [
         "`bsr_gemm_baseline` of the base",
         "`bsr_gemm_cp_async`, which has the same grid and block",
@@ -256,7 +256,7 @@ fn a_next_step_names_the_option_and_no_configuration() {
     let launches = next(&["--launches", "40"], 6, "not-measured");
     assert!(launches.contains("lower --launches"), "{launches}");
     machine.program(&format!("{HERE}/bench_old"), "#!/bin/sh\nexit 0\n");
-    let kernels = next(&[], 5, "no-kernels-profiled");
+    let kernels = next(&[], 5, "kernel-missing");
     assert!(kernels.contains("--kernels and --skip"), "{kernels}");
     machine.program(&format!("{HERE}/bench_old"), "#!/bin/sh\nsleep 60\n");
     let slow = next(&["--timeout", "1"], 5, "timed-out");
@@ -343,7 +343,7 @@ fn the_check_gets_the_result_file_that_it_asks_for() {
         verified(&check("{\"correct\": false}"), 5),
         ["wrong-numbers"]
     );
-    assert_eq!(verified("true {result}", 5), ["result-unreadable"]);
+    assert_eq!(verified("true {result}", 5), ["program-failed"]);
 }
 
 #[test]
@@ -397,7 +397,7 @@ fn a_program_that_fails_under_the_profiler_ends_with_5_and_one_without_kernels_t
     assert!(message.starts_with("in the base: "), "{message}");
     machine.program(&format!("{HERE}/bench_old"), "#!/bin/sh\nexit 0\n");
     let report = json(&machine, &BOTH, 5);
-    let message = report.message("no-kernels-profiled");
+    let message = report.message("kernel-missing");
     assert!(message.starts_with("in the base: "), "{message}");
 }
 
@@ -574,7 +574,7 @@ fn init_with_a_program_that_launches_nothing_writes_nothing() {
     machine.program(&format!("{HERE}/bench_old"), "#!/bin/sh\nexit 0\n");
     init(&machine, &["./bench_old"])
         .exits(5)
-        .says("no-kernels-profiled");
+        .says("kernel-missing");
     init(&machine, &["./bench_none"])
         .exits(5)
         .says("`./bench_none`");

@@ -42,13 +42,13 @@ const CASES: &[Case] = &[
     Case {
         fault: "renamed",
         code: 4,
-        denied: &["kernel-renamed", "regressed"],
+        denied: &["kernels-changed", "regressed"],
         causes: &["bank-conflicts"],
     },
     Case {
         fault: "no_tensor_cores",
         code: 4,
-        denied: &["kernel-renamed", "regressed", "work-changed"],
+        denied: &["kernels-changed", "regressed", "work-changed"],
         causes: &["lost-tensor-cores"],
     },
     Case {
@@ -60,7 +60,7 @@ const CASES: &[Case] = &[
     Case {
         fault: "skipped_tail",
         code: 5,
-        denied: &["kernel-renamed", "work-changed", "numbers-unchecked"],
+        denied: &["kernels-changed", "work-changed", "numbers-unchecked"],
         causes: &["less-work"],
     },
 ];

@@ -182,7 +182,7 @@ fn denied_counters_fail_and_what_was_measured_all_the_same_is_labelled() {
     let report = machine.profile(3);
     let mut denied = report.denied();
     denied.dedup();
-    assert_eq!(denied, ["not-measured", "counters-denied"]);
+    assert_eq!(denied, ["not-measured", "no-permission"]);
     assert_eq!(machine.project.read("denied"), "asked\n");
     let profile = machine.project.json(PROFILE);
     let identity = &profile["identity"];
@@ -207,7 +207,7 @@ fn denied_counters_fail_and_what_was_measured_all_the_same_is_labelled() {
     );
     assert_eq!(machine.project.read("tmp/journal").lines().count(), 2);
     let refused = machine.lock().exits(3);
-    assert!(refused.out.contains("counters-denied"), "{}", refused.out);
+    assert!(refused.out.contains("no-permission"), "{}", refused.out);
     assert!(!machine.project.path("baselines").exists());
 }
 
@@ -227,7 +227,7 @@ fn an_accepted_tier_is_measured_locked_and_passes_with_a_warning() {
     machine.run(&captures).exits(0).says("derived again");
     let report = machine.check(&[], 0);
     assert_eq!(report.denied(), Vec::<String>::new());
-    assert!(report.warned().contains(&"counters-denied".to_owned()));
+    assert!(report.warned().contains(&"no-permission".to_owned()));
     assert_eq!(report.variant("cp_async")["tier"], "kernel-times");
     assert_eq!(report.verdict("cp_async", "duration"), "pass");
     for metric in ["dram_bw", "stored_sectors"] {
@@ -283,7 +283,7 @@ fn a_kernel_that_became_slower_fails_on_kernel_times() {
     let report = machine.check(&["--against", "HEAD"], 1);
     assert_eq!(report.variant("cp_async")["mode"], "against");
     assert_eq!(report.verdict("cp_async", "duration"), "regressed");
-    assert!(report.warned().contains(&"counters-denied".to_owned()));
+    assert!(report.warned().contains(&"no-permission".to_owned()));
 }
 
 #[test]
@@ -306,7 +306,7 @@ fn an_accepted_tier_that_is_accepted_no_longer_fails_again() {
     let accepted = "accept_tiers = [\"kernel-times\"]\n";
     machine.project.replace("config.toml", accepted, "");
     let report = machine.check(&["--from", ".sparsek-gate/profiles"], 3);
-    assert!(report.denied().contains(&"counters-denied".to_owned()));
+    assert!(report.denied().contains(&"no-permission".to_owned()));
     assert_eq!(report.verdict("cp_async", "dram_bw"), "not-measured");
     assert_eq!(report.verdict("cp_async", "duration"), "pass");
 }
@@ -346,14 +346,14 @@ fn what_was_not_recorded_in_full_is_no_measurement() {
             "nothing is recorded",
             "exit 0".into(),
             3,
-            "kernel-times-unavailable",
+            "profiler-unsupported",
             "none initialized CUDA",
         ),
         (
             "CUPTI is not there",
             format!("cp \"$RECORDS/no-cupti.process\" {records}; exit 0"),
             3,
-            "kernel-times-unavailable",
+            "profiler-unsupported",
             "cannot open shared object file",
         ),
         (
@@ -383,7 +383,7 @@ fn what_was_not_recorded_in_full_is_no_measurement() {
             "it launches something else",
             format!("cp \"$RECORDS/cupti-12.process\" {records}; exit 0"),
             5,
-            "no-kernels-profiled",
+            "kernel-missing",
             "the program launched small",
         ),
         (
@@ -411,7 +411,7 @@ fn what_was_not_recorded_in_full_is_no_measurement() {
             "it crashes",
             "kill -SEGV $$".into(),
             5,
-            "crashed",
+            "program-failed",
             "SIGSEGV",
         ),
     ];
@@ -425,11 +425,9 @@ fn what_was_not_recorded_in_full_is_no_measurement() {
         let message = report.message(finding);
         assert!(message.contains(why), "{case}: {message}");
         // Why ncu did not measure is reported too.
-        let beside = ["no-permission", "counters-denied"];
-        let warned = report.warned();
         assert!(
-            warned.iter().any(|code| beside.contains(&code.as_str())),
-            "{case}: {warned:?}"
+            report.warned().contains(&"no-permission".to_owned()),
+            "{case}"
         );
     }
 }
@@ -447,11 +445,8 @@ fn settings_that_only_ncu_can_honour_leave_the_tier_out_of_reach() {
         let with = CONFIG.replace("[profile]", &format!("[profile]\n{setting}"));
         machine.project.write("config.toml", with);
         let report = machine.profile(3);
-        assert_eq!(
-            report.denied(),
-            ["no-permission", "kernel-times-unavailable"]
-        );
-        let message = report.message("kernel-times-unavailable");
+        assert_eq!(report.denied(), ["no-permission", "profiler-unsupported"]);
+        let message = report.message("profiler-unsupported");
         assert!(message.contains(why), "{message}");
     }
 }
@@ -531,13 +526,10 @@ fn without_cupti_the_programs_own_times_are_the_last_resort() {
     };
     fs::remove_file(machine.project.path("libcupti.so.13")).unwrap();
     let report = machine.profile(3);
-    assert_eq!(
-        report.denied(),
-        ["no-permission", "kernel-times-unavailable"]
-    );
+    assert_eq!(report.denied(), ["no-permission", "profiler-unsupported"]);
     assert!(
         report
-            .message("kernel-times-unavailable")
+            .message("profiler-unsupported")
             .contains("does not exist")
     );
 
@@ -562,7 +554,7 @@ fn without_cupti_the_programs_own_times_are_the_last_resort() {
     let broken = machine.profile(5);
     assert!(
         broken
-            .message("result-unreadable")
+            .message("program-failed")
             .contains("reports no usable times")
     );
 
@@ -582,7 +574,7 @@ fn without_cupti_the_programs_own_times_are_the_last_resort() {
     machine.profile(0);
     machine.project.write("cp_async.sh", right);
     let report = machine.profile(0);
-    assert!(report.message("counters-denied").contains("event-times"));
+    assert!(report.message("no-permission").contains("event-times"));
     let profile: Json = machine.project.json(PROFILE);
     assert_eq!(profile["identity"]["tier"], "event-times");
     assert_eq!(
@@ -880,7 +872,7 @@ fn programs_are_compared_by_the_times_of_their_kernels_where_that_is_accepted() 
     };
     let slow = "sh slow.sh --mode profile";
     let report = compare(&[slow]).exits(3).json();
-    assert!(report.denied().contains(&"counters-denied".to_owned()));
+    assert!(report.denied().contains(&"no-permission".to_owned()));
     let report = compare(&[slow, "--accept-kernel-times"]).exits(1).json();
     assert_eq!(report.denied(), ["regressed"]);
     assert_eq!(report.0["variants"][0]["tier"], "kernel-times");
@@ -904,6 +896,6 @@ fn programs_are_compared_by_the_times_of_their_kernels_where_that_is_accepted() 
         .output();
     let ran = Ran::of(&output.unwrap()).exits(0);
     assert!(project.path("config.toml").is_file());
-    ran.says("warning counters-denied")
+    ran.says("warning no-permission")
         .says("accept_tiers = [\"kernel-times\"]");
 }

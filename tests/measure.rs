@@ -1130,14 +1130,14 @@ fn the_measured_process_itself_shows_that_its_numbers_are_correct() {
         ("wrong in the last process", true, last_wrong, 5, "wrong-numbers", 0),
         ("wrong where work is counted", true, counted_wrong, 5, "wrong-numbers", 0),
         ("not checked", true, reports(r#"{"correct": null}"#), 5, "wrong-numbers", 0),
-        ("no file", true, String::new(), 5, "result-unreadable", 0),
-        ("no JSON", true, reports("correct"), 5, "result-unreadable", 0),
+        ("no file", true, String::new(), 5, "program-failed", 0),
+        ("no JSON", true, reports("correct"), 5, "program-failed", 0),
         (
             "a file without an end",
             false,
             "ln -s /dev/zero \"$SPARSEK_GATE_RESULT\"".to_owned(),
             5,
-            "result-unreadable",
+            "program-failed",
             0,
         ),
         (
@@ -1147,7 +1147,7 @@ fn the_measured_process_itself_shows_that_its_numbers_are_correct() {
              echo '{\"correct\": true}' >\"${SPARSEK_GATE_RESULT%/*}/$next.result.json\"; done ;; esac"
                 .to_owned(),
             5,
-            "result-unreadable",
+            "program-failed",
             0,
         ),
     ];

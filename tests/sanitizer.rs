@@ -481,11 +481,13 @@ fn a_tool_that_never_ran_the_program_is_found_by_the_missing_result() {
     machine.verify(&["--sanitizer", "memcheck"], 0);
     machine.other_sanitizer(&clean);
     let report = machine.verify(&["--sanitizer", "memcheck"], 5);
-    assert_eq!(report.denied(), ["result-unreadable"]);
+    assert_eq!(report.denied(), ["program-failed"]);
     // Nor does it vanish behind what was wrong before.
     machine.project.write("cp_async.sh", "exit 1\n");
     let report = machine.verify(&["--sanitizer", "memcheck"], 5);
-    assert_eq!(report.denied(), ["program-failed", "result-unreadable"]);
+    assert_eq!(report.denied(), ["program-failed"; 2]);
+    let found = report.findings("deny")[1]["message"].to_string();
+    assert!(found.contains("without writing the result file"), "{found}");
 }
 
 #[test]

@@ -210,8 +210,8 @@ fn a_base_of_another_variant_or_one_that_cannot_be_read_is_refused() {
         let project = recorded();
         project.write(&Project::base_path("cp_async"), text);
         let report = project.check(&["cp_async"], 5);
-        assert_eq!(report.denied(), ["profile-unreadable"], "{what}");
-        let message = report.message("profile-unreadable");
+        assert_eq!(report.denied(), ["capture-unreadable"], "{what}");
+        let message = report.message("capture-unreadable");
         assert!(message.contains(words), "{what}: {message}");
     }
 }
@@ -244,7 +244,7 @@ fn a_metric_that_the_base_did_not_measure_never_passes() {
         let report = project.check(&["cp_async"], 4);
         // What has another name there is also missed under that name.
         assert_eq!(
-            report.denied_besides(&["metric-gone"]),
+            report.denied_besides(&["variant-gone"]),
             ["not-comparable"],
             "{what}"
         );
@@ -324,7 +324,7 @@ fn sides_under_other_conditions_are_not_comparable() {
 #[test]
 fn a_kernel_under_another_name_or_in_another_shape_is_judged_and_warned_of() {
     let edits: [Damage; 2] = [
-        ("kernel-renamed", |head| {
+        ("kernels-changed", |head| {
             head["kernels"][0]["name"] = json!("bsr_gemm_other");
             head["kernels"][0]["mangled"] = json!("_Z14bsr_gemm_other");
         }),
@@ -407,7 +407,7 @@ fn a_sample_of_the_head_that_is_no_number_makes_it_unreadable() {
     project.replace(&Project::profile_path("cp_async"), "\"REPLACED\"", "NaN");
     assert_eq!(
         project.check(&["cp_async"], 5).denied(),
-        ["profile-unreadable"]
+        ["capture-unreadable"]
     );
 }
 

@@ -314,7 +314,7 @@ fn a_static_profile_of_another_variant_or_tier_is_not_used() {
         |profile: &mut Json| profile["variant"] = json!("bsr_gemm/baseline"),
         |profile: &mut Json| profile["identity"]["tier"] = json!("counters"),
     ] {
-        fails_with(&edited(edit), 5, "profile-unreadable", &["static profile"]);
+        fails_with(&edited(edit), 5, "capture-unreadable", &["static profile"]);
     }
 }
 
@@ -361,10 +361,10 @@ fn another_kernel_in_its_place_is_renamed_and_compared() {
         config.replace("expect = [\"bsr_gemm_cp_async\"]\n", ""),
     );
     let report = check(&project, 4);
-    assert_eq!(report.denied(), ["kernel-renamed", "regressed"]);
+    assert_eq!(report.denied(), ["kernels-changed", "regressed"]);
     assert!(
         report
-            .message("kernel-renamed")
+            .message("kernels-changed")
             .ends_with("`bsr_gemm_fast` is new")
     );
 }
@@ -426,7 +426,7 @@ fn overloads_are_told_apart_by_their_signature() {
     let report = check(&project, 4);
     assert!(
         report
-            .message("kernel-gone")
+            .message("kernels-changed")
             .contains("bsr_gemm_cp_async(i*)")
     );
     let next = &report.findings("deny")[0]["next"];

@@ -397,7 +397,7 @@ fn crashes_once(machine: &Machine) {
         .run(&["profile", "--format", "json"])
         .exits(5)
         .json();
-    assert_eq!(report.denied(), ["crashed"]);
+    assert_eq!(report.denied(), ["program-failed"]);
     assert_eq!(machine.project.read("tries").lines().count(), 1);
     assert_eq!(report.warned(), Vec::<String>::new());
 }

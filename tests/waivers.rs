@@ -53,10 +53,10 @@ fn a_waiver_past_its_last_day_lets_nothing_pass_and_is_told() {
     waive(&project, DURATION, "2020-02-29");
     let report = project.check(&["cp_async"], 1);
     assert_eq!(report.denied(), ["regressed"]);
-    assert!(report.warned().contains(&"waiver-expired".to_owned()));
-    assert!(report.message("waiver-expired").contains("2020-02-29"));
+    assert!(report.warned().contains(&"waiver-unused".to_owned()));
+    assert!(report.message("waiver-unused").contains("2020-02-29"));
     // The reference of findings names the key that is written.
-    let cause = sparsek_gate::finding::Code::WaiverExpired.cause();
+    let cause = sparsek_gate::finding::Code::WaiverUnused.cause();
     let key = cause.split('`').nth(1).unwrap();
     assert!(
         project.read("config.toml").contains(&format!("\n{key} = ")),
@@ -147,7 +147,7 @@ fn nothing_that_is_not_about_a_value_is_ever_waived() {
                 profile["identity"]["metrics"][DURATION]["unit"] = json!("us");
             });
         }),
-        ("profile-unreadable", 5, |project| {
+        ("capture-unreadable", 5, |project| {
             project.write(&Project::profile_path("cp_async"), "{");
         }),
         ("gpu-shared", 6, |project| {
@@ -183,7 +183,7 @@ fn wrong_numbers_of_a_waived_metric_are_not_let_pass() {
     waive(&project, DURATION, &day(30));
     let config = sparsek_gate::config::Config::load(&project.path("config.toml")).unwrap();
     let waiver = &config.waivers[0];
-    for code in [Code::WrongNumbers, Code::Crashed, Code::BuildFailed] {
+    for code in [Code::WrongNumbers, Code::ProgramFailed, Code::BuildFailed] {
         let wrong = Finding::deny(code, &waiver.variant, "it is wrong", "mend it");
         let mut findings = vec![wrong.clone(), wrong.metric(DURATION)];
         apply_waivers(&config.waivers, waiver.expires, &mut findings, |_, _| true);

@@ -180,7 +180,7 @@ impl Candidate<'_> {
         let mut findings = Vec::new();
         if profile.variant != variant.id {
             findings.push(self.refuse(
-                Code::ProfileUnreadable,
+                Code::CaptureUnreadable,
                 format!("the profile is one of {}", profile.variant),
                 &again,
             ));

@@ -395,7 +395,7 @@ fn readable(
 ) -> Result<Option<Profile>, Stop> {
     profile.map_err(|error| match error {
         Error::Input { .. } | Error::Io { .. } => Finding::deny(
-            Code::ProfileUnreadable,
+            Code::CaptureUnreadable,
             &variant.id,
             error.to_string(),
             format!("{command} it again: sparsek-gate {command} {}", variant.id),

@@ -64,7 +64,7 @@ impl Witness {
         );
         let next = "make sure that neither the program nor anything else writes there while it is measured, and run again";
         (!changed.is_empty())
-            .then(|| Finding::deny(Code::SourcesChanged, &variant.id, message, next))
+            .then(|| Finding::deny(Code::AlteredDuringRun, &variant.id, message, next))
     }
 }
 

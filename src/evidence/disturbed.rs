@@ -46,7 +46,7 @@ pub fn below_counters(variant: &Variant, profile: &Profile) -> Option<Finding> {
         return None;
     }
     let finding = Finding::deny(
-        Code::CountersDenied,
+        Code::NoPermission,
         &variant.id,
         format!(
             "the GPU's counters could not be read: measured by {tier}, which gives only the time of each launch"

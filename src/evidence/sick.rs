@@ -246,19 +246,15 @@ pub fn of_a_process(code: Code) -> bool {
             | Code::Implausible
             | Code::ClockChanged
             | Code::GpuShared
-            | Code::NoKernelsProfiled
             | Code::KernelMissing
             | Code::WrongNumbers
             | Code::Sanitizer
-            | Code::ResultUnreadable
             | Code::ProgramFailed
-            | Code::Crashed
             | Code::TimedOut
             | Code::ProfilerFailed
             | Code::Retried
             | Code::LaunchMismatch
             | Code::CodeVaries
-            | Code::TuningMeasured
             | Code::CaptureUnreadable
             | Code::ReadersDisagree
             | Code::NumbersUnchecked

@@ -24,7 +24,7 @@ pub fn tuning_measured(variant: &Variant, tuned: &[Tuned]) -> Option<Finding> {
     let one = tuned.find(|one| one.in_process && filter.matches(&one.kernel))?;
     let no_gate = variant.stated_by != StatedBy::Configuration;
     let finding = Finding::deny(
-        Code::TuningMeasured,
+        Code::CodeVaries,
         &variant.id,
         format!(
             "the measured process tuned `{}`, and launches of the tuning may be among those that are measured; it chose {}",

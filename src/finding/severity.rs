@@ -48,11 +48,11 @@ reasons! {
     /// A waiver in the configuration covers the metric.
     Waived => Regressed | LimitExceeded | WorkChanged | Inconclusive | Implausible,
     /// The configuration accepts the tier of measurement.
-    TierAccepted => CountersDenied | NoPermission | ProfilerUnsupported | KernelTimesUnavailable,
+    TierAccepted => NoPermission | ProfilerUnsupported,
     /// The configuration does not enforce its pins, or the run that measured was not refused.
     PinsNotEnforced => ToolchainMismatch,
     /// The base was measured beside it: the kernels of the change are what is judged.
-    SideBySide => LaunchChanged | KernelRenamed | TuningChanged,
+    SideBySide => LaunchChanged | KernelsChanged | TuningChanged,
     /// Two programs are compared with each other, and the work of both differs from launch to launch.
     Programs => Inconclusive,
     /// All captures were affected alike.
@@ -74,7 +74,7 @@ reasons! {
     /// No measured baseline demands a measured profile.
     ImportAllowed => ProfileImported,
     /// Nothing is gated: the launches of a program are listed, or two programs are compared.
-    NoGate => TuningMeasured,
+    NoGate => CodeVaries,
     /// The machine code that the variant loads is not gated.
     CodeNotGated => CodeVaries,
     /// Constants were overridden for a trial.
@@ -94,7 +94,7 @@ reasons! {
     /// The launches that are not measured come before and after those that are.
     BesideMeasured => OtherLaunches,
     /// The total of all kernels is judged, and contains it.
-    InTotal => KernelGone | KernelNew | LaunchChanged,
+    InTotal => KernelsChanged | LaunchChanged,
     /// Checks do not count the signature; the lock itself is written.
     SignerUnknown => Unsigned,
     /// A baseline is replaced, and checks compare with the new one.

@@ -189,7 +189,7 @@ fn metrics_gone(variant: &Variant, locked: &Profile) -> Vec<Finding> {
         .filter(|(alias, _)| !configured(alias))
         .map(|(alias, metric)| {
             Finding::deny(
-                Code::MetricGone,
+                Code::VariantGone,
                 &variant.id,
                 format!(
                     "`{alias}` ({}) is locked, and the configuration no longer names it",

@@ -135,14 +135,12 @@ impl<'a> Pairing<'a> {
                     .to_owned()
             }
         };
-        let beside = (mode != Mode::Stored).then_some(WarnReason::SideBySide);
         let finding = |(code, kernel, message): (Code, &KernelProfile, String)| {
-            Finding::deny(code, &variant.id, message, next.clone())
-                .kernel(&kernel.name)
-                .warn_for(beside)
+            Finding::deny(code, &variant.id, message, next.clone()).kernel(&kernel.name)
         };
-        let in_total =
-            |found| finding(found).warn_for(self.in_total.then_some(WarnReason::InTotal));
+        let side_by_side = (mode != Mode::Stored).then_some(WarnReason::SideBySide);
+        let beside = |found| finding(found).warn_for(side_by_side);
+        let in_total = self.in_total.then_some(WarnReason::InTotal);
         let reference = mode.reference();
         let pairs = self.pairs.iter();
         let changed = pairs.filter_map(|(pair, how)| self.changed(*pair, *how, mode));
@@ -154,21 +152,23 @@ impl<'a> Pairing<'a> {
         let gone = self.gone.iter().map(|was| {
             let name = self.reference.label(was);
             let message = format!("`{name}` of the {reference} was not measured");
-            (Code::KernelGone, *was, message)
+            (Code::KernelsChanged, *was, message)
         });
         let new = self.new.iter().map(|now| {
             let name = self.current.label(now);
             let message = format!("`{name}` is not in the {reference}");
-            (Code::KernelNew, *now, message)
+            (Code::KernelsChanged, *now, message)
         });
-        let contained = shares.chain(gone).chain(new).map(in_total);
+        // A kernel that is not on both sides is compared with nothing: beside the base it fails too.
+        let contained = shares.map(beside).chain(gone.chain(new).map(finding));
+        let contained = contained.map(|found| found.warn_for(in_total));
         let unknown = self
             .pairs()
             .filter_map(|pair| shared_memory_unknown(variant, pair, reference));
         // It is no other work, and what it costs or gains shows in the values.
         let alone = Some(WarnReason::SharedMemory);
-        let memory = memory.map(|found| finding(found).warn_for(alone));
-        let changed = changed.map(finding).chain(memory);
+        let memory = memory.map(|found| beside(found).warn_for(alone));
+        let changed = changed.map(beside).chain(memory);
         changed.chain(contained).chain(unknown).collect()
     }
 
@@ -194,7 +194,7 @@ impl<'a> Pairing<'a> {
                 Some((Code::LaunchChanged, now, message))
             }
             Match::Renamed if mode == Mode::Programs => Some((
-                Code::KernelRenamed,
+                Code::KernelsChanged,
                 now,
                 format!(
                     "`{}` of the base is compared with `{}`, which has the same grid and block",
@@ -203,7 +203,7 @@ impl<'a> Pairing<'a> {
                 ),
             )),
             Match::OnlyOnes => Some((
-                Code::KernelRenamed,
+                Code::KernelsChanged,
                 now,
                 format!(
                     "`{}` of the base is compared with `{}`, because each program launches one kernel: grid {} and block {}, now grid {} and block {}",
@@ -226,7 +226,7 @@ impl<'a> Pairing<'a> {
                         "is launched with the same grid and block"
                     }
                 );
-                Some((Code::KernelRenamed, now, message))
+                Some((Code::KernelsChanged, now, message))
             }
         }
     }
@@ -438,21 +438,27 @@ mod tests {
             [suite.s.variant.v]\nrun = [\"x\"]\n";
         let config = crate::config::Config::parse("config.toml".as_ref(), text).unwrap();
         let variant = config.variants().next().unwrap();
-        let codes = |reference: &Profile, current: &Profile, mode| {
+        let found = |reference: &Profile, current: &Profile, mode| {
             let pairing = pair_kernels(reference, current, mode, false);
             let findings = pairing.findings(variant, mode).into_iter();
-            let codes: Vec<Code> = findings.map(|finding| finding.code).collect();
-            (pairing.pairs().count(), codes)
+            let found: Vec<_> = findings
+                .map(|one| {
+                    assert_eq!(one.code, Code::KernelsChanged);
+                    let said = ["was not measured", "is not in the", "is compared with"];
+                    let said = said.iter().position(|words| one.message.contains(words));
+                    (said.unwrap(), one.denies())
+                })
+                .collect();
+            (pairing.pairs().count(), found)
         };
-        let (gone, new) = (Code::KernelGone, Code::KernelNew);
+        let (gone, new, renamed) = ((0, true), (1, true), (2, false));
         let apart = (0, vec![gone, gone, new, new]);
-        assert_eq!(codes(&reference, &current, Mode::Programs), apart);
+        assert_eq!(found(&reference, &current, Mode::Programs), apart);
         let (mut one, mut other) = (reference, current);
         one.kernels.truncate(1);
         other.kernels.truncate(1);
         let apart = (0, vec![gone, new]);
-        assert_eq!(codes(&one, &other, Mode::Against), apart);
-        let paired = (1, vec![Code::KernelRenamed]);
-        assert_eq!(codes(&one, &other, Mode::Programs), paired);
+        assert_eq!(found(&one, &other, Mode::Against), apart);
+        assert_eq!(found(&one, &other, Mode::Programs), (1, vec![renamed]));
     }
 }

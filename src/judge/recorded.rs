@@ -289,7 +289,7 @@ impl Reading<'_> {
             Err(error) => error.to_string(),
         };
         self.findings.push(Finding::deny(
-            Code::ProfileUnreadable,
+            Code::CaptureUnreadable,
             &variant.id,
             format!("its static profile cannot be used: {why}"),
             format!(
@@ -315,7 +315,7 @@ impl Reading<'_> {
             Err(error) => error.to_string(),
         };
         self.findings.push(Finding::deny(
-            Code::ProfileUnreadable,
+            Code::CaptureUnreadable,
             &variant.id,
             format!("the control cannot be read: {why}"),
             "record it again",
@@ -469,7 +469,7 @@ impl Reading<'_> {
 
 fn unreadable(variant: &Variant, why: String) -> Finding {
     Finding::deny(
-        Code::ProfileUnreadable,
+        Code::CaptureUnreadable,
         &variant.id,
         why,
         format!("record it again: sparsek-gate profile {}", variant.id),

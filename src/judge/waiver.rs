@@ -47,7 +47,7 @@ pub fn apply_waivers(
         );
         let finding = if expired(waiver) {
             Finding::deny(
-                Code::WaiverExpired,
+                Code::WaiverUnused,
                 &waiver.variant,
                 format!(
                     "{what} has expired: its last day was {}, today is {today}",
@@ -165,7 +165,7 @@ mod tests {
         assert!(denied(&applied(&waivers, LAST, &slower)).is_empty());
         let after = applied(&waivers, date(2027, 1, 1), &slower);
         assert_eq!(after[0], slower[0]);
-        assert_eq!(codes(&after), [Code::Regressed, Code::WaiverExpired]);
+        assert_eq!(codes(&after), [Code::Regressed, Code::WaiverUnused]);
         assert_eq!(after[1].severity, Severity::Warn);
         assert_eq!(after[1].subject(), "s/v");
         assert_eq!(after[1].metric.as_deref(), Some("duration"));
@@ -177,7 +177,7 @@ mod tests {
         // It says so too where there is nothing that it would let pass.
         assert_eq!(
             codes(&applied(&waivers, date(2027, 1, 1), &[])),
-            [Code::WaiverExpired]
+            [Code::WaiverUnused]
         );
     }
 
@@ -255,7 +255,7 @@ mod tests {
         );
         assert_eq!(
             codes(&findings),
-            [Code::Regressed, Code::LimitExceeded, Code::WaiverExpired]
+            [Code::Regressed, Code::LimitExceeded, Code::WaiverUnused]
         );
         for finding in &findings[..2] {
             assert_eq!(finding.severity, Severity::Warn);

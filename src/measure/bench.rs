@@ -126,14 +126,7 @@ impl<'a> Bench<'a> {
     /// The tier to try after one that cannot measure a variant, by the finding there; `None` where
     /// the finding is not about the tier, or where no tier is left.
     pub(super) fn below(&self, variant: &Variant, tier: Tier, found: &Finding) -> Option<Tier> {
-        let out_of_reach = match tier {
-            Tier::Counters | Tier::InProcessCounters => {
-                matches!(found.code, Code::NoPermission | Code::ProfilerUnsupported)
-            }
-            Tier::KernelTimes => found.code == Code::KernelTimesUnavailable,
-            Tier::EventTimes | Tier::Static => false,
-        };
-        if !out_of_reach {
+        if matches!(tier, Tier::EventTimes | Tier::Static) || !is_about_tier(found) {
             return None;
         }
         if tier == variant.tier() {
@@ -152,11 +145,7 @@ impl<'a> Bench<'a> {
     /// Why a variant was not measured, with the finding about the counters where that was the cause.
     pub(super) fn unmeasured(&self, variant: &Variant, tier: Tier, found: Finding) -> Vec<Finding> {
         // Where no other tier is left, the configuration may accept the static tier alone.
-        let out_of_reach = matches!(
-            found.code,
-            Code::NoPermission | Code::ProfilerUnsupported | Code::KernelTimesUnavailable
-        );
-        let code_alone = out_of_reach
+        let code_alone = is_about_tier(&found)
             && variant.accepts(Tier::Static)
             && variant.why_nothing_without_gpu().is_none();
         let found = found.warn_for(code_alone.then_some(WarnReason::TierAccepted));
@@ -263,6 +252,11 @@ impl<'a> Bench<'a> {
             ..found
         }
     }
+}
+
+/// Whether a finding says that a tier is out of reach.
+fn is_about_tier(found: &Finding) -> bool {
+    matches!(found.code, Code::NoPermission | Code::ProfilerUnsupported)
 }
 
 fn sick_of(uuid: &str, name: &str, symptoms: Vec<Symptom>) -> Option<SickGpu> {

@@ -540,12 +540,10 @@ fn record_of(capture: &Capture, bench: &Bench<'_>) -> CaptureRecord {
     }
 }
 
-/// Why launches that must be listed are not. That CUPTI is not there leaves the counters out of
-/// reach.
+/// Why launches that must be listed are not, where CUPTI cannot record them.
 fn unlisted(found: Finding) -> Finding {
     match found.code {
-        Code::KernelTimesUnavailable => Finding {
-            code: Code::ProfilerUnsupported,
+        Code::ProfilerUnsupported => Finding {
             message: format!("its launches cannot be listed: {}", found.message),
             ..found
         },

@@ -40,7 +40,7 @@ impl Profiler for EventTimes {
         ran.succeeded(variant, "while it timed itself")?;
         let unreadable = |why: String| {
             Finding::deny(
-                Code::ResultUnreadable,
+                Code::ProgramFailed,
                 &variant.id,
                 format!("the program reports no usable times: {why}"),
                 format!(

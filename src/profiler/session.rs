@@ -352,7 +352,7 @@ impl Ran {
                 format!("{}, or {by_hand}", variant.stated_by.more_time()),
             ),
             Ending::Signalled(_) => (
-                Code::Crashed,
+                Code::ProgramFailed,
                 format!("the program crashed {when} ({ending})"),
                 by_hand,
             ),

@@ -505,7 +505,7 @@ part_misbehave() {
   expect "with its grandchildren" 0 "" no_process_left
   expect "a program that crashes under ncu is identified" 5 "" "$gate" profile crashes
   expect "a program that fails under ncu is identified" 5 "program-failed" "$gate" profile fails
-  expect "a program without kernels is identified" 5 "no-kernels-profiled" "$gate" profile launches_nothing
+  expect "a program without kernels is identified" 5 "kernel-missing" "$gate" profile launches_nothing
   expect "a filter that matches nothing lists the kernels that ran" 5 "double_vector" "$gate" profile filter_matches_nothing
   expect "too few launches are not measured" 6 "not-measured" "$gate" profile launches_too_little
   expect "an expected kernel that is missing is named" 5 "another_kernel" "$gate" profile lacks_a_kernel
@@ -523,11 +523,11 @@ part_ladder() {
   # Processes of kernel times differ by up to 0.4 %, more than ncu's: a wider tolerance side by side.
   sed -i -e 's|^\[toolchain\]|[toolchain]\nncu = "gpu/denied-ncu"|' \
     -e 's|^against = { relative_percent = 0.25 }|against = { relative_percent = 1.0 }|' config.toml
-  expect "denied counters fail if no lower tier is accepted" 3 "counters-denied" "$gate" profile "${ladder[@]}"
+  expect "denied counters fail if no lower tier is accepted" 3 "no-permission" "$gate" profile "${ladder[@]}"
   expect "and ncu was tried once for all variants" 0 "" test "$(wc -l <gpu/denied)" = 1
   expect "the profile names the tier that measured it" 0 '"tier": "kernel-times"' \
     cat .sparsek-gate/profiles/bsr_gemm/cp_async/profile.json
-  expect "it cannot be locked if its tier is not accepted" 3 "counters-denied" \
+  expect "it cannot be locked if its tier is not accepted" 3 "no-permission" \
     "$gate" baseline --lock --reason "no counters" --who tests "${ladder[@]}"
   sed -i 's|^\[profile\]|[profile]\naccept_tiers = ["kernel-times"]|' config.toml
   printf '.sparsek-gate/\ngpu/denied\n' >.gitignore
@@ -895,7 +895,7 @@ part_frameworks() {
   git checkout -q matmul.py
   # Each process tunes anew, and nothing says where that ends.
   sed -i -e 's/^profiler_range.*//' -e '/^env = /d' config.toml
-  expect "tuning in the measured range is refused" 6 "tuning-measured" "$gate" profile matmul
+  expect "tuning in the measured range is refused" 6 "code-varies" "$gate" profile matmul
   cd "$work" || exit 70
   # A product in single precision, which is another kernel.
   example pytorch block.py -e 's/return x + hidden @ down/return x + (hidden.float() @ down.float()).to(x.dtype)/'

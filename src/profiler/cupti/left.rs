@@ -74,7 +74,7 @@ pub(super) fn none_selected(variant: &Variant, seen: &[String]) -> Finding {
         seen.join(", ")
     };
     Finding::deny(
-        Code::NoKernelsProfiled,
+        Code::KernelMissing,
         &variant.id,
         format!(
             "no recorded kernel was selected: the filter is {}, the program launched {seen}",

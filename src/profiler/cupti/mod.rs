@@ -139,7 +139,7 @@ impl Cupti {
 
 fn unavailable(variant: &Variant, why: String) -> Finding {
     Finding::deny(
-        Code::KernelTimesUnavailable,
+        Code::ProfilerUnsupported,
         &variant.id,
         format!("its kernels cannot be timed without ncu: {why}"),
         "install the CUDA toolkit or its CUPTI, set `toolchain.cupti`, or give ncu the right to the counters",

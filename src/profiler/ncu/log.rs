@@ -157,7 +157,7 @@ fn refused(variant: &Variant, trouble: Trouble, logs: &Logs) -> (Code, String, S
             };
             let filter = variant.kernels.as_deref().unwrap_or("(none)");
             return (
-                Code::NoKernelsProfiled,
+                Code::KernelMissing,
                 format!(
                     "ncu profiled no kernel: the filter is {filter}, the program launched {seen}"
                 ),
@@ -171,7 +171,9 @@ fn refused(variant: &Variant, trouble: Trouble, logs: &Logs) -> (Code, String, S
 /// Code and message of a run without a known trouble; `None` where it left a report.
 fn failed(ending: Ending, log: &str, report: &Path) -> Option<(Code, String)> {
     match (ending, complaint(log)) {
-        (Ending::Signalled(_), _) => Some((Code::Crashed, format!("ncu ended with {ending}"))),
+        (Ending::Signalled(_), _) => {
+            Some((Code::ProgramFailed, format!("ncu ended with {ending}")))
+        }
         (Ending::Exited(0), None) if report.is_file() => None,
         (Ending::Exited(0), None) => Some((
             Code::ProfilerFailed,
@@ -188,7 +190,7 @@ fn complaint(log: &str) -> Option<(Code, String)> {
     if own_lines(log).any(returned_error) {
         return Some(match vanished(log) {
             true => (
-                Code::Crashed,
+                Code::ProgramFailed,
                 "the program crashed under ncu: it never disconnected".to_owned(),
             ),
             false => (
@@ -268,7 +270,7 @@ mod tests {
             (
                 Ending::Exited(11),
                 include_str!("../../../tests/data/ncu_logs/crashes.log"),
-                Code::Crashed,
+                Code::ProgramFailed,
             ),
             (
                 Ending::Exited(7),
@@ -283,12 +285,12 @@ mod tests {
             (
                 Ending::Exited(0),
                 include_str!("../../../tests/data/ncu_logs/launches_nothing.log"),
-                Code::NoKernelsProfiled,
+                Code::KernelMissing,
             ),
             (
                 Ending::Exited(0),
                 include_str!("../../../tests/data/ncu_logs/filter_matches_nothing.log"),
-                Code::NoKernelsProfiled,
+                Code::KernelMissing,
             ),
             (Ending::Exited(1), NO_PERMISSION, Code::NoPermission),
             (Ending::Exited(9), BUSY, Code::ProfilerBusy),
@@ -297,7 +299,7 @@ mod tests {
                 "==ERROR== Failed to initialize the profiler: LibraryNotLoaded",
                 Code::ProfilerUnsupported,
             ),
-            (Ending::Signalled(9), "", Code::Crashed),
+            (Ending::Signalled(9), "", Code::ProgramFailed),
             (Ending::Exited(3), "", Code::ProfilerFailed),
         ];
         for (ending, log, code) in cases {
