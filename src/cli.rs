@@ -438,7 +438,7 @@ pub struct BaselineArgs {
 pub struct ReportArgs {
     /// An outcome, as `check --report FILE.json` writes it.
     pub outcome: PathBuf,
-    /// Also write the report to this file, in the form of its ending (docs/reports.md). Repeatable.
+    /// Also write the report to this file, whose ending names the form. Repeatable.
     #[arg(long, value_name = "[FORMAT:]FILE")]
     pub report: Vec<PathBuf>,
     /// How much is printed.
@@ -532,7 +532,7 @@ pub struct CheckArgs {
     /// Folder for the slice.
     #[arg(long, value_name = "DIR", requires = "slice")]
     pub slice_output: Option<PathBuf>,
-    /// Also write the report to this file, in the form of its ending (docs/reports.md). Repeatable.
+    /// Also write the report to this file, whose ending names the form. Repeatable.
     #[arg(long, value_name = "[FORMAT:]FILE")]
     pub report: Vec<PathBuf>,
     /// How much is printed.
@@ -652,7 +652,7 @@ pub struct CompareArgs {
     /// Folder for logs [default: a temporary one]
     #[arg(long, value_name = "DIR")]
     pub work: Option<PathBuf>,
-    /// Also write the report to this file, in the form of its ending (docs/reports.md). Repeatable.
+    /// Also write the report to this file, whose ending names the form. Repeatable.
     #[arg(long, value_name = "[FORMAT:]FILE")]
     pub report: Vec<PathBuf>,
     /// Output format; of one program `text` or `json`.
