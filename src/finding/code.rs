@@ -70,8 +70,8 @@ macro_rules! codes {
 codes! {
     /// A metric got worse by more than its tolerance and the noise.
     Regressed = "regressed", Either => Regressed,
-        "The change made the kernel slower, or made it move more data; the report lists what changed with it.",
-        "Fix the kernel, or, if the change is intended, lock a new baseline: `sparsek-gate baseline --lock --reason '...' VARIANT`.";
+        "The kernel became slower or moves more data; the report lists what changed with it.",
+        "Fix the kernel, or lock a new baseline: `sparsek-gate baseline --lock --reason '...' VARIANT`.";
     /// A value is outside its hard limit.
     LimitExceeded = "limit-exceeded", Either => Regressed,
         "The kernel exceeds `max` or stays below `min` of the metric, whatever the baseline is.",
@@ -79,15 +79,15 @@ codes! {
     /// The samples do not show whether the metric got worse by more than its tolerance.
     Inconclusive = "inconclusive", Either => Inconclusive,
         "The noise, or the difference between machines, is as large as the tolerance.",
-        "Measure side by side with `check --against REV`, use a quiet GPU, raise `profile.processes`, or widen the tolerance.";
+        "Measure with `check --against REV`, raise `profile.processes`, or widen the tolerance.";
     /// A metric has no value, or fewer values than required.
     NotMeasured = "not-measured", Either => Inconclusive,
         "The counter does not exist on this GPU, a launch has no value for it, or the tier cannot measure it.",
-        "Read the reason in the row of the metric. Profile again, or remove the metric from the suite.";
+        "Read the reason in the metric's row, then profile again or remove the metric.";
     /// A value is outside the range of its counter, or an improvement is too large to pass without a review.
     Implausible = "implausible", Either => Inconclusive,
-        "Another process disturbed the measurement, the counter is defective, or the kernel no longer does all of its work.",
-        "Profile again on a GPU that nothing else uses. If the kernel does its work, lock the improvement, or waive it.";
+        "Another process disturbed it, the counter is defective, or the kernel does less work.",
+        "Profile again on an unused GPU. If the kernel does its work, lock or waive the improvement.";
     /// The GPU lowered its clock, or did not have the same clock in all captures.
     ClockChanged = "clock-changed", Either => Inconclusive,
         "Heat, the power supply, the power limit, or a program that sets clocks.",
@@ -110,7 +110,7 @@ codes! {
         "Fix the kernel, then run `sparsek-gate verify VARIANT`.";
     /// A tool of compute-sanitizer found errors, or it is not certain that it checked the program.
     Sanitizer = "sanitizer", Either => Failed,
-        "An access out of bounds, a race, an uninitialized read, a wrong synchronization; or the tool could not instrument the program.",
+        "A wrong access, race, uninitialized read or synchronization, or the tool could not instrument the program.",
         "Read the output below the finding, fix the kernel, then run `sparsek-gate verify --sanitizer TOOL VARIANT`.";
     /// The program could not be started.
     NotStarted = "not-started", Fails => Failed,
@@ -118,7 +118,7 @@ codes! {
         "Run the command in the message by hand.";
     /// The program failed or crashed, also under the profiler, or left no result that can be read.
     ProgramFailed = "program-failed", Fails => Failed,
-        "Wrong arguments, a CUDA error, not enough memory, an invalid access, or no JSON in the file that `{result}` stands for.",
+        "Wrong arguments, a CUDA error, too little memory, an invalid access, or no JSON in `{result}`.",
         "Run the command in the message by hand, without the profiler and with it.";
     /// The time limit passed, and the tool ended all processes of the step.
     TimedOut = "timed-out", Fails => Failed,
@@ -138,7 +138,7 @@ codes! {
         "Look for `Xid` in the kernel's log (`dmesg`), then reset the GPU or restart the machine.";
     /// A GPU shows that its measurements cannot be trusted, and all that it measured in the run is set aside.
     GpuSick = "gpu-sick", Either => Inconclusive,
-        "A defect of the hardware, a clock that heat or the power supply lowered in every capture, or a control that does not read as it was locked.",
+        "A hardware defect, a clock that was lowered in every capture, or a control that does not read as locked.",
         "Measure on another GPU, and see docs/sick-gpu.md.";
     /// A measurement was repeated, because the machine made the first one fail.
     Retried = "retried", Warns => Environment,
@@ -146,12 +146,12 @@ codes! {
         "Nothing, if it is rare. Otherwise remove the cause that the message names.";
     /// What an interrupted run measured is used, or is not used although there is some.
     Resumed = "resumed", Warns => Environment,
-        "`--resume` after a run that was killed. What is not as it was then is measured anew: code, settings, GPU, driver, this tool, and the files of that run.",
-        "Measure without `--resume`, if a program that you do not trust could write to the files of that run.";
+        "`--resume` after a run that was killed. What is not as it was then is measured anew.",
+        "Measure without `--resume` if a program that you do not trust could write to that run's files.";
     /// Some measured processes are far from the others of their side.
     OutlyingProcesses = "outlying-processes", Warns => Inconclusive,
-        "Something disturbed the machine for the length of a process, or the kernel is slower in some processes.",
-        "Nothing, if it is rare. Otherwise find what disturbs the machine: with too many of them a metric cannot pass.";
+        "Something disturbed the machine, or the kernel is slower in some processes.",
+        "Nothing, if it is rare. Otherwise find what disturbs the machine.";
     /// The GPU's counters could not be read, also if a lower tier measured instead.
     NoPermission = "no-permission", Either => Environment,
         "The driver allows only administrators to read counters, or the container lacks the capability.",
@@ -159,7 +159,7 @@ codes! {
     /// The profiler does not work on this machine, or kernels cannot be timed without it.
     ProfilerUnsupported = "profiler-unsupported", Either => Environment,
         "ncu or CUPTI is missing, or does not support the GPU, the driver, the virtual machine, or the variant's options.",
-        "Install an ncu or CUPTI (`toolchain.cupti`) that supports this GPU and driver, or measure on another machine.";
+        "Install an ncu or CUPTI (`toolchain.cupti`) that supports them, or measure on another machine.";
     /// A tool, the driver or the GPU is not the one that the configuration pins.
     ToolchainMismatch = "toolchain-mismatch", Either => Environment,
         "An update of CUDA, the driver or the image, or another GPU model.",
@@ -170,8 +170,8 @@ codes! {
         "Compare the two values in the message, then correct the program or the configuration.";
     /// A kernel had different code or autotuner configurations in one measurement, or was tuned in a measured process.
     CodeVaries = "code-varies", Either => Inconclusive,
-        "An autotuner chose anew in each process, nothing separates its launches from the measured ones, or the kernel is compiled for each shape.",
-        "Keep the choice of the autotuner, measure only after warm-up (`profiler_range = true`), and make a variant of each shape; see docs/triton.md.";
+        "An autotuner chose anew, nothing separates its launches from the measured ones, or each shape is compiled.",
+        "Keep its choice, measure after warm-up (`profiler_range = true`), and see docs/triton.md.";
     /// An autotuner chose another configuration of a kernel than in the reference.
     TuningChanged = "tuning-changed", Either => Baseline,
         "Other candidates, another compiler or driver, or candidates that are equally fast.",
@@ -186,8 +186,8 @@ codes! {
         "Profile again. If it persists, report it with both files.";
     /// A slice of the check is missing, incomplete, or does not belong to the others.
     SliceUnusable = "slice-unusable", Fails => Inconclusive,
-        "The job of the slice failed, its folder is missing or there twice, or it is of another archive, configuration or selection.",
-        "Run the slice that the message names again with the same archive, and check all of them together.";
+        "Its job failed, its folder is missing or there twice, or it is of another archive or selection.",
+        "Run that slice again with the same archive, and check all of them together.";
     /// A recorded profile is missing.
     ProfileMissing = "profile-missing", Fails => Inconclusive,
         "The variant was not profiled into this folder, or its recording failed.",
@@ -246,7 +246,7 @@ codes! {
         "Use the token that the current report prints, or set `--baseline-ref REV`.";
     /// Attributes in `.gitattributes` hide baselines or the configuration from review.
     HiddenFromReview = "hidden-from-review", Either => Baseline,
-        "The change marks them as generated, vendored or binary, or gives them a driver for `diff` or `merge`; in the base it is a warning.",
+        "The change marks them as generated, vendored or binary, or gives them a driver.",
         "Remove the attribute. To accept it, from outside the change: `check --accept TOKEN`.";
     /// A baseline is locked, but no check uses it.
     LockUnused = "lock-unused", Warns => Baseline,
@@ -282,7 +282,7 @@ codes! {
         "Change the kernel; the number of warnings is gated by `performance_warnings`.";
     /// A kernel is new, gone, or has another name than in the reference.
     KernelsChanged = "kernels-changed", Either => Baseline,
-        "The program launches other kernels, `kernels` selects others, or a function or its template arguments were renamed.",
+        "The program launches or `kernels` selects others, or a function was renamed.",
         "If it is intended, lock a new baseline; otherwise correct the program or `kernels`.";
     /// A kernel is launched with another grid, block or dynamic shared memory, or another share of the launches.
     LaunchChanged = "launch-changed", Either => Baseline,
@@ -294,7 +294,7 @@ codes! {
         "Remove the waiver, or set a later day.";
     /// `env_pass` names a variable that, by its name, holds a credential.
     CredentialPassed = "credential-passed", Warns => Usage,
-        "Programs under test are code of the change, and can send each variable that they get anywhere.",
+        "Programs under test can send each variable that they get anywhere.",
         "Remove the name from `env_pass`, and fetch what a build needs in an earlier step.";
     /// Measured processes do not report on their numbers, although those of the reference did.
     NumbersUnchecked = "numbers-unchecked", Either => Failed,
@@ -306,7 +306,7 @@ codes! {
         "Select it in `kernels`, remove it, or, if it is intended, lock a new baseline.";
     /// A file of the run changed before it was used, or sources, inputs or the program until the last process of their variant.
     AlteredDuringRun = "altered-during-run", Fails => Failed,
-        "A program under test, or another process, wrote to a capture, a program, an input, the configuration, a baseline or a setting of git.",
+        "A program under test, or another process, wrote to a file of the run or a setting of git.",
         "Find out what writes there, and measure again. A file that was changed and restored counts as changed.";
 }
 
