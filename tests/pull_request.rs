@@ -535,7 +535,7 @@ const WEAKENED: &[Attack] = &[
         },
         finding: (
             "policy-changed",
-            "a regression of `bank_conflicts` only warns",
+            "sets `metric.bank_conflicts.unless_faster` to true",
         ),
         consented: Some(0),
     },
