@@ -272,7 +272,7 @@ fn a_finding_that_is_waived_does_not_stand_in_for_a_measurement() {
     let unmeasured: Vec<Json> = report
         .findings("deny")
         .into_iter()
-        .filter(|one| about(&one))
+        .filter(|one| about(one))
         .map(|one| one["variant"].clone())
         .collect();
     assert_eq!(unmeasured, [json!("bsr_gemm/cp_async")]);

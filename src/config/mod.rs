@@ -1,5 +1,6 @@
 //! `config.toml`: read raw, validated once into [`Config`]; nothing later reads the raw form.
 
+mod choices;
 mod error;
 mod input_files;
 mod kernel_filter;
@@ -22,6 +23,9 @@ mod unread;
 mod validate;
 mod version_range;
 
+pub use choices::{
+    CacheControl, ClockControl, Collector, GraphProfiling, ReplayMode, SanitizerTool,
+};
 pub use error::ConfigError;
 pub(crate) use error::suggest;
 pub use kernel_filter::KernelFilter;
@@ -36,7 +40,6 @@ pub use model::{
 pub(crate) use pins::NEXT as PINS_NEXT;
 pub use pins::{Mismatch, Pin, Pins};
 pub use program::{Program, ProgramSettings, Purpose};
-pub use raw::{CacheControl, ClockControl, Collector, GraphProfiling, ReplayMode, SanitizerTool};
 pub use schema::schema;
 pub use selected::Selected;
 pub use selector::Selector;

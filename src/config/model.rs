@@ -9,14 +9,14 @@ use ncu_report::Chip;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::choices::{
+    CacheControl, ClockControl, Collector, DEFAULT_ARCH, GraphProfiling, ReplayMode, SanitizerTool,
+};
 use super::error::suggest;
 use super::kernel_filter::KernelFilter;
 use super::launches::LaunchSelection;
 use super::pins::Pins;
 use super::range;
-use super::raw::{
-    CacheControl, ClockControl, Collector, DEFAULT_ARCH, GraphProfiling, ReplayMode, SanitizerTool,
-};
 use super::selector::Selector;
 use super::stated_by::StatedBy;
 use super::unread::Unread;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use ncu_report::Chip;
 
+use super::choices::{ClockControl, Collector};
 use super::model::{Config, Metric, Recipe, Suite, Variant, Verification};
-use super::raw::{ClockControl, Collector};
 use super::stated_by::StatedBy;
 use crate::finding::Error;
 use crate::metric::{Direction, Level, Role, Tolerance, tensor_flop};

@@ -336,8 +336,11 @@ fn the_page_of_counters_is_what_the_code_measures() {
     };
     // tests/gpu/run.sh reads this cell.
     let cell_of_chips = |has: &dyn Fn(Chip) -> bool| {
-        let (there, lacking): (Vec<(&str, Chip)>, Vec<(&str, Chip)>) =
-            chips.iter().copied().partition(|(_, chip)| has(*chip));
+        let of = |wanted: bool| -> Vec<(&str, Chip)> {
+            let all = chips.iter().copied();
+            all.filter(|(_, chip)| has(*chip) == wanted).collect()
+        };
+        let (there, lacking) = (of(true), of(false));
         match (there.len(), lacking.len()) {
             (_, 0) => "all".to_owned(),
             (there, lacks) if lacks < there => format!("all but {}", names(lacking)),

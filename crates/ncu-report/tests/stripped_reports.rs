@@ -25,6 +25,7 @@ fn contains(bytes: &[u8], text: &str) -> bool {
 }
 
 /// The copy, and how many parts of each kind were removed.
+#[expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 fn strip(bytes: &[u8], keep_machine_code: bool) -> (Vec<u8>, BTreeMap<&'static str, u64>) {
     let mut scrubber = Scrubber::default();
     let copy = report::strip(bytes, &mut scrubber, keep_machine_code).unwrap();

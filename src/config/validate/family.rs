@@ -7,7 +7,7 @@ use ncu_report::Chip;
 use toml::Spanned;
 use toml::de::{DeArray, DeString, DeTable, DeValue};
 
-use crate::config::raw::DEFAULT_ARCH;
+use crate::config::choices::DEFAULT_ARCH;
 use crate::metric::{TENSOR_FLOP, chip_of_arch, tensor_flop};
 
 /// Replaces `[metric.tensor_flop]` without a counter, and its name in every list of metrics, by the

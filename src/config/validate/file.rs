@@ -8,6 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::config::error::ConfigError;
+use crate::config::model::Metric;
 use crate::terms::is_name;
 
 /// A configuration that is being validated.
@@ -83,4 +84,12 @@ impl File<'_> {
             format!("`{path}` must be a path below the configuration's folder"),
         ))
     }
+}
+
+/// What the whole configuration gives every suite.
+pub(super) struct Common<'a> {
+    pub metrics: &'a [Metric],
+    pub static_metrics: &'a [Metric],
+    /// Those of variants whose machine code is read without the text of a compiler.
+    pub code_metrics: &'a [Metric],
 }

@@ -22,20 +22,12 @@ use toml::de::{DeTable, Deserializer};
 
 use super::error::ConfigError;
 use super::layers;
-use super::model::{Config, Metric, SourceText};
+use super::model::{Config, SourceText};
 use super::raw::{RawConfig, RawSuite};
 use super::unread::Unread;
-use file::File;
+use file::{Common, File};
 
 pub(crate) use variant::is_macro_name;
-
-/// What the whole configuration gives every suite.
-struct Common<'a> {
-    metrics: &'a [Metric],
-    static_metrics: &'a [Metric],
-    /// Those of variants whose machine code is read without the text of a compiler.
-    code_metrics: &'a [Metric],
-}
 
 /// Reads and validates the text of a configuration.
 pub(super) fn validate(path: &Path, source: &str) -> Result<Config, ConfigError> {

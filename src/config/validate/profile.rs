@@ -1,9 +1,9 @@
 //! `[profile]`, in each of the tables that may contain one.
 
 use super::file::File;
+use crate::config::choices::{ClockControl, Collector, GraphProfiling, ReplayMode};
 use crate::config::error::ConfigError;
 use crate::config::model::ProfileSettings;
-use crate::config::raw::{ClockControl, Collector, GraphProfiling, ReplayMode};
 
 /// Arguments of ncu that the tool sets itself, and that would break its reading if set twice.
 const OWN_NCU_ARGS: &[&str] = &[

@@ -1,7 +1,6 @@
 //! `[suite.NAME]`.
 
-use super::Common;
-use super::file::File;
+use super::file::{Common, File};
 use super::metric::excused_without_duration;
 use crate::config::error::{ConfigError, suggest};
 use crate::config::model::{Metric, Suite, Work};

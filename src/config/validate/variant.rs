@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Common;
-use super::file::File;
+use super::file::{Common, File};
 use crate::binary::LaunchShape;
 use crate::config::error::ConfigError;
 use crate::config::input_files::pattern;

@@ -21,7 +21,7 @@ const MOST: usize = 40;
 /// # Errors
 /// Says why there is nothing to draw.
 pub fn history_picture(trends: &[Trend]) -> Result<String, String> {
-    let drawings = trends.iter().filter_map(|one| trend(one));
+    let drawings = trends.iter().filter_map(trend);
     let drawings: Vec<Drawing> = drawings.collect();
     match drawings.is_empty() {
         true => Err("no acceptance has a value to draw".to_owned()),

@@ -128,7 +128,7 @@ fn conditions_only(line: &str) -> String {
         let value = CONDITIONS
             .iter()
             .find_map(|name| match word.strip_prefix(name)? {
-                "" => Some((name, *words.get(at + 1)?)),
+                "" => Some((name, *words.get(at.checked_add(1)?)?)),
                 rest => Some((name, rest.strip_prefix('=')?)),
             });
         let spelled = |value: &str| value.chars().all(|c| c.is_ascii_lowercase() || c == '-');
