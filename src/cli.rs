@@ -100,7 +100,7 @@ pub enum Command {
     Profile(ProfileArgs),
     /// Lock the latest profiles as baselines, or verify, sign or show the locked ones.
     #[command(
-        after_help = "Examples:\n  sparsek-gate baseline --lock --reason 'faster epilogue' bsr_gemm/cp_async\n  sparsek-gate baseline --verify --captures ci/recordings\n  sparsek-gate baseline --show"
+        after_help = "Examples:\n  sparsek-gate baseline --lock --reason 'faster epilogue' bsr_gemm/cp_async\n  sparsek-gate baseline --verify --captures captures\n  sparsek-gate baseline --show"
     )]
     Baseline(BaselineArgs),
     /// Verify the locks, measure, compare with the baselines, report, and set the exit code.

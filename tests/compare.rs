@@ -170,7 +170,7 @@ fn one_program_is_a_table_of_its_kernels_and_is_compared_with_nothing() {
     for arguments in [["--report", "x.html"], ["--format", "html"]] {
         run(&machine, &[&BOTH[..1], &arguments].concat())
             .exits(2)
-            .says("state two programs");
+            .says("of two programs that are measured: state these");
     }
 }
 
@@ -283,7 +283,7 @@ fn a_total_of_two_programs_is_not_measured_where_nothing_lists_their_launches() 
 
     run(&machine, &["./bench_old", "--total"])
         .exits(2)
-        .says("--total is of a comparison");
+        .says("--total is of two programs that are measured");
     run(
         &machine,
         &[&BOTH[..], &["--total", "--kernels", "regex:(?:a|b)"]].concat(),

@@ -840,55 +840,9 @@ fn a_mistake_on_the_command_line_is_answered_with_what_where_and_the_next_step()
         ),
         (
             "source = \"k.cu\"",
-            &["tune"],
-            0,
-            [
-                "s/v: it has no valid baseline",
-                "measured on a GPU",
-                "sparsek-gate baseline --lock",
-            ],
-        ),
-        (
-            "source = \"k.cu\"",
-            &["tune", "--from", "."],
-            2,
-            [
-                "`--from .`",
-                "no profile of a selected variant",
-                "SUITE/VARIANT/profile.json",
-            ],
-        ),
-        (
-            "source = \"k.cu\"",
-            &["tune", "--open-share", "50"],
-            2,
-            ["'50'", "--open-share", "from 0.1 to 20"],
-        ),
-        (
-            "source = \"k.cu\"",
             &["history", "s/v"],
             4,
             ["nothing is locked yet", "s/v", "baseline --lock --reason"],
-        ),
-        (
-            "source = \"k.cu\"",
-            &["history", "--all", "--output", "site"],
-            4,
-            [
-                "nothing is locked yet",
-                "no history",
-                "baseline --lock --reason",
-            ],
-        ),
-        (
-            "source = \"k.cu\"",
-            &["history", "--all", "--output", "."],
-            2,
-            [
-                "did not write",
-                "`--output .`",
-                "name a folder that does not exist",
-            ],
         ),
         (
             "source = \"k.cu\"",

@@ -38,11 +38,7 @@ impl Recorded {
         let shipped = config.variants().filter(|variant| !variant.experimental);
         let comparisons = comparison_count(Tier::Counters, shipped.map(|variant| (variant, None)));
         let read = |path: &Path| Profile::read(path).unwrap();
-        let folder = root
-            .join("ci/recordings")
-            .join(recorded)
-            .join("aa")
-            .join(id);
+        let folder = common::recordings().join(recorded).join("aa").join(id);
         Recorded {
             variant: variant.unwrap().clone(),
             base: read(&folder.join("base/profile.json")),

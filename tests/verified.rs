@@ -445,6 +445,7 @@ fn what_another_run_records_before_this_one_has_the_gpu_is_no_manipulation() {
     checkout.check();
     assert_eq!(checkout.verified(), 1);
     std::fs::rename(&records, &elsewhere).unwrap();
+    std::fs::remove_dir_all(checkout.0.project.path(".sparsek-gate/builds")).unwrap();
     let report = checkout.check();
     assert_eq!(reused(&report), REUSED);
     assert_eq!(checkout.verified(), 0);

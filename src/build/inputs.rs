@@ -214,7 +214,7 @@ mod tests {
             ),
             ("const char* now = __TIME__;", &[], true),
             ("#if __has_builtin(x) || __has_cpp_attribute(y)", &[], false),
-            ("__half __hadd(int _, int i);", &[], false),
+            ("__half __hadd(int a, int i);", &[], false),
         ] {
             let found = own_questions(asks);
             assert_eq!(

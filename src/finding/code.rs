@@ -137,7 +137,7 @@ codes! {
         "A hardware or driver error (Xid).",
         "Look for `Xid` in the kernel's log (`dmesg`), then reset the GPU or restart the machine.";
     /// A GPU shows that its measurements cannot be trusted, and all that it measured in the run is set aside.
-    GpuSick = "gpu-sick", Either => Inconclusive,
+    GpuSick = "gpu-sick", Fails => Inconclusive,
         "A hardware defect, a clock that was lowered in every capture, or a control that does not read as locked.",
         "Measure on another GPU, and see docs/sick-gpu.md.";
     /// A measurement was repeated, because the machine made the first one fail.

@@ -142,7 +142,7 @@ fn the_five_lines_of_configuration_are_enough() {
 const PICTURE: &str = "docs/failing-report.svg";
 /// The size of the picture in pixels: `tests/documents/site.rs` measures whether all of it is seen.
 const WIDTH: u32 = 860;
-pub const HEIGHT: u32 = 820;
+pub const HEIGHT: u32 = 430;
 
 /// The head and the findings of the HTML report on the kernel that was made worse, as a picture.
 fn picture() -> String {
@@ -175,13 +175,8 @@ fn picture() -> String {
     // The body of the page is an element of the picture.
     let style = style.replace("\nbody {", "\n.body {");
     assert!(style.contains("\n.body {"));
-    let head = part("<header class=\"top", "</header>");
-    // What README explains is seen: a picture cannot be unfolded.
+    let head = part("<header", "</header>");
     let fails = part("<section id=\"fails\"", "</section>");
-    let fails = fails.replace(
-        "<details class=\"also\">",
-        "<details class=\"also\" open=\"\">",
-    );
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{HEIGHT}\" \
          viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\">\n\
@@ -198,14 +193,7 @@ fn picture() -> String {
 fn the_picture_of_a_failing_report_is_what_the_program_makes() {
     let picture = picture();
     assert!(uppsala::parse(&picture).is_ok(), "{picture}");
-    for part in [
-        "FAIL",
-        "540.44 us",
-        "bank conflicts ×141",
-        "-23.35 pt",
-        "Next",
-        "class=\"also\" open=",
-    ] {
+    for part in ["FAIL", "540.44 us", "bank conflicts ×141", "-23.35 pt"] {
         assert!(picture.contains(part), "{part}");
     }
     crate::generated::is_generated(PICTURE, &picture);
