@@ -222,6 +222,11 @@ fn a_slice_of_another_plan_or_given_twice_is_named_and_not_used() {
         ("archive", json!("0".repeat(64)), "another archive"),
         ("recording", json!(null), "it was measured"),
         ("recording", json!("elsewhere"), "another recording"),
+        (
+            "same_programs",
+            json!([{"variant": "bsr_gemm/cp_async", "base": "0"}]),
+            "it leaves out variants",
+        ),
         ("place", json!({"index": 3, "count": 2}), "no slice 3"),
         ("slices", json!([[], [], []]), "lists 3 slices of 2"),
         (

@@ -16,7 +16,7 @@ use super::store::{NewBaseline, Store};
 use crate::comparable::merge;
 use crate::config::{Config, Selected, Variant};
 use crate::evidence::{numbers_unchecked, unpinned};
-use crate::files::recorded_folder;
+use crate::files::{SICK_FILE, recorded_folder};
 use crate::finding::{Code, Error, Finding, Stop, WarnReason};
 use crate::profile::{OnGpus, Profile, Taken};
 use crate::terms::VariantId;
@@ -177,6 +177,18 @@ impl Locking<'_> {
         for folder in self.folders(variant)? {
             let folder = folder.as_path();
             match readable(Profile::recorded(folder, &variant.id), variant, "profile")? {
+                Some(_) if folder.join(SICK_FILE).exists() => {
+                    return Err(Finding::deny(
+                        Code::GpuSick,
+                        &variant.id,
+                        format!(
+                            "the run that measured into {} saw that its GPU is sick",
+                            folder.display()
+                        ),
+                        "measure on another GPU, and lock that",
+                    )
+                    .into());
+                }
                 Some(profile) => profiles.push(profile),
                 None => {
                     return Err(Finding::deny(

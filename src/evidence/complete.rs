@@ -350,7 +350,7 @@ fn none_selected(variant: &Variant, profile: &Profile) -> Finding {
 
 fn not_known(variant: &Variant, metric: &Metric, kernel: &str) -> Finding {
     let next = if metric.alias.starts_with("occupancy") {
-        "measure it and lock the profile, which has its launch; or state `dynamic_shared_bytes` of the variant (and `threads_per_block`, where the kernel has no launch bounds)"
+        "measure it and lock the profile, which has its launch; or state `dynamic_shared_bytes` of the variant, and give the kernel launch bounds"
     } else {
         "install nvdisasm, which comes with the CUDA toolkit (`pip install nvidia-cuda-nvdisasm`), in a version that reads this code (Volta: CUDA 13.0 or older), and build again; or take the metric out of the gate"
     };

@@ -281,10 +281,10 @@ impl RunFile {
     }
 }
 
-/// Removes what says that a run can be resumed: its own file first, without which no other counts.
+/// Removes what says that a run can be resumed: its own file first, without which no other counts. That
+/// a GPU is sick stays until the next run begins: nothing of this one may be locked.
 fn clear(folder: &Path) {
     let _ = fs::remove_file(folder.join(RESUME_FILE));
-    let _ = fs::remove_file(folder.join(SICK_FILE));
     let suites = fs::read_dir(folder).into_iter().flatten().flatten();
     let variants = suites.flat_map(|suite| fs::read_dir(suite.path()).into_iter().flatten());
     for variant in variants.flatten() {
@@ -452,8 +452,10 @@ mod tests {
         let (third, _) = begin(folder.path(), false);
         assert!(third.sick().is_none() && !third.sick_file().exists());
         keep_sick(&third.sick_file(), &sick);
+        let sick_file = third.sick_file();
         third.end();
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert!(sick_file.exists(), "nothing of that run may be locked");
         assert!(begin(folder.path(), true).0.interrupted().is_none());
     }
 }

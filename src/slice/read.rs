@@ -266,6 +266,13 @@ fn other_plan(slice: &Slice<'_>, wanted: Wanted<'_>) -> Option<String> {
                 .to_owned(),
         );
     }
+    if wanted.archive.is_none() && !slice.manifest.same_programs.is_empty() {
+        return Some(
+            "it leaves out variants: only --archive FILE and --archive-sha256 HASH show that their \
+             programs are those of the base"
+                .to_owned(),
+        );
+    }
     if let Some((wanted, _)) = wanted.archive
         && archive.as_deref() != Some(wanted)
     {
