@@ -13,9 +13,9 @@ use sparsek_gate::binary::{
 use sparsek_gate::build::definitions::Kernels;
 use sparsek_gate::capture::counter_records::{self, CounterCapture, ProcessCounters};
 use sparsek_gate::capture::kernel_records::{self, KernelCapture, ProcessRecords};
-use sparsek_gate::capture::{Format, event_times, tuned};
+use sparsek_gate::capture::{event_times, tuned};
 use sparsek_gate::config::{Config, KernelFilter, Trust, VersionRange};
-use sparsek_gate::judge::Stored;
+use sparsek_gate::judge::Stored as StoredMeasurement;
 use sparsek_gate::git::printed;
 use sparsek_gate::judge::Outcome;
 use sparsek_gate::profile::{Hotspots, OnGpus, Profile, import, norm_text};
@@ -57,7 +57,7 @@ const fn target(name: &'static str, most: usize, mutation: Mutation, run: fn(&[u
 }
 
 /// All targets. A reader whose target takes long inputs makes fewer executions a second.
-static TARGETS: [Target; 38] = [
+static TARGETS: [Target; 35] = [
     target("report", 16384, Mutation::Report, read_report),
     target("report_edits", 97, Mutation::Bytes, edits::check),
     target("machine_code", 16384, Mutation::Report, machine_code),
@@ -146,7 +146,7 @@ fn used(recording: &ncu_report::Recording) {
 
 /// A profile compared with itself.
 fn same(profile: &Profile) {
-    let stored = Stored::of(profile, profile);
+    let stored = StoredMeasurement::of(profile, profile);
     assert_eq!((stored.only_before.len(), stored.only_after.len()), (0, 0));
     assert_eq!(stored.kernels.len(), profile.kernels.len());
     for row in stored.kernels.iter().flat_map(|pair| &pair.metrics) {
