@@ -17,8 +17,7 @@
 //!
 //! Besides these: [`evidence`] finds incomplete, disturbed or implausible measurements, [`binary`]
 //! reads what the compiler made, [`device`] watches the GPU, [`toolchain`] finds compiler and tools,
-//! [`engine`] lets other machines measure, [`history`] follows a baseline through the commits, [`tolerances`] says what
-//! the recorded noise allows, [`diff`] compares two files, [`strip`] copies
+//! [`engine`] lets other machines measure, [`history`] follows a baseline through the commits, [`strip`] copies
 //! captures for publication, and [`doctor`] examines the machine. [`metric`], [`statistics`],
 //! [`finding`] and [`terms`] are shared words; [`process`], [`files`], [`git`] and [`hash`] reach
 //! the system, and [`parallel`] uses all of its cores.
