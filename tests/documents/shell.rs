@@ -106,7 +106,7 @@ fn checkout() -> Project {
     .unwrap();
     // What cargo would build and run: the program under test, and the tests, which run now.
     let cargo = "#!/bin/sh\ncase \"$*\" in\n\
-        'run --release -- '*) shift 3; exec sparsek-gate \"$@\" ;;\n\
+        'run -- '*) shift 2; exec sparsek-gate \"$@\" ;;\n\
         test) ;;\n*) echo \"cargo $*\" >&2; exit 1 ;;\nesac\n";
     project.program("bin/cargo", cargo);
     project
