@@ -110,10 +110,9 @@ pub fn verify(
                 "the verifying run exceeded its time limit of {} s and was killed",
                 variant.verify_timeout.as_secs_f64()
             ),
-            then_run(&format!(
-                "{}, or run it by hand",
-                variant.stated_by.more_time_to_verify()
-            )),
+            then_run(
+                "raise `verify.timeout_s` (`compare --timeout`) if it is only slow, or run it by hand",
+            ),
         ),
         ending => match judge(ending, &result_path, asks_for_result) {
             Ok(result) => Ok(Verified {

@@ -23,7 +23,7 @@ fn recorded(name: &str) -> Vec<u8> {
 
 #[test]
 fn instructions_read_as_ncu_disassembles_them() {
-    let Some(nvdisasm) = Nvdisasm::at_hand() else {
+    let Some(nvdisasm) = Nvdisasm::without_nvcc(&Toolchain::default()) else {
         assert!(std::env::var_os("CI").is_none(), "no nvdisasm on the PATH");
         common::aloud(
             "SKIPPED: instructions were not named, there is no nvdisasm on the PATH; \

@@ -16,6 +16,9 @@ use crate::profile::{Profile, ProfileOrigin, norm_text, now};
 use crate::profiler::filter_in;
 use crate::terms::{Phase, Tier};
 
+/// What to do where a profile cannot become a baseline.
+const AGAIN: &str = "make the profile again, by this version and from this configuration";
+
 /// Who accepts, when, and why.
 #[derive(Clone, Debug)]
 pub struct Acceptance {
@@ -106,11 +109,7 @@ impl Candidate<'_> {
         findings.extend(self.changed_or_stripped());
         let norm = norm_text(profile);
         if norm.is_none() && findings.is_empty() {
-            findings.push(self.refuse(
-                Code::NotMeasured,
-                "a recorded metric has no value".to_owned(),
-                &self.profile_again(),
-            ));
+            findings.push(self.again("a recorded metric has no value"));
         }
         findings.extend(rederive(variant, profile, captures));
         let (faults, noise): (Vec<_>, Vec<_>) = disturbed(variant, profile, Purpose::Baseline)
@@ -156,11 +155,9 @@ impl Candidate<'_> {
                 "it contains `{name}`, which `kernels` does not select"
             ));
         }
-        let how = variant.makes_static_profile();
-        let again = format!("{how} it: sparsek-gate {how} {}", variant.id);
         let mut findings = incomplete_compiled(variant, profile);
         let reasons = reasons.into_iter();
-        findings.extend(reasons.map(|why| self.refuse(Code::NotMeasured, why, &again)));
+        findings.extend(reasons.map(|why| self.again(why)));
         self.decide(norm_text(profile), findings)
     }
 
@@ -168,39 +165,29 @@ impl Candidate<'_> {
         Finding::deny(code, &self.variant.id, message, next)
     }
 
-    fn profile_again(&self) -> String {
-        format!("profile it: sparsek-gate profile {}", self.variant.id)
+    fn again(&self, message: impl Into<String>) -> Finding {
+        self.refuse(Code::NotMeasured, message.into(), AGAIN)
     }
 
     /// What the origin of the profile says against it.
     fn origin(&self) -> Vec<Finding> {
         let (variant, profile) = (self.variant, self.profile);
         let provenance = &profile.provenance;
-        let again = self.profile_again();
         let mut findings = Vec::new();
         if profile.variant != variant.id {
-            findings.push(self.refuse(
-                Code::CaptureUnreadable,
-                format!("the profile is one of {}", profile.variant),
-                &again,
-            ));
+            let message = format!("the profile is one of {}", profile.variant);
+            findings.push(self.refuse(Code::CaptureUnreadable, message, AGAIN));
         }
         if !provenance.overrides.is_empty() {
-            findings.push(self.refuse(
-                Code::NotMeasured,
-                format!(
-                    "it was measured with --define {}, which is not in the configuration",
-                    provenance.overrides.join(" ")
-                ),
-                &again,
-            ));
+            findings.push(self.again(format!(
+                "it was measured with --define {}, which is not in the configuration",
+                provenance.overrides.join(" ")
+            )));
         }
         if let Some(date) = &provenance.verified_before {
-            findings.push(self.refuse(
-                Code::NotMeasured,
-                format!("the run that measured it did not verify it, because a run of {date} did"),
-                &again,
-            ));
+            findings.push(self.again(format!(
+                "the run that measured it did not verify it, because a run of {date} did"
+            )));
         }
         if provenance.origin == ProfileOrigin::Imported && !self.acceptance.imported {
             findings.push(self.refuse(
@@ -216,14 +203,9 @@ impl Candidate<'_> {
             && variant.has_phase(Phase::Timing)
             && processes.iter().any(alone)
         {
-            findings.push(
-                self.refuse(
-                    Code::NotMeasured,
-                    "it was measured in one process, so the spread between processes is not known"
-                        .to_owned(),
-                    "set `profile.processes` to 2 or more, and profile it again",
-                ),
-            );
+            findings.push(self.again(
+                "it was measured in one process (`profile.processes`), so the spread between processes is not known",
+            ));
         }
         findings
     }
@@ -231,27 +213,22 @@ impl Candidate<'_> {
     /// What changed since the profile was measured, and what a copy of it lacks.
     fn changed_or_stripped(&self) -> Vec<Finding> {
         let provenance = &self.profile.provenance;
-        let again = self.profile_again();
         let changes = changes_since(self.config, self.variant, self.profile);
         let changes = changes.conditions.iter().chain(&changes.code);
         let mut findings: Vec<Finding> = changes
-            .map(|change| format!("{change} changed since it was measured"))
-            .map(|message| self.refuse(Code::NotMeasured, message, &again))
+            .map(|change| self.again(format!("{change} changed since it was measured")))
             .collect();
         findings.extend(self.other_filter());
         if provenance.origin == ProfileOrigin::Measured && provenance.captures.is_empty() {
-            findings.push(self.refuse(
-                Code::CaptureMissing,
-                "the profile names no capture".to_owned(),
-                &again,
-            ));
+            let message = "the profile names no capture";
+            findings.push(Finding::of(Code::CaptureMissing, &self.variant.id, message));
         }
         if provenance.stripped {
-            findings.push(self.refuse(
+            let message = "the profile is a stripped copy: its captures are not the measured ones, and its GPUs are not named";
+            findings.push(Finding::of(
                 Code::ProfileStripped,
-                "the profile is a stripped copy: its captures are not the measured ones, and its GPUs are not named"
-                    .to_owned(),
-                "lock the original",
+                &self.variant.id,
+                message,
             ));
         }
         findings
@@ -272,15 +249,11 @@ impl Candidate<'_> {
             "" => "every kernel".to_owned(),
             filter => format!("`{filter}`"),
         };
-        Some(self.refuse(
-            Code::NotMeasured,
-            format!(
-                "`kernels` changed since it was measured: it selected {}, and now {}",
-                named(was),
-                named(now)
-            ),
-            &self.profile_again(),
-        ))
+        Some(self.again(format!(
+            "`kernels` changed since it was measured: it selected {}, and now {}",
+            named(was),
+            named(now)
+        )))
     }
 
     /// The baseline with its lock, if there is no finding.

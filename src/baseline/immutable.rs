@@ -84,10 +84,5 @@ fn changed_flags(current: &[String], locked: &[String]) -> Option<String> {
 }
 
 fn changed(variant: &Variant, message: String) -> Finding {
-    Finding::deny(
-        Code::ImmutableChanged,
-        &variant.id,
-        message,
-        "undo the change, or add it as a new variant: an immutable variant stays as it was locked",
-    )
+    Finding::of(Code::ImmutableChanged, &variant.id, message)
 }

@@ -148,12 +148,8 @@ impl Locking<'_> {
     fn measured(&mut self, variant: &Variant) -> Result<(), Stop> {
         let (profiles, captures) = self.recorded(variant)?;
         let profile = merge(profiles).map_err(|why| {
-            Finding::deny(
-                Code::NotComparable,
-                &variant.id,
-                format!("the profiles cannot become one baseline: {why}"),
-                "lock profiles of the same code that were taken under the same conditions",
-            )
+            let message = format!("the profiles cannot become one baseline: {why}");
+            Finding::of(Code::NotComparable, &variant.id, message)
         })?;
         let measured = unpinned(&variant.id, "measured", &profile.provenance.pins);
         self.warnings.extend(measured);
@@ -176,28 +172,17 @@ impl Locking<'_> {
         let mut captures = CaptureIndex::default();
         for folder in self.folders(variant)? {
             let folder = folder.as_path();
-            match readable(Profile::recorded(folder, &variant.id), variant, "profile")? {
+            match readable(Profile::recorded(folder, &variant.id), variant)? {
                 Some(_) if folder.join(SICK_FILE).exists() => {
-                    return Err(Finding::deny(
-                        Code::GpuSick,
-                        &variant.id,
-                        format!(
-                            "the run that measured into {} saw that its GPU is sick",
-                            folder.display()
-                        ),
-                        "measure on another GPU, and lock that",
-                    )
-                    .into());
+                    let folder = folder.display();
+                    let message =
+                        format!("the run that measured into {folder} saw that its GPU is sick");
+                    return Err(Finding::of(Code::GpuSick, &variant.id, message).into());
                 }
                 Some(profile) => profiles.push(profile),
                 None => {
-                    return Err(Finding::deny(
-                        Code::ProfileMissing,
-                        &variant.id,
-                        format!("{} contains no profile of it", folder.display()),
-                        format!("profile it: sparsek-gate profile {}", variant.id),
-                    )
-                    .into());
+                    let message = format!("{} contains no profile of it", folder.display());
+                    return Err(Finding::of(Code::ProfileMissing, &variant.id, message).into());
                 }
             }
             captures.add(&recorded_folder(folder, &variant.id))?;
@@ -210,15 +195,9 @@ impl Locking<'_> {
     fn compiled(&mut self, variant: &Variant) -> Result<(), Stop> {
         if let Some(why) = variant.why_no_static_gate() {
             if self.order.static_only {
-                let finding = Finding::deny(
-                    Code::NotMeasured,
-                    &variant.id,
-                    format!("nothing of it can be locked without a GPU: {why}"),
-                    format!(
-                        "profile it, and lock that: sparsek-gate profile {}",
-                        variant.id
-                    ),
-                );
+                let message = format!("nothing of it can be locked without a GPU: {why}");
+                let next = "profile it, and lock that";
+                let finding = Finding::deny(Code::NotMeasured, &variant.id, message, next);
                 self.warnings
                     .push(finding.warn_for(WarnReason::NoStaticGate));
             }
@@ -261,37 +240,26 @@ impl Locking<'_> {
 
     /// The static profile of a variant, the same in all folders that contain one.
     fn compiled_profile(&self, variant: &Variant) -> Result<Option<Profile>, Stop> {
-        let how = variant.makes_static_profile();
         let mut profiles = Vec::new();
         for folder in self.folders(variant)? {
             let profile = Profile::recorded_static(&folder, &variant.id);
-            profiles.extend(readable(profile, variant, how)?);
+            profiles.extend(readable(profile, variant)?);
         }
         let Some((profile, others)) = profiles.split_first() else {
             // Every measurement makes one of what it loaded.
             if !self.order.static_only && !variant.loaded_code {
                 return Ok(None);
             }
-            return Err(Finding::deny(
-                Code::ProfileMissing,
-                &variant.id,
-                "it has no static profile",
-                format!("{how} it: sparsek-gate {how} {}", variant.id),
-            )
-            .into());
+            let message = "it has no static profile";
+            return Err(Finding::of(Code::ProfileMissing, &variant.id, message).into());
         };
         let other = others.iter().find(|other| other.kernels != profile.kernels);
         if let Some(other) = other {
-            return Err(Finding::deny(
-                Code::NotComparable,
-                &variant.id,
-                format!(
-                    "the folders contain static profiles of different code ({} and {})",
-                    profile.provenance.created, other.provenance.created
-                ),
-                "lock profiles of the same code",
-            )
-            .into());
+            let message = format!(
+                "the folders contain static profiles of different code ({} and {})",
+                profile.provenance.created, other.provenance.created
+            );
+            return Err(Finding::of(Code::NotComparable, &variant.id, message).into());
         }
         Ok(Some(profile.clone()))
     }
@@ -398,21 +366,15 @@ impl Locking<'_> {
     }
 }
 
-/// A profile that was read. If its file is damaged, the finding says by which `command` it is made
-/// again.
+/// A profile that was read; the finding that its file is damaged.
 fn readable(
     profile: Result<Option<Profile>, Error>,
     variant: &Variant,
-    command: &str,
 ) -> Result<Option<Profile>, Stop> {
     profile.map_err(|error| match error {
-        Error::Input { .. } | Error::Io { .. } => Finding::deny(
-            Code::CaptureUnreadable,
-            &variant.id,
-            error.to_string(),
-            format!("{command} it again: sparsek-gate {command} {}", variant.id),
-        )
-        .into(),
+        Error::Input { .. } | Error::Io { .. } => {
+            Finding::of(Code::CaptureUnreadable, &variant.id, error.to_string()).into()
+        }
         error => error.into(),
     })
 }

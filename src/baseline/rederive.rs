@@ -35,7 +35,7 @@ pub fn rederive(variant: &Variant, profile: &Profile, captures: &CaptureIndex) -
     if !reader.findings.is_empty() {
         return reader.findings;
     }
-    let altered = |what| deny(variant, Code::ProfileAltered, what);
+    let altered = |what| Finding::of(Code::ProfileAltered, &variant.id, what);
     if let Some(what) = not_this_tools(profile, &formats) {
         return vec![altered(what)];
     }
@@ -88,11 +88,6 @@ fn leave_out(variant: &Variant, profile: &Profile, derived: &mut Derived) {
         .retain(|kernel| filter.matches(&kernel.name) || has(&kernel.name));
 }
 
-fn deny(variant: &Variant, code: Code, message: String) -> Finding {
-    let again = format!("profile it again: sparsek-gate profile {}", variant.id);
-    Finding::deny(code, &variant.id, message, again)
-}
-
 /// Reads the captures that a profile names.
 struct Reader<'a> {
     variant: &'a Variant,
@@ -118,7 +113,8 @@ impl Reader<'_> {
                 format!("the capture `{name}` (sha256 {sha256}) that the profile names is missing"),
             ),
         };
-        self.findings.push(deny(self.variant, code, message));
+        let finding = Finding::of(code, &self.variant.id, message);
+        self.findings.push(finding);
         None
     }
 }

@@ -26,27 +26,21 @@ pub fn unsigned(trust: &Trust, stored: &Stored) -> Option<Finding> {
             .map(|text| unverified(stored, text));
     }
     let name = format!("{}/{}.lock.toml", stored.gpu, stored.variant);
-    let sign = format!(
-        "review the lock, and have the owner of a key sign it: sparsek-gate baseline --sign --sign-key FILE {}",
-        stored.variant
-    );
+    let id = &stored.variant;
     let lock = stored.lock.as_deref()?;
     let Some(signature) = &stored.signature else {
-        return Some(Finding::deny(
-            Code::Unsigned,
-            &stored.variant,
-            format!("{name} is not signed, and `trust.public_keys` is set"),
-            sign,
-        ));
+        let message = format!("{name} is not signed, and `trust.public_keys` is set");
+        return Some(Finding::of(Code::Unsigned, id, message));
     };
     verified(&trust.public_keys, lock.as_bytes(), signature)
         .err()
         .map(|why| {
+            let message = format!("the signature of {name} is not valid: {why}");
             Finding::deny(
                 Code::Tampered,
-                &stored.variant,
-                format!("the signature of {name} is not valid: {why}"),
-                sign,
+                id,
+                message,
+                Code::Unsigned.next_step_of(Some(id)),
             )
         })
 }
@@ -57,16 +51,12 @@ fn unverified(stored: &Stored, signature: &str) -> Finding {
         Ok(_) => "is not verified".to_owned(),
         Err(error) => format!("is not a signature of minisign ({error})"),
     };
-    let finding = Finding::deny(
-        Code::Unsigned,
-        &stored.variant,
-        format!(
-            "{}/{}.lock.toml.minisig {what}: the configuration names no key, so the signature proves nothing",
-            stored.gpu, stored.variant
-        ),
-        "name the keys that may sign locks in `trust.public_keys`, or remove the file",
+    let message = format!(
+        "{}/{}.lock.toml.minisig {what}: the configuration names no key, so the signature proves nothing",
+        stored.gpu, stored.variant
     );
-    finding.warn_for(WarnReason::NoKeys)
+    let next = "name the keys that may sign locks in `trust.public_keys`, or remove the file";
+    Finding::deny(Code::Unsigned, &stored.variant, message, next).warn_for(WarnReason::NoKeys)
 }
 
 /// The finding that a signature is not verified, because the configuration does not name its key.

@@ -80,14 +80,7 @@ impl Store {
             root: followed(root),
             exclusive: None,
         };
-        if [
-            &store.beside("next"),
-            &store.beside("old"),
-            &store.beside("staged"),
-        ]
-        .iter()
-        .any(|path| is_there(path))
-        {
+        if !Store::leftovers(root).is_empty() {
             let guard = store.guard()?;
             // Otherwise another process is storing now, and what is beside the folder is its own.
             if guard.try_lock().is_ok() {

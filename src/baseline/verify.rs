@@ -8,7 +8,6 @@ use crate::config::{Config, Variant};
 use crate::finding::{Code, Finding};
 use crate::hash::sha256_hex;
 use crate::profile::{Profile, Series, norm_text};
-use crate::terms::Tier;
 
 /// A stored baseline that is unchanged since it was locked.
 #[derive(Clone, Debug)]
@@ -39,38 +38,21 @@ pub fn verify_stored(
 pub fn verify_files(config: &Config, stored: &Stored) -> (Option<Trusted>, Vec<Finding>) {
     let id = &stored.variant;
     let folder = config.baselines.join(&stored.gpu).join(&id.suite);
-    let only = match Tier::of_folder(&stored.gpu) {
-        Tier::Static => " --static",
-        _ => "",
-    };
     let mut check = Check {
         stored,
-        restore: format!(
-            "restore {} from version control, or lock it again: sparsek-gate baseline --lock{only} --reason '...' {id}",
-            folder.display(),
-        ),
-        ignored: format!(
-            "restore it from version control; if it was never committed, a rule hides it: git check-ignore -v {}/{}.*",
-            folder.display(),
-            id.variant
-        ),
         findings: Vec::new(),
     };
     let files = check.files();
     if !check.findings.is_empty() && is_locked_with_other_line_ends(stored) {
-        let finding = Finding::deny(
-            Code::Tampered,
-            id,
-            format!(
-                "the files of {}/{id} have other line ends (CRLF) than those that were locked: git converted them",
-                stored.gpu
-            ),
-            format!(
-                "commit the line `baselines/** -text` in .gitattributes, then: git rm -r -q --cached {0} && git checkout HEAD -- {0}",
-                folder.display()
-            ),
+        let message = format!(
+            "the files of {}/{id} have other line ends (CRLF) than those that were locked: git converted them",
+            stored.gpu
         );
-        return (None, vec![finding]);
+        let next = format!(
+            "commit the line `baselines/** -text` in .gitattributes, then: git rm -r -q --cached {0} && git checkout HEAD -- {0}",
+            folder.display()
+        );
+        return (None, vec![Finding::deny(Code::Tampered, id, message, next)]);
     }
     let Some((lock, profile)) = files else {
         return (None, check.findings);
@@ -98,8 +80,6 @@ fn is_locked_with_other_line_ends(stored: &Stored) -> bool {
     };
     let mut check = Check {
         stored: &plain,
-        restore: String::new(),
-        ignored: String::new(),
         findings: Vec::new(),
     };
     check.files().is_some() && check.findings.is_empty()
@@ -108,10 +88,6 @@ fn is_locked_with_other_line_ends(stored: &Stored) -> bool {
 /// The check of one stored baseline.
 struct Check<'a> {
     stored: &'a Stored,
-    /// How to restore its files.
-    restore: String,
-    /// What to do where a file is missing.
-    ignored: String,
     findings: Vec<Finding>,
 }
 
@@ -122,16 +98,12 @@ impl Check<'_> {
     }
 
     fn tampered(&mut self, message: String) {
-        let (id, restore) = (&self.stored.variant, self.restore.clone());
-        self.findings
-            .push(Finding::deny(Code::Tampered, id, message, restore));
+        let finding = Finding::of(Code::Tampered, &self.stored.variant, message);
+        self.findings.push(finding);
     }
 
     fn missing(&mut self, name: &str) {
-        let message = format!("{name} is missing");
-        let (id, next) = (&self.stored.variant, self.ignored.clone());
-        self.findings
-            .push(Finding::deny(Code::Tampered, id, message, next));
+        self.tampered(format!("{name} is missing"));
     }
 
     /// Lock and profile, if both can be read.

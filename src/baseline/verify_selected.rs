@@ -94,12 +94,7 @@ pub fn measured_unpinned(trusted: &Trusted) -> Option<Finding> {
 
 /// That a variant has no baseline.
 pub(super) fn no_baseline(variant: &Variant) -> Finding {
-    Finding::deny(
-        Code::NewBaseline,
-        &variant.id,
-        "it has no baseline yet".to_owned(),
-        format!("sparsek-gate baseline --lock --reason '...' {}", variant.id),
-    )
+    Finding::of(Code::NewBaseline, &variant.id, "it has no baseline yet")
 }
 
 /// That no check uses a baseline.
@@ -108,10 +103,6 @@ fn unused(gpu: &str, id: &VariantId, variant: Option<&Variant>) -> Finding {
         Some(_) => "it is experimental, and only checked when named",
         None => "it is not in the configuration",
     };
-    Finding::deny(
-        Code::LockUnused,
-        id,
-        format!("it is locked on {gpu}, and no check uses the baseline: {why}"),
-        "put the variant back, or remove its baseline",
-    )
+    let message = format!("it is locked on {gpu}, and no check uses the baseline: {why}");
+    Finding::of(Code::LockUnused, id, message)
 }

@@ -34,27 +34,32 @@ struct Instruction {
     operands: String,
 }
 
+/// The functions in what `nvdisasm -json` printed, subroutines under the name of their kernel.
+fn functions(json: &[u8]) -> Result<Vec<Function>, BinaryError> {
+    let wrong = |error: serde_json::Error| BinaryError::Disassembly(error.to_string());
+    let (_, mut functions): (serde::de::IgnoredAny, Vec<Function>) =
+        serde_json::from_slice(json).map_err(wrong)?;
+    let mut kernel: Option<String> = None;
+    for function in &mut functions {
+        if function.name.starts_with('$') {
+            let alone = "a subroutine stands before any kernel".to_owned();
+            function.name = kernel.clone().ok_or(BinaryError::Disassembly(alone))?;
+        } else {
+            kernel = Some(function.name.clone());
+        }
+    }
+    Ok(functions)
+}
+
 /// Counts the instructions in what `nvdisasm -json` printed: a list of a header and the list of
 /// functions. Subroutines that the compiler placed behind a kernel (`$__internal_...`) are its own.
 ///
 /// # Errors
 /// [`BinaryError::Disassembly`].
 pub fn census(json: &[u8]) -> Result<Census, BinaryError> {
-    let wrong = |error: serde_json::Error| BinaryError::Disassembly(error.to_string());
-    let (_, functions): (serde::de::IgnoredAny, Vec<Function>) =
-        serde_json::from_slice(json).map_err(wrong)?;
     let mut census = Census::new();
-    let mut kernel = None;
-    for function in functions {
-        if !function.name.starts_with('$') {
-            kernel = Some(function.name);
-        }
-        let Some(name) = &kernel else {
-            return Err(BinaryError::Disassembly(
-                "a subroutine stands before any kernel".to_owned(),
-            ));
-        };
-        let counts = census.entry(name.clone()).or_default();
+    for function in functions(json)? {
+        let counts = census.entry(function.name).or_default();
         for instruction in function.instructions {
             let count = counts.entry(instruction.opcode).or_insert(0);
             *count = count.saturating_add(1);
@@ -142,16 +147,9 @@ fn source_types(opcodes: &BTreeMap<String, u32>) -> BTreeSet<&'static str> {
 /// # Errors
 /// [`BinaryError::Disassembly`].
 pub fn listing(json: &[u8]) -> Result<Listing, BinaryError> {
-    let wrong = |error: serde_json::Error| BinaryError::Disassembly(error.to_string());
-    let (_, functions): (serde::de::IgnoredAny, Vec<Function>) =
-        serde_json::from_slice(json).map_err(wrong)?;
     let mut listing = Listing::new();
-    let mut kernel = String::new();
-    for function in functions {
-        if !function.name.starts_with('$') {
-            kernel = function.name;
-        }
-        let instructions = listing.entry(kernel.clone()).or_default();
+    for function in functions(json)? {
+        let instructions = listing.entry(function.name).or_default();
         for (instruction, index) in function.instructions.into_iter().zip(0_u64..) {
             let offset = index
                 .checked_mul(INSTRUCTION_BYTES)

@@ -43,15 +43,9 @@ impl Artifact {
         let Some((program, _)) = altered else {
             return Ok(());
         };
-        Err(Finding::deny(
-            Code::AlteredDuringRun,
-            variant,
-            format!(
-                "the program {} changed after it was built",
-                program.display()
-            ),
-            "find out which program writes there, and run again".to_owned(),
-        ))
+        let program = program.display();
+        let message = format!("the program {program} changed after it was built");
+        Err(Finding::of(Code::AlteredDuringRun, variant, message))
     }
 }
 

@@ -1,14 +1,12 @@
 //! Builds the variants of a project, several at a time.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use super::artifact::{Artifact, Built};
 use super::command::CommandBuild;
 use super::commands::Commands;
 use super::nvcc::NvccBuild;
 use crate::config::{Config, Recipe, Toolchain, Variant};
 use crate::finding::{Error, Finding, Stop};
+use crate::parallel;
 use crate::toolchain::{Nvcc, Nvdisasm, nvcc_flags};
 
 /// Builds variants.
@@ -73,39 +71,18 @@ impl<'a> Builder<'a> {
         begins: &(dyn Fn(&Variant) + Sync),
         done: &(dyn Fn(&Variant, Result<&Artifact, &Finding>) + Sync),
     ) -> Result<Vec<Built>, Error> {
-        let workers = std::thread::available_parallelism()
-            .map_or(1, usize::from)
-            .min(variants.len());
-        let next = AtomicUsize::new(0);
-        let results: Mutex<Vec<Option<Result<Artifact, Stop>>>> =
-            Mutex::new(variants.iter().map(|_| None).collect());
-        std::thread::scope(|scope| {
-            for _ in 0..workers {
-                scope.spawn(|| {
-                    while let Some((index, variant)) = {
-                        let index = next.fetch_add(1, Ordering::Relaxed);
-                        variants.get(index).map(|variant| (index, *variant))
-                    } {
-                        begins(variant);
-                        let result = self.build(variant);
-                        match &result {
-                            Ok(artifact) => done(variant, Ok(artifact)),
-                            Err(Stop::Finding(finding)) => done(variant, Err(finding)),
-                            Err(Stop::Error(_)) => {}
-                        }
-                        if let Ok(mut results) = results.lock() {
-                            results[index] = Some(result);
-                        }
-                    }
-                });
+        let results = parallel::map(variants, |variant| {
+            begins(variant);
+            let result = self.build(variant);
+            match &result {
+                Ok(artifact) => done(variant, Ok(artifact)),
+                Err(Stop::Finding(finding)) => done(variant, Err(finding)),
+                Err(Stop::Error(_)) => {}
             }
+            result
         });
-        let results = results
-            .into_inner()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut built = Vec::new();
         for result in results {
-            let result = result.unwrap_or_else(|| Err(Error::Interrupted.into()));
             built.push(match result {
                 Ok(artifact) => Ok(artifact),
                 Err(stop) => Err(stop.finding()?),

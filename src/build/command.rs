@@ -80,13 +80,10 @@ impl CommandBuild<'_> {
 
     fn hash(&self, path: &Path, what: &str, key: &str) -> Result<String, Finding> {
         sha256_file(path).map_err(|error| {
-            let id = &self.variant.id;
-            Finding::deny(
-                Code::BuildFailed,
-                id,
-                format!("the {what} cannot be read: {error}"),
-                format!("check `{key}` of {id} in {}", self.config.path.display()),
-            )
+            let (id, config) = (&self.variant.id, self.config.path.display());
+            let message = format!("the {what} cannot be read: {error}");
+            let next = format!("check `{key}` of {id} in {config}");
+            Finding::deny(Code::BuildFailed, id, message, next)
         })
     }
 }

@@ -47,23 +47,12 @@ pub fn loaded_code(
 
 /// The finding that the code that a program loaded is not known.
 pub fn code_not_kept(variant: &Variant, why: &str) -> Finding {
-    Finding::deny(
-        Code::NotMeasured,
-        &variant.id,
-        format!("the machine code that it loaded is not known: {why}"),
-        format!(
-            "measure it with ncu, with a `toolchain.arch` of the GPU and without `--import-sass` in `ncu_args`; or remove `loaded_code` of {}",
-            variant.id
-        ),
-    )
+    let message = format!("the machine code that it loaded is not known: {why}");
+    let next = "measure it with ncu, with a `toolchain.arch` of the GPU and without `--import-sass` in `ncu_args`; or remove `loaded_code`";
+    Finding::deny(Code::NotMeasured, &variant.id, message, next)
 }
 
 fn varies(variant: &Variant, kernel: &str) -> Finding {
-    Finding::deny(
-        Code::CodeVaries,
-        &variant.id,
-        format!("`{kernel}` was measured with different machine code in one measurement"),
-        "keep the choice of an autotuner (Triton: `env = { TRITON_CACHE_AUTOTUNING = \"1\" }`), measure only between cudaProfilerStart and cudaProfilerStop (`profiler_range`), and make a variant of each shape that has code of its own",
-    )
-    .kernel(ncu_report::base_name(kernel))
+    let message = format!("`{kernel}` was measured with different machine code in one measurement");
+    Finding::of(Code::CodeVaries, &variant.id, message).kernel(ncu_report::base_name(kernel))
 }

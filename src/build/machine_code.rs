@@ -1,7 +1,6 @@
 //! The kernels of a program that this tool did not compile, from its machine code.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use crate::binary::{self, BinaryError, Compiled, CompiledKernel};
 use crate::config::{Config, Variant};
@@ -179,15 +178,10 @@ impl<'a> Reader<'a> {
         let Some(nvdisasm) = self.nvdisasm else {
             return Ok(());
         };
-        let stop = |error: Error| Unreadable::Stop(error.into());
-        let folder = tempfile::tempdir().map_err(Error::io("make a folder for", "a cubin"));
-        let folder = folder.map_err(stop)?;
-        let path = folder.path().join("code.cubin");
-        write(&path, cubin).map_err(stop)?;
-        let json = match nvdisasm.disassemble(&path) {
+        let json = match nvdisasm.disassemble_bytes(cubin) {
             Ok(json) => json,
             Err(Error::Environment { .. }) if !process::interrupted() => return Ok(()),
-            Err(error) => return Err(stop(error)),
+            Err(error) => return Err(Unreadable::Stop(error.into())),
         };
         let mut census = binary::census(json.as_bytes())?;
         for (name, kernel) in kernels {
@@ -205,21 +199,11 @@ impl<'a> Reader<'a> {
             names.join(", ")
         };
         let files: Vec<String> = files.iter().map(|file| format!("`{file}`")).collect();
-        Finding::deny(
-            Code::KernelMissing,
-            &self.variant.id,
-            format!(
-                "no kernel of {} matches `kernels`; among its kernels: {names}",
-                files.join(", ")
-            ),
-            "correct `kernels`, `program` or `libraries` of the variant",
-        )
+        let files = files.join(", ");
+        let message = format!("no kernel of {files} matches `kernels`; among its kernels: {names}");
+        Finding::of(Code::KernelMissing, &self.variant.id, message)
     }
 }
 
 /// The most names of kernels that a message lists.
 const MOST_NAMED: usize = 10;
-
-fn write(path: &Path, cubin: &[u8]) -> Result<(), Error> {
-    std::fs::write(path, cubin).map_err(Error::io("write", path))
-}

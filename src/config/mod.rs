@@ -37,7 +37,6 @@ pub use model::{
     Config, Counts, FILE_NAME, Metric, ProfileSettings, Recipe, SourceText, Suite, TailTolerances,
     Toolchain, Trust, Variant, Verification, Waiver, Work,
 };
-pub(crate) use pins::NEXT as PINS_NEXT;
 pub use pins::{Mismatch, Pin, Pins};
 pub use program::{Program, ProgramSettings, Purpose};
 pub use schema::schema;

@@ -601,14 +601,6 @@ impl Variant {
             .or(self.loaded_code.then_some(loaded))
     }
 
-    /// The subcommand that makes its static profile.
-    pub fn makes_static_profile(&self) -> &'static str {
-        match self.loaded_code {
-            true => "profile",
-            false => "build",
-        }
-    }
-
     /// Whether its kernels are read from machine code, without the text of a compiler.
     pub fn from_machine_code(&self) -> bool {
         matches!(&self.recipe, Recipe::Command { code, .. } if !code.is_empty())

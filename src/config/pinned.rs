@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::model::Toolchain;
-use super::pins::{Mismatch, NEXT, Pin};
-use crate::finding::Error;
+use super::pins::{Mismatch, Pin};
+use crate::finding::{Code, Error};
 use crate::metric::arch_of_capability;
 
 impl Toolchain {
@@ -41,7 +41,10 @@ impl Toolchain {
                 config.display(),
                 broken.join("\n  ")
             ),
-            next: format!("{NEXT}; to go on with a warning, set `mismatch = \"warn\"` there"),
+            next: format!(
+                "{}; to go on with a warning, set `mismatch = \"warn\"` there",
+                Code::ToolchainMismatch.next_step_of(None)
+            ),
         })
     }
 }

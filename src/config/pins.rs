@@ -7,10 +7,6 @@ use super::range;
 use super::version_range::VersionRange;
 use crate::terms::spelled;
 
-/// What resolves a mismatch.
-pub(crate) const NEXT: &str =
-    "install the pinned version, or change `[toolchain.pins]` and lock the baselines again";
-
 #[expect(clippy::derivable_impls, reason = "the macro derives nothing further")]
 impl Default for Mismatch {
     fn default() -> Mismatch {

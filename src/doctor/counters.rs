@@ -11,7 +11,7 @@ use crate::capture;
 use crate::config::ClockControl;
 use crate::device::Gpu;
 use crate::files::read_regular;
-use crate::finding::Error;
+use crate::finding::{Code, Error};
 use crate::measure::gpu_env;
 use crate::metric::Role;
 use crate::process::{self, Ending, Invocation};
@@ -189,10 +189,10 @@ impl Failure {
                         "; the driver allows it to administrators only (RmProfilingAdminOnly is 1)",
                     );
                 }
-                Check::fail(what, detail, Trouble::NoPermission.next())
+                Check::fail(what, detail, Code::NoPermission.next_step_of(None))
             }
             Some(trouble @ (Trouble::Busy | Trouble::Locked | Trouble::NotSupported)) => {
-                Check::fail(what, trouble.words(), trouble.next())
+                Check::fail(what, trouble.words(), trouble.code().next_step_of(None))
             }
             Some(Trouble::NoKernels) | None => Check::fail(
                 what,

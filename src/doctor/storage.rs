@@ -79,7 +79,7 @@ fn ncu_lock() -> Check {
         Err(error) => Check::fail(
             WHAT,
             format!("ncu cannot open {}: {error}", path.display()),
-            Trouble::Locked.next(),
+            Trouble::Locked.code().next_step_of(None),
         ),
     }
 }

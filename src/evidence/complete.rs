@@ -6,6 +6,12 @@ use crate::metric::{Level, Role, measures};
 use crate::profile::{KernelProfile, Profile, ProfileOrigin};
 use crate::terms::Phase;
 
+/// What to do where a process launches less often than was asked for.
+const FEWER_LAUNCHES: &str = "make the program launch more often, or lower `launches` and `processes` (`compare`: --launches and --counted-launches)";
+
+/// What to do where the launches that were asked for are those of other kernels.
+const LAUNCHES_OF_EACH_KERNEL: &str = "count the launches of each kernel by themselves: `per_kernel = true` under `profile`; or raise `launches` and `counted_launches` (`compare`: --launches and --counted-launches), which count over all kernels together";
+
 /// Launches, kernels and values that are missing in a profile. A baseline is locked from, and a
 /// gate passes on, complete measurements only.
 pub fn incomplete(variant: &Variant, profile: &Profile) -> Vec<Finding> {
@@ -28,12 +34,8 @@ fn too_few_launches(variant: &Variant, profile: &Profile, processes: u32) -> Vec
         if variant.has_phase_on(profile.identity.tier, phase)
             && let Some(gap) = missing_launches(variant, profile, phase, processes)
         {
-            findings.push(Finding::deny(
-                Code::NotMeasured,
-                &variant.id,
-                gap,
-                variant.stated_by.fewer_launches(),
-            ));
+            let (code, next) = (Code::NotMeasured, FEWER_LAUNCHES);
+            findings.push(Finding::deny(code, &variant.id, gap, next));
         }
     }
     findings
@@ -50,22 +52,14 @@ fn missing_parts(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Fi
             .filter(|metric| !tier_gap_accepted(variant, metric, profile))
         {
             if let Some(why) = why_not_measured(metric, profile, kernel) {
-                let other_counter = profile
-                    .identity
-                    .metrics
-                    .get(&metric.alias)
-                    .is_some_and(|definition| definition.counter != metric.counter);
-                let code = if other_counter {
-                    Code::NotComparable
-                } else {
-                    Code::NotMeasured
+                let definition = profile.identity.metrics.get(&metric.alias);
+                let code = match definition {
+                    Some(it) if it.counter != metric.counter => Code::NotComparable,
+                    _ => Code::NotMeasured,
                 };
-                let finding = Finding::deny(
-                    code,
-                    &variant.id,
-                    format!("`{}` of {} has no value: {why}", metric.alias, kernel.name),
-                    next_of_missing(variant, metric, profile, kernel),
-                );
+                let message = format!("`{}` of {} has no value: {why}", metric.alias, kernel.name);
+                let next = next_of_missing(variant, metric, profile, kernel);
+                let finding = Finding::deny(code, &variant.id, message, next);
                 let finding = finding.kernel(&kernel.name).metric(&metric.alias);
                 findings.push(finding.warn_for(metric.level.warn_reason()));
             }
@@ -88,7 +82,7 @@ fn next_of_missing(
         .is_some_and(|series| series.samples.iter().any(Vec::is_empty));
     let counted_together = profile.kernels.len() > 1 && !variant.profile.per_kernel;
     match some_process_has_none && counted_together {
-        true => variant.stated_by.launches_of_each_kernel(),
+        true => LAUNCHES_OF_EACH_KERNEL,
         false => "profile again, or remove the metric from the gate",
     }
 }
@@ -98,16 +92,10 @@ fn missing_kernels(variant: &Variant, profile: &Profile) -> Vec<Finding> {
     let seen = kernel_names(profile);
     let unseen = |expected: &&String| !seen.contains(&expected.as_str());
     let missing = |expected: &String| {
-        Finding::deny(
-            Code::KernelMissing,
-            &variant.id,
-            format!(
-                "the expected kernel `{expected}` was not measured; measured kernels: {}",
-                listed(&seen)
-            ),
-            "correct `expect` or `kernels` of the variant, or make the program launch this kernel",
-        )
-        .kernel(expected)
+        let seen = listed(&seen);
+        let message =
+            format!("the expected kernel `{expected}` was not measured; measured kernels: {seen}");
+        Finding::of(Code::KernelMissing, &variant.id, message).kernel(expected)
     };
     variant.expect.iter().filter(unseen).map(missing).collect()
 }
@@ -289,12 +277,8 @@ fn missing_launches_of_a_kernel(
 pub fn incomplete_compiled(variant: &Variant, profile: &Profile) -> Vec<Finding> {
     let names = kernel_names(profile);
     let missing = |what: String| {
-        Finding::deny(
-            Code::KernelMissing,
-            &variant.id,
-            format!("{what}; compiled kernels: {}", listed(&names)),
-            "correct `expect` or `kernels` of the variant, or the source",
-        )
+        let message = format!("{what}; compiled kernels: {}", listed(&names));
+        Finding::of(Code::KernelMissing, &variant.id, message)
     };
     let expected = variant
         .expect
@@ -332,20 +316,14 @@ fn none_selected(variant: &Variant, profile: &Profile) -> Finding {
         .collect();
     // Without a filter every kernel is selected.
     let filter = variant.kernels.as_deref().unwrap_or_default();
-    let (message, next) = match unselected.as_slice() {
-        [] => (
-            "the compiled program has no kernel".to_owned(),
-            "correct the variant's source: the static gate judges kernels",
-        ),
-        names => (
-            format!(
-                "`kernels = \"{filter}\"` selects none of the compiled kernels: {}",
-                listed(names)
-            ),
-            "correct `kernels` of the variant, or of its suite",
+    let message = match unselected.as_slice() {
+        [] => "the compiled program has no kernel".to_owned(),
+        names => format!(
+            "`kernels = \"{filter}\"` selects none of the compiled kernels: {}",
+            listed(names)
         ),
     };
-    Finding::deny(Code::KernelMissing, &variant.id, message, next)
+    Finding::of(Code::KernelMissing, &variant.id, message)
 }
 
 fn not_known(variant: &Variant, metric: &Metric, kernel: &str) -> Finding {
@@ -354,12 +332,8 @@ fn not_known(variant: &Variant, metric: &Metric, kernel: &str) -> Finding {
     } else {
         "install nvdisasm, which comes with the CUDA toolkit (`pip install nvidia-cuda-nvdisasm`), in a version that reads this code (Volta: CUDA 13.0 or older), and build again; or take the metric out of the gate"
     };
-    let finding = Finding::deny(
-        Code::NotMeasured,
-        &variant.id,
-        format!("`{}` of {kernel} is not known", metric.alias),
-        next.to_owned(),
-    );
+    let message = format!("`{}` of {kernel} is not known", metric.alias);
+    let finding = Finding::deny(Code::NotMeasured, &variant.id, message, next);
     let finding = finding.kernel(kernel).metric(&metric.alias);
     finding.warn_for(metric.level.warn_reason())
 }

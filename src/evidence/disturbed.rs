@@ -45,17 +45,10 @@ pub fn below_counters(variant: &Variant, profile: &Profile) -> Option<Finding> {
     if tier.has_counters() {
         return None;
     }
-    let finding = Finding::deny(
-        Code::NoPermission,
-        &variant.id,
-        format!(
-            "the GPU's counters could not be read: measured by {tier}, which gives only the time of each launch"
-        ),
-        format!(
-            "give ncu the permission to read the counters (docs/permission.md), or {}",
-            variant.stated_by.accept_tier(tier)
-        ),
+    let message = format!(
+        "the GPU's counters could not be read: measured by {tier}, which gives only the time of each launch"
     );
+    let finding = Finding::of(Code::NoPermission, &variant.id, message);
     let accepted = variant.accepts(tier);
     Some(finding.warn_for(accepted.then_some(WarnReason::TierAccepted)))
 }
@@ -66,12 +59,8 @@ pub(crate) fn unwatched(variant: &VariantId, profile: &Profile) -> Option<Findin
     let unwatched = profile.provenance.origin == ProfileOrigin::Measured
         && captures.iter().all(|capture| capture.device.is_none());
     unwatched.then(|| {
-        Finding::deny(
-            Code::GpuUnwatched,
-            variant,
-            "the driver's library NVML did not report the GPU's state: whether the GPU was shared, or its clock was lowered, is not known",
-            "make libnvidia-ml.so.1 loadable on the machine that measures, and measure again",
-        )
+        let message = "the driver's library NVML did not report the GPU's state: whether the GPU was shared, or its clock was lowered, is not known";
+        Finding::of(Code::GpuUnwatched, variant, message)
     })
 }
 

@@ -42,15 +42,10 @@ pub fn launch_mismatches(
             let Some((compiled, found)) = differing else {
                 continue;
             };
-            let finding = Finding::deny(
-                Code::LaunchMismatch,
-                &variant.id,
-                format!(
-                    "{function} was compiled with `{name}` {compiled}, but was launched with {found} (`{role}`)"
-                ),
-                "make the program run the code that it was built with, not code of another program or compiled at run time",
+            let message = format!(
+                "{function} was compiled with `{name}` {compiled}, but was launched with {found} (`{role}`)"
             );
-            let finding = finding.kernel(function);
+            let finding = Finding::of(Code::LaunchMismatch, &variant.id, message).kernel(function);
             if !findings.contains(&finding) {
                 findings.push(finding);
             }
@@ -104,10 +99,5 @@ fn stated_and(variant: &Variant, is: Option<u32>) -> Option<(u32, u32)> {
 }
 
 fn unlike_stated(variant: &Variant, message: String) -> Finding {
-    let next = format!(
-        "correct or remove `{BYTES}` of {} in the configuration",
-        variant.id
-    );
-    Finding::deny(Code::LaunchMismatch, &variant.id, message, next)
-        .warn_for(WarnReason::LaunchesCount)
+    Finding::of(Code::LaunchMismatch, &variant.id, message).warn_for(WarnReason::LaunchesCount)
 }

@@ -40,25 +40,18 @@ pub fn interleaved_launches(variant: &Variant, current: &Profile) -> Option<Find
 }
 
 fn found(variant: &Variant, list: &LaunchList, than: &str) -> Finding {
-    Finding::deny(
-        Code::OtherLaunches,
-        &variant.id,
-        format!(
-            "{} launches beside the {} measured ones are not measured, {than}: {}",
-            list.other_launches(),
-            list.measured,
-            list.words()
-        ),
-        variant.stated_by.other_launches(&variant.id),
-    )
+    let message = format!(
+        "{} launches beside the {} measured ones are not measured, {than}: {}",
+        list.other_launches(),
+        list.measured,
+        list.words()
+    );
+    Finding::of(Code::OtherLaunches, &variant.id, message)
 }
 
 fn unknown(variant: &Variant) -> Finding {
-    Finding::deny(
-        Code::OtherLaunches,
-        &variant.id,
-        "which other kernels the measured processes launch is not known, although it is known of the reference",
-        "make CUPTI available where the GPU is measured: sparsek-gate doctor",
-    )
-    .warn_for(Some(WarnReason::BesideMeasured))
+    let message = "which other kernels the measured processes launch is not known, although it is known of the reference";
+    let next = "make CUPTI available where the GPU is measured: sparsek-gate doctor";
+    Finding::deny(Code::OtherLaunches, &variant.id, message, next)
+        .warn_for(WarnReason::BesideMeasured)
 }

@@ -1,6 +1,6 @@
 //! Whether tools, driver and GPU are the pinned ones.
 
-use crate::config::{Mismatch, PINS_NEXT, Pin, Toolchain};
+use crate::config::{Mismatch, Pin, Toolchain};
 use crate::device::Gpu;
 use crate::finding::{Code, Finding, WarnReason};
 use crate::profile::Profile;
@@ -59,14 +59,9 @@ fn mismatch(variant: &VariantId, what: &str, pins: &[Pin]) -> Option<Finding> {
         .map(Pin::words)
         .collect();
     (!broken.is_empty()).then(|| {
-        Finding::deny(
-            Code::ToolchainMismatch,
-            variant,
-            format!(
-                "{what} with a toolchain that differs from the pinned versions: {}",
-                broken.join("; ")
-            ),
-            PINS_NEXT,
-        )
+        let broken = broken.join("; ");
+        let message =
+            format!("{what} with a toolchain that differs from the pinned versions: {broken}");
+        Finding::of(Code::ToolchainMismatch, variant, message)
     })
 }

@@ -71,17 +71,19 @@ impl Purpose {
         }
     }
 
-    /// What to do about it.
-    fn next(self, otherwise: &str) -> String {
-        match self {
-            Purpose::Verdict => otherwise.to_owned(),
-            Purpose::VerdictAtOneClock(_) => {
-                format!("nothing, if this noise is usual. For less of it: {otherwise}")
+    /// The finding that settings changed the clock between captures.
+    fn finding(self, variant: &VariantId, message: String) -> Finding {
+        let finding = Finding::of(Code::ClockChanged, variant, message);
+        let next = match self {
+            Purpose::Verdict => return finding,
+            Purpose::VerdictAtOneClock(_) | Purpose::Baseline => {
+                format!(
+                    "nothing, if this noise is usual; for less of it: {}",
+                    finding.next
+                )
             }
-            Purpose::Baseline => format!(
-                "nothing, if this noise is usual: a baseline of these captures has it in its spread. For a narrower one: {otherwise}"
-            ),
-        }
+        };
+        Finding { next, ..finding }.warn_for(self.excuse())
     }
 }
 
@@ -118,20 +120,16 @@ pub fn implausible(of: &Measurand<'_>, values: &[f64]) -> Option<Finding> {
     } else {
         format!("it can be {} to {}", show(least), show(most))
     };
-    let finding = Finding::deny(
-        Code::Implausible,
-        of.variant,
-        format!(
-            "`{}` of {} is {} in {} of {} launches, which `{}` cannot be: {range}",
-            of.alias,
-            of.kernel,
-            show(worst),
-            odd.len(),
-            values.len(),
-            of.counter
-        ),
-        "profile again with nothing else on the GPU; if the value is right, waive it (`[[waiver]]`)",
+    let message = format!(
+        "`{}` of {} is {} in {} of {} launches, which `{}` cannot be: {range}",
+        of.alias,
+        of.kernel,
+        show(worst),
+        odd.len(),
+        values.len(),
+        of.counter
     );
+    let finding = Finding::of(Code::Implausible, of.variant, message);
     Some(finding.kernel(of.kernel).metric(of.alias))
 }
 
@@ -143,21 +141,14 @@ pub fn too_good(of: &Measurand<'_>, reference: f64, current: f64) -> Option<Find
     if gain <= 0.0 || gain_percent <= LARGEST_GAIN_PERCENT {
         return None;
     }
-    let finding = Finding::deny(
-        Code::Implausible,
-        of.variant,
-        format!(
-            "`{}` of {} fell by {gain_percent:.1} % ({} → {}), more than the {LARGEST_GAIN_PERCENT} % that pass without review",
-            of.alias,
-            of.kernel,
-            display_value(reference, of.unit),
-            display_value(current, of.unit)
-        ),
-        format!(
-            "make sure that the kernel still does all of its work and that its check can fail; then lock it (sparsek-gate baseline --lock --reason '...' {}), or waive it with `[[waiver]]`",
-            of.variant
-        ),
+    let message = format!(
+        "`{}` of {} fell by {gain_percent:.1} % ({} → {}), more than the {LARGEST_GAIN_PERCENT} % that pass without review",
+        of.alias,
+        of.kernel,
+        display_value(reference, of.unit),
+        display_value(current, of.unit)
     );
+    let finding = Finding::of(Code::Implausible, of.variant, message);
     Some(finding.kernel(of.kernel).metric(of.alias))
 }
 
@@ -215,16 +206,9 @@ fn shared(variant: &VariantId, captures: &[Capture<'_>]) -> Option<Finding> {
     }
     let others: Vec<String> = others.into_values().map(described).collect();
     (!others.is_empty()).then(|| {
-        Finding::deny(
-            Code::GpuShared,
-            variant,
-            format!(
-                "another process was on the GPU during {}: {}",
-                listed(&disturbed),
-                others.join(", ")
-            ),
-            "end this process, or set CUDA_VISIBLE_DEVICES to a GPU that nobody else uses, and measure again",
-        )
+        let (during, others) = (listed(&disturbed), others.join(", "));
+        let message = format!("another process was on the GPU during {during}: {others}");
+        Finding::of(Code::GpuShared, variant, message)
     })
 }
 
@@ -254,15 +238,11 @@ fn slowed(variant: &VariantId, captures: &[Capture<'_>], purpose: Purpose) -> Ve
         .map(|reason| format!("{} in {}", reason.as_str(), listed(&by(*reason))))
         .collect();
     if !faults.is_empty() {
-        findings.push(Finding::deny(
-            Code::ClockChanged,
-            variant,
-            format!(
-                "the GPU lowered its clock because of heat or its power supply: {}",
-                faults.join(", ")
-            ),
-            "see `nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER`; let the GPU cool or choose another GPU, and measure again",
-        ));
+        let message = format!(
+            "the GPU lowered its clock because of heat or its power supply: {}",
+            faults.join(", ")
+        );
+        findings.push(Finding::of(Code::ClockChanged, variant, message));
     }
     for reason in seen.into_iter().filter(|reason| !reason.is_fault()) {
         let slowed = by(reason);
@@ -270,33 +250,15 @@ fn slowed(variant: &VariantId, captures: &[Capture<'_>], purpose: Purpose) -> Ve
             Slowdown::SyncBoost => "another GPU of its sync-boost group lowered the GPU's clock",
             _ => "the GPU lowered its clock to keep its power limit",
         };
-        let next = match reason {
-            Slowdown::SyncBoost => "remove the GPU from its sync-boost group, and measure again",
-            _ => {
-                "lock a clock that stays within the limit (`clock_control = \"base\"`, or `nvidia-smi --lock-gpu-clocks`), and measure again"
-            }
-        };
+        let reason = reason.as_str();
         findings.push(if slowed.len() < captures.len() {
-            Finding::deny(
-                Code::ClockChanged,
-                variant,
-                format!(
-                    "{what} in some captures and not in others ({}): {}{}",
-                    reason.as_str(),
-                    listed(&slowed),
-                    purpose.counted()
-                ),
-                purpose.next(next),
-            )
-            .warn_for(purpose.excuse())
+            let (slowed, counted) = (listed(&slowed), purpose.counted());
+            let message =
+                format!("{what} in some captures and not in others ({reason}): {slowed}{counted}");
+            purpose.finding(variant, message)
         } else {
-            Finding::deny(
-                Code::ClockChanged,
-                variant,
-                format!("{what} in every capture ({})", reason.as_str()),
-                next,
-            )
-            .warn_for(WarnReason::AllCapturesAlike)
+            let message = format!("{what} in every capture ({reason})");
+            Finding::of(Code::ClockChanged, variant, message).warn_for(WarnReason::AllCapturesAlike)
         });
     }
     findings
@@ -315,19 +277,13 @@ fn other_clock(variant: &VariantId, captures: &[Capture<'_>], purpose: Purpose) 
     if *high == 0 || percent <= CLOCK_PERCENT {
         return None;
     }
-    let next = "keep the GPU's clocks unchanged during the measurement, or let ncu lock them (`clock_control = \"base\"`), and measure again";
-    let finding = Finding::deny(
-        Code::ClockChanged,
-        variant,
-        format!(
-            "the GPU did not reach the same clock in all captures: {low} MHz in {}, {high} MHz in {}, {percent:.1} % apart{}",
-            listed(&[slow]),
-            listed(&[fast]),
-            purpose.counted()
-        ),
-        purpose.next(next),
+    let message = format!(
+        "the GPU did not reach the same clock in all captures: {low} MHz in {}, {high} MHz in {}, {percent:.1} % apart{}",
+        listed(&[slow]),
+        listed(&[fast]),
+        purpose.counted()
     );
-    Some(finding.warn_for(purpose.excuse()))
+    Some(purpose.finding(variant, message))
 }
 
 /// `base 1, base 2, current 1`.

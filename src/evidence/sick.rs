@@ -158,22 +158,6 @@ impl SickGpu {
     pub fn measured(&self, profile: &Profile) -> bool {
         profile.gpu_uuids().contains(&self.uuid.as_str())
     }
-
-    fn next(&self) -> String {
-        let uuid = &self.uuid;
-        let is_control = |one: &Symptom| matches!(one, Symptom::Control { .. });
-        if self.is_certain() {
-            format!(
-                "measure on another GPU, keep other jobs from this one (docs/sick-gpu.md), and have it examined: nvidia-smi -i {uuid} -q -d ECC,ROW_REMAPPER; dmesg | grep Xid"
-            )
-        } else if self.symptoms.iter().any(is_control) {
-            "measure on another GPU; if the control reads the same there, the driver or the lock is the cause: sparsek-gate baseline --lock --reason '...'".to_owned()
-        } else {
-            format!(
-                "see nvidia-smi -i {uuid} -q -d PERFORMANCE,TEMPERATURE,POWER; let the GPU cool, or measure on another one"
-            )
-        }
-    }
 }
 
 /// What a sick GPU measured in a run, so that it does not count.
@@ -200,7 +184,7 @@ impl SetAside {
                 "the GPU {uuid} ({name}) may be sick: {words}. Only another GPU shows whether this one, the change or a lock is the cause; {aside}"
             ),
         };
-        Finding::of_project(Code::GpuSick, message, self.gpu.next())
+        Finding::of_project(Code::GpuSick, message, Code::GpuSick.next_step_of(None))
     }
 }
 
@@ -231,7 +215,8 @@ pub fn set_aside(findings: &mut Vec<Finding>, all: &[SetAside]) {
             "what the GPU {} measured of it is set aside: the GPU is sick",
             gpu.uuid
         );
-        let finding = Finding::deny(Code::NotMeasured, variant, message, gpu.next());
+        let next = Code::GpuSick.next_step_of(None);
+        let finding = Finding::deny(Code::NotMeasured, variant, message, next);
         findings.push(finding.detail(found.join("\n")));
     }
 }
@@ -318,15 +303,9 @@ pub(super) fn faulty(variant: &VariantId, captures: &[(String, &State)]) -> Opti
     });
     let faulty: Vec<String> = faulty.collect();
     (!faulty.is_empty()).then(|| {
-        Finding::deny(
-            Code::GpuSick,
-            variant,
-            format!(
-                "the GPU reported a defect: {}, or later in that run",
-                faulty.join("; ")
-            ),
-            "measure on another GPU, and have this one examined: nvidia-smi -q -d ECC,ROW_REMAPPER; dmesg | grep Xid",
-        )
+        let faulty = faulty.join("; ");
+        let message = format!("the GPU reported a defect: {faulty}, or later in that run");
+        Finding::of(Code::GpuSick, variant, message)
     })
 }
 

@@ -23,17 +23,12 @@ pub fn tuning_measured(variant: &Variant, tuned: &[Tuned]) -> Option<Finding> {
     let mut tuned = tuned.iter();
     let one = tuned.find(|one| one.in_process && filter.matches(&one.kernel))?;
     let no_gate = variant.stated_by != StatedBy::Configuration;
-    let finding = Finding::deny(
-        Code::CodeVaries,
-        &variant.id,
-        format!(
-            "the measured process tuned `{}`, and launches of the tuning may be among those that are measured; it chose {}",
-            one.kernel,
-            one.chosen.join(" and ")
-        ),
-        "launch once before cudaProfilerStart and what is measured after it, and set `profiler_range = true` under `profile`",
+    let message = format!(
+        "the measured process tuned `{}`, and launches of the tuning may be among those that are measured; it chose {}",
+        one.kernel,
+        one.chosen.join(" and ")
     );
-    let finding = finding.kernel(&one.kernel);
+    let finding = Finding::of(Code::CodeVaries, &variant.id, message).kernel(&one.kernel);
     Some(finding.warn_for(no_gate.then_some(WarnReason::NoGate)))
 }
 
@@ -55,17 +50,13 @@ pub fn tuning_varies(variant: &Variant, profile: &Profile) -> Vec<Finding> {
     let varying = chosen.filter(|(kernel, sets)| sets.len() > 1 && filter.matches(kernel));
     let finding = |(kernel, sets): (&str, BTreeSet<&[String]>)| {
         let texts: Vec<String> = sets.iter().map(|set| set.join(" and ")).collect();
-        Finding::deny(
-            Code::CodeVaries,
-            &variant.id,
-            format!(
-                "the processes of one measurement chose different configurations of `{kernel}`: {}",
-                texts.join("; ")
-            ),
-            "keep the choice from process to process: Triton does with `env = { TRITON_CACHE_AUTOTUNING = \"1\" }`",
-        )
-        .kernel(kernel)
-        .warn_for(Some(WarnReason::CodeNotGated).filter(|_| !variant.loaded_code))
+        let message = format!(
+            "the processes of one measurement chose different configurations of `{kernel}`: {}",
+            texts.join("; ")
+        );
+        Finding::of(Code::CodeVaries, &variant.id, message)
+            .kernel(kernel)
+            .warn_for((!variant.loaded_code).then_some(WarnReason::CodeNotGated))
     };
     varying.map(finding).collect()
 }

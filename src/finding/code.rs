@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ExitCode;
+use crate::terms::VariantId;
 
 /// How the findings of a code are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,15 @@ macro_rules! codes {
                 match self { $(Code::$name => $next),+ }
             }
 
+            /// The usual next step of a finding about a variant, or of one about none, as reports
+            /// print it.
+            pub fn next_step_of(self, variant: Option<&VariantId>) -> String {
+                let id = variant.map_or_else(|| "VARIANT".to_owned(), VariantId::to_string);
+                let step = self.next_step().replace("VARIANT", &id);
+                let (first, rest) = step.split_at(1);
+                format!("{}{}", first.to_lowercase(), rest.trim_end_matches('.'))
+            }
+
             /// Whether its findings fail the run.
             pub fn reported(self) -> Reported {
                 match self { $(Code::$name => Reported::$reported),+ }
@@ -79,7 +89,7 @@ codes! {
     /// The samples do not show whether the metric got worse by more than its tolerance.
     Inconclusive = "inconclusive", Either => Inconclusive,
         "The noise, or the difference between machines, is as large as the tolerance.",
-        "Measure with `check --against REV`, raise `profile.processes`, or widen the tolerance.";
+        "Measure side by side (`check --against REV`) or on a quieter machine, raise `profile.max_processes` or `profile.max_rounds` (`compare --max-rounds N`), or widen the tolerance.";
     /// A metric has no value, or fewer values than required.
     NotMeasured = "not-measured", Either => Inconclusive,
         "The counter does not exist on this GPU, a launch has no value for it, or the tier cannot measure it.",
@@ -99,7 +109,7 @@ codes! {
     /// A kernel is missing in the capture or in the machine code, or no kernel at all was profiled.
     KernelMissing = "kernel-missing", Fails => Failed,
         "The kernel was renamed or removed, `kernels` selects none that the program launches, or `expect` names others.",
-        "Compare `kernels` and `expect` with the names in the message.";
+        "Compare `kernels` and `expect` (`compare --kernels` and `--skip`) with the names in the message.";
     /// The compiler or the build command failed.
     BuildFailed = "build-failed", Fails => Failed,
         "An error in the sources, a missing header or library, or a wrong flag.",
@@ -123,7 +133,7 @@ codes! {
     /// The time limit passed, and the tool ended all processes of the step.
     TimedOut = "timed-out", Fails => Failed,
         "The program hangs, waits for input, or needs longer under the profiler.",
-        "Run the program by hand, or raise the time limit that the message names.";
+        "Run the program by hand; if it is only slow, raise `timeout_s` under `profile` or `verify` (`compare --timeout`).";
     /// The profiler failed for a reason of its own.
     ProfilerFailed = "profiler-failed", Fails => Failed,
         "A wrong option or metric, a full disk, or a defect of the profiler.",
@@ -131,7 +141,7 @@ codes! {
     /// Another process uses the GPU's counters, or another user's process has the lock for profiling.
     ProfilerBusy = "profiler-busy", Fails => Environment,
         "Another profiler, DCGM or a monitoring service reads the counters.",
-        "End it, or pause it (`dcgmi profile --pause`), and measure again.";
+        "End it, or pause it (DCGM: `dcgmi profile --pause`), and measure again. If another user's `nsight-compute-lock` is in the temporary folder, have its owner remove it, or set TMPDIR to a folder of your own.";
     /// The driver no longer shows the GPU.
     GpuLost = "gpu-lost", Fails => Environment,
         "A hardware or driver error (Xid).",
@@ -139,7 +149,7 @@ codes! {
     /// A GPU shows that its measurements cannot be trusted, and all that it measured in the run is set aside.
     GpuSick = "gpu-sick", Fails => Inconclusive,
         "A hardware defect, a clock that was lowered in every capture, or a control that does not read as locked.",
-        "Measure on another GPU, and see docs/sick-gpu.md.";
+        "Measure on another GPU. If it reads the same there, the change or the lock is the cause; otherwise have this one examined (docs/sick-gpu.md): `nvidia-smi -q -d ECC,ROW_REMAPPER`; `dmesg | grep Xid`.";
     /// A measurement was repeated, because the machine made the first one fail.
     Retried = "retried", Warns => Environment,
         "The profiler was in use, or the GPU was lost, shared, or lowered its clock.",
@@ -155,7 +165,7 @@ codes! {
     /// The GPU's counters could not be read, also if a lower tier measured instead.
     NoPermission = "no-permission", Either => Environment,
         "The driver allows only administrators to read counters, or the container lacks the capability.",
-        "Follow docs/permission.md, then run `sparsek-gate doctor`, or accept the tier: `accept_tiers` under `[profile]`.";
+        "As root: `echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' > /etc/modprobe.d/nvidia-profiling.conf`, and reboot; or give the container `--cap-add SYS_ADMIN` (docs/permission.md); or accept the tier: `accept_tiers` under `[profile]` (`compare --accept-kernel-times`).";
     /// The profiler does not work on this machine, or kernels cannot be timed without it.
     ProfilerUnsupported = "profiler-unsupported", Either => Environment,
         "ncu or CUPTI is missing, or does not support the GPU, the driver, the virtual machine, or the variant's options.",
@@ -171,7 +181,7 @@ codes! {
     /// A kernel had different code or autotuner configurations in one measurement, or was tuned in a measured process.
     CodeVaries = "code-varies", Either => Inconclusive,
         "An autotuner chose anew, nothing separates its launches from the measured ones, or each shape is compiled.",
-        "Keep its choice, measure after warm-up (`profiler_range = true`), and see docs/triton.md.";
+        "Keep its choice (`env = { TRITON_CACHE_AUTOTUNING = \"1\" }`), measure after warm-up (`profiler_range = true`), and see docs/triton.md.";
     /// An autotuner chose another configuration of a kernel than in the reference.
     TuningChanged = "tuning-changed", Either => Baseline,
         "Other candidates, another compiler or driver, or candidates that are equally fast.",
@@ -191,7 +201,7 @@ codes! {
     /// A recorded profile is missing.
     ProfileMissing = "profile-missing", Fails => Inconclusive,
         "The variant was not profiled into this folder, or its recording failed.",
-        "Record it: `sparsek-gate profile --output DIR VARIANT`.";
+        "Record it: `sparsek-gate profile --output DIR VARIANT`; without a GPU: `sparsek-gate check --static --output DIR VARIANT`.";
     /// The samples of a profile are not those of its captures.
     ProfileAltered = "profile-altered", Either => Baseline,
         "The profile or a capture was edited, or they come from different runs.",
@@ -227,11 +237,11 @@ codes! {
     /// A locked file, or the lock itself, is not what was locked.
     Tampered = "tampered", Fails => Baseline,
         "A file in `baselines/` was edited by hand, damaged in a merge, or put in another folder.",
-        "Restore it from git, or lock again: `sparsek-gate baseline --lock --reason '...' VARIANT`.";
+        "Restore it from git (`git check-ignore -v FILE` shows a rule that keeps it out), or lock again: `sparsek-gate baseline --lock --reason '...' VARIANT`.";
     /// A lock has no valid signature although one is required, or its signature cannot be verified.
     Unsigned = "unsigned", Either => Baseline,
         "It was locked without `--sign-key`, or by a key that `trust.public_keys` does not name.",
-        "Sign it: `sparsek-gate baseline --sign --sign-key FILE VARIANT`.";
+        "Review the lock, and have the owner of a key sign it: `sparsek-gate baseline --sign --sign-key FILE VARIANT`.";
     /// The change under review locks, re-locks or removes a baseline. The lock from before the change is used.
     Relocked = "relocked", Either => Baseline,
         "A baseline was locked in the same change as the code.",
@@ -259,7 +269,7 @@ codes! {
     /// Two profiles were taken under different conditions.
     NotComparable = "not-comparable", Either => Baseline,
         "Another GPU model, tier, compiler, clock control, or other launches or metrics than in the baseline.",
-        "Measure under the conditions of the baseline, or lock a new one.";
+        "Measure both under the same conditions, or lock a new baseline.";
     /// The base revision of a variant cannot be measured beside the current one, so its baseline is used.
     BaseUnavailable = "base-unavailable", Warns => Inconclusive,
         "The variant does not exist at the base revision, or does not build, verify or run there.",
@@ -299,11 +309,11 @@ codes! {
     /// Measured processes do not report on their numbers, although those of the reference did.
     NumbersUnchecked = "numbers-unchecked", Either => Failed,
         "`{result}` was removed from `profile_args`, or the program no longer writes the file in profiled runs.",
-        "Make the program write its result after the measured launches.";
+        "Make the program write its result in profiled runs too: to `{result}` of `profile_args`, or to the file that SPARSEK_GATE_RESULT names.";
     /// The measured processes launch kernels that are not measured, and that the reference does not launch.
     OtherLaunches = "other-launches", Either => Baseline,
         "A new kernel that `kernels` does not select, and that may do a part of the work.",
-        "Select it in `kernels`, remove it, or, if it is intended, lock a new baseline.";
+        "Select it in `kernels` (`compare --kernels`), remove it, or, if it is intended, lock a new baseline.";
     /// A file of the run changed before it was used, or sources, inputs or the program until the last process of their variant.
     AlteredDuringRun = "altered-during-run", Fails => Failed,
         "A program under test, or another process, wrote to a file of the run or a setting of git.",

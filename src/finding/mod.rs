@@ -68,7 +68,12 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding that fails the run, unless its code only informs.
+    /// A finding with the usual next step of its code. It fails the run, unless its code only informs.
+    pub fn of(code: Code, variant: &VariantId, message: impl Into<String>) -> Self {
+        Finding::deny(code, variant, message, code.next_step_of(Some(variant)))
+    }
+
+    /// The same with a next step of its own.
     pub fn deny(
         code: Code,
         variant: &VariantId,

@@ -5,8 +5,6 @@ use super::explain::{CodeChanges, Explanation};
 use super::kernels::pair_kernels;
 use super::launch::shared_memory;
 use super::metric::{Case, Comparison, Gap, Pair, Reference};
-use super::mode::Mode;
-use super::next::lock_command;
 use super::outlying::outlying_finding;
 use super::speed::speed_change;
 use super::tail_row::judge_tail;
@@ -91,22 +89,12 @@ pub(crate) fn compare_with_code(
     let mut findings = incomplete_sides(case);
     let differences = differences(case);
     if !differences.is_empty() {
-        findings.push(Finding::deny(
-            Code::NotComparable,
-            &variant.id,
-            format!(
-                "{} and current profile were measured under different conditions: {}",
-                mode.reference(),
-                words(&differences, "; ")
-            ),
-            match mode {
-                Mode::Programs => "measure both programs again, in the same way".to_owned(),
-                Mode::Stored | Mode::Against => format!(
-                    "measure under the conditions of the baseline, or lock a new one: {}",
-                    lock_command(variant, current.identity.tier)
-                ),
-            },
-        ));
+        let message = format!(
+            "{} and current profile were measured under different conditions: {}",
+            mode.reference(),
+            words(&differences, "; ")
+        );
+        findings.push(Finding::of(Code::NotComparable, &variant.id, message));
         return (report, findings);
     }
     let locked = reference.locked();
@@ -188,19 +176,11 @@ fn metrics_gone(variant: &Variant, locked: &Profile) -> Vec<Finding> {
     metrics
         .filter(|(alias, _)| !configured(alias))
         .map(|(alias, metric)| {
-            Finding::deny(
-                Code::VariantGone,
-                &variant.id,
-                format!(
-                    "`{alias}` ({}) is locked, and the configuration no longer names it",
-                    metric.counter
-                ),
-                format!(
-                    "put it back, or lock a baseline without it: {}",
-                    lock_command(variant, locked.identity.tier)
-                ),
-            )
-            .metric(alias)
+            let message = format!(
+                "`{alias}` ({}) is locked, and the configuration no longer names it",
+                metric.counter
+            );
+            Finding::of(Code::VariantGone, &variant.id, message).metric(alias)
         })
         .collect()
 }

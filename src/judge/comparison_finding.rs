@@ -2,14 +2,12 @@
 //! outside of a limit or implausible.
 
 use super::metric::{Comparison, Gap, Quantity, Reference};
-use super::mode::Mode;
-use super::next::{EVERY_METRIC, WAIVE, lock_command};
+use super::next::fix_or_accept;
 use super::speed::Speed;
 use crate::config::{Metric, Variant};
 use crate::evidence::{Measurand, implausible, too_good};
 use crate::finding::{Code, Finding, WarnReason};
 use crate::metric::{display_value, display_values};
-use crate::profile::ProfileOrigin;
 use crate::verdict::Verdict;
 
 /// The finding of a verdict, where there is one.
@@ -65,14 +63,11 @@ fn regressed(
         change(comparison),
         comparison.tolerance.display(unit)
     );
-    let next = match quantity.case.reference.mode() {
-        Mode::Stored => format!(
-            "fix the kernel, or accept it: {}",
-            lock_command(variant, quantity.case.current.identity.tier)
-        ),
-        Mode::Against => format!("fix the kernel, or {WAIVE}"),
-        Mode::Programs => EVERY_METRIC.to_owned(),
-    };
+    let (mode, tier) = (
+        quantity.case.reference.mode(),
+        quantity.case.current.identity.tier,
+    );
+    let next = fix_or_accept(variant, mode, tier);
     let Some(faster) = faster(comparison, speed) else {
         return Finding::deny(Code::Regressed, &variant.id, message, next);
     };
@@ -120,26 +115,9 @@ fn inconclusive(
 }
 
 fn open_result(quantity: &Quantity<'_>, comparison: &Comparison) -> Finding {
-    Finding::deny(
-        Code::Inconclusive,
-        &quantity.case.variant.id,
-        format!(
-            "{}: change {}; {}",
-            name(comparison),
-            change(comparison),
-            comparison.why
-        ),
-        match quantity.case.reference.mode() {
-            Mode::Stored if quantity.case.current.provenance.origin == ProfileOrigin::Imported => {
-                "import reports of more processes, all in one command, or measure it here: sparsek-gate check"
-            }
-            Mode::Stored => {
-                "measure side by side: sparsek-gate check --against REVISION; or raise `profile.max_processes`"
-            }
-            Mode::Against => "raise `profile.max_rounds`, or measure on a quieter machine",
-            Mode::Programs => "measure more rounds (--max-rounds N), or on a quieter machine",
-        },
-    )
+    let (name, change) = (name(comparison), change(comparison));
+    let message = format!("{name}: change {change}; {}", comparison.why);
+    Finding::of(Code::Inconclusive, &quantity.case.variant.id, message)
 }
 
 /// `None` of what the current profile lacks: that it is incomplete is reported by itself.
@@ -148,32 +126,14 @@ fn not_measured(
     gap: Option<Gap>,
     comparison: &Comparison,
 ) -> Option<Finding> {
-    let (variant, name, why) = (
-        quantity.case.variant,
-        name(comparison),
-        comparison.why.as_str(),
-    );
-    match gap {
-        Some(Gap::Current) => None,
-        None => Some(Finding::deny(
-            Code::NotMeasured,
-            &variant.id,
-            format!("{name} cannot be judged: {why}"),
-            "measure again, with a control whose values are plausible",
-        )),
-        Some(Gap::Reference | Gap::Unit) => Some(Finding::deny(
-            Code::NotComparable,
-            &variant.id,
-            format!("{name} cannot be compared: {why}"),
-            match quantity.case.reference.mode() {
-                Mode::Programs => "measure both programs again".to_owned(),
-                Mode::Stored | Mode::Against => format!(
-                    "lock a baseline that contains it: {}",
-                    lock_command(variant, quantity.case.current.identity.tier)
-                ),
-            },
-        )),
-    }
+    let (code, cannot) = match gap {
+        Some(Gap::Current) => return None,
+        None => (Code::NotMeasured, "judged"),
+        Some(Gap::Reference | Gap::Unit) => (Code::NotComparable, "compared"),
+    };
+    let (name, why) = (name(comparison), &comparison.why);
+    let message = format!("{name} cannot be {cannot}: {why}");
+    Some(Finding::of(code, &quantity.case.variant.id, message))
 }
 
 /// A value outside of its hard limit: the comparison is then a regression.
@@ -197,12 +157,8 @@ pub(crate) fn limit_finding(
     let value = display_value(value, unit);
     comparison.verdict = Some(Verdict::Regressed);
     comparison.why.clone_from(&broken);
-    Some(comparison.finding(Finding::deny(
-        Code::LimitExceeded,
-        &variant.id,
-        format!("{} is {value}, {broken}", name(comparison)),
-        "fix the kernel, or change the limit in the configuration",
-    )))
+    let message = format!("{} is {value}, {broken}", name(comparison));
+    Some(comparison.finding(Finding::of(Code::LimitExceeded, &variant.id, message)))
 }
 
 /// An implausible value. That there is no value is reported by itself.

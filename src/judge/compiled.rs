@@ -7,7 +7,7 @@ use super::comparison_finding::limit_finding;
 use super::kernels::pair_kernels;
 use super::metric::{Comparison, Pair, Summary};
 use super::mode::Mode;
-use super::next::{WAIVE, lock_command};
+use super::next::{fix_or_accept, lock_command};
 use super::variant_report::{KernelCauses, VariantReport};
 use crate::binary::other_source_types;
 use crate::comparable::{compiled, words};
@@ -37,19 +37,9 @@ pub(super) fn compare_compiled(
     let mut findings = incomplete_compiled(variant, current);
     let differences = compiled(reference, current);
     if !differences.is_empty() {
-        findings.push(Finding::deny(
-            Code::NotComparable,
-            &variant.id,
-            format!(
-                "{} and current code were compiled differently: {}",
-                mode.reference(),
-                words(&differences, "; ")
-            ),
-            format!(
-                "compile with the locked compiler, or lock the code of this one: {}",
-                lock_command(variant, Tier::Static)
-            ),
-        ));
+        let (reference, how) = (mode.reference(), words(&differences, "; "));
+        let message = format!("{reference} and current code were compiled differently: {how}");
+        findings.push(Finding::of(Code::NotComparable, &variant.id, message));
         return (report, findings);
     }
     let pairing = pair_kernels(reference, current, mode, false);
@@ -101,13 +91,8 @@ fn performance_losses(variant: &Variant, current: &Profile) -> Vec<Finding> {
         if warning.function.is_some() && kernel.is_none() {
             continue;
         }
-        let finding = Finding::deny(
-            Code::PerformanceLoss,
-            &variant.id,
-            format!("the compiler says ({}): {}", warning.code, warning.message),
-            "change the kernel so that the compiler has no reason; the count is gated as `performance_warnings`"
-                .to_owned(),
-        );
+        let message = format!("the compiler says ({}): {}", warning.code, warning.message);
+        let finding = Finding::of(Code::PerformanceLoss, &variant.id, message);
         findings.push(match kernel {
             Some(kernel) => finding.kernel(current.label(kernel)),
             None => finding,
@@ -130,13 +115,6 @@ fn other_precision(
     let opcodes = |kernel: &KernelProfile| kernel.code.as_ref()?.opcodes.clone();
     let [was, is] = other_source_types(&opcodes(pair.reference)?, &opcodes(pair.current)?)?;
     let kernel = current.label(pair.current);
-    let next = match mode {
-        Mode::Stored => format!(
-            "correct the types, or accept them: {}",
-            lock_command(variant, Tier::Static)
-        ),
-        Mode::Against | Mode::Programs => format!("correct the types, or {WAIVE}"),
-    };
     let finding = Finding::deny(
         Code::WorkChanged,
         &variant.id,
@@ -144,7 +122,7 @@ fn other_precision(
             "the source type of tensor-core instructions of {kernel}: {was} → {is}; it does other work than the {}",
             mode.reference()
         ),
-        next,
+        fix_or_accept(variant, mode, Tier::Static),
     );
     let finding = finding.kernel(kernel).metric(METRIC);
     Some(finding.warn_for(metric.level.warn_reason()))
@@ -263,13 +241,7 @@ fn comparison_finding(
             } else {
                 format!("tolerance {}", metric.tolerance.display(unit))
             };
-            let next = match mode {
-                Mode::Stored => format!(
-                    "fix the kernel, or accept it: {}",
-                    lock_command(variant, Tier::Static)
-                ),
-                Mode::Against | Mode::Programs => format!("fix the kernel, or {WAIVE}"),
-            };
+            let next = fix_or_accept(variant, mode, Tier::Static);
             let message = format!(
                 "`{}` of {}: {was} → {is} ({tolerance})",
                 metric.alias, comparison.kernel

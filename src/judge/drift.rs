@@ -8,15 +8,12 @@ use crate::verdict::Verdict;
 
 /// No baseline confirms the numbers of a base that came with the recording.
 pub(crate) fn unvouched(variant: &Variant, base: &Profile) -> Finding {
-    Finding::deny(
-        Code::Drift,
-        &variant.id,
-        format!(
-            "it is compared with the base in the recording, and no baseline on {} confirms the numbers of that base",
-            base.identity.gpu
-        ),
-        "lock a baseline on that GPU, or measure side by side where the change cannot write",
-    )
+    let message = format!(
+        "it is compared with the base in the recording, and no baseline on {} confirms the numbers of that base",
+        base.identity.gpu
+    );
+    let next = "lock a baseline on that GPU, or measure side by side where the change cannot write";
+    Finding::deny(Code::Drift, &variant.id, message, next)
 }
 
 /// Metrics in which the base differs from its locked baseline.
@@ -39,17 +36,13 @@ pub(crate) fn drifted(variant: &Variant, drift: &VariantReport, same_code: bool)
                 .change
                 .map(|change| change.display(unit))
                 .unwrap_or_default();
-            Finding::deny(
-                Code::Drift,
-                &variant.id,
-                format!(
-                    "the base reads {change} in `{}` of {} against its locked baseline: {why}, not this change",
-                    comparison.metric, comparison.kernel
-                ),
-                "check the driver, the clocks and the compiler; if the new values are right, lock the base again",
-            )
-            .kernel(&comparison.kernel)
-            .metric(&comparison.metric)
+            let message = format!(
+                "the base reads {change} in `{}` of {} against its locked baseline: {why}, not this change",
+                comparison.metric, comparison.kernel
+            );
+            Finding::of(Code::Drift, &variant.id, message)
+                .kernel(&comparison.kernel)
+                .metric(&comparison.metric)
         })
         .collect()
 }

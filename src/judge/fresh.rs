@@ -369,11 +369,7 @@ fn still_open(
 }
 
 fn no_static_gate(variant: &Variant, why: &str) -> Finding {
-    Finding::deny(
-        Code::NotMeasured,
-        &variant.id,
-        format!("the static gate cannot judge it: {why}"),
-        format!("measure it: sparsek-gate check {}", variant.id),
-    )
-    .warn_for(WarnReason::NoStaticGate)
+    let message = format!("the static gate cannot judge it: {why}");
+    let next = format!("measure it: sparsek-gate check {}", variant.id);
+    Finding::deny(Code::NotMeasured, &variant.id, message, next).warn_for(WarnReason::NoStaticGate)
 }

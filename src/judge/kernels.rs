@@ -120,16 +120,9 @@ impl<'a> Pairing<'a> {
     pub fn findings(&self, variant: &Variant, mode: Mode) -> Vec<Finding> {
         let tier = self.current.identity.tier;
         let next = match mode {
-            Mode::Stored => format!("if that is meant, lock it: {}", lock_command(variant, tier)),
-            Mode::Against => format!(
-                "the base has nothing to compare it with: lock it in this change, and check it against that: sparsek-gate check{} {}",
-                if tier == Tier::Static {
-                    " --static"
-                } else {
-                    ""
-                },
-                variant.id
-            ),
+            Mode::Stored | Mode::Against => {
+                format!("if that is meant, lock it: {}", lock_command(variant, tier))
+            }
             Mode::Programs => {
                 "to compare only kernels that both programs launch, name them: --kernels NAME"
                     .to_owned()
@@ -332,18 +325,14 @@ fn shared_memory_unknown(variant: &Variant, pair: Pair<'_>, reference: &str) -> 
         &pair.current.dynamic_shared_bytes,
     );
     (!was.is_empty() && is.is_empty()).then(|| {
-        Finding::deny(
-            Code::NotMeasured,
-            &variant.id,
-            format!(
-                "the launches of `{}` do not show their dynamic shared memory, the {reference} has {}",
-                pair.current.name,
-                bytes(was)
-            ),
-            format!("profile it with this version: sparsek-gate profile {}", variant.id),
-        )
-        .kernel(&pair.current.name)
-        .warn_for(Some(WarnReason::SharedMemory))
+        let message = format!(
+            "the launches of `{}` do not show their dynamic shared memory, the {reference} has {}",
+            pair.current.name,
+            bytes(was)
+        );
+        Finding::of(Code::NotMeasured, &variant.id, message)
+            .kernel(&pair.current.name)
+            .warn_for(Some(WarnReason::SharedMemory))
     })
 }
 

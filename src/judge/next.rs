@@ -1,5 +1,6 @@
 //! Next steps that several findings name.
 
+use super::mode::Mode;
 use crate::config::Variant;
 use crate::terms::Tier;
 
@@ -16,8 +17,14 @@ pub(crate) fn lock_command(variant: &Variant, tier: Tier) -> String {
     )
 }
 
-/// What accepts a change that is compared with its base, and not with a baseline.
-pub(crate) const WAIVE: &str = "accept it for a time with a `[[waiver]]`";
-
-/// Where to look for what makes one program slower than another.
-pub(crate) const EVERY_METRIC: &str = "keep the captures (--output DIR), and compare all metrics of two of them: sparsek-gate compare A B";
+/// What to do where a kernel got worse.
+pub(crate) fn fix_or_accept(variant: &Variant, mode: Mode, tier: Tier) -> String {
+    match mode {
+        Mode::Stored => format!(
+            "fix the kernel, or accept it: {}",
+            lock_command(variant, tier)
+        ),
+        Mode::Against => "fix the kernel, or accept it for a time with a `[[waiver]]`".to_owned(),
+        Mode::Programs => "keep the captures (--output DIR), and compare all metrics of two of them: sparsek-gate compare A B".to_owned(),
+    }
+}

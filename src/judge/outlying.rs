@@ -33,14 +33,9 @@ pub(super) fn outlying_finding(variant: &Variant, report: &VariantReport) -> Opt
         set_aside(outlying)
     );
     Some(
-        Finding::deny(
-            Code::OutlyingProcesses,
-            &variant.id,
-            message,
-            "nothing, if it is rare; otherwise find what disturbs the machine, or why the kernel is slower in some processes",
-        )
-        .kernel(&shown.kernel)
-        .metric(&shown.metric),
+        Finding::of(Code::OutlyingProcesses, &variant.id, message)
+            .kernel(&shown.kernel)
+            .metric(&shown.metric),
     )
 }
 

@@ -213,16 +213,10 @@ impl Reading<'_> {
             }
             Ok(Some(profile)) => of_another(variant, &recorded.folder, &profile),
             Ok(None) if self.explained.contains(&variant.id) => return Ok(()),
-            Ok(None) => Finding::deny(
-                Code::ProfileMissing,
-                &variant.id,
-                format!("{} contains no profile of it", self.shown()),
-                format!(
-                    "record one: sparsek-gate profile --output {} {}",
-                    self.shown(),
-                    variant.id
-                ),
-            ),
+            Ok(None) => {
+                let message = format!("{} contains no profile of it", self.shown());
+                Finding::of(Code::ProfileMissing, &variant.id, message)
+            }
             Err(error @ (Error::Input { .. } | Error::Io { .. })) => {
                 unreadable(variant, error.to_string())
             }
@@ -288,16 +282,8 @@ impl Reading<'_> {
             Ok(Some(profile)) => format!("it is a profile of {}", profile.variant),
             Err(error) => error.to_string(),
         };
-        self.findings.push(Finding::deny(
-            Code::CaptureUnreadable,
-            &variant.id,
-            format!("its static profile cannot be used: {why}"),
-            format!(
-                "make it again: sparsek-gate {} {}",
-                variant.makes_static_profile(),
-                variant.id
-            ),
-        ));
+        let message = format!("its static profile cannot be used: {why}");
+        self.findings.push(unreadable(variant, message));
         None
     }
 
@@ -314,12 +300,8 @@ impl Reading<'_> {
             Ok(Some(_)) => "it is the profile of another variant".to_owned(),
             Err(error) => error.to_string(),
         };
-        self.findings.push(Finding::deny(
-            Code::CaptureUnreadable,
-            &variant.id,
-            format!("the control cannot be read: {why}"),
-            "record it again",
-        ));
+        let message = format!("the control cannot be read: {why}");
+        self.findings.push(unreadable(variant, message));
         Ok(())
     }
 
@@ -339,12 +321,9 @@ impl Reading<'_> {
             let recorded: BTreeSet<&VariantId> = on_its_gpu.map(|other| &other.variant).collect();
             let first = controls.first()?;
             controls.iter().all(|control| !recorded.contains(control)).then(|| {
-                Finding::deny(
-                    Code::NotMeasured,
-                    &variant.id,
-                    format!("its control, {first}, was not recorded on the same GPU: how much GPUs differ now is unknown"),
-                    format!("record both: sparsek-gate profile --output {} {} {first}", self.shown(), variant.id),
-                )
+                let message = format!("its control, {first}, was not recorded on the same GPU: how much GPUs differ now is unknown");
+                let next = format!("record both: sparsek-gate profile --output {} {} {first}", self.shown(), variant.id);
+                Finding::deny(Code::NotMeasured, &variant.id, message, next)
             })
         });
         let missing: Vec<Finding> = missing.collect();
@@ -368,12 +347,9 @@ impl Reading<'_> {
     fn imported(&self, variant: &Variant, profile: &Profile) -> Option<Finding> {
         let replaces_measured = self.is_change() && self.judge.is_locked_measured(profile);
         (profile.provenance.origin == ProfileOrigin::Imported).then(|| {
-            Finding::deny(
-                Code::ProfileImported,
-                &variant.id,
-                "the profile was imported: the requested launches and the measured code are unknown",
-                format!("measure it: sparsek-gate profile {}", variant.id),
-            )
+            let message =
+                "the profile was imported: the requested launches and the measured code are unknown";
+            Finding::of(Code::ProfileImported, &variant.id, message)
             .warn_for((!replaces_measured).then_some(WarnReason::ImportAllowed))
         })
     }
@@ -435,12 +411,9 @@ impl Reading<'_> {
                     packed.commit
                 ),
             };
-            self.findings.push(Finding::deny(
-                Code::NotMeasured,
-                &current.variant,
-                why,
-                "run its slice again, and check all of them together",
-            ));
+            let next = "run its slice again, and check all of them together";
+            let finding = Finding::deny(Code::NotMeasured, &current.variant, why, next);
+            self.findings.push(finding);
         }
     }
 
@@ -460,7 +433,7 @@ impl Reading<'_> {
                     "the recording is part of the change, `{}` first: only the author of the change vouches for its numbers",
                     first.path
                 ),
-                "record it where the change cannot write, and pass it to the check as an artifact",
+                Code::RecordedInChange.next_step_of(None),
             )
         }));
         Ok(())
@@ -468,12 +441,7 @@ impl Reading<'_> {
 }
 
 fn unreadable(variant: &Variant, why: String) -> Finding {
-    Finding::deny(
-        Code::CaptureUnreadable,
-        &variant.id,
-        why,
-        format!("record it again: sparsek-gate profile {}", variant.id),
-    )
+    Finding::of(Code::CaptureUnreadable, &variant.id, why)
 }
 
 fn of_another(variant: &Variant, place: &Path, profile: &Profile) -> Finding {
@@ -483,29 +451,21 @@ fn of_another(variant: &Variant, place: &Path, profile: &Profile) -> Finding {
 
 fn of_other_base(base: &Profile, unlike: &[&str]) -> Finding {
     let files: Vec<String> = unlike.iter().map(|path| format!("`{path}`")).collect();
-    Finding::deny(
-        Code::ProfileStale,
-        &base.variant,
-        format!(
-            "the recorded base was built from different sources than the base commit: {}",
-            files.join(", ")
-        ),
-        "record both again with that revision: sparsek-gate check --against REV --output FOLDER",
-    )
+    let message = format!(
+        "the recorded base was built from different sources than the base commit: {}",
+        files.join(", ")
+    );
+    Finding::of(Code::ProfileStale, &base.variant, message)
 }
 
 fn trial(profile: &Profile) -> Option<Finding> {
     let overrides = &profile.provenance.overrides;
     (!overrides.is_empty()).then(|| {
-        Finding::deny(
-            Code::ProfileStale,
-            &profile.variant,
-            format!(
-                "it was measured with --define {}, which the configuration does not say: the verdict is on that code, not on this",
-                overrides.join(" ")
-            ),
-            format!("record it again: sparsek-gate profile {}", profile.variant),
-        )
+        let message = format!(
+            "it was measured with --define {}, which the configuration does not say: the verdict is on that code, not on this",
+            overrides.join(" ")
+        );
+        Finding::of(Code::ProfileStale, &profile.variant, message)
     })
 }
 
@@ -515,27 +475,19 @@ fn merged_if_all_missing(variant: &Variant, found: Vec<Finding>) -> Vec<Finding>
     if found.len() < 2 || !found.iter().all(missing) {
         return found;
     }
-    vec![Finding::deny(
-        Code::CaptureMissing,
-        &variant.id,
-        format!(
-            "{} captures that the profile names are not there: its numbers were not derived again",
-            found.len()
-        ),
-        "keep the captures beside the profile where its numbers must be proved",
-    )]
+    let message = format!(
+        "{} captures that the profile names are not there: its numbers were not derived again",
+        found.len()
+    );
+    vec![Finding::of(Code::CaptureMissing, &variant.id, message)]
 }
 
 /// A stripped copy may be judged, and the report says so.
 fn stripped(variant: &Variant, profile: &Profile) -> Option<Finding> {
     profile.provenance.stripped.then(|| {
-        Finding::deny(
-            Code::ProfileStripped,
-            &variant.id,
-            "the profile is a stripped copy: its captures are not those that were measured",
-            "where its numbers must be proved, ask the publisher for the original",
-        )
-        .warn_for(WarnReason::SamplesDecide)
+        let message =
+            "the profile is a stripped copy: its captures are not those that were measured";
+        Finding::of(Code::ProfileStripped, &variant.id, message).warn_for(WarnReason::SamplesDecide)
     })
 }
 
@@ -543,14 +495,10 @@ fn stripped(variant: &Variant, profile: &Profile) -> Option<Finding> {
 fn stale(config: &Config, variant: &Variant, profile: &Profile) -> Option<Finding> {
     let code = changes_since(config, variant, profile).code;
     (!code.is_empty()).then(|| {
-        Finding::deny(
-            Code::ProfileStale,
-            &variant.id,
-            format!(
-                "{} changed since the profile was recorded: the verdict is on that code, not on this",
-                words(&code, ", ")
-            ),
-            format!("record it again: sparsek-gate profile {}", variant.id),
-        )
+        let message = format!(
+            "{} changed since the profile was recorded: the verdict is on that code, not on this",
+            words(&code, ", ")
+        );
+        Finding::of(Code::ProfileStale, &variant.id, message)
     })
 }

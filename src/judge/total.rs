@@ -2,8 +2,6 @@
 
 use super::comparison_finding::{comparison_finding, doubt};
 use super::metric::{Case, Gap, Pair, Reference};
-use super::mode::Mode;
-use super::next::lock_command;
 use super::share::shares;
 use super::variant_report::VariantReport;
 use crate::finding::{Code, Finding};
@@ -11,7 +9,7 @@ use crate::metric::Role;
 use crate::profile::{KernelLaunches, LaunchList, Profile};
 use crate::verdict::Verdict;
 
-const MEASURE: &str = "make CUPTI available where the GPU is measured (sparsek-gate doctor), and let every process launch the same kernels";
+const NEXT: &str = "let both sides launch the same kernels in the same number of steps (`{launches}`), and measure both again where CUPTI is available (sparsek-gate doctor)";
 
 /// Judges the total where the variant asks for it, which goes to the report; with whether a verdict on
 /// it stands for kernels that are gone.
@@ -28,40 +26,20 @@ fn known(case: &Case<'_>, report: &mut VariantReport) -> Result<(Vec<Finding>, b
     let Case {
         variant, reference, ..
     } = *case;
-    let not_measured = |why: String, next: String| {
-        Finding::deny(
-            Code::NotMeasured,
-            &variant.id,
-            format!("the total of its kernels is not known: {why}"),
-            next,
-        )
+    let not_measured = |why: String| {
+        let message = format!("the total of its kernels is not known: {why}");
+        Finding::deny(Code::NotMeasured, &variant.id, message, NEXT)
     };
     let base = reference.profile();
-    let current_total = case
-        .current
-        .of_total()
-        .map_err(|why| not_measured(why, MEASURE.to_owned()))?;
-    let of_reference = |why| {
-        let next = match reference.mode() {
-            Mode::Programs => MEASURE.to_owned(),
-            Mode::Stored | Mode::Against => format!(
-                "measure the reference again: {}",
-                lock_command(variant, case.current.identity.tier)
-            ),
-        };
-        not_measured(format!("in the reference: {why}"), next)
-    };
+    let current_total = case.current.of_total().map_err(not_measured)?;
+    let of_reference = |why| not_measured(format!("in the reference: {why}"));
     let base_total = base.of_total().map_err(of_reference)?;
     if let Some(beyond) = unmeasured_beyond(base, case.current) {
         let why = format!("launches that the reference does not have are not measured: {beyond}");
-        return Err(not_measured(
-            why,
-            variant.stated_by.other_launches(&variant.id),
-        ));
+        return Err(not_measured(why));
     }
     if let Some(why) = other_steps(base, case.current) {
-        let next = "pass the number of steps to the program: `{launches}` in its arguments; then measure both again";
-        return Err(not_measured(why, next.to_owned()));
+        return Err(not_measured(why));
     }
     let learned = reference.locked().and_then(|locked| locked.of_total().ok());
     let total = Case {
@@ -83,7 +61,7 @@ fn known(case: &Case<'_>, report: &mut VariantReport) -> Result<(Vec<Finding>, b
         let (mut comparison, gap) = quantity.judge();
         // That a whole profile is incomplete is reported by itself, but not of what is made from it.
         if (gap, comparison.verdict) == (Some(Gap::Current), Some(Verdict::NotMeasured)) {
-            findings.push(not_measured(comparison.why.clone(), MEASURE.to_owned()));
+            findings.push(not_measured(comparison.why.clone()));
         }
         findings.extend(comparison_finding(&quantity, gap, &mut comparison, None));
         findings.extend(doubt(&quantity, &comparison));

@@ -5,13 +5,11 @@ use std::collections::BTreeMap;
 use super::explain::CodeChanges;
 use super::kernels::pair_kernels;
 use super::mode::Mode;
-use super::next::lock_command;
 use crate::comparable::compiled;
 use crate::config::Variant;
 use crate::evidence::chosen;
 use crate::finding::{Code, Finding, WarnReason};
 use crate::profile::Profile;
-use crate::terms::Tier;
 
 /// How the choice of an autotuner differs, by the name of the kernel: `num_warps 4 → 8 (M: 128, …)`.
 /// Nothing is said of a kernel of which a side does not report it, or whose choice varied from
@@ -68,7 +66,6 @@ fn difference(was: &str, is: &str) -> String {
 pub(crate) fn tuning_findings(
     variant: &Variant,
     mode: Mode,
-    tier: Tier,
     changes: &CodeChanges,
 ) -> Vec<Finding> {
     let filter = variant.kernel_filter();
@@ -77,7 +74,7 @@ pub(crate) fn tuning_findings(
     changes
         .map(|(kernel, text)| {
             let message = format!("`{kernel}` is tuned otherwise than in the {reference}: {text}");
-            finding(variant, mode, tier, message).kernel(kernel)
+            finding(variant, mode, message).kernel(kernel)
         })
         .collect()
 }
@@ -109,23 +106,14 @@ pub(crate) fn unexplained_code(
             let message = format!(
                 "`{name}` is other machine code than in the {reference}, and its files and its compiler are the same: an autotuner or a setting of the compiler chose otherwise"
             );
-            finding(variant, mode, Tier::Static, message).kernel(name)
+            finding(variant, mode, message).kernel(name)
         })
         .collect()
 }
 
-fn finding(variant: &Variant, mode: Mode, tier: Tier, message: String) -> Finding {
-    let next = match mode {
-        Mode::Stored => format!(
-            "find out why, or accept it: {}",
-            lock_command(variant, tier)
-        ),
-        Mode::Against | Mode::Programs => {
-            "find out why: the candidates, the compiler and the driver decide".to_owned()
-        }
-    };
+fn finding(variant: &Variant, mode: Mode, message: String) -> Finding {
     let beside = (mode != Mode::Stored).then_some(WarnReason::SideBySide);
-    Finding::deny(Code::TuningChanged, &variant.id, message, next).warn_for(beside)
+    Finding::of(Code::TuningChanged, &variant.id, message).warn_for(beside)
 }
 
 #[cfg(test)]

@@ -20,33 +20,16 @@ pub fn unchecked(plan: &Selected, store: &Store) -> Result<Vec<Finding>, Error> 
             None => "the configuration does not contain it",
             Some(_) => "it is experimental, and was not asked for (--experimental)",
         };
-        findings.push(Finding::deny(
-            Code::VariantGone,
-            &id,
-            format!("it is locked and was not checked: {why}"),
-            format!(
-                "put it back, or remove its baseline from {}",
-                plan.config.baselines.display()
-            ),
-        ));
+        let message = format!("it is locked and was not checked: {why}");
+        findings.push(Finding::of(Code::VariantGone, &id, message));
     }
     for variant in &plan.variants {
         let folders = store.gpus_of(&variant.id)?;
-        let mut compiled = folders
-            .iter()
-            .filter(|folder| Tier::of_folder(folder) == Tier::Static);
-        let (Some(why), Some(folder)) = (variant.why_no_static_gate(), compiled.next()) else {
-            continue;
-        };
-        findings.push(Finding::deny(
-            Code::VariantGone,
-            &variant.id,
-            format!("its compiled code is locked and was not checked: {why}"),
-            format!(
-                "put it back, or remove its baseline from {}",
-                plan.config.baselines.join(folder).display()
-            ),
-        ));
+        let is_static = |folder: &String| Tier::of_folder(folder) == Tier::Static;
+        if let (Some(why), true) = (variant.why_no_static_gate(), folders.iter().any(is_static)) {
+            let message = format!("its compiled code is locked and was not checked: {why}");
+            findings.push(Finding::of(Code::VariantGone, &variant.id, message));
+        }
     }
     Ok(findings)
 }

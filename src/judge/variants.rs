@@ -485,8 +485,7 @@ impl<'a> Judge<'a> {
         let case = self.case(variant, reference, sides.current);
         let code = with_tuning(code.unwrap_or_default(), &tuned);
         let (mut report, mut findings) = compare_with_code(&case, code);
-        let (mode, tier) = (reference.mode(), sides.current.identity.tier);
-        findings.extend(tuning_findings(variant, mode, tier, &tuned));
+        findings.extend(tuning_findings(variant, reference.mode(), &tuned));
         match self.stored(variant, base, None) {
             Some((drift, _)) => {
                 let locked = self.locked(&variant.id, base);
@@ -523,8 +522,7 @@ impl<'a> Judge<'a> {
         let case = self.case(variant, reference, sides.current);
         let code = with_tuning(code.unwrap_or_default(), &tuned);
         let (report, mut findings) = compare_with_code(&case, code);
-        let tier = sides.current.identity.tier;
-        findings.extend(tuning_findings(variant, Mode::Stored, tier, &tuned));
+        findings.extend(tuning_findings(variant, Mode::Stored, &tuned));
         Some((report, findings))
     }
 
@@ -539,15 +537,9 @@ impl<'a> Judge<'a> {
         let conditions = changes_since(&self.plan.config, variant, current).conditions;
         let not_comparable = |finding: &Finding| finding.code == Code::NotComparable;
         (!conditions.is_empty() && !findings.iter().any(not_comparable)).then(|| {
-            Finding::deny(
-                Code::NotComparable,
-                &variant.id,
-                format!(
-                    "{} changed since baseline and profile were measured",
-                    words(&conditions, ", ")
-                ),
-                format!("measure both again: sparsek-gate profile {}", variant.id),
-            )
+            let conditions = words(&conditions, ", ");
+            let message = format!("{conditions} changed since baseline and profile were measured");
+            Finding::of(Code::NotComparable, &variant.id, message)
         })
     }
 
@@ -651,15 +643,8 @@ impl<'a> Judge<'a> {
     /// The finding that there is no code to judge, where none says why yet.
     fn code_unknown(&self, variant: &Variant, outcome: &Outcome) -> Option<Finding> {
         (!outcome.denies(&variant.id)).then(|| {
-            Finding::deny(
-                Code::ProfileMissing,
-                &variant.id,
-                "it has no static profile: its compiled code is unknown",
-                match variant.loaded_code {
-                    true => format!("measure it: sparsek-gate profile {}", variant.id),
-                    false => format!("build it: sparsek-gate check --static {}", variant.id),
-                },
-            )
+            let message = "it has no static profile: its compiled code is unknown";
+            Finding::of(Code::ProfileMissing, &variant.id, message)
         })
     }
 
@@ -709,26 +694,23 @@ impl<'a> Judge<'a> {
             Tier::Static => "static baseline",
             _ => "baseline",
         };
-        let lock = lock_command(variant, tier);
         if gpus.is_empty() {
             Some(Finding::deny(
                 Code::NewBaseline,
                 &variant.id,
                 format!("it has no {what} yet"),
-                format!("review its profile and lock it: {lock}"),
+                format!(
+                    "review its profile and lock it: {}",
+                    lock_command(variant, tier)
+                ),
             ))
         } else if !judged && !gpus.contains(&profile.identity.folder().as_str()) {
-            Some(Finding::deny(
-                Code::NotComparable,
-                &variant.id,
-                format!(
-                    "it was measured on {} by {}, and has a baseline only for {}",
-                    profile.identity.gpu,
-                    profile.identity.tier,
-                    gpus.join(", ")
-                ),
-                format!("measure on such a GPU, or lock a baseline for this one: {lock}"),
-            ))
+            let message = format!(
+                "it was measured on {} by {tier}, and has a baseline only for {}",
+                profile.identity.gpu,
+                gpus.join(", ")
+            );
+            Some(Finding::of(Code::NotComparable, &variant.id, message))
         } else {
             None
         }

@@ -45,24 +45,14 @@ pub fn apply_waivers(
             "the waiver of `{}` by {} ({})",
             waiver.metric, waiver.who, waiver.reason
         );
-        let finding = if expired(waiver) {
-            Finding::deny(
-                Code::WaiverUnused,
-                &waiver.variant,
-                format!(
-                    "{what} has expired: its last day was {}, today is {today}",
-                    waiver.expires
-                ),
-                "remove it, or set a later day",
-            )
-        } else {
-            Finding::deny(
-                Code::WaiverUnused,
-                &waiver.variant,
-                format!("{what} is not needed: no finding is covered by it"),
-                "remove it",
-            )
+        let message = match expired(waiver) {
+            true => format!(
+                "{what} has expired: its last day was {}, today is {today}",
+                waiver.expires
+            ),
+            false => format!("{what} is not needed: no finding is covered by it"),
         };
+        let finding = Finding::of(Code::WaiverUnused, &waiver.variant, message);
         findings.push(finding.metric(&waiver.metric));
     }
 }

@@ -4,7 +4,7 @@
 use super::cause::counted;
 use super::metric::{Comparison, Summary};
 use super::mode::Mode;
-use super::next::{WAIVE, lock_command};
+use super::next::fix_or_accept;
 use super::precision::precision_findings;
 use crate::config::{Counts, Metric, Variant};
 use crate::evidence::why_not_measured;
@@ -36,13 +36,7 @@ fn uncoalesced(variant: &Variant, what: &str, mode: Mode) -> Finding {
         format!(
             "{what}: more sectors for the bytes that the suite declares: its stores are less coalesced, or bytes are written twice"
         ),
-        match mode {
-            Mode::Stored => format!(
-                "fix the kernel, or accept it: {}",
-                lock_command(variant, Tier::Counters)
-            ),
-            Mode::Against | Mode::Programs => format!("fix the kernel, or {WAIVE}"),
-        },
+        fix_or_accept(variant, mode, Tier::Counters),
     )
 }
 
@@ -89,13 +83,7 @@ pub(crate) fn work_findings(
                     "{name}: {}, so it is unknown whether it does the work of the {reference}",
                     comparison.why
                 ),
-                match mode {
-                    Mode::Stored | Mode::Against => format!(
-                        "let every launch do the same work, or remove `exact` from `{}`",
-                        comparison.metric
-                    ),
-                    Mode::Programs => "state what checks the numbers: --verify CMD".to_owned(),
-                },
+                "let every launch do the same work, or remove `exact` from the metric; where programs are compared, state what checks the numbers: --verify CMD",
             )
             .warn_for(
                 (mode == Mode::Programs && both_vary(comparison)).then_some(WarnReason::Programs),
@@ -144,11 +132,7 @@ fn other_work_finding(
 /// The next step where a kernel does other work.
 fn instead_of_other_work(variant: &Variant, mode: Mode) -> String {
     match mode {
-        Mode::Stored => format!(
-            "do the same work; if other work is meant, lock it: {}",
-            lock_command(variant, Tier::Counters)
-        ),
-        Mode::Against => format!("do the same work; if other work is meant, {WAIVE}"),
+        Mode::Stored | Mode::Against => fix_or_accept(variant, mode, Tier::Counters),
         Mode::Programs => "do the same work; if another way to do it is meant, state what checks the numbers: --verify CMD".to_owned(),
     }
 }
@@ -234,15 +218,8 @@ fn declared_finding(
         ),
         false => (Code::WorkChanged, message),
     };
-    Some(Finding::deny(
-        code,
-        &variant.id,
-        message,
-        format!(
-            "fix the kernel, or the `work` of the suite `{}` where the problem changed",
-            variant.id.suite
-        ),
-    ))
+    let next = "fix the kernel, or the `work` of its suite where the problem changed";
+    Some(Finding::deny(code, &variant.id, message, next))
 }
 
 /// The least and the most work of one launch of each kernel, in the terms of the declaration: the

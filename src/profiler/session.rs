@@ -263,13 +263,9 @@ pub(super) fn execute(
         Ok(finished) => finished,
         Err(error) => {
             let error = Error::unless_full(&invocation.stdout, error)?;
-            return Err(Finding::deny(
-                Code::NotStarted,
-                &session.variant.id,
-                format!("{} could not be started: {error}", profiler.process_name()),
-                format!("run it by hand: {line}"),
-            )
-            .into());
+            let message = format!("{} could not be started: {error}", profiler.process_name());
+            let next = format!("run it by hand: {line}");
+            return Err(Finding::deny(Code::NotStarted, &session.variant.id, message, next).into());
         }
     };
     if finished.ending == Ending::Interrupted {
@@ -277,13 +273,8 @@ pub(super) fn execute(
     }
     let kept = read_regular(&argv_path).unwrap_or_default();
     if kept != format!("{line}\n").as_bytes() {
-        return Err(Finding::deny(
-            Code::AlteredDuringRun,
-            &session.variant.id,
-            format!("changed while the program ran: {}", argv_path.display()),
-            format!("find out what writes there; run it by hand: {line}"),
-        )
-        .into());
+        let message = format!("changed while the program ran: {}", argv_path.display());
+        return Err(Finding::of(Code::AlteredDuringRun, &session.variant.id, message).into());
     }
     let mut ran = Ran {
         invocation,
@@ -314,6 +305,17 @@ pub(super) fn execute(
     Ok((ran, unproven))
 }
 
+/// What to do where a process ended badly.
+pub(super) fn run_or_wait(ending: Ending, line: &str) -> String {
+    let wait = match ending {
+        Ending::TimedOut => {
+            "raise `profile.timeout_s` (`compare --timeout`) if it is only slow, or "
+        }
+        _ => "",
+    };
+    format!("{wait}run it by hand: {line}")
+}
+
 impl Ran {
     /// The finding about what the process wrote of its numbers.
     fn unproven(&self, session: &Session<'_>, failure: Failure) -> Finding {
@@ -325,13 +327,10 @@ impl Ran {
         let seed = session.seed.map_or_else(String::new, |seed| {
             format!(" with SPARSEK_GATE_SEED={seed}")
         });
-        Finding::deny(
-            code,
-            &session.variant.id,
-            format!("measured process `{}`: {message}", session.stem),
-            format!("{next}{seed}: {}", self.line),
-        )
-        .detail(process::tail(&self.invocation.stdout, 12))
+        let message = format!("measured process `{}`: {message}", session.stem);
+        let next = format!("{next}{seed}: {}", self.line);
+        Finding::deny(code, &session.variant.id, message, next)
+            .detail(process::tail(&self.invocation.stdout, 12))
     }
 
     /// That a program which ran without ncu ended well.
@@ -340,8 +339,8 @@ impl Ran {
     /// The finding that says how it ended. `when` says what was done with it.
     pub(super) fn succeeded(&self, variant: &Variant, when: &str) -> Result<(), Finding> {
         let (ending, line) = (self.finished.ending, &self.line);
-        let by_hand = format!("run it by hand: {line}");
-        let (code, message, next) = match ending {
+        let next = run_or_wait(ending, line);
+        let (code, message) = match ending {
             Ending::Exited(0) => return Ok(()),
             Ending::TimedOut => (
                 Code::TimedOut,
@@ -349,19 +348,16 @@ impl Ran {
                     "the program exceeded its time limit of {} s {when}, and was killed",
                     variant.profile.timeout.as_secs_f64()
                 ),
-                format!("{}, or {by_hand}", variant.stated_by.more_time()),
             ),
             Ending::Signalled(_) => (
                 Code::ProgramFailed,
                 format!("the program crashed {when} ({ending})"),
-                by_hand,
             ),
             _ => (
                 Code::ProgramFailed,
                 format!(
                     "the program failed {when} ({ending}), although it passed its verification"
                 ),
-                by_hand,
             ),
         };
         let log = process::tail(&self.invocation.stdout, 12);

@@ -9,7 +9,6 @@ use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
 use regex::Regex;
 use serde::Serialize;
-use serde_json::ser::{Formatter, PrettyFormatter};
 
 /// When to use colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -78,9 +77,7 @@ pub type Part<'a> = dyn FnMut(&str) -> io::Result<()> + 'a;
 /// Those of [`print()`].
 pub fn print_json(value: &impl Serialize) -> io::Result<()> {
     let mut out = BufWriter::new(anstream::stdout().lock());
-    let form = ForTerminals(PrettyFormatter::new());
-    let made = value.serialize(&mut serde_json::Serializer::with_formatter(&mut out, form));
-    let made = made.map_err(io::Error::from);
+    let made = serde_json::to_writer_pretty(ForTerminals(&mut out), value).map_err(io::Error::from);
     open_still(
         made.and_then(|()| out.write_all(b"\n"))
             .and_then(|()| out.flush()),
@@ -95,52 +92,21 @@ fn open_still(printed: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// JSON over several lines, see [`json_for_terminals`].
-struct ForTerminals(PrettyFormatter<'static>);
+/// Takes JSON, of which the serializer writes each part of a text at once, see
+/// [`json_for_terminals`].
+struct ForTerminals<W>(W);
 
-impl Formatter for ForTerminals {
-    fn write_string_fragment<W: ?Sized + Write>(
-        &mut self,
-        w: &mut W,
-        text: &str,
-    ) -> io::Result<()> {
-        w.write_all(json_for_terminals(text.to_owned()).as_bytes())
+impl<W: Write> Write for ForTerminals<W> {
+    fn write(&mut self, json: &[u8]) -> io::Result<usize> {
+        let text = std::str::from_utf8(json).map_err(io::Error::other)?;
+        let written = self
+            .0
+            .write_all(json_for_terminals(text.to_owned()).as_bytes());
+        written.map(|()| json.len())
     }
 
-    fn begin_array<W: ?Sized + Write>(&mut self, w: &mut W) -> io::Result<()> {
-        self.0.begin_array(w)
-    }
-
-    fn end_array<W: ?Sized + Write>(&mut self, w: &mut W) -> io::Result<()> {
-        self.0.end_array(w)
-    }
-
-    fn begin_array_value<W: ?Sized + Write>(&mut self, w: &mut W, first: bool) -> io::Result<()> {
-        self.0.begin_array_value(w, first)
-    }
-
-    fn end_array_value<W: ?Sized + Write>(&mut self, w: &mut W) -> io::Result<()> {
-        self.0.end_array_value(w)
-    }
-
-    fn begin_object<W: ?Sized + Write>(&mut self, w: &mut W) -> io::Result<()> {
-        self.0.begin_object(w)
-    }
-
-    fn end_object<W: ?Sized + Write>(&mut self, w: &mut W) -> io::Result<()> {
-        self.0.end_object(w)
-    }
-
-    fn begin_object_key<W: ?Sized + Write>(&mut self, w: &mut W, first: bool) -> io::Result<()> {
-        self.0.begin_object_key(w, first)
-    }
-
-    fn begin_object_value<W: ?Sized + Write>(&mut self, w: &mut W) -> io::Result<()> {
-        self.0.begin_object_value(w)
-    }
-
-    fn end_object_value<W: ?Sized + Write>(&mut self, w: &mut W) -> io::Result<()> {
-        self.0.end_object_value(w)
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 

@@ -11,8 +11,8 @@ in `src/finding/code.rs`.
 *Fails* means that the finding fails the check with this exit code, *warns* that it is only a \
 warning. *Fails or warns* depends on the case: on the metric's `level`, a waiver, another setting of \
 the configuration, or consent (`--accept`). If several findings fail the check, its exit code is the \
-first of 5, 3, 4, 1, 6 among theirs. `VARIANT` stands for the variant that the finding names. Each \
-finding states its own next step, which is more precise than the one here.
+first of 5, 3, 4, 1, 6 among theirs. `VARIANT` stands for the variant that the finding names. A \
+finding prints the next step of this table, or a more precise one.
 
 | code | severity | exit code | meaning | usual cause | next step |
 |---|---|--:|---|---|---|

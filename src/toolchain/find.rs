@@ -30,6 +30,23 @@ pub(crate) fn find(
     Err(format!("looked at {}", places.join(", ")))
 }
 
+/// The same of a program of the CUDA toolkit: beside another one of it, on the PATH, in the usual
+/// toolkits, and in further folders.
+pub(crate) fn in_toolkit(
+    name: &str,
+    configured: Option<&Path>,
+    beside: Option<&Path>,
+    further: Vec<PathBuf>,
+) -> Result<PathBuf, String> {
+    let beside = beside.and_then(Path::parent).map(Path::to_path_buf);
+    let mut folders: Vec<PathBuf> = beside.into_iter().chain(path_folders()).collect();
+    // Some versions keep a tool in a folder of its own name.
+    let roots = cuda_roots().into_iter();
+    folders.extend(roots.flat_map(|root| [root.join("bin"), root.join(name)]));
+    folders.extend(further);
+    find(name, configured, &folders)
+}
+
 fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     std::fs::metadata(path)

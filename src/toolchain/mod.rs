@@ -7,12 +7,11 @@ mod nvdisasm;
 mod query;
 mod sanitizer;
 mod tool;
-pub(crate) mod version;
+mod version;
 
-pub(crate) use find::{can_start, cuda_roots, env_folder, find, path_folders, versioned};
+pub(crate) use find::{can_start, cuda_roots, in_toolkit, path_folders, versioned};
 pub use find::{libraries_of_environment, places_of_environment};
 pub use nvcc::{HostCompiler, Nvcc, dropped_target, nvcc_flags};
 pub use nvdisasm::Nvdisasm;
-pub(crate) use query::query;
 pub use sanitizer::{FirstError, Sanitizer, SanitizerLog};
 pub use tool::Tool;

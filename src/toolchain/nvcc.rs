@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::find::{env_folder, find, path_folders, versioned};
+use super::find::{cuda_roots, env_folder, find, path_folders, versioned};
 use super::query::query_without;
 use super::tool::Tool;
 use super::version::cached;
@@ -125,18 +125,12 @@ impl Nvcc {
     /// # Errors
     /// [`Error::Environment`], with the places that were looked at.
     pub fn compiler(toolchain: &Toolchain, work: &Path) -> Result<Tool, Error> {
-        let mut folders: Vec<PathBuf> = ["CUDA_HOME", "CUDA_PATH"]
-            .iter()
-            .filter_map(|name| env_folder(name))
-            .map(|root| root.join("bin"))
-            .collect();
+        let stated = ["CUDA_HOME", "CUDA_PATH"]
+            .into_iter()
+            .filter_map(env_folder);
+        let mut folders: Vec<PathBuf> = stated.map(|root| root.join("bin")).collect();
         folders.extend(path_folders());
-        folders.push("/usr/local/cuda/bin".into());
-        folders.extend(
-            versioned("/usr/local", "cuda-")
-                .into_iter()
-                .map(|root| root.join("bin")),
-        );
+        folders.extend(cuda_roots().iter().map(|root| root.join("bin")));
         folders.push("/opt/cuda/bin".into());
         folders.extend(wheel_folders());
         let path = find("nvcc", toolchain.nvcc.as_deref(), &folders).map_err(|places| {
@@ -147,14 +141,7 @@ impl Nvcc {
                     .to_owned(),
             }
         })?;
-        let compiler = Tool::at(path, work)?;
-        if compiler.version.is_empty() {
-            return Err(Error::Environment {
-                what: format!("`{} --version` names no version", compiler.path.display()),
-                next: "check the installation".to_owned(),
-            });
-        }
-        Ok(compiler)
+        Tool::at(path, work)?.with_version()
     }
 
     /// The host compiler of nvcc.
@@ -354,11 +341,8 @@ fn wheel_folders() -> Vec<PathBuf> {
         let lib = root.join("lib").display().to_string();
         for python in versioned(&lib, "python") {
             let nvidia = python.join("site-packages/nvidia").display().to_string();
-            folders.extend(
-                versioned(&nvidia, "cu")
-                    .into_iter()
-                    .map(|cuda| cuda.join("bin")),
-            );
+            let toolkits = versioned(&nvidia, "cu").into_iter();
+            folders.extend(toolkits.map(|cuda| cuda.join("bin")));
         }
     }
     folders

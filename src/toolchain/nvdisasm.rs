@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::find::{cuda_roots, env_folder, find, path_folders};
+use super::find::{find, in_toolkit, path_folders};
 use super::query::query;
 use super::tool::Tool;
 use crate::binary::{Listing, listing};
@@ -32,25 +32,7 @@ impl Nvdisasm {
     /// The one beside the configured nvcc, on the PATH or in the usual toolkits, for machine code that
     /// no nvcc is called for; `None` where there is none.
     pub fn without_nvcc(toolchain: &Toolchain) -> Option<Nvdisasm> {
-        let beside = toolchain.nvcc.as_deref().and_then(Path::parent);
-        let mut folders: Vec<PathBuf> = beside.map(Path::to_path_buf).into_iter().collect();
-        folders.extend(path_folders());
-        folders.extend(cuda_roots().iter().map(|root| root.join("bin")));
-        let path = find("nvdisasm", None, &folders).ok()?;
-        Some(Nvdisasm {
-            path,
-            version: String::new(),
-        })
-    }
-
-    /// The one on the PATH or in the toolkit that the environment names, without asking it for its
-    /// version.
-    pub fn at_hand() -> Option<Nvdisasm> {
-        let mut folders = path_folders();
-        let toolkits = ["CUDA_HOME", "CUDA_PATH"];
-        let toolkits = toolkits.iter().filter_map(|name| env_folder(name));
-        folders.extend(toolkits.map(|root| root.join("bin")));
-        let path = find("nvdisasm", None, &folders).ok()?;
+        let path = in_toolkit("nvdisasm", None, toolchain.nvcc.as_deref(), Vec::new()).ok()?;
         Some(Nvdisasm {
             path,
             version: String::new(),
@@ -69,15 +51,20 @@ impl Nvdisasm {
         ])
     }
 
+    /// The same of a cubin that is given as its bytes.
+    pub(crate) fn disassemble_bytes(&self, cubin: &[u8]) -> Result<String, Error> {
+        let folder = tempfile::tempdir().map_err(Error::io("make a folder for", "a cubin"))?;
+        let path = folder.path().join("code.cubin");
+        std::fs::write(&path, cubin).map_err(Error::io("write", &path))?;
+        self.disassemble(&path)
+    }
+
     /// The instructions of a cubin, given as its bytes.
     ///
     /// # Errors
     /// [`Error`] where it fails, or its answer cannot be read.
     pub fn listing(&self, cubin: &[u8]) -> Result<Listing, Error> {
-        let folder = tempfile::tempdir().map_err(Error::io("make a folder for", "a cubin"))?;
-        let path = folder.path().join("code.cubin");
-        std::fs::write(&path, cubin).map_err(Error::io("write", &path))?;
-        let json = self.disassemble(&path)?;
+        let json = self.disassemble_bytes(cubin)?;
         listing(json.as_bytes()).map_err(|error| Error::Environment {
             what: error.to_string(),
             next: "install an nvdisasm that is as new as the compiler".to_owned(),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::find::{cuda_roots, find, path_folders};
+use super::find::in_toolkit;
 use super::tool::Tool;
 use crate::config::{SanitizerTool, Toolchain};
 use crate::finding::Error;
@@ -64,16 +64,9 @@ impl Sanitizer {
     /// # Errors
     /// [`Error::Environment`], with the places that were looked at.
     pub fn path(toolchain: &Toolchain) -> Result<PathBuf, Error> {
-        let mut folders = path_folders();
-        for root in cuda_roots() {
-            folders.extend(["bin", "compute-sanitizer"].map(|folder| root.join(folder)));
-        }
-        find(
-            "compute-sanitizer",
-            toolchain.compute_sanitizer.as_deref(),
-            &folders,
-        )
-        .map_err(|places| Error::Environment {
+        let configured = toolchain.compute_sanitizer.as_deref();
+        let path = in_toolkit("compute-sanitizer", configured, None, Vec::new());
+        path.map_err(|places| Error::Environment {
             what: format!("no compute-sanitizer was found; {places}"),
             next:
                 "install it (it comes with the CUDA toolkit), set `toolchain.compute_sanitizer`, \
@@ -87,14 +80,8 @@ impl Sanitizer {
     /// # Errors
     /// [`Error::Environment`], with the places that were looked at.
     pub fn locate(toolchain: &Toolchain, work: &Path) -> Result<Sanitizer, Error> {
-        let path = Sanitizer::path(toolchain)?;
-        let Tool { path, version } = Tool::at(path, work)?;
-        if version.is_empty() {
-            return Err(Error::Environment {
-                what: format!("`{} --version` names no version", path.display()),
-                next: "check the installation".to_owned(),
-            });
-        }
+        let tool = Tool::at(Sanitizer::path(toolchain)?, work)?;
+        let Tool { path, version } = tool.with_version()?;
         Ok(Sanitizer { path, version })
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::find::{cuda_roots, find, path_folders};
+use super::find::in_toolkit;
 use super::query::query;
 use super::version::cached;
 use crate::finding::Error;
@@ -23,19 +23,8 @@ impl Tool {
     /// # Errors
     /// [`Error::Environment`], with the places that were looked at.
     pub fn locate(name: &str, beside: Option<&Path>, work: &Path) -> Result<Tool, Error> {
-        let mut folders: Vec<PathBuf> = beside
-            .and_then(Path::parent)
-            .map(Path::to_path_buf)
-            .into_iter()
-            .collect();
-        folders.extend(path_folders());
-        // Some versions keep a tool in a folder of its own name.
-        folders.extend(
-            cuda_roots()
-                .iter()
-                .flat_map(|root| [root.join("bin"), root.join(name)]),
-        );
-        let path = find(name, None, &folders).map_err(|places| Error::Environment {
+        let path = in_toolkit(name, None, beside, Vec::new());
+        let path = path.map_err(|places| Error::Environment {
             what: format!("no {name} was found; {places}"),
             next: "install it (it comes with the CUDA toolkit), or put it on the PATH".to_owned(),
         })?;
@@ -43,12 +32,23 @@ impl Tool {
     }
 
     /// A tool of a known place.
-    pub(super) fn at(path: PathBuf, work: &Path) -> Result<Tool, Error> {
+    pub(crate) fn at(path: PathBuf, work: &Path) -> Result<Tool, Error> {
         let program = path.display().to_string();
         let banner = cached(work, &path, || query(vec![program, "--version".to_owned()]))?;
         Ok(Tool {
             version: version(&banner).unwrap_or_default().to_owned(),
             path,
+        })
+    }
+
+    /// The tool, if it names a version.
+    pub(crate) fn with_version(self) -> Result<Tool, Error> {
+        if !self.version.is_empty() {
+            return Ok(self);
+        }
+        Err(Error::Environment {
+            what: format!("`{} --version` names no version", self.path.display()),
+            next: "check the installation".to_owned(),
         })
     }
 }

@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use ncu_report::base_name;
 
-use super::left::{left, none_selected, on_one_device, remove};
+use super::left::{left, none_selected, on_one_device, remove, unreadable};
 use super::library::{Libraries, write_injection};
 use crate::capture::counter_records::{CounterCapture, ProcessCounters, Uncounted, read};
 use crate::config::{CacheControl, KernelFilter, Variant};
@@ -97,25 +97,24 @@ impl Profiler for CuptiCounters {
     }
 }
 
+/// How ncu reads the counters instead of CUPTI.
+const NCU_INSTEAD: &str = "measure with ncu: `profile = { collector = \"ncu\" }` of the variant or its suite (`compare --collector ncu`)";
+
 /// That the listed launches can be measured inside of the program.
 fn selectable(session: &Session<'_>) -> Result<(), Finding> {
     let variant = session.variant;
     if let Err(why) = KernelFilter::of(variant.kernels.as_deref()) {
-        let next = format!(
-            "state a pattern that this tool understands too, or {}",
-            variant.stated_by.ncu_instead()
-        );
-        return Err(not_measured(variant, why, &next));
+        return Err(not_measured(variant, why, NCU_INSTEAD));
     }
     let Some(listing) = session.listing else {
         let why = "its launches were not listed before".to_owned();
-        return Err(not_measured(variant, why, variant.stated_by.ncu_instead()));
+        return Err(not_measured(variant, why, NCU_INSTEAD));
     };
     if let Some(kernel) = &listing.in_graph {
         let why = format!(
             "a CUDA graph launches {kernel}, which CUPTI's range profiler cannot measure in the program"
         );
-        return Err(not_measured(variant, why, variant.stated_by.ncu_instead()));
+        return Err(not_measured(variant, why, NCU_INSTEAD));
     }
     match listing.selected.is_empty() {
         true => {
@@ -211,11 +210,7 @@ fn measured(
         let why = format!(
             "it launched {name}, which the process that listed its launches did not: it is not known which launches are selected"
         );
-        let next = format!(
-            "make the program launch the same kernels in every process, or {}",
-            variant.stated_by.ncu_instead()
-        );
-        return Err(not_measured(variant, why, &next));
+        return Err(not_measured(variant, why, NCU_INSTEAD));
     }
     let mut launching = processes.into_iter().filter(|process| process.selected > 0);
     let (first, second) = (launching.next(), launching.next());
@@ -227,7 +222,7 @@ fn measured(
             "the processes {} and {} both launched selected kernels; counters are read in one process",
             process.pid, second.pid
         );
-        return Err(not_measured(variant, why, variant.stated_by.ncu_instead()));
+        return Err(not_measured(variant, why, NCU_INSTEAD));
     }
     let (found, wanted) = (process.launches.len() as u64, wanted(session));
     if found != wanted {
@@ -273,7 +268,7 @@ fn long_enough(variant: &Variant, process: &ProcessCounters) -> Result<(), Findi
                 display_value(median, Some("ns")),
                 display_value(SHORTEST_NS, Some("ns")),
             );
-            return Err(not_measured(variant, why, variant.stated_by.ncu_instead()));
+            return Err(not_measured(variant, why, NCU_INSTEAD));
         }
     }
     Ok(())
@@ -290,50 +285,32 @@ const UNSUPPORTED: [u32; 8] = [27, 33, 41, 42, 43, 44, 45, 46];
 fn uncounted(variant: &Variant, file: &Path, why: Uncounted) -> Finding {
     let text = why.to_string();
     match why {
-        Uncounted::Failed { status, .. } if DENIED.contains(&status) => Finding::deny(
-            Code::NoPermission,
-            &variant.id,
-            format!("CUPTI may not read the GPU's counters: {text}"),
-            Trouble::NoPermission.next(),
-        ),
-        Uncounted::Failed { status: BUSY, .. } => Finding::deny(
-            Code::ProfilerBusy,
-            &variant.id,
-            format!("{}: {text}", Trouble::Busy.words()),
-            Trouble::Busy.next(),
-        ),
+        Uncounted::Failed { status, .. } if DENIED.contains(&status) => {
+            let message = format!("CUPTI may not read the GPU's counters: {text}");
+            Finding::of(Code::NoPermission, &variant.id, message)
+        }
+        Uncounted::Failed { status: BUSY, .. } => {
+            let message = format!("{}: {text}", Trouble::Busy.words());
+            Finding::of(Code::ProfilerBusy, &variant.id, message)
+        }
         Uncounted::Failed { status, .. } if UNSUPPORTED.contains(&status) => {
             unsupported(variant, text)
         }
-        Uncounted::Failed { .. } => not_measured(
-            variant,
-            format!("its counters were not read in the program: {text}"),
-            variant.stated_by.ncu_instead(),
-        ),
-        Uncounted::Unfinished { .. } => not_measured(
-            variant,
-            text,
-            "let the program end through `exit` or its `main`",
-        ),
-        Uncounted::Damaged { .. } => Finding::deny(
-            Code::CaptureUnreadable,
-            &variant.id,
-            format!("{}: {text}", file.display()),
-            "keep the file and report it",
-        ),
+        Uncounted::Failed { .. } => {
+            let why = format!("its counters were not read in the program: {text}");
+            not_measured(variant, why, NCU_INSTEAD)
+        }
+        Uncounted::Unfinished { .. } => {
+            let next = "let the program end through `exit` or its `main`";
+            not_measured(variant, text, next)
+        }
+        Uncounted::Damaged { .. } => unreadable(variant, file, &why),
     }
 }
 
 fn unsupported(variant: &Variant, why: String) -> Finding {
-    Finding::deny(
-        Code::ProfilerUnsupported,
-        &variant.id,
-        format!("its counters cannot be read in the program: {why}"),
-        format!(
-            "install the CUDA toolkit or its CUPTI (12.6 or newer), set `toolchain.cupti`, or {}",
-            variant.stated_by.ncu_instead()
-        ),
-    )
+    let message = format!("its counters cannot be read in the program: {why}");
+    Finding::of(Code::ProfilerUnsupported, &variant.id, message)
 }
 
 fn not_measured(variant: &Variant, why: String, next: &str) -> Finding {

@@ -54,14 +54,15 @@ pub(super) fn on_one_device(
 ) -> Result<(), Finding> {
     let other = devices.find(|device| *device != 0);
     other.map_or(Ok(()), |device| {
+        let uuid = &session.gpu.uuid;
+        let message =
+            format!("the program launched on its device {device}, but it may only use {uuid}");
+        let next = "do not change CUDA_VISIBLE_DEVICES in the program";
         Err(Finding::deny(
             Code::NotMeasured,
             &session.variant.id,
-            format!(
-                "the program launched on its device {device}, but it may only use {}",
-                session.gpu.uuid
-            ),
-            "do not change CUDA_VISIBLE_DEVICES in the program",
+            message,
+            next,
         ))
     })
 }
@@ -73,13 +74,15 @@ pub(super) fn none_selected(variant: &Variant, seen: &[String]) -> Finding {
     } else {
         seen.join(", ")
     };
-    Finding::deny(
-        Code::KernelMissing,
-        &variant.id,
-        format!(
-            "no recorded kernel was selected: the filter is {}, the program launched {seen}",
-            variant.kernels.as_deref().unwrap_or("(none)")
-        ),
-        "correct `kernels` or `skip` of the variant",
-    )
+    let message = format!(
+        "no recorded kernel was selected: the filter is {}, the program launched {seen}",
+        variant.kernels.as_deref().unwrap_or("(none)")
+    );
+    Finding::of(Code::KernelMissing, &variant.id, message)
+}
+
+/// The finding that what a process left is damaged.
+pub(super) fn unreadable(variant: &Variant, file: &Path, why: &dyn std::fmt::Display) -> Finding {
+    let message = format!("{}: {why}", file.display());
+    Finding::of(Code::CaptureUnreadable, &variant.id, message)
 }

@@ -23,7 +23,7 @@ use crate::finding::{Code, Error, Finding, Stop};
 use crate::process::Invocation;
 use crate::terms::{Phase, Tier};
 pub use counters::CuptiCounters;
-use left::{left, none_selected, on_one_device, remove};
+use left::{left, none_selected, on_one_device, remove, unreadable};
 pub use library::Libraries;
 use library::write_injection;
 pub use select::Launched;
@@ -138,12 +138,8 @@ impl Cupti {
 }
 
 fn unavailable(variant: &Variant, why: String) -> Finding {
-    Finding::deny(
-        Code::ProfilerUnsupported,
-        &variant.id,
-        format!("its kernels cannot be timed without ncu: {why}"),
-        "install the CUDA toolkit or its CUPTI, set `toolchain.cupti`, or give ncu the right to the counters",
-    )
+    let message = format!("its kernels cannot be timed without ncu: {why}");
+    Finding::of(Code::ProfilerUnsupported, &variant.id, message)
 }
 
 /// What every process of a program left.
@@ -166,17 +162,10 @@ fn processes(variant: &Variant, prefix: &Path) -> Result<Vec<ProcessRecords>, St
 fn incomplete(variant: &Variant, file: &Path, why: Incomplete) -> Finding {
     match why {
         Incomplete::Unavailable(why) => unavailable(variant, why),
-        Incomplete::Unfinished { .. } | Incomplete::Dropped { .. } => Finding::deny(
-            Code::NotMeasured,
-            &variant.id,
-            why.to_string(),
-            "let the program end through `exit` or its `main`, and launch no more than is measured",
-        ),
-        Incomplete::Damaged { .. } => Finding::deny(
-            Code::CaptureUnreadable,
-            &variant.id,
-            format!("{}: {why}", file.display()),
-            "keep the file and report it",
-        ),
+        Incomplete::Unfinished { .. } | Incomplete::Dropped { .. } => {
+            let next = "let the program end through `exit` or its `main`, and launch no more than is measured";
+            Finding::deny(Code::NotMeasured, &variant.id, why.to_string(), next)
+        }
+        Incomplete::Damaged { .. } => unreadable(variant, file, &why),
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::config::Variant;
 use crate::finding::{Code, Finding};
 use crate::process::{Ending, last_lines};
+use crate::profiler::session::run_or_wait;
 
 /// The file in the temporary folder by which several ncu take turns. It stays when they are over.
 pub(crate) const NCU_LOCK: &str = "nsight-compute-lock";
@@ -41,21 +42,13 @@ impl Trouble {
         }
     }
 
-    /// What to do about it.
-    pub fn next(self) -> &'static str {
+    /// The code of a finding about it, which has the next step.
+    pub fn code(self) -> Code {
         match self {
-            Trouble::NoPermission => {
-                "as root: echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' > /etc/modprobe.d/nvidia-profiling.conf \
-                 and reboot; or run as root, or give the container `--cap-add SYS_ADMIN`"
-            }
-            Trouble::Busy => {
-                "stop the other ncu, or pause DCGM with `dcgmi profile --pause`, and run again"
-            }
-            Trouble::Locked => {
-                "have its owner remove nsight-compute-lock from the temporary folder, or set TMPDIR to a folder of your own"
-            }
-            Trouble::NoKernels => "check that the program launches a kernel",
-            Trouble::NotSupported => "profile on a machine with direct access to the GPU",
+            Trouble::NoPermission => Code::NoPermission,
+            Trouble::Busy | Trouble::Locked => Code::ProfilerBusy,
+            Trouble::NoKernels => Code::KernelMissing,
+            Trouble::NotSupported => Code::ProfilerUnsupported,
         }
     }
 
@@ -109,24 +102,19 @@ pub(super) fn judge(
     report: &Path,
     line: &str,
 ) -> Option<Finding> {
-    let by_hand = format!("run it by hand: {line}");
+    let next = run_or_wait(ending, line);
     let (code, message, next) = if ending == Ending::TimedOut {
         let limit = variant.profile.timeout.as_secs_f64();
-        (
-            Code::TimedOut,
-            format!(
-                "profiling exceeded its time limit of {limit} s; ncu and the program were killed"
-            ),
-            format!("{}, or {by_hand}", variant.stated_by.more_time()),
-        )
+        let message = format!(
+            "profiling exceeded its time limit of {limit} s; ncu and the program were killed"
+        );
+        (Code::TimedOut, message, next)
+    } else if let Some(trouble) = logs.trouble() {
+        let (code, message) = (trouble.code(), refused(variant, trouble, logs));
+        (code, message, code.next_step_of(Some(&variant.id)))
     } else {
-        match logs.trouble() {
-            Some(trouble) => refused(variant, trouble, logs),
-            None => {
-                let (code, message) = failed(ending, &logs.ncu, report)?;
-                (code, message, by_hand)
-            }
-        }
+        let (code, message) = failed(ending, &logs.ncu, report)?;
+        (code, message, next)
     };
     let text = format!("{}{}", logs.program, logs.ncu);
     Some(Finding::deny(code, &variant.id, message, next).detail(last_lines(&text, 12)))
@@ -142,30 +130,18 @@ impl Logs {
     }
 }
 
-/// Code, message and next step of what ncu itself complained about.
-fn refused(variant: &Variant, trouble: Trouble, logs: &Logs) -> (Code, String, String) {
-    let code = match trouble {
-        Trouble::NoPermission => Code::NoPermission,
-        Trouble::Busy | Trouble::Locked => Code::ProfilerBusy,
-        Trouble::NotSupported => Code::ProfilerUnsupported,
-        Trouble::NoKernels => {
-            let seen = available_kernels(&format!("{}\n{}", logs.ncu, logs.program));
-            let seen = if seen.is_empty() {
-                "no kernel at all".to_owned()
-            } else {
-                seen.join(", ")
-            };
-            let filter = variant.kernels.as_deref().unwrap_or("(none)");
-            return (
-                Code::KernelMissing,
-                format!(
-                    "ncu profiled no kernel: the filter is {filter}, the program launched {seen}"
-                ),
-                variant.stated_by.other_kernels().to_owned(),
-            );
-        }
+/// The message about what ncu itself complained about.
+fn refused(variant: &Variant, trouble: Trouble, logs: &Logs) -> String {
+    if trouble != Trouble::NoKernels {
+        return trouble.words().to_owned();
+    }
+    let seen = available_kernels(&format!("{}\n{}", logs.ncu, logs.program));
+    let seen = match seen.is_empty() {
+        true => "no kernel at all".to_owned(),
+        false => seen.join(", "),
     };
-    (code, trouble.words().to_owned(), trouble.next().to_owned())
+    let filter = variant.kernels.as_deref().unwrap_or("(none)");
+    format!("ncu profiled no kernel: the filter is {filter}, the program launched {seen}")
 }
 
 /// Code and message of a run without a known trouble; `None` where it left a report.
@@ -188,16 +164,11 @@ fn failed(ending: Ending, log: &str, report: &Path) -> Option<(Code, String)> {
 fn complaint(log: &str) -> Option<(Code, String)> {
     let returned_error = |line: &str| line.contains("The application returned an error code");
     if own_lines(log).any(returned_error) {
-        return Some(match vanished(log) {
-            true => (
-                Code::ProgramFailed,
-                "the program crashed under ncu: it never disconnected".to_owned(),
-            ),
-            false => (
-                Code::ProgramFailed,
-                "the program failed under ncu".to_owned(),
-            ),
-        });
+        let how = match vanished(log) {
+            true => "the program crashed under ncu: it never disconnected",
+            false => "the program failed under ncu",
+        };
+        return Some((Code::ProgramFailed, how.to_owned()));
     }
     let error = own_lines(log).find_map(|line| line.strip_prefix("==ERROR== "))?;
     let words = format!("ncu reported an error: {}", error.trim_end());
@@ -210,8 +181,11 @@ pub(crate) fn judge_printed(messages: &[String]) -> Option<String> {
     let log = messages.join("\n");
     let trouble = Trouble::in_log(&log).filter(|trouble| *trouble != Trouble::NoKernels);
     let (words, next) = match trouble {
-        Some(trouble) => (trouble.words().to_owned(), trouble.next()),
-        None => (complaint(&log)?.1, "profile again"),
+        Some(trouble) => (
+            trouble.words().to_owned(),
+            trouble.code().next_step_of(None),
+        ),
+        None => (complaint(&log)?.1, "profile again".to_owned()),
     };
     let errors = messages
         .iter()

@@ -73,17 +73,12 @@ impl Profiler for Ncu {
             return Err(finding.into());
         }
         if let Some(other) = reports.pop() {
-            return Err(Finding::deny(
-                Code::AlteredDuringRun,
-                &variant.id,
-                format!(
-                    "ncu writes one report, and two were written while the program ran: {} and {}",
-                    other.display(),
-                    report_path.display()
-                ),
-                format!("find out what writes there; run it by hand: {}", ran.line),
-            )
-            .into());
+            let message = format!(
+                "ncu writes one report, and two were written while the program ran: {} and {}",
+                other.display(),
+                report_path.display()
+            );
+            return Err(Finding::of(Code::AlteredDuringRun, &variant.id, message).into());
         }
         // Now, before another program runs that could write to it.
         let bytes = read_regular_up_to(&report_path, most::BINARY)

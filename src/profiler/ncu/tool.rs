@@ -8,8 +8,7 @@ use crate::config::{ClockControl, LaunchSelection, Toolchain, Variant};
 use crate::finding::Error;
 use crate::metric::Role;
 use crate::terms::Phase;
-use crate::toolchain::version::cached;
-use crate::toolchain::{env_folder, find, path_folders, query, versioned};
+use crate::toolchain::{Tool, in_toolkit, versioned};
 
 /// An ncu that was found.
 #[derive(Clone, Debug)]
@@ -26,16 +25,9 @@ impl Ncu {
     /// # Errors
     /// [`Error::Environment`], with the places that were looked at.
     pub fn path(toolchain: &Toolchain) -> Result<PathBuf, Error> {
-        let mut folders = path_folders();
-        folders.extend(
-            ["CUDA_HOME", "CUDA_PATH"]
-                .iter()
-                .filter_map(|name| env_folder(name))
-                .map(|root| root.join("bin")),
-        );
-        folders.push("/usr/local/cuda/bin".into());
-        folders.extend(versioned("/opt/nvidia/nsight-compute", ""));
-        find("ncu", toolchain.ncu.as_deref(), &folders).map_err(|places| Error::Environment {
+        let further = versioned("/opt/nvidia/nsight-compute", "");
+        let path = in_toolkit("ncu", toolchain.ncu.as_deref(), None, further);
+        path.map_err(|places| Error::Environment {
             what: format!("no ncu (NVIDIA Nsight Compute) was found; {places}"),
             next:
                 "install Nsight Compute (it comes with the CUDA toolkit), or set `toolchain.ncu`; \
@@ -49,18 +41,8 @@ impl Ncu {
     /// # Errors
     /// [`Error::Environment`], with the places that were looked at.
     pub fn locate(toolchain: &Toolchain, work: &Path) -> Result<Ncu, Error> {
-        let path = Ncu::path(toolchain)?;
-        let program = path.display().to_string();
-        let banner = cached(work, &path, || query(vec![program, "--version".to_owned()]))?;
-        let version = banner
-            .lines()
-            .find_map(|line| line.strip_prefix("Version "))
-            .and_then(|rest| rest.split_whitespace().next())
-            .ok_or_else(|| Error::Environment {
-                what: format!("`{} --version` names no version", path.display()),
-                next: "check the installation".to_owned(),
-            })?
-            .to_owned();
+        let tool = Tool::at(Ncu::path(toolchain)?, work)?;
+        let Tool { path, version } = tool.with_version()?;
         Ok(Ncu { path, version })
     }
 

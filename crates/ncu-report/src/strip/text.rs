@@ -208,31 +208,19 @@ impl Scrubber {
                 format!("{}{}", &found[1], self.shortened(&found[2]))
             })
             .into_owned();
-        clean = WINDOWS_PATHS
-            .replace_all(&clean, |_: &Captures<'_>| {
-                self.count("path");
-                ""
-            })
-            .into_owned();
-        for (pattern, stands_for) in [(&*TOKENS, "credential"), (&*LOGINS, "$1")] {
+        for (pattern, kind, stands_for) in [
+            (&*WINDOWS_PATHS, "path", ""),
+            (&*TOKENS, "credential", "credential"),
+            (&*LOGINS, "credential", "$1"),
+            (&*ADDRESSES, "address", "address"),
+            (&*CREDENTIALS, "credential", "$1"),
+        ] {
             let found = pattern.find_iter(&clean).count();
             if found > 0 {
-                self.count_times("credential", found as u64);
+                self.count_times(kind, found as u64);
                 clean = pattern.replace_all(&clean, stands_for).into_owned();
             }
         }
-        clean = ADDRESSES
-            .replace_all(&clean, |_: &Captures<'_>| {
-                self.count("address");
-                "address"
-            })
-            .into_owned();
-        clean = CREDENTIALS
-            .replace_all(&clean, |found: &Captures<'_>| {
-                self.count("credential");
-                found[1].to_owned()
-            })
-            .into_owned();
         let mut found = 0;
         if let Some(without) = self.folders.replaced(&clean, false, |_| found += 1) {
             clean = without;
