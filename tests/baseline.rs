@@ -291,12 +291,7 @@ fn what_was_not_measured_is_not_locked() {
 
     let project = Project::unlocked();
     fs::remove_dir_all(project.path("recorded/bsr_gemm/cp_async")).unwrap();
-    refused(
-        &project,
-        6,
-        "profile-missing",
-        "sparsek-gate profile bsr_gemm/cp_async",
-    );
+    refused(&project, 6, "profile-missing", "sparsek-gate profile");
 
     let project = Project::unlocked();
     project.write(&Project::profile_path("cp_async"), "{}");

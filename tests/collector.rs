@@ -767,6 +767,6 @@ fn two_programs_are_compared_by_cupti_where_it_measures_their_kernels() {
     assert!(ran.err.contains("no-permission") || ran.out.contains("no-permission"));
     assert!(ncu(&machine), "ncu was not asked");
     let ran = compare(&machine, &["--verify", "true", "--collector", "cupti"], 6);
-    let next = "next: measure with ncu: --collector ncu";
+    let next = "next: measure with ncu";
     assert!(ran.out.contains(next), "{}", ran.out);
 }

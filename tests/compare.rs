@@ -242,7 +242,7 @@ fn a_program_that_is_missing_on_either_side_is_named() {
 }
 
 #[test]
-fn a_next_step_names_the_option_and_no_configuration() {
+fn a_next_step_names_the_option() {
     let same = ["compare/same", "cp_async"];
     let Some(machine) = machine(same, same) else {
         return;
@@ -254,16 +254,16 @@ fn a_next_step_names_the_option_and_no_configuration() {
         found.next().unwrap()["next"].as_str().unwrap().to_owned()
     };
     let launches = next(&["--launches", "40"], 6, "not-measured");
-    assert!(launches.contains("lower --launches"), "{launches}");
+    assert!(launches.contains("--launches"), "{launches}");
     machine.program(&format!("{HERE}/bench_old"), "#!/bin/sh\nexit 0\n");
     let kernels = next(&[], 5, "kernel-missing");
-    assert!(kernels.contains("--kernels and --skip"), "{kernels}");
+    assert!(kernels.contains("--kernels` and `--skip"), "{kernels}");
     machine.program(&format!("{HERE}/bench_old"), "#!/bin/sh\nsleep 60\n");
     let slow = next(&["--timeout", "1"], 5, "timed-out");
-    assert!(slow.starts_with("raise --timeout if"), "{slow}");
+    assert!(slow.contains("compare --timeout"), "{slow}");
     let verify = ["--timeout", "1", "--verify", "./bench_old"];
     let slow = next(&verify, 5, "timed-out");
-    assert!(slow.starts_with("raise --timeout if"), "{slow}");
+    assert!(slow.contains("compare --timeout"), "{slow}");
 }
 
 #[test]

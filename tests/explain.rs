@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::common::{self, Project, RECORDED, Ran, scale};
 use ncu_report::report;
 use serde_json::{Value as Json, json};
-use sparsek_gate::config::Config;
+use sparsek_gate::config::{Config, Toolchain};
 use sparsek_gate::profile::Hotspots;
 use sparsek_gate::profiler::Ncu;
 use sparsek_gate::terms::Phase;

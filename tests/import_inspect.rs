@@ -510,13 +510,12 @@ fn several_imported_reports_are_processes_whose_spread_is_known() {
         .run(&["check", "--from", PROFILES, "other"])
         .exits(0)
         .says("duration +0.00 % ±");
-    // What one process cannot show is not to be had by more of this tool's own.
     import(&[1]).exits(0);
     project.run(&lock).exits(0);
     project
         .run(&["check", "--from", PROFILES, "other"])
         .exits(6)
-        .says("import reports of more processes");
+        .says("more imported reports");
 }
 
 #[test]

@@ -1015,11 +1015,7 @@ fn a_mistake_that_the_compiler_finds_is_answered_with_the_key_to_correct() {
             "source = \"k.cu\"\nkernels = \"softmin\"",
             STATIC,
             5,
-            [
-                wrong_filter,
-                "s/v",
-                "correct `kernels` of the variant, or of its suite",
-            ],
+            [wrong_filter, "s/v", "compare `kernels` and `expect`"],
         ),
         (
             "source = \"k.cu\"\nexpect = [\"softmin\"]",
@@ -1028,7 +1024,7 @@ fn a_mistake_that_the_compiler_finds_is_answered_with_the_key_to_correct() {
             [
                 "did not produce the expected kernel `softmin`",
                 "compiled kernels: softmax",
-                "correct `expect`",
+                "compare `kernels` and `expect`",
             ],
         ),
     ];

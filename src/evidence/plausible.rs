@@ -51,15 +51,6 @@ impl Purpose {
         clock.map_or(Purpose::Verdict, Purpose::VerdictAtOneClock)
     }
 
-    /// Why a clock that settings changed, in some captures and not in others, only warns.
-    fn excuse(self) -> Option<WarnReason> {
-        match self {
-            Purpose::Verdict => None,
-            Purpose::VerdictAtOneClock(_) => Some(WarnReason::SameClock),
-            Purpose::Baseline => Some(WarnReason::InLockedSpread),
-        }
-    }
-
     /// What the launches themselves show about a clock that changed between captures.
     fn counted(self) -> String {
         match self {
@@ -74,16 +65,16 @@ impl Purpose {
     /// The finding that settings changed the clock between captures.
     fn finding(self, variant: &VariantId, message: String) -> Finding {
         let finding = Finding::of(Code::ClockChanged, variant, message);
-        let next = match self {
+        let excuse = match self {
             Purpose::Verdict => return finding,
-            Purpose::VerdictAtOneClock(_) | Purpose::Baseline => {
-                format!(
-                    "nothing, if this noise is usual; for less of it: {}",
-                    finding.next
-                )
-            }
+            Purpose::VerdictAtOneClock(_) => WarnReason::SameClock,
+            Purpose::Baseline => WarnReason::InLockedSpread,
         };
-        Finding { next, ..finding }.warn_for(self.excuse())
+        let next = format!(
+            "nothing, if this noise is usual; for less of it: {}",
+            finding.next
+        );
+        Finding { next, ..finding }.warn_for(excuse)
     }
 }
 

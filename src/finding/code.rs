@@ -89,7 +89,7 @@ codes! {
     /// The samples do not show whether the metric got worse by more than its tolerance.
     Inconclusive = "inconclusive", Either => Inconclusive,
         "The noise, or the difference between machines, is as large as the tolerance.",
-        "Measure side by side (`check --against REV`) or on a quieter machine, raise `profile.max_processes` or `profile.max_rounds` (`compare --max-rounds N`), or widen the tolerance.";
+        "Measure side by side (`check --against REV`), on a quieter machine, or more processes (`profile.max_processes`, `profile.max_rounds`, `compare --max-rounds`, more imported reports); or widen the tolerance.";
     /// A metric has no value, or fewer values than required.
     NotMeasured = "not-measured", Either => Inconclusive,
         "The counter does not exist on this GPU, a launch has no value for it, or the tier cannot measure it.",
@@ -237,7 +237,7 @@ codes! {
     /// A locked file, or the lock itself, is not what was locked.
     Tampered = "tampered", Fails => Baseline,
         "A file in `baselines/` was edited by hand, damaged in a merge, or put in another folder.",
-        "Restore it from git (`git check-ignore -v FILE` shows a rule that keeps it out), or lock again: `sparsek-gate baseline --lock --reason '...' VARIANT`.";
+        "Restore it from git (`git check-ignore -v FILE` shows a rule that keeps it out), or lock again: `sparsek-gate baseline --lock --reason '...' VARIANT` (`--static`: its compiled code).";
     /// A lock has no valid signature although one is required, or its signature cannot be verified.
     Unsigned = "unsigned", Either => Baseline,
         "It was locked without `--sign-key`, or by a key that `trust.public_keys` does not name.",

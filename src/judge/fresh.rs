@@ -157,19 +157,16 @@ impl Fresh<'_> {
             ..self.order(&variants)
         };
         let built = build(order)?;
-        let same = match self.base {
-            Some(base) => match self.changed(base, &variants) {
-                Some(changed) => {
-                    let config = &self.selected.config;
-                    let mut same = judge.same_programs(config, &built, base, &changed, self.watch);
-                    let selected = &self.selected.variants;
-                    same.retain(|same| selected.iter().any(|one| one.id == same.variant));
-                    same
-                }
-                None => Vec::new(),
-            },
-            None => Vec::new(),
-        };
+        let mut same = Vec::new();
+        if let Some(base) = self.base
+            && let Some(changed) = self.changed(base, &variants)
+        {
+            let Selected {
+                config, variants, ..
+            } = self.selected;
+            same = judge.same_programs(config, &built, base, &changed, self.watch);
+            same.retain(|same| variants.iter().any(|one| one.id == same.variant));
+        }
         let mut programs = built.programs();
         let measured = built.unmeasured();
         programs.current.findings = measured.findings;

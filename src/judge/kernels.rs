@@ -177,12 +177,10 @@ impl<'a> Pairing<'a> {
             Match::Same => None,
             Match::OtherShape => {
                 let message = format!(
-                    "`{}` is launched with grid {} and block {}, the {reference} with grid {} and block {}",
+                    "`{}` is launched with {}, the {reference} with {}",
                     now.name,
-                    dimensions(now.grid),
-                    dimensions(now.block),
-                    dimensions(was.grid),
-                    dimensions(was.block)
+                    shape(now),
+                    shape(was)
                 );
                 Some((Code::LaunchChanged, now, message))
             }
@@ -199,13 +197,11 @@ impl<'a> Pairing<'a> {
                 Code::KernelsChanged,
                 now,
                 format!(
-                    "`{}` of the base is compared with `{}`, because each program launches one kernel: grid {} and block {}, now grid {} and block {}",
+                    "`{}` of the base is compared with `{}`, because each program launches one kernel: {}, now {}",
                     self.reference.label(was),
                     self.current.label(now),
-                    dimensions(was.grid),
-                    dimensions(was.block),
-                    dimensions(now.grid),
-                    dimensions(now.block)
+                    shape(was),
+                    shape(now)
                 ),
             )),
             Match::Renamed => {
@@ -342,8 +338,11 @@ fn bytes(sizes: &[u32]) -> String {
     format!("{} bytes", sizes.join(" and "))
 }
 
-fn dimensions([x, y, z]: [u64; 3]) -> String {
-    format!("({x}, {y}, {z})")
+/// How a kernel is launched, for people.
+fn shape(kernel: &KernelProfile) -> String {
+    let words = |[x, y, z]: [u64; 3]| format!("({x}, {y}, {z})");
+    let (grid, block) = (words(kernel.grid), words(kernel.block));
+    format!("grid {grid} and block {block}")
 }
 
 #[cfg(test)]

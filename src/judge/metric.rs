@@ -19,7 +19,7 @@ use crate::statistics::{Samples, fewest_launches};
 use crate::terms::RoundOrder;
 
 /// What the samples of one side come to, in the metric's unit.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// The value that is judged.
     pub value: f64,
@@ -42,12 +42,7 @@ impl Summary {
     pub fn of_one(value: f64) -> Summary {
         Summary {
             value,
-            launches: 0,
-            processes: 0,
-            machines: 0,
-            within: None,
-            between: None,
-            spread: None,
+            ..Summary::default()
         }
     }
 }

@@ -17,10 +17,11 @@ use crate::terms::VariantId;
 use crate::verdict::Verdict;
 
 /// Where the judged profiles came from. A report never shows the one as the other.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "folder")]
 pub enum Origin {
     /// Measured in this run.
+    #[default]
     Measured,
     /// Compiled in this run; nothing ran.
     Compiled,
@@ -53,7 +54,7 @@ pub struct Ended {
 }
 
 /// Everything a run found.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
     /// Version of this format.
     #[schemars(extend("const" = Outcome::SCHEMA))]
@@ -113,21 +114,7 @@ impl Outcome {
         Outcome {
             schema: Self::SCHEMA,
             origin,
-            authority: Authority::WorkingTree,
-            programs: None,
-            ended: None,
-            web: None,
-            places: Vec::new(),
-            variants: Vec::new(),
-            same_programs: Vec::new(),
-            chosen_launches: Vec::new(),
-            reused_verifications: Vec::new(),
-            resumed: Vec::new(),
-            sick_gpus: Vec::new(),
-            spent: None,
-            gpus: Vec::new(),
-            wall_s: None,
-            findings: Vec::new(),
+            ..Outcome::default()
         }
     }
 

@@ -453,11 +453,7 @@ impl<'a> Judge<'a> {
                 outcome.findings.extend(below_counters(variant, current));
             }
         }
-        let references: Vec<&Profile> = sides.base.into_iter().chain(sides.locked).collect();
-        let unchecked = numbers_unchecked(variant, &references, current);
-        outcome.findings.extend(unchecked);
-        let others = other_launches(variant, &references, current);
-        outcome.findings.extend(others);
+        outcome.findings.extend(beside_references(variant, sides));
         outcome.findings.extend(tuning_varies(variant, current));
         let otherwise = launched_otherwise(variant, current);
         outcome.findings.extend(otherwise);
@@ -591,11 +587,7 @@ impl<'a> Judge<'a> {
                 outcome.findings.extend(gaps);
             }
         }
-        let references: Vec<&Profile> = sides.base.into_iter().chain(sides.locked).collect();
-        let unchecked = numbers_unchecked(variant, &references, current);
-        outcome.findings.extend(unchecked);
-        let others = other_launches(variant, &references, current);
-        outcome.findings.extend(others);
+        outcome.findings.extend(beside_references(variant, sides));
         let lacking = self.without_lock(variant, current, judged);
         outcome.findings.extend(lacking);
     }
@@ -747,6 +739,14 @@ fn with_locked_launches(
         Some(locked) => side.with_launches_of(locked, taken),
         None => (side.clone(), BTreeSet::new()),
     }
+}
+
+/// What the processes of a profile no longer do, or do besides, that those of its references did not.
+fn beside_references(variant: &Variant, sides: Sides<'_>) -> impl Iterator<Item = Finding> {
+    let references: Vec<&Profile> = sides.base.into_iter().chain(sides.locked).collect();
+    let unchecked = numbers_unchecked(variant, &references, sides.current);
+    let others = other_launches(variant, &references, sides.current);
+    unchecked.into_iter().chain(others)
 }
 
 fn same_code(base: &Profile, locked: Option<&Profile>) -> bool {

@@ -191,22 +191,14 @@ fn unchanged(report: &VariantReport, comparison: &Comparison) -> bool {
 pub(super) fn left_out(report: &VariantReport) -> Option<String> {
     let shown = shown(report).len();
     let all = report.comparisons.len();
-    let work = report
-        .comparisons
-        .iter()
-        .filter(|comparison| comparison.exact && comparison.verdict == Some(Verdict::Pass))
-        .count();
-    let same = report
-        .comparisons
-        .iter()
-        .filter(|comparison| comparison.verdict == Some(Verdict::Pass))
-        .filter(|comparison| unchanged(report, comparison))
-        .count();
-    let unmeasured = report
-        .comparisons
-        .iter()
-        .filter(|comparison| unmeasured(report, comparison))
-        .count();
+    let count = |of_kind: &dyn Fn(&Comparison) -> bool| {
+        let comparisons = report.comparisons.iter();
+        comparisons.filter(|one| of_kind(one)).count()
+    };
+    let passes = |one: &Comparison| one.verdict == Some(Verdict::Pass);
+    let work = count(&|one| one.exact && passes(one));
+    let same = count(&|one| passes(one) && unchanged(report, one));
+    let unmeasured = count(&|one| unmeasured(report, one));
     // A metric may be of two kinds.
     let others = [shown, work, same, unmeasured]
         .iter()
@@ -557,15 +549,11 @@ fn time(outcome: &Outcome) -> Option<String> {
 
 /// What each GPU did, where slices were measured.
 fn gpus(outcome: &Outcome) -> Vec<String> {
-    let count = |number: usize, one: &str, several: &str| match number {
-        1 => format!("1 {one}"),
-        number => format!("{number} {several}"),
-    };
     let parts = outcome.gpus.iter().take(MOST_GPUS);
     let mut lines: Vec<String> = parts
         .map(|part| {
-            let variants = count(part.variants.len(), "variant", "variants");
-            let processes = count(part.processes as usize, "process", "processes");
+            let variants = counted(part.variants.len(), "variant", "variants");
+            let processes = counted(part.processes as usize, "process", "processes");
             format!(
                 "GPU {} ({}): {variants} in {:.1} s, {processes} profiled in {:.1} s",
                 part.uuid, part.name, part.wall_s, part.profile_s
@@ -574,7 +562,7 @@ fn gpus(outcome: &Outcome) -> Vec<String> {
         .collect();
     let more = outcome.gpus.len().saturating_sub(MOST_GPUS);
     if more > 0 {
-        lines.push(format!("and {}", count(more, "GPU more", "GPUs more")));
+        lines.push(format!("and {}", counted(more, "GPU more", "GPUs more")));
     }
     lines
 }
@@ -608,12 +596,9 @@ fn same_programs(outcome: &Outcome) -> Vec<String> {
     };
     let base: String = first.base.chars().take(10).collect();
     let names: Vec<String> = same.iter().map(|one| one.variant.to_string()).collect();
-    let subject = match names.len() {
-        1 => "1 variant was not measured".to_owned(),
-        count => format!("{count} variants were not measured"),
-    };
+    let subject = counted(names.len(), "variant was", "variants were");
     let mut lines = vec![format!(
-        "same-program: {subject}, because the program is that of the base {base}, byte for byte, and nothing else changed that it could read: {}",
+        "same-program: {subject} not measured, because the program is that of the base {base}, byte for byte, and nothing else changed that it could read: {}",
         names.join(", ")
     )];
     lines.extend(same.iter().filter(|one| !one.limits.is_empty()).map(|one| {
