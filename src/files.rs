@@ -82,8 +82,6 @@ pub mod most {
     pub const TEXT: u64 = 64 << 20;
     /// An outcome: a thousand kernels of thirty metrics with their samples are a third of it.
     pub const OUTCOME: u64 = 256 << 20;
-    /// Event times, which a program may write as it likes.
-    pub const EVENT_TIMES: u64 = 4 << 20;
     /// What the library in the profiled processes records of one of them.
     pub const RECORDS: u64 = 64 << 20;
     /// A program, a report, machine code.

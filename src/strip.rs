@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::IgnoredAny;
 
-use crate::capture::{counter_records, event_times, kernel_records};
+use crate::capture::{counter_records, kernel_records};
 use crate::files::{bounded_json, most, read_regular, read_regular_up_to};
 use crate::finding::Error;
 use crate::hash::sha256_hex;
@@ -74,11 +74,7 @@ fn kind_of(path: &Path, bytes: &[u8]) -> Option<Kind> {
     if report::ending(bytes).is_some() {
         return Some(Kind::Report);
     }
-    let own = [
-        counter_records::MAGIC,
-        kernel_records::MAGIC,
-        event_times::MAGIC,
-    ];
+    let own = [counter_records::MAGIC, kernel_records::MAGIC];
     if own.iter().any(|magic| bytes.starts_with(magic)) {
         return Some(Kind::Text);
     }
@@ -172,7 +168,7 @@ pub fn strip_bytes(
     run.file(path, path.to_path_buf(), kind, bytes).map(Some)
 }
 
-const UNKNOWN: &str = "files of this kind cannot be stripped; known are reports (.ncu-rep, .ncu-repz), CSV, profiles and other JSON, kernel records, event times, .log and .argv";
+const UNKNOWN: &str = "files of this kind cannot be stripped; known are reports (.ncu-rep, .ncu-repz), CSV, profiles and other JSON, kernel records, .log and .argv";
 
 /// Knows the names of this machine and its user, and the words of counters, which are no names.
 fn of_this_machine() -> Scrubber {

@@ -181,9 +181,8 @@ pub(crate) enum Proof {
 }
 
 impl Proof {
-    /// Of the result file of a process. `required`: its arguments give it the file. `of_times`: the
-    /// file is there for times that the program took, and need not speak of numbers.
-    pub fn read(result_path: &Path, required: bool, of_times: bool) -> Proof {
+    /// Of the result file of a process. `required`: its arguments give it the file.
+    pub fn read(result_path: &Path, required: bool) -> Proof {
         let unusable = |code, message: String| {
             Proof::Unusable(Failure {
                 code,
@@ -217,7 +216,6 @@ impl Proof {
                 ),
                 next: "a variant with wrong numbers is never compared; run it by hand".to_owned(),
             }),
-            None if of_times => Proof::None,
             None => unusable(
                 Code::WrongNumbers,
                 format!(

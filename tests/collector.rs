@@ -641,7 +641,6 @@ fn a_setting_that_only_ncu_can_honour_is_refused_beside_cupti() {
             "graph_profiling = \"graph\"\n",
             "`graph_profiling` does not work",
         ),
-        ("nvtx = [\"range/\"]\n", "`nvtx` does not work"),
         ("profiler_range = true\n", "`profiler_range` does not work"),
         ("hotspots = true\n", "`hotspots` does not work"),
         ("ncu_args = [\"--verbose\"]\n", "`ncu_args` does not work"),

@@ -510,7 +510,7 @@ fn init_with_a_program_writes_a_suite_for_what_it_launches() {
     let text = machine.project.read(&format!("{HERE}/config.toml"));
     for part in [
         "100.0 % 20 × bsr_gemm_cp_async, grid (64, 64, 1), block (128, 1, 1)",
-        "profile = { launches = 19, skip = 1, counted_launches = 2 }",
+        "profile = { launches = 19, skip = 1 }",
         "expect = [\"bsr_gemm_cp_async\"]",
         // A file of the command line, but not what is built.
         "\ninputs = [\"bench_new\"]",

@@ -32,7 +32,6 @@ max_launches = 80
 skip = 1
 processes = 2
 max_processes = 6
-counted_launches = 3
 per_kernel = true
 total = false
 rounds = 3
@@ -41,7 +40,6 @@ clock_control = "none"
 cache_control = "all"
 replay_mode = "kernel"
 graph_profiling = "node"
-nvtx = ["range/"]
 profiler_range = false
 timeout_s = 120.0
 ncu_args = ["--verbose"]
@@ -357,11 +355,6 @@ fn a_typo_in_a_small_table_within_a_line_is_refused_too() {
         "verify = { timeout = 5 }",
         &["did you mean `timeout_s`?"],
     );
-    refused(
-        "verify = { timeout_s = 5 }",
-        "verify = { always = \"no\" }",
-        &["always", "expected `true` or `false`"],
-    );
     for wrong in ["MY_*", "MY_DATA=1", "1ST", "", "MY DATA"] {
         refused(
             "[\"MY_DATA\"]",
@@ -601,12 +594,7 @@ fn more_looks_are_no_fewer_than_the_first() {
         "max_launches = 19",
         &["`max_launches` is 19, fewer than the 20 that are always measured"],
     );
-    for setting in [
-        "max_launches = 80",
-        "max_rounds = 7",
-        "max_processes = 6",
-        "counted_launches = 3",
-    ] {
+    for setting in ["max_launches = 80", "max_rounds = 7", "max_processes = 6"] {
         let name = setting.split(' ').next().unwrap();
         let words = format!("`{name}` must be a number from 1 to 10000");
         refused(setting, &format!("{name} = 0"), &[&words]);
@@ -1304,13 +1292,7 @@ fn launches_of_each_kernel_are_not_counted_where_something_else_is_a_launch() {
         "per_kernel = false\ntotal = true",
         &["`total` needs `per_kernel = true`"],
     );
-    refused(
-        "total = false",
-        "total = true",
-        &["`total` does not work with `nvtx`"],
-    );
     let config = EVERY_KEY
-        .replacen("nvtx = [\"range/\"]\n", "", 1)
         .replacen("total = false", "total = true", 1)
         .replacen("metrics = [\"duration\", ", "metrics = [", 1);
     let words = "`total` needs a metric of the counter gpu__time_duration.sum that is judged";

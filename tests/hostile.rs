@@ -138,39 +138,18 @@ fn numbers_that_nothing_has_draw_no_picture_that_has_no_end() {
 fn launches_are_bounded_whatever_their_file_states() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let times = |kernel: &str, times: &str| {
-        format!(
-            "sparsek-gate event times 1\ngpu X\ncompute-capability 9.0\n{{\"kernel\":\"{kernel}\",\"times_us\":[{times}]}}"
-        )
-    };
     let records = |count: usize| {
         let line = "k 1 1 2 0 1 1 1 1 1 1 1 1 1 1 1 1 n\n".repeat(count);
         format!(
             "sparsek-gate kernel records 1\ngpu X\ncompute-capability 9.0\ncupti 1\nprocess 1\n{line}end {count}\n"
         )
     };
-    let many = |time: &str, count: usize| vec![time; count].join(",");
-    for (content, says) in [
-        (times("k", "1e306"), "1e306 us is no time of a launch"),
-        (times("k", "1,-1e308"), "-1e308 us is no time of a launch"),
-        (times("k", &many("1", 60_000)), "launches of a kernel"),
-        (times("k", &many("1", 1_900_000)), "more than"),
-        (
-            times(&"k".repeat(1 << 20), &many("1", 100)),
-            "launches of a kernel",
-        ),
-        (times("k", &many("1", 3 << 20)), "larger than 4 MiB"),
-        (times("k", &"[".repeat(1 << 20)), "nested"),
-        (records(60_000), "launches of a kernel"),
-    ] {
-        let file = written(folder, "hostile", &content);
-        run(folder, &["inspect", &file]).exits(5).says(says);
-    }
-    for content in [times("k", &many("1.5", 20_000)), records(20_000)] {
-        let file = written(folder, "fine", &content);
-        run(folder, &["inspect", &file]).exits(0);
-        run(folder, &["inspect", &file, "--format", "json"]).exits(0);
-    }
+    let file = written(folder, "hostile", &records(60_000));
+    let inspected = run(folder, &["inspect", &file]).exits(5);
+    inspected.says("launches of a kernel");
+    let file = written(folder, "fine", &records(20_000));
+    run(folder, &["inspect", &file]).exits(0);
+    run(folder, &["inspect", &file, "--format", "json"]).exits(0);
 }
 
 #[test]

@@ -574,10 +574,10 @@ fn a_mistake_in_a_variant_is_answered_with_what_where_and_the_next_step() {
             ],
         ),
         (
-            "source = \"k.cu\"\nprofile = { nvtx = \"range\" }",
+            "source = \"k.cu\"\nprofile = { ncu_args = \"range\" }",
             LIST,
             2,
-            ["expected a list", "nvtx = \"range\"", "such as `[\"one\"]`"],
+            ["expected a list", "ncu_args = \"range\"", "such as `[\"one\"]`"],
         ),
         (
             "run = [\"sh\", \"bench.sh\"]\nlibraries = [\"a.so\", \"a.so\"]",

@@ -599,7 +599,7 @@ const WEAKENED: &[Attack] = &[
         name: "a lower tier is accepted",
         edit: |project| {
             let config = project.read("config.toml");
-            let profile = "[profile]\naccept_tiers = [\"event-times\"]\n";
+            let profile = "[profile]\naccept_tiers = [\"kernel-times\"]\n";
             project.write("config.toml", config.replacen("[profile]\n", profile, 1));
         },
         finding: ("policy-changed", "sets `profile.accept_tiers`"),

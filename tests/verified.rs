@@ -284,20 +284,6 @@ fn a_record_covers_the_tools_of_compute_sanitizer_that_ran() {
 }
 
 #[test]
-fn verification_is_repeated_where_the_configuration_asks_for_it() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
-    for setting in ["verify = { always = true }", "verify.always = true"] {
-        checkout.configured(SOURCE, &format!("{SOURCE}{setting}\n"));
-        assert_eq!(reused(&checkout.check()), []);
-        assert_eq!(checkout.verified(), 1);
-        checkout.configured(&format!("{SOURCE}{setting}\n"), SOURCE);
-    }
-    assert_eq!(reused(&checkout.check()), REUSED);
-}
-
-#[test]
 fn what_is_locked_was_verified_by_the_run_that_measured_it() {
     let Some(checkout) = Checkout::new() else {
         return;
@@ -355,7 +341,7 @@ fn a_program_that_is_not_known_for_certain_is_always_verified() {
             )
         }),
         ("a tier without a check", |it| {
-            let profile = format!("{SOURCE}profile = {{ accept_tiers = [\"event-times\"] }}\n");
+            let profile = format!("{SOURCE}profile = {{ accept_tiers = [\"static\"] }}\n");
             it.configured(SOURCE, &profile);
         }),
     ];

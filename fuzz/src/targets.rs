@@ -13,7 +13,7 @@ use sparsek_gate::binary::{
 use sparsek_gate::build::definitions::Kernels;
 use sparsek_gate::capture::counter_records::{self, CounterCapture, ProcessCounters};
 use sparsek_gate::capture::kernel_records::{self, KernelCapture, ProcessRecords};
-use sparsek_gate::capture::{event_times, tuned};
+use sparsek_gate::capture::tuned;
 use sparsek_gate::config::{Config, KernelFilter, Trust, VersionRange};
 use sparsek_gate::judge::Stored as StoredMeasurement;
 use sparsek_gate::git::printed;
@@ -87,7 +87,6 @@ static TARGETS: [Target; 35] = [
     target("process_records", 1024, Mutation::Bytes, process_records),
     target("kernel_records", 1024, Mutation::Bytes, read_kernel_records),
     target("counter_records", 1024, Mutation::Bytes, counters),
-    target("times", 512, Mutation::Bytes, times),
     target("tuning", 1024, Mutation::Bytes, tuning),
     target("strip_report", 16384, Mutation::Report, strip_report),
     target("strip_page", 4096, Mutation::Bytes, strip_page),
@@ -586,29 +585,9 @@ fn counters(input: &[u8]) {
     assert_eq!(written.launches.len(), launches);
 }
 
-fn times(input: &[u8]) {
-    let _ = serde_json::from_slice::<ResultFile>(input);
-    let header: &[u8] = b"gpu X\ncompute-capability 9.0\n";
-    for input in [
-        [event_times::MAGIC, header, input].concat(),
-        [event_times::MAGIC, input].concat(),
-    ] {
-        let read = event_times::read(&input);
-        checks::recording(&input, &read);
-        let Ok(recording) = read else { continue };
-        for launch in &recording.launches {
-            let time = launch.number("gpu__time_duration.sum");
-            assert!(
-                time.is_none_or(|time| time.is_finite() && time > 0.0),
-                "{time:?}"
-            );
-        }
-        used(&recording);
-    }
-}
-
 /// What a program prints, and its result file.
 fn tuning(input: &[u8]) {
+    let _ = serde_json::from_slice::<ResultFile>(input);
     for one in tuned(&String::from_utf8_lossy(input), input) {
         assert!(!one.kernel.is_empty() && !one.chosen.is_empty());
         assert!(one.chosen.is_sorted() && one.chosen.len() <= 16);
@@ -644,11 +623,7 @@ fn stripped(name: &str, input: &[u8]) -> Option<Vec<u8>> {
 
 fn strip_page(input: &[u8]) {
     // By its beginning such a file is a text, whatever its name is.
-    let own = [
-        event_times::MAGIC,
-        kernel_records::MAGIC,
-        counter_records::MAGIC,
-    ];
+    let own = [kernel_records::MAGIC, counter_records::MAGIC];
     if own.iter().any(|magic| input.starts_with(magic)) {
         return;
     }
@@ -689,11 +664,7 @@ fn strip_text(input: &[u8]) {
     let Some(copy) = stripped("x.log", input) else {
         return;
     };
-    for read in [
-        event_times::read,
-        kernel_records::read,
-        counter_records::read,
-    ] {
+    for read in [kernel_records::read, counter_records::read] {
         if let Ok(before) = read(input) {
             let after = read(&copy).expect("the copy has the launches");
             assert_eq!(Numbers::of_all(&after), Numbers::of_all(&before));

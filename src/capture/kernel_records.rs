@@ -1,12 +1,16 @@
 //! Kernel records: what the injected library writes of each process, and the capture file that is
 //! kept of the launches that were asked for.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
-use ncu_report::{Kernel, ReadError, Recording, Value, base_name};
+use ncu_report::{
+    Kernel, Launch, Measurement, Metrics, ReadError, Recording, ResultKind, Unit, Value, base_name,
+};
 
-use super::capability::capability;
-use super::times::{TimedLaunch, TimedLaunches, fits};
+use super::{capability, fits};
+use crate::metric::Role;
 
 /// How a capture file begins; the number is its version.
 pub const MAGIC: &[u8] = b"sparsek-gate kernel records 1\n";
@@ -394,10 +398,39 @@ impl KernelCapture {
 pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
     let capture = KernelCapture::parse(bytes)?;
     let (major, minor) = capability(&capture.compute_capability)?;
-    let launch = |(pid, kernel): (u32, KernelRecord)| TimedLaunch {
+    let compute_capability = Some((major, minor));
+    let of_device = [
+        (Role::DeviceName, Value::Text(capture.gpu.into())),
+        (Role::ComputeCapabilityMajor, Value::Integer(major)),
+        (Role::ComputeCapabilityMinor, Value::Integer(minor)),
+    ];
+    let metrics = |kernel: &KernelRecord| {
+        let duration = kernel.duration_ns().map_or(Value::Missing, Value::Integer);
+        let registers = Value::Integer(kernel.registers);
+        let shared = Value::Integer(kernel.dynamic_shared);
+        let of_launch = [
+            (Role::Duration, duration, Unit::named("ns")),
+            (
+                Role::RegistersPerThread,
+                registers,
+                Unit::named("register/thread"),
+            ),
+            (Role::DynamicSharedBytes, shared, Unit::named("byte/block")),
+        ];
+        let of_device = of_device.iter().cloned();
+        let of_device = of_device.map(|(role, value)| (role, value, Unit::NONE));
+        let all: BTreeMap<Arc<str>, Measurement> = of_device
+            .chain(of_launch)
+            .map(|(role, value, unit)| (role.counter().into(), Measurement { value, unit }))
+            .collect();
+        Metrics::from(all)
+    };
+    let launch = |(pid, kernel): (u32, KernelRecord)| Launch {
+        kind: ResultKind::Kernel,
+        metrics: metrics(&kernel),
         kernel: Kernel {
             function: base_name(&kernel.name),
-            mangled: Some(kernel.name.clone()),
+            mangled: Some(kernel.name),
             demangled: None,
         },
         grid: kernel.grid,
@@ -406,15 +439,14 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
         device: Some(kernel.device),
         context: Some(kernel.context),
         stream: Some(kernel.stream),
-        duration_ns: kernel.duration_ns().map(Value::Integer),
-        registers_per_thread: Some(kernel.registers),
-        dynamic_shared: Some(kernel.dynamic_shared),
+        clock_locked: None,
+        compute_capability,
+        labels: Vec::new(),
+        source: None,
     };
-    let times = TimedLaunches {
-        compute_capability: (major, minor),
-        measured_by: format!("CUPTI {}", capture.cupti_version),
-        gpu: capture.gpu,
+    Ok(Recording {
         launches: capture.launches.into_iter().map(launch).collect(),
-    };
-    Ok(times.into())
+        profiler_version: Some(format!("CUPTI {}", capture.cupti_version)),
+        ..Recording::default()
+    })
 }

@@ -2,15 +2,12 @@
 //!
 //! [`report`] decodes the report file at full precision, [`csv`] reads the pages that
 //! `ncu --csv` prints. Both give a [`Recording`], as [`counter_records`] does of the counters that were
-//! read inside of the program. The files of the lower tiers give one by way of
-//! `times`, which is the only place that puts times under the names of counters;
-//! [`read_file`] distinguishes them by content.
+//! read inside of the program, and [`kernel_records`] of times alone, each under the name of ncu's
+//! counter. A value that was not measured is absent, and never zero. [`read_file`] distinguishes the
+//! files by content.
 
-mod capability;
 pub mod counter_records;
-pub mod event_times;
 pub mod kernel_records;
-mod times;
 mod tuning;
 
 use std::io::ErrorKind;
@@ -33,8 +30,6 @@ pub enum Format {
     CounterRecords,
     /// Kernel records, see [`kernel_records`].
     KernelRecords,
-    /// Times that a program took itself, see [`event_times`].
-    EventTimes,
 }
 
 impl Format {
@@ -44,13 +39,11 @@ impl Format {
             Format::Report | Format::Csv => Tier::Counters,
             Format::CounterRecords => Tier::InProcessCounters,
             Format::KernelRecords => Tier::KernelTimes,
-            Format::EventTimes => Tier::EventTimes,
         }
     }
 }
 
-/// Reads a report, a CSV page, counter records, kernel records or event times; the content says which it
-/// is.
+/// Reads a report, a CSV page, counter records or kernel records; the content says which it is.
 ///
 /// # Errors
 /// [`ReadError::InFile`] with the path, around whatever was wrong with the file.
@@ -79,8 +72,6 @@ pub fn read_bytes(path: &Path, bytes: &[u8]) -> Result<(Format, Recording), Read
         (Format::CounterRecords, counter_records::read(bytes))
     } else if bytes.starts_with(kernel_records::MAGIC) {
         (Format::KernelRecords, kernel_records::read(bytes))
-    } else if bytes.starts_with(event_times::MAGIC) {
-        (Format::EventTimes, event_times::read(bytes))
     } else {
         (Format::Csv, csv::read(bytes))
     };
@@ -92,5 +83,34 @@ fn in_file(path: &Path, source: ReadError) -> ReadError {
     ReadError::InFile {
         path: path.to_owned(),
         source: Box::new(source),
+    }
+}
+
+/// `9.0` as two numbers. It is in the third line of the tool's own capture files.
+///
+/// # Errors
+/// [`ReadError::Records`] where it is none.
+fn capability(text: &str) -> Result<(u64, u64), ReadError> {
+    let numbers = text
+        .split_once('.')
+        .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+    numbers.ok_or_else(|| ReadError::Records {
+        line: 3,
+        problem: format!("no compute capability: {text:?}"),
+    })
+}
+
+/// Refuses more launches than a bounded memory has room for: a file states one in few bytes. `each` is
+/// the size of a name and its values.
+fn fits(launches: usize, each: usize) -> Result<(), String> {
+    // Bytes of the launches of one file together, and about what one takes besides.
+    const MOST_MEMORY: usize = 48 << 20;
+    const LAUNCH: usize = 1024;
+    let most = MOST_MEMORY / each.saturating_mul(2).saturating_add(LAUNCH);
+    match launches > most {
+        true => Err(format!(
+            "{launches} launches of a kernel with a name of {each} bytes; at most {most} are read"
+        )),
+        false => Ok(()),
     }
 }

@@ -1,11 +1,8 @@
 //! What reads the counters of two compared programs, by one short run of each.
 
 use super::program::Place;
-use crate::config::{ClockControl, Collector, Program, ProgramSettings, Purpose};
+use crate::config::{COUNTED_LAUNCHES, ClockControl, Collector, Program, ProgramSettings, Purpose};
 use crate::finding::{Error, Severity};
-
-/// Launches that are counted of a program with one kernel: a second one shows whether its work varies.
-const COUNTED: u32 = 2;
 
 /// What one short run of each program showed.
 pub(super) struct Chosen {
@@ -36,7 +33,7 @@ pub(super) fn choose(
     let trial = ProgramSettings {
         purpose: Purpose::Survey,
         collector: Collector::Cupti,
-        counted_launches: COUNTED,
+        counted_launches: COUNTED_LAUNCHES,
         accept_kernel_times: false,
         ..settings.clone()
     };
@@ -57,6 +54,6 @@ pub(super) fn choose(
         most_kernels = most_kernels.max(kernels);
     }
     chosen.collector = Collector::Cupti;
-    chosen.counted_launches = (most_kernels == 1).then_some(settings.launches.min(COUNTED));
+    chosen.counted_launches = (most_kernels == 1).then_some(settings.launches.min(COUNTED_LAUNCHES));
     Ok(chosen)
 }

@@ -94,7 +94,6 @@ fn format_name(format: FileFormat) -> &'static str {
         FileFormat::Csv => "csv",
         FileFormat::CounterRecords => "counter-records",
         FileFormat::KernelRecords => "kernel-records",
-        FileFormat::EventTimes => "event-times",
     }
 }
 

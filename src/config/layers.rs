@@ -10,10 +10,9 @@ use toml::de::{DeString, DeTable, DeValue};
 const TABLES: [&str; 2] = ["profile", "verify"];
 
 /// Keys that a variant takes from its suite where it has none of its own.
-const OF_SUITE: [&str; 6] = [
+const OF_SUITE: [&str; 5] = [
     "verify_args",
     "profile_args",
-    "time_args",
     "sanitizer_args",
     "kernels",
     "work",

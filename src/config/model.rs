@@ -210,9 +210,6 @@ pub struct Variant {
     /// Further arguments of the profiled run; `{launches}` is how many must be launched. With
     /// `{result}` the measured process must report on its own numbers.
     pub profile_args: Vec<String>,
-    /// Further arguments of a run that times itself, where nothing else can; empty where the
-    /// program cannot. `{result}` is the path of the file for its times.
-    pub time_args: Vec<String>,
     /// Added to the program's environment.
     pub env: BTreeMap<String, String>,
     /// ncu's kernel-name filter, `NAME` or `regex:PATTERN`.
@@ -243,8 +240,6 @@ pub struct Variant {
     pub verification: Verification,
     /// When the verifying run is killed, and each of those under compute-sanitizer.
     pub verify_timeout: Duration,
-    /// Whether it is also verified where an earlier run verified the same.
-    pub verify_always: bool,
     /// Tools of compute-sanitizer that the verifying run is repeated under.
     pub sanitizer: Vec<SanitizerTool>,
     /// Arguments of the runs under compute-sanitizer, in the place of `args` and `verify_args`.
@@ -311,8 +306,9 @@ pub struct ProfileSettings {
     /// The most processes, while the result is open. Default: twice `processes`.
     #[serde(deserialize_with = "range::count::<_, 1, 10_000>")]
     pub max_processes: u32,
-    /// Launches profiled in the one process of the counting phase, 1 to 10000. Default: 2.
-    #[serde(deserialize_with = "range::count::<_, 1, 10_000>")]
+    /// Launches profiled in the one process of the counting phase: no key, see [`COUNTED_LAUNCHES`].
+    #[serde(skip_deserializing)]
+    #[schemars(skip)]
     pub counted_launches: u32,
     /// Whether launches are counted for each kernel, at each grid and block, and not over all
     /// kernels together. Default: false.
@@ -338,8 +334,6 @@ pub struct ProfileSettings {
     pub replay_mode: ReplayMode,
     /// How ncu treats CUDA graphs. Default: `node`.
     pub graph_profiling: GraphProfiling,
-    /// Profile only these NVTX ranges (`--nvtx-include`). Default: everything.
-    pub nvtx: Vec<String>,
     /// Profile only between cudaProfilerStart and cudaProfilerStop. Default: false.
     pub profiler_range: bool,
     /// Seconds after which ncu and everything below it is killed, up to a day. Default: 300.
@@ -348,8 +342,8 @@ pub struct ProfileSettings {
     pub timeout: Duration,
     /// Further arguments of ncu. Default: none.
     pub ncu_args: Vec<String>,
-    /// Tiers that are accepted where the counters are denied: `kernel-times`, `event-times`,
-    /// `static`. Default: none.
+    /// Tiers that are accepted where the counters are denied: `kernel-times`, `static`. Default:
+    /// none.
     #[serde(deserialize_with = "range::tiers")]
     #[schemars(with = "Vec<String>")]
     #[schemars(extend("x-stricter" = "fewer"))]
@@ -369,7 +363,7 @@ impl Default for ProfileSettings {
             skip: 0,
             processes: 4,
             max_processes: UNSET,
-            counted_launches: 2,
+            counted_launches: UNSET,
             per_kernel: false,
             total: false,
             rounds: 1,
@@ -379,7 +373,6 @@ impl Default for ProfileSettings {
             cache_control: CacheControl::All,
             replay_mode: ReplayMode::Kernel,
             graph_profiling: GraphProfiling::Node,
-            nvtx: Vec::new(),
             profiler_range: false,
             timeout: Duration::from_secs(300),
             ncu_args: Vec::new(),
@@ -392,6 +385,10 @@ impl Default for ProfileSettings {
 
 /// A number that the file does not state, and that follows from another one.
 const UNSET: u32 = 0;
+
+/// Launches that the counting phase profiles, or `launches` where these are fewer. Its counters are the
+/// same in every launch of the same work: a second launch shows whether they are.
+pub const COUNTED_LAUNCHES: u32 = 2;
 
 /// How the numbers are checked.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -406,9 +403,6 @@ pub(super) struct VerifySettings {
     /// Tools of compute-sanitizer that the verifying run is repeated under. Default: none.
     #[schemars(extend("x-stricter" = "further", "x-absent" = []))]
     pub sanitizer: Vec<SanitizerTool>,
-    /// Whether `check` also verifies what an earlier run verified. Default: `false`.
-    #[schemars(extend("x-stricter" = "true"))]
-    pub always: bool,
 }
 
 impl Default for VerifySettings {
@@ -416,7 +410,6 @@ impl Default for VerifySettings {
         VerifySettings {
             timeout: Duration::from_secs(120),
             sanitizer: Vec::new(),
-            always: false,
         }
     }
 }
@@ -682,6 +675,10 @@ impl ProfileSettings {
             (&mut self.max_launches, self.launches),
             (&mut self.max_processes, self.processes.saturating_mul(2)),
             (&mut self.max_rounds, self.rounds.max(5)),
+            (
+                &mut self.counted_launches,
+                self.launches.min(COUNTED_LAUNCHES),
+            ),
         ] {
             if *most == UNSET {
                 *most = default;

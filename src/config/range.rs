@@ -34,7 +34,7 @@ pub(super) fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D:
 
 /// Tiers of measurement below the counters.
 pub(super) fn tiers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Tier>, D::Error> {
-    const NAMES: &[&str] = &["kernel-times", "event-times", "static"];
+    const NAMES: &[&str] = &["kernel-times", "static"];
     let names = Vec::<String>::deserialize(from)?;
     let tier =
         |name: String| Tier::lower(&name).ok_or_else(|| D::Error::unknown_variant(&name, NAMES));

@@ -249,8 +249,6 @@ pub(super) struct RawSuite {
     /// of them before the measured ones. With `{result}`, it must write there after its launches
     /// whether their numbers are correct.
     pub profile_args: Vec<String>,
-    /// Further arguments of a run that times its own launches. Default: none; it cannot.
-    pub time_args: Vec<String>,
     /// ncu's filter: which kernels to profile, `NAME` or `regex:PATTERN`. Default: all.
     pub kernels: Option<String>,
     /// The metrics of this suite. Default: all of them.
@@ -312,8 +310,6 @@ pub(super) struct RawVariant {
     pub sanitizer_args: Option<Vec<String>>,
     /// Further arguments of the profiled run. Default: those of the suite.
     pub profile_args: Vec<String>,
-    /// Further arguments of a run that times its own launches. Default: that of the suite.
-    pub time_args: Vec<String>,
     /// Which kernels to profile, `NAME` or `regex:PATTERN`. Default: that of the suite.
     pub kernels: Option<String>,
     /// Function names that must have been measured. Default: all that `kernels` selects.

@@ -16,7 +16,7 @@ pub fn tuning_measured(variant: &Variant, tuned: &[Tuned]) -> Option<Finding> {
     let settings = &variant.profile;
     let mut arguments = settings.ncu_args.iter();
     let selects = |argument: &String| SELECTING.iter().any(|name| argument.starts_with(name));
-    if settings.profiler_range || !settings.nvtx.is_empty() || arguments.any(selects) {
+    if settings.profiler_range || arguments.any(selects) {
         return None;
     }
     let filter = variant.kernel_filter();

@@ -6,8 +6,6 @@ use super::overview::{KernelOverview, Overview};
 const SMALLEST_SHARE: f64 = 5.0;
 /// Launches of each kernel that are proposed for one process.
 const LAUNCHES: usize = 20;
-/// Launches of each kernel that are proposed for the process that counts.
-const COUNTED: usize = 2;
 
 /// Settings of a suite.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +20,6 @@ pub struct Proposal {
     pub skip: usize,
     /// Launches of each kernel to measure in one process.
     pub launches: usize,
-    /// Launches of each kernel to measure in the process that counts.
-    pub counted_launches: usize,
 }
 
 impl Proposal {
@@ -44,12 +40,10 @@ impl Proposal {
         let (least, most) = (counts.iter().min().copied()?, counts.iter().max().copied()?);
         // No kernel may be left out whole.
         let skip = usize::from(least >= 3);
-        let launches = (most - skip).min(LAUNCHES);
         Some(Proposal {
             kernels: (names.len() < functions(overview)).then(|| filter(&names)),
             per_kernel: counts.len() > 1,
-            launches,
-            counted_launches: launches.min(COUNTED),
+            launches: (most - skip).min(LAUNCHES),
             names,
             skip,
         })
@@ -109,12 +103,12 @@ mod tests {
         let two = Proposal::of(&two).unwrap();
         assert_eq!(two.kernels.as_deref(), Some("regex:^(a<int>|b)$"));
         assert_eq!((two.per_kernel, two.skip), (true, 1));
-        assert_eq!((two.launches, two.counted_launches), (20, 2));
+        assert_eq!(two.launches, 20);
 
         let one = Proposal::of(&overview(&[("k", 5, 98.0), ("fill", 1, 2.0)])).unwrap();
         assert_eq!(one.kernels.as_deref(), Some("k"));
         assert!(!one.per_kernel);
-        assert_eq!((one.skip, one.launches, one.counted_launches), (1, 4, 2));
+        assert_eq!((one.skip, one.launches), (1, 4));
 
         // A kernel that is launched twice is not left out, and has fewer launches than the other.
         let few = overview(&[("k", 9, 50.0), ("once", 2, 50.0)]);
@@ -123,8 +117,7 @@ mod tests {
 
         let alone = Proposal::of(&overview(&[("k", 1, 100.0)])).unwrap();
         assert_eq!(alone.kernels, None);
-        let counts = (alone.skip, alone.launches, alone.counted_launches);
-        assert_eq!(counts, (0, 1, 1));
+        assert_eq!((alone.skip, alone.launches), (0, 1));
         assert_eq!(Proposal::of(&overview(&[])), None);
     }
 }

@@ -188,7 +188,6 @@ impl BaseProject {
             profile: current.profile.clone(),
             // The base is only compared with: its errors are not those of this change.
             sanitizer: Vec::new(),
-            verify_always: current.verify_always,
             ..base.clone()
         })
     }

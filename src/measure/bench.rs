@@ -117,7 +117,7 @@ impl<'a> Bench<'a> {
         let Some(denied) = self.denied(variant).get() else {
             return Ok(variant.tier());
         };
-        lower_tier(variant, variant.tier()).ok_or_else(|| Finding {
+        lower_tier(variant).ok_or_else(|| Finding {
             variant: Some(variant.id.clone()),
             ..denied.clone()
         })
@@ -126,13 +126,13 @@ impl<'a> Bench<'a> {
     /// The tier to try after one that cannot measure a variant, by the finding there; `None` where
     /// the finding is not about the tier, or where no tier is left.
     pub(super) fn below(&self, variant: &Variant, tier: Tier, found: &Finding) -> Option<Tier> {
-        if matches!(tier, Tier::EventTimes | Tier::Static) || !is_about_tier(found) {
+        if !tier.has_counters() || !is_about_tier(found) {
             return None;
         }
         if tier == variant.tier() {
             self.denied(variant).get_or_init(|| found.clone());
         }
-        let next = lower_tier(variant, tier)?;
+        let next = lower_tier(variant)?;
         self.watch.ended(
             variant,
             tier.as_str(),
@@ -267,17 +267,10 @@ fn sick_of(uuid: &str, name: &str, symptoms: Vec<Symptom>) -> Option<SickGpu> {
     })
 }
 
-/// The next tier below one that measures anything of a variant.
-fn lower_tier(variant: &Variant, above: Tier) -> Option<Tier> {
-    let serves = |tier: &Tier| {
-        let can = *tier != Tier::EventTimes || !variant.time_args.is_empty();
-        can && variant.has_phase_on(*tier, Phase::Timing)
-    };
-    let below = Tier::LOWER.iter().position(|tier| *tier == above);
-    let mut lower = Tier::LOWER
-        .into_iter()
-        .skip(below.map_or(0, |place| place + 1));
-    lower.find(serves)
+/// The tier below the counters, if it measures anything of a variant.
+fn lower_tier(variant: &Variant) -> Option<Tier> {
+    let tier = Tier::KernelTimes;
+    variant.has_phase_on(tier, Phase::Timing).then_some(tier)
 }
 
 /// Variables that make a program use this GPU only.

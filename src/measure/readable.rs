@@ -133,12 +133,7 @@ pub(super) fn path_from_top(folder: &Path, path: &str) -> String {
 
 /// The arguments of every run of a variant, and the values of its variables.
 pub(super) fn words_of_runs(variant: &Variant) -> impl Iterator<Item = &String> {
-    let arguments = [
-        &variant.args,
-        &variant.verify_args,
-        &variant.profile_args,
-        &variant.time_args,
-    ];
+    let arguments = [&variant.args, &variant.verify_args, &variant.profile_args];
     let sanitizer = variant.sanitizer_args.iter().flatten();
     let arguments = arguments.into_iter().flatten().chain(sanitizer);
     arguments.chain(variant.env.values())

@@ -149,7 +149,7 @@ impl<'a> Run<'a> {
         key: &str,
         now: &VerificationRecord,
     ) -> bool {
-        let reads = self.order.records.reads && !variant.verify_always;
+        let reads = self.order.records.reads;
         let record = self.records.covering(key, now).filter(|_| reads).cloned();
         let Some(record) = record else {
             return false;

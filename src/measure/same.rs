@@ -109,7 +109,6 @@ fn different_runs(pair: &Pair<'_>) -> Option<&'static str> {
         ("its arguments", now.args == base.args),
         ("its arguments", now.verify_args == base.verify_args),
         ("its arguments", now.profile_args == base.profile_args),
-        ("its arguments", now.time_args == base.time_args),
         ("its arguments", now.sanitizer_args == base.sanitizer_args),
         ("its variables", now.env == base.env),
         (

@@ -389,7 +389,7 @@ impl<'a> Subject<'a> {
         self.name_instructions(&mut derived);
         let conditions = match self.tier {
             Tier::Counters | Tier::InProcessCounters => Conditions::from(&self.variant.profile),
-            Tier::KernelTimes | Tier::EventTimes | Tier::Static => Conditions::default(),
+            Tier::KernelTimes | Tier::Static => Conditions::default(),
         };
         let provenance = self.provenance(bench);
         Ok(Profile::new(
@@ -470,7 +470,7 @@ impl<'a> Subject<'a> {
     fn profiler(&self, bench: &Bench<'_>) -> Option<String> {
         match self.tier {
             Tier::Counters => Some(bench.ncu_version.clone()),
-            Tier::InProcessCounters | Tier::KernelTimes | Tier::EventTimes | Tier::Static => {
+            Tier::InProcessCounters | Tier::KernelTimes | Tier::Static => {
                 self.captures.first()?.report.profiler_version.clone()
             }
         }

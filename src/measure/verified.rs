@@ -204,7 +204,6 @@ struct Key<'a> {
 pub(super) fn is_recordable(variant: &Variant) -> bool {
     matches!(variant.recipe, Recipe::Nvcc { .. })
         && asks_for_result(&variant.profile_args)
-        && !variant.accepts(Tier::EventTimes)
         && !variant.accepts(Tier::Static)
 }
 

@@ -21,7 +21,7 @@ pub struct MetricIdentity {
     pub phase: Phase,
 }
 
-/// One kernel at one grid and block; both are zero on the static tier, where nothing is launched.
+/// One kernel at one grid and block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KernelProfile {
     /// The function's name, for people.
@@ -30,7 +30,7 @@ pub struct KernelProfile {
     pub mangled: Option<String>,
     /// The signature as the report spells it.
     pub demangled: Option<String>,
-    /// Blocks in x, y, z; zeros on the tier of event times, which does not know them.
+    /// Blocks in x, y, z; zeros on the static tier, where nothing is launched.
     pub grid: [u64; 3],
     /// Threads a block in x, y, z; zeros likewise.
     pub block: [u64; 3],

@@ -2,12 +2,10 @@
 //!
 //! [`Profiler`] is what a profiler has to bring; [`run`] starts, watches and ends a process in
 //! the same way for all of them. There is one implementation a tier: [`ncu`] reads hardware
-//! counters, [`cupti`] times kernels or reads the counters inside of the program, [`event_times`] reads the times that a program measures
-//! itself.
+//! counters, [`cupti`] times kernels or reads the counters inside of the program.
 
 mod capture;
 pub mod cupti;
-pub mod event_times;
 mod first_launch;
 pub mod ncu;
 mod profilers;

@@ -3,7 +3,6 @@
 use std::rc::Rc;
 
 use super::cupti::{Cupti, CuptiCounters, Libraries};
-use super::event_times::EventTimes;
 use super::ncu::Ncu;
 use super::session::Profiler;
 use crate::config::Toolchain;
@@ -15,7 +14,6 @@ pub struct Profilers {
     ncu: Ncu,
     cupti_counters: CuptiCounters,
     cupti: Cupti,
-    event_times: EventTimes,
     libraries: Rc<Libraries>,
 }
 
@@ -27,7 +25,6 @@ impl Profilers {
             cupti_counters: CuptiCounters::new(Rc::clone(&libraries)),
             cupti: Cupti::new(Rc::clone(&libraries)),
             libraries,
-            event_times: EventTimes,
             ncu,
         }
     }
@@ -57,7 +54,6 @@ impl Profilers {
             Tier::Counters => Ok(&self.ncu),
             Tier::InProcessCounters => Ok(&self.cupti_counters),
             Tier::KernelTimes => Ok(&self.cupti),
-            Tier::EventTimes => Ok(&self.event_times),
             Tier::Static => Err(Error::Usage(
                 "nothing runs on the static tier, so there is nothing to measure".to_owned(),
             )),

@@ -70,12 +70,6 @@ pub trait Profiler {
         None
     }
 
-    /// Where the program gets a file for its result: further arguments of the process, and whether
-    /// the file is for times that it takes, in which it need not speak of its numbers.
-    fn further<'v>(&self, variant: &'v Variant) -> (&'v [String], bool) {
-        (&variant.profile_args, false)
-    }
-
     /// Judges how the process ended and reads what it left. What needs no GPU may go on in the
     /// background, see [`Pending`]. An interrupt never gets here.
     ///
@@ -155,27 +149,29 @@ impl Session<'_> {
         Ok(paths.filter(named).collect())
     }
 
-    /// The program's argv with further arguments.
-    pub(super) fn program(&self, further: &[String], launches: u32) -> Vec<String> {
-        let given = Given {
-            result: &self.result(),
-            launches,
-            seed: self.seed,
-        };
-        program_argv(self.variant, self.artifact, further, &given)
-    }
-
     /// The program's argv where launches are measured in it or around it.
     pub(crate) fn measured_argv(&self) -> Vec<String> {
-        let launches = self.variant.launches_needed(self.phase);
-        self.program(&self.variant.profile_args, launches)
+        self.program(self.phase)
     }
 
     /// The program's argv where all of its launches are listed: that of the processes which take
     /// times.
     pub(crate) fn listed_argv(&self) -> Vec<String> {
-        let launches = self.variant.launches_needed(Phase::Timing);
-        self.program(&self.variant.profile_args, launches)
+        self.program(Phase::Timing)
+    }
+
+    fn program(&self, phase: Phase) -> Vec<String> {
+        let given = Given {
+            result: &self.result(),
+            launches: self.variant.launches_needed(phase),
+            seed: self.seed,
+        };
+        program_argv(
+            self.variant,
+            self.artifact,
+            &self.variant.profile_args,
+            &given,
+        )
     }
 
     /// The file for the program's result.
@@ -292,8 +288,8 @@ pub(super) fn execute(
     let log = read_regular(&ran.invocation.stdout).unwrap_or_default();
     let stated = read_regular(&result).unwrap_or_default();
     ran.tuned = tuned(&String::from_utf8_lossy(&log), &stated);
-    let (further, of_times) = profiler.further(session.variant);
-    let unproven = match Proof::read(&result, asks_for_result(further), of_times) {
+    let required = asks_for_result(&session.variant.profile_args);
+    let unproven = match Proof::read(&result, required) {
         Proof::None => None,
         Proof::Correct => {
             ran.checked = true;

@@ -16,18 +16,13 @@ pub enum Tier {
     InProcessCounters,
     /// Start and end of every kernel, through CUPTI's activity records.
     KernelTimes,
-    /// Times that the program takes itself, with CUDA events around its launches.
-    EventTimes,
     /// What the compiler made, and nothing that runs.
     Static,
 }
 
 impl Tier {
-    /// Those that stand in for the counters, the better first.
-    pub const LOWER: [Tier; 2] = [Tier::KernelTimes, Tier::EventTimes];
-
     /// What a configuration may take for a measurement where the counters are denied.
-    pub const ACCEPTABLE: [Tier; 3] = [Tier::KernelTimes, Tier::EventTimes, Tier::Static];
+    pub const ACCEPTABLE: [Tier; 2] = [Tier::KernelTimes, Tier::Static];
 
     /// The tier below the counters of this name.
     pub fn lower(name: &str) -> Option<Tier> {
@@ -47,7 +42,6 @@ impl Tier {
             Tier::Counters => "counters",
             Tier::InProcessCounters => "cupti-counters",
             Tier::KernelTimes => "kernel-times",
-            Tier::EventTimes => "event-times",
             Tier::Static => "static",
         }
     }

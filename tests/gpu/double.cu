@@ -6,7 +6,6 @@
 
 #include <cuda_profiler_api.h>
 #include <cuda_runtime.h>
-#include <nvtx3/nvToolsExt.h>
 
 namespace {
 
@@ -29,7 +28,7 @@ __global__ void double_vector(const float* source, float* target) {
 }  // namespace
 
 // 0 where the last launch doubled the vector.
-extern "C" int double_vectors(int launches, int nvtx, int profiler_range, int graph) {
+extern "C" int double_vectors(int launches, int profiler_range, int graph) {
   float *source = nullptr, *target = nullptr;
   cudaStream_t stream;
   CHECK(cudaStreamCreate(&stream));
@@ -47,7 +46,6 @@ extern "C" int double_vectors(int launches, int nvtx, int profiler_range, int gr
     CHECK(cudaGraphInstantiate(&replay, recorded, 0));
   }
   CHECK(cudaStreamSynchronize(stream));
-  if (nvtx) nvtxRangePushA("gate");
   if (profiler_range) CHECK(cudaProfilerStart());
   for (int i = 0; i < launches; ++i) {
     if (graph) {
@@ -58,7 +56,6 @@ extern "C" int double_vectors(int launches, int nvtx, int profiler_range, int gr
   }
   CHECK(cudaStreamSynchronize(stream));
   if (profiler_range) CHECK(cudaProfilerStop());
-  if (nvtx) nvtxRangePop();
   float first[2] = {}, last[2] = {};
   for (int which = 0; which < 2; ++which) {
     const float* from = which ? target : source;

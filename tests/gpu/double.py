@@ -7,11 +7,8 @@ import sys
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--launches", type=int, required=True)
-parser.add_argument("--nvtx", action="store_true")
 parser.add_argument("--profiler-range", action="store_true")
 parser.add_argument("--graph", action="store_true")
 options = parser.parse_args()
 library = ctypes.CDLL(pathlib.Path(__file__).parent.resolve() / "libdouble.so")
-sys.exit(
-    library.double_vectors(options.launches, options.nvtx, options.profiler_range, options.graph)
-)
+sys.exit(library.double_vectors(options.launches, options.profiler_range, options.graph))

@@ -489,7 +489,7 @@ has_torch() {
 
 part_python() {
   cd gpu || exit 70
-  for variant in plain nvtx profiler_range graph_as_one graph_nodes; do
+  for variant in plain profiler_range graph_as_one graph_nodes; do
     expect "python/$variant is profiled" 0 "8 launches in 2 processes" "$gate" profile "python/$variant"
   done
   expect "two processes under one ncu are one capture" 0 "launches" "$gate" profile python/two_processes
@@ -549,14 +549,9 @@ part_ladder() {
   expect "and one made slower by a little, side by side" 1 "regressed" "$gate" check --against HEAD cp_async
   git checkout -q config.toml
 
-  # Without a libcupti, only the program's own events remain.
-  sed -e 's|^\[toolchain\]$|&\ncupti = "/nowhere/libcupti.so"|' -e 's|"kernel-times"|"event-times"|' \
-    -e 's|^profile_args = .*|&\ntime_args = ["--mode", "time", "--launches", "{launches}", "--result", "{result}"]|' \
-    config.toml >events.toml
-  expect "without CUPTI the program's own events measure it" 0 "by event-times" "$gate" -C events.toml profile bsr_gemm/cp_async
-  sed -i '/^time_args/d' events.toml
-  expect "and without these nothing is measured" 3 "no-permission" "$gate" -C events.toml profile bsr_gemm/cp_async
-  sed 's|"event-times"|"static"|' events.toml >code.toml
+  sed -e 's|^\[toolchain\]$|&\ncupti = "/nowhere/libcupti.so"|' config.toml >times.toml
+  expect "without CUPTI nothing is measured" 3 "no-permission" "$gate" -C times.toml profile bsr_gemm/cp_async
+  sed 's|"kernel-times"|"static"|' times.toml >code.toml
   expect "the static tier alone passes if it is accepted" 0 "cp_async (static)" \
     "$gate" -C code.toml check -v bsr_gemm/cp_async
 
@@ -602,7 +597,7 @@ P
   for variant in plain two_processes; do
     expect "python/$variant is profiled by its records" 0 "by kernel-times" "$gate" profile "python/$variant"
   done
-  expect "a selection that only ncu supports is reported" 3 "NVTX ranges" "$gate" profile python/nvtx
+  expect "a selection that only ncu supports is reported" 3 "a whole CUDA graph" "$gate" profile python/graph_as_one
   expect "a Python variant is locked" 0 "locked" "$gate" baseline --lock --reason "no counters" --who tests python/plain
   expect "an unchanged Python variant passes" 0 "PASS" "$gate" check python/plain
   # Wall times of whole processes: they vary more than what is asked for, so only where it is asked for.

@@ -73,11 +73,7 @@ impl File<'_> {
                 "`total` needs `per_kernel = true`: every kernel of a step must be measured";
             return Err(self.wrong_setting(at, "total", message.to_owned()));
         }
-        if settings.nvtx.is_empty() {
-            return Ok(());
-        }
-        let message = "`total` does not work with `nvtx`: only ncu selects by it, and does not say how often a kernel is launched";
-        Err(self.wrong_setting(at, "total", message.to_owned()))
+        Ok(())
     }
 
     /// That launches can be counted by kernel, where they are.
@@ -124,7 +120,7 @@ impl File<'_> {
         if settings.collector == Collector::Ncu {
             return Ok(());
         }
-        let refused: [(&str, bool, &str); 7] = [
+        let refused: [(&str, bool, &str); 6] = [
             (
                 "clock_control",
                 settings.clock_control != ClockControl::None,
@@ -139,11 +135,6 @@ impl File<'_> {
                 "graph_profiling",
                 settings.graph_profiling != GraphProfiling::Node,
                 "only ncu measures a whole CUDA graph",
-            ),
-            (
-                "nvtx",
-                !settings.nvtx.is_empty(),
-                "only ncu selects by NVTX ranges",
             ),
             (
                 "profiler_range",

@@ -28,7 +28,6 @@ impl File<'_> {
             ("args", &raw.args[..]),
             ("verify_args", &raw.verify_args),
             ("profile_args", &raw.profile_args),
-            ("time_args", &raw.time_args),
             (
                 "sanitizer_args",
                 raw.sanitizer_args.as_deref().unwrap_or_default(),
@@ -55,7 +54,6 @@ impl File<'_> {
             args: raw.args.clone(),
             verify_args: raw.verify_args.clone(),
             profile_args: raw.profile_args.clone(),
-            time_args: raw.time_args.clone(),
             env: raw.env.clone(),
             kernels: raw.kernels.clone(),
             expect: raw.expect.clone(),
@@ -74,7 +72,6 @@ impl File<'_> {
             stated_by: StatedBy::Configuration,
             verification: Verification::OwnRun,
             verify_timeout: raw.verify.timeout,
-            verify_always: raw.verify.always,
             sanitizer: raw.verify.sanitizer.clone(),
             sanitizer_args: raw.sanitizer_args.clone(),
         })

@@ -41,7 +41,6 @@ pub fn only_ncu_selects(variant: &Variant) -> Option<String> {
         SELECTING.contains(&name)
     });
     match () {
-        () if !settings.nvtx.is_empty() => Some("`nvtx` selects by NVTX ranges".to_owned()),
         () if settings.graph_profiling == GraphProfiling::Graph => {
             Some("`graph_profiling = \"graph\"` takes a whole CUDA graph for a launch".to_owned())
         }

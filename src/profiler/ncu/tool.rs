@@ -109,12 +109,6 @@ impl Ncu {
         if let (Some(filter), false) = (&variant.kernels, selection.per_kernel) {
             option("--kernel-name", filter.clone());
         }
-        if !settings.nvtx.is_empty() {
-            argv.push("--nvtx".to_owned());
-            for range in &settings.nvtx {
-                argv.extend(["--nvtx-include".to_owned(), range.clone()]);
-            }
-        }
         if settings.profiler_range {
             argv.extend(["--profile-from-start".to_owned(), "off".to_owned()]);
         }
