@@ -109,25 +109,6 @@ fn a_counter_of_another_chip_is_refused_with_the_nearest_of_this_one() {
             "`dram__bytes_op_read.sum`",
         ],
     );
-    refused(
-        "sm_80",
-        "[metric.reads]\nlevel = \"record\"\ncounter = { ga200 = \"dram__bytes_read.sum\" }",
-        &["no chip is called `ga200`"],
-    );
-    refused(
-        "sm_80",
-        "[metric.reads]\nlevel = \"record\"\n\
-         counter = { ga100 = \"dram__bytes_read.sum\", gb202 = \"dram__bytes_read.sum\" }",
-        &["the chip `gb202` has no counter `dram__bytes_read.sum`"],
-    );
-    let by_chip = "[metric.reads]\nlevel = \"record\"\n\
-        counter = { ga106 = \"dram__bytes_read.sum\", gb202 = \"dram__bytes_op_read.sum\" }\n";
-    // ncu lists GA102 and GA106 as equal.
-    let found = counters(&format!("{}{by_chip}", five_lines("sm_86")));
-    assert_eq!(
-        found[1],
-        ("reads".to_owned(), "dram__bytes_read.sum".to_owned())
-    );
 }
 
 #[test]

@@ -643,7 +643,6 @@ fn a_setting_that_only_ncu_can_honour_is_refused_beside_cupti() {
         ),
         ("profiler_range = true\n", "`profiler_range` does not work"),
         ("hotspots = true\n", "`hotspots` does not work"),
-        ("ncu_args = [\"--verbose\"]\n", "`ncu_args` does not work"),
     ] {
         let with = match setting.contains("clock") || setting.is_empty() {
             true => CONFIG.replacen(clocks, setting, 1),

@@ -42,7 +42,6 @@ replay_mode = "kernel"
 graph_profiling = "node"
 profiler_range = false
 timeout_s = 120.0
-ncu_args = ["--verbose"]
 hotspots = true
 retries = 1
 accept_tiers = ["kernel-times"]
@@ -990,11 +989,6 @@ fn a_counter_that_the_chip_does_not_have_is_refused_with_the_nearest() {
         "gpu__time_duration.summ",
         &["did you mean `gpu__time_duration.sum`?"],
     );
-    refused(
-        "counter = \"gpu__time_duration.sum\"",
-        "counter = { ga100 = \"gpu__time_duration.sum\" }",
-        &["no counter is named for the chip `gh100`"],
-    );
 }
 
 #[test]
@@ -1247,25 +1241,6 @@ fn a_filter_that_is_no_regular_expression_is_refused() {
 }
 
 #[test]
-fn an_argument_of_ncu_that_the_tool_sets_itself_is_refused() {
-    for argument in [
-        "--metrics=all",
-        "-o",
-        "--clock-control",
-        "--export=x",
-        "--launch-count",
-        "-k",
-        "--csv",
-    ] {
-        refused(
-            "ncu_args = [\"--verbose\"]",
-            &format!("ncu_args = [\"{argument}\"]"),
-            &["is set by the tool itself"],
-        );
-    }
-}
-
-#[test]
 fn launches_of_each_kernel_are_not_counted_where_something_else_is_a_launch() {
     refused(
         "graph_profiling = \"node\"",
@@ -1276,11 +1251,6 @@ fn launches_of_each_kernel_are_not_counted_where_something_else_is_a_launch() {
         "replay_mode = \"kernel\"",
         "replay_mode = \"range\"",
         &["`per_kernel` does not work with `replay_mode = \"range\"`"],
-    );
-    refused(
-        "ncu_args = [\"--verbose\"]",
-        "ncu_args = [\"--filter-mode=per-gpu\"]",
-        &["`--filter-mode=per-gpu` does not work with `per_kernel`"],
     );
     refused(
         "kernels = \"regex:^k\"",

@@ -34,7 +34,7 @@ source = "{dtype}.cu"
 defines = { N = "{n}", FAST = true }
 args = ["--n", "{n}", "--seed", "{seed}", "{\"n\": 1}"]
 env = { DTYPE = "{dtype}" }
-profile = { ncu_args = ["--{dtype}"] }
+verify_args = ["--{dtype}"]
 "#;
 
 #[test]
@@ -53,7 +53,7 @@ fn a_matrix_makes_a_variant_of_each_combination() {
     assert_eq!(last.description, "4096 × 4096, f16");
     assert_eq!(last.args, ["--n", "4096", "--seed", "{seed}", "{\"n\": 1}"]);
     assert_eq!(last.env["DTYPE"], "f16");
-    assert_eq!(last.profile.ncu_args, ["--f16"]);
+    assert_eq!(last.verify_args, ["--f16"]);
     let Recipe::Nvcc {
         sources, defines, ..
     } = &last.recipe

@@ -100,16 +100,6 @@ fn a_mistake_in_a_variant_is_answered_with_what_where_and_the_next_step() {
             ],
         ),
         (
-            "source = \"k.cu\"\nprofile = { ncu_args = [\"--set full\"] }",
-            LIST,
-            2,
-            [
-                "`--set full` is two arguments",
-                "ncu_args",
-                "write \"--set\", \"full\"",
-            ],
-        ),
-        (
             "source = \"k.cu\"\nmatrix = { tile = [64, 128] }",
             LIST,
             2,
@@ -382,12 +372,6 @@ fn a_mistake_in_a_variant_is_answered_with_what_where_and_the_next_step() {
             ],
         ),
         (
-            "source = \"k.cu\"\nprofile = { ncu_args = [\"--metrics\", \"x\"] }",
-            LIST,
-            2,
-            ["`--metrics`", "ncu_args", "is set by the tool itself"],
-        ),
-        (
             "source = \"k.cu\"\ninputs = [\"k.cuh\"]",
             LIST,
             2,
@@ -574,10 +558,10 @@ fn a_mistake_in_a_variant_is_answered_with_what_where_and_the_next_step() {
             ],
         ),
         (
-            "source = \"k.cu\"\nprofile = { ncu_args = \"range\" }",
+            "source = \"k.cu\"\nargs = \"range\"",
             LIST,
             2,
-            ["expected a list", "ncu_args = \"range\"", "such as `[\"one\"]`"],
+            ["expected a list", "args = \"range\"", "such as `[\"one\"]`"],
         ),
         (
             "run = [\"sh\", \"bench.sh\"]\nlibraries = [\"a.so\", \"a.so\"]",

@@ -48,7 +48,7 @@ pub fn loaded_code(
 /// The finding that the code that a program loaded is not known.
 pub fn code_not_kept(variant: &Variant, why: &str) -> Finding {
     let message = format!("the machine code that it loaded is not known: {why}");
-    let next = "measure it with ncu, with a `toolchain.arch` of the GPU and without `--import-sass` in `ncu_args`; or remove `loaded_code`";
+    let next = "measure it with ncu, with a `toolchain.arch` of the GPU; or remove `loaded_code`";
     Finding::deny(Code::NotMeasured, &variant.id, message, next)
 }
 

@@ -340,8 +340,6 @@ pub struct ProfileSettings {
     #[serde(rename = "timeout_s", deserialize_with = "range::seconds")]
     #[schemars(with = "f64")]
     pub timeout: Duration,
-    /// Further arguments of ncu. Default: none.
-    pub ncu_args: Vec<String>,
     /// Tiers that are accepted where the counters are denied: `kernel-times`, `static`. Default:
     /// none.
     #[serde(deserialize_with = "range::tiers")]
@@ -375,7 +373,6 @@ impl Default for ProfileSettings {
             graph_profiling: GraphProfiling::Node,
             profiler_range: false,
             timeout: Duration::from_secs(300),
-            ncu_args: Vec::new(),
             accept_tiers: Vec::new(),
             hotspots: false,
             retries: 0,

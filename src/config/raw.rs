@@ -88,7 +88,7 @@ pub(super) struct RawPaths {
 #[schemars(rename = "metric")]
 pub(super) struct RawMetric {
     /// ncu's counter. Default: what the metric's name stands for, where it is a built-in one.
-    pub counter: Option<Counter>,
+    pub counter: Option<String>,
     /// Which direction is better. Required if the metric is judged, unless `exact`.
     pub direction: Option<Direction>,
     /// How much worse than a locked baseline is no regression.
@@ -181,20 +181,6 @@ pub(super) struct RawStatic {
     /// Largest value allowed, in the metric's unit.
     #[schemars(extend("x-stricter" = "less", "x-absent" = "none"))]
     pub max: Option<f64>,
-}
-
-/// One counter for every chip, or one a chip: `{ gh100 = "...", ga100 = "..." }`.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(
-    untagged,
-    expecting = "a counter name, or a table of chip = \"counter name\""
-)]
-#[schemars(rename = "counter")]
-pub(super) enum Counter {
-    /// The same for every chip.
-    Same(String),
-    /// By chip.
-    PerChip(BTreeMap<String, String>),
 }
 
 /// How much worse is no regression: one of the two.

@@ -7,16 +7,10 @@ use crate::config::{StatedBy, Variant};
 use crate::finding::{Code, Finding, WarnReason};
 use crate::profile::Profile;
 
-/// Arguments of ncu that select launches by where the program is, and not by their number.
-const SELECTING: [&str; 3] = ["--nvtx-include", "--range-filter", "--profile-from-start"];
-
 /// The finding that a process tuned a measured kernel, and nothing separates the launches of the
 /// tuning from those that are measured: how many they are differs from run to run.
 pub fn tuning_measured(variant: &Variant, tuned: &[Tuned]) -> Option<Finding> {
-    let settings = &variant.profile;
-    let mut arguments = settings.ncu_args.iter();
-    let selects = |argument: &String| SELECTING.iter().any(|name| argument.starts_with(name));
-    if settings.profiler_range || arguments.any(selects) {
+    if variant.profile.profiler_range {
         return None;
     }
     let filter = variant.kernel_filter();

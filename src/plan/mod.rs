@@ -14,8 +14,7 @@ mod place;
 mod print;
 mod share;
 
-use crate::config::{Collector, KernelFilter, SanitizerTool, Variant};
-use crate::profiler::only_ncu_selects;
+use crate::config::{Collector, GraphProfiling, KernelFilter, SanitizerTool, Variant};
 use crate::terms::{Phase, RoundOrder, VariantId};
 use crate::verdict::ROUNDS_IN_ALL;
 
@@ -259,5 +258,6 @@ fn listed(variant: &Variant) -> bool {
     let filter = variant.kernels.as_deref();
     let leaves_out = filter.is_some() || settings.per_kernel;
     let wanted = leaves_out && (!settings.profiler_range || settings.total);
-    wanted && KernelFilter::of(filter).is_ok() && only_ncu_selects(variant).is_none()
+    let single = settings.graph_profiling == GraphProfiling::Node;
+    wanted && single && KernelFilter::of(filter).is_ok()
 }

@@ -13,7 +13,7 @@ mod session;
 
 pub use capture::{Capture, Page, Pending, Times};
 pub use cupti::Libraries;
-pub(crate) use cupti::{Launched, only_ncu_selects};
+pub(crate) use cupti::Launched;
 pub use first_launch::LogSign;
 pub(crate) use ncu::{NCU_LOCK, filter_in, home, judge_printed, reports};
 pub use ncu::{Ncu, Trouble};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::file::File;
 use crate::config::error::{ConfigError, suggest};
 use crate::config::model::{Counts, Metric, Suite, Toolchain, Variant};
-use crate::config::raw::{Counter, RawMetric, RawTolerance};
+use crate::config::raw::{RawMetric, RawTolerance};
 use crate::metric::{self, Direction, Level, Role, Tolerance};
 use crate::terms::Phase;
 use ncu_report::{Chip, Existence};
@@ -202,10 +202,8 @@ impl File<'_> {
         toolchain: &Toolchain,
     ) -> Result<String, ConfigError> {
         let at = ["metric", alias, "counter"];
-        let counter = match &raw.counter {
-            Some(Counter::Same(counter)) => counter,
-            Some(Counter::PerChip(table)) => self.counter_of_chip(&at, table, toolchain)?,
-            None => return self.counter_of_short_name(alias, toolchain),
+        let Some(counter) = &raw.counter else {
+            return self.counter_of_short_name(alias, toolchain);
         };
         let Some(chip) = toolchain.chip else {
             return Ok(counter.clone());
@@ -219,38 +217,6 @@ impl File<'_> {
                 .help(nearest.map(|name| format!("did you mean `{name}`?")))),
             _ => Ok(counter.clone()),
         }
-    }
-
-    fn counter_of_chip<'t>(
-        &self,
-        at: &[&str],
-        table: &'t BTreeMap<String, String>,
-        toolchain: &Toolchain,
-    ) -> Result<&'t String, ConfigError> {
-        for (name, counter) in table {
-            let Some(chip) = Chip::named(name) else {
-                let known: Vec<&str> = Chip::all().map(Chip::name).collect();
-                let error = self.error(at, format!("no chip is called `{name}`"));
-                return Err(error.help(Some(suggest(name, &known))));
-            };
-            if let Existence::Unknown { nearest } = ncu_report::exists(chip, counter) {
-                let error = self.error(at, format!("the chip `{name}` has no counter `{counter}`"));
-                return Err(error.help(nearest.map(|name| format!("did you mean `{name}`?"))));
-            }
-        }
-        let Some(chip) = toolchain.chip else {
-            let message = format!("the chip of `{}` is not known", toolchain.arch);
-            return Err(self
-                .error(at, message)
-                .help(Some("name one counter".into())));
-        };
-        let mut named = table.iter();
-        let of_chip = named.find(|(name, _)| Chip::named(name) == Some(chip));
-        let chip = chip.name();
-        of_chip.map(|(_, counter)| counter).ok_or_else(|| {
-            self.error(at, format!("no counter is named for the chip `{chip}`"))
-                .help(Some(format!("add `{chip} = \"...\"`")))
-        })
     }
 
     fn counter_of_short_name(

@@ -5,41 +5,6 @@ use crate::config::choices::{ClockControl, Collector, GraphProfiling, ReplayMode
 use crate::config::error::ConfigError;
 use crate::config::model::ProfileSettings;
 
-/// Arguments of ncu that the tool sets itself, and that would break its reading if set twice.
-const OWN_NCU_ARGS: &[&str] = &[
-    "-o",
-    "--export",
-    "-f",
-    "--force-overwrite",
-    "--log-file",
-    "--csv",
-    "--page",
-    "--print-units",
-    "--import",
-    "--metrics",
-    "--launch-count",
-    "-c",
-    "--launch-skip",
-    "-s",
-    "--clock-control",
-    "--cache-control",
-    "--replay-mode",
-    "--graph-profiling",
-    "-k",
-    "--kernel-name",
-    "--quiet",
-    "--config-file",
-    "--config-file-path",
-];
-
-/// Arguments of ncu that change how `--kernel-id` counts and compares.
-const COUNTING_NCU_ARGS: &[&str] = &[
-    "--kernel-id",
-    "--kernel-name-base",
-    "--filter-mode",
-    "--launch-skip-before-match",
-];
-
 impl File<'_> {
     /// Settings whose values may not work together; `at` is their table.
     pub(super) fn profile(
@@ -60,26 +25,17 @@ impl File<'_> {
                 return Err(self.wrong_setting(at, setting, message));
             }
         }
-        self.ncu_args(at, &settings.ncu_args)?;
         self.countable(at, &settings)?;
         self.collectable(at, &settings)?;
         Ok(settings)
     }
 
-    /// That it is known how often each measured kernel is launched, so that times can be added up.
-    fn summable(&self, at: &[&str], settings: &ProfileSettings) -> Result<(), ConfigError> {
-        if !settings.per_kernel {
+    /// That launches can be counted by kernel, where they are.
+    fn countable(&self, at: &[&str], settings: &ProfileSettings) -> Result<(), ConfigError> {
+        if !settings.per_kernel && settings.total {
             let message =
                 "`total` needs `per_kernel = true`: every kernel of a step must be measured";
             return Err(self.wrong_setting(at, "total", message.to_owned()));
-        }
-        Ok(())
-    }
-
-    /// That launches can be counted by kernel, where they are.
-    fn countable(&self, at: &[&str], settings: &ProfileSettings) -> Result<(), ConfigError> {
-        if settings.total {
-            self.summable(at, settings)?;
         }
         if !settings.per_kernel {
             return Ok(());
@@ -98,20 +54,7 @@ impl File<'_> {
             );
             return Err(self.wrong_setting(at, "replay_mode", message));
         }
-        let mut arguments = settings.ncu_args.iter();
-        let own = arguments.find(|argument| {
-            let name = argument.split('=').next().unwrap_or_default();
-            COUNTING_NCU_ARGS.contains(&name)
-        });
-        match own {
-            None => Ok(()),
-            Some(own) => {
-                let message = format!(
-                    "`{own}` does not work with `per_kernel`, which counts by `--kernel-id`"
-                );
-                Err(self.wrong_setting(at, "ncu_args", message))
-            }
-        }
+        Ok(())
     }
 
     /// That the collector supports every other setting: what only ncu does is refused beside
@@ -120,7 +63,7 @@ impl File<'_> {
         if settings.collector == Collector::Ncu {
             return Ok(());
         }
-        let refused: [(&str, bool, &str); 6] = [
+        let refused: [(&str, bool, &str); 5] = [
             (
                 "clock_control",
                 settings.clock_control != ClockControl::None,
@@ -142,11 +85,6 @@ impl File<'_> {
                 "CUPTI's counters cannot be limited to what is launched between cudaProfilerStart and cudaProfilerStop",
             ),
             ("hotspots", settings.hotspots, "only ncu samples warps"),
-            (
-                "ncu_args",
-                !settings.ncu_args.is_empty(),
-                "ncu is not run with it",
-            ),
         ];
         match refused.iter().find(|(_, is_set, _)| *is_set) {
             None => Ok(()),
@@ -157,31 +95,6 @@ impl File<'_> {
                 let is_set = self.has(&[at, &[*setting]].concat());
                 Err(self.wrong_setting(at, if is_set { setting } else { "collector" }, message))
             }
-        }
-    }
-
-    fn ncu_args(&self, at: &[&str], arguments: &[String]) -> Result<(), ConfigError> {
-        let own = arguments.iter().find(|argument| {
-            let name = argument.split('=').next().unwrap_or_default();
-            OWN_NCU_ARGS.contains(&name)
-        });
-        if let Some(own) = own {
-            let message = format!("`{own}` is set by the tool itself");
-            return Err(self.wrong_setting(at, "ncu_args", message));
-        }
-        // `--set full`, in one string, is an option that ncu does not have.
-        let two = arguments.iter().find_map(|argument| {
-            let (option, value) = argument.split_once(' ')?;
-            (option.starts_with('-') && !option.contains('=')).then_some((option, value))
-        });
-        match two {
-            Some((option, value)) => {
-                let message = format!("`{option} {value}` is two arguments");
-                let help = format!("write \"{option}\", \"{value}\"");
-                let error = self.wrong_setting(at, "ncu_args", message);
-                Err(error.help(Some(help)))
-            }
-            None => Ok(()),
         }
     }
 

@@ -17,7 +17,7 @@ use std::rc::Rc;
 use super::capture::Pending;
 use super::session::{Profiler, Ran, Session, execute};
 use crate::capture::kernel_records::{Incomplete, KernelCapture, ProcessRecords, read};
-use crate::config::{KernelFilter, Variant};
+use crate::config::{GraphProfiling, KernelFilter, Variant};
 use crate::files::write_atomically;
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::process::Invocation;
@@ -27,7 +27,6 @@ use left::{left, none_selected, on_one_device, remove, unreadable};
 pub use library::Libraries;
 use library::write_injection;
 pub use select::Launched;
-pub(crate) use select::only_ncu_selects;
 
 /// Times kernels.
 #[derive(Debug)]
@@ -56,8 +55,9 @@ impl Profiler for Cupti {
         let unavailable = |why| unavailable(variant, why);
         let libraries = self.libraries.env(session.config, &session.gpu.cuda);
         let libraries = libraries.map_err(unavailable)?;
-        if let Some(why) = only_ncu_selects(variant) {
-            return Err(unavailable(format!("{why}, which only ncu supports")).into());
+        if variant.profile.graph_profiling == GraphProfiling::Graph {
+            let why = "`graph_profiling = \"graph\"` takes a whole CUDA graph for a launch, which only ncu supports";
+            return Err(unavailable(why.to_owned()).into());
         }
         KernelFilter::of(variant.kernels.as_deref()).map_err(unavailable)?;
         let mut invocation = session.invocation(session.listed_argv());

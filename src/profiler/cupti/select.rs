@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde::{Deserialize, Serialize};
 
 use crate::capture::kernel_records::{KernelCapture, KernelRecord};
-use crate::config::{GraphProfiling, KernelFilter, LaunchSelection, Variant};
+use crate::config::{KernelFilter, LaunchSelection};
 use crate::profile::{KernelLaunches, LaunchList};
 use ncu_report::base_name;
 
@@ -21,31 +21,6 @@ pub struct Launched {
     pub others: Vec<String>,
     /// A kernel that a CUDA graph launches, if any does.
     pub in_graph: Option<String>,
-}
-
-/// The setting that selects launches in a way that only ncu supports, where there is one.
-pub fn only_ncu_selects(variant: &Variant) -> Option<String> {
-    const SELECTING: [&str; 8] = [
-        "--kernel-name-base",
-        "--kernel-id",
-        "--filter-mode",
-        "--nvtx",
-        "--nvtx-include",
-        "--nvtx-exclude",
-        "--range-filter",
-        "--devices",
-    ];
-    let settings = &variant.profile;
-    let argument = settings.ncu_args.iter().find(|argument| {
-        let name = argument.split('=').next().unwrap_or_default();
-        SELECTING.contains(&name)
-    });
-    match () {
-        () if settings.graph_profiling == GraphProfiling::Graph => {
-            Some("`graph_profiling = \"graph\"` takes a whole CUDA graph for a launch".to_owned())
-        }
-        () => argument.map(|argument| format!("`ncu_args` selects by `{argument}`")),
-    }
 }
 
 /// Counts the launches that match, and says which of them are measured.

@@ -75,11 +75,9 @@ impl Ncu {
         }
         // Times are never taken while warps are sampled.
         let hotspots = settings.hotspots && phase == Phase::Counting;
-        if hotspots {
-            option("--section", "SourceCounters".to_owned());
-        }
-        if !hotspots && settings.ncu_args.is_empty() {
-            option("--section-folder", sections(stem).display().to_string());
+        match hotspots {
+            true => option("--section", "SourceCounters".to_owned()),
+            false => option("--section-folder", sections(stem).display().to_string()),
         }
         let selection = variant.selection(phase);
         match selection.per_kernel {
@@ -113,7 +111,6 @@ impl Ncu {
             argv.extend(["--profile-from-start".to_owned(), "off".to_owned()]);
         }
         argv.push("--force-overwrite".to_owned());
-        argv.extend(settings.ncu_args.iter().cloned());
         argv.extend(program.iter().cloned());
         argv
     }
