@@ -54,6 +54,7 @@ pub(super) fn choose(
         most_kernels = most_kernels.max(kernels);
     }
     chosen.collector = Collector::Cupti;
-    chosen.counted_launches = (most_kernels == 1).then_some(settings.launches.min(COUNTED_LAUNCHES));
+    chosen.counted_launches =
+        (most_kernels == 1).then_some(settings.launches.min(COUNTED_LAUNCHES));
     Ok(chosen)
 }

@@ -67,8 +67,7 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
         let path = folder.join(&file.file);
         write_atomically(&path, bytes).map_err(Error::io("write", &path))?;
     }
-    let path = folder.join(PROFILE_FILE);
-    write_atomically(&path, profile.to_json().as_bytes()).map_err(Error::io("write", &path))?;
+    profile.write(&folder.join(PROFILE_FILE))?;
     settle(&output, &variant.id)?;
     let gaps = recordings
         .iter()
@@ -98,7 +97,7 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
                 "imported {} launches on {} to {}\n{norm}",
                 profile.launch_count(Phase::Timing),
                 profile.identity.gpu,
-                path.display()
+                folder.join(PROFILE_FILE).display()
             )
         },
     )

@@ -32,8 +32,8 @@ impl ConfigError {
         }
     }
 
-    pub(super) fn help(mut self, help: Option<String>) -> Self {
-        self.help = help;
+    pub(super) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
         self
     }
 
@@ -63,7 +63,7 @@ impl ConfigError {
             "duplicate key" => "write each table and each key once",
             _ => "`sparsek-gate generate schema` describes every key",
         };
-        let help = help.or_else(|| Some(next.to_owned()));
+        let help = help.unwrap_or_else(|| next.to_owned());
         ConfigError::new(path, source, error.span(), message).help(help)
     }
 }

@@ -22,24 +22,12 @@ const OF_SUITE: [&str; 5] = [
 /// left for the reading of types.
 pub(super) fn merge(tree: &mut DeTable<'_>) {
     let whole = tree.clone();
-    let Some(suites) = tables_of(tree, "suite") else {
-        return;
-    };
-    for (_, suite) in suites.iter_mut() {
-        let DeValue::Table(suite) = suite.get_mut() else {
-            continue;
-        };
+    for (_, suite) in tables(tree, "suite") {
         for key in TABLES {
             fill_table(suite, &whole, key);
         }
         let outer = suite.clone();
-        let Some(variants) = tables_of(suite, "variant") else {
-            continue;
-        };
-        for (_, variant) in variants.iter_mut() {
-            let DeValue::Table(variant) = variant.get_mut() else {
-                continue;
-            };
+        for (_, variant) in tables(suite, "variant") {
             for key in TABLES {
                 fill_table(variant, &outer, key);
             }
@@ -53,11 +41,28 @@ pub(super) fn merge(tree: &mut DeTable<'_>) {
     }
 }
 
-fn tables_of<'t, 'i>(table: &'t mut DeTable<'i>, key: &str) -> Option<&'t mut DeTable<'i>> {
+/// The table of a key.
+pub(super) fn table_of<'t, 'i>(
+    table: &'t mut DeTable<'i>,
+    key: &str,
+) -> Option<&'t mut DeTable<'i>> {
     match table.get_mut(key)?.get_mut() {
         DeValue::Table(inner) => Some(inner),
         _ => None,
     }
+}
+
+/// The tables in the table of a key, with their names.
+pub(super) fn tables<'t, 'i>(
+    table: &'t mut DeTable<'i>,
+    key: &str,
+) -> impl Iterator<Item = (&'t str, &'t mut DeTable<'i>)> {
+    let all = table_of(table, key).into_iter();
+    let all = all.flat_map(|all| all.iter_mut());
+    all.filter_map(|(name, value)| match value.get_mut() {
+        DeValue::Table(inner) => Some((&**name.get_ref(), inner)),
+        _ => None,
+    })
 }
 
 /// Adds the keys of the outer table of this name that the inner one lacks.
@@ -67,7 +72,7 @@ fn fill_table<'i>(table: &mut DeTable<'i>, outer: &DeTable<'i>, key: &str) {
         return;
     }
     let from = outer.get(key).map(Spanned::get_ref);
-    if let (Some(inner), Some(DeValue::Table(from))) = (tables_of(table, key), from) {
+    if let (Some(inner), Some(DeValue::Table(from))) = (table_of(table, key), from) {
         for (name, value) in from {
             inner.entry(name.clone()).or_insert(value.clone());
         }

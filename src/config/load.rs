@@ -21,12 +21,12 @@ impl Config {
                 None,
                 format!("cannot read the configuration: {error}"),
             )
-            .help(Some(match error.kind() {
+            .help(match error.kind() {
                 ErrorKind::InvalidData => {
-                    "save it as UTF-8: `iconv -f LATIN1 -t UTF-8`, or `-f UTF-16`".into()
+                    "save it as UTF-8: `iconv -f LATIN1 -t UTF-8`, or `-f UTF-16`"
                 }
-                _ => "`sparsek-gate init` writes one; `--config FILE` names another".into(),
-            }))
+                _ => "`sparsek-gate init` writes one; `--config FILE` names another",
+            })
         })?;
         validate(path, &source)
     }

@@ -7,7 +7,7 @@ use super::seeds::fresh_seed;
 use super::watch::Watch;
 use crate::build::{Artifact, Builder, compiled_profile};
 use crate::config::{Config, Variant};
-use crate::files::{STATIC_PROFILE_FILE, write_atomically};
+use crate::files::STATIC_PROFILE_FILE;
 use crate::finding::{Error, Finding};
 use crate::profile::Profile;
 use crate::sanitize::{Sanitized, SanitizedVariant, SanitizerRun, sanitize};
@@ -78,22 +78,13 @@ impl Batch<'_> {
         let mut profiles = Vec::new();
         for (variant, artifact) in self.variants.iter().zip(artifacts) {
             let compiled = artifact.as_ref().and_then(|artifact| {
-                let git = git.map(str::to_owned);
-                compiled_profile(
-                    &self.config.toolchain,
-                    variant,
-                    artifact,
-                    overrides,
-                    git,
-                    None,
-                )
+                let (toolchain, git) = (&self.config.toolchain, git.map(str::to_owned));
+                compiled_profile(toolchain, variant, artifact, overrides, git, None)
             });
             let Some(profile) = compiled else { continue };
             let folder = folder_of(variant);
             std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
-            let path = folder.join(STATIC_PROFILE_FILE);
-            write_atomically(&path, profile.to_json().as_bytes())
-                .map_err(Error::io("write", &path))?;
+            profile.write(&folder.join(STATIC_PROFILE_FILE))?;
             profiles.push(profile);
         }
         Ok(profiles)

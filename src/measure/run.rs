@@ -32,7 +32,6 @@ use crate::evidence::{
 };
 use crate::files::{
     STATIC_PROFILE_FILE, base_folder, clear_measured, has_room, settle, variant_folder,
-    write_atomically,
 };
 use crate::finding::{Code, Error, Finding, Severity, Stop};
 use crate::plan::{Side, VariantPlan};
@@ -413,9 +412,7 @@ impl<'a> Run<'a> {
         ];
         for (folder, profiles) in sides {
             for profile in profiles {
-                let path = folder.join(STATIC_PROFILE_FILE);
-                let written = write_atomically(&path, profile.to_json().as_bytes());
-                written.map_err(Error::io("write", &path))?;
+                profile.write(&folder.join(STATIC_PROFILE_FILE))?;
             }
         }
         let began = self.order.run_file.and_then(RunFile::interrupted);
@@ -548,13 +545,15 @@ impl<'a> Run<'a> {
 
     /// Counts what profiling a side took.
     fn add_cost(&mut self, subject: Option<&Subject<'_>>) {
-        let cost = subject.map(Subject::cost).unwrap_or_default();
+        let Some(Subject { cost, variant, .. }) = subject else {
+            return;
+        };
         self.cost.profile += cost.profile;
         self.cost.profiled += cost.profiled;
         self.cost.start += cost.start;
         self.cost.timing += cost.timing;
         self.cost.timed += cost.timed;
-        self.cost.launches = cost.launches;
+        self.cost.launches = variant.profile.launches;
     }
 
     /// A base that cannot be measured only warns, unless somebody wrote to its program: that must not

@@ -1,7 +1,6 @@
 //! One variant that is being measured, process by process.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use ncu_report::report::Cubin;
 
@@ -13,7 +12,7 @@ use crate::binary::Listing;
 use crate::build::{Artifact, code_not_kept, compiled_profile, cubins_of, loaded_code};
 use crate::config::{Config, Pin, Variant};
 use crate::evidence::{gpu_pins, launch_mismatches};
-use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, most, read_regular_up_to, write_atomically};
+use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, most, read_regular_up_to};
 use crate::finding::{Code, Error, Finding, Stop, WarnReason};
 use crate::hash::sha256_hex;
 use crate::plan::{Job, Side, Task};
@@ -38,13 +37,8 @@ pub struct Subject<'a> {
     captures: Vec<Capture>,
     pending: Option<Pending>,
     processes: u32,
-    tools_wall: Duration,
-    /// Processes that were profiled or listed, of every phase and attempt.
-    profiled: u32,
-    /// Time in the processes of the timing phase, and their number, of every attempt.
-    timing: (Duration, u32),
-    /// Time until their first launch, of all processes that show it.
-    start: Duration,
+    /// What profiling it took so far, of every attempt.
+    pub(super) cost: Cost,
     /// What its command line launches; `None` before it was looked for, and [`Listed::Unknown`]
     /// where that cannot be found out. It is not looked for again.
     listed: Option<Listed>,
@@ -80,10 +74,7 @@ impl<'a> Subject<'a> {
             captures: Vec::new(),
             pending: None,
             processes: 0,
-            tools_wall: Duration::ZERO,
-            profiled: 0,
-            timing: (Duration::ZERO, 0),
-            start: Duration::ZERO,
+            cost: Cost::default(),
             listed: None,
             listings: Vec::new(),
             seal: Seal::default(),
@@ -107,13 +98,13 @@ impl<'a> Subject<'a> {
         left.retain(|path| !later.contains(path));
         self.seal.add(left);
         let times = pending.times;
-        self.tools_wall += times.wall;
-        self.start += times.until_launch.unwrap_or_default();
-        self.profiled += 1;
+        self.cost.profile += times.wall;
+        self.cost.start += times.until_launch.unwrap_or_default();
+        self.cost.profiled += 1;
         if phase == Phase::Timing {
             self.processes += 1;
-            self.timing.0 += times.wall;
-            self.timing.1 += 1;
+            self.cost.timing += times.wall;
+            self.cost.timed += 1;
         }
         let settled = self.settle();
         self.pending = Some(pending);
@@ -162,8 +153,8 @@ impl<'a> Subject<'a> {
         let started = std::time::Instant::now();
         let session = self.session(bench, job, Phase::Timing, seed);
         let answer = bench.profilers.lister().list(&session);
-        self.tools_wall += started.elapsed();
-        self.profiled += 1;
+        self.cost.profile += started.elapsed();
+        self.cost.profiled += 1;
         self.listed = Some(match answer {
             Ok(listing) => {
                 let list = &listing.launches;
@@ -215,7 +206,7 @@ impl<'a> Subject<'a> {
         let started = std::time::Instant::now();
         let answer = pending.finish();
         // It waits for ncu, which prints the CSV.
-        self.tools_wall += started.elapsed();
+        self.cost.profile += started.elapsed();
         self.captures.push(answer?);
         Ok(())
     }
@@ -226,24 +217,6 @@ impl<'a> Subject<'a> {
             && phase == Phase::Counting
             && self.tier == Tier::Counters;
         samples || self.variant.has_phase_on(self.tier, phase)
-    }
-
-    /// Processes of the timing phase so far.
-    pub fn processes(&self) -> u32 {
-        self.processes
-    }
-
-    /// What profiling it took so far.
-    pub(super) fn cost(&self) -> Cost {
-        Cost {
-            profile: self.tools_wall,
-            profiled: self.profiled,
-            timing: self.timing.0,
-            timed: self.timing.1,
-            start: self.start,
-            launches: self.variant.profile.launches,
-            ..Cost::default()
-        }
     }
 
     /// The profile of what was captured so far.
@@ -317,14 +290,7 @@ impl<'a> Subject<'a> {
             compiled: Some(compiled),
             ..self.artifact.clone()
         };
-        let (overrides, git) = (bench.overrides, self.git.clone());
-        let toolchain = &config.toolchain;
-        let measured = Some(measured);
-        let profile = compiled_profile(toolchain, variant, &artifact, overrides, git, measured);
-        if let Some(profile) = &profile {
-            self.keep_static(profile)?;
-        }
-        Ok(profile)
+        Ok(self.keep_static(bench, &artifact, measured)?)
     }
 
     /// The static profile of what was built, with what its launches were seen to have, left beside the
@@ -337,19 +303,22 @@ impl<'a> Subject<'a> {
         bench: &Bench<'_>,
         measured: &Profile,
     ) -> Result<Option<Profile>, Error> {
-        let (artifact, overrides, git) = (&self.artifact, bench.overrides, self.git.clone());
-        let toolchain = &self.config.toolchain;
-        let measured = Some(measured);
-        let profile = compiled_profile(toolchain, self.variant, artifact, overrides, git, measured);
-        if let Some(profile) = &profile {
-            self.keep_static(profile)?;
-        }
-        Ok(profile)
+        self.keep_static(bench, &self.artifact, measured)
     }
 
-    fn keep_static(&self, profile: &Profile) -> Result<(), Error> {
-        let path = self.folder.join(STATIC_PROFILE_FILE);
-        write_atomically(&path, profile.to_json().as_bytes()).map_err(Error::io("write", &path))
+    fn keep_static(
+        &self,
+        bench: &Bench<'_>,
+        artifact: &Artifact,
+        measured: &Profile,
+    ) -> Result<Option<Profile>, Error> {
+        let (toolchain, git) = (&self.config.toolchain, self.git.clone());
+        let (overrides, measured) = (bench.overrides, Some(measured));
+        let profile = compiled_profile(toolchain, self.variant, artifact, overrides, git, measured);
+        if let Some(profile) = &profile {
+            profile.write(&self.folder.join(STATIC_PROFILE_FILE))?;
+        }
+        Ok(profile)
     }
 
     /// Whether a file that one of its processes left is another one now.
@@ -452,8 +421,7 @@ impl<'a> Subject<'a> {
     /// # Errors
     /// [`Error::Io`].
     pub fn keep(&self, profile: &Profile) -> Result<(), Error> {
-        let path = self.folder.join(PROFILE_FILE);
-        write_atomically(&path, profile.to_json().as_bytes()).map_err(Error::io("write", &path))
+        profile.write(&self.folder.join(PROFILE_FILE))
     }
 
     /// The versions that this variant is measured with, compared with the pinned ones. The compiler of
@@ -496,7 +464,7 @@ impl<'a> Subject<'a> {
             tool: env!("CARGO_PKG_VERSION").to_owned(),
             created: now(),
             launches: self.variant.profile.launches,
-            processes: self.processes(),
+            processes: self.processes,
             profiler: self.profiler(bench),
             compiler: self.artifact.compiler.clone(),
             driver: bench.gpu.driver.clone(),

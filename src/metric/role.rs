@@ -208,9 +208,7 @@ pub(crate) fn measures(tier: Tier, counter: &str, phase: Phase) -> bool {
     match tier {
         Tier::Counters => true,
         Tier::InProcessCounters => is_chip_counter(counter) || Role::is_of_launch(counter),
-        Tier::KernelTimes => {
-            Role::of(counter) == Some(Role::Duration) && phase == Phase::Timing
-        }
+        Tier::KernelTimes => Role::of(counter) == Some(Role::Duration) && phase == Phase::Timing,
         Tier::Static => false,
     }
 }

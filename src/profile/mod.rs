@@ -11,7 +11,9 @@ mod norm;
 mod on_gpus;
 mod total;
 
-use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, bounded_json, recorded_folder};
+use crate::files::{
+    PROFILE_FILE, STATIC_PROFILE_FILE, bounded_json, recorded_folder, write_atomically,
+};
 use crate::terms::{Phase, RoundOrder, Seed, Tier, VariantId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -287,6 +289,14 @@ impl Profile {
     /// As [`Profile::read`].
     pub fn recorded_static(folder: &Path, variant: &VariantId) -> Result<Option<Profile>, Error> {
         Profile::at(&recorded_folder(folder, variant).join(STATIC_PROFILE_FILE))
+    }
+
+    /// Writes it to a file.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn write(&self, path: &Path) -> Result<(), Error> {
+        write_atomically(path, self.to_json().as_bytes()).map_err(Error::io("write", path))
     }
 
     /// The profile in a file, if there is one.

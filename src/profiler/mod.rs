@@ -12,8 +12,8 @@ mod profilers;
 mod session;
 
 pub use capture::{Capture, Page, Pending, Times};
-pub use cupti::Libraries;
 pub(crate) use cupti::Launched;
+pub use cupti::Libraries;
 pub use first_launch::LogSign;
 pub(crate) use ncu::{NCU_LOCK, filter_in, home, judge_printed, reports};
 pub use ncu::{Ncu, Trouble};

@@ -8,6 +8,7 @@ use toml::Spanned;
 use toml::de::{DeArray, DeString, DeTable, DeValue};
 
 use crate::config::choices::DEFAULT_ARCH;
+use crate::config::layers::{table_of, tables};
 use crate::metric::{TENSOR_FLOP, chip_of_arch, tensor_flop};
 
 /// Replaces `[metric.tensor_flop]` without a counter, and its name in every list of metrics, by the
@@ -17,17 +18,14 @@ pub(super) fn expand(tree: &mut DeTable<'_>) {
         return;
     };
     // What is no table is reported where the types are read.
-    let Some(DeValue::Table(metrics)) = tree.get_mut("metric").map(Spanned::get_mut) else {
+    let Some(metrics) = table_of(tree, "metric") else {
         return;
     };
     let Some((key, family)) = metrics.remove_entry(TENSOR_FLOP) else {
         return;
     };
-    let stated = match family.get_ref() {
-        DeValue::Table(table) => !table.contains_key("counter"),
-        _ => false,
-    };
-    if !stated || members.is_empty() {
+    let is_written_out = !family.get_ref().is_table() || family.get_ref().get("counter").is_some();
+    if is_written_out || members.is_empty() {
         metrics.insert(key, family);
         return;
     }
@@ -46,13 +44,8 @@ pub(super) fn expand(tree: &mut DeTable<'_>) {
     if let Some(DeValue::Array(waivers)) = tree.get_mut("waiver").map(Spanned::get_mut) {
         let mut all = DeArray::new();
         for waiver in waivers.iter() {
-            let of_family = match waiver.get_ref() {
-                DeValue::Table(table) => table
-                    .get("metric")
-                    .is_some_and(|metric| metric.get_ref().as_str() == Some(TENSOR_FLOP)),
-                _ => false,
-            };
-            if !of_family {
+            let metric = waiver.get_ref().get("metric");
+            if metric.and_then(|metric| metric.get_ref().as_str()) != Some(TENSOR_FLOP) {
                 all.push(waiver.clone());
                 continue;
             }
@@ -68,13 +61,7 @@ pub(super) fn expand(tree: &mut DeTable<'_>) {
         }
         *waivers = all;
     }
-    let Some(DeValue::Table(suites)) = tree.get_mut("suite").map(Spanned::get_mut) else {
-        return;
-    };
-    for (_, suite) in suites.iter_mut() {
-        let DeValue::Table(suite) = suite.get_mut() else {
-            continue;
-        };
+    for (_, suite) in tables(tree, "suite") {
         let Some(DeValue::Array(names)) = suite.get_mut("metrics").map(Spanned::get_mut) else {
             continue;
         };
@@ -100,9 +87,7 @@ pub(super) fn expand(tree: &mut DeTable<'_>) {
 
 /// The chip that the text is for.
 fn chip(tree: &DeTable<'_>) -> Option<Chip> {
-    let arch = match tree.get("toolchain").map(Spanned::get_ref) {
-        Some(DeValue::Table(toolchain)) => toolchain.get("arch"),
-        _ => None,
-    };
+    let toolchain = tree.get("toolchain");
+    let arch = toolchain.and_then(|toolchain| toolchain.get_ref().get("arch"));
     chip_of_arch(arch.map_or(Some(DEFAULT_ARCH), |arch| arch.get_ref().as_str())?)
 }

@@ -4,7 +4,6 @@
 use std::ops::Range;
 use std::path::{Component, Path};
 
-use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::config::error::ConfigError;
@@ -46,29 +45,19 @@ impl File<'_> {
 
     /// Whether the file sets a key.
     pub(super) fn has(&self, keys: &[&str]) -> bool {
-        let mut table = Some(self.tree);
-        keys.iter().all(|key| {
-            let value = table
-                .and_then(|table| table.get(*key))
-                .map(Spanned::get_ref);
-            table = match value {
-                Some(DeValue::Table(inner)) => Some(inner),
-                _ => None,
-            };
-            value.is_some()
-        })
+        let mut keys = keys.iter();
+        let first = keys.next().and_then(|key| self.tree.get(*key));
+        keys.fold(first, |value, key| value?.get_ref().get(*key))
+            .is_some()
     }
 
     pub(super) fn name(&self, at: &[&str], name: &str) -> Result<(), ConfigError> {
         if is_name(name) {
             return Ok(());
         }
-        Err(self
-            .error(at, format!("`{name}` cannot be a name"))
-            .help(Some(
-            "a name has at most 64 letters, digits, `_` and `-`, and begins with a letter or digit"
-                .into(),
-        )))
+        Err(self.error(at, format!("`{name}` cannot be a name")).help(
+            "a name has at most 64 letters, digits, `_` and `-`, and begins with a letter or digit",
+        ))
     }
 
     pub(super) fn path_below(&self, at: &[&str], path: &str) -> Result<(), ConfigError> {

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
+use crate::config::layers::{table_of, tables};
 use crate::terms::is_name;
 use axis::{Axis, KEY, Value};
 use fill::Filler;
@@ -30,19 +31,13 @@ const MOST_BYTES: usize = 16 << 20;
 pub(super) fn expand(tree: &mut DeTable<'_>) -> Result<(), Box<Wrong>> {
     let mut bytes_left = MOST_BYTES;
     // What is no table is reported where the types are read.
-    let Some(DeValue::Table(suites)) = tree.get_mut("suite").map(Spanned::get_mut) else {
-        return Ok(());
-    };
-    for (suite, table) in suites.iter_mut() {
-        let DeValue::Table(table) = table.get_mut() else {
+    for (suite, table) in tables(tree, "suite") {
+        let Some(variants) = table_of(table, "variant") else {
             continue;
         };
-        let Some(DeValue::Table(variants)) = table.get_mut("variant").map(Spanned::get_mut) else {
-            continue;
-        };
-        let has_matrix = |value: &Spanned<DeValue<'_>>| matches!(value.get_ref(), DeValue::Table(table) if table.contains_key(KEY));
-        if variants.iter().any(|(_, value)| has_matrix(value)) {
-            *variants = expanded(suite.get_ref(), variants, &mut bytes_left)?;
+        let mut all = variants.iter();
+        if all.any(|(_, variant)| variant.get_ref().get(KEY).is_some()) {
+            *variants = expanded(suite, variants, &mut bytes_left)?;
         }
     }
     Ok(())

@@ -24,9 +24,7 @@ impl File<'_> {
         if metrics.is_empty() {
             return Err(self
                 .error(&["metric"], "no metric is defined, so nothing is gated")
-                .help(Some(
-                    "add `[metric.duration]`, or see `sparsek-gate init`".into(),
-                )));
+                .help("add `[metric.duration]`, or see `sparsek-gate init`"));
         }
         if let Some(metric) = excused_without_duration(&metrics) {
             return Err(self.error(
@@ -59,7 +57,7 @@ impl File<'_> {
             if let Some(unknown) = named.iter().find(|name| !ids.contains(name)) {
                 return Err(self
                     .error(&at, format!("no variant is called `{unknown}`"))
-                    .help(Some(suggest(unknown, &known))));
+                    .help(suggest(unknown, &known)));
             }
             for variant in suites.iter_mut().flat_map(|suite| &mut suite.variants) {
                 let id = variant.id.to_string();
@@ -102,7 +100,7 @@ impl File<'_> {
                 if !names.contains(name) {
                     return Err(self
                         .error(&at, format!("no suite and no variant is called `{name}`"))
-                        .help(Some(suggest(name, &known))));
+                        .help(suggest(name, &known)));
                 }
                 if raw.exact || raw.level == Some(Level::Record) {
                     return Err(self.error(&at, format!("`{alias}` is not judged by a tolerance")));
@@ -160,9 +158,7 @@ impl File<'_> {
                     &["metric", alias, "phase"],
                     "the counting phase is one process, which does not show how much a value varies, so the metric cannot be judged",
                 )
-                .help(Some(
-                    "set `exact = true`, `level = \"record\"`, or `phase = \"timing\"`".into(),
-                )));
+                .help("set `exact = true`, `level = \"record\"`, or `phase = \"timing\"`"));
         }
         self.limits(&["metric", alias], level, raw.min, raw.max)?;
         if raw.unless_faster && Role::of(&counter) == Some(Role::Duration) {
@@ -208,15 +204,15 @@ impl File<'_> {
         let Some(chip) = toolchain.chip else {
             return Ok(counter.clone());
         };
-        match ncu_report::exists(chip, counter) {
-            Existence::Unknown { nearest } => Err(self
-                .error(
-                    &at,
-                    format!("the chip `{}` has no counter `{counter}`", chip.name()),
-                )
-                .help(nearest.map(|name| format!("did you mean `{name}`?")))),
-            _ => Ok(counter.clone()),
-        }
+        let Existence::Unknown { nearest } = ncu_report::exists(chip, counter) else {
+            return Ok(counter.clone());
+        };
+        let message = format!("the chip `{}` has no counter `{counter}`", chip.name());
+        let error = self.error(&at, message);
+        Err(match nearest {
+            Some(name) => error.help(format!("did you mean `{name}`?")),
+            None => error,
+        })
     }
 
     fn counter_of_short_name(
@@ -249,7 +245,7 @@ impl File<'_> {
                     &["metric", name],
                     format!("`{name}` is not a built-in name on `{arch}`, so the metric needs a `counter`"),
                 )
-                .help(Some(suggest(name, &known))));
+                .help(suggest(name, &known)));
         };
         let counter = alias.role.on(toolchain.chip).map(str::to_owned);
         counter.ok_or_else(|| {
@@ -274,9 +270,7 @@ impl File<'_> {
                     &["metric", alias],
                     format!("`{alias}` is gated, so it needs a `direction`"),
                 )
-                .help(Some(
-                    "`higher` is better, `lower` is better, or `equal`".into(),
-                ))),
+                .help("`higher` is better, `lower` is better, or `equal`")),
         }
     }
 
@@ -307,9 +301,7 @@ impl File<'_> {
                         &["metric", alias],
                         format!("`{alias}` is gated, so it needs a `tolerance`"),
                     )
-                    .help(Some(
-                        "such as `{ relative_percent = 2.0 }` or `{ absolute = 1.0 }`".into(),
-                    )));
+                    .help("such as `{ relative_percent = 2.0 }` or `{ absolute = 1.0 }`"));
             }
         };
         let against = read("against", &raw.against)?.unwrap_or(tolerance);

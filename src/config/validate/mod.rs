@@ -58,7 +58,7 @@ fn tree<'a>(path: &Path, source: &'a str) -> Result<Spanned<DeTable<'a>>, Config
     let mut tree =
         DeTable::parse(source).map_err(|error| ConfigError::from_toml(path, source, &error))?;
     matrix::expand(tree.get_mut()).map_err(|wrong| {
-        ConfigError::new(path, source, Some(wrong.span), wrong.message).help(Some(wrong.help))
+        ConfigError::new(path, source, Some(wrong.span), wrong.message).help(wrong.help)
     })?;
     family::expand(tree.get_mut());
     Ok(tree)

@@ -13,7 +13,7 @@ impl File<'_> {
     pub(super) fn placeholders(
         &self,
         table: &[&str],
-        lists: [(&str, &[String]); 5],
+        lists: [(&str, &[String]); 4],
     ) -> Result<(), ConfigError> {
         for (key, arguments) in lists {
             let wrong = arguments.iter().flat_map(|argument| in_braces(argument));
@@ -27,7 +27,7 @@ impl File<'_> {
                     "{}; `{key}` may contain `{{launches}}`, `{{result}}`, `{{seed}}` and `{{skip}}`",
                     suggest(name, &KNOWN)
                 );
-                return Err(self.error(&place, message).help(Some(help)));
+                return Err(self.error(&place, message).help(help));
             }
         }
         Ok(())

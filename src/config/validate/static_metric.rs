@@ -24,7 +24,7 @@ impl File<'_> {
                     &["static", unknown],
                     format!("no static metric is called `{unknown}`"),
                 )
-                .help(Some(suggest(unknown, &names))));
+                .help(suggest(unknown, &names)));
         }
         let unset = RawStatic::default();
         let (here, elsewhere): (Vec<_>, Vec<_>) =
@@ -35,9 +35,7 @@ impl File<'_> {
                     &["static", other.name],
                     format!("code for `{arch}` cannot have `{}`", other.name),
                 )
-                .help(Some(
-                    "remove the table: `tensor_instructions` counts those of every chip".into(),
-                )));
+                .help("remove the table: `tensor_instructions` counts those of every chip"));
         }
         here.into_iter()
             .map(|metric| {

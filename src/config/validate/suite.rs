@@ -22,7 +22,7 @@ impl File<'_> {
         if raw.variant.is_empty() {
             return Err(self
                 .error(&at, format!("the suite `{name}` has no variants"))
-                .help(Some(format!("add `[suite.{name}.variant.NAME]`"))));
+                .help(format!("add `[suite.{name}.variant.NAME]`")));
         }
         // A wrong setting is an error even if every variant overrides it.
         self.profile(&["suite", name, "profile"], &raw.profile)?;
@@ -56,7 +56,7 @@ impl File<'_> {
             found.ok_or_else(|| {
                 let known: Vec<&str> = metrics.iter().map(|metric| metric.alias.as_str()).collect();
                 self.error(&at, format!("no metric is called `{alias}`"))
-                    .help(Some(suggest(alias, &known)))
+                    .help(suggest(alias, &known))
             })
         };
         aliases.iter().map(named).collect()
@@ -70,7 +70,7 @@ impl File<'_> {
             );
             return Err(self
                 .error(&["suite", name], message)
-                .help(Some("give one of them the level `deny` or `warn`".into())));
+                .help("give one of them the level `deny` or `warn`"));
         }
         if let Some(metric) = excused_without_duration(metrics) {
             return Err(self.error(
@@ -104,8 +104,8 @@ impl File<'_> {
                 &[at, &[key]].concat(),
                 format!("nothing counts the declared `{key}`"),
             )
-            .help(Some(format!(
+            .help(format!(
                 "give an exact metric of the suite `counts = {{ {key} = ... }}`"
-            ))))
+            )))
     }
 }

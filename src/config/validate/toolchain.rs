@@ -20,9 +20,7 @@ impl File<'_> {
                 &["toolchain", "arch"],
                 format!("`{arch}` is not a GPU target"),
             );
-            return Err(error.help(Some(
-                "write it as nvcc does, such as `sm_90a` or `sm_80`".into(),
-            )));
+            return Err(error.help("write it as nvcc does, such as `sm_90a` or `sm_80`"));
         }
         toolchain.chip = chip_of_arch(arch);
         for tool in [

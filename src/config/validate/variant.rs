@@ -140,7 +140,7 @@ impl File<'_> {
             && let Some((what, next)) = cannot_be_together(files)
         {
             let error = self.error(&key("source"), what);
-            return Err(error.help(Some(next.to_owned())));
+            return Err(error.help(next));
         }
         Ok(Recipe::Nvcc {
             sources: sources.to_vec(),
@@ -193,9 +193,7 @@ impl File<'_> {
             self.path_below(&key("inputs"), input)?;
             if let Err(why) = pattern(input) {
                 let error = self.error(&key("inputs"), format!("`{input}` {why}"));
-                return Err(error.help(Some(
-                    "`*` stands for any text without a slash, `**` for any folders; a backslash before one of `*?[{` takes its meaning away".into(),
-                )));
+                return Err(error.help("`*` stands for any text without a slash, `**` for any folders; a backslash before one of `*?[{` takes its meaning away"));
             }
         }
         let mut code = Vec::new();
@@ -216,9 +214,7 @@ impl File<'_> {
                 &key("loaded_code"),
                 "`loaded_code` does not work with `program` and `libraries`: the static gate judges either what these files contain or what is loaded",
             );
-            return Err(error.help(Some(
-                "make two variants with the same `run`, one with each".into(),
-            )));
+            return Err(error.help("make two variants with the same `run`, one with each"));
         }
         if raw.immutable && inputs.is_empty() {
             return Err(self.error(
@@ -268,7 +264,7 @@ impl File<'_> {
             ),
         };
         let error = self.error(at, format!("{what}: {why}"));
-        Err(error.help(Some(help.to_owned())))
+        Err(error.help(help))
     }
 
     fn defines(

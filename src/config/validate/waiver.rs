@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use toml::de::DeValue;
-
 use super::file::File;
 use crate::config::error::{ConfigError, suggest};
 use crate::config::model::{Suite, Variant, Waiver};
@@ -37,7 +35,7 @@ impl File<'_> {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             let message = format!("there is no variant `{}` for a waiver", raw.variant);
             let help = suggest(&raw.variant, &names);
-            return Err(wrong("variant", message).help(Some(help)));
+            return Err(wrong("variant", message).help(help));
         };
         let metrics = || variant.metrics.iter().chain(&variant.static_metrics);
         let tails = metrics().filter(|metric| metric.tail.is_some());
@@ -47,7 +45,7 @@ impl File<'_> {
         if !names.contains(&raw.metric.as_str()) {
             let message = format!("{} has no metric `{}` to waive", raw.variant, raw.metric);
             let help = suggest(&raw.metric, &names);
-            return Err(wrong("metric", message).help(Some(help)));
+            return Err(wrong("metric", message).help(help));
         }
         let text = match &raw.expires {
             ExpiryDate::Text(text) => text.clone(),
@@ -75,18 +73,8 @@ impl File<'_> {
 
     /// The position of a key of a waiver, or of the waiver.
     fn span_in_waiver(&self, index: usize, key: &str) -> Option<Range<usize>> {
-        let (_, waivers) = self
-            .tree
-            .iter()
-            .find(|(name, _)| name.get_ref() == "waiver")?;
-        let DeValue::Array(waivers) = waivers.get_ref() else {
-            return None;
-        };
-        let waiver = waivers.get(index)?;
-        let DeValue::Table(table) = waiver.get_ref() else {
-            return Some(waiver.span());
-        };
-        let value = table.iter().find(|(name, _)| name.get_ref() == key);
-        Some(value.map_or_else(|| waiver.span(), |(_, value)| value.span()))
+        let waiver = self.tree.get("waiver")?.get_ref().get(index)?;
+        let value = waiver.get_ref().get(key);
+        Some(value.unwrap_or(waiver).span())
     }
 }
