@@ -10,7 +10,7 @@ use ncu_report::{
     base_name, unit_of,
 };
 
-use super::{capability, fits};
+use super::file::{capability, fits};
 use crate::metric::Role;
 
 /// How a capture file begins; the number is its version.

@@ -9,7 +9,7 @@ use ncu_report::{
     Kernel, Launch, Measurement, Metrics, ReadError, Recording, ResultKind, Unit, Value, base_name,
 };
 
-use super::{capability, fits};
+use super::file::{capability, fits};
 use crate::metric::Role;
 
 /// How a capture file begins; the number is its version.

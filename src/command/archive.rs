@@ -13,7 +13,7 @@ use crate::finding::{Error, ExitCode, Finding};
 use crate::judge::{Fresh, Judge, Packed, SameProgram};
 use crate::measure::{BaseProject, Prebuilt, RecordUse, Spent, Times};
 use crate::report::{self, Progress};
-use crate::trust::{self, Grounds};
+use crate::trust::Grounds;
 
 /// What was packed, for scripts.
 #[derive(Serialize)]
@@ -57,10 +57,7 @@ pub(super) fn done(config: &Path, arguments: &ArchiveArgs) -> Result<Done, Error
     let against = arguments.against.as_deref();
     let judging = Judging::in_checkout(current, &arguments.trusted, against, &arguments.selection)?;
     let plan = &judging.plan;
-    let base = judging.against.as_deref();
-    let base = base.map(|commit| BaseProject::check_out(&plan.config, commit));
-    let base = base.transpose()?;
-    trust::refuse_untracked(&plan.config)?;
+    let base = judging.check_out_base()?;
     let (judge, _) = Judge::new(plan, judging.store())?;
     // What is compiled is kept in the cache of builds; the profiles of it are made again.
     let output = tempfile::tempdir().map_err(Error::io("create", std::env::temp_dir()))?;
@@ -70,7 +67,8 @@ pub(super) fn done(config: &Path, arguments: &ArchiveArgs) -> Result<Done, Error
         output: output.path(),
         watch: &Progress::new(),
         measure_all: arguments.measure_all,
-        records: NO_RECORDS,
+        // No run on another machine reuses a verification, or is reused.
+        records: RecordUse::NONE,
         packed: None,
         run_file: None,
         part: None,
@@ -117,12 +115,6 @@ pub(super) fn done(config: &Path, arguments: &ArchiveArgs) -> Result<Done, Error
         spent,
     })
 }
-
-/// No run on another machine reuses a verification, or is reused.
-pub(super) const NO_RECORDS: RecordUse = RecordUse {
-    reads: false,
-    writes: false,
-};
 
 fn text(packed: &Content) -> String {
     let Content {

@@ -9,11 +9,11 @@ use super::select::{select, variable};
 use super::slices::{self, Measured};
 use super::{answer, archive, dry_run, resume, slice};
 use crate::cli::CheckArgs;
-use crate::config::{Config, Selected};
+use crate::config::Config;
 use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
 use crate::judge::{Fresh, Judge, Origin, Outcome, Recordings, read_recorded};
-use crate::measure::{BaseProject, RecordUse, RunFile};
+use crate::measure::{RecordUse, RunFile};
 use crate::process;
 use crate::report::{self, Progress, Target};
 use crate::trust::{self, Asked, Authority};
@@ -125,7 +125,7 @@ fn of_archive(
         output: &folder,
         watch: &Progress::with(arguments.verbosity.detail()),
         measure_all: true,
-        records: archive::NO_RECORDS,
+        records: RecordUse::NONE,
         packed: Some(opened.packed()),
         run_file: Some(run.run_file.insert(run_file)),
         part: None,
@@ -224,10 +224,7 @@ fn fresh(
 ) -> Result<(), Error> {
     let plan = &judging.plan;
     // A slip in the revision is reported before anything is asked of the machine.
-    let base = judging.against.as_deref();
-    let base = base.map(|commit| BaseProject::check_out(&plan.config, commit));
-    let base = base.transpose()?;
-    trust::refuse_untracked(&plan.config)?;
+    let base = judging.check_out_base()?;
     if !arguments.r#static && base.is_none() {
         // Without a GPU nothing can be measured, and that comes before what is wrong with a lock.
         Gpu::query(plan.config.device)?;
@@ -244,7 +241,7 @@ fn fresh(
         measure_all: arguments.measure_all,
         records: RecordUse {
             reads: true,
-            writes: is_of_reviewed_code(plan, arguments)?,
+            writes: resume::is_reviewed(&plan.config, arguments.trusted.pull_request)?,
         },
         packed: None,
         run_file: Some(run.run_file.insert(run_file)),
@@ -255,11 +252,4 @@ fn fresh(
     } else {
         fresh.measure(&judge, outcome)
     }
-}
-
-/// Whether no pull request's code is checked, as far as the service and the command line say.
-fn is_of_reviewed_code(plan: &Selected, arguments: &CheckArgs) -> Result<bool, Error> {
-    let pull_request = trust::pull_request(arguments.trusted.pull_request, variable)?;
-    let reviewed = trust::is_of_reviewed_code(&plan.config.checkout, variable);
-    Ok(pull_request.is_none() && reviewed)
 }

@@ -1,15 +1,14 @@
 //! `sparsek-gate compare`.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use super::answer::{self, answer};
 use super::collector;
 use super::command_line::words;
-use super::program::{NO_RECORDS, Place, name};
+use super::judging::refuse_targets;
+use super::program::{Place, name};
 use super::stored;
 use crate::cli::{CompareArgs, Format};
 use crate::config::{
@@ -21,10 +20,10 @@ use crate::finding::{Error, ExitCode};
 use crate::judge::{
     ComparedProgram, ComparedPrograms, Fresh, Judge, KernelOverview, Origin, Outcome, Overview,
 };
-use crate::measure::BaseProject;
+use crate::measure::{BaseProject, RecordUse};
 use crate::metric::display_value;
 use crate::process;
-use crate::report::{self, Detail, Form, Progress, one_line};
+use crate::report::{self, Detail, Form, Progress, one_line, plain_table, table_lines};
 
 pub(super) fn run(arguments: &CompareArgs) -> Result<ExitCode, Error> {
     let started = Instant::now();
@@ -33,9 +32,7 @@ pub(super) fn run(arguments: &CompareArgs) -> Result<ExitCode, Error> {
     }
     let programs = programs(arguments)?;
     let targets = report::targets(&arguments.report)?;
-    for target in &targets {
-        refuse_target(&target.path)?;
-    }
+    refuse_targets(&targets, None, &[])?;
     if let Some(filter) = &arguments.kernels {
         let refused = |why: String| Error::Usage(format!("--kernels `{filter}`: {why}"));
         if matches!(filter.trim(), "" | "regex:") {
@@ -131,18 +128,6 @@ fn programs(arguments: &CompareArgs) -> Result<Vec<Program>, Error> {
     Ok(programs)
 }
 
-/// A report must have a folder to lie in: that it lacks one must not be found after the measurement.
-fn refuse_target(path: &Path) -> Result<(), Error> {
-    let whole = std::path::absolute(path).map_err(Error::io("find", path))?;
-    if whole.parent().is_some_and(Path::is_dir) {
-        return Ok(());
-    }
-    Err(Error::Usage(format!(
-        "`--report {}`: its folder does not exist",
-        path.display()
-    )))
-}
-
 /// How the programs are measured.
 fn settings(place: &Place, arguments: &CompareArgs, gpu: &Gpu) -> ProgramSettings {
     ProgramSettings {
@@ -195,7 +180,7 @@ fn compared(
         watch: &Progress::new(),
         // What is the same program may be measured with other arguments.
         measure_all: true,
-        records: NO_RECORDS,
+        records: RecordUse::NONE,
         packed: None,
         run_file: None,
         part: None,
@@ -261,11 +246,7 @@ fn text(content: &Content) -> String {
     if kernels.is_empty() {
         return text;
     }
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header([
+    let mut table = plain_table(&[
         "kernel",
         "grid",
         "block",
@@ -280,9 +261,7 @@ fn text(content: &Content) -> String {
     for kernel in kernels {
         table.add_row(row(kernel));
     }
-    for line in table.lines() {
-        text.push_str(&format!("{}\n", line.trim_end()));
-    }
+    text.push_str(&table_lines(&table));
     text.push('\n');
     for kernel in kernels {
         if let Some(bound) = &kernel.bound {

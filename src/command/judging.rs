@@ -8,6 +8,7 @@ use crate::cli::{Selection, TrustArgs};
 use crate::config::{Config, Selected};
 use crate::finding::{Error, Finding};
 use crate::judge::{Origin, Outcome, places, unchecked, waive};
+use crate::measure::BaseProject;
 use crate::process;
 use crate::report::Target;
 use crate::trust::{self, Asked, Authority, Consent, Grounds, Web};
@@ -62,6 +63,15 @@ impl Judging {
             against,
             web: None,
         })
+    }
+
+    /// The commit to compare with, checked out.
+    pub fn check_out_base(&self) -> Result<Option<BaseProject>, Error> {
+        let base = self.against.as_deref();
+        let base = base.map(|commit| BaseProject::check_out(&self.plan.config, commit));
+        let base = base.transpose()?;
+        trust::refuse_untracked(&self.plan.config)?;
+        Ok(base)
     }
 
     pub fn store(&self) -> &Store {

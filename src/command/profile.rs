@@ -117,7 +117,7 @@ fn of_archive(file: &Path, arguments: &ProfileArgs, start: Instant) -> Result<Ex
         base: None,
         output: &folder,
         overrides: &[],
-        records: archive::NO_RECORDS,
+        records: RecordUse::NONE,
         prebuilt: Some(programs),
         packed_files: Some(&opened.files),
         run_file: Some(&run_file),

@@ -13,11 +13,6 @@ use crate::terms::VariantId;
 
 /// The suite that a program is put into.
 const SUITE: &str = "compare";
-/// No run verified a program before, and none after may rely on this one.
-pub(super) const NO_RECORDS: RecordUse = RecordUse {
-    reads: false,
-    writes: false,
-};
 
 /// Where a run leaves its files.
 pub(super) struct Place {
@@ -104,7 +99,8 @@ fn measure_alone(
         base: None,
         output,
         overrides: &[],
-        records: NO_RECORDS,
+        // No run verified a program before, and none after may rely on this one.
+        records: RecordUse::NONE,
         prebuilt: None,
         packed_files: None,
         run_file: None,

@@ -30,7 +30,8 @@ pub(super) fn refuse_unreviewed(resume: bool, config: &Config) -> Result<(), Err
     refuse_unless(!resume || is_reviewed(config, None)?, config)
 }
 
-fn is_reviewed(config: &Config, pull_request: Option<u64>) -> Result<bool, Error> {
+/// Whether no pull request's code is measured, as far as the service and the command line say.
+pub(super) fn is_reviewed(config: &Config, pull_request: Option<u64>) -> Result<bool, Error> {
     let pull_request = trust::pull_request(pull_request, variable)?;
     Ok(pull_request.is_none() && trust::is_of_reviewed_code(&config.checkout, variable))
 }

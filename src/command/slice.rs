@@ -13,7 +13,7 @@ use crate::config::{Config, Selected, Variant};
 use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
 use crate::judge::{ChosenLaunches, Fresh, GpuPart, Judge, Origin};
-use crate::measure::{RunFile, Times};
+use crate::measure::{RecordUse, RunFile, Times};
 use crate::plan::{SlicePlace, VariantPlan, shared_out};
 use crate::process;
 use crate::report::{self, Progress};
@@ -183,7 +183,7 @@ fn measure(
         output: &folder.profiles(),
         watch: &Progress::with(arguments.verbosity.detail()),
         measure_all: true,
-        records: archive::NO_RECORDS,
+        records: RecordUse::NONE,
         packed: Some(opened.packed()),
         run_file: Some(run_file),
         part: Some(own),

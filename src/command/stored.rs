@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use super::answer::{answer, unreadable};
@@ -15,7 +14,7 @@ use crate::judge::{Stored, StoredKernel, StoredMetric};
 use crate::metric::{Role, display_value, is_circumstance};
 use crate::profile::Profile;
 use crate::profile::import::whole_profile;
-use crate::report::one_line;
+use crate::report::{one_line, plain_table, table_lines};
 
 /// The endings of files that are measurements, and no programs.
 const ENDINGS: [&str; 4] = ["json", "ncu-rep", "ncu-repz", "csv"];
@@ -107,17 +106,13 @@ fn text(content: &Content<'_>) -> String {
 fn of_kernel(kernel: &StoredKernel) -> String {
     let (before, after) = (one_line(&kernel.before), one_line(&kernel.after));
     let mut text = format!("\nA: {before}\nB: {after}\n");
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(["metric", "A", "B", "change", ""]);
+    let mut table = plain_table(&["metric", "A", "B", "change", ""]);
     let shown = worth_showing(&kernel.metrics);
     for metric in &shown {
         table.add_row(row(metric));
     }
-    for line in table.lines() {
-        let _ = writeln!(text, "   {}", line.trim_end());
+    for line in table_lines(&table).lines() {
+        let _ = writeln!(text, "   {line}");
     }
     let left_out = kernel.metrics.len() - shown.len();
     let _ = writeln!(

@@ -30,8 +30,6 @@ pub struct BaseProject {
     source: BaseSource,
     /// Its configuration, or why there is none.
     pub(super) config: Result<Config, String>,
-    /// Whether a variant is left out if it cannot be measured beside this base.
-    required: bool,
 }
 
 /// Where a base comes from.
@@ -76,10 +74,6 @@ impl BaseProject {
             create_work_folder(&current.work)?;
         }
         let worktree = Worktree::add(&current.root, revision, &current.work.join("worktrees"))?;
-        Ok(BaseProject::in_worktree(current, worktree))
-    }
-
-    fn in_worktree(current: &Config, worktree: Worktree) -> BaseProject {
         let name = current
             .path
             .file_name()
@@ -87,14 +81,13 @@ impl BaseProject {
         let config = Config::load(&worktree.project.join(name))
             .map(|base| beside(base, current))
             .map_err(|error| error.summary());
-        BaseProject {
+        Ok(BaseProject {
             source: BaseSource::Revision {
                 commit: worktree.commit.clone(),
                 worktree: Some(worktree),
             },
             config,
-            required: false,
-        }
+        })
     }
 
     /// A revision that was packed on another machine, with its configuration or why there is none.
@@ -105,7 +98,6 @@ impl BaseProject {
                 worktree: None,
             },
             config: config.map(|base| beside(base, current)),
-            required: false,
         }
     }
 
@@ -130,7 +122,6 @@ impl BaseProject {
         BaseProject {
             source: BaseSource::Program,
             config: Ok(config),
-            required: true,
         }
     }
 
@@ -145,7 +136,7 @@ impl BaseProject {
     /// Whether a variant is left out if it cannot be measured beside this base. Beside the base of
     /// a check it is then measured alone, and compared with its baseline.
     pub(super) fn is_required(&self) -> bool {
-        self.required
+        matches!(self.source, BaseSource::Program)
     }
 
     /// Static profiles of the base's versions that were built.
@@ -236,12 +227,10 @@ impl BaseProject {
         let why_not = |variant: &Variant| {
             let mut findings = findings.iter();
             let found = findings.find(|finding| finding.concerns(&variant.id));
+            let words = |found: &Finding| format!("it does not build: {}", found.message);
             match found {
                 Some(found) if self.is_required() => found.clone().in_base(),
-                Some(found) => {
-                    let why = format!("it does not build: {}", found.message);
-                    self.unavailable(variant, &why)
-                }
+                Some(found) => self.unavailable(variant, &words(found)),
                 None => self.unavailable(variant, "it does not build"),
             }
         };
@@ -251,13 +240,7 @@ impl BaseProject {
             .map(|(variant, current)| {
                 let variant = variant.map_err(|why| self.unavailable(current, &why))?;
                 match artifacts.next().flatten() {
-                    Some(artifact) => Ok(BaseVariant {
-                        witness: Witness::of(&config.root, &artifact),
-                        project: self,
-                        config,
-                        variant,
-                        artifact,
-                    }),
+                    Some(artifact) => Ok(self.built(config, variant, artifact)),
                     None => Err(why_not(&variant)),
                 }
             })
@@ -281,15 +264,24 @@ impl BaseProject {
                 let unknown = || self.unavailable(&variant, "it was not packed");
                 return Err(why.cloned().unwrap_or_else(unknown));
             };
-            Ok(BaseVariant {
-                witness: Witness::of(&config.root, &artifact),
-                project: self,
-                config,
-                variant,
-                artifact,
-            })
+            Ok(self.built(config, variant, artifact))
         })
         .collect()
+    }
+
+    fn built<'p>(
+        &'p self,
+        config: &'p Config,
+        variant: Variant,
+        artifact: Artifact,
+    ) -> BaseVariant<'p> {
+        BaseVariant {
+            witness: Witness::of(&config.root, &artifact),
+            project: self,
+            config,
+            variant,
+            artifact,
+        }
     }
 
     /// What to report of a base that was not measured because of a finding.

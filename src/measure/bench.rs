@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::batch::Batch;
 use super::prebuilt::Prebuilt;
-use super::sealed::keep_sick;
+use super::run_file::keep_sick;
 use super::watch::Watch;
 use crate::config::{Collector, Variant};
 use crate::device::{FaultWatch, Faults, Gpu, GpuLock, Health, Unwatched};

@@ -18,7 +18,6 @@ mod run;
 mod run_file;
 mod same;
 mod seal;
-mod sealed;
 mod seeds;
 mod sides;
 mod subject;

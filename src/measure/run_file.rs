@@ -11,14 +11,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::resume::{Kept, MEASURED, Record};
-use super::sealed::{read, sealed};
 use super::watch::Watch;
 use crate::evidence::SickGpu;
 use crate::files::{
-    RESUME_FILE, SICK_FILE, create_work_folder, open_to_lock, variant_folder, write_atomically,
-    write_locked,
+    RESUME_FILE, SICK_FILE, bounded_json, create_work_folder, most, open_to_lock,
+    read_regular_up_to, variant_folder, write_atomically, write_locked,
 };
 use crate::finding::{Code, Error, Finding};
+use crate::hash::sha256_hex;
 use crate::process;
 use crate::profile::now;
 use crate::terms::{Seed, VariantId};
@@ -337,10 +337,43 @@ fn fresh_id() -> Result<String, Error> {
 /// What becomes the record of a variant while it is measured; `None` where nobody can resume the run.
 pub(super) type Recording<'a> = Option<(&'a RunFile, Record)>;
 
+/// Keeps in the folder of a run that a GPU is sick. Nothing depends on the file in this run, so a failed
+/// write is ignored.
+pub(super) fn keep_sick(path: &Path, sick: &SickGpu) {
+    let _ = write_atomically(path, sealed(sick).as_bytes());
+}
+
+/// A content of a file that says its own hash: JSON, after a line with the sha256 of that.
+fn sealed(content: &impl Serialize) -> String {
+    let text = serde_json::to_string(content).unwrap_or_default();
+    format!("{}\n{text}", sha256_hex(text.as_bytes()))
+}
+
+/// The content of a sealed file, where there is one.
+///
+/// # Errors
+/// In words, what is wrong with it.
+fn read<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<T>, String> {
+    match read_regular_up_to(path, most::OUTCOME) {
+        Ok(bytes) => parse(&bytes).map(Some),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("{} cannot be read: {error}", path.display())),
+    }
+}
+
+fn parse<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Result<T, String> {
+    let lines = bytes.split_at_checked(65);
+    let (sha256, text) = lines.unwrap_or_default();
+    if sha256 != format!("{}\n", sha256_hex(text)).as_bytes() {
+        return Err(format!("its {RESUME_FILE} is damaged"));
+    }
+    bounded_json(text).map_err(|why| format!("its {RESUME_FILE} is refused: {why}"))?;
+    serde_json::from_slice(text).map_err(|why| format!("its {RESUME_FILE} is damaged: {why}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::sealed::{keep_sick, parse};
     use crate::measure::watch::Silent;
 
     fn begin(folder: &Path, resume: bool) -> (RunFile, Option<Finding>) {

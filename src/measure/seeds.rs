@@ -1,7 +1,6 @@
 //! The seeds of the processes that measure a variant.
 
 use std::collections::BTreeMap;
-use std::io;
 
 use crate::finding::Error;
 use crate::plan::Job;
@@ -18,7 +17,7 @@ pub(super) fn fresh_seed() -> Result<Seed, Error> {
 /// Which seed each job gets: one that nothing else gets, except that base and current of a pair
 /// share it, so that both compute the same.
 pub(super) struct Seeds {
-    source: Box<dyn FnMut() -> io::Result<Seed>>,
+    source: Box<dyn FnMut() -> Result<Seed, Error>>,
     /// By the stem of the jobs' files: the first process of the base and the first of the current
     /// code are a pair, and so on.
     of_pairs: BTreeMap<String, Seed>,
@@ -27,10 +26,10 @@ pub(super) struct Seeds {
 impl Seeds {
     /// Seeds of the system.
     pub fn fresh() -> Seeds {
-        Seeds::from(Seed::fresh)
+        Seeds::from(fresh_seed)
     }
 
-    fn from(source: impl FnMut() -> io::Result<Seed> + 'static) -> Seeds {
+    fn from(source: impl FnMut() -> Result<Seed, Error> + 'static) -> Seeds {
         Seeds {
             source: Box::new(source),
             of_pairs: BTreeMap::new(),
@@ -45,8 +44,7 @@ impl Seeds {
         if let Some(seed) = self.of_pairs.get(&job.stem) {
             return Ok(*seed);
         }
-        let seed = (self.source)();
-        let seed = seed.map_err(Error::io("read", "the random numbers of the system"))?;
+        let seed = (self.source)()?;
         self.of_pairs.insert(job.stem.clone(), seed);
         Ok(seed)
     }

@@ -32,6 +32,14 @@ pub struct RecordUse {
     pub writes: bool,
 }
 
+impl RecordUse {
+    /// Nothing is recorded, and nothing reused.
+    pub const NONE: RecordUse = RecordUse {
+        reads: false,
+        writes: false,
+    };
+}
+
 /// A verification that was not repeated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReusedVerification {

@@ -83,7 +83,8 @@ fn metrics(trend: &Trend) -> String {
     lines(&table)
 }
 
-fn plain_table(header: &[&str]) -> Table {
+/// A table without lines, whose cells are never broken.
+pub fn plain_table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
@@ -92,7 +93,8 @@ fn plain_table(header: &[&str]) -> Table {
     table
 }
 
-fn lines(table: &Table) -> String {
+/// The lines of a table, without blanks at their ends.
+pub fn lines(table: &Table) -> String {
     table.lines().fold(String::new(), |mut text, line| {
         text.push_str(line.trim_end());
         text.push('\n');

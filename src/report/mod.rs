@@ -34,6 +34,7 @@ pub use detail::Detail;
 pub use form::{Capability, Form};
 pub use forms::{FORMS, form, form_parser};
 pub use history::text as history_text;
+pub(crate) use history::{lines as table_lines, plain_table};
 pub use json::{outcome_schema, parse, read};
 pub use plot::history_picture;
 pub use print::{

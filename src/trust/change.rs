@@ -1,11 +1,14 @@
 //! The change that is judged, beside the base.
 
 use std::collections::BTreeMap;
+use std::path::{Component, Path};
 
 use super::authority::Authority;
 use super::consent::Consent;
-use super::place::{Place, unreadable};
+use super::locks;
+use super::place::{Place, inside, unreadable};
 use super::root::Root;
+use crate::baseline::Store;
 use crate::config::Config;
 use crate::finding::Error;
 use crate::git::{self, TreeEntry};
@@ -38,6 +41,35 @@ impl ChangeUnderReview<'_> {
     /// What the base has at a path of the project.
     pub(super) fn file(&self, path: &str) -> Result<Option<TreeEntry>, Error> {
         Ok(self.files(path)?.remove(&self.place.join(path)))
+    }
+
+    /// The base's baselines, as files below a folder.
+    pub(super) fn store(&self, baselines: &Path, snapshot: &Path) -> Result<Store, Error> {
+        let below = inside(&self.head.root, baselines);
+        let whole = self.place.join(&below);
+        let folder = snapshot.join("baselines");
+        for (path, entry) in self.files(&below)? {
+            let rest = path.strip_prefix(&whole).unwrap_or(&path);
+            let rest = Path::new(rest.trim_start_matches('/'));
+            let bytes = match entry {
+                TreeEntry::File(bytes) if rest != Path::new("") => bytes,
+                _ if rest == Path::new("") => {
+                    return Err(Error::Baseline(format!(
+                        "`{below}` is not a folder at {}: commit the baselines themselves there",
+                        self.revision()
+                    )));
+                }
+                // A lock that is a link counts as missing, and is reported as missing.
+                _ => continue,
+            };
+            if rest
+                .components()
+                .all(|part| matches!(part, Component::Normal(_)))
+            {
+                locks::write(&folder.join(rest), &bytes)?;
+            }
+        }
+        Store::open(&folder)
     }
 
     /// Whose rules count.

@@ -50,11 +50,6 @@ impl Grounds {
             _merged: None,
         }
     }
-
-    /// Whether the rules come from outside the working tree.
-    pub fn is_outside(&self) -> bool {
-        self.authority != Authority::WorkingTree
-    }
 }
 
 /// The rules for judging the working tree: its own, or those of a revision.

@@ -23,7 +23,6 @@ mod pull_request;
 mod root;
 mod rules;
 mod service;
-mod snapshot;
 mod tampered;
 mod tools;
 mod web;

@@ -4,12 +4,9 @@ mod family;
 mod file;
 mod matrix;
 mod metric;
-mod placeholder;
 mod profile;
 mod static_metric;
 mod suite;
-mod tail;
-mod toolchain;
 mod variant;
 mod waiver;
 
@@ -22,9 +19,10 @@ use toml::de::{DeTable, Deserializer};
 
 use super::error::ConfigError;
 use super::layers;
-use super::model::{Config, SourceText};
+use super::model::{Config, SourceText, Toolchain};
 use super::raw::{RawConfig, RawSuite};
 use super::unread::Unread;
+use crate::metric::{capability_of_arch, chip_of_arch};
 use file::{Common, File};
 
 pub(crate) use variant::is_macro_name;
@@ -144,6 +142,28 @@ impl File<'_> {
             let message = format!("cannot find the current folder: {error}");
             ConfigError::new(self.path, "", None, message)
         })
+    }
+
+    /// `[toolchain]`, with absolute paths, and with the chip of its target.
+    fn toolchain(&self, mut toolchain: Toolchain, root: &Path) -> Result<Toolchain, ConfigError> {
+        let arch = &toolchain.arch;
+        if capability_of_arch(arch).is_none() {
+            let error = self.error(
+                &["toolchain", "arch"],
+                format!("`{arch}` is not a GPU target"),
+            );
+            return Err(error.help("write it as nvcc does, such as `sm_90a` or `sm_80`"));
+        }
+        toolchain.chip = chip_of_arch(arch);
+        for tool in [
+            &mut toolchain.nvcc,
+            &mut toolchain.ncu,
+            &mut toolchain.compute_sanitizer,
+            &mut toolchain.cupti,
+        ] {
+            *tool = tool.take().map(|path| root.join(path));
+        }
+        Ok(toolchain)
     }
 
     /// `paths.unread`.

@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 
 use super::file::{Common, File};
 use crate::binary::LaunchShape;
-use crate::config::error::ConfigError;
+use crate::config::error::{ConfigError, nearest, suggest};
 use crate::config::input_files::pattern;
 use crate::config::model::{Metric, Recipe, Variant, Verification};
 use crate::config::raw::{Define, RawVariant, Source};
 use crate::config::stated_by::StatedBy;
 use crate::metric::{Level, Role};
 use crate::terms::VariantId;
+
+/// What the tool fills in.
+pub(super) const PLACEHOLDERS: [&str; 4] = ["launches", "result", "seed", "skip"];
 
 impl File<'_> {
     /// Validates a variant, which has what its suite sets; `id` is the names of suite and variant.
@@ -75,6 +78,32 @@ impl File<'_> {
             sanitizer: raw.verify.sanitizer.clone(),
             sanitizer_args: raw.sanitizer_args.clone(),
         })
+    }
+
+    /// Refuses a placeholder that is like a known one: the program would get it as text. Other text
+    /// in braces may be the program's own. `table` is a variant, and `lists` are its lists of arguments
+    /// by their keys.
+    fn placeholders(
+        &self,
+        table: &[&str],
+        lists: [(&str, &[String]); 4],
+    ) -> Result<(), ConfigError> {
+        for (key, arguments) in lists {
+            let wrong = arguments.iter().flat_map(|argument| in_braces(argument));
+            let wrong = wrong
+                .filter(|name| !PLACEHOLDERS.contains(name))
+                .find(|name| nearest(name, &PLACEHOLDERS).is_some());
+            if let Some(name) = wrong {
+                let place = [table, &[key]].concat();
+                let message = format!("`{{{name}}}` is no placeholder");
+                let help = format!(
+                    "{}; `{key}` may contain `{{launches}}`, `{{result}}`, `{{seed}}` and `{{skip}}`",
+                    suggest(name, &PLACEHOLDERS)
+                );
+                return Err(self.error(&place, message).help(help));
+            }
+        }
+        Ok(())
     }
 
     /// That a total of times has a metric to be judged by.
@@ -337,4 +366,12 @@ fn cannot_be_together(files: &[String]) -> Option<(String, &'static str)> {
 pub(crate) fn is_macro_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// The words in braces.
+fn in_braces(argument: &str) -> impl Iterator<Item = &str> {
+    let parts = argument.split('{').skip(1);
+    let names = parts.filter_map(|part| Some(part.split_once('}')?.0));
+    names
+        .filter(|name| name.chars().all(|c| c.is_ascii_lowercase() || c == '_') && !name.is_empty())
 }

@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::wrong::{Wrong, wrong};
-use crate::config::validate::placeholder::KNOWN;
+use crate::config::validate::variant::PLACEHOLDERS;
 
 /// The key of a matrix in the table of a variant.
 pub(super) const KEY: &str = "matrix";
@@ -64,7 +64,7 @@ fn axis(name: &str, at: Range<usize>, values: &Spanned<DeValue<'_>>) -> Result<A
             "an axis has lower-case letters, digits and `_`, and begins with a letter",
         ));
     }
-    if KNOWN.contains(&name) {
+    if PLACEHOLDERS.contains(&name) {
         return Err(wrong(
             at,
             format!(

@@ -8,7 +8,7 @@ use toml::de::{DeArray, DeString, DeTable, DeValue};
 use super::axis::{Axis, KEY, StandsFor, Value, is_axis_name};
 use super::wrong::{Wrong, wrong};
 use crate::config::error::suggest;
-use crate::config::validate::placeholder::KNOWN;
+use crate::config::validate::variant::PLACEHOLDERS;
 
 /// What a value counts besides its text: about what it takes in memory.
 pub(super) const VALUE_BYTES: usize = 64;
@@ -127,7 +127,7 @@ impl<'a> Filler<'a> {
                     self.used[index] = true;
                     filled.push_str(value);
                 }
-                None if KNOWN.contains(&name) => {
+                None if PLACEHOLDERS.contains(&name) => {
                     filled.extend(["{", name, "}"]);
                 }
                 None => return Err(self.unknown(name, at)),
@@ -142,7 +142,7 @@ impl<'a> Filler<'a> {
 
     fn unknown(&self, name: &str, at: Range<usize>) -> Box<Wrong> {
         let axes = self.chosen.iter().map(|(axis, _)| axis.name.as_str());
-        let known: Vec<&str> = axes.chain(KNOWN).collect();
+        let known: Vec<&str> = axes.chain(PLACEHOLDERS).collect();
         wrong(
             at,
             format!("`{{{name}}}` is neither an axis of the matrix nor a placeholder of the tool"),
