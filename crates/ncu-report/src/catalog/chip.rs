@@ -1,6 +1,6 @@
 //! GPU chips.
 
-use super::table::{Base, Row, bases, table};
+use super::table::{Base, bases, table};
 
 /// A chip whose metrics are known: Volta to Rubin. Chips with equal metrics are one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,12 +73,16 @@ impl Chip {
 
     /// The base metric as the chip has it, or else as all others have it: `None` where these differ.
     pub(super) fn any_base(chip: Option<Chip>, name: &str) -> Option<Base> {
-        let of_chip = chip.and_then(|chip| chip.base(name));
-        of_chip.or_else(|| {
-            let mut found = table().find(name).filter_map(Row::base);
-            let first = found.next()?;
-            found.next().is_none().then_some(first)
-        })
+        let (mut other, mut differ) = (None, false);
+        for row in table().find(name) {
+            if chip.is_some_and(|chip| row.is_of(chip.0)) {
+                return row.base();
+            }
+            if let Some(base) = row.base() {
+                differ |= other.replace(base).is_some();
+            }
+        }
+        other.filter(|_| !differ)
     }
 
     /// ncu's name of the chip, of several with equal metrics the first: `ga102`.

@@ -2,6 +2,8 @@
 //! `dram__bytes_read`, the roll-up `.sum` and `.per_second`. NVIDIA documents them in the Nsight
 //! Compute Profiling Guide, "Metrics Structure".
 
+use memchr::memchr;
+
 use super::table::Kind;
 
 /// How the values of the units of a chip become one value.
@@ -46,7 +48,7 @@ pub(super) const RATIO_SUFFIXES: &[&str] = &[".max_rate", ".pct", ".ratio"];
 pub(super) fn split(metric: &str) -> (&str, &str) {
     let bytes = metric.as_bytes();
     let from = bytes.windows(2).position(|two| two == b"__").unwrap_or(0);
-    match bytes[from..].iter().position(|byte| *byte == b'.') {
+    match memchr(b'.', &bytes[from..]) {
         Some(dot) => metric.split_at(from + dot),
         None => (metric, ""),
     }
@@ -71,5 +73,6 @@ pub(super) fn has_suffix(kind: Kind, suffix: &str) -> bool {
 
 /// Whether values with this suffix are percentages.
 pub(super) fn is_percentage(suffix: &str) -> bool {
-    suffix == ".pct" || suffix.contains(".pct_of_peak_sustained_")
+    let rest = after_rollup(suffix).unwrap_or(suffix);
+    suffix == ".pct" || rest.starts_with(".pct_of_peak_sustained_")
 }

@@ -8,6 +8,8 @@
 
 use std::sync::OnceLock;
 
+use memchr::memchr;
+
 /// At least half of them are empty.
 const SLOTS: usize = 1 << 14;
 
@@ -60,19 +62,18 @@ impl Table {
     fn of(metrics: &'static str, own: &'static str) -> Table {
         let mut lines = metrics.lines();
         let mut table = Table {
-            names: String::new(),
-            rows: Vec::new(),
+            names: String::with_capacity(2 * metrics.len()),
+            rows: Vec::with_capacity(SLOTS / 2),
             slots: vec![0; SLOTS],
             groups: lines.next().unwrap_or_default().split('\t').collect(),
         };
         let (mut kind, mut unit, mut chips) = (None, "", 0);
         for line in lines {
-            let mut fields = line.split('\t');
-            let shared = fields.next().and_then(|shared| shared.parse().ok());
-            let rest = fields.next().unwrap_or_default();
-            if let (Some(letter), Some(of), Some(bits)) =
-                (fields.next(), fields.next(), fields.next())
-            {
+            let (shared, line) = cut(line);
+            let (rest, line) = cut(line);
+            if !line.is_empty() {
+                let (letter, line) = cut(line);
+                let (of, bits) = cut(line);
                 kind = match letter {
                     "R" => Some(Kind::Ratio),
                     "T" => Some(Kind::Throughput),
@@ -81,7 +82,7 @@ impl Table {
                 unit = of;
                 chips = u32::from_str_radix(bits, 16).unwrap_or(0);
             }
-            table.add(shared.unwrap_or(0), rest, kind, unit, chips);
+            table.add(shared.parse().unwrap_or(0), rest, kind, unit, chips);
         }
         for (name, unit) in own.lines().filter_map(|line| line.split_once('\t')) {
             table.add(0, name, None, unit, 0);
@@ -133,6 +134,12 @@ impl Table {
     pub(super) fn chips(&self, group: u8) -> Option<&'static str> {
         self.groups.get(usize::from(group)).copied()
     }
+}
+
+/// What stands before the first tab, and what behind it. `split_once` takes five times as long.
+fn cut(line: &'static str) -> (&'static str, &'static str) {
+    let tab = memchr(b'\t', line.as_bytes());
+    tab.map_or((line, ""), |at| (&line[..at], &line[at + 1..]))
 }
 
 /// A hash of a name: eight bytes at a time, multiplied as FxHash does, so that the high bits depend

@@ -3,6 +3,8 @@
 //! A report does not store units. They follow from the unit of the base metric and from the
 //! suffix.
 
+use memchr::memrchr;
+
 use super::chip::Chip;
 use super::suffix::{after_rollup, is_percentage, split};
 use super::table::{Base, Kind, unit_of_ncu_own};
@@ -39,10 +41,9 @@ pub fn unit_of(chip: Option<Chip>, metric: &str) -> Unit {
     }
     let (name, suffix) = split(metric.strip_prefix(SAMPLED).unwrap_or(metric));
     // How a metric is sampled (`FBSP.TriageCompute.`) differs between chips, and its unit does not.
-    let plain = name.rsplit('.').next().unwrap_or(name);
-    let sampled = || (plain.len() < name.len()).then(|| Chip::any_base(chip, plain))?;
+    let sampled = || Chip::any_base(chip, &name[memrchr(b'.', name.as_bytes())? + 1..]);
     if let Some(base) = Chip::any_base(chip, name).or_else(sampled) {
-        return suffixed(plain, base, suffix);
+        return suffixed(name, base, suffix);
     }
     match unit_of_ncu_own(metric).or_else(|| unit_of_ncu_own(unnumbered(metric))) {
         Some(unit) => Unit::named(unit),
