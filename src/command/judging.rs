@@ -27,8 +27,7 @@ pub(super) struct Judging {
 
 /// What was accepted, for the pull request of this run.
 pub(super) fn consent(trusted: &TrustArgs) -> Result<Consent, Error> {
-    let pull_request = trust::pull_request(trusted.pull_request, variable)?;
-    Consent::new(&trusted.accept, pull_request)
+    trust::consent(&trusted.accept, trusted.pull_request, variable)
 }
 
 impl Judging {

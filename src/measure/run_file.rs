@@ -355,7 +355,10 @@ fn sealed(content: &impl Serialize) -> String {
 /// In words, what is wrong with it.
 fn read<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<T>, String> {
     match read_regular_up_to(path, most::OUTCOME) {
-        Ok(bytes) => parse(&bytes).map(Some),
+        Ok(bytes) => parse(&bytes).map(Some).map_err(|why| {
+            let name = path.file_name().unwrap_or_default();
+            format!("its {} {why}", name.display())
+        }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(format!("{} cannot be read: {error}", path.display())),
     }
@@ -365,10 +368,10 @@ fn parse<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Result<T, String> {
     let lines = bytes.split_at_checked(65);
     let (sha256, text) = lines.unwrap_or_default();
     if sha256 != format!("{}\n", sha256_hex(text)).as_bytes() {
-        return Err(format!("its {RESUME_FILE} is damaged"));
+        return Err("is damaged".to_owned());
     }
-    bounded_json(text).map_err(|why| format!("its {RESUME_FILE} is refused: {why}"))?;
-    serde_json::from_slice(text).map_err(|why| format!("its {RESUME_FILE} is damaged: {why}"))
+    bounded_json(text).map_err(|why| format!("is refused: {why}"))?;
+    serde_json::from_slice(text).map_err(|why| format!("is damaged: {why}"))
 }
 
 #[cfg(test)]

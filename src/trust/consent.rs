@@ -104,6 +104,11 @@ impl Consent {
         })
     }
 
+    /// Whether nothing was accepted.
+    pub fn is_empty(&self) -> bool {
+        self.given.borrow().is_empty()
+    }
+
     /// The token of an action: the sha256 of a text that names all that it covers.
     pub fn token(&self, act: &Act) -> String {
         let or = |text: &Option<String>, none: &str| text.clone().unwrap_or(none.to_owned());

@@ -33,7 +33,7 @@ pub use consent::Consent;
 pub use credentials::credentials;
 pub use grounds::{Grounds, establish};
 pub use merge::refuse_untracked;
-pub use pull_request::pull_request;
+pub use pull_request::{consent, pull_request};
 pub use root::{Asked, Bases, Root, bases, is_of_reviewed_code};
 pub use service::variables;
 pub use web::{Web, WebStyle, web};

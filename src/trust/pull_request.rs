@@ -1,5 +1,6 @@
 //! The pull request that a run belongs to: consent is valid in one pull request only.
 
+use super::consent::Consent;
 use super::service;
 use crate::finding::Error;
 
@@ -32,9 +33,46 @@ pub fn pull_request(
     }
 }
 
+/// What `--accept` gave, for the pull request of this run.
+///
+/// # Errors
+/// [`Error::Usage`] as of [`pull_request`], where a text is not a token, and where a CI service that is
+/// not known runs this and nothing names the pull request: the token would be valid in every other one.
+pub fn consent(
+    accepted: &[String],
+    asked: Option<u64>,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<Consent, Error> {
+    let number = pull_request(asked, &variable)?;
+    let consent = Consent::new(accepted, number.clone())?;
+    if number.is_none() && !consent.is_empty() && service::is_unknown(&variable) {
+        return Err(Error::Usage(
+            "`--accept` is for one pull request, and this CI service is not known: add --pull-request N"
+                .to_owned(),
+        ));
+    }
+    Ok(consent)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_service_that_is_not_known_takes_consent_only_with_the_number_of_a_pull_request() {
+        let accept = ["0".repeat(64)];
+        let refused = |accepted: &[String], asked, sign: &str| {
+            consent(accepted, asked, |name| {
+                (name == sign).then(|| "1".to_owned())
+            })
+            .is_err()
+        };
+        assert!(refused(&accept, None, "CI"));
+        assert!(!refused(&accept, Some(7), "CI"));
+        assert!(!refused(&[], None, "CI"));
+        assert!(!refused(&accept, None, "HOME"));
+        assert!(!refused(&accept, None, "BUILDKITE"));
+    }
 
     fn found(environment: &[(&str, &str)], asked: Option<u64>) -> Result<Option<String>, String> {
         let variable = |name: &str| {

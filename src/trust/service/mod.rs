@@ -8,4 +8,4 @@ mod table;
 
 pub(super) use environment::Stated;
 pub use run::variables;
-pub(super) use run::{Kind, Run, number, repository_path};
+pub(super) use run::{Kind, Run, is_unknown, number, repository_path};

@@ -174,6 +174,12 @@ pub fn number(variable: &dyn Fn(&str) -> Option<String>) -> Option<(&'static str
     services.find_map(|service| service.number(&environment))
 }
 
+/// Whether a CI service runs this that is not in the table.
+pub fn is_unknown(variable: &dyn Fn(&str) -> Option<String>) -> bool {
+    let run = Run::of(variable);
+    run.service == PLAIN.name && run.kind == Kind::Other
+}
+
 /// Every environment variable that decides whose rules count, or what consent is for.
 pub fn variables() -> impl Iterator<Item = &'static str> {
     let of_any = OF_ANY.iter().map(|sign| sign.name);
