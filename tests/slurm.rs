@@ -52,9 +52,10 @@ impl Login {
             let _ = fs::remove_file(project.path(file));
         }
         let gate = self.machine.gate(&[]);
-        let mut command = Command::new("sh");
+        // A shell cannot trap a signal that was ignored when it began, as SIGINT is in a job of a script.
+        let mut command = Command::new("env");
         command
-            .arg("tmp/gate.sh")
+            .args(["--default-signal=HUP,INT,TERM", "sh", "tmp/gate.sh"])
             .args(options)
             .current_dir(project.path(""));
         for (name, value) in gate.get_envs() {
