@@ -51,7 +51,6 @@ mod page;
 mod pins;
 mod pipelines;
 mod pull_request;
-mod read_file;
 mod reports;
 mod resume;
 mod rule;

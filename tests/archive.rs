@@ -30,7 +30,7 @@ struct Checkout(Machine);
 impl Checkout {
     fn new() -> Option<Checkout> {
         let expect = "expect = [\"bsr_gemm_baseline\"]\n";
-        let machine = Machine::new()?
+        let machine = Machine::new()
             .configured("ncu = \"bin/ncu\"\n", "")
             .configured(expect, &format!("{expect}immutable = true\n"))
             .with_programs(&format!("{CP_ASYNC}{COPY}"));

@@ -182,7 +182,7 @@ fn off_the_edge(decision: &Decision, question: &Question, digits: f64) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig {
         failure_persistence: None,
-        cases: 2000,
+        cases: 500,
         ..ProptestConfig::default()
     })]
 

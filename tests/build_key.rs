@@ -459,7 +459,7 @@ fn an_immutable_variant_whose_assembler_file_changed_fails() {
 
 /// A machine with one variant that is run by a script.
 fn measured(run: &str, at_profile: &str) -> Option<Machine> {
-    let machine = Machine::new()?.configured(
+    let machine = Machine::new().configured(
         "source = \"kernels/a.cu\"",
         &format!("run = [{run}]\ninputs = [\"input\"]"),
     );

@@ -15,15 +15,18 @@ use crate::common::{self, PATIENCE, Ran, Report};
 const HERE: &str = "here";
 /// The GPU of the recordings.
 const GPU: &str = "NVIDIA H100 80GB HBM3";
+/// The recordings that a program has, and the variant that they are of.
+const EQUAL: [&str; 2] = ["compare/same", "cp_async"];
+const WORSE: [&str; 2] = ["compare/worse", "cp_async"];
 /// As many launches as the recordings count.
 const COUNTED: [&str; 2] = ["--counted-launches", "2"];
 
 /// A machine whose current folder has two programs and nothing else.
-fn machine(old: [&str; 2], new: [&str; 2]) -> Option<Machine> {
-    let machine = Machine::new()?;
+fn machine(old: [&str; 2], new: [&str; 2]) -> Machine {
+    let machine = Machine::new();
     program(&machine, "bench_old", old);
     program(&machine, "bench_new", new);
-    Some(machine)
+    machine
 }
 
 /// A program of which the stand-in of ncu hands over the recordings of a variant.
@@ -36,7 +39,12 @@ fn program(machine: &Machine, name: &str, [recorded, variant]: [&str; 2]) {
 }
 
 fn gate(machine: &Machine, arguments: &[&str]) -> Command {
-    let mut command = machine.gate(&[&["compare"], arguments, &COUNTED].concat());
+    here(machine, &[&["compare"], arguments, &COUNTED].concat())
+}
+
+/// The program, in the folder of the user, with ncu on the PATH.
+fn here(machine: &Machine, arguments: &[&str]) -> Command {
+    let mut command = machine.gate(arguments);
     let path = std::env::var("PATH").unwrap();
     let bin = machine.project.path("bin");
     command
@@ -78,10 +86,7 @@ const BOTH: [&str; 2] = ["./bench_old --n 4096", "./bench_new --n 4096"];
 
 #[test]
 fn two_equal_programs_pass_and_the_report_says_what_was_compared() {
-    let equal = ["compare/same", "cp_async"];
-    let Some(machine) = machine(equal, equal) else {
-        return;
-    };
+    let machine = machine(EQUAL, EQUAL);
     let report = json(&machine, &BOTH, 0);
     assert_eq!(report.denied(), [""; 0]);
     let variant = &report.0["variants"][0];
@@ -99,6 +104,14 @@ fn two_equal_programs_pass_and_the_report_says_what_was_compared() {
         .says("nothing verified the numbers");
 }
 
+/// The next step of the first finding with this code.
+#[track_caller]
+fn next<'a>(report: &'a Report, code: &str) -> &'a str {
+    let denied = report.findings("deny");
+    let mut found = denied.into_iter().filter(|one| one["code"] == code);
+    found.next().unwrap()["next"].as_str().unwrap()
+}
+
 fn verdict(report: &Report, metric: &str) -> String {
     let comparisons = report.0["variants"][0]["comparisons"].as_array().unwrap();
     let mut found = comparisons.iter().filter(|one| one["metric"] == metric);
@@ -110,17 +123,12 @@ fn verdict(report: &Report, metric: &str) -> String {
 
 #[test]
 fn a_slower_program_fails_and_the_report_names_the_kernel_and_the_cause() {
-    let Some(machine) = machine(["compare/same", "cp_async"], ["compare/worse", "cp_async"]) else {
-        return;
-    };
+    let machine = machine(EQUAL, WORSE);
     let report = json(&machine, &BOTH, 1);
     assert_eq!(report.denied(), ["regressed"]);
-    let message = report.findings("deny")[0]["message"].as_str().unwrap();
-    for part in ["`duration` of bsr_gemm_cp_async", "bank conflicts"] {
-        assert!(message.contains(part), "{message}");
-    }
-    let next = report.findings("deny")[0]["next"].as_str().unwrap();
-    assert!(!next.contains("baseline"), "{next}");
+    let words = ["`duration` of bsr_gemm_cp_async", "bank conflicts"];
+    report.tells("regressed", &words);
+    assert!(!next(&report, "regressed").contains("baseline"));
     // The other way round it is faster, by more than a gate would believe without a review.
     let back = [BOTH[1], BOTH[0]];
     let report = json(&machine, &back, 0);
@@ -129,26 +137,21 @@ fn a_slower_program_fails_and_the_report_names_the_kernel_and_the_cause() {
 
 #[test]
 fn kernels_of_other_names_are_compared_where_each_program_has_one() {
-    let Some(machine) = machine(["compare/same", "baseline"], ["compare/same", "cp_async"]) else {
-        return;
-    };
+    let machine = machine(["compare/same", "baseline"], EQUAL);
     let report = json(&machine, &BOTH, 0);
-    let message = report.message("kernels-changed");
-    for part in [
-        "`bsr_gemm_baseline` of the base",
-        "`bsr_gemm_cp_async`, which has the same grid and block",
-    ] {
-        assert!(message.contains(part), "{message}");
-    }
+    report.tells(
+        "kernels-changed",
+        &[
+            "`bsr_gemm_baseline` of the base",
+            "`bsr_gemm_cp_async`, which has the same grid and block",
+        ],
+    );
     assert_eq!(verdict(&report, "duration"), "improved");
 }
 
 #[test]
 fn one_program_is_a_table_of_its_kernels_and_is_compared_with_nothing() {
-    let same = ["compare/same", "cp_async"];
-    let Some(machine) = machine(same, same) else {
-        return;
-    };
+    let machine = machine(EQUAL, EQUAL);
     let ran = run(&machine, &BOTH[..1]).exits(0);
     let row = |line: &&str| line.trim_start().starts_with("bsr_gemm_cp_async  ");
     let row = ran.out.lines().find(row).unwrap();
@@ -176,10 +179,7 @@ fn one_program_is_a_table_of_its_kernels_and_is_compared_with_nothing() {
 
 #[test]
 fn a_mistake_in_the_arguments_ends_with_2_and_names_the_argument() {
-    let same = ["compare/same", "cp_async"];
-    let Some(machine) = machine(same, same) else {
-        return;
-    };
+    let machine = machine(EQUAL, EQUAL);
     let [old, new] = BOTH;
     for (arguments, words) in [
         (&[old, "./bench_new 'x"][..], "`./bench_new 'x`"),
@@ -214,44 +214,31 @@ fn a_mistake_in_the_arguments_ends_with_2_and_names_the_argument() {
 
 #[test]
 fn a_program_that_is_missing_on_either_side_is_named() {
-    let same = ["compare/same", "cp_async"];
-    let Some(machine) = machine(same, same) else {
-        return;
-    };
+    let machine = machine(EQUAL, EQUAL);
     let report = json(&machine, &["./bench_old", "./bench_neu"], 5);
     assert_eq!(report.denied(), ["not-started"]);
-    assert!(report.message("not-started").contains("`./bench_neu`"));
+    report.tells("not-started", &["`./bench_neu`"]);
     for missing in ["./bench_alt", "bench_old"] {
         let report = json(&machine, &[missing, "./bench_new"], 5);
-        let message = report.message("not-started");
-        assert!(message.contains("in the base"), "{message}");
-        assert!(message.contains(&format!("`{missing}`")), "{message}");
-        let next = report.findings("deny")[0]["next"].as_str().unwrap();
+        let missing_one = format!("`{missing}`");
+        report.tells("not-started", &["in the base", &missing_one]);
+        let next = next(&report, "not-started");
         let on_the_path = next.contains("write ./bench_old");
         assert_eq!(on_the_path, missing == "bench_old", "{next}");
     }
     let script = machine.project.path(&format!("{HERE}/bench_old"));
     fs::set_permissions(script, fs::Permissions::from_mode(0o644)).unwrap();
     let report = json(&machine, &BOTH, 5);
-    let message = report.message("not-started");
-    assert!(
-        message.contains("`./bench_old` is not executable"),
-        "{message}"
-    );
+    report.tells("not-started", &["`./bench_old` is not executable"]);
     assert_eq!(measured(&machine), 0);
 }
 
 #[test]
 fn a_next_step_names_the_option() {
-    let same = ["compare/same", "cp_async"];
-    let Some(machine) = machine(same, same) else {
-        return;
-    };
+    let machine = machine(EQUAL, EQUAL);
     let next = |arguments: &[&str], code: i32, finding: &str| {
         let report = json(&machine, &[&BOTH, arguments].concat(), code);
-        let denied = report.findings("deny");
-        let mut found = denied.iter().filter(|one| one["code"] == finding);
-        found.next().unwrap()["next"].as_str().unwrap().to_owned()
+        self::next(&report, finding).to_owned()
     };
     let launches = next(&["--launches", "40"], 6, "not-measured");
     assert!(launches.contains("--launches"), "{launches}");
@@ -268,15 +255,11 @@ fn a_next_step_names_the_option() {
 
 #[test]
 fn a_total_of_two_programs_is_not_measured_where_nothing_lists_their_launches() {
-    let same = ["compare/same", "cp_async"];
-    let Some(machine) = machine(same, same) else {
-        return;
-    };
+    let machine = machine(EQUAL, EQUAL);
     let report = json(&machine, &[&BOTH[..], &["--total"]].concat(), 6);
-    let message = report.message("not-measured");
-    assert!(
-        message.contains("how often each kernel is launched was not listed"),
-        "{message}"
+    report.tells(
+        "not-measured",
+        &["how often each kernel is launched was not listed"],
     );
     let outcome = report.0["variants"][0].to_string();
     assert!(outcome.contains("--kernel-id") && !outcome.contains("--launch-count"));
@@ -299,10 +282,7 @@ fn measured(machine: &Machine) -> usize {
 
 #[test]
 fn nothing_is_measured_where_the_numbers_of_a_program_are_wrong() {
-    let same = ["compare/same", "cp_async"];
-    let Some(machine) = machine(same, same) else {
-        return;
-    };
+    let machine = machine(EQUAL, EQUAL);
     let [right, wrong] = ["./bench_old --check 0", "./bench_new --check 1"];
     for (checks, side) in [
         (&["--verify", right, "--verify", wrong][..], "the program's"),
@@ -329,10 +309,7 @@ fn nothing_is_measured_where_the_numbers_of_a_program_are_wrong() {
 
 #[test]
 fn the_check_gets_the_result_file_that_it_asks_for() {
-    let same = ["compare/same", "cp_async"];
-    let Some(machine) = machine(same, same) else {
-        return;
-    };
+    let machine = machine(EQUAL, EQUAL);
     let check = |result: &str| format!("sh -c 'echo \"$1\" >\"$0\"' {{result}} '{result}'");
     let verified = |check: &str, code: i32| {
         let report = json(&machine, &[&BOTH[..], &["--verify", check]].concat(), code);
@@ -348,36 +325,28 @@ fn the_check_gets_the_result_file_that_it_asks_for() {
 
 #[test]
 fn a_script_that_changes_while_it_is_measured_is_no_measurement() {
-    let same = ["compare/same", "cp_async"];
-    let Some(machine) = machine(same, same) else {
-        return;
-    };
+    let machine = machine(EQUAL, EQUAL);
     let script = machine.project.read(&format!("{HERE}/bench_new"));
     let text = format!("{script}echo '# changed' >>\"$0\"\n");
     machine.program(&format!("{HERE}/bench_new"), &text);
-    for command in ["./bench_new", "sh bench_new", "/bin/sh -e bench_new {seed}"] {
+    for command in ["./bench_new", "/bin/sh -e bench_new {seed}"] {
         let report = json(&machine, &[BOTH[0], command], 5);
         assert!(report.denied().contains(&"altered-during-run".to_owned()));
     }
     // What the program writes is not the program.
     let text = format!("{script}echo more >>\"$1\"\n");
     machine.program(&format!("{HERE}/bench_new"), &text);
-    for command in ["./bench_new ../argv", "sh bench_new ../argv"] {
-        json(&machine, &[BOTH[0], command], 0);
-    }
+    json(&machine, &[BOTH[0], "sh bench_new ../argv"], 0);
 }
 
 #[test]
 fn a_program_that_does_other_work_is_not_faster_unless_its_numbers_are_checked() {
     // Of `tma_wgmma` the hardware counts the same FLOP under another name.
-    let Some(machine) = machine(["compare/same", "cp_async"], ["compare/same", "tma_wgmma"]) else {
-        return;
-    };
+    let machine = machine(EQUAL, ["compare/same", "tma_wgmma"]);
     let report = json(&machine, &BOTH, 4);
     assert!(report.denied().iter().all(|code| code == "work-changed"));
     assert_ne!(verdict(&report, "duration"), "improved");
-    let next = report.findings("deny")[0]["next"].as_str().unwrap();
-    assert!(next.contains("--verify"), "{next}");
+    assert!(next(&report, "work-changed").contains("--verify"));
     let check = ["--verify", "./bench_new --check 0"];
     let report = json(&machine, &[&BOTH[..], &check].concat(), 0);
     assert_eq!(verdict(&report, "duration"), "improved");
@@ -385,10 +354,7 @@ fn a_program_that_does_other_work_is_not_faster_unless_its_numbers_are_checked()
 
 #[test]
 fn a_program_that_fails_under_the_profiler_ends_with_5_and_one_without_kernels_too() {
-    let same = ["compare/same", "cp_async"];
-    let Some(machine) = machine(same, same) else {
-        return;
-    };
+    let machine = machine(EQUAL, EQUAL);
     machine.program(&format!("{HERE}/bench_old"), "#!/bin/sh\nexit 3\n");
     let report = json(&machine, &BOTH, 5);
     let denied = report.findings("deny");
@@ -403,10 +369,7 @@ fn a_program_that_fails_under_the_profiler_ends_with_5_and_one_without_kernels_t
 
 #[test]
 fn without_a_gpu_or_ncu_the_report_says_what_is_missing() {
-    let same = ["compare/same", "cp_async"];
-    let Some(machine) = machine(same, same) else {
-        return;
-    };
+    let machine = machine(EQUAL, EQUAL);
     fs::remove_file(machine.project.path("bin/ncu")).unwrap();
     for programs in [&BOTH[..], &BOTH[..1]] {
         run(&machine, programs).exits(3).says("ncu");
@@ -419,22 +382,14 @@ fn without_a_gpu_or_ncu_the_report_says_what_is_missing() {
 
 #[test]
 fn reports_and_captures_are_kept_where_they_are_asked_for() {
-    let Some(machine) = machine(["compare/same", "cp_async"], ["compare/worse", "cp_async"]) else {
-        return;
-    };
+    let machine = machine(EQUAL, WORSE);
     for folder in ["reports-of", "work"] {
         fs::create_dir(machine.project.path(folder)).unwrap();
     }
+    let reports = ["html", "md", "json"].map(|ending| format!("../reports-of/out.{ending}"));
     let mut arguments = BOTH.to_vec();
-    for report in ["out.html", "out.md", "out.json", "out.xml", "out.sarif"] {
-        arguments.push("--report");
-        arguments.push(match report {
-            "out.html" => "../reports-of/out.html",
-            "out.md" => "../reports-of/out.md",
-            "out.json" => "../reports-of/out.json",
-            "out.xml" => "../reports-of/out.xml",
-            _ => "../reports-of/out.sarif",
-        });
+    for report in &reports {
+        arguments.extend(["--report", report]);
     }
     arguments.extend(["--output", "../kept", "--work", "../work"]);
     run(&machine, &arguments).exits(1);
@@ -447,22 +402,15 @@ fn reports_and_captures_are_kept_where_they_are_asked_for() {
         assert!(text.contains("n 4096"), "{file}: {text}");
     }
     // The outcome is rendered again as it was.
-    Ran::of(
-        &machine
-            .gate(&["report", "reports-of/out.json"])
-            .output()
-            .unwrap(),
-    )
-    .exits(0)
-    .says("base `./bench_old --n 4096`");
+    machine
+        .run(&["report", "reports-of/out.json"])
+        .exits(0)
+        .says("base `./bench_old --n 4096`");
 }
 
 #[test]
 fn an_interrupted_comparison_leaves_nothing() {
-    let same = ["compare/same", "cp_async"];
-    let Some(machine) = machine(same, same) else {
-        return;
-    };
+    let machine = machine(EQUAL, EQUAL);
     let slow = "#!/bin/sh\necho here >>../started\nsleep 600\n";
     machine.program(&format!("{HERE}/bench_old"), slow);
     let mut child = gate(&machine, &BOTH).spawn().unwrap();
@@ -479,22 +427,13 @@ fn an_interrupted_comparison_leaves_nothing() {
 
 /// `init` with a program, in the folder of the user.
 fn init(machine: &Machine, program: &[&str]) -> Ran {
-    let mut command = machine.gate(&[&["init", "--"], program].concat());
-    let path = std::env::var("PATH").unwrap();
-    let bin = machine.project.path("bin");
-    command
-        .current_dir(machine.project.path(HERE))
-        .env("PATH", format!("{}:{path}", bin.display()))
-        .env("CUDA_NAME", GPU);
+    let mut command = here(machine, &[&["init", "--"], program].concat());
     Ran::of(&command.output().unwrap())
 }
 
 #[test]
 fn init_with_a_program_writes_a_suite_for_what_it_launches() {
-    let same = ["compare/same", "cp_async"];
-    let Some(machine) = machine(same, same) else {
-        return;
-    };
+    let machine = machine(EQUAL, EQUAL);
     let ran = init(
         &machine,
         &["./bench_old", "--name", "a \"b\" \\", "bench_new"],
@@ -537,19 +476,14 @@ fn init_with_a_program_writes_a_suite_for_what_it_launches() {
 
 #[test]
 fn init_runs_the_program_where_its_configuration_will_run_it() {
-    let same = ["compare/same", "cp_async"];
-    let Some(machine) = machine(same, same) else {
-        return;
-    };
+    let machine = machine(EQUAL, EQUAL);
     let bench = machine.project.read(&format!("{HERE}/bench_old"));
     machine.program(&format!("{HERE}/gate/bench"), &bench);
     machine.project.write(&format!("{HERE}/gate/input"), "");
     let init = |program: &[&str]| {
         let options = ["init", "--force", "-C", "here/gate/config.toml", "--"];
-        let mut command = machine.gate(&[&options, program].concat());
-        let bin = machine.project.path("bin");
-        let path = std::env::var("PATH").unwrap();
-        command.env("PATH", format!("{}:{path}", bin.display()));
+        let mut command = here(&machine, &[&options, program].concat());
+        command.current_dir(machine.project.path(""));
         Ran::of(&command.output().unwrap())
     };
     init(&["here/bench_old"]).exits(5).says("programs run in ");
@@ -567,10 +501,7 @@ fn init_runs_the_program_where_its_configuration_will_run_it() {
 
 #[test]
 fn init_with_a_program_that_launches_nothing_writes_nothing() {
-    let same = ["compare/same", "cp_async"];
-    let Some(machine) = machine(same, same) else {
-        return;
-    };
+    let machine = machine(EQUAL, EQUAL);
     machine.program(&format!("{HERE}/bench_old"), "#!/bin/sh\nexit 0\n");
     init(&machine, &["./bench_old"])
         .exits(5)
@@ -584,9 +515,7 @@ fn init_with_a_program_that_launches_nothing_writes_nothing() {
 /// A history of a program: the first commit is good, the second does not build, the fourth is slower.
 #[test]
 fn git_bisect_run_with_the_documented_script_finds_the_slower_commit() {
-    let Some(machine) = Machine::new() else {
-        return;
-    };
+    let machine = Machine::new();
     let project = &machine.project;
     project.git(&["init", "--quiet"]);
     project.write(".git/info/exclude", "*\n!/bench.sh\n");

@@ -50,8 +50,8 @@ const NEEDED: [&str; 6] = [
 
 /// A machine with a variant of each kind; every program leaves its environment in a file of its
 /// name.
-fn machine() -> Option<Machine> {
-    let machine = Machine::new()?;
+fn machine() -> Machine {
+    let machine = Machine::new();
     let notes = |name: &str| format!("env >'{}'", machine.project.path(name).display());
     let after_shebang = |path: &str, name: &str| {
         let text = machine.project.read(path);
@@ -82,7 +82,7 @@ fn machine() -> Option<Machine> {
             notes("env.program")
         ),
     );
-    Some(machine)
+    machine
 }
 
 fn names(project: &Project, file: &str) -> Vec<String> {
@@ -105,7 +105,7 @@ fn gate(machine: &Machine, arguments: &[&str]) -> Command {
 
 #[test]
 fn no_program_gets_a_credential_and_each_gets_what_it_needs() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     Ran::of(&gate(&machine, &["profile"]).output().unwrap()).exits(0);
     // Asks git for the names of the committed files, and the sanitizer for its version.
     Ran::of(&gate(&machine, &["doctor"]).output().unwrap());
@@ -151,7 +151,7 @@ fn no_program_gets_a_credential_and_each_gets_what_it_needs() {
 
 #[test]
 fn env_pass_names_what_programs_get_besides_and_doctor_and_a_dry_run_print_the_names() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     let machine = machine.configured("env_pass = [", "env_pass = [\"MY_DATA\", ");
     Ran::of(&gate(&machine, &["profile"]).output().unwrap()).exits(0);
     assert!(names(&machine.project, "env.program").contains(&"MY_DATA".to_owned()));
@@ -181,14 +181,13 @@ fn env_pass_names_what_programs_get_besides_and_doctor_and_a_dry_run_print_the_n
 
 #[test]
 fn a_credential_in_env_pass_is_reported() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     let machine = machine.configured("env_pass = [", "env_pass = [\"GH_TOKEN\", ");
     let ran = gate(&machine, &["check", "--format", "json"])
         .output()
         .unwrap();
     let report = Ran::of(&ran).json();
-    let message = report.message("credential-passed");
-    assert!(message.contains("`GH_TOKEN`"), "{message}");
+    report.tells("credential-passed", &["`GH_TOKEN`"]);
     assert!(report.warned().contains(&"credential-passed".to_owned()));
     Ran::of(&gate(&machine, &["doctor"]).output().unwrap())
         .says("by their names, these hold credentials: GH_TOKEN");
@@ -196,7 +195,7 @@ fn a_credential_in_env_pass_is_reported() {
 
 #[test]
 fn a_program_of_the_path_is_not_looked_for_in_the_folder_of_the_change() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     machine.program("planted/sh", "#!/bin/sh\ntouch planted/ran\n");
     let path = std::env::var("PATH").unwrap();
     let host = machine.project.path("host");
@@ -224,7 +223,7 @@ fn a_program_cannot_read_the_environment_of_the_tool() {
         );
         return;
     }
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     let read = "cat /proc/$PPID/environ >seen || echo denied >>log\n";
     machine.project.write("build.sh", read);
     let gate = gate(&machine, &["build", "bsr_gemm/own"]);

@@ -22,9 +22,9 @@ const ALL: [&str; 3] = ["check", "--gpus", "all"];
 const QUEUE: [&str; 2] = ["check", "--archive"];
 
 /// A machine with two GPUs, and so many equal variants whose baselines are locked.
-fn two_gpus(variants: u32) -> Option<Machine> {
-    let machine = Machine::locked(variants)?;
-    Some(machine.with("CUDA_GPUS", "2"))
+fn two_gpus(variants: u32) -> Machine {
+    let machine = Machine::locked(variants);
+    machine.with("CUDA_GPUS", "2")
 }
 
 /// The outcome of a run that exits so.
@@ -35,10 +35,13 @@ fn outcome(machine: &Machine, arguments: &[&str], code: i32) -> (Json, Ran) {
     let ran = machine
         .run(&[arguments, &["--report", &text]].concat())
         .exits(code);
-    let outcome = fs::read_to_string(&report).unwrap();
-    let outcome: Json = serde_json::from_str(&outcome).unwrap();
+    let outcome = read_json(&report);
     assert_eq!(outcome["exit_code"], code);
     (outcome, ran)
+}
+
+fn read_json(path: &Path) -> Json {
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
 /// The UUIDs of the GPUs of a run, in the order of their slices.
@@ -60,7 +63,7 @@ fn runs(machine: &Machine) -> Vec<PathBuf> {
 
 #[test]
 fn a_check_on_all_gpus_is_one_check_with_a_queue_for_each() {
-    let Some(machine) = two_gpus(3) else { return };
+    let machine = two_gpus(3);
     let costs = machine.project.read(".sparsek-gate/costs.json");
     let (found, ran) = outcome(&machine, &ALL, 0);
     all_measured(&found, 3);
@@ -94,9 +97,7 @@ fn a_check_on_all_gpus_is_one_check_with_a_queue_for_each() {
     for (index, uuid) in [(1, UUID), (2, SECOND)] {
         let suite = run.join(format!("slices/{index}/profiles/bsr_gemm"));
         for variant in fs::read_dir(suite).unwrap() {
-            let profile = variant.unwrap().path().join("profile.json");
-            let profile: Json =
-                serde_json::from_str(&fs::read_to_string(profile).unwrap()).unwrap();
+            let profile = read_json(&variant.unwrap().path().join("profile.json"));
             assert_eq!(profile["provenance"]["gpu_uuid"], uuid);
         }
     }
@@ -120,7 +121,7 @@ fn a_check_on_all_gpus_is_one_check_with_a_queue_for_each() {
 
 #[test]
 fn both_sides_are_measured_on_all_gpus() {
-    let Some(machine) = two_gpus(2) else { return };
+    let machine = two_gpus(2);
     let against = ["--against", "HEAD", "--measure-all"];
     let (found, _) = outcome(&machine, &[&ALL[..], &against].concat(), 0);
     all_measured(&found, 2);
@@ -129,18 +130,15 @@ fn both_sides_are_measured_on_all_gpus() {
     for index in 1..=2 {
         let suite = runs[0].join(format!("slices/{index}/profiles/bsr_gemm"));
         let variant = fs::read_dir(suite).unwrap().next().unwrap().unwrap().path();
-        let [own, base] = ["profile.json", "base/profile.json"].map(|name| {
-            let text = fs::read_to_string(variant.join(name)).unwrap();
-            let profile: Json = serde_json::from_str(&text).unwrap();
-            profile["provenance"]["gpu_uuid"].clone()
-        });
+        let [own, base] = ["profile.json", "base/profile.json"]
+            .map(|name| read_json(&variant.join(name))["provenance"]["gpu_uuid"].clone());
         assert_eq!(own, base);
     }
 }
 
 #[test]
 fn gpus_that_cannot_be_had_are_refused_before_anything_is_built() {
-    let Some(machine) = two_gpus(2) else { return };
+    let machine = two_gpus(2);
     let _ = fs::remove_dir_all(machine.project.path(".sparsek-gate"));
     let compiled = machine.compiled();
     for (gpus, code, why) in [
@@ -200,7 +198,7 @@ fn kill(pid: i32, signal: Signal) {
 
 #[test]
 fn an_interrupt_or_a_kill_of_the_check_leaves_no_process() {
-    let Some(machine) = two_gpus(2) else { return };
+    let machine = two_gpus(2);
     machine.slow(600.0);
     for (signal, code) in [
         (Signal::TERM, Some(130)),
@@ -221,7 +219,7 @@ fn an_interrupt_or_a_kill_of_the_check_leaves_no_process() {
 
 #[test]
 fn what_killed_queues_left_is_ended_by_the_next_run_that_does_not_go_on_with_them() {
-    let Some(machine) = two_gpus(2) else { return };
+    let machine = two_gpus(2);
     let folder = machine.project.path("");
     machine.slow(300.0);
     let mut check = start(&machine, &[]);
@@ -242,7 +240,7 @@ fn what_killed_queues_left_is_ended_by_the_next_run_that_does_not_go_on_with_the
 
 #[test]
 fn profiling_on_all_gpus_goes_on_where_it_was_interrupted() {
-    let Some(machine) = two_gpus(2) else { return };
+    let machine = two_gpus(2);
     let profile = ["profile", "--gpus", "all", "--format", "json"];
     let resume = [&profile[..], &["--resume"]].concat();
     let measured = |ran: Ran| {
@@ -288,7 +286,7 @@ fn profiling_on_all_gpus_goes_on_where_it_was_interrupted() {
 
 #[test]
 fn a_profile_that_a_program_on_another_gpu_changed_is_not_locked() {
-    let Some(machine) = two_gpus(1) else { return };
+    let machine = two_gpus(1);
     // The program on the second GPU waits for the end of the first queue, and edits its profile.
     let profiles = machine.project.path(".sparsek-gate/profiles");
     // Written so that the command that looks for it is not found.
@@ -317,7 +315,7 @@ fn a_profile_that_a_program_on_another_gpu_changed_is_not_locked() {
 
 #[test]
 fn what_a_queue_did_not_measure_whose_process_is_killed_is_not_measured() {
-    let Some(machine) = two_gpus(2) else { return };
+    let machine = two_gpus(2);
     // The second GPU measures until its queue is killed.
     machine.ncu(
         "case $1:$CUDA_VISIBLE_DEVICES in --import:* | --version:*) ;; *fe) sleep 600 ;; esac",
@@ -333,7 +331,7 @@ fn what_a_queue_did_not_measure_whose_process_is_killed_is_not_measured() {
     assert_eq!(check.wait().unwrap().code(), Some(6));
     // Its programs ended with it.
     assert_eq!(running(&machine.project.path(""), &[]), [0; 0]);
-    let found: Json = serde_json::from_str(&fs::read_to_string(&report).unwrap()).unwrap();
+    let found = read_json(&report);
     let findings = found["findings"].as_array().unwrap();
     let of = |code: &str| {
         let found = findings.iter().find(|one| one["code"] == code).unwrap();
@@ -361,7 +359,7 @@ enum Victim {
 #[test]
 fn whatever_is_killed_nothing_unmeasured_passes_and_no_process_is_left() {
     const VICTIMS: [Victim; 3] = [Victim::Check, Victim::Queue, Victim::Program];
-    let Some(machine) = two_gpus(2) else { return };
+    let machine = two_gpus(2);
     machine.slow(0.05);
     let report = machine.project.path("tmp/outcome.json");
     let text = format!("json:{}", report.display());
@@ -393,8 +391,7 @@ fn whatever_is_killed_nothing_unmeasured_passes_and_no_process_is_left() {
         let status = check.wait().unwrap();
         wait_for_orphans(folder);
         if status.code() == Some(0) {
-            let found = fs::read_to_string(&report).unwrap();
-            all_measured(&serde_json::from_str(&found).unwrap(), 2);
+            all_measured(&read_json(&report), 2);
         }
         *ended
             .entry(format!("{victim:?}: {:?}", status.code()))
@@ -405,7 +402,7 @@ fn whatever_is_killed_nothing_unmeasured_passes_and_no_process_is_left() {
 
 #[test]
 fn every_variant_is_profiled_on_all_gpus_and_one_call_locks_them() {
-    let Some(machine) = two_gpus(2) else { return };
+    let machine = two_gpus(2);
     let project = &machine.project;
     let compiled = machine.compiled();
     let ran = machine
@@ -423,21 +420,13 @@ fn every_variant_is_profiled_on_all_gpus_and_one_call_locks_them() {
         assert!(folder.ends_with(format!(".sparsek-gate/profiles/{uuid}")));
         for variant in ["v-n_1", "v-n_2"] {
             let profile = folder.join("bsr_gemm").join(variant).join("profile.json");
-            let profile: Json =
-                serde_json::from_str(&fs::read_to_string(profile).unwrap()).unwrap();
+            let profile = read_json(&profile);
             assert_eq!(profile["provenance"]["gpu_uuid"], uuid);
         }
     }
     // Nothing changed, so nothing is built. The two equal builds before were one or two.
     assert_eq!(machine.compiled(), compiled);
-    let lock = [
-        "baseline",
-        "--lock",
-        "--reason",
-        "from two GPUs",
-        "--who",
-        "tester",
-    ];
+    let lock = ["baseline", "--lock", "--reason", "from two GPUs"];
     let locked = |variant: &str| {
         let path = format!("baselines/nvidia-h200/bsr_gemm/{variant}.profile.json");
         let text = project.read(&path);
@@ -480,7 +469,7 @@ fn every_variant_is_profiled_on_all_gpus_and_one_call_locks_them() {
 
 #[test]
 fn what_a_program_writes_to_the_slice_of_another_gpu_is_found() {
-    let Some(machine) = two_gpus(2) else { return };
+    let machine = two_gpus(2);
     let folder = machine.project.path(".sparsek-gate/gpus");
     // The program on the second GPU waits for the end of the first slice, and edits it.
     machine.ncu(&format!(

@@ -4,7 +4,6 @@
 
 use std::process::Command;
 
-use crate::common::git::has_git;
 use crate::common::{GPU, Project, RECORDED, Ran, copy, recordings};
 use serde_json::{Value as Json, json};
 
@@ -64,9 +63,6 @@ fn locked_duration(text: &str) -> Json {
 
 #[test]
 fn every_acceptance_is_shown_with_its_commit_and_the_values_of_then() {
-    if !has_git("no history") {
-        return;
-    }
     let (project, commits) = locked_thrice();
     let path = Project::baseline_path("cp_async", "profile.json");
     let baseline = history(&project, &[]);
@@ -136,9 +132,6 @@ fn every_acceptance_is_shown_with_its_commit_and_the_values_of_then() {
 
 #[test]
 fn a_missing_past_profile_is_reported_and_is_never_a_number() {
-    if !has_git("no history") {
-        return;
-    }
     let (project, commits) = locked_thrice();
     let profile = Project::baseline_path("cp_async", "profile.json");
     let whole = history(&project, &[]);

@@ -98,16 +98,7 @@ fn numbers_that_nothing_has_draw_no_picture_that_has_no_end() {
     let text = include_str!("data/hostile/numbers.json");
     let files = FORMS.map(|form| format!("{}:out.{}", form.name, form.name));
     let values = regex::Regex::new(r#""value": [0-9.e+-]+"#).unwrap();
-    for number in [
-        "1e-300",
-        "1e300",
-        "5e-324",
-        "2e-308",
-        "-1e300",
-        "-1.0",
-        "0.0",
-        "1.7976931348623157e308",
-    ] {
+    for number in ["5e-324", "-1e300", "0.0", "1.7976931348623157e308"] {
         for (at, text) in [
             text.replace("1e-300", number),
             // All that was measured, in place of the durations alone.
@@ -166,24 +157,13 @@ fn documents_of_many_small_values_take_no_more_memory_than_their_bound() {
             r#"{{"schema":3,"variant":"s/v","identity":{{"workload":[{workload}],"odd":[{odd}],"gpu":"g"}},"kernels":[]}}"#
         )
     };
-    for dense in [
-        "1",
-        "[]",
-        "\"\"",
-        "\"a\"",
-        "null",
-        "{}",
-        "{\"a\":1}",
-        "[[1]]",
-    ] {
-        for count in [300_000, 2_000_000] {
-            let dense = vec![dense; count].join(",");
-            let file = written(folder, "outcome.json", &outcome(&dense));
-            run(folder, &["report", &file]).exits(5);
-            for profile in [profile(&dense, ""), profile("", &dense)] {
-                let file = written(folder, "profile.json", &profile);
-                run(folder, &["compare", &file, &file]).exits(5);
-            }
+    for dense in ["1", "\"a\"", "{\"a\":1}", "[[1]]"] {
+        let dense = vec![dense; 1_000_000].join(",");
+        let file = written(folder, "outcome.json", &outcome(&dense));
+        run(folder, &["report", &file]).exits(5);
+        for profile in [profile(&dense, ""), profile("", &dense)] {
+            let file = written(folder, "profile.json", &profile);
+            run(folder, &["compare", &file, &file]).exits(5);
         }
     }
     let deep = "[".repeat(2_000_000);
@@ -270,22 +250,6 @@ fn stripping_takes_time_in_proportion_to_the_file() {
         for left in ["host-", "/home", "ada"] {
             assert!(!copy.contains(left), "{name}: {left}");
         }
-    }
-}
-
-#[test]
-fn a_user_named_after_a_word_of_the_trade_can_strip() {
-    let folder = tempfile::tempdir().unwrap();
-    let report = common::repository().join("tests/data/ncu/four_metrics.ncu-rep");
-    for user in ["cuda", "warp", "kernel", "ada_lovelace"] {
-        let copy = folder.path().join(user);
-        let output = Command::new(env!("CARGO_BIN_EXE_sparsek-gate"))
-            .arg("strip")
-            .args([&report, &copy])
-            .env("USER", user)
-            .env("LOGNAME", user)
-            .output();
-        Ran::of(&output.unwrap()).exits(0);
     }
 }
 
@@ -422,7 +386,7 @@ fn no_form_of_a_report_shows_a_character_that_nobody_sees() {
         origin: Origin::Measured,
         ..outcome.clone()
     };
-    for some in unseen().chunks(24) {
+    for some in unseen().chunks(100) {
         let hidden: String = some.iter().collect();
         let (hostile, harmless) = (with(&hidden), with(&"x".repeat(some.len())));
         let of_programs = (measured(&hostile), measured(&harmless));
@@ -485,7 +449,8 @@ fn no_form_of_a_report_shows_a_character_that_nobody_sees() {
 fn no_message_and_no_listing_shows_a_character_that_nobody_sees() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let hidden: String = unseen().into_iter().filter(|c| *c > '\u{9f}').collect();
+    let hidden = |c: &char| *c == '\u{1b}' || *c > '\u{9f}';
+    let hidden: String = unseen().into_iter().filter(hidden).collect();
     let csv = page([("localhost".to_owned(), format!("k{hidden}"))].into_iter());
     let file = written(folder, "a.csv", &csv);
     let config = written(folder, "config.toml", &format!("\"a{hidden}\" = 1\n"));

@@ -9,14 +9,6 @@ use std::process::Command;
 use crate::common::{Project, Ran, repository};
 use serde_json::{Value as Json, json};
 
-const REPORTS: [&str; 5] = [
-    "four_metrics",
-    "full_set",
-    "graph_as_one",
-    "twenty_launches",
-    "two_kernels_three_times",
-];
-
 fn data(name: &str) -> PathBuf {
     repository().join("tests/data/ncu").join(name)
 }
@@ -34,69 +26,14 @@ fn inspected(name: &str) -> Json {
         .0
 }
 
-/// What the file says of the launch itself, as NVIDIA's reading gives it among the metrics.
-fn dimensions(truth: &Json, what: &str) -> Json {
-    let part = |axis: &str| truth["metrics"][format!("launch__{what}_dim_{axis}")][0].clone();
-    json!([part("x"), part("y"), part("z")])
-}
-
-#[test]
-fn every_report_is_shown_as_nvidia_reads_it() {
-    let mut compared = 0;
-    for name in REPORTS {
-        let ours = inspected(&format!("{name}.ncu-rep"));
-        assert_eq!(ours["schema"], 1);
-        assert_eq!(ours["format"], "ncu-rep");
-        let truth: Vec<Json> =
-            serde_json::from_slice(&fs::read(data(&format!("{name}.truth.json"))).unwrap())
-                .unwrap();
-        let launches = ours["launches"].as_array().unwrap();
-        assert_eq!(launches.len(), truth.len(), "{name}");
-        for (launch, truth) in launches.iter().zip(&truth) {
-            assert_eq!(launch["kernel"], truth["name"], "{name}");
-            for what in ["grid", "block"] {
-                let expected = dimensions(truth, what);
-                if expected[0].is_number() {
-                    assert_eq!(launch[what], expected, "{name} {what}");
-                }
-            }
-            let metrics = launch["metrics"].as_object().unwrap();
-            let theirs = truth["metrics"].as_object().unwrap();
-            assert_eq!(metrics.len(), theirs.len(), "{name}");
-            for (counter, expected) in theirs {
-                let (value, unit) = (&metrics[counter]["value"], &metrics[counter]["unit"]);
-                let same = match (value, &expected[0]) {
-                    (Json::Null, Json::Null) => true,
-                    // Their reading of a metric without any value.
-                    (Json::Null, Json::String(text)) => text == "None",
-                    (Json::Null, Json::Number(zero)) => zero.as_f64() == Some(0.0),
-                    (Json::Number(ours), Json::Number(theirs)) => {
-                        ours.as_f64().map(f64::to_bits) == theirs.as_f64().map(f64::to_bits)
-                    }
-                    (ours, theirs) => ours == theirs,
-                };
-                assert!(
-                    same,
-                    "{name}: {counter}: {value} instead of {}",
-                    expected[0]
-                );
-                // A unit may be unknown; it is never another one. A list of parts is a text.
-                assert!(
-                    unit.is_null() || *unit == expected[1] || counter.starts_with("breakdown:"),
-                    "{name}: {counter}: {unit} instead of {}",
-                    expected[1]
-                );
-                compared += 1;
-            }
-        }
-    }
-    assert!(compared > 10_000, "{compared}");
-}
-
 #[test]
 fn names_and_conditions_of_a_launch_are_shown() {
     let report = inspected("twenty_launches.ncu-rep");
     let launch = &report["launches"][0];
+    assert_eq!(
+        (&report["schema"], &report["format"]),
+        (&json!(1), &json!("ncu-rep"))
+    );
     assert_eq!(launch["kind"], "kernel");
     assert_eq!(launch["mangled"], "_Z13bsr_gemm_wmmaPKiS0_PK6__halfS3_Pfi");
     assert_eq!(launch["grid"], json!([64, 64, 1]));
@@ -114,35 +51,15 @@ fn names_and_conditions_of_a_launch_are_shown() {
             .unwrap()
             .contains("--clock-control none")
     );
-    assert_eq!(
-        inspected("graph_as_one.ncu-rep")["launches"][0]["kind"],
-        "graph"
-    );
-}
-
-#[test]
-fn a_csv_page_holds_what_its_report_holds() {
-    for name in REPORTS {
-        let (csv, report) = (
-            inspected(&format!("{name}.raw.csv")),
-            inspected(&format!("{name}.ncu-rep")),
-        );
-        assert_eq!(csv["format"], "csv");
-        let launches = |json: &Json| json["launches"].as_array().unwrap().clone();
-        assert_eq!(launches(&csv).len(), launches(&report).len(), "{name}");
-        let counter = "gpu__time_duration.sum";
-        for (csv, report) in launches(&csv).iter().zip(&launches(&report)) {
-            assert_eq!(csv["grid"], report["grid"]);
-            assert_eq!(csv["block"], report["block"]);
-            if report["metrics"][counter].is_object() {
-                assert_eq!(csv["metrics"][counter]["unit"], "ns");
-                assert_eq!(
-                    csv["metrics"][counter]["value"].as_f64(),
-                    report["metrics"][counter]["value"].as_f64()
-                );
-            }
-        }
-    }
+    let duration = &launch["metrics"]["gpu__time_duration.sum"];
+    assert_eq!(duration["unit"], "ns");
+    // A page has the same by its own names.
+    let page = inspected("twenty_launches.raw.csv");
+    assert_eq!(page["format"], "csv");
+    let of_page = &page["launches"][0];
+    assert_eq!(of_page["grid"], launch["grid"]);
+    let of_page = &of_page["metrics"]["gpu__time_duration.sum"]["value"];
+    assert_eq!(of_page.as_f64(), duration["value"].as_f64());
 }
 
 #[test]
@@ -164,7 +81,6 @@ fn the_text_names_launches_metrics_and_units() {
     for name in [
         "full_set.ncu-rep",
         "details_sections_and_rules.csv",
-        "raw_two_processes.csv",
         "raw_scaled_units.csv",
     ] {
         inspect(data(name).to_str().unwrap(), &[])
@@ -297,53 +213,26 @@ fn the_overview_has_the_kernels_by_time_and_the_metrics_that_say_most() {
 }
 
 #[test]
-fn a_truncated_report_is_refused_with_the_offset() {
-    let whole = fs::read(data("four_metrics.ncu-rep")).unwrap();
+fn a_file_that_is_foreign_or_cut_is_refused_with_what_it_is_and_where() {
     let project = Project::empty();
-    for part in 1..16 {
-        project.write("cut.ncu-rep", &whole[..whole.len() * part / 16]);
-        let ran = project
-            .run(&["inspect", "cut.ncu-rep"])
-            .exits(5)
-            .says("cut.ncu-rep: byte ");
-        assert_eq!(ran.out, "");
-    }
-}
-
-#[test]
-fn a_truncated_csv_page_is_refused_with_the_line() {
-    let whole = fs::read_to_string(data("twenty_launches.raw.csv")).unwrap();
-    let project = Project::empty();
-    // In the middle of a quoted cell.
-    project.write("cut.csv", &whole[..whole.rfind("\",\"").unwrap() + 4]);
-    project
-        .run(&["inspect", "cut.csv"])
-        .exits(5)
-        .says("cut.csv: line ");
-}
-
-#[test]
-fn a_foreign_file_is_refused_with_what_it_is() {
-    let project = Project::empty();
+    let report = fs::read(data("four_metrics.ncu-rep")).unwrap();
+    let page = fs::read(data("twenty_launches.raw.csv")).unwrap();
     for (name, content, words) in [
-        ("empty", &b""[..], "an empty file"),
-        ("program", b"\x7fELF\x02\x01\x01", "an ELF file"),
-        ("archive", b"PK\x03\x04", "a zip archive"),
-        ("systems", b"SQLite format 3\0", "an SQLite database"),
+        ("program", &b"\x7fELF\x02\x01\x01"[..], "an ELF file"),
         ("text", b"to be or not to be\n", "to be or not to be"),
-        ("noise", b"\0\x01\x02\xff\xfe", "5 bytes"),
         ("other.nsys-rep", b"\0\x01\x02\xff\xfe", "Nsight Systems"),
+        (
+            "cut.ncu-rep",
+            &report[..report.len() / 2],
+            "cut.ncu-rep: byte ",
+        ),
+        // In the middle of a quoted cell.
+        ("cut.csv", &page[..page.len() - 3], "cut.csv: line "),
     ] {
         project.write(name, content);
-        project
-            .run(&["inspect", name])
-            .exits(5)
-            .says(words)
-            .says(name);
+        let ran = project.run(&["inspect", name]).exits(5);
+        assert_eq!(ran.says(words).says(name).out, "");
     }
-    inspect(data("no_kernels_profiled.txt").to_str().unwrap(), &[])
-        .exits(5)
-        .says("no kernels were profiled");
 }
 
 #[test]
@@ -358,35 +247,6 @@ fn a_file_that_is_missing_or_cannot_be_opened_is_named() {
         .run(&["import", "nowhere.ncu-rep", "--variant", "cp_async"])
         .exits(2)
         .says("nowhere.ncu-rep");
-}
-
-#[test]
-fn a_hostile_kernel_name_does_not_reach_the_terminal() {
-    let csv = fs::read_to_string(data("four_metrics.raw.csv")).unwrap();
-    assert!(csv.contains("bsr_gemm_wmma"));
-    let project = Project::empty();
-    project.write(
-        "evil.csv",
-        csv.replace("bsr_gemm_wmma", "bsr\u{1b}]0;owned\u{7}\u{1b}[2J\u{202e}"),
-    );
-    for more in [&[][..], &["--all"], &["--color", "always"]] {
-        let mut arguments = vec!["inspect", "evil.csv"];
-        arguments.extend(more);
-        let ran = project.run(&arguments).exits(0);
-        for sign in ['\u{1b}', '\u{7}', '\u{202e}'] {
-            assert!(!ran.out.contains(sign), "{sign:?}");
-        }
-    }
-    // In JSON it is data, and escaped as such.
-    let ran = project
-        .run(&["inspect", "evil.csv", "--format", "json"])
-        .exits(0);
-    assert!(!ran.out.contains('\u{1b}'));
-    // A file's own name reaches error messages.
-    let name = "evil\u{1b}[2J.csv";
-    project.write(name, "no csv\u{1b}[2J");
-    let ran = project.run(&["inspect", name]).exits(5);
-    assert!(!ran.err.contains('\u{1b}'), "{}", ran.err);
 }
 
 const CONFIG: &str = r#"
@@ -432,6 +292,21 @@ fn import(project: &Project, file: &str, more: &[&str]) -> Ran {
 
 const PROFILES: &str = ".sparsek-gate/profiles";
 
+/// Locks what was imported, knowingly.
+fn lock(project: &Project, variant: &str) -> Ran {
+    let words = ["baseline", "--lock", "--reason", "theirs", "--who", "w"];
+    project.run(&[&words[..], &["--accept-imported", "-v", variant]].concat())
+}
+
+/// A check of what was imported.
+fn check(project: &Project, variant: &str) -> Ran {
+    project.run(&["check", "--from", PROFILES, variant])
+}
+
+fn verify(project: &Project, variant: &str) -> Ran {
+    project.run(&["baseline", "--verify", "--captures", PROFILES, variant])
+}
+
 #[test]
 fn an_imported_report_can_be_locked_and_checked_against() {
     let project = importing();
@@ -448,27 +323,18 @@ fn an_imported_report_can_be_locked_and_checked_against() {
             .len(),
         20
     );
-    let lock = |more: &[&str]| {
-        let mut arguments = vec![
-            "baseline", "--lock", "--reason", "theirs", "--who", "w", "wmma",
-        ];
-        arguments.extend(more);
-        project.run(&arguments)
-    };
-    lock(&[]).exits(6).says("--accept-imported");
-    lock(&["--accept-imported", "-v"])
-        .exits(0)
-        .says("duration: – → ");
-    // Its values are compared; one process does not show how much processes differ.
     project
-        .run(&["check", "--from", PROFILES, "wmma"])
+        .run(&["baseline", "--lock", "--reason", "theirs", "wmma"])
+        .exits(6)
+        .says("--accept-imported");
+    lock(&project, "wmma").exits(0).says("duration: – → ");
+    // Its values are compared; one process does not show how much processes differ.
+    check(&project, "wmma")
         .exits(6)
         .says("+0.00 %")
         .says("the spread between processes is not known")
         .says("imported");
-    project
-        .run(&["baseline", "--verify", "--captures", PROFILES, "wmma"])
-        .exits(0);
+    verify(&project, "wmma").exits(0);
 }
 
 #[test]
@@ -494,26 +360,13 @@ fn several_imported_reports_are_processes_whose_spread_is_known() {
     import(&[1, 2, 3, 4])
         .exits(0)
         .says("imported 80 launches on NVIDIA H200");
-    let lock = [
-        "baseline",
-        "--lock",
-        "--reason",
-        "x",
-        "--accept-imported",
-        "other",
-    ];
-    project.run(&lock).exits(0);
-    project
-        .run(&["baseline", "--verify", "--captures", PROFILES, "other"])
-        .exits(0);
-    project
-        .run(&["check", "--from", PROFILES, "other"])
-        .exits(0)
-        .says("duration +0.00 % ±");
+    lock(&project, "other").exits(0);
+    verify(&project, "other").exits(0);
+    check(&project, "other").exits(0).says("duration +0.00 % ±");
+    // What one process cannot show is not to be had by more of this tool's own.
     import(&[1]).exits(0);
-    project.run(&lock).exits(0);
-    project
-        .run(&["check", "--from", PROFILES, "other"])
+    lock(&project, "other").exits(0);
+    check(&project, "other")
         .exits(6)
         .says("more imported reports");
 }
@@ -550,18 +403,8 @@ fn an_import_takes_the_kernels_that_the_variant_selects() {
     assert_eq!(both.len(), 2);
     filter(&both[1]).exits(0);
     assert_eq!(names(&project), both[1..]);
-    let lock = [
-        "baseline",
-        "--lock",
-        "--reason",
-        "x",
-        "--accept-imported",
-        "other",
-    ];
-    project.run(&lock).exits(0);
-    project
-        .run(&["baseline", "--verify", "--captures", PROFILES, "other"])
-        .exits(0);
+    lock(&project, "other").exits(0);
+    verify(&project, "other").exits(0);
     filter("nothing_of_it")
         .exits(5)
         .says("selects none of its kernels")
@@ -569,46 +412,12 @@ fn an_import_takes_the_kernels_that_the_variant_selects() {
 }
 
 #[test]
-fn a_single_imported_launch_is_inconclusive() {
-    let project = importing();
-    import(&project, "four_metrics.ncu-rep", &[]).exits(0);
-    project
-        .run(&[
-            "baseline",
-            "--lock",
-            "--reason",
-            "x",
-            "--who",
-            "w",
-            "--accept-imported",
-            "wmma",
-        ])
-        .exits(0);
-    project
-        .run(&["check", "--from", PROFILES, "wmma"])
-        .exits(6)
-        .says("the spread between processes is not known");
-}
-
-#[test]
 fn a_csv_says_less_than_a_report_and_what_it_lacks_must_be_stated() {
     let project = importing();
     import(&project, "twenty_launches.raw.csv", &[]).exits(0);
-    project
-        .run(&[
-            "baseline",
-            "--lock",
-            "--reason",
-            "x",
-            "--who",
-            "w",
-            "--accept-imported",
-            "wmma",
-        ])
-        .exits(0);
+    lock(&project, "wmma").exits(0);
     // Two unknown conditions are not known to be the same.
-    project
-        .run(&["check", "--from", PROFILES, "wmma"])
+    check(&project, "wmma")
         .exits(4)
         .says("clock control was unknown, is unknown");
     let stated = [
@@ -622,39 +431,14 @@ fn a_csv_says_less_than_a_report_and_what_it_lacks_must_be_stated() {
         "node",
     ];
     import(&project, "twenty_launches.raw.csv", &stated).exits(0);
-    project
-        .run(&[
-            "baseline",
-            "--lock",
-            "--reason",
-            "x",
-            "--who",
-            "w",
-            "--accept-imported",
-            "wmma",
-        ])
-        .exits(0);
+    lock(&project, "wmma").exits(0);
     let ran = project.run(&["check", "--from", PROFILES, "wmma", "--format", "json"]);
     let mut denied = ran.exits(6).json().denied();
     denied.dedup();
     assert_eq!(denied, ["inconclusive"]);
-    import(
-        &project,
-        "twenty_launches.raw.csv",
-        &["--clock-control", "fast"],
-    )
-    .exits(2);
-}
-
-#[test]
-fn what_the_report_holds_outranks_what_is_stated() {
-    let project = importing();
-    import(
-        &project,
-        "twenty_launches.ncu-rep",
-        &["--clock-control", "base"],
-    )
-    .exits(0);
+    // What a report shows outranks what is stated.
+    let stated = ["--clock-control", "base"];
+    import(&project, "twenty_launches.ncu-rep", &stated).exits(0);
     let profile = project.json(&format!("{PROFILES}/recorded/wmma/profile.json"));
     assert_eq!(profile["identity"]["clock_control"], "none");
 }
@@ -670,24 +454,16 @@ fn a_recording_without_the_metrics_or_kernels_of_the_variant_is_told() {
         .exits(5)
         .says("kernel-missing")
         .says("not-measured");
-    project
-        .run(&[
-            "import",
-            data("twenty_launches.ncu-rep").to_str().unwrap(),
-            "--variant",
-            "nobody",
-        ])
-        .exits(2)
-        .says("no variant or suite is called `nobody`");
-    project
-        .run(&[
-            "import",
-            data("twenty_launches.ncu-rep").to_str().unwrap(),
-            "--variant",
-            "recorded",
-        ])
-        .exits(2)
-        .says("names several variants");
+    let report = data("twenty_launches.ncu-rep");
+    for (name, words) in [
+        ("nobody", "no variant or suite is called `nobody`"),
+        ("recorded", "names several variants"),
+    ] {
+        project
+            .run(&["import", report.to_str().unwrap(), "--variant", name])
+            .exits(2)
+            .says(words);
+    }
     project.write("foreign", "x");
     project
         .run(&["import", "foreign", "--variant", "wmma"])

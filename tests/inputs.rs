@@ -4,16 +4,15 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::process::Command;
 
 use crate::common::stand_in::Machine;
-use crate::common::{self, Project, Ran};
+use crate::common::{Project, Ran};
 
 const KEYS: &str = "run = [\"sh\", \"bench.sh\"]\nexpect = [\"bsr_gemm_baseline\"]\ninputs = ";
 
 /// A machine whose only variant is made of these inputs.
-fn machine(inputs: &str) -> Option<Machine> {
-    let machine = Machine::new()?.configured(
+fn machine(inputs: &str) -> Machine {
+    let machine = Machine::new().configured(
         "source = \"kernels/a.cu\"\nexpect = [\"bsr_gemm_baseline\"]",
         &format!("{KEYS}{inputs}"),
     );
@@ -33,7 +32,7 @@ fn machine(inputs: &str) -> Option<Machine> {
     ] {
         machine.project.write(file, file);
     }
-    Some(machine)
+    machine
 }
 
 /// The files that a profile says it was made of.
@@ -78,18 +77,14 @@ fn a_folder_and_a_pattern_stand_for_their_files() {
         ),
         ("['src/deep/d\\[1\\].py']", &["src/deep/d[1].py"]),
     ] {
-        let Some(machine) = machine(inputs) else {
-            return;
-        };
+        let machine = machine(inputs);
         assert_eq!(sources(&machine), files, "{inputs}");
     }
 }
 
 #[test]
 fn links_are_followed_and_lead_round_no_circle() {
-    let Some(machine) = machine("[\"linked\"]") else {
-        return;
-    };
+    let machine = machine("[\"linked\"]");
     let folder = machine.project.path("linked");
     fs::create_dir(&folder).unwrap();
     symlink("../src/a.py", folder.join("file")).unwrap();
@@ -111,13 +106,8 @@ fn links_are_followed_and_lead_round_no_circle() {
 
 #[test]
 fn a_file_that_is_new_changed_or_gone_makes_another_program() {
-    let Some(machine) = machine("[\"src/**/*.py\"]") else {
-        return;
-    };
-    machine.run(&["profile"]).exits(0);
-    machine
-        .run(&["baseline", "--lock", "--reason", "first"])
-        .exits(0);
+    let machine = machine("[\"src/**/*.py\"]");
+    machine.lock_measured();
     let profiles = ".sparsek-gate/profiles";
     let stale = |what: &str| {
         let ran = machine.run(&["check", "--from", profiles, "--format", "json"]);
@@ -154,13 +144,8 @@ fn a_file_that_is_new_changed_or_gone_makes_another_program() {
 
 #[test]
 fn a_new_file_of_a_pattern_changes_an_immutable_variant() {
-    let Some(machine) = machine("[\"src/*.py\"]\nimmutable = true") else {
-        return;
-    };
-    machine.run(&["profile"]).exits(0);
-    machine
-        .run(&["baseline", "--lock", "--reason", "first"])
-        .exits(0);
+    let machine = machine("[\"src/*.py\"]\nimmutable = true");
+    machine.lock_measured();
     machine.run(&["check"]).exits(0);
     machine.project.write("src/more.py", "");
     machine
@@ -171,9 +156,7 @@ fn a_new_file_of_a_pattern_changes_an_immutable_variant() {
 
 #[test]
 fn a_file_that_changes_while_the_variant_is_run_is_reported() {
-    let Some(machine) = machine("[\"src/*.py\"]") else {
-        return;
-    };
+    let machine = machine("[\"src/*.py\"]");
     machine.project.write(
         "bench.sh",
         "echo x >>src/a.py\necho 'variant: baseline'\necho 'recorded: h200'\n",
@@ -186,9 +169,7 @@ fn a_file_that_changes_while_the_variant_is_run_is_reported() {
 
 #[test]
 fn a_profile_of_another_filter_is_not_locked() {
-    let Some(machine) = machine("[\"src/*.py\"]") else {
-        return;
-    };
+    let machine = machine("[\"src/*.py\"]");
     machine.run(&["profile"]).exits(0);
     let lock = ["baseline", "--lock", "--reason", "first"];
     for (now, words) in [
@@ -210,9 +191,7 @@ fn a_profile_of_another_filter_is_not_locked() {
 
 #[test]
 fn profile_prints_a_line_and_every_value_where_it_is_asked_for() {
-    let Some(machine) = machine("[\"src/*.py\"]") else {
-        return;
-    };
+    let machine = machine("[\"src/*.py\"]");
     let line = "bsr_gemm/baseline on NVIDIA H200: duration of bsr_gemm_baseline ";
     let short = machine.run(&["profile"]).exits(0).out;
     assert!(short.starts_with(line), "{short}");
@@ -233,13 +212,8 @@ fn profile_prints_a_line_and_every_value_where_it_is_asked_for() {
 }
 
 /// A machine whose only variant is a Python program with modules of its own.
-fn python_machine() -> Option<Machine> {
-    if Command::new("python3").arg("--version").output().is_err() {
-        assert!(std::env::var_os("CI").is_none(), "python3 is missing");
-        common::aloud("SKIPPED: Python programs, there is no python3 (apt install python3)");
-        return None;
-    }
-    let machine = Machine::new()?.configured(
+fn python_machine() -> Machine {
+    let machine = Machine::new().configured(
         "source = \"kernels/a.cu\"",
         "run = [\"python3\", \"bench/bench.py\"]\ninputs = [\"bench/data.txt\"]",
     );
@@ -264,14 +238,12 @@ fn python_machine() -> Option<Machine> {
     ] {
         machine.project.write(file, text);
     }
-    Some(machine)
+    machine
 }
 
 #[test]
 fn the_modules_that_a_python_program_imports_are_inputs() {
-    let Some(machine) = python_machine() else {
-        return;
-    };
+    let machine = python_machine();
     let files = [
         "bench/bench.py",
         "bench/data.txt",
@@ -304,22 +276,12 @@ fn the_modules_that_a_python_program_imports_are_inputs() {
 
 #[test]
 fn a_python_program_is_measured_for_any_change_whatever_it_seems_to_import() {
-    let Some(machine) = python_machine() else {
-        return;
-    };
+    let machine = python_machine();
     let project = &machine.project;
-    project.git(&["init", "--quiet"]);
     let ours = "/journal\n/reports\n/argv\n/tmp/\n/home/\n/.sparsek-gate/\n__pycache__/\n";
     project.write(".git/info/exclude", ours);
-    machine.run(&["profile"]).exits(0);
-    machine
-        .run(&["baseline", "--lock", "--reason", "first"])
-        .exits(0);
-    let commit = || {
-        project.git(&["add", "--all"]);
-        project.git(&["commit", "--quiet", "--message", "a step"]);
-    };
-    commit();
+    machine.lock_measured();
+    project.commit();
     let measured = |why: &str| {
         project.write("journal", "");
         let ran = machine.run(&["check", "--against", "HEAD"]).exits(0);

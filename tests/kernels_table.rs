@@ -2,18 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common::{aloud, repository};
+use crate::common::repository;
 use std::process::Command;
 
 /// Runs a script that compares a page with what it is made from.
 fn is_current(script: &str) {
-    if Command::new("python3").arg("--version").output().is_err() {
-        aloud(&format!(
-            "SKIPPED: {script}, there is no python3 on the PATH; \
-             `apt-get install python3` installs one"
-        ));
-        return;
-    }
     let output = Command::new("python3")
         // Without a folder of byte code beside the scripts.
         .args(["-B", script, "--check"])

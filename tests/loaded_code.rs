@@ -5,8 +5,8 @@
 
 use std::fs;
 
+use crate::common::repository;
 use crate::common::stand_in::Machine;
-use crate::common::{Ran, repository};
 use serde_json::Value as Json;
 
 const KERNEL: &str = "bsr_gemm_wmma";
@@ -53,8 +53,8 @@ fn sentence(chosen: &str) -> String {
 }
 
 /// A project whose program has ncu hand over the recording `first`.
-fn machine() -> Option<Machine> {
-    let machine = Machine::new()?;
+fn machine() -> Machine {
+    let machine = Machine::new();
     machine.project.write("config.toml", CONFIG);
     machine.ncu(&format!(
         "export RECORDINGS='{}'",
@@ -64,7 +64,7 @@ fn machine() -> Option<Machine> {
         record(&machine, name, |_| {});
     }
     program(&machine, "recorded: first", "");
-    Some(machine)
+    machine
 }
 
 /// A program that prints this, and the name of a recording.
@@ -120,13 +120,6 @@ fn cubin(report: &[u8]) -> (usize, Vec<u8>) {
     (at.unwrap(), cubin)
 }
 
-fn locked(machine: &Machine) -> Ran {
-    machine.run(&["profile"]).exits(0);
-    machine
-        .run(&["baseline", "--lock", "--reason", "first", "--who", "Ada"])
-        .exits(0)
-}
-
 fn check(machine: &Machine, code: i32) -> Json {
     let ran = machine.run(&["check", "--format", "json"]).exits(code);
     ran.json().0
@@ -142,7 +135,7 @@ fn messages(report: &Json, code: &str) -> Vec<String> {
 
 #[test]
 fn the_static_profile_of_a_program_is_made_again_with_what_its_launches_have() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     let report = fs::read(repository().join("tests/data/ncu/twenty_launches.ncu-rep")).unwrap();
     machine.project.write("k.cubin", cubin(&report).1);
     let stated = "program = \"k.cubin\"\ndynamic_shared_bytes = 100000";
@@ -167,8 +160,8 @@ fn the_static_profile_of_a_program_is_made_again_with_what_its_launches_have() {
 
 #[test]
 fn code_that_a_program_loads_is_kept_locked_and_compared() {
-    let Some(machine) = machine() else { return };
-    locked(&machine);
+    let machine = machine();
+    machine.lock_measured();
     let profile: Json = machine
         .project
         .json(".sparsek-gate/profiles/s/v/static.json");
@@ -222,13 +215,13 @@ fn code_that_a_program_loads_is_kept_locked_and_compared() {
 
 #[test]
 fn what_an_autotuner_chose_otherwise_is_named_as_the_cause() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     program(
         &machine,
         "recorded: first",
         &sentence("M: 128, num_warps: 4, num_stages: 3"),
     );
-    locked(&machine);
+    machine.lock_measured();
     program(
         &machine,
         "recorded: again",
@@ -247,7 +240,7 @@ fn what_an_autotuner_chose_otherwise_is_named_as_the_cause() {
 
 #[test]
 fn a_process_that_tunes_what_it_measures_is_refused_after_the_first() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     let config = CONFIG.replace("profiler_range = true\n", "");
     machine.project.write("config.toml", config);
     program(&machine, "recorded: first", &sentence("M: 128"));
@@ -267,7 +260,7 @@ fn a_process_that_tunes_what_it_measures_is_refused_after_the_first() {
 
 #[test]
 fn code_that_differs_from_process_to_process_is_no_static_profile() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     record(&machine, "again", other_instruction);
     program(&machine, "recorded: first again", "");
     machine
@@ -284,7 +277,7 @@ fn code_that_differs_from_process_to_process_is_no_static_profile() {
 
 #[test]
 fn code_that_was_not_kept_is_said_and_the_measured_profile_stays() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     record(&machine, "first", |report| {
         let (start, _) = cubin(report);
         report[start] = 0;
@@ -309,8 +302,8 @@ fn code_that_was_not_kept_is_said_and_the_measured_profile_stays() {
 
 #[test]
 fn without_a_gpu_loaded_code_is_reported_as_not_judged() {
-    let Some(machine) = machine() else { return };
-    locked(&machine);
+    let machine = machine();
+    machine.lock_measured();
     machine
         .run(&["check", "--static"])
         .says("the static gate cannot judge it: its machine code is loaded while it runs")
@@ -319,8 +312,8 @@ fn without_a_gpu_loaded_code_is_reported_as_not_judged() {
 
 #[test]
 fn a_static_profile_that_is_not_that_of_its_captures_is_found_and_not_locked() {
-    let Some(machine) = machine() else { return };
-    locked(&machine);
+    let machine = machine();
+    machine.lock_measured();
     let path = ".sparsek-gate/profiles/s/v/static.json";
     machine.project.edit(path, |profile| {
         profile["kernels"][0]["code"]["text_sha256"] = "0".repeat(64).into();
@@ -337,9 +330,7 @@ fn a_static_profile_that_is_not_that_of_its_captures_is_found_and_not_locked() {
 /// A slower kernel of which nothing but the choice of its autotuner is known.
 #[test]
 fn a_regression_names_the_choice_of_the_autotuner_first() {
-    let Some(machine) = Machine::new() else {
-        return;
-    };
+    let machine = Machine::new();
     let config = CONFIG
         .replace("loaded_code = true\n", "")
         .replace("bsr_gemm_wmma", "bsr_gemm_cp_async");
@@ -355,11 +346,8 @@ fn a_regression_names_the_choice_of_the_autotuner_first() {
     machine.project.git(&["init", "--quiet"]);
     let ours = "/journal\n/reports\n/argv\n/tmp/\n/home/\n/.sparsek-gate/\n";
     machine.project.write(".git/info/exclude", ours);
-    locked(&machine);
-    machine.project.git(&["add", "--all"]);
-    machine
-        .project
-        .git(&["commit", "--quiet", "--message", "base"]);
+    machine.lock_measured();
+    machine.project.commit();
     program("h200-worse", 8);
     let steps = "num_warps 4 → 8 (now M: 128, num_warps: 8)";
     // Beside the base the change is judged for what it does, against the lock it is a change.
@@ -384,7 +372,7 @@ fn a_regression_names_the_choice_of_the_autotuner_first() {
 
 #[test]
 fn processes_that_choose_differently_are_a_warning_where_no_code_is_gated() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     let config = CONFIG.replace("loaded_code = true\n", "");
     machine.project.write("config.toml", config);
     let text = "n=$(grep -c . journal)\necho 'variant: v'\necho 'recorded: first'\n\

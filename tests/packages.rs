@@ -675,25 +675,3 @@ fn the_sources_that_recipes_copy_are_all_that_a_build_reads() {
         .env("CARGO_TARGET_DIR", project.path("target"));
     Ran::of(&check.output().unwrap()).exits(0);
 }
-
-/// Compiles both, which takes minutes: `cargo test --test all packages:: -- --ignored`. The release
-/// workflow does the same.
-#[test]
-#[ignore = "compiles both crates again"]
-fn each_crate_builds_and_runs_from_its_packed_sources() {
-    let target = Path::new(PROGRAM).ancestors().nth(2).unwrap();
-    let mut pack = Command::new(env!("CARGO"));
-    pack.args(["package", "--offline", "--locked", "--allow-dirty"])
-        .args(["--package", "ncu-report", "--package", "sparsek-gate"])
-        .current_dir(repository())
-        .env("CARGO_TARGET_DIR", target);
-    Ran::of(&pack.output().unwrap()).exits(0);
-    let program = target.join("debug/sparsek-gate");
-    let project = Project::shipped();
-    let mut gate = Command::new(program);
-    gate.args(["check", "--from", "recorded", "--baseline-ref", "none"])
-        .current_dir(project.path(""));
-    Ran::of(&gate.output().unwrap())
-        .exits(0)
-        .says("PASS: every gate passed");
-}

@@ -166,27 +166,3 @@ fn commits_and_lines_are_links_where_the_service_shows_them() {
     assert!(!html(&every_verdict()).contains("href=\"http"));
     assert!(!html(&hostile()).contains("javascript:"));
 }
-
-#[test]
-fn a_finding_names_the_grid_where_one_kernel_has_several() {
-    let mut outcome = every_verdict();
-    let model = outcome
-        .findings
-        .iter()
-        .find(|one| one.code == Code::Regressed);
-    let model = model.unwrap().clone();
-    outcome.findings = [[1, 1, 1], [64, 2, 1]]
-        .map(|grid| model.clone().launched(grid, [128, 1, 1]))
-        .to_vec();
-    for format in ["text", "markdown", "html", "gitlab", "sarif", "github"] {
-        let text = form(format)
-            .unwrap()
-            .render_to_file(&outcome)
-            .replace('\\', "");
-        let text = text.replace("%2C", ",");
-        assert!(
-            text.contains("grid (64, 2, 1), block (128, 1, 1)"),
-            "{format}: {text}"
-        );
-    }
-}

@@ -24,7 +24,7 @@ struct Checkout(Machine);
 
 impl Checkout {
     fn new() -> Option<Checkout> {
-        let machine = Machine::new()?.with_programs(CP_ASYNC);
+        let machine = Machine::new().with_programs(CP_ASYNC);
         let project = &machine.project;
         // By the noise of the recordings 20 launches are best, whatever a process costs here.
         let against = "against = { relative_percent = 0.25 }";
@@ -278,9 +278,7 @@ fn what_was_changed_of_a_variant_is_measured_anew_as_a_whole() {
     ];
     // One is taken over, and the last one is not complete.
     let count = CASES.len() + 2;
-    let Some(machine) = Machine::locked(count as u32) else {
-        return;
-    };
+    let machine = Machine::locked(count as u32);
     let checkout = Checkout(machine);
     checkout.interrupt(&["check"], &format!("v-n_{}", count - 1));
     let project = &checkout.0.project;

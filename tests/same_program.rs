@@ -32,7 +32,7 @@ impl Checkout {
 
     /// With more in the program of `baseline`.
     fn with(head: &str, body: &str) -> Option<Checkout> {
-        let machine = Machine::new()?;
+        let machine = Machine::new();
         machine.program("toolkit/bin/nvcc", NVCC_OF_C);
         let project = &machine.project;
         let config = project.read("config.toml");

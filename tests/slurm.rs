@@ -28,7 +28,7 @@ impl Login {
     /// With two equal variants, whose baselines are locked, and the script for two slices. The outcome
     /// goes to a file, as a user would write it.
     fn new() -> Option<Login> {
-        let machine = Machine::locked(2)?;
+        let machine = Machine::locked(2);
         let cluster = Cluster::start()?;
         let project = &machine.project;
         let plan = ["plan", "--slices", "2", "--format", "slurm"];

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::fs;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::common::stand_in::HOST;
@@ -102,17 +103,19 @@ fn build(project: &Project, arguments: &[&str]) -> Ran {
 }
 
 fn build_as(project: &Project, format: &str, arguments: &[&str]) -> Ran {
-    let path = format!(
-        "{}:{}",
-        project.path("host").display(),
-        std::env::var("PATH").unwrap()
-    );
+    let all = [&["build", "--format", format], arguments].concat();
+    Ran::of(&gate(project, &all).output().unwrap())
+}
+
+/// The program, with the host compiler of the project.
+fn gate(project: &Project, arguments: &[&str]) -> Command {
+    let host = project.path("host").display().to_string();
+    let path = std::env::var("PATH").unwrap();
     let mut command = project.gate();
     command
-        .args(["build", "--format", format])
         .args(arguments)
-        .env("PATH", path);
-    Ran::of(&command.output().unwrap())
+        .env("PATH", format!("{host}:{path}"));
+    command
 }
 
 #[track_caller]
@@ -198,56 +201,32 @@ fn whatever_decides_what_comes_out_builds_again_and_nothing_else() {
     let project = project();
     built(&project, &[]);
     compiled(&project);
-
+    let builds = |arguments: &[&str], what: &str, sources: &[&str]| {
+        built(&project, arguments);
+        assert_eq!(compiled(&project), sources, "{what}");
+    };
+    let (a, b) = ("kernels/a.cu", "kernels/b.cu");
     project.write("kernels/a.cuh", "// another header of a\n");
-    built(&project, &[]);
-    assert_eq!(compiled(&project), ["kernels/a.cu"], "header");
-
-    project.write("kernels/b.cu", "// another b\n");
-    built(&project, &[]);
-    assert_eq!(compiled(&project), ["kernels/b.cu"], "source");
-
+    builds(&[], "header", &[a]);
+    project.write(b, "// another b\n");
+    builds(&[], "source", &[b]);
     project.replace("config.toml", "TILE = 8", "TILE = 16");
-    built(&project, &[]);
-    assert_eq!(compiled(&project), ["kernels/b.cu"], "constant");
-
+    builds(&[], "constant", &[b]);
     project.replace("config.toml", "\"-O3\"", "\"-O3\", \"-lineinfo\"");
-    built(&project, &[]);
-    assert_eq!(compiled(&project), ["kernels/a.cu", "kernels/b.cu"], "flag");
-
+    builds(&[], "flag", &[a, b]);
     project.replace("config.toml", "sm_90a", "sm_90");
-    built(&project, &[]);
-    assert_eq!(
-        compiled(&project),
-        ["kernels/a.cu", "kernels/b.cu"],
-        "target"
-    );
-
+    builds(&[], "target", &[a, b]);
     project.program("toolkit/bin/nvcc", &NVCC.replace("13.0.88", "13.1.80"));
-    built(&project, &[]);
-    assert_eq!(
-        compiled(&project),
-        ["kernels/a.cu", "kernels/b.cu"],
-        "compiler"
-    );
-
+    builds(&[], "compiler", &[a, b]);
     project.program("host/g++", &HOST.replace("12.2.0", "14.2.0"));
-    built(&project, &[]);
-    assert_eq!(
-        compiled(&project),
-        ["kernels/a.cu", "kernels/b.cu"],
-        "host compiler"
-    );
-
-    built(&project, &["a", "--define", "TRIAL=1"]);
-    assert_eq!(compiled(&project), ["kernels/a.cu"], "trial");
+    builds(&[], "host compiler", &[a, b]);
+    builds(&["a", "--define", "TRIAL=1"], "trial", &[a]);
 
     // What was built before is still there.
     project.replace("config.toml", "arch = \"sm_90\"", "arch = \"sm_90a\"");
     project.program("toolkit/bin/nvcc", NVCC);
     project.program("host/g++", HOST);
-    built(&project, &[]);
-    assert_eq!(compiled(&project), Vec::<String>::new());
+    builds(&[], "as before", &[]);
 }
 
 #[test]
@@ -298,7 +277,16 @@ fn a_source_or_header_that_changes_while_it_is_compiled_makes_no_build() {
 
 #[test]
 fn a_damaged_build_is_built_again() {
-    let damages: [fn(&std::path::Path); 5] = [
+    let damages: [fn(&std::path::Path); 6] = [
+        // The list of what the compiler opened.
+        |folder| {
+            for entry in fs::read_dir(folder.parent().unwrap()).unwrap() {
+                let path = entry.unwrap().path();
+                if path.to_str().unwrap().ends_with(".opened.json") {
+                    fs::write(path, "[").unwrap();
+                }
+            }
+        },
         |folder| fs::write(folder.join("program"), "#!/bin/sh\necho tampered\n").unwrap(),
         |folder| fs::remove_file(folder.join("program")).unwrap(),
         |folder| fs::write(folder.join("manifest.json"), "{").unwrap(),
@@ -319,23 +307,6 @@ fn a_damaged_build_is_built_again() {
             "damage {index}"
         );
     }
-}
-
-#[test]
-fn a_damaged_list_of_headers_builds_again() {
-    let project = project();
-    built(&project, &["a"]);
-    compiled(&project);
-    for entry in fs::read_dir(project.path(".sparsek-gate/builds")).unwrap() {
-        let path = entry.unwrap().path();
-        if path.to_str().unwrap().ends_with(".opened.json") {
-            fs::write(path, "[").unwrap();
-        }
-    }
-    built(&project, &["a"]);
-    assert_eq!(compiled(&project), ["kernels/a.cu"]);
-    built(&project, &["a"]);
-    assert_eq!(compiled(&project), Vec::<String>::new());
 }
 
 #[test]
@@ -375,10 +346,9 @@ fn a_missing_source_is_a_finding_of_its_variant() {
     fs::remove_file(project.path("kernels/a.cu")).unwrap();
     let report = build(&project, &[]).exits(5).json();
     assert_eq!(report.denied(), ["build-failed"]);
-    assert!(
-        report
-            .message("build-failed")
-            .contains("the source `kernels/a.cu` does not exist")
+    report.tells(
+        "build-failed",
+        &["the source `kernels/a.cu` does not exist"],
     );
     let project = self::project();
     fs::remove_file(project.path("kernels/a.cuh")).unwrap();
@@ -430,17 +400,7 @@ fn an_interrupt_stops_the_compiler_and_leaves_no_half_build() {
         "toolkit/bin/nvcc",
         &NVCC.replace("echo \"$source$flags\" >>calls", "echo $$ >pid; sleep 600"),
     );
-    let path = format!(
-        "{}:{}",
-        project.path("host").display(),
-        std::env::var("PATH").unwrap()
-    );
-    let mut child = project
-        .gate()
-        .args(["build", "a"])
-        .env("PATH", path)
-        .spawn()
-        .unwrap();
+    let mut child = gate(&project, &["build", "a"]).spawn().unwrap();
     let end = Instant::now() + PATIENCE;
     while !fs::read_to_string(project.path("pid")).is_ok_and(|pid| pid.ends_with('\n')) {
         assert!(Instant::now() < end, "the compiler never began");
@@ -494,16 +454,12 @@ fn a_variant_of_any_command_is_built_by_its_own() {
 
     fs::remove_file(project.path("in.py")).unwrap();
     let report = build(&project, &[]).exits(5).json();
-    assert!(
-        report
-            .message("build-failed")
-            .contains("the input `in.py` cannot be read")
-    );
+    report.tells("build-failed", &["the input `in.py` cannot be read"]);
 
     project.write("in.py", "print()\n");
     project.program("make it", "#!/bin/sh\necho 'it does not go' >&2; exit 3\n");
     let report = build(&project, &[]).exits(5).json();
-    assert!(report.message("build-failed").contains("exit status 3"));
+    report.tells("build-failed", &["exit status 3"]);
     assert_eq!(
         report.findings("deny")[0]["detail"]
             .as_str()
@@ -514,11 +470,7 @@ fn a_variant_of_any_command_is_built_by_its_own() {
 
     fs::remove_file(project.path("make it")).unwrap();
     let report = build(&project, &[]).exits(5).json();
-    assert!(
-        report
-            .message("build-failed")
-            .contains("the program `./make it` was not found")
-    );
+    report.tells("build-failed", &["the program `./make it` was not found"]);
 }
 
 /// Whether this machine has a driver, and so perhaps a GPU.
@@ -586,15 +538,13 @@ fn without_ncu_profiling_says_so_and_exits_3() {
 #[test]
 fn flags_that_only_the_environment_states_are_refused() {
     let project = project();
-    let path = format!(
-        "{}:{}",
-        project.path("host").display(),
-        std::env::var("PATH").unwrap()
-    );
     let build = |name: &str, flags: &str| {
-        let mut command = project.gate();
-        command.args(["build"]).env("PATH", &path).env(name, flags);
-        Ran::of(&command.output().unwrap())
+        Ran::of(
+            &gate(&project, &["build"])
+                .env(name, flags)
+                .output()
+                .unwrap(),
+        )
     };
     build("NVCC_APPEND_FLAGS", "-maxrregcount=24")
         .exits(3)

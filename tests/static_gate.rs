@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+use std::sync::LazyLock;
+
 use crate::common::{self, Project, RECORDED, Ran, Report, are_here, scale, scale_processes};
 use serde_json::{Value as Json, json};
 use sparsek_gate::capture;
@@ -32,14 +34,21 @@ fn check(project: &Project, code: i32) -> Report {
     project.check(&["bsr_gemm/cp_async"], code)
 }
 
+/// Locks what the compiler made.
+fn lock_static(project: &Project, more: &[&str]) -> Ran {
+    let lock = [
+        "baseline", "--lock", "--static", "--reason", "x", "--who", "tests",
+    ];
+    project.run(&[&lock[..], more].concat())
+}
+
+const OF_RECORDING: [&str; 3] = ["--from", RECORDED, "bsr_gemm/cp_async"];
+
 #[track_caller]
 fn fails_with(project: &Project, code: i32, finding: &str, words: &[&str]) {
     let report = check(project, code);
     assert_eq!(report.denied(), [finding]);
-    let message = report.message(finding);
-    for word in words {
-        assert!(message.contains(word), "{word:?} is not in {message:?}");
-    }
+    report.tells(finding, words);
 }
 
 #[test]
@@ -69,10 +78,59 @@ fn what_the_compiler_makes_is_judged_beside_what_was_measured() {
 }
 
 #[test]
-fn one_more_register_fails_and_names_the_kernel_and_both_numbers() {
-    let project = edited(|profile| set(profile, "registers", 249.0));
-    let words = ["`registers` of bsr_gemm_cp_async", "248 → 249"];
-    fails_with(&project, 1, "regressed", &words);
+fn code_that_got_worse_or_of_which_something_is_not_known_fails_and_is_named() {
+    type Row = (fn(&mut Json), i32, &'static str, &'static str);
+    let rows: [Row; 7] = [
+        (
+            |code| set(code, "registers", 249.0),
+            1,
+            "regressed",
+            "`registers` of bsr_gemm_cp_async: 248 → 249",
+        ),
+        (
+            |code| set(code, "spill_bytes", 1.0),
+            1,
+            "regressed",
+            "`spill_bytes` of bsr_gemm_cp_async: 0 byte → 1 byte",
+        ),
+        // An array in the frame, where no register spills.
+        (
+            |code| set(code, "stack_bytes", 96.0),
+            1,
+            "regressed",
+            "`stack_bytes` of bsr_gemm_cp_async: 0 byte → 96 byte",
+        ),
+        (
+            |code| code["identity"]["compiler"] = json!("V13.1.80"),
+            4,
+            "not-comparable",
+            "the compiler was V13.0.88, is V13.1.80",
+        ),
+        (
+            |code| code["variant"] = json!("bsr_gemm/baseline"),
+            5,
+            "capture-unreadable",
+            "static profile",
+        ),
+        (
+            |code| code["identity"]["tier"] = json!("counters"),
+            5,
+            "capture-unreadable",
+            "static profile",
+        ),
+        (
+            |code| {
+                let metrics = code["kernels"][0]["metrics"].as_object_mut().unwrap();
+                metrics.remove("tensor_instructions");
+            },
+            6,
+            "not-measured",
+            "`tensor_instructions` of bsr_gemm_cp_async is not known",
+        ),
+    ];
+    for (edit, code, finding, words) in rows {
+        fails_with(&edited(edit), code, finding, &[words]);
+    }
 }
 
 /// A recording whose code and samples are those of the base beside it, but for what `edit` changes in
@@ -107,20 +165,15 @@ fn one_more_register_only_warns_where_the_kernel_measured_beside_its_base_is_as_
         let registers = messages.find(|text| text.contains("248 → 249")).unwrap();
         assert!(!registers.contains("not worse"), "{registers}");
     }
+    // Nor by a stored baseline alone.
+    let stored = beside_its_base(one_more);
+    std::fs::remove_file(stored.path(&Project::base_path("cp_async"))).unwrap();
+    let report = stored.check(&["cp_async"], 1);
+    assert!(!report.message("regressed").contains("not worse"));
     // A project may want it strict.
     let table = "[static.registers]\nunless_as_fast = false\n\n[static.occupancy]";
     project.replace("config.toml", "[static.occupancy]", table);
     project.check(&["cp_async"], 1);
-}
-
-#[test]
-fn code_that_got_worse_is_never_excused_by_a_stored_baseline_or_without_a_measurement() {
-    let one_more = |profile: &mut Json| set(profile, "registers", 249.0);
-    let project = beside_its_base(one_more);
-    std::fs::remove_file(project.path(&Project::base_path("cp_async"))).unwrap();
-    let report = project.check(&["cp_async"], 1);
-    assert_eq!(report.variant("cp_async")["mode"], "stored");
-    assert!(!report.message("regressed").contains("not worse"));
 }
 
 #[test]
@@ -148,31 +201,13 @@ fn more_registers_of_a_kernel_that_does_other_work_are_not_excused() {
 }
 
 #[test]
-fn one_spilled_byte_fails_and_names_the_kernel_and_both_numbers() {
-    let project = edited(|profile| set(profile, "spill_bytes", 1.0));
-    let words = ["`spill_bytes` of bsr_gemm_cp_async", "0 byte → 1 byte"];
-    fails_with(&project, 1, "regressed", &words);
-}
-
-#[test]
-fn an_array_in_the_stack_frame_fails_where_no_register_spills() {
-    let project = edited(|profile| set(profile, "stack_bytes", 96.0));
-    let words = ["`stack_bytes` of bsr_gemm_cp_async", "0 byte → 96 byte"];
-    fails_with(&project, 1, "regressed", &words);
-}
-
-#[test]
 fn a_static_profile_with_kernels_that_are_no_longer_selected_is_not_locked() {
     let project = Project::whole();
-    let lock = [
-        "baseline", "--lock", "--static", "--reason", "x", "--from", RECORDED,
-    ];
-    let lock = |project: &Project| project.run(&[&lock[..], &["bsr_gemm/cp_async"]].concat());
-    lock(&project).exits(0);
+    lock_static(&project, &OF_RECORDING).exits(0);
     let config = project.read("config.toml");
     let narrowed = config.replace("\"regex:^bsr_gemm_\"", "\"regex:^bsr_gemm_t\"");
     project.write("config.toml", narrowed);
-    lock(&project)
+    lock_static(&project, &OF_RECORDING)
         .exits(6)
         .says("it contains `bsr_gemm_cp_async`, which `kernels` does not select");
 }
@@ -228,21 +263,6 @@ fn a_baseline_that_git_converted_or_left_out_says_so() {
 }
 
 #[test]
-fn fewer_registers_are_an_improvement() {
-    let project = edited(|profile| set(profile, "registers", 240.0));
-    let report = check(&project, 0);
-    let comparisons = report.0["variants"][1]["comparisons"].as_array().unwrap();
-    let of = |name: &str| {
-        comparisons
-            .iter()
-            .find(|row| row["metric"] == name)
-            .unwrap()
-    };
-    assert_eq!(of("registers")["verdict"], "improved");
-    assert_eq!(of("spill_bytes")["verdict"], "pass");
-}
-
-#[test]
 fn tensor_core_instructions_may_become_fewer_and_never_none() {
     let fewer = edited(|profile| set(profile, "tensor_instructions", 1.0));
     check(&fewer, 0);
@@ -286,18 +306,7 @@ fn a_compiler_warning_that_was_not_there_fails_and_says_what_the_compiler_said()
             .count(),
         1
     );
-    assert!(
-        report
-            .message("performance-loss")
-            .contains("(C7511): wgmma")
-    );
-}
-
-#[test]
-fn code_of_another_compiler_is_not_compared() {
-    let project = edited(|profile| profile["identity"]["compiler"] = json!("V13.1.80"));
-    let words = ["the compiler was V13.0.88, is V13.1.80"];
-    fails_with(&project, 4, "not-comparable", &words);
+    report.tells("performance-loss", &["(C7511): wgmma"]);
 }
 
 #[test]
@@ -305,26 +314,6 @@ fn a_missing_static_profile_does_not_pass() {
     let project = Project::whole();
     std::fs::remove_file(project.path(&static_path())).unwrap();
     fails_with(&project, 6, "profile-missing", &["static profile"]);
-}
-
-#[test]
-fn a_static_profile_of_another_variant_or_tier_is_not_used() {
-    for edit in [
-        |profile: &mut Json| profile["variant"] = json!("bsr_gemm/baseline"),
-        |profile: &mut Json| profile["identity"]["tier"] = json!("counters"),
-    ] {
-        fails_with(&edited(edit), 5, "capture-unreadable", &["static profile"]);
-    }
-}
-
-#[test]
-fn a_metric_that_is_not_known_does_not_pass() {
-    let project = edited(|profile| {
-        let metrics = profile["kernels"][0]["metrics"].as_object_mut().unwrap();
-        metrics.remove("tensor_instructions");
-    });
-    let words = ["`tensor_instructions` of bsr_gemm_cp_async is not known"];
-    fails_with(&project, 6, "not-measured", &words);
 }
 
 #[test]
@@ -375,18 +364,7 @@ fn an_unnamed_namespace_is_the_same_in_every_folder() {
         kernel["mangled"] = json!(format!("_ZN36_GLOBAL__N__{hash}_4_k_cu_19ff7e901kEPf"));
     };
     let project = edited(|profile| of_folder(profile, "56698014"));
-    project
-        .run(&[
-            "baseline",
-            "--lock",
-            "--static",
-            "--reason",
-            "unnamed",
-            "--from",
-            RECORDED,
-            "bsr_gemm/cp_async",
-        ])
-        .exits(0);
+    lock_static(&project, &OF_RECORDING).exits(0);
     project.edit(&static_path(), |profile| of_folder(profile, "32ca3b44"));
     check(&project, 0);
 }
@@ -401,18 +379,7 @@ fn overloads_are_told_apart_by_their_signature() {
         }
         profile["kernels"].as_array_mut().unwrap().push(other);
     });
-    let lock = [
-        "baseline",
-        "--lock",
-        "--static",
-        "--reason",
-        "overloads",
-        "--from",
-        RECORDED,
-        "bsr_gemm/cp_async",
-    ];
-    project
-        .run(&lock)
+    lock_static(&project, &OF_RECORDING)
         .exits(0)
         .says("bsr_gemm_cp_async(i*)/registers");
     project.edit(&static_path(), |profile| set(profile, "registers", 249.0));
@@ -423,11 +390,7 @@ fn overloads_are_told_apart_by_their_signature() {
         profile["kernels"].as_array_mut().unwrap().pop();
     });
     let report = check(&project, 4);
-    assert!(
-        report
-            .message("kernels-changed")
-            .contains("bsr_gemm_cp_async(i*)")
-    );
+    report.tells("kernels-changed", &["bsr_gemm_cp_async(i*)"]);
     let next = &report.findings("deny")[0]["next"];
     assert!(next.as_str().unwrap().contains("--lock --static"), "{next}");
 }
@@ -450,10 +413,9 @@ fn what_is_locked_and_no_longer_gated_does_not_pass() {
     project.write("config.toml", config);
     let report = check(&project, 4);
     assert_eq!(report.denied(), ["variant-gone"]);
-    assert!(report.message("variant-gone").contains("only recorded"));
+    report.tells("variant-gone", &["only recorded"]);
     // Nor is anything said to be locked that is not.
-    project
-        .run(&["baseline", "--lock", "--static", "--reason", "nothing"])
+    lock_static(&project, &[])
         .exits(0)
         .says("can be locked without a GPU");
 }
@@ -485,20 +447,6 @@ fn tolerances_limits_levels_and_waivers_hold_for_static_metrics() {
     check(&more("[static.registers]\nlevel = \"record\"", 255.0), 0);
     let waiver = "[[waiver]]\nvariant = \"bsr_gemm/cp_async\"\nmetric = \"registers\"\nreason = \"known\"\nwho = \"Ada\"\nexpires = 2999-12-31";
     check(&more(waiver, 255.0), 0);
-}
-
-#[test]
-fn an_unknown_static_metric_is_refused_with_the_nearest() {
-    let project = Project::whole();
-    let config = project.read("config.toml");
-    project.write(
-        "config.toml",
-        format!("{config}\n[static.register]\nmax = 1\n"),
-    );
-    project
-        .run(&["check", "--from", RECORDED])
-        .exits(2)
-        .says("did you mean `registers`?");
 }
 
 #[test]
@@ -554,18 +502,17 @@ kernels = "reversed"
 /// The kernels of `tests/data/static/ladder.cu` in a repository of their own, with what nvcc makes
 /// of them locked.
 fn ladder() -> Project {
-    let project = Project::empty();
-    let source = std::fs::read(data("ladder.cu")).unwrap();
-    project.write("ladder.cu", source);
-    project.write("config.toml", LADDER);
-    project.write(".gitignore", ".sparsek-gate/\n");
-    project.run(&["build"]).exits(0);
-    project
-        .run(&[
-            "baseline", "--lock", "--static", "--reason", "first", "--who", "tests",
-        ])
-        .exits(0);
-    project
+    static BUILT: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let project = Project::empty();
+        let source = std::fs::read(data("ladder.cu")).unwrap();
+        project.write("ladder.cu", source);
+        project.write("config.toml", LADDER);
+        project.write(".gitignore", ".sparsek-gate/\n");
+        project.run(&["build"]).exits(0);
+        lock_static(&project, &[]).exits(0);
+        project.packed()
+    });
+    Project::unpacked(&BUILT)
 }
 
 fn data(name: &str) -> std::path::PathBuf {
@@ -577,7 +524,7 @@ fn check_static(project: &Project, more: &[&str]) -> Ran {
 }
 
 #[test]
-fn code_that_did_not_change_passes_without_a_gpu_whatever_debug_information_is_asked_for() {
+fn the_static_check_passes_unchanged_code_and_fails_one_more_register_or_a_spill() {
     if !are_here(&["nvcc", "nvdisasm"]) {
         return;
     }
@@ -590,48 +537,20 @@ fn code_that_did_not_change_passes_without_a_gpu_whatever_debug_information_is_a
         "flags = [\"-O3\"]",
         "flags = [\"-O3\", \"-lineinfo\"]",
     );
-    check_static(&project, &[]).exits(0);
-}
-
-#[test]
-fn a_kernel_that_takes_one_more_register_fails_the_static_check() {
-    if !are_here(&["nvcc", "nvdisasm"]) {
-        return;
-    }
-    let project = ladder();
-    project.replace("config.toml", "LIVE = 20", "LIVE = 21");
-    check_static(&project, &[])
+    check_static(&project, &["s/held"]).exits(0);
+    project.write("config.toml", LADDER.replace("LIVE = 20", "LIVE = 21"));
+    check_static(&project, &["s/held"])
         .exits(1)
         .says("`registers` of held: 26 → 27")
         .says("machine code: ");
     // What the person accepts is locked, with its reason.
     project.run(&["build"]).exits(0);
-    project
-        .run(&[
-            "baseline",
-            "--lock",
-            "--static",
-            "--reason",
-            "one more value",
-            "--who",
-            "tests",
-        ])
+    lock_static(&project, &[])
         .exits(0)
         .says("registers: 26.00 → 27.00");
-    check_static(&project, &[]).exits(0);
-}
-
-#[test]
-fn a_kernel_that_spills_fails_the_static_check() {
-    if !are_here(&["nvcc", "nvdisasm"]) {
-        return;
-    }
-    let project = ladder();
-    project.replace(
-        "config.toml",
-        "kernels = \"reversed\"",
-        "kernels = \"reversed\"\nflags = [\"-maxrregcount=24\"]",
-    );
+    let reversed = "kernels = \"reversed\"";
+    let spilling = format!("{reversed}\nflags = [\"-maxrregcount=24\"]");
+    project.replace("config.toml", reversed, &spilling);
     check_static(&project, &[])
         .exits(1)
         .says("`spill_bytes` of reversed: 0 byte → ")
@@ -644,13 +563,7 @@ fn the_static_check_compares_with_a_base_revision_that_it_compiles() {
         return;
     }
     let project = ladder();
-    for arguments in [
-        &["init", "-q"][..],
-        &["add", "-A"],
-        &["commit", "-qm", "base"],
-    ] {
-        project.git(arguments);
-    }
+    project.commit();
     project.replace("config.toml", "LIVE = 20", "LIVE = 21");
     // What is locked has no say beside a base.
     std::fs::remove_dir_all(project.path("baselines")).unwrap();
@@ -660,11 +573,7 @@ fn the_static_check_compares_with_a_base_revision_that_it_compiles() {
     );
     let report = ran.json();
     assert_eq!(report.0["variants"][0]["mode"], "against");
-    assert!(
-        report
-            .message("regressed")
-            .contains("`registers` of held: 26 → 27")
-    );
+    report.tells("regressed", &["`registers` of held: 26 → 27"]);
 }
 
 #[test]
@@ -707,9 +616,7 @@ fn a_header_that_no_longer_hides_another_is_part_of_the_code() {
     );
     project.write("bound.cuh", "");
     project.write("include/bound.cuh", "#define FOUND_INSTEAD 1\n");
-    project.git(&["init", "--quiet"]);
-    project.git(&["add", "--all"]);
-    project.git(&["commit", "--quiet", "--message", "a header hides another"]);
+    project.commit();
     std::fs::remove_file(project.path("bound.cuh")).unwrap();
     // Head is built first, and what it was made of is in the base too.
     check_static(&project, &["--against", "HEAD"]).says("base build");
@@ -737,11 +644,7 @@ fn what_the_compiler_serializes_is_told_and_locked_by_its_count() {
         format!("{config}{}", suite.replace("NAME", "serialized")),
     );
     project.run(&["build"]).exits(0);
-    project
-        .run(&[
-            "baseline", "--lock", "--static", "--reason", "known", "--who", "tests",
-        ])
-        .exits(0);
+    lock_static(&project, &[]).exits(0);
     check_static(&project, &[])
         .exits(0)
         .says("performance-loss")
@@ -778,9 +681,7 @@ fn a_base_of_an_earlier_check_is_not_taken_for_one_of_this() {
         return;
     }
     let project = ladder();
-    project.git(&["init", "--quiet"]);
-    project.git(&["add", "--all"]);
-    project.git(&["commit", "--quiet", "--message", "base"]);
+    project.commit();
     let base = ".sparsek-gate/profiles/s/held/base/static.json";
     for without in [&["check", "--static"][..], &["build"]] {
         check_static(&project, &["--against", "HEAD"]).exits(0);

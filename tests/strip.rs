@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::common::sick::messages;
 use crate::common::stand_in::Machine;
 use crate::common::{self, Project, RECORDED, Ran, repository};
 use serde_json::Value as Json;
@@ -243,8 +244,8 @@ fn a_page_that_names_a_number_as_its_host_has_no_copy() {
 }
 
 /// A machine on which ncu finds the GPU taken so often, and whose measurements may be repeated.
-fn busy(times: u32, retries: u32) -> Option<Machine> {
-    let machine = Machine::new()?;
+fn busy(times: u32, retries: u32) -> Machine {
+    let machine = Machine::new();
     machine.project.write("busy", times.to_string());
     machine.ncu(
         "case \" $* \" in *' --export '*)\n\
@@ -257,27 +258,20 @@ fn busy(times: u32, retries: u32) -> Option<Machine> {
          exit 9\nfi ;; esac",
     );
     let retries = format!("[profile]\nmax_processes = 2\nretries = {retries}\n");
-    Some(
-        machine
-            .configured("[profile]\n", &retries)
-            .configured("\nprocesses = 4 ", "\nprocesses = 2 ")
-            .configured("\nmax_rounds = 5\n", "\nmax_rounds = 1\n"),
-    )
+    machine
+        .configured("[profile]\n", &retries)
+        .configured("\nprocesses = 4 ", "\nprocesses = 2 ")
+        .configured("\nmax_rounds = 5\n", "\nmax_rounds = 1\n")
 }
 
 #[test]
 fn a_busy_profiler_is_tried_again_and_each_time_is_reported() {
-    let Some(machine) = busy(2, 2) else { return };
+    let machine = busy(2, 2);
     // There is no baseline, and nothing else is wrong.
     let ran = machine.run(&["check", "--format", "json"]).exits(4);
     let report = ran.json();
     assert_eq!(report.denied(), ["new-baseline"]);
-    let messages: Vec<&str> = report
-        .findings("warn")
-        .iter()
-        .filter(|finding| finding["code"] == "retried")
-        .map(|finding| finding["message"].as_str().unwrap())
-        .collect();
+    let messages = messages(&report, "retried");
     assert_eq!(messages.len(), 2, "{messages:?}");
     assert!(
         messages[0].starts_with("measured again, 1 of 2 retries:"),
@@ -295,54 +289,29 @@ fn a_busy_profiler_is_tried_again_and_each_time_is_reported() {
 }
 
 #[test]
-fn what_stays_busy_is_the_machines_finding_after_all_retries() {
-    let Some(machine) = busy(9, 1) else { return };
-    let report = machine
-        .run(&["profile", "--format", "json"])
-        .exits(3)
-        .json();
-    assert_eq!(report.denied(), ["profiler-busy"]);
-    assert!(
-        report
-            .message("profiler-busy")
-            .ends_with("(in each of 2 tries)")
-    );
-    assert_eq!(machine.project.read("busy").trim(), "7");
-    let folder = machine
-        .project
-        .path(".sparsek-gate/profiles/bsr_gemm/baseline");
-    assert!(!folder.join("profile.json").exists());
-}
-
-#[test]
-fn a_retry_that_is_not_configured_is_not_made() {
-    let Some(machine) = busy(1, 0) else { return };
-    let report = machine
-        .run(&["profile", "--format", "json"])
-        .exits(3)
-        .json();
-    assert_eq!(report.denied(), ["profiler-busy"]);
-    assert_eq!(report.warned(), Vec::<String>::new());
+fn what_stays_busy_is_the_machines_finding_after_as_many_retries_as_are_configured() {
+    for (retries, left) in [(0, "8"), (1, "7")] {
+        let machine = busy(9, retries);
+        let ran = machine.run(&["profile", "--format", "json"]).exits(3);
+        assert_eq!(ran.json().denied(), ["profiler-busy"]);
+        assert_eq!(machine.project.read("busy").trim(), left);
+        let tries = ran.out.contains("(in each of 2 tries)");
+        assert_eq!(tries, retries > 0, "{}", ran.out);
+        let folder = ".sparsek-gate/profiles/bsr_gemm/baseline";
+        let profile = machine.project.path(folder).join("profile.json");
+        assert!(!profile.exists());
+    }
 }
 
 #[test]
 fn base_and_head_are_both_measured_again() {
-    let Some(machine) = busy(1, 2) else { return };
-    machine.project.git(&["init", "--quiet"]);
-    machine.project.git(&["add", "--all"]);
-    machine
-        .project
-        .git(&["commit", "--quiet", "--message", "all"]);
+    let machine = busy(1, 2);
+    machine.project.commit();
     // The count lies in the folder that is measured in, so each side finds the GPU taken once.
     let report = machine
         .run(&["check", "--against", "HEAD", "--format", "json"])
         .json();
-    let messages: Vec<&str> = report
-        .findings("warn")
-        .iter()
-        .filter(|finding| finding["code"] == "retried")
-        .map(|finding| finding["message"].as_str().unwrap())
-        .collect();
+    let messages = messages(&report, "retried");
     assert_eq!(messages.len(), 2, "{messages:?}");
     assert_eq!(report.variant("baseline")["mode"], "against");
     let folder = ".sparsek-gate/profiles/bsr_gemm/baseline";
@@ -356,7 +325,7 @@ fn base_and_head_are_both_measured_again() {
 
 #[test]
 fn a_gpu_that_the_driver_loses_is_reported_as_lost() {
-    let Some(machine) = busy(1, 0) else { return };
+    let machine = busy(1, 0);
     let lost = machine.project.path("lost").display().to_string();
     machine.project.write("loses", "");
     let machine = machine.with("NVML_LOST", &lost);
@@ -368,18 +337,15 @@ fn a_gpu_that_the_driver_loses_is_reported_as_lost() {
         report.denied_besides(&["gpu-sick", "not-measured"]),
         ["gpu-lost"]
     );
-    assert!(report.message("gpu-lost").contains("first seen as"));
-}
-
-#[test]
-fn a_program_that_crashes_is_not_run_again() {
-    let Some(machine) = busy(0, 3) else { return };
-    crashes_once(&machine);
+    report.tells("gpu-lost", &["first seen as"]);
 }
 
 #[test]
 fn a_crash_stays_one_where_the_driver_does_not_say_whether_the_gpu_is_there() {
-    let Some(machine) = busy(0, 3) else { return };
+    let machine = busy(0, 3);
+    crashes_once(&machine);
+    fs::remove_file(machine.project.path("tries")).unwrap();
+    fs::remove_file(machine.project.path("lost")).unwrap();
     let asked = machine.project.path("lost").display().to_string();
     crashes_once(&machine.with("NVML_LOST", &asked).with("NVML_ANSWER", "999"));
 }
@@ -404,17 +370,13 @@ fn crashes_once(machine: &Machine) {
 
 #[test]
 fn a_disturbed_gpu_is_measured_again_and_its_finding_stands_when_it_stays_so() {
-    let Some(machine) = busy(0, 1) else { return };
+    let machine = busy(0, 1);
     // The driver of this machine knows a process that is not ours.
     let machine = machine.with("NVML_PROCESS", "1");
     let report: Ran = machine.run(&["profile", "--format", "json"]);
     let report = report.exits(6).json();
     assert_eq!(report.denied(), ["gpu-shared"]);
-    assert!(
-        report
-            .message("retried")
-            .contains("another process was on the GPU")
-    );
+    report.tells("retried", &["another process was on the GPU"]);
 }
 
 #[test]

@@ -53,13 +53,3 @@ fn every_promise_of_the_page_names_a_test_that_exists() {
     }
     assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
-
-#[test]
-fn a_function_that_is_no_test_and_a_name_that_is_only_a_part_do_not_count() {
-    let source = "#[test]\nfn a_test() {}\n\nfn helper() {}\n\n#[test]\n#[cfg(unix)]\nfn b() {}\n    #[test]\n    fn c() {}\n";
-    assert!(has_test(source, "a_test"));
-    assert!(has_test(source, "b"));
-    assert!(has_test(source, "c"));
-    assert!(!has_test(source, "helper"));
-    assert!(!has_test(source, "a_tes"));
-}

@@ -43,7 +43,7 @@ impl Checkout {
 
     /// The same with more in its program.
     fn with(body: &str) -> Option<Checkout> {
-        let machine = Machine::new()?;
+        let machine = Machine::new();
         machine.program("toolkit/bin/nvcc", NVCC_OF_C);
         let project = &machine.project;
         project.replace("config.toml", SOURCE, &format!("{SOURCE}{ARGS}"));

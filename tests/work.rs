@@ -51,19 +51,6 @@ fn a_faster_kernel_that_does_less_work_is_not_improved() {
 }
 
 #[test]
-fn one_count_of_billions_is_other_work_in_either_mode() {
-    for (mode, project) in both_modes() {
-        project.drop_config_lines("work = ");
-        project.edit_profile("cp_async", |profile| shift(profile, "flop_wmma", 1.0));
-        let report = project.check(&["cp_async"], 4);
-        assert_eq!(report.denied(), ["work-changed"], "{mode}");
-        let finding = report.findings("deny")[0].clone();
-        assert_eq!(finding["metric"], "flop_wmma");
-        assert_eq!(finding["kernel"], "bsr_gemm_cp_async");
-    }
-}
-
-#[test]
 fn more_sectors_of_stores_for_the_declared_bytes_are_a_regression_and_fewer_are_other_work() {
     for (mode, project) in both_modes() {
         project.edit_profile("cp_async", |profile| {
@@ -104,15 +91,6 @@ fn more_sectors_of_stores_are_other_work_where_no_bytes_are_declared() {
 }
 
 #[test]
-fn stored_bytes_that_are_missing_are_other_work() {
-    let project = Project::steady();
-    project.edit_profile("cp_async", |profile| scale(profile, "stored_sectors", 0.5));
-    let report = project.check(&["cp_async"], 4);
-    assert_eq!(report.denied(), ["work-changed", "work-changed"]);
-    assert_eq!(report.verdict("cp_async", "stored_sectors"), "regressed");
-}
-
-#[test]
 fn work_that_is_not_the_declared_is_told_even_where_it_is_the_references() {
     for metric in ["flop_wmma", "stored_sectors"] {
         let project = Project::steady();
@@ -120,11 +98,7 @@ fn work_that_is_not_the_declared_is_told_even_where_it_is_the_references() {
         project.forge("cp_async", |profile| scale(profile, metric, 0.5));
         let report = project.check(&["cp_async"], 4);
         assert_eq!(report.denied(), ["work-changed"], "{metric}");
-        let message = report.message("work-changed");
-        assert!(
-            message.contains("the suite declares") && message.contains("(50.0 %)"),
-            "{message}"
-        );
+        report.tells("work-changed", &["the suite declares", "(50.0 %)"]);
         assert_eq!(report.verdict("cp_async", metric), "pass");
     }
 }
@@ -155,11 +129,7 @@ fn an_exact_counter_that_varies_from_launch_to_launch_does_not_tell() {
         let report = project.check(&["cp_async"], 6);
         assert_eq!(report.denied(), ["inconclusive"], "{mode}");
         assert_eq!(report.verdict("cp_async", "flop_wmma"), "inconclusive");
-        assert!(
-            report
-                .message("inconclusive")
-                .contains("from launch to launch")
-        );
+        report.tells("inconclusive", &["from launch to launch"]);
     }
     // Nor does one that varied in the reference.
     let project = Project::steady();
@@ -169,22 +139,6 @@ fn an_exact_counter_that_varies_from_launch_to_launch_does_not_tell() {
     });
     let report = project.check(&["cp_async"], 6);
     assert_eq!(report.denied(), ["inconclusive"]);
-}
-
-#[test]
-fn launches_that_count_differently_do_not_do_the_declared_work() {
-    let project = Project::steady();
-    project.edit_profile("cp_async", |profile| {
-        let sample = &mut samples(profile, "flop_wmma")[1];
-        **sample = json!(sample.as_f64().unwrap() * 0.5);
-    });
-    let report = project.check(&["cp_async"], 4);
-    assert_eq!(report.denied_besides(&["inconclusive"]), ["work-changed"]);
-    let message = report.message("work-changed");
-    assert!(
-        message.contains("in one launch") && message.contains("in another"),
-        "{message}"
-    );
 }
 
 #[test]
@@ -202,14 +156,6 @@ fn a_second_kernel_that_works_too_is_more_than_declared() {
         report.denied(),
         ["kernels-changed", "work-changed", "regressed"]
     );
-}
-
-#[test]
-fn an_exact_counter_that_is_only_recorded_gates_nothing() {
-    let project = Project::steady();
-    project.edit_profile("cp_async", |profile| scale(profile, "instructions", 1.5));
-    let report = project.check(&["cp_async"], 0);
-    assert_eq!(report.verdict("cp_async", "instructions"), "recorded");
 }
 
 #[test]
@@ -240,25 +186,10 @@ fn an_average_above_all_of_the_peak_is_implausible() {
         project.edit_profile("cp_async", |profile| set(profile, "sm_active", 100.6));
         let report = project.check(&["cp_async"], 6);
         assert_eq!(report.denied(), ["implausible"], "{mode}");
-        let message = report.message("implausible");
-        assert!(
-            message.contains("`sm_active`") && message.contains("100.5"),
-            "{message}"
-        );
+        report.tells("implausible", &["`sm_active`", "100.5"]);
         project.edit_profile("cp_async", |profile| set(profile, "sm_active", 100.4));
         project.check(&["cp_async"], 0);
     }
-}
-
-#[test]
-fn one_launch_of_many_that_cannot_be_is_enough() {
-    let project = Project::steady();
-    project.edit_profile("cp_async", |profile| {
-        *samples(profile, "sm_active")[5] = json!(250.0);
-    });
-    let report = project.check(&["cp_async"], 6);
-    assert_eq!(report.denied(), ["implausible"]);
-    assert!(report.message("implausible").contains("in 1 of "));
 }
 
 #[test]
@@ -273,20 +204,6 @@ fn what_is_only_recorded_may_be_anything_and_what_only_warns_warns() {
         project.edit_profile("cp_async", |profile| set(profile, "sm_active", 150.0));
         let report = project.check(&["cp_async"], 0);
         assert_eq!(report.warned().contains(&"implausible".to_owned()), warned);
-    }
-}
-
-#[test]
-fn a_kernel_faster_by_more_than_half_wants_a_look() {
-    for (mode, project) in both_modes() {
-        for (factor, code) in [(0.45, 6), (0.55, 0)] {
-            project.edit_profile("cp_async", |profile| scale(profile, DURATION, factor));
-            let report = project.check(&["cp_async"], code);
-            assert_eq!(report.verdict("cp_async", DURATION), "improved");
-            let expected: &[&str] = if code == 6 { &["implausible"] } else { &[] };
-            assert_eq!(report.denied(), expected, "{mode} {factor}");
-            project.edit_profile("cp_async", |profile| scale(profile, DURATION, 1.0 / factor));
-        }
     }
 }
 
@@ -323,19 +240,6 @@ fn disturb(project: &Project, path: &str, count: usize, key: &str, value: &Json)
             capture["device"][key] = value.clone();
         }
     });
-}
-
-fn disturbed(count: usize, key: &str, value: &Json, code: i32) -> Report {
-    let project = quiet_project();
-    project.check(&["cp_async"], 0);
-    disturb(
-        &project,
-        &Project::profile_path("cp_async"),
-        count,
-        key,
-        value,
-    );
-    project.check(&["cp_async"], code)
 }
 
 /// Every launch ran at another clock, by the profiler's counter.
@@ -401,19 +305,6 @@ fn side_by_side_the_clock_of_the_launches_is_that_of_the_base() {
     }
 }
 
-#[test]
-fn a_power_limit_in_every_capture_warns_and_heat_never_does() {
-    let capped = json!({ "sw-power-cap": 5 });
-    let report = disturbed(usize::MAX, "slowdown_readings", &capped, 0);
-    assert!(report.warned().contains(&"clock-changed".to_owned()));
-    // Heat is a fault, however long it lasts.
-    let hot = json!({ "hw-thermal": 50_000_000 });
-    for count in [1, usize::MAX] {
-        let report = disturbed(count, "slowdown_ns", &hot, 6);
-        assert_eq!(report.denied(), ["clock-changed"]);
-    }
-}
-
 /// Locks the disturbed profile of `cp_async`.
 fn lock_disturbed(count: usize, key: &str, value: &Json, code: i32) -> (Project, Ran) {
     let project = Project::locked();
@@ -464,15 +355,6 @@ fn heat_and_another_process_are_not_locked() {
 }
 
 #[test]
-fn another_process_on_the_gpu_denies_and_is_named() {
-    let other = json!([{ "pid": 4711, "name": "train.py", "memory_bytes": 3_000_000_000_u64 }]);
-    let report = disturbed(1, "other_processes", &other, 6);
-    assert_eq!(report.denied(), ["gpu-shared"]);
-    let message = report.message("gpu-shared");
-    assert!(message.contains("4711 (train.py, 3.00 GB)"), "{message}");
-}
-
-#[test]
 fn captures_that_say_nothing_of_the_gpu_deny_nothing() {
     let project = quiet_project();
     project.edit_profile("cp_async", |profile| {
@@ -504,7 +386,7 @@ fn what_disturbed_the_base_denies_and_what_disturbed_an_old_baseline_does_not() 
     );
     let report = project.check(&["cp_async"], 6);
     assert_eq!(report.denied(), ["clock-changed"]);
-    assert!(report.message("clock-changed").contains("base "));
+    report.tells("clock-changed", &["base "]);
 }
 
 // What moved together.
@@ -521,56 +403,24 @@ fn kinds(report: &Report) -> Vec<String> {
 
 #[test]
 fn a_regression_names_what_moved_with_it() {
-    type Move = (&'static str, &'static str, fn(&mut Json));
-    let moves: [Move; 5] = [
-        ("bank-conflicts", "bank conflicts", |profile| {
-            scale(profile, "bank_conflicts", 100.0);
-        }),
-        ("register-spills", "register spills", |profile| {
-            set(profile, "local_loads", 1e6);
-        }),
-        ("barrier-waits", "barriers", |profile| {
-            set(profile, "stall_barrier", 60.0);
-        }),
-        ("more-dram-traffic", "DRAM reads", |profile| {
-            scale(profile, "dram_read", 2.0);
-        }),
-        ("uncoalesced", "sectors a request", |profile| {
-            scale(profile, "load_sectors", 3.0);
-        }),
-    ];
-    for (kind, words, edit) in moves {
-        for (mode, project) in both_modes() {
-            project.edit_profile("cp_async", edit);
-            // Nothing got worse: what moved is nobody's cause.
-            let report = project.check(&["cp_async"], 0);
-            assert_eq!(kinds(&report), Vec::<String>::new(), "{kind} {mode}");
-            project.edit_profile("cp_async", |profile| scale(profile, DURATION, 1.2));
-            let report = project.check(&["cp_async"], 1);
-            assert_eq!(kinds(&report), [kind], "{mode}");
-            let message = report.message("regressed");
-            assert!(
-                message.contains("; with it: ") && message.contains(words),
-                "{message}"
-            );
-            let change = message.split(", +20.0").nth(1).unwrap();
-            let change = change.split(" ±").next().unwrap();
-            project
-                .run(&["check", "--from", RECORDED, "cp_async"])
-                .exits(1)
-                .says(&format!(
-                    "`duration` +20.0{change}: {}",
-                    message.split("; with it: ").nth(1).unwrap()
-                ));
-        }
+    for (mode, project) in both_modes() {
+        project.edit_profile("cp_async", |head| scale(head, "bank_conflicts", 100.0));
+        // Nothing got worse: what moved is nobody's cause.
+        let report = project.check(&["cp_async"], 0);
+        assert_eq!(kinds(&report), Vec::<String>::new(), "{mode}");
+        project.edit_profile("cp_async", |profile| scale(profile, DURATION, 1.2));
+        let report = project.check(&["cp_async"], 1);
+        assert_eq!(kinds(&report), ["bank-conflicts"], "{mode}");
+        report.tells("regressed", &["; with it: ", "bank conflicts"]);
+        let message = report.message("regressed");
+        let change = message.split(", +20.0").nth(1).unwrap();
+        let change = change.split(" ±").next().unwrap();
+        project
+            .run(&["check", "--from", RECORDED, "cp_async"])
+            .exits(1)
+            .says(&format!(
+                "`duration` +20.0{change}: {}",
+                message.split("; with it: ").nth(1).unwrap()
+            ));
     }
-}
-
-#[test]
-fn a_regression_alone_names_no_cause() {
-    let project = Project::steady();
-    project.edit_profile("cp_async", |profile| scale(profile, DURATION, 1.2));
-    let report = project.check(&["cp_async"], 1);
-    assert_eq!(kinds(&report), Vec::<String>::new());
-    assert!(!report.message("regressed").contains("with it"));
 }

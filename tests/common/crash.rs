@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use sparsek_gate::hash::sha256_file;
@@ -137,17 +137,15 @@ pub fn fill_the_disk(
     mut start: impl FnMut() -> Command,
     mut look: impl FnMut(u32, bool),
 ) {
-    static LIBRARY: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let library = LIBRARY.get_or_init(|| {
+    static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
         let source = repository().join("tests/data/stand_in/disk_full.c");
-        Some(library("disk-full", "libdisk_full.so", &source)?.join("libdisk_full.so"))
+        library("disk-full", "libdisk_full.so", &source).join("libdisk_full.so")
     });
-    let Some(library) = library else { return };
     let elsewhere = tempfile::tempdir().unwrap();
     let count = elsewhere.path().join("count");
     let mut run = |at: u32| {
         let output = start()
-            .env("LD_PRELOAD", library)
+            .env("LD_PRELOAD", &*LIBRARY)
             .env("FULL_PROGRAM", "sparsek-gate")
             .env("FULL_BELOW", folder.canonicalize().unwrap())
             .env("FULL_COUNT", &count)

@@ -46,4 +46,13 @@ impl Project {
     pub fn git(&self, arguments: &[&str]) -> String {
         git(&self.path(""), arguments)
     }
+
+    /// Commits everything that is not ignored; a folder becomes a repository by it.
+    #[track_caller]
+    pub fn commit(&self) {
+        let commit = ["commit", "--quiet", "--allow-empty", "--message", "a step"];
+        for arguments in [&["init", "--quiet"][..], &["add", "--all"], &commit] {
+            self.git(arguments);
+        }
+    }
 }

@@ -167,6 +167,15 @@ impl Report {
         found[0]["message"].as_str().unwrap()
     }
 
+    /// The message of the only finding with this code contains these words.
+    #[track_caller]
+    pub fn tells(&self, code: &str, words: &[&str]) {
+        let message = self.message(code);
+        for word in words {
+            assert!(message.contains(word), "{word:?} is not in {message:?}");
+        }
+    }
+
     /// The verdict of a metric of a variant of `bsr_gemm`.
     #[track_caller]
     pub fn comparison(&self, variant: &str, metric: &str) -> &Json {
@@ -191,6 +200,28 @@ impl Project {
         Project {
             folder: tempfile::tempdir().unwrap(),
         }
+    }
+
+    /// Everything in it as an archive. What takes long to make is made once, see [`Project::unpacked`].
+    pub fn packed(&self) -> Vec<u8> {
+        let mut pack = Command::new("tar");
+        pack.args(["-cf", "-", "."]).current_dir(self.path(""));
+        let output = pack.output().unwrap();
+        assert!(output.status.success(), "{}", Ran::of(&output).err);
+        output.stdout
+    }
+
+    /// A folder with what another one had. Another process writes its programs: see [`install`].
+    pub fn unpacked(archive: &[u8]) -> Project {
+        let project = Project::empty();
+        let mut unpack = Command::new("tar");
+        unpack.args(["-xf", "-"]).current_dir(project.path(""));
+        let mut unpack = unpack.stdin(Stdio::piped()).spawn().unwrap();
+        let mut input = unpack.stdin.take().unwrap();
+        input.write_all(archive).unwrap();
+        drop(input);
+        assert!(unpack.wait().unwrap().success());
+        project
     }
 
     /// The repository's configuration, kernels and recordings of [`VARIANTS`]; nothing is locked.
@@ -555,37 +586,6 @@ pub fn are_here(programs: &[&str]) -> bool {
          make: `apt install make`)"
     ));
     false
-}
-
-/// The folder with the stand-in of the driver's library; `None`, and said aloud, where there is
-/// nothing to build it with.
-pub fn driver() -> Option<&'static Path> {
-    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
-    FOLDER
-        .get_or_init(|| {
-            for program in ["cc", "git"] {
-                if Command::new(program).arg("--version").output().is_err() {
-                    aloud(&format!(
-                        "SKIPPED: nothing was measured with stand-ins, there is no {program} on the PATH"
-                    ));
-                    return None;
-                }
-            }
-            let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stand-in");
-            fs::create_dir_all(&folder).unwrap();
-            let fresh = folder.join(format!("built-{}", std::process::id()));
-            let built = Command::new("cc")
-                .args(["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o"])
-                .arg(&fresh)
-                .arg(repository().join("tests/data/stand_in/libcuda.c"))
-                .output()
-                .unwrap();
-            Ran::of(&built).exits(0);
-            // By the name that is looked for first: a real one must not be found before it.
-            fs::rename(fresh, folder.join("libcuda.so")).unwrap();
-            Some(folder)
-        })
-        .as_deref()
 }
 
 /// What the schema for editors says against a configuration; empty where it accepts it.

@@ -32,8 +32,16 @@ expect = ["bsr_gemm_cp_async"]
 "#;
 
 /// A machine with GPUs, and this suite locked and committed.
-pub fn machine(gpus: u32) -> Option<Machine> {
-    let machine = Machine::new()?.with("CUDA_GPUS", &gpus.to_string());
+pub fn machine(gpus: u32) -> Machine {
+    static LOCKED: OnceLock<Vec<u8>> = OnceLock::new();
+    let machine = Machine::once(&LOCKED, locked).with("CUDA_GPUS", &gpus.to_string());
+    ncu(&machine, "");
+    machine.project.commit();
+    machine
+}
+
+fn locked() -> Machine {
+    let machine = Machine::new();
     let project = &machine.project;
     let config = project.read("config.toml");
     let (settings, _) = config.split_once("\n[suite.bsr_gemm]").unwrap();
@@ -68,31 +76,12 @@ pub fn machine(gpus: u32) -> Option<Machine> {
         }
     }
     ncu(&machine, "");
-    // It is measured and locked once for all tests.
-    static LOCKED: OnceLock<Vec<(String, String)>> = OnceLock::new();
-    let folder = "baselines/nvidia-h200/bsr_gemm";
-    let locked = LOCKED.get_or_init(|| {
-        machine.run(&["profile"]).exits(0);
-        let lock = ["baseline", "--lock", "--reason", "first", "--who", "tester"];
-        machine.run(&lock).exits(0);
-        let files = fs::read_dir(project.path(folder)).unwrap();
-        let files = files.map(|file| file.unwrap().file_name().into_string().unwrap());
-        let files = files.map(|file| format!("{folder}/{file}"));
-        files
-            .map(|file| (file.clone(), project.read(&file)))
-            .collect()
-    });
-    for (file, text) in locked {
-        project.write(file, text);
+    machine.lock_measured();
+    fs::remove_dir_all(project.path(".sparsek-gate")).unwrap();
+    for file in ["journal", "reports"] {
+        project.write(file, "");
     }
-    for arguments in [
-        &["init", "--quiet"][..],
-        &["add", "--all"],
-        &["commit", "--quiet", "-m", "x"],
-    ] {
-        project.git(arguments);
-    }
-    Some(machine)
+    machine
 }
 
 pub fn path(machine: &Machine, name: &str) -> String {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
 use serde_json::Value as Json;
 
@@ -102,14 +102,8 @@ pub fn source_of(variant: &str) -> String {
     )
 }
 
-/// A compiled stand-in of a library; `None`, and said aloud, where there is no C compiler.
-pub fn library(folder: &str, name: &str, source: &Path) -> Option<PathBuf> {
-    if Command::new("cc").arg("--version").output().is_err() {
-        aloud(&format!(
-            "SKIPPED: there is no C compiler for a stand-in of {name}"
-        ));
-        return None;
-    }
+/// The folder of a compiled stand-in of a library. Whoever builds the tests has `cc`, which links them.
+pub fn library(folder: &str, name: &str, source: &Path) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
     fs::create_dir_all(&folder).unwrap();
     let fresh = folder.join(format!("{name}.{}", std::process::id()));
@@ -123,26 +117,23 @@ pub fn library(folder: &str, name: &str, source: &Path) -> Option<PathBuf> {
         .unwrap();
     Ran::of(&built).exits(0);
     fs::rename(fresh, folder.join(name)).unwrap();
-    Some(folder)
+    folder
 }
 
 /// The folders with the stand-ins of libcuda and of NVML.
-pub fn libraries() -> Option<(&'static Path, &'static Path)> {
-    static FOLDERS: OnceLock<Option<(PathBuf, PathBuf)>> = OnceLock::new();
-    let folders = FOLDERS.get_or_init(|| {
-        let source = |name| repository().join("tests/data/stand_in").join(name);
+pub fn libraries() -> &'static [PathBuf; 2] {
+    static FOLDERS: LazyLock<[PathBuf; 2]> = LazyLock::new(|| {
         // By the name that is looked for first: a real one must not be found before it.
-        let cuda = library("machine-libcuda", "libcuda.so", &source("libcuda.c"))?;
-        let nvml = library(
-            "machine-nvml",
-            "libnvidia-ml.so.1",
-            &source("libnvidia-ml.c"),
-        )?;
-        Some((cuda, nvml))
+        [
+            ("machine-libcuda", "libcuda.so", "libcuda.c"),
+            ("machine-nvml", "libnvidia-ml.so.1", "libnvidia-ml.c"),
+        ]
+        .map(|(folder, name, source)| {
+            let source = repository().join("tests/data/stand_in").join(source);
+            library(folder, name, &source)
+        })
     });
-    folders
-        .as_ref()
-        .map(|(cuda, nvml)| (cuda.as_path(), nvml.as_path()))
+    &FOLDERS
 }
 
 /// A project on that machine.
@@ -154,8 +145,7 @@ pub struct Machine {
 
 impl Machine {
     /// Everything is as the repository's configuration pins it. One variant is built by nvcc.
-    pub fn new() -> Option<Machine> {
-        let (cuda, nvml) = libraries()?;
+    pub fn new() -> Machine {
         let project = Project::empty();
         for folder in ["tmp", "home"] {
             fs::create_dir(project.path(folder)).unwrap();
@@ -193,7 +183,7 @@ expect = ["bsr_gemm_baseline"]
         project.write("reports", "");
         let machine = Machine {
             project,
-            libraries: vec![cuda.to_path_buf(), nvml.to_path_buf()],
+            libraries: libraries().to_vec(),
             env: Vec::new(),
         };
         machine.program("toolkit/bin/nvcc", NVCC);
@@ -218,7 +208,20 @@ expect = ["bsr_gemm_baseline"]
         }
         machine.program("host/g++", HOST);
         machine.ncu("echo \"$*\" >>\"$ARGV\"");
-        Some(machine)
+        machine
+    }
+
+    /// A machine with the project of one that was made before, see [`Project::packed`].
+    pub fn once(made: &OnceLock<Vec<u8>>, make: impl FnOnce() -> Machine) -> Machine {
+        let packed = made.get_or_init(|| make().project.packed());
+        let machine = Machine {
+            project: Project::unpacked(packed),
+            libraries: libraries().to_vec(),
+            env: Vec::new(),
+        };
+        // It names the folder of the project.
+        machine.ncu("echo \"$*\" >>\"$ARGV\"");
+        machine
     }
 
     /// With programs that a C compiler makes, and these variants besides `baseline`.
@@ -232,8 +235,18 @@ expect = ["bsr_gemm_baseline"]
     }
 
     /// With so many equal variants, whose baselines are locked, and everything committed.
-    pub fn locked(variants: u32) -> Option<Machine> {
-        let machine = Machine::new()?;
+    pub fn locked(variants: u32) -> Machine {
+        static LOCKED: [OnceLock<Vec<u8>>; 4] = [const { OnceLock::new() }; 4];
+        let Some(made) = LOCKED.get(variants as usize) else {
+            return Machine::lock(variants);
+        };
+        let machine = Machine::once(made, || Machine::lock(variants));
+        machine.project.commit();
+        machine
+    }
+
+    fn lock(variants: u32) -> Machine {
+        let machine = Machine::new();
         let numbers: Vec<String> = (1..=variants).map(|it| it.to_string()).collect();
         let matrix = format!(
             "[suite.bsr_gemm.variant.v]\nmatrix = {{ n = [{}] }}\nenv = {{ N = \"{{n}}\" }}\nsource",
@@ -245,17 +258,9 @@ expect = ["bsr_gemm_baseline"]
             ".gitignore",
             "/.sparsek-gate/\n/journal*\n/reports\n/argv\n/calls\n/tmp/\n/home/\n",
         );
-        machine.run(&["profile"]).exits(0);
-        let lock = ["baseline", "--lock", "--reason", "first", "--who", "tester"];
-        machine.run(&lock).exits(0);
-        for arguments in [
-            &["init", "--quiet"][..],
-            &["add", "--all"],
-            &["commit", "--quiet", "-m", "x"],
-        ] {
-            project.git(arguments);
-        }
-        Some(machine)
+        machine.lock_measured();
+        project.commit();
+        machine
     }
 
     /// ncu takes so many seconds more for each process.
@@ -331,6 +336,14 @@ expect = ["bsr_gemm_baseline"]
 
     pub fn run(&self, arguments: &[&str]) -> Ran {
         Ran::of(&self.gate(arguments).output().unwrap())
+    }
+
+    /// Profiles all variants, and locks what was measured.
+    #[track_caller]
+    pub fn lock_measured(&self) {
+        self.run(&["profile"]).exits(0);
+        let lock = ["baseline", "--lock", "--reason", "first", "--who", "tester"];
+        self.run(&lock).exits(0);
     }
 
     /// The argv of every call of ncu.

@@ -136,9 +136,7 @@ fn the_outputs_for_other_tools_are_made_as_their_document_tells() {
 /// again makes it the worse one.
 #[test]
 fn a_foreign_project_is_gated_in_six_commands_as_its_document_tells() {
-    let Some(machine) = Machine::new() else {
-        return;
-    };
+    let machine = Machine::new();
     let program = |recorded: &str| {
         format!("#!/bin/sh\necho 'variant: cp_async'\necho 'recorded: {recorded}'\n")
     };
@@ -209,9 +207,7 @@ int main(int count, char** words) {
 
 #[test]
 fn google_benchmark_launches_as_often_as_it_is_asked() {
-    let Some(machine) = Machine::new() else {
-        return;
-    };
+    let machine = Machine::new();
     let project = &machine.project;
     project.write("bench.cc", OF_GOOGLE_BENCHMARK);
     project.write("src/a.cu", "");
