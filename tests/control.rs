@@ -40,7 +40,7 @@ fn an_unchanged_kernel_on_a_machine_that_is_another_is_open_and_not_regressed() 
         assert_eq!(with.verdict("cp_async", DURATION), "inconclusive");
         // More samples of the same machine would not tell.
         assert_eq!(with.comparison("cp_async", DURATION)["open"], false);
-        with.tells("inconclusive", &["machines"]);
+        with.tells_all("inconclusive", &["machines"]);
         let control = &with.variant("cp_async")["control"];
         assert_eq!(control["variant"], "bsr_gemm/baseline");
         let displaced = &control["displacements"][DURATION]["relative_percent"];

@@ -187,7 +187,7 @@ fn a_credential_in_env_pass_is_reported() {
         .output()
         .unwrap();
     let report = Ran::of(&ran).json();
-    report.tells("credential-passed", &["`GH_TOKEN`"]);
+    report.tells_all("credential-passed", &["`GH_TOKEN`"]);
     assert!(report.warned().contains(&"credential-passed".to_owned()));
     Ran::of(&gate(&machine, &["doctor"]).output().unwrap())
         .says("by their names, these hold credentials: GH_TOKEN");

@@ -118,7 +118,7 @@ fn a_regression_says_at_which_lines_the_time_moved() {
         let ran = project.run(&["check", "--from", RECORDED, "cp_async", "--format", format]);
         ran.exits(1).says("ring.cuh:174").says("time moved: +");
     }
-    report.tells("regressed", &["; with it: +"]);
+    report.tells_all("regressed", &["; with it: +"]);
 }
 
 #[test]

@@ -203,7 +203,7 @@ fn a_program_of_each_generation_is_locked_and_checked_and_the_loss_of_its_tensor
         let report = project.run(&check).exits(4).json();
         let findings = report.findings("deny");
         let types = format!("of {kernel}: fp16/bf16/tf32, fp8/fp6/fp4 → fp16/bf16/tf32;");
-        report.tells("work-changed", &[&types]);
+        report.tells_all("work-changed", &[&types]);
         let lost = format!("`{own}` of {kernel}: ");
         let names_it =
             |finding: &&serde_json::Value| finding["message"].as_str().unwrap().starts_with(&lost);

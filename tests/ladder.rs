@@ -308,7 +308,7 @@ fn a_profile_of_one_tier_is_never_compared_with_a_baseline_of_another() {
         profile["identity"]["tier"] = json!("kernel-times");
     });
     let report = project.check(&["cp_async"], 3);
-    report.tells(
+    report.tells_all(
         "not-comparable",
         &["by kernel-times, and has a baseline only for nvidia-h200"],
     );
@@ -319,7 +319,7 @@ fn a_profile_of_one_tier_is_never_compared_with_a_baseline_of_another() {
     let folder = machine.project.path("baselines/nvidia-h200+kernel-times");
     fs::rename(folder, machine.project.path("baselines/nvidia-h200")).unwrap();
     let report = machine.check(&["--from", ".sparsek-gate/profiles"], 4);
-    report.tells("tampered", &["by kernel-times"]);
+    report.tells_all("tampered", &["by kernel-times"]);
 }
 
 /// What goes wrong while kernels are recorded, and what is said of it.
@@ -406,7 +406,7 @@ fn what_was_not_recorded_in_full_is_no_measurement() {
         machine.project.write("cp_async.sh", program(0, &lines));
         let report = machine.profile(code);
         assert_eq!(report.denied()[0], finding, "{case}");
-        report.tells(finding, &[why]);
+        report.tells_all(finding, &[why]);
         // Why ncu did not measure is reported too.
         assert!(
             report.warned().contains(&"no-permission".to_owned()),
@@ -422,7 +422,7 @@ fn a_setting_that_only_ncu_can_honour_leaves_the_tier_out_of_reach() {
     machine.project.write("config.toml", with);
     let report = machine.profile(3);
     assert_eq!(report.denied(), ["no-permission", "profiler-unsupported"]);
-    report.tells("profiler-unsupported", &["a whole CUDA graph"]);
+    report.tells_all("profiler-unsupported", &["a whole CUDA graph"]);
 }
 
 #[test]
@@ -494,7 +494,7 @@ fn without_cupti_no_tier_is_left() {
     let report = machine.profile(3);
     assert_eq!(report.denied(), ["profiler-unsupported"]);
     assert!(report.warned().contains(&"no-permission".to_owned()));
-    report.tells("profiler-unsupported", &["does not exist"]);
+    report.tells_all("profiler-unsupported", &["does not exist"]);
 }
 
 #[test]
@@ -504,7 +504,7 @@ fn an_edited_record_is_found() {
         profile["kernels"][0]["metrics"]["duration"]["samples"][0][3] = json!(200_000.0);
     });
     let report = machine.check(&["--from", ".sparsek-gate/profiles"], 0);
-    report.tells("profile-altered", &["other samples"]);
+    report.tells_all("profile-altered", &["other samples"]);
     machine.lock().exits(4).says("profile-altered");
 }
 

@@ -165,7 +165,7 @@ fn what_an_older_baseline_does_not_state_is_recorded_only() {
 fn launches_that_do_not_show_what_the_reference_has_are_reported() {
     for (_, project) in both_modes(Some(FOUR_STAGES), None) {
         let report = project.check(&["cp_async"], 0);
-        report.tells("not-measured", &["do not show their dynamic shared memory"]);
+        report.tells_all("not-measured", &["do not show their dynamic shared memory"]);
         let why = "recorded only: the launches do not show it";
         assert_eq!(row(&report)["why"], why);
     }
@@ -186,7 +186,7 @@ fn it_is_locked_shown_for_review_and_compared_with_the_captures() {
     // The captures show another size than that.
     project.edit_profile("cp_async", |profile| set_launch(profile, THREE_STAGES));
     let report = project.check(&["cp_async"], 0);
-    report.tells("profile-altered", &["dynamic shared memory"]);
+    report.tells_all("profile-altered", &["dynamic shared memory"]);
     project
         .lock("another size")
         .exits(4)
@@ -331,7 +331,7 @@ fn a_statement_that_no_launch_shows_cannot_hide_a_lower_occupancy() {
     project.replace("config.toml", expect, &stated);
     let report = project.check(&["cp_async"], 1);
     assert_eq!(report.denied(), ["regressed"]);
-    report.tells("regressed", &["`occupancy`"]);
+    report.tells_all("regressed", &["`occupancy`"]);
     let message = report.message("launch-mismatch");
     let words = "`dynamic_shared_bytes` 1024, and its baseline has 75776: no launch shows it";
     assert!(message.contains(words), "{message}");

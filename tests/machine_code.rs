@@ -329,7 +329,7 @@ fn a_program_that_stands_ready_is_locked_and_checked_without_a_gpu_or_a_compiler
     project.write("build/bench", data("host.o"));
     let report = checked(&project, 1);
     assert_eq!(report.denied(), ["regressed"]);
-    report.tells("regressed", &["`registers` of kernel: 8 → 10"]);
+    report.tells_all("regressed", &["`registers` of kernel: 8 → 10"]);
 }
 
 #[test]
@@ -409,7 +409,7 @@ fn a_static_check_runs_no_build_command_and_reads_what_the_command_made() {
     fs::remove_file(project.path("build/bench")).unwrap();
     let report = checked(&project, 5);
     assert!(report.denied().contains(&"build-failed".to_owned()));
-    report.tells("build-failed", &["`build/bench`"]);
+    report.tells_all("build-failed", &["`build/bench`"]);
     assert_eq!(project.read("made"), "made\n");
 }
 
@@ -439,7 +439,7 @@ fn fewer_registers_that_spill_and_more_registers_fail_the_static_check_of_a_prog
     build("128");
     let report = checked(&project, 1);
     assert_eq!(report.denied(), ["regressed"]);
-    report.tells("regressed", &["`registers` of heavy: 64 → "]);
+    report.tells_all("regressed", &["`registers` of heavy: 64 → "]);
     build("24");
     let report = checked(&project, 1);
     assert_eq!(report.denied(), ["regressed"]);

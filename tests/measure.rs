@@ -460,7 +460,7 @@ fn a_round_with_an_outlying_process_is_measured_again_and_its_captures_are_kept(
         "0 of 10 in the base and 1 of 10 in current",
         "is not judged",
     ];
-    report.tells("outlying-processes", &words);
+    report.tells_all("outlying-processes", &words);
     assert_eq!(machine.order("cp_async"), rounds(5));
     for file in ["profile.json", "base/profile.json"] {
         let captures = machine.captures("cp_async", file);
@@ -550,7 +550,7 @@ fn a_base_that_cannot_be_measured_is_told_and_the_head_judged_against_its_baseli
             .git(&["checkout", "--quiet", &sound, "--", "."]);
         let report = machine.check(&["--against", "HEAD", "cp_async"], 0);
         let commit = machine.project.git(&["rev-parse", "HEAD"]);
-        report.tells("base-unavailable", &[why, &commit[..10]]);
+        report.tells_all("base-unavailable", &[why, &commit[..10]]);
         assert!(report.warned().contains(&"base-unavailable".to_owned()));
         let judged = report.variant("cp_async");
         assert_eq!(judged["mode"], "stored", "{case}");

@@ -226,7 +226,7 @@ fn a_recording_is_checked_against_todays_pins_and_not_the_machine_that_judges_it
     );
     // No nvcc of that version is here, nor such a GPU: what counts is what the profile says.
     let report = project.check(&["cp_async"], 3);
-    report.tells(
+    report.tells_all(
         "toolchain-mismatch",
         &[
             "cuda: V13.0.88, where `99` is pinned",

@@ -418,7 +418,7 @@ fn a_tool_that_does_not_say_that_there_are_no_errors_is_not_trusted() {
         let report = machine.verify(&["--sanitizer", "memcheck"], 5);
         assert_eq!(report.denied(), ["sanitizer"], "{lines}");
         assert_eq!(results(&report), ["memcheck untrusted"], "{lines}");
-        report.tells("sanitizer", &[why]);
+        report.tells_all("sanitizer", &[why]);
         assert_eq!(
             report.0["sanitizer"]["variants"][0]["tools"][0]["errors"],
             Json::Null
@@ -479,7 +479,7 @@ fn a_run_under_a_tool_is_killed_at_its_time_limit() {
     machine.project.write("config.toml", limit(3));
     let report = machine.verify(&["--sanitizer", "memcheck"], 5);
     assert_eq!(report.denied(), ["timed-out"]);
-    report.tells("timed-out", &["under memcheck"]);
+    report.tells_all("timed-out", &["under memcheck"]);
     assert_eq!(results(&report), ["memcheck untrusted"]);
     // A program that hangs is not run under the tools.
     machine.project.write("cp_async.sh", "exec sleep 600\n");

@@ -51,7 +51,7 @@ fn a_defect_sets_all_aside_that_the_gpu_measured_and_none_of_it_is_locked() {
     ncu(&machine, &from_process(5, "xid"));
     let (report, _) = check(&machine, &[], 6);
     nothing_counts(&report);
-    report.tells(
+    report.tells_all(
         "gpu-sick",
         &[
             UUID,
@@ -120,7 +120,7 @@ fn what_the_driver_reports_of_a_program_is_no_symptom_and_what_it_reports_of_the
             }
             Some(symptom) => {
                 nothing_counts(&report);
-                report.tells("gpu-sick", &[symptom]);
+                report.tells_all("gpu-sick", &[symptom]);
                 let _ = fs::remove_file(machine.project.path(&format!("tmp/{what}")));
                 locks_no_control(&machine);
             }
@@ -134,7 +134,7 @@ fn heat_and_a_control_that_deviates_set_all_aside() {
     ncu(&machine, &slow_on("", &machine));
     let (report, _) = check(&machine, &[], 6);
     nothing_counts(&report);
-    report.tells(
+    report.tells_all(
         "gpu-sick",
         &[
             UUID,
@@ -147,7 +147,7 @@ fn heat_and_a_control_that_deviates_set_all_aside() {
     let machine = machine.with("NVML_REASONS", "0x40");
     let (report, _) = check(&machine, &["v-n_1", "control"], 6);
     assert_eq!(report.0["variants"].as_array().unwrap().len(), 0);
-    report.tells(
+    report.tells_all(
         "gpu-sick",
         &["its clock was lowered in every capture of bsr_gemm/v-n_1 (hw-thermal)"],
     );
@@ -334,7 +334,7 @@ fn a_slice_of_a_sick_gpu_is_not_measured_and_that_of_another_gpu_counts() {
         let unmeasured = messages(&report, "not-measured");
         // The control, too, where its other measurement is set aside.
         assert!(unmeasured.len() >= 3 - variants.len(), "{unmeasured:?}");
-        report.tells("gpu-sick", &[SECOND, symptom]);
+        report.tells_all("gpu-sick", &[SECOND, symptom]);
         assert_eq!(report.0["sick_gpus"][0]["uuid"], SECOND);
     }
     // A lock that no GPU reads any more.
@@ -401,7 +401,7 @@ fn errors_in_the_place_of_events_do_not_hide_a_defect_and_a_watch_that_ends_is_s
     // One that means that the library is gone.
     let gone = [("NVML_EVENTS_FAIL", "1"), ("NVML_EVENTS_ANSWER", "1")];
     let (report, _) = check_with(&machine, &gone, &["control"], 0);
-    report.tells("gpu-unwatched", &["stopped reporting errors of the GPU"]);
+    report.tells_all("gpu-unwatched", &["stopped reporting errors of the GPU"]);
     assert!(report.warned().contains(&"gpu-unwatched".to_owned()));
 
     // The process with the error ends once the driver was heard.
@@ -416,7 +416,7 @@ fn errors_in_the_place_of_events_do_not_hide_a_defect_and_a_watch_that_ends_is_s
     ];
     let (report, _) = check_with(&machine, &for_a_while, &[], 6);
     nothing_counts(&report);
-    report.tells("gpu-sick", &["Xid 48"]);
+    report.tells_all("gpu-sick", &["Xid 48"]);
 }
 
 #[test]
@@ -465,7 +465,7 @@ fn what_a_killed_run_saw_of_a_defect_counts_in_the_run_that_resumes_it() {
     let (report, resumed) = goes_on(6);
     assert_eq!(resumed, 0);
     nothing_counts(&report);
-    report.tells("gpu-sick", &["Xid 79"]);
+    report.tells_all("gpu-sick", &["Xid 79"]);
     // That run has ended, and the next one measures.
     assert_eq!(goes_on(0).1, 0);
 }

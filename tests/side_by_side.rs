@@ -174,7 +174,7 @@ fn a_base_of_another_variant_or_one_that_cannot_be_read_is_refused() {
         project.write(&Project::base_path("cp_async"), text);
         let report = project.check(&["cp_async"], 5);
         assert_eq!(report.denied(), ["capture-unreadable"], "{what}");
-        report.tells("capture-unreadable", &[words]);
+        report.tells_all("capture-unreadable", &[words]);
     }
 }
 

@@ -346,7 +346,7 @@ fn a_missing_source_is_a_finding_of_its_variant() {
     fs::remove_file(project.path("kernels/a.cu")).unwrap();
     let report = build(&project, &[]).exits(5).json();
     assert_eq!(report.denied(), ["build-failed"]);
-    report.tells(
+    report.tells_all(
         "build-failed",
         &["the source `kernels/a.cu` does not exist"],
     );
@@ -454,12 +454,12 @@ fn a_variant_of_any_command_is_built_by_its_own() {
 
     fs::remove_file(project.path("in.py")).unwrap();
     let report = build(&project, &[]).exits(5).json();
-    report.tells("build-failed", &["the input `in.py` cannot be read"]);
+    report.tells_all("build-failed", &["the input `in.py` cannot be read"]);
 
     project.write("in.py", "print()\n");
     project.program("make it", "#!/bin/sh\necho 'it does not go' >&2; exit 3\n");
     let report = build(&project, &[]).exits(5).json();
-    report.tells("build-failed", &["exit status 3"]);
+    report.tells_all("build-failed", &["exit status 3"]);
     assert_eq!(
         report.findings("deny")[0]["detail"]
             .as_str()
@@ -470,7 +470,7 @@ fn a_variant_of_any_command_is_built_by_its_own() {
 
     fs::remove_file(project.path("make it")).unwrap();
     let report = build(&project, &[]).exits(5).json();
-    report.tells("build-failed", &["the program `./make it` was not found"]);
+    report.tells_all("build-failed", &["the program `./make it` was not found"]);
 }
 
 /// Whether this machine has a driver, and so perhaps a GPU.

@@ -48,7 +48,7 @@ const OF_RECORDING: [&str; 3] = ["--from", RECORDED, "bsr_gemm/cp_async"];
 fn fails_with(project: &Project, code: i32, finding: &str, words: &[&str]) {
     let report = check(project, code);
     assert_eq!(report.denied(), [finding]);
-    report.tells(finding, words);
+    report.tells_all(finding, words);
 }
 
 #[test]
@@ -306,7 +306,7 @@ fn a_compiler_warning_that_was_not_there_fails_and_says_what_the_compiler_said()
             .count(),
         1
     );
-    report.tells("performance-loss", &["(C7511): wgmma"]);
+    report.tells_all("performance-loss", &["(C7511): wgmma"]);
 }
 
 #[test]
@@ -390,7 +390,7 @@ fn overloads_are_told_apart_by_their_signature() {
         profile["kernels"].as_array_mut().unwrap().pop();
     });
     let report = check(&project, 4);
-    report.tells("kernels-changed", &["bsr_gemm_cp_async(i*)"]);
+    report.tells_all("kernels-changed", &["bsr_gemm_cp_async(i*)"]);
     let next = &report.findings("deny")[0]["next"];
     assert!(next.as_str().unwrap().contains("--lock --static"), "{next}");
 }
@@ -413,7 +413,7 @@ fn what_is_locked_and_no_longer_gated_does_not_pass() {
     project.write("config.toml", config);
     let report = check(&project, 4);
     assert_eq!(report.denied(), ["variant-gone"]);
-    report.tells("variant-gone", &["only recorded"]);
+    report.tells_all("variant-gone", &["only recorded"]);
     // Nor is anything said to be locked that is not.
     lock_static(&project, &[])
         .exits(0)
@@ -573,7 +573,7 @@ fn the_static_check_compares_with_a_base_revision_that_it_compiles() {
     );
     let report = ran.json();
     assert_eq!(report.0["variants"][0]["mode"], "against");
-    report.tells("regressed", &["`registers` of held: 26 → 27"]);
+    report.tells_all("regressed", &["`registers` of held: 26 → 27"]);
 }
 
 #[test]

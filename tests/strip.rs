@@ -337,7 +337,7 @@ fn a_gpu_that_the_driver_loses_is_reported_as_lost() {
         report.denied_besides(&["gpu-sick", "not-measured"]),
         ["gpu-lost"]
     );
-    report.tells("gpu-lost", &["first seen as"]);
+    report.tells_all("gpu-lost", &["first seen as"]);
 }
 
 #[test]
@@ -376,7 +376,7 @@ fn a_disturbed_gpu_is_measured_again_and_its_finding_stands_when_it_stays_so() {
     let report: Ran = machine.run(&["profile", "--format", "json"]);
     let report = report.exits(6).json();
     assert_eq!(report.denied(), ["gpu-shared"]);
-    report.tells("retried", &["another process was on the GPU"]);
+    report.tells_all("retried", &["another process was on the GPU"]);
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn a_waiver_past_its_last_day_lets_nothing_pass_and_is_told() {
     let report = project.check(&["cp_async"], 1);
     assert_eq!(report.denied(), ["regressed"]);
     assert!(report.warned().contains(&"waiver-unused".to_owned()));
-    report.tells("waiver-unused", &["2020-02-29"]);
+    report.tells_all("waiver-unused", &["2020-02-29"]);
     // The reference of findings names the key that is written.
     let cause = sparsek_gate::finding::Code::WaiverUnused.cause();
     let key = cause.split('`').nth(1).unwrap();

@@ -98,7 +98,7 @@ fn work_that_is_not_the_declared_is_told_even_where_it_is_the_references() {
         project.forge("cp_async", |profile| scale(profile, metric, 0.5));
         let report = project.check(&["cp_async"], 4);
         assert_eq!(report.denied(), ["work-changed"], "{metric}");
-        report.tells("work-changed", &["the suite declares", "(50.0 %)"]);
+        report.tells_all("work-changed", &["the suite declares", "(50.0 %)"]);
         assert_eq!(report.verdict("cp_async", metric), "pass");
     }
 }
@@ -129,7 +129,7 @@ fn an_exact_counter_that_varies_from_launch_to_launch_does_not_tell() {
         let report = project.check(&["cp_async"], 6);
         assert_eq!(report.denied(), ["inconclusive"], "{mode}");
         assert_eq!(report.verdict("cp_async", "flop_wmma"), "inconclusive");
-        report.tells("inconclusive", &["from launch to launch"]);
+        report.tells_all("inconclusive", &["from launch to launch"]);
     }
     // Nor does one that varied in the reference.
     let project = Project::steady();
@@ -186,7 +186,7 @@ fn an_average_above_all_of_the_peak_is_implausible() {
         project.edit_profile("cp_async", |profile| set(profile, "sm_active", 100.6));
         let report = project.check(&["cp_async"], 6);
         assert_eq!(report.denied(), ["implausible"], "{mode}");
-        report.tells("implausible", &["`sm_active`", "100.5"]);
+        report.tells_all("implausible", &["`sm_active`", "100.5"]);
         project.edit_profile("cp_async", |profile| set(profile, "sm_active", 100.4));
         project.check(&["cp_async"], 0);
     }
@@ -386,7 +386,7 @@ fn what_disturbed_the_base_denies_and_what_disturbed_an_old_baseline_does_not() 
     );
     let report = project.check(&["cp_async"], 6);
     assert_eq!(report.denied(), ["clock-changed"]);
-    report.tells("clock-changed", &["base "]);
+    report.tells_all("clock-changed", &["base "]);
 }
 
 // What moved together.
@@ -411,7 +411,7 @@ fn a_regression_names_what_moved_with_it() {
         project.edit_profile("cp_async", |profile| scale(profile, DURATION, 1.2));
         let report = project.check(&["cp_async"], 1);
         assert_eq!(kinds(&report), ["bank-conflicts"], "{mode}");
-        report.tells("regressed", &["; with it: ", "bank conflicts"]);
+        report.tells_all("regressed", &["; with it: ", "bank conflicts"]);
         let message = report.message("regressed");
         let change = message.split(", +20.0").nth(1).unwrap();
         let change = change.split(" ±").next().unwrap();

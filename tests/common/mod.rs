@@ -169,7 +169,7 @@ impl Report {
 
     /// The message of the only finding with this code contains these words.
     #[track_caller]
-    pub fn tells(&self, code: &str, words: &[&str]) {
+    pub fn tells_all(&self, code: &str, words: &[&str]) {
         let message = self.message(code);
         for word in words {
             assert!(message.contains(word), "{word:?} is not in {message:?}");
