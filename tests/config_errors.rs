@@ -360,6 +360,8 @@ replay_mode = "kernel" | replay_mode = "range" | `per_kernel` does not work with
 kernels = "regex:^k" | kernels = "regex:^(?:k|l)" | a filter with `:` does not work with `per_kernel`
 per_kernel = true\ntotal = false | per_kernel = false\ntotal = true | `total` needs `per_kernel = true`
 total = false | total = true | `total` does not work with `nvtx`
+# A key that signs is one of minisign.
+RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3 | RWnonsense | `RWnonsense` is not a minisign public key; public_keys = ["RWnonsense"]
 # A pin is a version or bounds on one, and a GPU has a name.
 cuda = "13.0" | cuda = "latest" | `latest` is not a version; >=2025.3, <2027; write `13.0`
 cuda = "13.0" | cuda = "^13" | `^13` is not a version
@@ -659,6 +661,9 @@ fn a_suite_without_variants_and_a_file_without_metrics_gate_nothing() {
         .exits(2)
         .says("no metric is defined")
         .says("sparsek-gate init");
+    load("[metric.duration]\nlevel = \"record\"\n[suite.s.variant.v]\nrun = [\"x\"]\n")
+        .exits(2)
+        .says("gates nothing");
     load("[metric.duration]\ndirection = \"lower\"\ntolerance = { absolute = 1 }\n[suite.s]\n")
         .exits(2)
         .says("config.toml:4")

@@ -107,9 +107,6 @@ fn a_configuration_that_is_not_utf8_is_answered_with_the_command_that_converts_i
 
 #[test]
 fn an_unknown_revision_is_answered_with_how_to_list_those_that_there_are() {
-    if !common::git::has_git("an unknown revision") {
-        return;
-    }
     let project = project(with("source = \"k.cu\"").as_bytes());
     for arguments in [
         &["init", "-q"][..],

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 
-use crate::common::git::{git, has_git};
+use crate::common::git::git;
 use crate::common::{
     ENDINGS, GPU, Project, RECORDED, Ran, Report, VARIANTS, aloud, copy, refresh, repository, scale,
 };
@@ -168,8 +168,6 @@ struct Attack {
     consented: Option<i32>,
 }
 
-const DURATION: &str = "[metric.duration]\ncounter = \"gpu__time_duration.sum\"\n";
-
 const ATTACKS: &[Attack] = &[
     Attack {
         name: "the locked numbers, their hash and the lock are edited to fit each other",
@@ -189,31 +187,6 @@ const ATTACKS: &[Attack] = &[
         finding: (
             "relocked",
             "this change re-locks it on nvidia-h200: `faster epilogue` by Ada: duration 258.86 us → 284.75 us",
-        ),
-        consented: Some(0),
-    },
-    Attack {
-        name: "the tolerance is widened",
-        edit: |project| {
-            slower(project);
-            project.replace(
-                "config.toml",
-                "tolerance = { relative_percent = 3.0 }",
-                "tolerance = { relative_percent = 30.0 }",
-            );
-        },
-        finding: ("policy-changed", "loosens `duration` from 3 % to 30 %"),
-        consented: Some(0),
-    },
-    Attack {
-        name: "a waiver is added",
-        edit: |project| {
-            slower(project);
-            add_waiver(project, "2999-12-31");
-        },
-        finding: (
-            "policy-changed",
-            "adds a waiver of `duration` until 2999-12-31 by Eve: needed",
         ),
         consented: Some(0),
     },
@@ -254,16 +227,6 @@ const ATTACKS: &[Attack] = &[
         consented: Some(0),
     },
     Attack {
-        name: "the baseline is removed",
-        edit: |project| {
-            slower(project);
-            remove_baseline(project, VARIANT);
-        },
-        finding: ("relocked", "removes its baseline on nvidia-h200"),
-        // It may go, and what has none is new.
-        consented: Some(4),
-    },
-    Attack {
         name: "variant and baseline are removed",
         edit: |project| {
             let config = project.read("config.toml");
@@ -275,77 +238,6 @@ const ATTACKS: &[Attack] = &[
         },
         finding: ("variant-gone", "it is locked and was not checked"),
         consented: Some(0),
-    },
-    Attack {
-        name: "a metric reads another counter",
-        edit: |project| {
-            slower(project);
-            project.replace(
-                "config.toml",
-                "counter = \"sm__cycles_active.avg.pct_of_peak_sustained_elapsed\"",
-                "counter = \"sm__cycles_active.max\"",
-            );
-        },
-        finding: (
-            "policy-changed",
-            "changes `metric.sm_active.counter` from \"sm__cycles_active.avg.pct_of_peak_sustained_elapsed\" to \"sm__cycles_active.max\"",
-        ),
-        // Another counter was never measured.
-        consented: Some(4),
-    },
-    Attack {
-        name: "a metric is only recorded",
-        edit: |project| {
-            slower(project);
-            let now = format!("{DURATION}level = \"record\"\n");
-            project.replace("config.toml", DURATION, &now);
-        },
-        finding: (
-            "policy-changed",
-            "sets `metric.duration.level` to \"record\"",
-        ),
-        consented: Some(0),
-    },
-    Attack {
-        name: "a metric is taken out",
-        edit: |project| {
-            let config = project.read("config.toml");
-            let start = config.find("[metric.tensor_core]").unwrap();
-            let end = config.find("[metric.dram_bw]").unwrap();
-            project.write(
-                "config.toml",
-                format!("{}{}", &config[..start], &config[end..]),
-            );
-        },
-        finding: ("policy-changed", "`tensor_core` is no longer judged"),
-        // A locked metric that is no longer named has a finding of its own.
-        consented: Some(4),
-    },
-    Attack {
-        name: "a variant becomes experimental",
-        edit: |project| {
-            slower(project);
-            let expect = "expect = [\"bsr_gemm_cp_async\"]\n";
-            project.replace(
-                "config.toml",
-                expect,
-                &format!("{expect}experimental = true\n"),
-            );
-        },
-        finding: (
-            "policy-changed",
-            "sets `suite.bsr_gemm.variant.cp_async.experimental` to true",
-        ),
-        consented: Some(4),
-    },
-    Attack {
-        name: "the immutable kernel is no longer immutable",
-        edit: |project| project.replace("config.toml", "immutable = true\n", ""),
-        finding: (
-            "policy-changed",
-            "no longer sets `suite.bsr_gemm.variant.baseline.immutable`",
-        ),
-        consented: Some(4),
     },
     Attack {
         name: "the baselines are looked for elsewhere",
@@ -363,68 +255,6 @@ const ATTACKS: &[Attack] = &[
         consented: Some(4),
     },
     Attack {
-        name: "ncu is one that the change brings",
-        edit: |project| {
-            project.write("tools/ncu", "#!/bin/sh\n");
-            let config = project.read("config.toml");
-            let toolchain = "[toolchain]\nncu = \"./tools/ncu\"\n";
-            project.write("config.toml", config.replace("[toolchain]\n", toolchain));
-            commit(project);
-        },
-        finding: ("policy-changed", "sets `toolchain.ncu` to \"./tools/ncu\""),
-        // The tool itself, once it is used, asks again.
-        consented: Some(4),
-    },
-    Attack {
-        name: "less work is declared",
-        edit: |project| {
-            let config = project.read("config.toml");
-            let work = "work = { flop = 68719476736,";
-            project.write(
-                "config.toml",
-                config.replacen(work, "work = { flop = 1,", 1),
-            );
-        },
-        finding: (
-            "policy-changed",
-            "changes `suite.bsr_gemm.work.flop` from 68719476736 to 1",
-        ),
-        consented: Some(4),
-    },
-    Attack {
-        name: "a smaller problem is measured",
-        edit: |project| {
-            let config = project.read("config.toml");
-            project.write(
-                "config.toml",
-                config.replacen("\"--m\", \"8192\"", "\"--m\", \"256\"", 1),
-            );
-        },
-        finding: ("policy-changed", "`suite.bsr_gemm.args`"),
-        consented: Some(4),
-    },
-    Attack {
-        name: "the folder of baselines is a link",
-        edit: |project| {
-            slower(project);
-            let folder = project.path("");
-            fs::rename(folder.join("baselines"), folder.join("others")).unwrap();
-            std::os::unix::fs::symlink("others", folder.join("baselines")).unwrap();
-        },
-        finding: ("tampered", "`baselines` is a link"),
-        consented: None,
-    },
-    Attack {
-        name: "the configuration is a link",
-        edit: |project| {
-            let folder = project.path("");
-            fs::rename(folder.join("config.toml"), folder.join("rules.toml")).unwrap();
-            std::os::unix::fs::symlink("rules.toml", folder.join("config.toml")).unwrap();
-        },
-        finding: ("tampered", "`config.toml` is a link"),
-        consented: None,
-    },
-    Attack {
         name: "a lock is a link",
         edit: |project| {
             let path = project.path(&Project::baseline_path(VARIANT, "lock.toml"));
@@ -436,15 +266,6 @@ const ATTACKS: &[Attack] = &[
         consented: None,
     },
     Attack {
-        name: "builds are committed",
-        edit: |project| {
-            project.write(".sparsek-gate/builds/0123/program", "fast");
-            commit(project);
-        },
-        finding: ("tampered", "to the folder of builds"),
-        consented: None,
-    },
-    Attack {
         name: "the baselines are put where an interrupted store leaves them",
         edit: |project| {
             let folder = project.path("");
@@ -452,23 +273,6 @@ const ATTACKS: &[Attack] = &[
             commit(project);
         },
         finding: ("tampered", "a name that only an interrupted store leaves"),
-        consented: None,
-    },
-    Attack {
-        name: "the rules are committed otherwise than they are checked out",
-        edit: |project| {
-            project.write(
-                ".gitattributes",
-                "config.toml working-tree-encoding=ISO646-JP\n",
-            );
-        },
-        finding: ("tampered", "`working-tree-encoding` in .gitattributes"),
-        consented: None,
-    },
-    Attack {
-        name: "baselines are checked out with what git puts in",
-        edit: |project| project.write("baselines/.gitattributes", "*.json ident\n"),
-        finding: ("tampered", "`ident` in .gitattributes"),
         consented: None,
     },
     Attack {
@@ -489,16 +293,6 @@ const ATTACKS: &[Attack] = &[
             "profile-stale",
             "the build command in the configuration changed",
         ),
-        consented: None,
-    },
-    Attack {
-        name: "the recording is of other code",
-        edit: |project| {
-            let source = "kernels/bsr_gemm/cp_async.cu";
-            let text = project.read(source);
-            project.write(source, format!("// slower\n{text}"));
-        },
-        finding: ("profile-stale", "changed since the profile was recorded"),
         consented: None,
     },
     Attack {
@@ -524,124 +318,52 @@ const ATTACKS: &[Attack] = &[
     },
 ];
 
-/// Rules that the recordings at hand would pass without; together, for each by itself takes as long.
-const WEAKENED: &[Attack] = &[
-    Attack {
-        name: "a regression is let pass where the kernel became faster",
-        edit: |project| {
-            let metric = "[metric.bank_conflicts]\n";
-            let now = format!("{metric}unless_faster = true\n");
-            project.replace("config.toml", metric, &now);
-        },
-        finding: (
-            "policy-changed",
-            "sets `metric.bank_conflicts.unless_faster` to true",
-        ),
-        consented: Some(0),
-    },
-    Attack {
-        name: "more registers are let pass where the kernel is as fast",
-        edit: |project| {
-            let table = "[static.occupancy]\n";
-            let now = format!("{table}unless_as_fast = true\n");
-            project.replace("config.toml", table, &now);
-        },
-        finding: ("policy-changed", "`static.occupancy.unless_as_fast`"),
-        consented: Some(0),
-    },
-    Attack {
-        name: "another kernel is looked at",
-        edit: |project| {
-            let config = project.read("config.toml");
-            let kernels = "kernels = \"regex:^bsr_gemm_\"";
-            project.write(
-                "config.toml",
-                config.replacen(kernels, "kernels = \"regex:^small_\"", 1),
-            );
-        },
-        finding: ("policy-changed", "`suite.bsr_gemm.kernels`"),
-        consented: Some(0),
-    },
-    Attack {
-        name: "no kernel is expected",
-        edit: |project| project.drop_config_lines("expect = [\"bsr_gemm_cp_async\"]"),
-        finding: (
-            "policy-changed",
-            "no longer sets `suite.bsr_gemm.variant.cp_async.expect`",
-        ),
-        consented: Some(0),
-    },
-    Attack {
-        name: "fewer processes are measured",
-        edit: |project| {
-            let config = project.read("config.toml");
-            project.write(
-                "config.toml",
-                config.replacen("processes = 4 ", "processes = 2 ", 1),
-            );
-        },
-        finding: ("policy-changed", "changes `profile.processes` from 4 to 2"),
-        consented: Some(0),
-    },
-    Attack {
-        name: "fewer launches are measured",
-        edit: |project| {
-            let config = project.read("config.toml");
-            project.write(
-                "config.toml",
-                config.replacen("launches = 20 ", "launches = 2 ", 1),
-            );
-        },
-        finding: ("policy-changed", "changes `profile.launches` from 20 to 2"),
-        consented: Some(0),
-    },
-    Attack {
-        name: "a lower tier is accepted",
-        edit: |project| {
-            let config = project.read("config.toml");
-            let profile = "[profile]\naccept_tiers = [\"kernel-times\"]\n";
-            project.write("config.toml", config.replacen("[profile]\n", profile, 1));
-        },
-        finding: ("policy-changed", "sets `profile.accept_tiers`"),
-        consented: Some(0),
-    },
-    Attack {
-        name: "the program reads its own counters",
-        edit: |project| {
-            let config = project.read("config.toml");
-            let profile = "[profile]\ncollector = \"cupti\"\n";
-            project.write("config.toml", config.replacen("[profile]\n", profile, 1));
-        },
-        finding: ("policy-changed", "sets `profile.collector`"),
-        // What ncu recorded is then not comparable.
-        consented: Some(4),
-    },
-    Attack {
-        name: "what the toolchain must be is no longer said",
-        edit: |project| project.drop_config_lines("driver = "),
-        finding: ("policy-changed", "no longer sets `toolchain.pins.driver`"),
-        consented: Some(0),
-    },
-    Attack {
-        name: "the program gets an environment",
-        edit: |project| {
-            let expect = "expect = [\"bsr_gemm_occupancy\"]\n";
-            let env = format!("{expect}env = {{ LD_PRELOAD = \"./faster.so\" }}\n");
-            project.replace("config.toml", expect, &env);
-        },
-        finding: (
-            "policy-changed",
-            "sets `suite.bsr_gemm.variant.occupancy.env.LD_PRELOAD`",
-        ),
-        consented: Some(0),
-    },
-];
+/// Rules that a change weakens, one a line: what is in the configuration | what stands there then | what the
+/// finding says. `\n` is the end of a line. The recordings pass with consent.
+const WEAKENED: &str = r#"
+tolerance = { relative_percent = 3.0 } | tolerance = { relative_percent = 30.0 } | loosens `duration` from 3 % to 30 %
+[metric.bank_conflicts]\n | [metric.bank_conflicts]\nunless_faster = true\n | sets `metric.bank_conflicts.unless_faster` to true
+[static.occupancy]\n | [static.occupancy]\nunless_as_fast = true\n | `static.occupancy.unless_as_fast`
+kernels = "regex:^bsr_gemm_" | kernels = "regex:^small_" | `suite.bsr_gemm.kernels`
+expect = ["bsr_gemm_cp_async"]\n | | no longer sets `suite.bsr_gemm.variant.cp_async.expect`
+processes = 4  | processes = 2  | changes `profile.processes` from 4 to 2
+launches = 20  | launches = 2  | changes `profile.launches` from 20 to 2
+[profile]\n | [profile]\naccept_tiers = ["event-times"]\n | sets `profile.accept_tiers`
+driver = ">=580"\n | | no longer sets `toolchain.pins.driver`
+expect = ["bsr_gemm_occupancy"]\n | expect = ["bsr_gemm_occupancy"]\nenv = { LD_PRELOAD = "./faster.so" }\n | sets `suite.bsr_gemm.variant.occupancy.env.LD_PRELOAD`
+[toolchain]\n | [[waiver]]\nvariant = "bsr_gemm/cp_async"\nmetric = "duration"\nreason = "needed"\nwho = "Eve"\nexpires = 2999-12-31\n\n[toolchain]\n | adds a waiver of `duration` until 2999-12-31 by Eve: needed
+"#;
+
+/// As [`WEAKENED`]: with these, what was recorded cannot be compared even with consent.
+const WEAKENED_BEYOND: &str = r#"
+counter = "sm__cycles_active.avg.pct_of_peak_sustained_elapsed" | counter = "sm__cycles_active.max" | changes `metric.sm_active.counter` from "sm__cycles_active.avg.pct_of_peak_sustained_elapsed" to "sm__cycles_active.max"
+counter = "gpu__time_duration.sum"\n | counter = "gpu__time_duration.sum"\nlevel = "record"\n | sets `metric.duration.level` to "record"
+[metric.tensor_core] | [metric.tensor_cores] | `tensor_core` is no longer judged
+expect = ["bsr_gemm_cp_async"]\n | expect = ["bsr_gemm_cp_async"]\nexperimental = true\n | sets `suite.bsr_gemm.variant.cp_async.experimental` to true
+immutable = true\n | | no longer sets `suite.bsr_gemm.variant.baseline.immutable`
+[toolchain]\n | [toolchain]\nncu = "./tools/ncu"\n | sets `toolchain.ncu` to "./tools/ncu"
+work = { flop = 68719476736, | work = { flop = 1, | changes `suite.bsr_gemm.work.flop` from 68719476736 to 1
+"--m", "8192" | "--m", "256" | `suite.bsr_gemm.args`
+[profile]\n | [profile]\ncollector = "cupti"\n | sets `profile.collector`
+"#;
+
+/// Makes the edits of such a table, and returns what the findings say.
+fn weaken(project: &Project, table: &'static str) -> Vec<&'static str> {
+    let mut config = project.read("config.toml");
+    let mut says = Vec::new();
+    for row in table.trim().lines() {
+        let [from, to, finding] = row.split(" |").collect::<Vec<_>>().try_into().unwrap();
+        let text = |cell: &str| cell.trim_start().replace("\\n", "\n");
+        assert!(config.contains(&text(from)), "{row}");
+        config = config.replacen(&text(from), &text(to), 1);
+        says.push(finding.trim_start());
+    }
+    project.write("config.toml", config);
+    says
+}
 
 #[test]
 fn whatever_a_pull_request_changes_of_its_own_rules_is_caught() {
-    if !has_git("no pull request was judged") {
-        return;
-    }
     LazyLock::force(&BASE);
     let next = std::sync::atomic::AtomicUsize::new(0);
     // Two at a time, as the machines that run this have processors.
@@ -660,29 +382,23 @@ fn whatever_a_pull_request_changes_of_its_own_rules_is_caught() {
 
 #[test]
 fn every_weakened_rule_has_a_finding_of_its_own() {
-    if !has_git("no pull request was judged") {
-        return;
+    for (table, with_consent) in [(WEAKENED, 0), (WEAKENED_BEYOND, 4)] {
+        let project = pull_request();
+        let says = weaken(&project, table);
+        let report = checked(&project, &[]).exits(4).json();
+        let mut denied = report.findings("deny");
+        denied.retain(|finding| finding["code"] == "policy-changed");
+        for text in &says {
+            let found = denied
+                .iter()
+                .any(|finding| finding["message"].as_str().unwrap().contains(text));
+            assert!(found, "{text}: {denied:#?}");
+        }
+        assert_eq!(denied.len(), says.len(), "{denied:#?}");
+        let hashes = asked(&report);
+        assert_eq!(hashes.len(), 1);
+        checked(&project, &["--accept", &hashes[0]]).exits(with_consent);
     }
-    let project = pull_request();
-    // With the others, what was recorded cannot be compared.
-    let passes = |attack: &&Attack| attack.consented == Some(0);
-    let weakened: Vec<&Attack> = WEAKENED.iter().filter(passes).collect();
-    for attack in &weakened {
-        (attack.edit)(&project);
-    }
-    let report = checked(&project, &[]).exits(4).json();
-    let denied = report.findings("deny");
-    for attack in &weakened {
-        let (code, text) = attack.finding;
-        let found = denied.iter().any(|finding| {
-            finding["code"] == code && finding["message"].as_str().unwrap().contains(text)
-        });
-        assert!(found, "{}: {denied:#?}", attack.name);
-    }
-    assert_eq!(denied.len(), weakened.len(), "{denied:#?}");
-    let hashes = asked(&report);
-    assert_eq!(hashes.len(), 1);
-    checked(&project, &["--accept", &hashes[0]]).exits(0);
 }
 
 fn try_out(attack: &Attack) {
@@ -728,9 +444,6 @@ fn try_out(attack: &Attack) {
 
 #[test]
 fn a_pull_request_of_code_alone_passes() {
-    if !has_git("no pull request was judged") {
-        return;
-    }
     let project = pull_request();
     change_code(&project, VARIANT);
     commit(&project);
@@ -750,9 +463,6 @@ fn a_pull_request_of_code_alone_passes() {
 
 #[test]
 fn rules_that_only_get_stricter_warn() {
-    if !has_git("no pull request was judged") {
-        return;
-    }
     let project = pull_request();
     project.replace(
         "config.toml",
@@ -770,9 +480,6 @@ fn rules_that_only_get_stricter_warn() {
 
 #[test]
 fn a_waiver_cannot_be_extended_by_how_its_day_is_spelled() {
-    if !has_git("no pull request was judged") {
-        return;
-    }
     let project = pull_request();
     let config = project.read("config.toml");
     add_waiver(&project, "2099-12-31");
@@ -795,9 +502,6 @@ fn a_waiver_cannot_be_extended_by_how_its_day_is_spelled() {
 
 #[test]
 fn what_is_asked_for_by_name_decides_whose_rules_count() {
-    if !has_git("no pull request was judged") {
-        return;
-    }
     let project = pull_request();
     slower(&project);
     project.replace(
@@ -837,9 +541,6 @@ fn what_is_asked_for_by_name_decides_whose_rules_count() {
 
 #[test]
 fn a_base_that_is_not_here_or_cannot_be_read_ends_the_run() {
-    if !has_git("no pull request was judged") {
-        return;
-    }
     let project = pull_request();
     let folder = project.path("");
     git(&folder, &["update-ref", "-d", "refs/remotes/origin/main"]);
@@ -876,9 +577,6 @@ fn a_base_that_is_not_here_or_cannot_be_read_ends_the_run() {
 
 #[test]
 fn a_project_that_the_pull_request_begins_has_no_rules_yet() {
-    if !has_git("no pull request was judged") {
-        return;
-    }
     let project = pull_request();
     let folder = project.path("");
     git(
@@ -924,9 +622,6 @@ fn merge(project: &Project) {
 
 #[test]
 fn consent_covers_one_action_from_one_content_to_another_in_one_pull_request() {
-    if !has_git("no pull request was judged") {
-        return;
-    }
     let project = pull_request();
     let lock = Project::baseline_path(VARIANT, "lock.toml");
     // Locked anew, as a pull request that removed it and one that locks it would.
@@ -990,9 +685,6 @@ fn consent_covers_one_action_from_one_content_to_another_in_one_pull_request() {
 
 #[test]
 fn the_pull_request_that_consent_is_for_is_the_one_of_the_run() {
-    if !has_git("no pull request was judged") {
-        return;
-    }
     let project = pull_request();
     add_waiver(&project, "2999-12-31");
     let run = |variables: &[(&str, &str)], further: &[&str]| {
@@ -1031,9 +723,6 @@ fn the_pull_request_that_consent_is_for_is_the_one_of_the_run() {
 
 #[test]
 fn a_token_can_be_made_again_with_plain_tools() {
-    if !has_git("no pull request was judged") {
-        return;
-    }
     let project = pull_request();
     let folder = project.path(&format!("baselines/{GPU}/bsr_gemm"));
     let content = || {
@@ -1059,9 +748,6 @@ fn a_token_can_be_made_again_with_plain_tools() {
 
 #[test]
 fn a_signature_that_nothing_verifies_is_reported_as_such() {
-    if !has_git("no pull request was judged") {
-        return;
-    }
     let path = Project::baseline_path(VARIANT, "lock.toml.minisig");
     let keys = Project::empty();
     let (file, public) = key(&keys, "ada.key");
@@ -1138,9 +824,6 @@ fn a_signature_that_nothing_verifies_is_reported_as_such() {
 
 #[test]
 fn attributes_that_hide_rules_from_review_are_reported() {
-    if !has_git("no pull request was judged") {
-        return;
-    }
     let hides = [
         ("baselines/** linguist-generated", "`linguist-generated`"),
         ("*.toml linguist-vendored=true", "`linguist-vendored=true`"),
@@ -1214,9 +897,6 @@ fn checked_in_folder(project: &Project) -> Ran {
 
 #[test]
 fn a_project_in_a_folder_cannot_be_swapped_for_another() {
-    if !has_git("no pull request was judged") {
-        return;
-    }
     let project = in_a_folder();
     checked_in_folder(&project).exits(0);
     let config = project.read("gate/config.toml");
@@ -1374,9 +1054,6 @@ fn a_password_opens_a_key() {
 
 #[test]
 fn the_keys_of_a_pull_request_are_not_those_that_count() {
-    if !has_git("no pull request was judged") {
-        return;
-    }
     let keys = Project::empty();
     let (adas, ada) = key(&keys, "ada.key");
     let (eves, eve) = key(&keys, "eve.key");
@@ -1436,9 +1113,6 @@ fn the_keys_of_a_pull_request_are_not_those_that_count() {
 
 #[test]
 fn a_tool_of_the_repository_may_not_come_with_the_change() {
-    if !has_git("no pull request was judged") {
-        return;
-    }
     let base = change_of(&BASE);
     base.write("tools/ncu", "#!/bin/sh\n");
     let config = base.read("config.toml");
@@ -1455,9 +1129,6 @@ fn a_tool_of_the_repository_may_not_come_with_the_change() {
 
 #[test]
 fn a_tool_of_the_repository_is_followed_through_links() {
-    if !has_git("no pull request was judged") {
-        return;
-    }
     let link = |project: &Project, target: &str, path: &str| {
         let path = project.path(path);
         let _ = fs::remove_file(&path);
@@ -1521,9 +1192,6 @@ fn a_tool_of_the_repository_is_followed_through_links() {
 
 #[test]
 fn a_recording_is_reported_wherever_it_is_in_the_repository() {
-    if !has_git("no pull request was judged") {
-        return;
-    }
     let project = in_a_folder();
     let folder = project.path("");
     let from = |recorded: &str| {
@@ -1559,9 +1227,6 @@ fn a_recording_is_reported_wherever_it_is_in_the_repository() {
 
 #[test]
 fn a_recorded_base_is_of_the_revisions_code_and_vouched_for() {
-    if !has_git("no pull request was judged") {
-        return;
-    }
     let project = pull_request();
     change_code(&project, VARIANT);
     slower(&project);
@@ -1639,9 +1304,6 @@ fn a_recording_without_the_control_of_its_gpu_is_not_measured() {
 
 #[test]
 fn altered_samples_deny_where_the_recording_comes_with_the_change() {
-    if !has_git("no pull request was judged") {
-        return;
-    }
     let project = Project::shipped();
     committed(&project);
     project.edit_profile(VARIANT, |profile| scale(profile, "duration", 0.99));
@@ -1675,16 +1337,4 @@ fn a_lock_without_a_variant_is_verified_too() {
         .run(&["baseline", "--verify"])
         .exits(4)
         .says("is not what was locked");
-}
-
-#[test]
-fn a_malformed_key_is_reported_at_its_line() {
-    let project = Project::shipped();
-    demand_signatures(&project, "RWnonsense");
-    project
-        .run(&["check", "--from", RECORDED])
-        .exits(2)
-        .says("`RWnonsense` is not a minisign public key")
-        .says("public_keys = [\"RWnonsense\"]");
-    assert!(repository().join("docs/trust.md").is_file());
 }

@@ -3,19 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::{Project, Ran, aloud};
-
-/// Whether git is here. Otherwise says aloud what was skipped, and fails in CI.
-pub fn has_git(skipped: &str) -> bool {
-    let here = Command::new("git").arg("--version").output().is_ok();
-    if !here {
-        assert!(std::env::var_os("CI").is_none(), "git is missing");
-        aloud(&format!(
-            "SKIPPED: {skipped}, there is no git on the PATH (apt install git)"
-        ));
-    }
-    here
-}
+use super::{Project, Ran};
 
 /// What git prints in a folder, without the settings of this machine.
 #[track_caller]
