@@ -71,28 +71,19 @@ const SERVICES: &[(&str, &str)] = &[
     ),
 ];
 
-/// What every service's pull request must answer.
+/// What every service's pull request must answer: the first change loosens a rule and takes it back, and the
+/// second one begins in between. `src/trust/service/run.rs` reads the variables, and the table has the rest.
 const OF_EVERY_SERVICE: &[&str] = &[
-    // The first change loosens a rule and takes it back; the second one begins in between.
     "begins at the author's commit | loosen mark:X tighten readme goto:main merge:change tip goto:X branch:two code slow | SERVICE | | 1 | regressed",
-    "loosens a rule | mark:X slow loosen | SERVICE | | 4 | loosens `duration` from 3 % to 30 %",
-    "is honest, and the target moved on | mark:X code goto:main tighter note tip goto:change | SERVICE | | 0 | tip of refs/remotes/origin/main",
-    "lacks its target | mark:X readme git:update-ref,-d,refs/remotes/origin/main | SERVICE | | 3 | there is no refs/remotes/origin/main",
 ];
 
-/// Pull requests of services that are not in the table, one with `CI` and one without.
-const OTHER_SERVICES: &[(&str, &str)] = &[
-    (
-        "azure",
-        "TF_BUILD=True BUILD_REASON=PullRequest SYSTEM_PULLREQUEST_TARGETBRANCH=refs/heads/main",
-    ),
-    (
-        "travis",
-        "CI=true TRAVIS=true TRAVIS_EVENT_TYPE=pull_request TRAVIS_PULL_REQUEST=7 TRAVIS_BRANCH=main TRAVIS_COMMIT_RANGE={X}...{X}",
-    ),
-];
+/// A pull request of a service that is not in the table.
+const OTHER_SERVICES: &[(&str, &str)] = &[(
+    "azure",
+    "TF_BUILD=True BUILD_REASON=PullRequest SYSTEM_PULLREQUEST_TARGETBRANCH=refs/heads/main",
+)];
 
-/// What these must answer: nothing without a named base, and with it what every service does.
+/// What it must answer: nothing without a named base, and with it what every service does.
 const OF_EVERY_OTHER_SERVICE: &[&str] = &[
     "names no base | loosen mark:X slow | SERVICE | | 4 | add --baseline-ref refs/remotes/origin/main",
     "begins at the author's commit | loosen mark:X tighten readme goto:main merge:change tip goto:X branch:two code slow | SERVICE | --baseline-ref refs/remotes/origin/main | 1 | regressed",

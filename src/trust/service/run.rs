@@ -195,10 +195,14 @@ mod tests {
     use super::super::entry::Sign;
     use super::*;
 
-    fn kind(environment: &[(&str, &str)]) -> (&'static str, String) {
+    /// The service and the kind of a run with these variables.
+    fn kind(environment: &str) -> (&'static str, String) {
         let run = Run::of(&|name: &str| {
-            let found = environment.iter().find(|(known, _)| *known == name);
-            found.map(|(_, value)| (*value).to_owned())
+            let mut variables = environment.split_whitespace();
+            variables.find_map(|variable| {
+                let (known, value) = variable.split_once('=')?;
+                (known == name).then(|| value.to_owned())
+            })
         });
         let text = match run.kind {
             Kind::Person => "person".to_owned(),
@@ -216,50 +220,35 @@ mod tests {
 
     #[test]
     fn every_kind_of_run_is_recognized_by_its_variables() {
-        for (environment, service, expected) in [
-            (&[][..], "CI", "person"),
-            (&[("CI", "false")], "CI", "person"),
-            (&[("CI", "true")], "CI", "other"),
-            (&[("CI", "1")], "CI", "other"),
-            (&[("BUILD_NUMBER", "7")], "CI", "other"),
-            (&[("bamboo_planKey", "A-B")], "CI", "other"),
-            (&[("GITHUB_EVENT_NAME", "push")], "GitHub Actions", "push  "),
-            (
-                &[("GITHUB_EVENT_NAME", "schedule")],
-                "GitHub Actions",
-                "other",
-            ),
-            (
-                &[("GITHUB_BASE_REF", "main")],
-                "GitHub Actions",
-                "change main",
-            ),
-            (
-                &[("BUILDKITE", "true"), ("BUILDKITE_PULL_REQUEST", "false")],
-                "Buildkite",
-                "other",
-            ),
-            (&[("BUILDKITE_PULL_REQUEST", "17")], "Buildkite", "change "),
-            (
-                &[
-                    ("CI_PIPELINE_SOURCE", "push"),
-                    ("CI_COMMIT_BEFORE_SHA", "0000"),
-                    ("CI_COMMIT_BRANCH", "x"),
-                ],
-                "GitLab CI",
-                "push x ",
-            ),
-            (
-                &[
-                    ("CI_MERGE_REQUEST_IID", "3"),
-                    ("CI_MERGE_REQUEST_EVENT_TYPE", "merge_train"),
-                ],
-                "GitLab CI",
-                "queue false",
-            ),
-        ] {
-            let expected = (service, expected.to_owned());
-            assert_eq!(kind(environment), expected, "{environment:?}");
+        let runs = "
+            | CI | person
+            CI=false | CI | person
+            CI=true | CI | other
+            CI=1 | CI | other
+            BUILD_NUMBER=7 | CI | other
+            bamboo_planKey=A-B | CI | other
+            GITHUB_EVENT_NAME=push | GitHub Actions | push
+            GITHUB_EVENT_NAME=schedule | GitHub Actions | other
+            GITHUB_BASE_REF=main | GitHub Actions | change main
+            GITHUB_EVENT_NAME=pull_request_target GITHUB_BASE_REF=main | GitHub Actions | change main
+            BUILDKITE=true BUILDKITE_PULL_REQUEST=false | Buildkite | other
+            BUILDKITE_PULL_REQUEST=17 | Buildkite | change
+            BUILDKITE_PULL_REQUEST=7 BUILDKITE_PULL_REQUEST_BASE_BRANCH=main | Buildkite | change main
+            CI_PIPELINE_SOURCE=push CI_COMMIT_BEFORE_SHA=0000 CI_COMMIT_BRANCH=x | GitLab CI | push x
+            CI_MERGE_REQUEST_IID=3 CI_MERGE_REQUEST_EVENT_TYPE=merge_train | GitLab CI | queue false
+            CI_MERGE_REQUEST_IID=7 CI_MERGE_REQUEST_TARGET_BRANCH_NAME=main | GitLab CI | change main
+            JENKINS_URL=http://j CHANGE_ID=7 CHANGE_TARGET=main | Jenkins | change main
+            JENKINS_URL=http://j ghprbPullId=7 ghprbTargetBranch=main | Jenkins | change main
+            JENKINS_URL=http://j gitlabMergeRequestIid=7 gitlabTargetBranch=main | Jenkins | change main";
+        for run in runs.trim().lines() {
+            let [variables, service, expected] = run
+                .split('|')
+                .map(str::trim)
+                .collect::<Vec<_>>()
+                .try_into()
+                .unwrap();
+            let (found, kind) = kind(variables);
+            assert_eq!((found, kind.trim()), (service, expected), "{variables}");
         }
     }
 
@@ -302,11 +291,8 @@ mod tests {
             "CI_COMMIT_SHA=ab",
             "CI_XCODE_PROJECT=x",
         ] {
-            let words = environment.split_whitespace();
-            let variables: Vec<(&str, &str)> =
-                words.map(|word| word.split_once('=').unwrap()).collect();
             assert_eq!(
-                kind(&variables),
+                kind(environment),
                 ("CI", "other".to_owned()),
                 "{environment}"
             );
@@ -336,7 +322,7 @@ mod tests {
         for service in SERVICES {
             for sign in service.own.iter().chain(service.change) {
                 let value = sign.values.first().copied().unwrap_or("1");
-                let found = kind(&[(sign.name, value)]);
+                let found = kind(&format!("{}={value}", sign.name));
                 assert_ne!(found.1, "person", "{}: {}", service.name, sign.name);
             }
         }
