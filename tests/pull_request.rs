@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use crate::common::git::git;
 use crate::common::{
-    ENDINGS, GPU, Project, RECORDED, Ran, Report, VARIANTS, aloud, copy, refresh, repository, scale,
+    ENDINGS, GPU, Project, RECORDED, Ran, Report, VARIANTS, aloud, copy, refresh, scale,
 };
 use serde_json::json;
 use sparsek_gate::baseline::{Entry, Lock, Signer};

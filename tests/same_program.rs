@@ -404,30 +404,8 @@ fn a_variant_without_a_baseline_is_measured() {
     let Some(checkout) = Checkout::new() else {
         return;
     };
-    checkout.git(&[
-        "rm",
-        "--quiet",
-        "-r",
-        "baselines/nvidia-h200/bsr_gemm/cp_async.lock.toml",
-    ]);
-    checkout.git(&[
-        "rm",
-        "--quiet",
-        "-r",
-        "baselines/nvidia-h200/bsr_gemm/cp_async.norm.txt",
-    ]);
-    checkout.git(&[
-        "rm",
-        "--quiet",
-        "-r",
-        "baselines/nvidia-h200/bsr_gemm/cp_async.norm.txt.sha256",
-    ]);
-    checkout.git(&[
-        "rm",
-        "--quiet",
-        "-r",
-        "baselines/nvidia-h200/bsr_gemm/cp_async.profile.json",
-    ]);
+    let baseline = "baselines/nvidia-h200/bsr_gemm/cp_async.*";
+    checkout.git(&["rm", "--quiet", baseline]);
     checkout.commit();
     let report = checkout.check(&["--against", "HEAD"], 4);
     assert_eq!(same(&report), ["bsr_gemm/baseline"]);

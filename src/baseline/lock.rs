@@ -173,14 +173,17 @@ mod tests {
 
     #[test]
     fn every_edit_of_the_ledger_is_found() {
-        let edits: [fn(&mut Lock); 7] = [
-            |lock| lock.ledger[0].reason = "other".into(),
-            |lock| lock.ledger[2].who = "another".into(),
+        let edits: [fn(&mut Lock); 10] = [
+            |lock| lock.head = "0".repeat(64),
             |lock| drop(lock.ledger.remove(0)),
             |lock| drop(lock.ledger.remove(1)),
             |lock| drop(lock.ledger.pop()),
+            |lock| lock.ledger.clear(),
             |lock| lock.ledger.swap(0, 1),
+            |lock| lock.ledger.insert(1, lock.ledger[1].clone()),
             |lock| lock.flags.push("-G".into()),
+            |lock| lock.sources.clear(),
+            |lock| lock.immutable = false,
         ];
         for (index, edit) in edits.iter().enumerate() {
             let mut lock = lock();
@@ -190,5 +193,33 @@ mod tests {
                 "edit {index} was not found"
             );
         }
+    }
+
+    fn edited(edit: impl FnOnce(&mut toml::Table)) -> Result<Lock, String> {
+        let mut table: toml::Table = lock().to_toml().parse().unwrap();
+        edit(&mut table);
+        Lock::parse(&table.to_string())
+    }
+
+    #[test]
+    fn an_edit_of_any_field_of_any_entry_of_the_ledger_is_found() {
+        for entry in 0..3 {
+            let fields = edited(|_| ()).unwrap().ledger;
+            let fields = toml::Table::try_from(&fields[entry]).unwrap();
+            assert_eq!(fields.len(), 7);
+            for field in fields.keys() {
+                let lock = edited(|table| {
+                    let value = &mut table["ledger"][entry][field];
+                    *value = format!("{}x", value.as_str().unwrap()).into();
+                });
+                assert!(
+                    !lock.unwrap().contradictions().is_empty(),
+                    "{entry} {field}"
+                );
+            }
+        }
+        let more = |table: &mut toml::Table| drop(table.insert("more".to_owned(), true.into()));
+        assert!(edited(more).is_err());
+        assert!(edited(|table| table["schema"] = 2.into()).is_err());
     }
 }
