@@ -469,84 +469,42 @@ fn an_archive_that_is_damaged_or_leads_out_is_refused() {
             .concat(),
         )
     };
-    for (name, change, expected) in [
-        (
-            "schema",
-            &(|index: &mut Json| index["schema"] = 9.into()) as &dyn Fn(&mut Json),
-            "schema 9",
-        ),
-        (
-            "tool",
-            &|index| index["tool"] = "9.9.9".into(),
-            "9.9.9 packed it",
-        ),
-        ("key", &|index| index["more"] = 1.into(), "unknown field"),
-        (
-            "out",
-            &|index| {
-                let file = index["current"]["files"]["config.toml"].clone();
-                index["current"]["files"]["../out"] = file;
-            },
-            "leads out",
-        ),
-        (
-            "absolute",
-            &|index| {
-                let file = index["current"]["files"]["config.toml"].clone();
-                index["current"]["files"][&absolute] = file;
-            },
-            "leads out",
-        ),
-        (
-            "lock",
-            &|index| index["locks"]["../../out"] = "0".repeat(64).into(),
-            "leads out",
-        ),
-        (
-            "program",
-            &|index| {
-                let programs = &mut index["current"]["artifacts"]["bsr_gemm/copy"]["programs"];
-                programs[0][0]["program"][1] = "../../out".into();
-            },
-            "leads out",
-        ),
-        (
-            "unlisted",
-            &|index| {
-                index["current"]["files"]["more"] = serde_json::json!({"sha256": "0".repeat(64)});
-            },
-            "does not list",
-        ),
-        (
-            "size",
-            &|index| {
-                let blobs = index["blobs"].as_object_mut().unwrap();
-                blobs.values_mut().for_each(|size| *size = 1_u64.into());
-            },
-            "another size",
-        ),
-        (
-            "bomb",
-            &|index| {
-                let blobs = index["blobs"].as_object_mut().unwrap();
-                blobs
-                    .values_mut()
-                    .for_each(|size| *size = (1_u64 << 40).into());
-            },
-            "too large",
-        ),
-        (
-            "config",
-            &|index| index["current"]["config"] = "nonsense".into(),
-            "nonsense",
-        ),
-        (
-            "config file",
-            &|index| index["current"]["config_file"] = "../c.toml".into(),
-            "leads out",
-        ),
-    ] {
-        refused(name, &with_index(change), expected);
+    let file = index["current"]["files"]["config.toml"].to_string();
+    // What is set in the index | to what | what the refusal says.
+    let edits = r#"
+schema | 9 | schema 9
+tool | "9.9.9" | 9.9.9 packed it
+more | 1 | unknown field
+locks ../../out | "ZEROS" | leads out
+current files ../out | FILE | leads out
+current files ABSOLUTE | FILE | leads out
+current files more | { "sha256": "ZEROS" } | does not list
+current artifacts bsr_gemm/copy programs 0 0 program 1 | "../../out" | leads out
+current config | "nonsense" | nonsense
+current config_file | "../c.toml" | leads out
+"#;
+    for row in edits.trim().lines() {
+        let row = row.replace("FILE", &file).replace("ZEROS", &"0".repeat(64));
+        let row = row.replace("ABSOLUTE", &absolute);
+        let [path, value, expected] = row.split(" | ").collect::<Vec<_>>().try_into().unwrap();
+        let change = |index: &mut Json| {
+            let mut place = index;
+            for key in path.split(' ') {
+                place = match key.parse::<usize>() {
+                    Ok(at) => &mut place[at],
+                    Err(_) => &mut place[key],
+                };
+            }
+            *place = serde_json::from_str(value).unwrap();
+        };
+        refused(path, &with_index(&change), expected);
+    }
+    for (size, expected) in [(1_u64, "another size"), (1 << 40, "too large")] {
+        let change = |index: &mut Json| {
+            let blobs = index["blobs"].as_object_mut().unwrap();
+            blobs.values_mut().for_each(|each| *each = size.into());
+        };
+        refused(expected, &with_index(&change), expected);
     }
     let text = parts["archive.json"].clone();
     let first = ("archive.json", regular, text.as_slice());

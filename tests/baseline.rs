@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{self, Damage, ENDINGS, GPU, Project, RECORDED, Ran, VARIANTS, refresh, scale};
+use crate::common::{self, ENDINGS, GPU, Project, RECORDED, Ran, VARIANTS, refresh, scale};
 use serde_json::{Value as Json, json};
 use sparsek_gate::baseline::{Entry, Lock};
 use sparsek_gate::hash::sha256_hex;
@@ -959,41 +959,29 @@ fn how_far_the_locked_gpus_are_apart_is_allowed_a_gpu_that_is_judged() {
 
 #[test]
 fn what_was_not_measured_alike_is_not_locked_together() {
-    let edits: [Damage; 7] = [
-        ("the conditions differ", |profile| {
-            profile["identity"]["clock_control"] = json!("base");
-        }),
-        ("the conditions differ", |profile| {
-            profile["identity"]["gpu"] = json!("NVIDIA A100-SXM4-80GB");
-        }),
-        ("the conditions differ", |profile| {
-            profile["identity"]["workload"][1] = json!("4096");
-        }),
-        ("the sources differ", |profile| {
-            let sources = profile["provenance"]["sources"].as_object_mut().unwrap();
-            *sources.values_mut().next().unwrap() = json!("0");
-        }),
-        ("the flags differ", |profile| {
-            profile["provenance"]["build_argv"][1] = json!("-G");
-        }),
-        ("the launches a process differ", |profile| {
-            profile["provenance"]["launches"] = json!(10);
-        }),
-        ("who measured differ", |profile| {
-            profile["provenance"]["origin"] = json!("imported");
-        }),
-    ];
-    for (words, edit) in edits {
-        let project = two_machines();
-        project.edit(&second("cp_async"), edit);
+    // What is set in one of two profiles | to what | what the refusal says.
+    let edits = r#"
+/identity/clock_control | "base" | the conditions differ
+/identity/gpu | "NVIDIA A100-SXM4-80GB" | the conditions differ
+/identity/workload/1 | "4096" | the conditions differ
+/provenance/sources/kernels~1bsr_gemm~1cp_async.cu | "0" | the sources differ
+/provenance/build_argv/1 | "-G" | the flags differ
+/provenance/launches | 10 | the launches a process differ
+/provenance/origin | "imported" | who measured differ
+/kernels/0/grid | [1, 1, 1] | only one of the profiles
+"#;
+    let project = two_machines();
+    let whole = project.read(&second("cp_async"));
+    for row in edits.trim().lines() {
+        let cells = row.split(" | ").collect::<Vec<_>>();
+        let [place, value, words] = cells.try_into().unwrap();
+        project.write(&second("cp_async"), &whole);
+        project.edit(&second("cp_async"), |profile| {
+            *profile.pointer_mut(place).unwrap() = serde_json::from_str(value).unwrap();
+        });
         refused_together(&project, 4, "not-comparable", words);
     }
-    let project = two_machines();
-    project.edit(&second("cp_async"), |profile| {
-        profile["kernels"][0]["grid"] = json!([1, 1, 1]);
-    });
-    refused_together(&project, 4, "not-comparable", "only one of the profiles");
-    let project = two_machines();
+    project.write(&second("cp_async"), &whole);
     project.edit(&second("cp_async"), |profile| {
         let kernel = profile["kernels"][0].clone();
         profile["kernels"].as_array_mut().unwrap().push(kernel);
@@ -1067,31 +1055,13 @@ fn a_profile_of_one_process_is_not_locked_alone_nor_beside_another_gpu() {
 fn an_imported_capture_twice_does_not_make_two_processes() {
     let project = two_machines();
     let capture = format!("{RECORDED}/bsr_gemm/cp_async/capture-1.ncu-rep");
+    let variant = ["--variant", "bsr_gemm/cp_async"];
     for output in ["one", "two"] {
-        project
-            .run(&[
-                "import",
-                &capture,
-                "--variant",
-                "bsr_gemm/cp_async",
-                "--output",
-                output,
-            ])
-            .exits(0);
+        let import = [&["import", &capture, "--output", output], &variant[..]];
+        project.run(&import.concat()).exits(0);
     }
-    let ran = project.run(&[
-        "baseline",
-        "--lock",
-        "--reason",
-        "x",
-        "--who",
-        "w",
-        "--accept-imported",
-        "--from",
-        "one",
-        "--from",
-        "two",
-        "cp_async",
-    ]);
+    let lock = ["baseline", "--lock", "--reason", "x", "--who", "w"];
+    let both = ["--from", "one", "--from", "two", "--accept-imported"];
+    let ran = project.run(&[&lock[..], &both, &["cp_async"]].concat());
     assert_ne!(ran.code, 0, "{}", ran.out);
 }
