@@ -193,7 +193,7 @@ fn an_imported_profile_is_locked_knowingly_only() {
 const UNMEASURED: &str = r#"
 recorded/bsr_gemm/cp_async/capture-1.ncu-rep | - | - | 4 | capture-missing | capture-1.ncu-rep
 recorded/bsr_gemm/cp_async/capture-1.csv | - | x | 4 | capture-missing | capture-1.csv
-recorded/bsr_gemm/cp_async/profile.json | - | - | 6 | profile-missing | sparsek-gate profile bsr_gemm/cp_async
+recorded/bsr_gemm/cp_async/profile.json | - | - | 6 | profile-missing | sparsek-gate profile
 recorded/bsr_gemm/cp_async/profile.json | - | {} | 5 | capture-unreadable | profile.json
 recorded/bsr_gemm/cp_async/profile.json | "overrides": [] | "overrides": ["TILE=64"] | 6 | not-measured | TILE=64
 recorded/bsr_gemm/cp_async/profile.json | "bsr_gemm/cp_async" | "bsr_gemm/occupancy" | 5 | capture-unreadable | bsr_gemm/occupancy

@@ -369,8 +369,19 @@ fn fewer_launches_or_processes_than_were_asked_for_are_not_measured() {
     let launches =
         "10 launches were measured in process 1 of the timing phase, but 20 were requested";
     let processes = "processes were measured in the timing phase, but 4 were requested";
-    let edits: [Damage; 3] = [
+    let counted =
+        "1 launches were measured in process 1 of the counting phase, but 2 were requested";
+    let edits: [Damage; 4] = [
         (launches, |profile| keep_launches(profile, 10)),
+        (counted, |profile| {
+            let known = profile["identity"]["metrics"].clone();
+            for (alias, series) in profile["kernels"][0]["metrics"].as_object_mut().unwrap() {
+                if known[alias]["phase"] == "counting" {
+                    series["samples"][0].as_array_mut().unwrap().truncate(1);
+                }
+            }
+            refresh(profile);
+        }),
         (processes, |profile| keep_processes(profile, 2)),
         // A process that is not named either.
         (processes, |profile| {

@@ -58,8 +58,8 @@ source = "k.cu" | init | 2 | config.toml exists; --force replaces it
 
 /// As [`MISTAKES`]: those that the compiler finds.
 const COMPILED: &str = r#"
-source = "k.cu"\nkernels = "softmin" | check --static | 5 | `kernels = "softmin"` selects none of the compiled kernels: softmax; s/v; correct `kernels` of the variant, or of its suite
-source = "k.cu"\nexpect = ["softmin"] | check --static | 5 | did not produce the expected kernel `softmin`; compiled kernels: softmax; correct `expect`
+source = "k.cu"\nkernels = "softmin" | check --static | 5 | `kernels = "softmin"` selects none of the compiled kernels: softmax; s/v; compare `kernels` and `expect`
+source = "k.cu"\nexpect = ["softmin"] | check --static | 5 | did not produce the expected kernel `softmin`; compiled kernels: softmax; compare `kernels` and `expect`
 "#;
 
 #[track_caller]
