@@ -28,7 +28,7 @@ expect = ["bsr_gemm_cp_async"]
 struct Checkout(Machine);
 
 impl Checkout {
-    fn new() -> Option<Checkout> {
+    fn new() -> Checkout {
         let expect = "expect = [\"bsr_gemm_baseline\"]\n";
         let machine = Machine::new()
             .configured("ncu = \"bin/ncu\"\n", "")
@@ -48,7 +48,7 @@ impl Checkout {
             .run(&["baseline", "--lock", "--reason", "first", "--who", "tester"])
             .exits(0);
         checkout.commit();
-        Some(checkout)
+        checkout
     }
 
     fn git(&self, arguments: &[&str]) {
@@ -141,9 +141,7 @@ fn verdicts(report: &Report) -> BTreeMap<String, String> {
 
 #[test]
 fn a_machine_without_compiler_and_git_measures_what_was_packed() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     let sha256 = checkout.pack(&[]);
     let first = fs::read(checkout.0.project.path("gate.tar.zst")).unwrap();
     assert_eq!(
@@ -244,9 +242,7 @@ fn a_machine_without_compiler_and_git_measures_what_was_packed() {
 
 #[test]
 fn a_finding_that_is_waived_does_not_stand_in_for_a_measurement() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     let project = project_of(&checkout);
     let waiver = "\n[[waiver]]\nvariant = \"bsr_gemm/cp_async\"\nmetric = \"duration\"\n\
         reason = \"known\"\nwho = \"Ada\"\nexpires = 2099-01-31\n";
@@ -280,9 +276,7 @@ fn a_finding_that_is_waived_does_not_stand_in_for_a_measurement() {
 
 #[test]
 fn the_base_is_packed_and_measured_beside_the_change() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     checkout.git(&["branch", "base"]);
     checkout
         .0
@@ -324,9 +318,7 @@ fn the_base_is_packed_and_measured_beside_the_change() {
 
 #[test]
 fn slices_that_are_killed_leave_no_process_and_never_pass() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     let sha256 = checkout.pack(&[]);
     let slices = [checkout.slice(1, 2), checkout.slice(2, 2)];
     let judge = || checkout.judge(&slices, "gate.tar.zst", &sha256);
@@ -348,9 +340,7 @@ fn slices_that_are_killed_leave_no_process_and_never_pass() {
 
 #[test]
 fn an_archive_that_is_killed_leaves_the_old_file_or_the_new_one() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     let file = checkout.0.project.path("gate.tar.zst");
     checkout.pack(&[]);
     let whole = fs::read(&file).unwrap();
@@ -410,9 +400,7 @@ fn made(entries: &[(&str, tar::EntryType, &[u8])]) -> Vec<u8> {
 
 #[test]
 fn an_archive_that_is_damaged_or_leads_out_is_refused() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     checkout.pack(&[]);
     let project = &checkout.0.project;
     let whole = fs::read(project.path("gate.tar.zst")).unwrap();

@@ -23,7 +23,7 @@ const PROFILES: &str = ".sparsek-gate/profiles";
 struct Checkout(Machine);
 
 impl Checkout {
-    fn new() -> Option<Checkout> {
+    fn new() -> Checkout {
         let machine = Machine::new().with_programs(CP_ASYNC);
         let project = &machine.project;
         // By the noise of the recordings 20 launches are best, whatever a process costs here.
@@ -49,7 +49,7 @@ impl Checkout {
             checkout.0.project.write(path, content);
         }
         checkout.commit();
-        Some(checkout)
+        checkout
     }
 
     /// Locks the baselines, and returns what that wrote.
@@ -200,9 +200,7 @@ const SIDE_BY_SIDE: [&str; 3] = ["--against", "HEAD", "--measure-all"];
 #[test]
 fn complete_variants_of_an_interrupted_run_are_used_and_the_rest_is_measured() {
     const BASELINE: &str = "bsr_gemm/baseline";
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     for against in [&[][..], &SIDE_BY_SIDE] {
         let check = [&["check", "--format", "json"], against].concat();
         let resume = [&check[..], &["--resume"]].concat();
@@ -314,9 +312,7 @@ fn what_was_changed_of_a_variant_is_measured_anew_as_a_whole() {
 
 #[test]
 fn a_variant_whose_program_changed_is_measured_anew_and_others_are_not() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     let project = &checkout.0.project;
     let resume = |arguments: &[&str]| {
         let ran = checkout.run(&[&["check", "--resume", "--format", "json"], arguments].concat());
@@ -348,9 +344,7 @@ fn a_variant_whose_program_changed_is_measured_anew_and_others_are_not() {
 #[test]
 fn what_failed_before_a_kill_stays_failed_until_its_program_is_another_one() {
     const RESUMED: [&str; 5] = ["check", "--resume", "baseline", "--format", "json"];
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     let project = &checkout.0.project;
     // It fails while there is such a file.
     let flaky = project.read("kernels/a.cu").replace(
@@ -473,9 +467,7 @@ fn killed_and_resumed(checkout: &Checkout, further: &[&str], count: u32) {
 
 #[test]
 fn whatever_is_killed_a_run_that_goes_on_has_the_outcome_of_an_uninterrupted_one() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     killed_and_resumed(&checkout, &SIDE_BY_SIDE, kills(2));
     if is_long() {
         killed_and_resumed(&checkout, &[], kills(0));
@@ -485,9 +477,7 @@ fn whatever_is_killed_a_run_that_goes_on_has_the_outcome_of_an_uninterrupted_one
 #[test]
 fn what_a_change_could_have_left_is_not_used_unless_the_base_allows_it() {
     const REFUSED: &str = "`--resume` is refused: a change is under review";
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     let project = &checkout.0.project;
     let resume = ["check", "--resume"];
     let ci = |arguments: &[&str]| {
@@ -525,9 +515,7 @@ fn what_a_change_could_have_left_is_not_used_unless_the_base_allows_it() {
 
 #[test]
 fn a_run_that_still_measures_was_not_interrupted() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     let slow = checkout.0.project.path("tmp/slow");
     fs::write(&slow, "").unwrap();
     let mut check = checkout.0.gate(&["check", "baseline"]);
@@ -551,9 +539,7 @@ fn a_run_that_still_measures_was_not_interrupted() {
 
 #[test]
 fn a_signal_that_ends_a_whole_job_is_no_failure_of_its_programs() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     // The gate waits 100 ms for its own signal. Where it takes the test longer to send that, nothing is
     // shown, and the test tries again.
     if (0..20).all(|_| !both_are_signalled(&checkout)) {
@@ -587,9 +573,7 @@ fn both_are_signalled(checkout: &Checkout) -> bool {
 
 #[test]
 fn a_slice_that_was_interrupted_goes_on() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     let project = &checkout.0.project;
     let [archive, slice] = ["a.tar.zst", "slice"].map(|name| format!("tmp/{name}"));
     let pack = ["archive", "--output", &archive, "--format", "json"];
@@ -648,9 +632,7 @@ fn a_slice_that_was_interrupted_goes_on() {
 
 #[test]
 fn a_run_that_goes_on_repeats_no_more_than_one_that_was_not_interrupted() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     let checkout = Checkout(checkout.0.with("NVML_PROCESS", "4242"));
     let project = &checkout.0.project;
     project.replace("config.toml", "\n[profile]\n", "\n[profile]\nretries = 1\n");

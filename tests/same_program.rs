@@ -26,12 +26,12 @@ struct Checkout(Machine);
 
 impl Checkout {
     /// Two variants, locked and committed.
-    fn new() -> Option<Checkout> {
+    fn new() -> Checkout {
         Checkout::with("", "")
     }
 
     /// With more in the program of `baseline`.
-    fn with(head: &str, body: &str) -> Option<Checkout> {
+    fn with(head: &str, body: &str) -> Checkout {
         let machine = Machine::new();
         machine.program("toolkit/bin/nvcc", NVCC_OF_C);
         let project = &machine.project;
@@ -56,7 +56,7 @@ impl Checkout {
         let ours = "/journal\n/reports\n/argv\n/tmp/\n/home/\n/.sparsek-gate/\n";
         checkout.0.project.write(".git/info/exclude", ours);
         checkout.lock();
-        Some(checkout)
+        checkout
     }
 
     fn lock(&self) {
@@ -110,9 +110,7 @@ const BOTH: [&str; 2] = ["bsr_gemm/baseline", "bsr_gemm/cp_async"];
 
 #[test]
 fn an_unchanged_program_needs_no_gpu_and_every_report_says_so() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     let blind = Checkout(checkout.0.with_libraries(&[]));
     let report = blind.check(&["--against", "HEAD"], 0);
     assert_eq!(same(&report), BOTH);
@@ -147,9 +145,7 @@ type Case = (&'static str, fn(&Checkout), &'static [&'static str]);
 
 #[test]
 fn what_changed_decides_which_variants_are_measured() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     let cases: [Case; 9] = [
         (
             "documentation",
@@ -243,9 +239,7 @@ fn a_program_that_may_load_what_changed_is_measured() {
         ),
     ];
     for (head, body) in programs {
-        let Some(checkout) = Checkout::with(head, body) else {
-            return;
-        };
+        let checkout = Checkout::with(head, body);
         checkout.write("kernels/b.cuh", "extern int other;\n");
         let report = checkout.check(&["--against", "HEAD"], 0);
         assert_eq!(same(&report), [""; 0], "{head}");
@@ -259,9 +253,7 @@ fn a_program_that_may_load_what_changed_is_measured() {
 
 #[test]
 fn a_file_that_arguments_or_variables_name_is_measured() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     let source = "source = \"kernels/a.cu\"\n";
     let mut before = source.to_owned();
     for setting in [
@@ -282,9 +274,7 @@ fn a_file_that_arguments_or_variables_name_is_measured() {
 
 #[test]
 fn a_change_cannot_say_itself_that_only_the_compiler_reads_a_file() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     checkout.write("kernels/table.h", "\n");
     checkout.commit();
     checkout.write("kernels/table.h", "// another\n");
@@ -309,9 +299,7 @@ fn a_change_cannot_say_itself_that_only_the_compiler_reads_a_file() {
 
 #[test]
 fn a_build_command_may_write_what_another_program_reads() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     checkout.0.program(
         "c.sh",
         "#!/bin/sh\necho 'variant: baseline'\necho 'recorded: h200'\n",
@@ -335,9 +323,7 @@ fn a_build_command_may_write_what_another_program_reads() {
 
 #[test]
 fn the_control_of_a_variant_without_a_base_is_measured() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     let source = "source = \"kernels/a.cu\"\n";
     let immutable = format!("{source}immutable = true\n");
     checkout
@@ -356,9 +342,7 @@ fn the_control_of_a_variant_without_a_base_is_measured() {
 
 #[test]
 fn other_arguments_or_variables_are_measured_with_the_same_program() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     checkout
         .0
         .project
@@ -377,9 +361,7 @@ fn other_arguments_or_variables_are_measured_with_the_same_program() {
 
 #[test]
 fn a_new_variant_is_measured_and_the_others_are_not() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     let config = checkout.0.project.read("config.toml");
     let unread = config.replace("[\"*.md\",", "[\"*.md\", \"config.toml\",");
     checkout.write("config.toml", &unread);
@@ -401,9 +383,7 @@ fn a_new_variant_is_measured_and_the_others_are_not() {
 
 #[test]
 fn a_variant_without_a_baseline_is_measured() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     let baseline = "baselines/nvidia-h200/bsr_gemm/cp_async.*";
     checkout.git(&["rm", "--quiet", baseline]);
     checkout.commit();
@@ -415,9 +395,7 @@ fn a_variant_without_a_baseline_is_measured() {
 
 #[test]
 fn hard_limits_are_judged_on_the_baseline_or_measured() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     let limit = |max: &str| {
         let metric = "[metric.duration]\n";
         let limited = format!("{metric}max = {max}\n");
@@ -445,9 +423,7 @@ fn hard_limits_are_judged_on_the_baseline_or_measured() {
 
 #[test]
 fn a_variant_of_a_command_is_measured_unless_nothing_changed() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     let script = "#!/bin/sh\necho 'variant: cp_async'\necho 'recorded: h200'\n";
     checkout.0.program("b.sh", script);
     let source = "source = \"kernels/b.cu\"\n";
@@ -464,9 +440,7 @@ fn a_variant_of_a_command_is_measured_unless_nothing_changed() {
 
 #[test]
 fn everything_is_measured_where_it_is_asked_for_and_against_a_stored_baseline() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     for arguments in [&["--against", "HEAD", "--measure-all"][..], &[]] {
         let report = checkout.check(arguments, 0);
         assert_eq!(same(&report), [""; 0]);
@@ -482,9 +456,7 @@ fn everything_is_measured_where_it_is_asked_for_and_against_a_stored_baseline() 
 
 #[test]
 fn a_check_says_how_long_it_will_take_and_where_its_time_went() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     let costs = checkout.0.project.path(".sparsek-gate/costs.json");
     assert!(
         costs.exists(),
@@ -533,9 +505,7 @@ fn a_check_says_how_long_it_will_take_and_where_its_time_went() {
 
 #[test]
 fn a_change_cannot_say_itself_which_files_no_program_reads() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     checkout.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
     checkout.git(&["checkout", "--quiet", "-b", "change"]);
     checkout

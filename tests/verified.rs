@@ -37,12 +37,12 @@ struct Checkout(Machine);
 
 impl Checkout {
     /// One variant that checks itself, locked, committed, and verified by the run that locked it.
-    fn new() -> Option<Checkout> {
+    fn new() -> Checkout {
         Checkout::with("")
     }
 
     /// The same with more in its program.
-    fn with(body: &str) -> Option<Checkout> {
+    fn with(body: &str) -> Checkout {
         let machine = Machine::new();
         machine.program("toolkit/bin/nvcc", NVCC_OF_C);
         let project = &machine.project;
@@ -67,7 +67,7 @@ impl Checkout {
         checkout.0.run(&lock).exits(0);
         checkout.commit();
         assert_eq!(checkout.verified(), 1);
-        Some(checkout)
+        checkout
     }
 
     fn git(&self, arguments: &[&str]) {
@@ -121,9 +121,7 @@ fn reused(report: &Report) -> Vec<(&str, bool)> {
 
 #[test]
 fn a_verification_is_not_repeated_and_every_report_says_so() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     let ran = checkout.run(&[]).exits(0);
     assert_eq!(checkout.verified(), 0);
     assert!(ran.err.contains("reused: correct on 2"), "{}", ran.err);
@@ -146,9 +144,7 @@ fn a_verification_is_not_repeated_and_every_report_says_so() {
 
 #[test]
 fn a_run_of_all_variants_serves_a_check_of_one() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     let other = format!("[suite.bsr_gemm.variant.other]\nsource = \"kernels/other.cu\"\n{ARGS}");
     project_write(
         &checkout,
@@ -166,9 +162,7 @@ fn a_run_of_all_variants_serves_a_check_of_one() {
 
 #[test]
 fn the_base_that_is_measured_beside_a_change_is_not_verified_again() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     let changed = PROGRAM.replace("BODY", "puts(\"more\");");
     project_write(&checkout, "kernels/a.cu", &changed);
     let report = checkout.run(&["--against", "HEAD"]).exits(0).json();
@@ -219,9 +213,7 @@ fn whatever_could_change_the_answer_is_verified_again() {
         }),
     ];
     for (what, change) in cases {
-        let Some(checkout) = Checkout::new() else {
-            return;
-        };
+        let checkout = Checkout::new();
         change(&checkout);
         let report = checkout.run(&[]).json();
         assert_eq!(reused(&report), [], "{what}");
@@ -236,9 +228,7 @@ fn another_driver_gpu_model_or_variable_is_another_verification() {
         ("CUDA_NAME", "NVIDIA H100 80GB HBM3"),
         ("OMP_NUM_THREADS", "3"),
     ] {
-        let Some(checkout) = Checkout::new() else {
-            return;
-        };
+        let checkout = Checkout::new();
         let other = Checkout(checkout.0.with(name, value));
         let report = other.run(&[]).json();
         assert_eq!(reused(&report), [], "{name}");
@@ -248,9 +238,7 @@ fn another_driver_gpu_model_or_variable_is_another_verification() {
 
 #[test]
 fn a_record_covers_the_tools_of_compute_sanitizer_that_ran() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     let log = repository().join("tests/data/sanitizer/baseline");
     let script = format!(
         "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'Version 2025.3.1.0 (build 1) (public-release)'; exit 0; fi\n\
@@ -285,9 +273,7 @@ fn a_record_covers_the_tools_of_compute_sanitizer_that_ran() {
 
 #[test]
 fn what_is_locked_was_verified_by_the_run_that_measured_it() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     assert_eq!(reused(&checkout.check()), REUSED);
     let lock = ["baseline", "--lock", "--reason", "more", "--who", "tester"];
     let refused = checkout.0.run(&lock).exits(6);
@@ -306,9 +292,7 @@ fn what_is_locked_was_verified_by_the_run_that_measured_it() {
 
 #[test]
 fn the_check_of_what_is_measured_is_made_all_the_same() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     // Git does not show this file.
     project_write(&checkout, "wrong", "");
     let report = checkout.run(&[]).exits(5).json();
@@ -346,9 +330,7 @@ fn a_program_that_is_not_known_for_certain_is_always_verified() {
         }),
     ];
     for (what, change) in cases {
-        let Some(checkout) = Checkout::new() else {
-            return;
-        };
+        let checkout = Checkout::new();
         change(&checkout);
         for _ in 0..2 {
             let report = checkout.run(&[]).json();
@@ -360,18 +342,14 @@ fn a_program_that_is_not_known_for_certain_is_always_verified() {
 
 #[test]
 fn a_project_without_git_is_always_verified() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     std::fs::remove_dir_all(checkout.0.project.path(".git")).unwrap();
     assert_eq!(reused(&checkout.check()), []);
 }
 
 #[test]
 fn a_trial_is_neither_recorded_nor_reused() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     std::fs::remove_file(checkout.0.project.path(RECORDS)).unwrap();
     checkout.0.run(&["profile", "--define", "A=1"]).exits(0);
     assert_eq!(checkout.records(), None);
@@ -379,9 +357,7 @@ fn a_trial_is_neither_recorded_nor_reused() {
 
 #[test]
 fn a_pull_request_reuses_records_and_writes_none() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     checkout.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
     checkout.git(&["checkout", "--quiet", "-b", "change"]);
     project_write(&checkout, "README.md", "Words.\n");
@@ -405,9 +381,7 @@ fn a_pull_request_reuses_records_and_writes_none() {
 
 #[test]
 fn a_run_for_a_pull_request_by_hand_writes_no_record() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     std::fs::remove_file(checkout.0.project.path(RECORDS)).unwrap();
     checkout.run(&["--pull-request", "7"]).exits(0);
     assert_eq!(checkout.records(), None);
@@ -417,9 +391,7 @@ fn a_run_for_a_pull_request_by_hand_writes_no_record() {
 
 #[test]
 fn what_another_run_records_before_this_one_has_the_gpu_is_no_manipulation() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     let records = checkout.0.project.path(RECORDS);
     let elsewhere = checkout.0.project.path(".sparsek-gate/elsewhere.json");
     // The other run ends while this one compiles.
@@ -440,9 +412,7 @@ fn what_another_run_records_before_this_one_has_the_gpu_is_no_manipulation() {
 
 #[test]
 fn a_program_that_writes_a_record_is_found_and_the_records_are_removed() {
-    let Some(checkout) = Checkout::new() else {
-        return;
-    };
+    let checkout = Checkout::new();
     let interrupts = "kill(getppid(), 15); sleep(1);";
     for (at, then, code) in [
         ("profile", "", 5),
