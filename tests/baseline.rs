@@ -521,7 +521,7 @@ fn a_header_that_an_immutable_variant_did_not_have_changes_it() {
     project.write(header, "");
     let report = project.check(&["bsr_gemm/baseline"], 4);
     assert_eq!(report.denied(), ["immutable-changed"]);
-    report.tells("immutable-changed", &[header]);
+    report.tells_all("immutable-changed", &[header]);
 }
 
 #[test]

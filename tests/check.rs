@@ -211,7 +211,7 @@ fn the_verdict_follows_every_sample_being_edited_and_the_edit_is_told() {
         let found = report.verdict("cp_async", metric);
         assert_eq!(found, verdict, "{metric} {factor}");
         assert_eq!(report.warned(), ["profile-altered"]);
-        report.tells("profile-altered", &[metric]);
+        report.tells_all("profile-altered", &[metric]);
     }
     // One launch counts as one. The stored value and spread stay: the samples decide, not these.
     let slow = |profile: &mut Json| {
@@ -347,7 +347,7 @@ fn a_metric_in_another_unit_or_of_another_counter_is_not_measured_and_never_pass
         let report = edited(edit, 4);
         assert_eq!(report.verdict("cp_async", metric), "not-measured");
         assert_eq!(report.denied(), ["not-comparable"]);
-        report.tells("not-comparable", &[words]);
+        report.tells_all("not-comparable", &[words]);
     }
 }
 
@@ -393,7 +393,7 @@ fn fewer_launches_or_processes_than_were_asked_for_are_not_measured() {
         let report = edited(edit, 6);
         // Fewer processes may tell less, too.
         assert_eq!(report.denied_besides(&["inconclusive"]), ["not-measured"]);
-        report.tells("not-measured", &[words]);
+        report.tells_all("not-measured", &[words]);
     }
 }
 
@@ -505,7 +505,7 @@ fn profiles_taken_under_other_conditions_are_not_comparable() {
         };
         let report = edited(edit, code);
         assert_eq!(report.denied(), expected, "{place}");
-        report.tells("not-comparable", &[words]);
+        report.tells_all("not-comparable", &[words]);
     }
 }
 
@@ -535,7 +535,7 @@ fn a_kernel_that_is_new_or_gone_is_a_finding_of_its_own() {
         }
         let report = project.check(&["cp_async"], 4);
         assert_eq!(report.denied(), ["kernels-changed"]);
-        report.tells("kernels-changed", &["bsr_gemm_second"]);
+        report.tells_all("kernels-changed", &["bsr_gemm_second"]);
         assert_eq!(report.verdict("cp_async", DURATION), "pass");
     }
 }
@@ -592,7 +592,7 @@ fn a_kernel_launched_in_another_shape_is_a_finding_of_its_own() {
             ["launch-changed", "regressed"],
             "{dimension}"
         );
-        report.tells("launch-changed", &["(7, 5, 3)"]);
+        report.tells_all("launch-changed", &["(7, 5, 3)"]);
     }
 }
 
@@ -606,7 +606,7 @@ fn a_kernel_that_the_configuration_expects_and_is_not_there_fails() {
     );
     let report = project.check(&["cp_async"], 5);
     assert_eq!(report.denied(), ["kernel-missing"]);
-    report.tells("kernel-missing", &["bsr_gemm_more"]);
+    report.tells_all("kernel-missing", &["bsr_gemm_more"]);
 }
 
 #[test]
@@ -647,7 +647,7 @@ fn a_profile_that_cannot_be_read_fails_its_variant() {
         project.write(&Project::profile_path("cp_async"), text);
         let report = project.check(&[], 5);
         assert_eq!(report.denied(), ["capture-unreadable"]);
-        report.tells("capture-unreadable", &["bsr_gemm/cp_async"]);
+        report.tells_all("capture-unreadable", &["bsr_gemm/cp_async"]);
     }
 }
 
@@ -658,7 +658,7 @@ fn a_capture_of_other_bytes_beside_a_profile_is_not_a_missing_one() {
     project.write(capture, project.read(capture) + "\n");
     let report = project.check(&["cp_async"], 0);
     assert_eq!(report.warned(), ["profile-altered"]);
-    report.tells("profile-altered", &["capture-1.csv"]);
+    report.tells_all("profile-altered", &["capture-1.csv"]);
     // One that is missing changes no verdict.
     std::fs::remove_file(project.path(capture)).unwrap();
     std::fs::remove_file(project.path(&capture.replace("csv", "ncu-rep"))).unwrap();
@@ -687,7 +687,7 @@ fn a_capture_is_found_by_its_bytes_whatever_its_name() {
     std::os::unix::fs::symlink("capture-1.ncu-rep", folder.join("capture-2.ncu-rep")).unwrap();
     let report = project.check(&["cp_async"], 0);
     assert_eq!(report.warned(), ["profile-altered"]);
-    report.tells("profile-altered", &["`capture-"]);
+    report.tells_all("profile-altered", &["`capture-"]);
 }
 
 #[test]
@@ -790,7 +790,7 @@ fn a_hard_limit_holds_whatever_the_baseline_says() {
         if code == 1 {
             assert_eq!(report.denied(), ["limit-exceeded"], "{limit} {by}");
             assert_eq!(report.verdict("cp_async", "sm_active"), "regressed");
-            report.tells("limit-exceeded", &[&format!("{bound:.2} %")]);
+            report.tells_all("limit-exceeded", &[&format!("{bound:.2} %")]);
         }
     }
 }
@@ -911,7 +911,7 @@ fn a_utilization_that_fell_while_the_kernel_became_faster_says_both_in_one_breat
     let report = project.check(&["cp_async"], 0);
     assert_eq!(report.denied(), Vec::<String>::new());
     assert!(report.warned().contains(&"regressed".to_owned()));
-    report.tells("regressed", &["20.0 % faster"]);
+    report.tells_all("regressed", &["20.0 % faster"]);
 }
 
 #[test]
@@ -1076,7 +1076,7 @@ fn a_recording_of_other_code_does_not_pass_for_this_code() {
     project.write(source, project.read(source) + "// edited\n");
     let report = project.check(&["cp_async"], 4);
     assert_eq!(report.denied(), ["profile-stale"]);
-    report.tells("profile-stale", &[source]);
+    report.tells_all("profile-stale", &[source]);
 }
 
 #[test]
@@ -1089,7 +1089,7 @@ fn a_recording_under_conditions_that_the_configuration_left_is_not_comparable() 
     );
     let report = project.check(&["cp_async"], 4);
     assert_eq!(report.denied(), ["not-comparable"]);
-    report.tells("not-comparable", &["clock control"]);
+    report.tells_all("not-comparable", &["clock control"]);
 }
 
 #[test]

@@ -528,7 +528,7 @@ fn what_is_asked_for_by_name_decides_whose_rules_count() {
     assert_eq!(report.0["authority"], json!({"kind": "working-tree"}));
     let hash = "0".repeat(64);
     let report = checked(&project, &["--accept", &hash]).exits(4).json();
-    report.tells("accept-unused", &[&hash]);
+    report.tells_all("accept-unused", &[&hash]);
     let text = project
         .gate()
         .args(["check", "--from", RECORDED, "--baseline-ref", "HEAD~1"])
@@ -767,7 +767,7 @@ fn a_signature_that_nothing_verifies_is_reported_as_such() {
         let project = pull_request();
         fs::write(project.path(&path), bytes).unwrap();
         let report = checked(&project, &[]).exits(0).json();
-        report.tells("unsigned", &[text]);
+        report.tells_all("unsigned", &[text]);
         assert!(!report.warned().contains(&"relocked".to_owned()), "{text}");
         assert!(!report.0.to_string().contains("the lock is the same"));
         assert!(
@@ -787,13 +787,13 @@ fn a_signature_that_nothing_verifies_is_reported_as_such() {
     let project = change_of(&base);
     fs::write(project.path(&path), garbage[0].0).unwrap();
     let report = checked(&project, &[]).exits(4).json();
-    report.tells("tampered", &["the signature of"]);
+    report.tells_all("tampered", &["the signature of"]);
     assert_eq!(asked(&report), Vec::<String>::new());
     // A valid one is reported as valid.
     let project = change_of(&base);
     fs::write(project.path(&path), &signed).unwrap();
     let report = checked(&project, &[]).json();
-    report.tells("relocked", &["`trust.public_keys` names"]);
+    report.tells_all("relocked", &["`trust.public_keys` names"]);
     // Not even a file, and a signature without its lock.
     let project = pull_request();
     fs::create_dir(project.path(&path)).unwrap();
@@ -806,7 +806,7 @@ fn a_signature_that_nothing_verifies_is_reported_as_such() {
         "x",
     );
     let report = checked(&project, &[]).exits(4).json();
-    report.tells("tampered", &["ghost.lock.toml is missing"]);
+    report.tells_all("tampered", &["ghost.lock.toml is missing"]);
 }
 
 #[test]
@@ -834,7 +834,7 @@ fn attributes_that_hide_rules_from_review_are_reported() {
     project.write(".gitattributes", &hidden);
     merge(&project);
     let report = checked(&project, &[]).exits(0).json();
-    report.tells("hidden-from-review", &["base and change hide"]);
+    report.tells_all("hidden-from-review", &["base and change hide"]);
     // In a folder of its own, and from the top of the repository around the project.
     let project = pull_request();
     project.write("baselines/nvidia-h200/.gitattributes", "* -diff\n");
@@ -1218,7 +1218,7 @@ fn a_recorded_base_is_of_the_revisions_code_and_vouched_for() {
         base["provenance"]["sources"][&source] = json!(sha256_hex(BASE.read(&source).as_bytes()));
     });
     let report = checked(&project, &[VARIANT]).exits(0).json();
-    report.tells("drift", &["`duration`"]);
+    report.tells_all("drift", &["`duration`"]);
     // On a GPU without a baseline nothing does.
     for path in [Project::profile_path(VARIANT), Project::base_path(VARIANT)] {
         let text = project.read(&path);
@@ -1252,7 +1252,7 @@ fn a_recording_without_the_control_of_its_gpu_is_not_measured() {
         }
         commit(&project);
         let report = checked(&project, &[VARIANT]).exits(6).json();
-        report.tells(
+        report.tells_all(
             "not-measured",
             &["its control, bsr_gemm/baseline, was not recorded on the same GPU"],
         );
