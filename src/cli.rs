@@ -11,7 +11,7 @@ use crate::config::{
 use crate::device::{GpuAsked, GpusAsked};
 use crate::engine::engine_parser;
 use crate::plan::{MOST_SLICES, SlicePlace};
-use crate::report::{Color, Detail, Form, form_parser};
+use crate::report::{Detail, Form, form_parser};
 
 /// The version, and the commit that the tool was built from with its date, where they are known.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("SPARSEK_GATE_ORIGIN"));
@@ -74,7 +74,7 @@ pub struct Cli {
         default_value = "auto",
         hide_possible_values = true
     )]
-    pub color: Color,
+    pub color: clap::ColorChoice,
     /// The subcommand.
     #[command(subcommand)]
     pub command: Command,

@@ -31,16 +31,12 @@ pub(super) fn compiled_in(
     for file in files {
         let path = config.root.join(file);
         let bytes = read_regular_up_to(&path, most::BINARY).map_err(|error| {
-            let next = format!(
-                "build it first (sparsek-gate build {id}), or correct `program` and `libraries` of {id} in {}",
-                config.path.display(),
-                id = variant.id
-            );
+            let next = "build it first, or correct `program` and `libraries`";
             let message = format!("the machine code of `{file}` cannot be read: {error}");
             Finding::deny(Code::BuildFailed, &variant.id, message, next)
         })?;
         reader.read(&bytes).map_err(|stop| match stop {
-            Unreadable::Binary(error) => unreadable(config, variant, file, &error).into(),
+            Unreadable::Binary(error) => unreadable(variant, file, &error).into(),
             Unreadable::Stop(stop) => stop,
         })?;
         hashes.insert(file.clone(), sha256_hex(&bytes));
@@ -54,22 +50,18 @@ pub(super) fn compiled_in(
     })
 }
 
-fn unreadable(config: &Config, variant: &Variant, file: &str, error: &BinaryError) -> Finding {
-    let arch = &config.toolchain.arch;
+fn unreadable(variant: &Variant, file: &str, error: &BinaryError) -> Finding {
     let next = match error {
-        BinaryError::OtherTargets { .. } => format!(
-            "build `{file}` for {arch} too (`-gencode` of nvcc), or set `toolchain.arch` in {}",
-            config.path.display()
-        ),
-        BinaryError::NoProgram | BinaryError::NoMachineCode => format!(
-            "name the files that contain the kernels in `program` and `libraries` of {}: executables, shared libraries, fatbins, cubins",
-            variant.id
-        ),
-        BinaryError::Ambiguous(_) => format!(
-            "select the kernels of {} with `kernels`, so that each name is there once",
-            variant.id
-        ),
-        _ => format!("build `{file}` again; `cuobjdump -lelf` lists what it contains"),
+        BinaryError::OtherTargets { .. } => {
+            "build it for `toolchain.arch` too (`-gencode` of nvcc), or correct `toolchain.arch`"
+        }
+        BinaryError::NoProgram | BinaryError::NoMachineCode => {
+            "name the files that contain the kernels in `program` and `libraries`: executables, shared libraries, fatbins, cubins"
+        }
+        BinaryError::Ambiguous(_) => {
+            "select the kernels with `kernels`, so that each name is there once"
+        }
+        _ => "build it again; `cuobjdump -lelf` lists what it contains",
     };
     let message = format!("the machine code of `{file}` cannot be read: {error}");
     Finding::deny(Code::BuildFailed, &variant.id, message, next)

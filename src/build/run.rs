@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use crate::config::{Recipe, Variant};
+use crate::config::Variant;
 use crate::files::read_regular;
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::process::{self, Ending, Invocation};
@@ -47,18 +47,9 @@ pub(super) fn run_build(
         ending => {
             let log = read_regular(&run.stdout).unwrap_or_default();
             let log = String::from_utf8_lossy(&log);
-            let by_command = matches!(variant.recipe, Recipe::Command { .. });
-            let next = if by_command {
-                format!("run it by hand: {line}")
-            } else if log.contains("Unsupported gpu architecture") {
-                "correct `toolchain.arch`, or install a newer nvcc: `nvcc --list-gpu-code` lists what this one knows"
-                    .to_owned()
-            } else if log.contains("undefined reference") || log.contains("cannot find -l") {
-                format!("add what is missing to `flags` (`-lcublas`), or run it by hand: {line}")
-            } else if log.contains("Unknown option") {
-                format!("correct `flags`, or run it by hand: {line}")
-            } else {
-                format!("fix the source, or run it by hand: {line}")
+            let next = match log.contains("Unsupported gpu architecture") {
+                true => "correct `toolchain.arch`, or install a newer nvcc: `nvcc --list-gpu-code` lists what this one knows".to_owned(),
+                false => format!("fix the source or the flags (a library: `-lcublas`), or run it by hand: {line}"),
             };
             Err(failed(format!("the build ended with {ending}"), next)
                 .detail(log)

@@ -38,8 +38,8 @@ pub(crate) use history::{lines as table_lines, plain_table};
 pub use json::{outcome_schema, parse, read};
 pub use plot::history_picture;
 pub use print::{
-    Color, Part, color, columns, is_plain, print, print_commands, print_error, print_json,
-    print_parts, say,
+    Part, color, columns, is_plain, print, print_commands, print_error, print_json, print_parts,
+    say,
 };
 pub(crate) use print::{clean, json_for_terminals, one_line};
 pub use profiles::text as profiles_text;

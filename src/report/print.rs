@@ -6,27 +6,15 @@ use std::sync::LazyLock;
 
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
-use clap::ValueEnum;
 use regex::Regex;
 use serde::Serialize;
 
-/// When to use colours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Color {
-    /// On a terminal.
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
-}
-
 /// Sets when colours are used, for the whole program.
-pub fn color(choice: Color) {
+pub fn color(choice: clap::ColorChoice) {
     match choice {
-        Color::Auto => ColorChoice::Auto,
-        Color::Always => ColorChoice::Always,
-        Color::Never => ColorChoice::Never,
+        clap::ColorChoice::Auto => ColorChoice::Auto,
+        clap::ColorChoice::Always => ColorChoice::Always,
+        clap::ColorChoice::Never => ColorChoice::Never,
     }
     .write_global();
 }

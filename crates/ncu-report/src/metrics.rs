@@ -106,23 +106,6 @@ impl Metrics {
         self.chunks.iter().flat_map(|chunk| chunk.iter())
     }
 
-    /// Sets a metric and returns its former value. A new name copies everything: collect an
-    /// iterator to build a large set.
-    pub fn insert(
-        &mut self,
-        metric: impl Into<Arc<str>>,
-        measurement: Measurement,
-    ) -> Option<Measurement> {
-        let metric = metric.into();
-        if let Some(present) = self.get_mut(&metric) {
-            return Some(std::mem::replace(present, measurement));
-        }
-        let mut all = BTreeMap::from(std::mem::take(self));
-        all.insert(metric, measurement);
-        *self = all.into();
-        None
-    }
-
     /// Removes a metric and returns its value. It copies everything.
     pub fn remove(&mut self, metric: &str) -> Option<Measurement> {
         if !self.contains_key(metric) {
@@ -180,14 +163,6 @@ impl FromIterator<(Arc<str>, Measurement)> for Metrics {
     }
 }
 
-impl Extend<(Arc<str>, Measurement)> for Metrics {
-    fn extend<T: IntoIterator<Item = (Arc<str>, Measurement)>>(&mut self, pairs: T) {
-        let mut all = BTreeMap::from(std::mem::take(self));
-        all.extend(pairs);
-        *self = all.into();
-    }
-}
-
 impl<'a> IntoIterator for &'a Metrics {
     type Item = (&'a Arc<str>, &'a Measurement);
     type IntoIter = Box<dyn Iterator<Item = Self::Item> + 'a>;
@@ -224,11 +199,6 @@ mod tests {
         let mut expected = map.clone();
         for name in ["c00", "c49", "c20", "c20a", "a", "z"] {
             assert_eq!(metrics.get(name), expected.get(name));
-            assert_eq!(
-                metrics.insert(name, number(99)),
-                expected.insert(name.into(), number(99))
-            );
-            assert!(metrics.iter().eq(expected.iter()));
         }
         for name in ["c00", "c20a", "z", "not there"] {
             assert_eq!(metrics.remove(name), expected.remove(name));
