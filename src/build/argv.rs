@@ -83,20 +83,14 @@ pub(crate) fn filled_argv<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::config::tests::variant;
 
     #[test]
     fn a_process_is_told_its_launches_its_result_file_and_its_seed_and_nothing_replaces_these() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("config.toml");
-        let text = "[toolchain]\narch = \"sm_90a\"\n\
-            [metric.duration]\ncounter = \"gpu__time_duration.sum\"\ndirection = \"lower\"\n\
-            tolerance = { absolute = 1 }\n\
-            [suite.s]\nargs = [\"--seed={seed}\"]\n[suite.s.variant.v]\nrun = [\"x\"]\n\
-            env = { SPARSEK_GATE_SEED = \"1\", SPARSEK_GATE_RESULT = \"mine\", OWN = \"{seed}\" }\n";
-        std::fs::write(&path, text).unwrap();
-        let config = Config::load(&path).unwrap();
-        let variant = config.variants().next().unwrap();
+        let variant = &variant(
+            "[suite.s]\nargs = [\"--seed={seed}\"]\n[suite.s.variant.v]\nrun = [\"x\"]\n\
+            env = { SPARSEK_GATE_SEED = \"1\", SPARSEK_GATE_RESULT = \"mine\", OWN = \"{seed}\" }\n",
+        );
         let artifact = Artifact {
             run: vec!["x".to_owned()],
             compiler: None,
@@ -115,14 +109,10 @@ mod tests {
                 launches: 20,
                 seed,
             };
-            assert_eq!(
-                program_argv(variant, &artifact, &further, &given),
-                ["x", first, "20", "/{seed}/{launches}"]
-            );
-            let run = [
-                ("SPARSEK_GATE_SEED", "2"),
-                ("CUDA_VISIBLE_DEVICES", "GPU-1"),
-            ];
+            let argv = program_argv(variant, &artifact, &further, &given);
+            assert_eq!(argv, ["x", first, "20", "/{seed}/{launches}"]);
+            let gpu = ("CUDA_VISIBLE_DEVICES", "GPU-1");
+            let run = [("SPARSEK_GATE_SEED", "2"), gpu];
             let run = run.map(|(name, value)| (name.to_owned(), value.to_owned()));
             let env = given.env(&BTreeMap::from(run), variant);
             assert_eq!(env["SPARSEK_GATE_RESULT"], "/{seed}/{launches}");

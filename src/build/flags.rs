@@ -398,58 +398,24 @@ mod tests {
     #[test]
     fn known_flags_are_accepted_in_each_way_to_write_them() {
         for flags in [
-            &["-O3", "-std=c++17", "-lineinfo", "-G", "-rdc=true"][..],
-            &[
-                "-gencode=arch=compute_90a,code=sm_90a",
-                "-gencode",
-                "arch=compute_80,code=[sm_80,compute_80]",
-            ],
-            &[
-                "-Xptxas",
-                "-v",
-                "-Xptxas=-dlcm=ca,-O3",
-                "--ptxas-options=-v",
-                "-Xptxas",
-                "-maxrregcount=32",
-            ],
-            &[
-                "-DTILE=8",
-                "-D",
-                "A=f(1) + 'c' & <b>;",
-                "-DNAME=\"a b\"",
-                "-DNAME=\\\"a\\\"",
-                "-UX",
-            ],
-            &[
-                "-Iinclude",
-                "-I",
-                "a,b",
-                "-isystem",
-                "x y",
-                "-isystem=z",
-                "-include",
-                "pre.h",
-            ],
-            &[
-                "-Llib",
-                "-lcublas",
-                "-l",
-                "cudart",
-                "part.o",
-                "lib/libx.so.1",
-            ],
-            &[
-                "-Xcompiler",
-                "-O2 -Wall,-march=native,-fno-exceptions,-fopenmp,-DX=1",
-            ],
-            &[
-                "--use_fast_math",
-                "--expt-relaxed-constexpr",
-                "-maxrregcount=24",
-                "-t4",
-                "--threads",
-                "4",
-            ],
+            "-O3 -std=c++17 -lineinfo -G -rdc=true",
+            "-gencode=arch=compute_90a,code=sm_90a",
+            "-gencode arch=compute_80,code=[sm_80,compute_80]",
+            "-Xptxas -v -Xptxas=-dlcm=ca,-O3 --ptxas-options=-v -Xptxas -maxrregcount=32",
+            "-DTILE=8 -DNAME=\\\"a\\\" -UX",
+            "-Iinclude -I a,b -isystem=z -include pre.h",
+            "-Llib -lcublas -l cudart part.o lib/libx.so.1",
+            "-Xcompiler -Wall,-march=native,-fno-exceptions,-fopenmp,-DX=1",
+            "--use_fast_math --expt-relaxed-constexpr -maxrregcount=24 -t4 --threads 4",
+        ] {
+            let flags: Vec<&str> = flags.split(' ').collect();
+            assert!(inputs(&flags).is_ok(), "{:?}", inputs(&flags));
+        }
+        // With blanks in one argument.
+        for flags in [
+            &["-D", "A=f(1) + 'c' & <b>;", "-DNAME=\"a b\""][..],
+            &["-isystem", "x y"],
+            &["-Xcompiler", "-O2 -Wall"],
         ] {
             assert!(inputs(flags).is_ok(), "{:?}", inputs(flags));
         }
@@ -461,103 +427,51 @@ mod tests {
 
     #[test]
     fn flags_that_run_or_read_what_is_not_tracked_are_refused() {
-        for flags in [
-            &["-run"][..],
-            &["--run"],
-            &["-run-args", "x"],
-            &["-ccbin", "./tools/g++"],
-            &["-ccbin=./tools"],
-            &["--compiler-bindir=./tools"],
-            &["-arbin", "./ar"],
-            &["-ldir=x"],
-            &["-ldir", "x"],
-            &["-target-dir", "x"],
-            &["-o", "x"],
-            &["--output-file=x"],
-            &["-odir", "x"],
-            &["--keep-dir", "/tmp"],
-            &["-keep"],
-            &["-MF", "x"],
-            &["--dependency-output=x"],
-            &["-objtemp"],
-            &["-time=x"],
-            &["-fdevice-time-trace=x"],
-            &["-clean"],
-            &["-optf", "flags.txt"],
-            &["--options-file=flags.txt"],
-            &["@flags.txt"],
-            &["-Xcompiler", "@opts.txt"],
-            &["-Xcompiler=-O2,@opts.txt"],
-            &["-Xptxas=--options-file=opts.txt"],
-            &["-Xptxas", "-optf,o"],
-            &["-Xptxas", "x.ptx"],
-            &["-Xptxas", "ca"],
-            &["-Xptxas", "-o,x"],
-            &["-Xnvlink", "-optf=x"],
-            &["-Xcompiler", "-B./tools/"],
-            &["-Xcompiler", "-wrapper,./tools/w"],
-            &["-Xcompiler", "-fplugin=./p.so"],
-            &["-Xcompiler", "-specs=./s"],
-            &["-Xcompiler", "-fuse-ld=gold"],
-            &["-Xcompiler", "-Wl,@x"],
-            &["-Xcompiler", "-Wa,x"],
-            &["-Xcompiler", "-Wp,x"],
-            &["-Xcompiler", "-include,x.h"],
-            &["-Xcompiler", "-mllvm"],
-            &["-Xcompiler", "-fprofile-use=x"],
-            &["-Xcompiler", "-flto"],
-            &["-Xcompiler", "-D$(x)"],
-            &["-Xcompiler", "-DX;x"],
-            &["-Xcompiler", "x.o"],
-            &["-Xcompiler", "-P"],
-            &["-Xlinker", "@x"],
-            &["-Xlinker", "-T,x.ld"],
-            &["-Xlinker", "-plugin=./p.so"],
-            &["-Xlinker", "--version-script=x"],
-            &["-Xlinker", "-rpath=/usr/lib"],
-            &["-Xlinker", "x.o"],
-            &["-DX=$(x)"],
-            &["-DX=`x`"],
-            &["-DX=\\\\\"; x; \\\\\""],
-            &["-DX=1\n-run"],
-            &["-D@x"],
-            &["-DX=1,@x"],
-            &["-D", "-run"],
-            &["-DX=a\\b"],
-            &["-I$(x)"],
-            &["-I", "@x"],
-            &["-I", "-run"],
-            &["-isystem", "@x"],
-            &["-l:x.o"],
-            &["-l", "../x"],
-            &["-lx;y"],
-            &["x.cu"],
-            &["x.ptx"],
-            &["x"],
-            &["$(x).o"],
-            &["-I\"; x; \""],
-            &["-arch=native"],
-            &["-x", "cu\n"],
-            &["-I"],
-            &["-forward-unknown-opts"],
-            &["--forward-unknown-to-host-compiler"],
-            &["-use-local-env"],
-            &["-dryrun"],
-            &["-E"],
-            &["-c"],
-            &["-M"],
-            &["-maxrregcount=$(x)"],
-            &["-qpp-config", "x"],
-            &["-hls=gen-lcs"],
-            &["-lib"],
-            &["-link"],
-            &["---O3"],
-            &["-"],
-            &["--"],
-            &[""],
-            &["-é"],
+        // Each takes the arguments of its line, one at a time.
+        for (option, arguments) in [
+            (
+                "-Xcompiler",
+                "@opts.txt -B./tools/ -wrapper,./tools/w -fplugin=./p.so -specs=./s -fuse-ld=gold \
+                 -Wl,@x -Wa,x -Wp,x -include,x.h -mllvm -fprofile-use=x -flto -D$(x) -DX;x x.o -P",
+            ),
+            ("-Xptxas", "-optf,o x.ptx ca -o,x"),
+            ("-Xnvlink", "-optf=x"),
+            (
+                "-Xlinker",
+                "@x -T,x.ld -plugin=./p.so --version-script=x -rpath=/usr/lib x.o",
+            ),
+            ("-ccbin", "./tools/g++"),
+            ("-arbin", "./ar"),
+            ("-optf", "flags.txt"),
+            ("--keep-dir", "/tmp"),
+            ("-run-args", "x"),
+            ("-ldir", "x"),
+            ("-target-dir", "x"),
+            ("-o", "x"),
+            ("-odir", "x"),
+            ("-MF", "x"),
+            ("-qpp-config", "x"),
+            ("-D", "-run"),
+            ("-I", "@x -run"),
+            ("-isystem", "@x"),
+            ("-l", "../x"),
+            ("-x", "cu\n"),
         ] {
-            assert!(inputs(flags).is_err(), "{flags:?} is accepted");
+            for argument in arguments.split(' ') {
+                let flags = [option, argument];
+                assert!(inputs(&flags).is_err(), "{flags:?} is accepted");
+            }
+        }
+        let alone = "-run --run -ccbin=./tools --compiler-bindir=./tools -ldir=x --output-file=x \
+                     -keep --dependency-output=x -objtemp -time=x -fdevice-time-trace=x -clean \
+                     --options-file=flags.txt @flags.txt -Xcompiler=-O2,@opts.txt \
+                     -Xptxas=--options-file=opts.txt -DX=$(x) -DX=`x` -D@x -DX=1,@x -DX=a\\b -I$(x) \
+                     -l:x.o -lx;y x.cu x.ptx x $(x).o -arch=native -I -forward-unknown-opts \
+                     --forward-unknown-to-host-compiler -use-local-env -dryrun -E -c -M \
+                     -maxrregcount=$(x) -hls=gen-lcs -lib -link ---O3 - -- -é";
+        let with_blanks = ["-DX=\\\\\"; x; \\\\\"", "-DX=1\n-run", "-I\"; x; \"", ""];
+        for flag in alone.split(' ').chain(with_blanks) {
+            assert!(inputs(&[flag]).is_err(), "{flag:?} is accepted");
         }
         for source in [
             "-run", "@x", "$(x).cu", "`x`.cu", "a\".cu", "a\n.cu", "a\\.cu",

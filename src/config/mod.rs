@@ -47,3 +47,22 @@ pub use unread::Unread;
 pub(crate) use validate::table;
 pub use version_range::VersionRange;
 pub(crate) use version_range::numbers;
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::{Config, Variant};
+
+    /// With a metric `duration`, which may rise by 3 %, and with this.
+    pub(crate) fn config(text: &str) -> Config {
+        let text = format!(
+            "[toolchain]\narch = \"sm_90a\"\n[metric.duration]\ndirection = \"lower\"\n\
+             tolerance = {{ relative_percent = 3.0 }}\n{text}"
+        );
+        Config::parse("/p/config.toml".as_ref(), &text).unwrap()
+    }
+
+    /// The first variant of such a configuration.
+    pub(crate) fn variant(text: &str) -> Variant {
+        config(text).variants().next().unwrap().clone()
+    }
+}

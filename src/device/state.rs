@@ -318,6 +318,13 @@ mod tests {
         }
     }
 
+    fn with(processes: Vec<(ComputeProcess, Owner)>) -> Reading {
+        Reading {
+            processes,
+            ..Reading::default()
+        }
+    }
+
     fn clock(sm_clock_mhz: u32, rests: Option<bool>) -> Reading {
         Reading {
             sm_clock_mhz: Some(sm_clock_mhz),
@@ -327,31 +334,14 @@ mod tests {
         }
     }
 
-    fn slowed(readings: &[(Slowdown, u32)], ns: &[(Slowdown, u64)]) -> State {
-        State {
-            slowdown_readings: readings.iter().copied().collect(),
-            slowdown_ns: ns.iter().copied().collect(),
-            ..State::default()
-        }
-    }
-
     #[test]
     fn the_clock_of_a_resting_gpu_is_not_in_the_span() {
         let mut state = State::default();
-        for reading in [
-            clock(345, Some(true)),
-            clock(1755, Some(false)),
-            clock(1980, None),
-        ] {
-            state.add(&reading);
+        for (mhz, rests) in [(345, Some(true)), (1755, Some(false)), (1980, None)] {
+            state.add(&clock(mhz, rests));
         }
-        assert_eq!(
-            state.sm_clock_mhz,
-            Some(Span {
-                min: 1755,
-                max: 1980
-            })
-        );
+        let (min, max) = (1755, 1980);
+        assert_eq!(state.sm_clock_mhz, Some(Span { min, max }));
         assert_eq!((state.readings, state.working_readings), (3, 2));
         assert_eq!(state.temperature_c, Some(Span { min: 30, max: 30 }));
         assert_eq!(state.power_mw, None);
@@ -374,63 +364,51 @@ mod tests {
     #[test]
     fn a_moment_below_the_clock_is_neglected_where_the_time_is_counted() {
         use Slowdown::{HwSlowdown, HwThermal, SwPowerCap};
-        let none = BTreeSet::new();
-        assert_eq!(
-            slowed(&[(SwPowerCap, 1)], &[(SwPowerCap, 999_999)]).slowdowns(),
-            none
-        );
-        assert_eq!(
-            slowed(&[(SwPowerCap, 2)], &[(SwPowerCap, 0)]).slowdowns(),
-            [SwPowerCap].into()
-        );
-        assert_eq!(
-            slowed(&[], &[(SwPowerCap, 1_000_000)]).slowdowns(),
-            [SwPowerCap].into()
-        );
-        assert_eq!(
-            slowed(&[(HwThermal, 1)], &[]).slowdowns(),
-            [HwThermal].into()
-        );
-        assert_eq!(slowed(&[(HwSlowdown, 1)], &[]).slowdowns(), none);
-        assert_eq!(
-            slowed(&[(HwSlowdown, 2)], &[]).slowdowns(),
-            [HwSlowdown].into()
-        );
+        for (readings, ns, slowed) in [
+            (vec![(SwPowerCap, 1)], vec![(SwPowerCap, 999_999)], None),
+            (
+                vec![(SwPowerCap, 2)],
+                vec![(SwPowerCap, 0)],
+                Some(SwPowerCap),
+            ),
+            (vec![], vec![(SwPowerCap, 1_000_000)], Some(SwPowerCap)),
+            (vec![(HwThermal, 1)], vec![], Some(HwThermal)),
+            (vec![(HwSlowdown, 1)], vec![], None),
+            (vec![(HwSlowdown, 2)], vec![], Some(HwSlowdown)),
+        ] {
+            let state = State {
+                slowdown_readings: readings.into_iter().collect(),
+                slowdown_ns: ns.into_iter().collect(),
+                ..State::default()
+            };
+            assert_eq!(state.slowdowns(), slowed.into_iter().collect(), "{state:?}");
+        }
     }
 
     #[test]
     fn counters_count_by_difference_and_not_at_all_after_a_reset() {
         use Slowdown::{PowerBrake, SwPowerCap, SwThermal, SyncBoost};
         let mut state = State::default();
-        state.count(
-            &[(SwPowerCap, 5), (SwThermal, 7), (SyncBoost, 9)].into(),
-            &[
-                (SwPowerCap, 8),
-                (SwThermal, 7),
-                (SyncBoost, 1),
-                (PowerBrake, 4),
-            ]
-            .into(),
-        );
+        let before = [(SwPowerCap, 5), (SwThermal, 7), (SyncBoost, 9)];
+        let after = [
+            (SwPowerCap, 8),
+            (SwThermal, 7),
+            (SyncBoost, 1),
+            (PowerBrake, 4),
+        ];
+        state.count(&before.into(), &after.into());
         assert_eq!(state.slowdown_ns, [(SwPowerCap, 3), (SwThermal, 0)].into());
     }
 
     #[test]
     fn of_unknown_processes_only_those_from_before_the_start_are_others() {
-        let before = Reading {
-            processes: vec![(process(900, 5), Owner::Unknown)],
-            ..Reading::default()
-        };
-        let mut state = State::new(&before);
-        state.add(&Reading {
-            processes: vec![
-                (process(900, 8), Owner::Unknown),
-                (process(901, 1), Owner::Unknown),
-                (process(17, 2), Owner::Other),
-                (process(18, 2), Owner::Ours),
-            ],
-            ..Reading::default()
-        });
+        let mut state = State::new(&with(vec![(process(900, 5), Owner::Unknown)]));
+        state.add(&with(vec![
+            (process(900, 8), Owner::Unknown),
+            (process(901, 1), Owner::Unknown),
+            (process(17, 2), Owner::Other),
+            (process(18, 2), Owner::Ours),
+        ]));
         state.add(&Reading::default());
         assert_eq!(state.other_processes, [process(17, 2), process(900, 8)]);
         assert_eq!(state.unknown_processes, 1);
@@ -438,29 +416,22 @@ mod tests {
 
     #[test]
     fn a_state_survives_json_and_what_is_missing_there_is_absent() {
-        let mut state = State::new(&Reading {
-            processes: vec![(process(3, 4), Owner::Other)],
-            ..Reading::default()
-        });
+        let mut state = State::new(&with(vec![(process(3, 4), Owner::Other)]));
         state.add(&Reading {
             slowdown: [Slowdown::HwThermal].into(),
             ..clock(1980, Some(false))
         });
-        state.count(
-            &[(Slowdown::SyncBoost, 1)].into(),
-            &[(Slowdown::SyncBoost, 1)].into(),
-        );
+        let boosted = [(Slowdown::SyncBoost, 1)].into();
+        state.count(&boosted, &boosted);
         let text = serde_json::to_string(&state).unwrap();
         assert_eq!(serde_json::from_str::<State>(&text).unwrap(), state);
+        let readings = r#""slowdown_readings":{"hw-thermal":1}"#;
         assert!(
-            text.contains(r#""slowdown_readings":{"hw-thermal":1}"#),
+            text.contains(readings) && !text.contains("power_mw"),
             "{text}"
         );
-        assert!(!text.contains("power_mw"), "{text}");
-        assert_eq!(
-            serde_json::from_str::<State>("{}").unwrap(),
-            State::default()
-        );
+        let empty: State = serde_json::from_str("{}").unwrap();
+        assert_eq!(empty, State::default());
     }
 
     #[test]

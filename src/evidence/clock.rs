@@ -119,24 +119,19 @@ fn percent(tolerance: Tolerance, alias: &str, reference: &Profile) -> Option<f64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::config::tests::variant;
+    use crate::profile::tests::{recorded, with_another};
 
     /// As locked on an H200, with this tolerance of the duration.
-    fn locked(tolerance: &str) -> (Variant, Profile) {
-        let path = "baselines/nvidia-h200/bsr_gemm/cp_async.profile.json";
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-        let profile = Profile::parse(&std::fs::read(path).unwrap()).unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("config.toml");
-        let text = format!(
-            "[toolchain]\narch = \"sm_90a\"\n[metric.duration]\ndirection = \"lower\"\n\
-             tolerance = {tolerance}\n[metric.clock]\n\
-             counter = \"gpc__cycles_elapsed.avg.per_second\"\nlevel = \"record\"\n\
-             [suite.s]\n[suite.s.variant.v]\nrun = [\"x\"]\n"
+    fn locked(tolerance: Tolerance) -> (Variant, Profile) {
+        let mut variant = variant(
+            "[metric.clock]\ncounter = \"gpc__cycles_elapsed.avg.per_second\"\nlevel = \"record\"\n\
+             [suite.s.variant.v]\nrun = [\"x\"]\n",
         );
-        std::fs::write(&path, text).unwrap();
-        let config = Config::load(&path).unwrap();
-        (config.variants().next().unwrap().clone(), profile)
+        let mut metrics = variant.metrics.iter_mut();
+        let duration = metrics.find(|metric| metric.alias == "duration");
+        duration.unwrap().tolerance = tolerance;
+        (variant, recorded())
     }
 
     fn clock(profile: &mut Profile) -> &mut Series {
@@ -159,24 +154,24 @@ mod tests {
     #[test]
     fn clocks_are_the_same_within_half_of_the_narrowest_tolerance_and_one_percent() {
         for (tolerance, most) in [
-            ("{ relative_percent = 1.0 }", 0.5),
+            (Tolerance::RelativePercent(1.0), 0.5),
             // 1 % of 260 us.
-            ("{ absolute = 2600 }", 0.5),
-            ("{ relative_percent = 30.0 }", 1.0),
+            (Tolerance::Absolute(2600.0), 0.5),
+            (Tolerance::RelativePercent(30.0), 1.0),
         ] {
             let (variant, profile) = locked(tolerance);
             assert_eq!(apart(&variant, &profile, &profile), Some(0.0));
             for (percent, same) in [(0.97, true), (-0.97, true), (1.03, false), (-1.03, false)] {
                 let other = scaled(&profile, 1.0 + most * percent / 100.0);
                 let found = apart(&variant, &profile, &other);
-                assert_eq!(found.is_some(), same, "{tolerance} {percent} {found:?}");
+                assert_eq!(found.is_some(), same, "{tolerance:?} {percent} {found:?}");
             }
         }
     }
 
     #[test]
     fn a_metric_with_a_narrower_tolerance_than_the_duration_counts() {
-        let (mut variant, profile) = locked("{ relative_percent = 30.0 }");
+        let (mut variant, profile) = locked(Tolerance::RelativePercent(30.0));
         let mut metrics = variant.metrics.iter();
         let mut narrow = metrics.find(|one| one.alias == "duration").unwrap().clone();
         // 41 %, so 0.1 % of it are half of the tolerance.
@@ -193,10 +188,9 @@ mod tests {
 
     #[test]
     fn kernels_that_differ_only_by_their_template_arguments_are_two() {
-        let (variant, mut profile) = locked("{ relative_percent = 3.0 }");
-        let mut second = profile.kernels[0].clone();
-        second.mangled = Some("another".to_owned());
-        profile.kernels.push(second);
+        let (variant, profile) = locked(Tolerance::RelativePercent(3.0));
+        let mut profile = with_another(profile);
+        profile.kernels[1].name = profile.kernels[0].name.clone();
         let mut other = profile.clone();
         for sample in clock(&mut other).samples.iter_mut().flatten() {
             *sample = sample.map(|hz| 1.05 * hz);
@@ -209,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_not_known_is_not_the_same() {
-        let (variant, profile) = locked("{ relative_percent = 3.0 }");
+        let (variant, profile) = locked(Tolerance::RelativePercent(3.0));
         let mut without_one = profile.clone();
         clock(&mut without_one).samples[0][0] = None;
         let mut not_counted = profile.clone();

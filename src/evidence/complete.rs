@@ -347,20 +347,16 @@ pub(crate) fn static_value(kernel: &KernelProfile, name: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::tests::{recorded, with_another};
 
     /// Two kernels that have 20 launches in each process, but for one process of the second.
     fn two_kernels(in_process: usize, launches: usize) -> Profile {
-        let path = "baselines/nvidia-h200/bsr_gemm/cp_async.profile.json";
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-        let mut profile = Profile::parse(&std::fs::read(path).unwrap()).unwrap();
-        let mut second = profile.kernels[0].clone();
-        second.name = "another".to_owned();
-        for series in second.metrics.values_mut() {
+        let mut profile = with_another(recorded());
+        for series in profile.kernels[1].metrics.values_mut() {
             if let Some(process) = series.samples.get_mut(in_process) {
                 process.truncate(launches);
             }
         }
-        profile.kernels.push(second);
         profile
     }
 
@@ -378,17 +374,12 @@ mod tests {
         // More than was asked for is no difference, and less of all is.
         assert_eq!(gap(&two_kernels(1, 19), 19), None);
         let message = gap(&two_kernels(1, 20), 21).unwrap();
-        assert!(
-            message.starts_with("at most 20 launches of a kernel"),
-            "{message}"
-        );
+        assert!(message.starts_with("at most 20 launches of a kernel"));
         // A kernel that every process launches once.
         let mut once = two_kernels(0, 20);
         for series in once.kernels[1].metrics.values_mut() {
-            series
-                .samples
-                .iter_mut()
-                .for_each(|process| process.truncate(1));
+            let processes = series.samples.iter_mut();
+            processes.for_each(|process| process.truncate(1));
         }
         assert_eq!(gap(&once, 20), None);
     }

@@ -337,12 +337,7 @@ mod tests {
 
     #[test]
     fn throttling_is_a_symptom_only_where_every_capture_shows_a_fault() {
-        let text = "[metric.duration]\ncounter = \"gpu__time_duration.sum\"\n\
-            direction = \"lower\"\ntolerance = { relative_percent = 1.0 }\n\
-            [suite.s.variant.v]\nrun = [\"v\"]\n";
-        let path = std::path::Path::new("/p/config.toml");
-        let config = crate::config::Config::parse(path, text).unwrap();
-        let variant = config.variants().next().unwrap();
+        let variant = &crate::config::tests::variant("[suite.s.variant.v]\nrun = [\"v\"]\n");
         let state = |reasons: &[Slowdown]| State {
             slowdown_readings: reasons.iter().map(|reason| (*reason, 5)).collect(),
             ..State::default()

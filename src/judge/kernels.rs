@@ -348,21 +348,14 @@ fn shape(kernel: &KernelProfile) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::tests::{listed, recorded, with_another};
 
     /// A profile of two kernels, of which the first makes so many of the launches of a process.
     fn two_kernels(first: usize) -> Profile {
-        let path = "baselines/nvidia-h200/bsr_gemm/cp_async.profile.json";
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-        let mut profile = Profile::parse(&std::fs::read(path).unwrap()).unwrap();
-        let mut second = profile.kernels[0].clone();
-        second.name = "another".to_owned();
-        profile.kernels.push(second);
+        let mut profile = with_another(recorded());
         for (kernel, launches) in profile.kernels.iter_mut().zip([first, 20 - first]) {
-            for process in kernel
-                .metrics
-                .values_mut()
-                .flat_map(|series| &mut series.samples)
-            {
+            let series = kernel.metrics.values_mut();
+            for process in series.flat_map(|series| &mut series.samples) {
                 process.truncate(launches);
             }
         }
@@ -384,20 +377,7 @@ mod tests {
     fn where_each_kernel_is_counted_by_itself_the_list_says_how_often_it_is_launched() {
         let listed = |launches: [u32; 2]| {
             let mut profile = two_kernels(10);
-            profile.kernels[1].mangled = Some("another".to_owned());
-            let kernels = profile.kernels.iter().zip(launches);
-            let kernels = kernels.map(|(kernel, launches)| crate::profile::KernelLaunches {
-                mangled: kernel.mangled.clone().unwrap(),
-                grid: kernel.grid,
-                block: kernel.block,
-                launches,
-            });
-            profile.provenance.launch_list = Some(crate::profile::LaunchList {
-                measured: 20,
-                others: Vec::new(),
-                kernels: kernels.collect(),
-                steps: None,
-            });
+            listed(&mut profile, &launches, None);
             profile
         };
         let changed = |reference: &Profile, current: &Profile| {
@@ -421,14 +401,10 @@ mod tests {
             kernel.mangled = Some(format!("k{at}"));
             kernel.grid = [7, 7, 7];
         }
-        let text = "[toolchain]\narch = \"sm_90a\"\n[metric.duration]\n\
-            direction = \"lower\"\ntolerance = { absolute = 1 }\n\
-            [suite.s.variant.v]\nrun = [\"x\"]\n";
-        let config = crate::config::Config::parse("config.toml".as_ref(), text).unwrap();
-        let variant = config.variants().next().unwrap();
+        let variant = crate::config::tests::variant("[suite.s.variant.v]\nrun = [\"x\"]\n");
         let found = |reference: &Profile, current: &Profile, mode| {
             let pairing = pair_kernels(reference, current, mode, false);
-            let findings = pairing.findings(variant, mode).into_iter();
+            let findings = pairing.findings(&variant, mode).into_iter();
             let found: Vec<_> = findings
                 .map(|one| {
                     assert_eq!(one.code, Code::KernelsChanged);

@@ -139,19 +139,17 @@ fn other_steps(reference: &Profile, current: &Profile) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::config::tests::variant;
     use crate::judge::compare;
-    use crate::profile::KernelProfile;
+    use crate::profile::tests::{listed, recorded};
 
     /// Of the kernels of a step, each by its name and its time as a multiple of one that was measured
     /// on an H200, all with the same grid and block.
     fn step(kernels: &[(&str, f64)]) -> Profile {
-        let path = "baselines/nvidia-h200/bsr_gemm/cp_async.profile.json";
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-        let mut profile = Profile::parse(&std::fs::read(path).unwrap()).unwrap();
+        let mut profile = recorded();
         let measured = profile.kernels[0].clone();
         let kernel = |&(name, factor): &(&str, f64)| {
-            let mut kernel: KernelProfile = measured.clone();
+            let mut kernel = measured.clone();
             kernel.name = name.to_owned();
             kernel.mangled = Some(name.to_owned());
             let duration = kernel.metrics.get_mut("duration").unwrap();
@@ -161,26 +159,14 @@ mod tests {
             kernel
         };
         profile.kernels = kernels.iter().map(kernel).collect();
-        let listed = profile.kernels.iter().map(|kernel| KernelLaunches {
-            mangled: kernel.mangled.clone().unwrap(),
-            grid: kernel.grid,
-            block: kernel.block,
-            launches: 20,
-        });
-        profile.provenance.launch_list = Some(LaunchList {
-            kernels: listed.collect(),
-            ..launched(&[])
-        });
+        listed(&mut profile, &vec![20; kernels.len()], None);
         profile
     }
 
     /// Launches of kernels that are not measured.
     fn launched(others: &[&str]) -> LaunchList {
-        let launches: Vec<(String, bool)> = others
-            .iter()
-            .map(|name| ((*name).to_owned(), false))
-            .collect();
-        LaunchList::of(&launches)
+        let launches = others.iter().map(|name| ((*name).to_owned(), false));
+        LaunchList::of(&launches.collect::<Vec<_>>())
     }
 
     fn on_one_gpu(mut profile: Profile, captures: &str) -> Profile {
@@ -200,13 +186,11 @@ mod tests {
     }
 
     fn judged_by(reference: Reference<'_>, current: &Profile) -> (VariantReport, Vec<Finding>) {
-        let text = "[toolchain]\narch = \"sm_90a\"\n[metric.duration]\n\
-            direction = \"lower\"\ntolerance = { relative_percent = 3 }\n\
-            [suite.bsr_gemm.variant.cp_async]\nrun = [\"x\"]\n\
-            profile = { per_kernel = true, total = true }\n";
-        let config = Config::parse("config.toml".as_ref(), text).unwrap();
-        let variant = config.variants().next().unwrap();
-        compare(&Case::new(variant, reference, current, 1))
+        let variant = variant(
+            "[suite.bsr_gemm.variant.cp_async]\nrun = [\"x\"]\n\
+             profile = { per_kernel = true, total = true }\n",
+        );
+        compare(&Case::new(&variant, reference, current, 1))
     }
 
     fn denied(findings: &[Finding]) -> Vec<Code> {
@@ -227,15 +211,17 @@ mod tests {
         let faster = step(&[("fused", 1.6), ("last", 0.5)]);
         let (report, findings) = judged(&two, &faster);
         assert_eq!(denied(&findings), []);
-        let changed = findings
-            .iter()
-            .filter(|one| one.code == Code::KernelsChanged);
-        assert_eq!(changed.count(), 3, "{findings:?}");
-        let total = report
-            .comparisons
-            .iter()
-            .find(|one| one.kernel == "(total)");
-        assert_eq!(total.unwrap().verdict, Some(Verdict::Improved));
+        let of = |code, findings: &[Finding]| -> Vec<String> {
+            let found = findings.iter().filter(|one| one.code == code);
+            found.map(|one| one.message.clone()).collect()
+        };
+        assert_eq!(of(Code::KernelsChanged, &findings).len(), 3);
+        let verdict_of_total = |report: &VariantReport| {
+            let mut comparisons = report.comparisons.iter();
+            let total = comparisons.find(|one| one.kernel == "(total)");
+            total.unwrap().verdict
+        };
+        assert_eq!(verdict_of_total(&report), Some(Verdict::Improved));
         assert_eq!(
             crate::judge::share_words(&report.shares).unwrap(),
             "(total): fused 76.2 % (new), last 23.8 % (was 20.0 %), first gone (was 40.0 %), second gone (was 40.0 %)"
@@ -244,11 +230,7 @@ mod tests {
         let slower = step(&[("fused", 2.2), ("last", 0.5)]);
         let (_, findings) = judged(&two, &slower);
         assert_eq!(denied(&findings), [Code::Regressed]);
-        let message = &findings
-            .iter()
-            .find(|one| one.code == Code::Regressed)
-            .unwrap()
-            .message;
+        let message = &of(Code::Regressed, &findings)[0];
         assert!(message.starts_with("`duration` of (total): "), "{message}");
         let (_, findings) = judged(&two, &two);
         assert_eq!(denied(&findings), []);
@@ -261,11 +243,7 @@ mod tests {
         ] {
             let (report, findings) = judged_by(reference, &slower);
             assert_eq!(denied(&findings), [Code::Regressed]);
-            let total = report
-                .comparisons
-                .iter()
-                .find(|one| one.kernel == "(total)");
-            assert_eq!(total.unwrap().verdict, Some(Verdict::Regressed));
+            assert_eq!(verdict_of_total(&report), Some(Verdict::Regressed));
         }
     }
 
@@ -279,11 +257,8 @@ mod tests {
         list.others = launched(&["elsewhere"; 20]).others;
         let (report, findings) = judged(&two, &moved);
         assert_eq!(denied(&findings), gone);
-        assert!(
-            findings
-                .iter()
-                .any(|one| one.message.contains("elsewhere × 20"))
-        );
+        let mut messages = findings.iter().map(|one| &one.message);
+        assert!(messages.any(|one| one.contains("elsewhere × 20")));
         assert!(report.comparisons.iter().all(|one| one.kernel != "(total)"));
         // It is listed, and was not measured.
         let mut unmeasured = two.clone();
@@ -310,9 +285,8 @@ mod tests {
             let mut profile = step(kernels);
             let list = profile.provenance.launch_list.as_mut().unwrap();
             list.steps = steps;
-            list.kernels
-                .iter_mut()
-                .for_each(|one| one.launches = launches);
+            let kernels = list.kernels.iter_mut();
+            kernels.for_each(|one| one.launches = launches);
             profile
         };
         let two = [("first", 1.0), ("second", 1.0)];
@@ -323,15 +297,13 @@ mod tests {
             codes
         };
         let unknown = [Code::NotMeasured];
-        assert_eq!(
-            codes(&often(&two, 40, None), &often(&two, 20, None)),
-            unknown
-        );
+        let before = often(&two, 40, None);
+        assert_eq!(codes(&before, &often(&two, 20, None)), unknown);
         // Without a total the kernels are compared as always.
-        let fused = codes(&often(&two, 40, None), &often(&one, 20, None));
+        let fused = codes(&before, &often(&one, 20, None));
         assert_eq!(fused.first(), Some(&Code::NotMeasured));
         assert!(fused.contains(&Code::KernelsChanged));
-        assert_eq!(codes(&often(&two, 40, None), &often(&one, 40, None)), []);
+        assert_eq!(codes(&before, &often(&one, 40, None)), []);
         // Of a program that is told, the steps are known.
         let told = often(&two, 40, Some(40));
         assert_eq!(codes(&told, &often(&two, 20, Some(20))), []);

@@ -110,6 +110,18 @@ mod tests {
     }
 
     const LAST: Date = date(2026, 12, 31);
+    const AFTER: Date = date(2027, 1, 1);
+
+    const WAIVED: &str = "slower; waived until 2026-12-31 by ada: the new driver";
+
+    /// Of the duration of `v`.
+    fn waivers() -> [Waiver; 1] {
+        [waiver("v", "duration", LAST)]
+    }
+
+    fn slower() -> Finding {
+        finding(Code::Regressed, "v", "duration")
+    }
 
     /// On the given day, where everything was judged.
     fn applied(waivers: &[Waiver], today: Date, findings: &[Finding]) -> Vec<Finding> {
@@ -119,9 +131,7 @@ mod tests {
     }
 
     fn denied(findings: &[Finding]) -> Vec<&str> {
-        let denying = findings
-            .iter()
-            .filter(|finding| finding.severity == Severity::Deny);
+        let denying = findings.iter().filter(|finding| finding.denies());
         denying
             .map(|finding| finding.metric.as_deref().unwrap_or(""))
             .collect()
@@ -133,52 +143,33 @@ mod tests {
 
     #[test]
     fn a_waived_finding_warns_and_says_who_answers_for_it() {
-        let findings = applied(
-            &[waiver("v", "duration", LAST)],
-            date(2026, 11, 21),
-            &[finding(Code::Regressed, "v", "duration")],
-        );
-        assert_eq!(findings.len(), 1);
+        let findings = applied(&waivers(), date(2026, 11, 21), &[slower()]);
+        assert_eq!(codes(&findings), [Code::Regressed]);
         assert_eq!(findings[0].severity, Severity::Warn);
-        assert_eq!(findings[0].code, Code::Regressed);
-        assert_eq!(
-            findings[0].message,
-            "slower; waived until 2026-12-31 by ada: the new driver"
-        );
+        assert_eq!(findings[0].message, WAIVED);
         assert_eq!(findings[0].next, "fix it");
     }
 
     #[test]
     fn it_helps_on_its_last_day_and_not_on_the_next() {
-        let waivers = [waiver("v", "duration", LAST)];
-        let slower = [finding(Code::Regressed, "v", "duration")];
-        assert!(denied(&applied(&waivers, LAST, &slower)).is_empty());
-        let after = applied(&waivers, date(2027, 1, 1), &slower);
-        assert_eq!(after[0], slower[0]);
+        assert!(denied(&applied(&waivers(), LAST, &[slower()])).is_empty());
+        let after = applied(&waivers(), AFTER, &[slower()]);
+        assert_eq!(after[0], slower());
         assert_eq!(codes(&after), [Code::Regressed, Code::WaiverUnused]);
         assert_eq!(after[1].severity, Severity::Warn);
         assert_eq!(after[1].subject(), "s/v");
         assert_eq!(after[1].metric.as_deref(), Some("duration"));
-        assert!(
-            after[1].message.contains("its last day was 2026-12-31"),
-            "{}",
-            after[1].message
-        );
+        let message = &after[1].message;
+        assert!(message.contains("its last day was 2026-12-31"), "{message}");
         // It says so too where there is nothing that it would let pass.
-        assert_eq!(
-            codes(&applied(&waivers, date(2027, 1, 1), &[])),
-            [Code::WaiverUnused]
-        );
+        let unused = applied(&waivers(), AFTER, &[]);
+        assert_eq!(codes(&unused), [Code::WaiverUnused]);
     }
 
     #[test]
     fn only_what_is_about_a_value_is_waived() {
         for code in Code::ALL {
-            let findings = applied(
-                &[waiver("v", "duration", LAST)],
-                LAST,
-                &[finding(*code, "v", "duration")],
-            );
+            let findings = applied(&waivers(), LAST, &[finding(*code, "v", "duration")]);
             let waived = findings[0].message.contains("waived until");
             assert!(!waived || findings[0].severity == Severity::Warn);
             let expected = [
@@ -195,16 +186,13 @@ mod tests {
 
     #[test]
     fn another_metric_another_variant_and_the_whole_variant_still_deny() {
-        let findings = applied(
-            &[waiver("v", "duration", LAST)],
-            LAST,
-            &[
-                finding(Code::Regressed, "v", "duration"),
-                finding(Code::Regressed, "v", "dram_bw"),
-                finding(Code::Regressed, "other", "duration"),
-                Finding::deny(Code::WorkChanged, &id("v"), "", ""),
-            ],
-        );
+        let found = [
+            slower(),
+            finding(Code::Regressed, "v", "dram_bw"),
+            finding(Code::Regressed, "other", "duration"),
+            Finding::deny(Code::WorkChanged, &id("v"), "", ""),
+        ];
+        let findings = applied(&waivers(), LAST, &found);
         assert_eq!(denied(&findings), ["dram_bw", "duration", ""]);
         assert_eq!(findings[0].severity, Severity::Warn);
         assert_eq!(findings.len(), 4);
@@ -212,10 +200,7 @@ mod tests {
 
     #[test]
     fn a_run_passes_only_when_every_finding_that_denies_is_waived() {
-        let found = [
-            finding(Code::Regressed, "v", "duration"),
-            finding(Code::LimitExceeded, "v", "dram_bw"),
-        ];
+        let found = [slower(), finding(Code::LimitExceeded, "v", "dram_bw")];
         let both = [waiver("v", "duration", LAST), waiver("v", "dram_bw", LAST)];
         let ends_with = |waivers: &[Waiver]| {
             let mut outcome = Outcome::new(Origin::Measured);
@@ -235,32 +220,22 @@ mod tests {
             waiver("v", "duration", LAST),
             waiver("v", "duration", date(2026, 1, 1)),
         ];
-        let findings = applied(
-            &waivers,
-            date(2026, 11, 21),
-            &[
-                finding(Code::Regressed, "v", "duration").kernel("a"),
-                finding(Code::LimitExceeded, "v", "duration").kernel("b"),
-            ],
-        );
-        assert_eq!(
-            codes(&findings),
-            [Code::Regressed, Code::LimitExceeded, Code::WaiverUnused]
-        );
+        let above = finding(Code::LimitExceeded, "v", "duration");
+        let found = [slower().kernel("a"), above.kernel("b")];
+        let findings = applied(&waivers, date(2026, 11, 21), &found);
+        let expected = [Code::Regressed, Code::LimitExceeded, Code::WaiverUnused];
+        assert_eq!(codes(&findings), expected);
         for finding in &findings[..2] {
             assert_eq!(finding.severity, Severity::Warn);
-            assert_eq!(
-                finding.message,
-                "slower; waived until 2026-12-31 by ada: the new driver"
-            );
+            assert_eq!(finding.message, WAIVED);
         }
     }
 
     #[test]
     fn a_waiver_that_covers_nothing_is_reported() {
-        let warned = finding(Code::Regressed, "v", "duration").warn_for(WarnReason::MetricLevel);
+        let warned = slower().warn_for(WarnReason::MetricLevel);
         for found in [&[][..], std::slice::from_ref(&warned)] {
-            let findings = applied(&[waiver("v", "duration", LAST)], LAST, found);
+            let findings = applied(&waivers(), LAST, found);
             assert_eq!(findings[..found.len()], *found);
             let unused = findings.last().unwrap();
             assert_eq!(unused.code, Code::WaiverUnused);
@@ -276,7 +251,7 @@ mod tests {
             waiver("v", "dram_bw", LAST),
             waiver("other", "duration", LAST),
         ];
-        for today in [LAST, date(2027, 1, 1)] {
+        for today in [LAST, AFTER] {
             let mut findings = Vec::new();
             apply_waivers(&waivers, today, &mut findings, |variant, metric| {
                 *variant == id("v") && metric == "dram_bw"

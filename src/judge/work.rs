@@ -265,16 +265,12 @@ fn launches_range(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use serde_json::json;
-
     use super::*;
-    use crate::config::{Config, Work};
+    use crate::config::{Work, tests as config};
     use crate::finding::Severity;
     use crate::judge::cause::tests::comparison;
     use crate::metric::Level;
-    use crate::profile::{MetricIdentity, Series};
+    use crate::profile::{MetricIdentity, Series, tests::recorded};
 
     fn exact(alias: &str, was: f64, is: f64, verdict: Verdict) -> Comparison {
         Comparison {
@@ -301,70 +297,42 @@ mod tests {
 
     /// Of a suite that declares 100 FLOP and 64 bytes, counted by four metrics.
     fn variant() -> Variant {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("config.toml");
-        let text = "[toolchain]\narch = \"sm_90a\"\n\
-            [metric.wmma]\ncounter = \"sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32.sum\"\n\
-            exact = true\ncounts = { flop = 1 }\n\
-            [metric.fma]\ncounter = \"smsp__sass_thread_inst_executed_op_ffma_pred_on.sum\"\n\
-            exact = true\ncounts = { flop = 2 }\n\
-            [metric.stored]\ncounter = \"l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum\"\n\
-            exact = true\ncounts = { bytes_written = 32 }\n\
-            [metric.instructions]\ncounter = \"smsp__inst_executed.sum\"\nexact = true\n\
-            [suite.s]\nwork = { flop = 100, bytes_written = 64 }\n\
-            [suite.s.variant.v]\nrun = [\"x\"]\n";
-        std::fs::write(&path, text).unwrap();
-        let config = Config::load(&path).unwrap();
-        config.variants().next().unwrap().clone()
+        config::variant(
+            "[metric.wmma]\ncounter = \"sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32.sum\"\n\
+             exact = true\ncounts = { flop = 1 }\n\
+             [metric.fma]\ncounter = \"smsp__sass_thread_inst_executed_op_ffma_pred_on.sum\"\n\
+             exact = true\ncounts = { flop = 2 }\n\
+             [metric.stored]\ncounter = \"l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum\"\n\
+             exact = true\ncounts = { bytes_written = 32 }\n\
+             [metric.instructions]\ncounter = \"smsp__inst_executed.sum\"\nexact = true\n\
+             [suite.s]\nwork = { flop = 100, bytes_written = 64 }\n\
+             [suite.s.variant.v]\nrun = [\"x\"]\n",
+        )
     }
 
     /// Of kernels, each a list of an alias and what its launches counted.
     fn profile(variant: &Variant, kernels: &[&[(&str, &[f64])]]) -> Profile {
-        let mut profile: Profile = serde_json::from_value(json!({
-            "schema": Profile::SCHEMA,
-            "variant": "s/v",
-            "identity": {
-                "workload": [], "gpu": "NVIDIA H200", "compute_capability": "9.0",
-                "clock_control": "none", "cache_control": "all", "replay_mode": "kernel",
-                "graph_profiling": "node", "tier": "counters", "metrics": {},
-            },
-            "kernels": [],
-            "provenance": {
-                "origin": "measured", "tool": "0", "created": "2026-11-21T00:00:00Z",
-                "launches": 2, "processes": 1, "profiler": null, "compiler": null,
-                "driver": null, "gpu_uuid": null, "git": null, "artifact_sha256": null,
-                "build_argv": [], "sources": {}, "overrides": [], "captures": [],
-            },
-        }))
-        .unwrap();
-        for metric in &variant.metrics {
-            let identity = MetricIdentity {
-                counter: metric.counter.clone(),
-                unit: Some(String::new()),
-                phase: metric.phase,
-            };
-            profile
-                .identity
-                .metrics
-                .insert(metric.alias.clone(), identity);
-        }
+        let mut profile = recorded();
+        profile.provenance.captures.clear();
+        let identity = |metric: &crate::config::Metric| MetricIdentity {
+            counter: metric.counter.clone(),
+            unit: Some(String::new()),
+            phase: metric.phase,
+        };
+        let metrics = variant.metrics.iter();
+        let metrics = metrics.map(|metric| (metric.alias.clone(), identity(metric)));
+        profile.identity.metrics = metrics.collect();
+        let measured = profile.kernels.remove(0);
         for (at, metrics) in kernels.iter().enumerate() {
-            let series = |launches: &[f64]| {
-                Series::new(vec![launches.iter().copied().map(Some).collect()], &[])
+            let series = |(alias, launches): &(&str, &[f64])| {
+                let process = launches.iter().copied().map(Some).collect();
+                ((*alias).to_owned(), Series::new(vec![process], &[]))
             };
             profile.kernels.push(KernelProfile {
                 name: format!("k{at}"),
                 mangled: Some(format!("k{at}")),
-                demangled: None,
-                grid: [1; 3],
-                block: [1; 3],
-                dynamic_shared_bytes: Vec::new(),
-                code: None,
-                hotspots: None,
-                metrics: metrics
-                    .iter()
-                    .map(|(alias, launches)| ((*alias).to_owned(), series(launches)))
-                    .collect::<BTreeMap<_, _>>(),
+                metrics: metrics.iter().map(series).collect(),
+                ..measured.clone()
             });
         }
         profile
@@ -381,10 +349,8 @@ mod tests {
             assert_eq!(finding.code, code);
             assert_eq!(finding.severity, Severity::Deny);
         }
-        findings
-            .into_iter()
-            .map(|finding| finding.message)
-            .collect()
+        let messages = findings.into_iter().map(|finding| finding.message);
+        messages.collect()
     }
 
     #[test]
@@ -407,14 +373,8 @@ mod tests {
     #[test]
     fn other_work_denies_and_shows_both_counts() {
         let variant = variant();
-        let less = || {
-            [exact(
-                "flop_wmma",
-                68_719_476_736.0,
-                51_539_607_552.0,
-                Verdict::Regressed,
-            )]
-        };
+        let (was, is) = (68_719_476_736.0, 51_539_607_552.0);
+        let less = || [exact("flop_wmma", was, is, Verdict::Regressed)];
         let [finding] = &work_findings(&variant, &mut less(), Mode::Stored)[..] else {
             panic!("not one finding")
         };
@@ -434,18 +394,11 @@ mod tests {
 
     #[test]
     fn one_count_of_billions_is_other_work() {
-        let mut comparisons = [exact(
-            "flop",
-            68_719_476_736.0,
-            68_719_476_735.0,
-            Verdict::Regressed,
-        )];
+        let (was, is) = (68_719_476_736.0, 68_719_476_735.0);
+        let mut comparisons = [exact("flop", was, is, Verdict::Regressed)];
         let findings = work_findings(&variant(), &mut comparisons, Mode::Stored);
-        assert!(
-            findings[0]
-                .message
-                .contains("68719476736 → 68719476735: it does")
-        );
+        let message = &findings[0].message;
+        assert!(message.contains("68719476736 → 68719476735: it does"));
     }
 
     #[test]
@@ -458,16 +411,10 @@ mod tests {
             },
         ];
         let findings = work_findings(&variant(), &mut comparisons, Mode::Stored);
-        assert_eq!(findings.len(), 2);
-        assert_eq!(findings[0].code, Code::Inconclusive);
-        assert_eq!(findings[0].severity, Severity::Deny);
-        assert!(
-            findings[0].message.contains("from launch to launch"),
-            "{}",
-            findings[0].message
-        );
-        assert_eq!(findings[1].code, Code::WorkChanged);
-        assert_eq!(findings[1].severity, Severity::Warn);
+        let found: Vec<_> = findings.iter().map(|it| (it.code, it.severity)).collect();
+        let varies = (Code::Inconclusive, Severity::Deny);
+        assert_eq!(found, [varies, (Code::WorkChanged, Severity::Warn)]);
+        assert!(findings[0].message.contains("from launch to launch"));
     }
 
     #[test]
@@ -523,16 +470,12 @@ mod tests {
     fn the_declared_work_is_the_sum_over_kernels_and_counters() {
         let stored: (&str, &[f64]) = ("stored", &[1.0, 1.0]);
         let none: (&str, &[f64]) = ("wmma", &[0.0, 0.0]);
-        assert!(
-            declared(&[
-                &[("wmma", &[60.0, 60.0]), ("fma", &[5.0, 5.0]), stored],
-                &[none, ("fma", &[15.0, 15.0]), stored],
-            ])
-            .is_empty()
-        );
+        let first: &[(&str, &[f64])] = &[("wmma", &[60.0, 60.0]), ("fma", &[5.0, 5.0]), stored];
+        let second: &[(&str, &[f64])] = &[none, ("fma", &[15.0, 15.0]), stored];
+        assert_eq!(declared(&[first, second]), [""; 0]);
         assert_eq!(
             declared(&[
-                &[("wmma", &[60.0, 60.0]), ("fma", &[5.0, 5.0]), stored],
+                first,
                 &[none, ("fma", &[2.0, 2.0]), ("stored", &[2.0, 2.0])],
             ]),
             [
@@ -566,10 +509,8 @@ mod tests {
             work: Work::default(),
             ..variant()
         };
-        let profile = profile(
-            &undeclared,
-            &[&[("wmma", &[7.0]), ("fma", &[0.0]), ("stored", &[7.0])]],
-        );
+        let counted: &[(&str, &[f64])] = &[("wmma", &[7.0]), ("fma", &[0.0]), ("stored", &[7.0])];
+        let profile = profile(&undeclared, &[counted]);
         assert!(declared_findings(&undeclared, &profile).is_empty());
     }
 
@@ -582,9 +523,8 @@ mod tests {
         };
         let message = |variant: &Variant, counted: f64| {
             let profile = profile(variant, &[&[("wmma", &[counted]), ("fma", &[0.0])]]);
-            declared_findings(variant, &profile)
-                .pop()
-                .map(|finding| finding.message)
+            let mut findings = declared_findings(variant, &profile);
+            findings.pop().map(|finding| finding.message)
         };
         assert_eq!(message(&variant, 68_719_476_736.0), None);
         assert_eq!(

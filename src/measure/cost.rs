@@ -278,17 +278,14 @@ impl Each {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
-
-    const CONFIG: &str = "[metric.duration]\ncounter = \"gpu__time_duration.sum\"\n\
-        direction = \"lower\"\ntolerance = { relative_percent = 1.0 }\n\
-        [suite.s.variant.a]\nrun = [\"a\"]\n[suite.s.variant.b]\nrun = [\"b\"]\n";
+    use crate::config::tests::config;
 
     #[test]
     fn what_earlier_runs_took_says_how_long_the_next_one_takes() {
         let folder = tempfile::tempdir().unwrap();
         let work = folder.path();
-        let config = Config::parse(Path::new("/p/config.toml"), CONFIG).unwrap();
+        let config =
+            config("[suite.s.variant.a]\nrun = [\"a\"]\n[suite.s.variant.b]\nrun = [\"b\"]\n");
         let plans: Vec<VariantPlan> = config.variants().map(VariantPlan::side_by_side).collect();
         assert_eq!(Costs::of(work).expected(&plans), None);
 
@@ -301,13 +298,14 @@ mod tests {
         };
         Costs::of(work).note(&plans[0].variant, cost);
         // 2 s twice, and 3 s for each process of 1 to 5 rounds of four.
+        let expected = || Costs::of(work).expected(&plans);
         assert_eq!(
-            Costs::of(work).expected(&plans).unwrap(),
+            expected().unwrap(),
             "measuring 1 variant will take 16 s to 1 min 4 s, by the times of earlier runs; 1 variant never ran here"
         );
         Costs::of(work).note(&plans[1].variant, cost);
         assert_eq!(
-            Costs::of(work).expected(&plans).unwrap(),
+            expected().unwrap(),
             "measuring 2 variants will take 32 s to 2 min 8 s, by the times of earlier runs"
         );
         let process = |variant: usize| Costs::of(work).process(&plans[variant].variant);

@@ -489,8 +489,42 @@ pub fn now() -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::lists_in_lines;
+pub(crate) mod tests {
+    use std::path::Path;
+
+    use super::{KernelLaunches, LaunchList, Profile, lists_in_lines};
+
+    /// One that was measured on an H200, of one kernel.
+    pub(crate) fn recorded() -> Profile {
+        let path = "baselines/nvidia-h200/bsr_gemm/cp_async.profile.json";
+        Profile::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
+    }
+
+    /// A second kernel, with the measurements of the first.
+    pub(crate) fn with_another(mut profile: Profile) -> Profile {
+        let mut other = profile.kernels[0].clone();
+        other.name = "another".to_owned();
+        other.mangled = Some("another".to_owned());
+        profile.kernels.push(other);
+        profile
+    }
+
+    /// Each kernel is launched so often in these steps.
+    pub(crate) fn listed(profile: &mut Profile, launches: &[u32], steps: Option<u32>) {
+        let kernels = profile.kernels.iter().zip(launches);
+        let kernels = kernels.map(|(kernel, launches)| KernelLaunches {
+            mangled: kernel.mangled.clone().unwrap(),
+            grid: kernel.grid,
+            block: kernel.block,
+            launches: *launches,
+        });
+        profile.provenance.launch_list = Some(LaunchList {
+            measured: 40,
+            others: Vec::new(),
+            kernels: kernels.collect(),
+            steps,
+        });
+    }
 
     #[test]
     fn lists_of_numbers_stand_in_one_line_and_nothing_else_changes() {
@@ -503,10 +537,8 @@ mod tests {
             "hostile": "[\n1,\n2\n]",
         });
         let text = lists_in_lines(&serde_json::to_string_pretty(&value).unwrap());
-        assert_eq!(
-            serde_json::from_str::<serde_json::Value>(&text).unwrap(),
-            value
-        );
+        let read: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(read, value);
         assert!(text.contains("\"numbers\": [1, -2.5e-300, null]"), "{text}");
         assert!(text.contains("    [1.0, 2.0],\n    [3.0],\n"), "{text}");
     }

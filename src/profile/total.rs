@@ -153,40 +153,16 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{KernelLaunches, LaunchList};
+    use crate::profile::tests::{listed, recorded, with_another};
 
     /// Two kernels as measured on an H200, of which the program launches the second so often.
     fn two_kernels(second: u32, steps: Option<u32>) -> Profile {
-        let path = "baselines/nvidia-h200/bsr_gemm/cp_async.profile.json";
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-        let mut profile = Profile::parse(&std::fs::read(path).unwrap()).unwrap();
-        let mut other = profile.kernels[0].clone();
-        other.name = "another".to_owned();
-        other.mangled = Some("another".to_owned());
-        for sample in other
-            .metrics
-            .get_mut("duration")
-            .unwrap()
-            .samples
-            .iter_mut()
-            .flatten()
-        {
+        let mut profile = with_another(recorded());
+        let duration = profile.kernels[1].metrics.get_mut("duration").unwrap();
+        for sample in duration.samples.iter_mut().flatten() {
             *sample = sample.map(|value| 2.0 * value);
         }
-        profile.kernels.push(other);
-        let kernels = profile.kernels.iter().zip([21, second]);
-        let kernels = kernels.map(|(kernel, launches)| KernelLaunches {
-            mangled: kernel.mangled.clone().unwrap(),
-            grid: kernel.grid,
-            block: kernel.block,
-            launches,
-        });
-        profile.provenance.launch_list = Some(LaunchList {
-            measured: 40,
-            others: Vec::new(),
-            kernels: kernels.collect(),
-            steps,
-        });
+        listed(&mut profile, &[21, second], steps);
         profile
     }
 
@@ -226,27 +202,35 @@ mod tests {
             change(&mut profile);
             profile.of_total().unwrap_err()
         };
-        let unlisted = why(|profile| profile.provenance.launch_list = None);
-        assert!(unlisted.contains("was not listed"), "{unlisted}");
-        let gone = why(|profile| drop(profile.kernels.pop()));
-        assert_eq!(gone, "another is launched, and was not measured");
-        let new = why(|profile| profile.kernels[1].mangled = Some("new".to_owned()));
-        assert!(new.contains("not where launches were listed"), "{new}");
-        let fewer = why(|profile| {
-            let metrics = profile.kernels[1].metrics.values_mut();
-            metrics.for_each(|series| series.samples.iter_mut().for_each(|one| one.truncate(19)));
-        });
-        assert!(
-            fewer.contains("39 launches were measured in process 1, but 40"),
-            "{fewer}"
-        );
-        let without = why(|profile| {
-            let series = profile.kernels[1].metrics.get_mut("duration").unwrap();
-            series.samples[1][3] = None;
-        });
-        assert!(
-            without.contains("`duration` of another has no value"),
-            "{without}"
-        );
+        let cases: [(fn(&mut Profile), &str); 5] = [
+            (|it| it.provenance.launch_list = None, "was not listed"),
+            (
+                |it| drop(it.kernels.pop()),
+                "another is launched, and was not measured",
+            ),
+            (
+                |it| it.kernels[1].mangled = Some("new".to_owned()),
+                "not where launches were listed",
+            ),
+            (
+                |it| {
+                    for series in it.kernels[1].metrics.values_mut() {
+                        series.samples.iter_mut().for_each(|one| one.truncate(19));
+                    }
+                },
+                "39 launches were measured in process 1, but 40",
+            ),
+            (
+                |it| {
+                    let series = it.kernels[1].metrics.get_mut("duration");
+                    series.unwrap().samples[1][3] = None;
+                },
+                "`duration` of another has no value",
+            ),
+        ];
+        for (change, expected) in cases {
+            let why = why(change);
+            assert!(why.contains(expected), "{why}");
+        }
     }
 }

@@ -729,16 +729,12 @@ mod tests {
         question: &Question,
     ) -> Decision {
         let rounds = base.len().max(current.len()).div_ceil(2);
-        let [base_places, current_places] = RoundOrder::Alternating.places(rounds);
-        let base = Timed {
-            values: base,
-            places: &base_places,
+        let places = RoundOrder::Alternating.places(rounds);
+        let timed = |values, side: usize| Timed {
+            values,
+            places: &places[side],
         };
-        let current = Timed {
-            values: current,
-            places: &current_places,
-        };
-        side_by_side(base, current, learned, question)
+        side_by_side(timed(base, 0), timed(current, 1), learned, question)
     }
 
     fn question(scale: Scale, direction: Direction, tolerance: f64, looks: &[usize]) -> Question {
@@ -761,10 +757,8 @@ mod tests {
 
     fn close(found: Option<f64>, expected: f64) {
         let found = found.unwrap();
-        assert!(
-            (found - expected).abs() < 1e-6 * expected.abs().max(1.0),
-            "{found}, not {expected}"
-        );
+        let most = 1e-6 * expected.abs().max(1.0);
+        assert!((found - expected).abs() < most, "{found}, not {expected}");
     }
 
     fn locked(machines: &[&[f64]]) -> Samples {
@@ -797,16 +791,14 @@ mod tests {
         assert_eq!(decision.allowance, None);
         assert_eq!(decision.verdict, Verdict::Regressed);
         assert!(!decision.open && !decision.not_worse);
-        let decision = in_turn(&base, &current, None, &lower(1.0));
-        assert_eq!(decision.verdict, Verdict::Inconclusive);
-        assert!(decision.open);
+        let within = |tolerance| in_turn(&base, &current, None, &lower(tolerance));
+        assert_eq!(within(1.0).verdict, Verdict::Inconclusive);
+        assert!(within(1.0).open);
+        assert_eq!(within(19.9).verdict, Verdict::Pass);
+        assert_eq!(within(19.8).verdict, Verdict::Inconclusive);
         let decision = in_turn(&current, &base, None, &lower(0.1));
         assert_eq!(decision.verdict, Verdict::Improved);
         assert!(decision.not_worse);
-        let decision = in_turn(&base, &current, None, &lower(19.9));
-        assert_eq!(decision.verdict, Verdict::Pass);
-        let decision = in_turn(&base, &current, None, &lower(19.8));
-        assert_eq!(decision.verdict, Verdict::Inconclusive);
     }
 
     #[test]
@@ -930,16 +922,15 @@ mod tests {
 
     #[test]
     fn a_relative_change_is_shown_in_percent() {
-        let asked = relative(Direction::Lower, 1.0);
-        let decision = in_turn(&[50.0; 2], &[51.0; 2], None, &asked);
-        let Some(Change::RelativePercent(percent)) = decision.effect else {
-            panic!("{decision:?}");
-        };
-        close(Some(percent), 2.0);
-        close(decision.threshold, 1.0);
-        let asked = relative(Direction::Higher, 1.0);
-        let decision = in_turn(&[50.0; 2], &[51.0; 2], None, &asked);
-        close(decision.threshold, -1.0);
+        for (direction, threshold) in [(Direction::Lower, 1.0), (Direction::Higher, -1.0)] {
+            let asked = relative(direction, 1.0);
+            let decision = in_turn(&[50.0; 2], &[51.0; 2], None, &asked);
+            let Some(Change::RelativePercent(percent)) = decision.effect else {
+                panic!("{decision:?}");
+            };
+            close(Some(percent), 2.0);
+            close(decision.threshold, threshold);
+        }
     }
 
     #[test]
@@ -960,20 +951,20 @@ mod tests {
 
     #[test]
     fn a_learned_spread_never_hides_that_this_run_is_noisier() {
-        let quiet = locked(&[&[100.0; 9]]);
-        let decision = in_turn(&[100.0, 102.0], &[110.0, 112.0], Some(&quiet), &lower(1.0));
+        let judged = |learned: &[f64], asked: &Question| {
+            let learned = locked(&[learned]);
+            in_turn(&[100.0, 102.0], &[110.0, 112.0], Some(&learned), asked)
+        };
+        let decision = judged(&[100.0; 9], &lower(1.0));
         close(decision.sigma, 2.0_f64.sqrt());
         assert_eq!(decision.dof, 2);
         // Squares of 32 with one, and 4 with two.
-        let loud = locked(&[&[100.0, 108.0]]);
-        let decision = in_turn(&[100.0, 102.0], &[110.0, 112.0], Some(&loud), &lower(1.0));
+        let decision = judged(&[100.0, 108.0], &lower(1.0));
         close(decision.sigma, 12.0_f64.sqrt());
         assert_eq!(decision.dof, 3);
         // Zero has no logarithm.
-        let zero = locked(&[&[0.0, 108.0]]);
-        let asked = relative(Direction::Lower, 1.0);
-        let decision = in_turn(&[100.0, 102.0], &[110.0, 112.0], Some(&zero), &asked);
-        assert_eq!(decision.dof, 2);
+        let zero = judged(&[0.0, 108.0], &relative(Direction::Lower, 1.0));
+        assert_eq!(zero.dof, 2);
     }
 
     #[test]
@@ -1027,15 +1018,16 @@ mod tests {
     fn what_the_machines_hide_is_not_left_open() {
         let before = locked(&[&[100.0; 4]]);
         let asked = relative(Direction::Lower, 1.0);
-        let displaced = |percent: f64| Some((percent / 100.0_f64).ln_1p());
-        let decision = against_stored(&before, &[101.5; 4], displaced(2.0), &asked);
+        let judged = |now: f64, percent: f64| {
+            let control = Some((percent / 100.0).ln_1p());
+            against_stored(&before, &[now; 4], control, &asked)
+        };
+        let decision = judged(101.5, 2.0);
         assert_eq!(decision.verdict, Verdict::Inconclusive);
         assert!(!decision.open);
         close(decision.allowance, 2.0);
-        let decision = against_stored(&before, &[104.0; 4], displaced(2.0), &asked);
-        assert_eq!(decision.verdict, Verdict::Regressed);
-        let decision = against_stored(&before, &[100.1; 4], displaced(0.5), &asked);
-        assert_eq!(decision.verdict, Verdict::Pass);
+        assert_eq!(judged(104.0, 2.0).verdict, Verdict::Regressed);
+        assert_eq!(judged(100.1, 0.5).verdict, Verdict::Pass);
     }
 
     #[test]
@@ -1119,10 +1111,8 @@ mod tests {
             // As if the first round had never been.
             let others = sides.clone().map(|side| side[2..10].to_vec());
             let without = in_turn(&others[0], &others[1], Some(&learned), &asked);
-            assert_eq!(
-                (without.verdict, without.effect),
-                (later.verdict, later.effect)
-            );
+            let found = |decision: &Decision| (decision.verdict, decision.effect);
+            assert_eq!(found(&without), found(&later));
         }
     }
 
@@ -1139,22 +1129,18 @@ mod tests {
             in_turn(base, current, Some(&learned), &asked)
         };
         // A single round cannot show that both are outlying: another one is measured.
-        let first = judged(1);
-        assert_eq!((first.verdict, first.open), (Verdict::Regressed, true));
-        let second = judged(2);
-        assert_eq!((second.verdict, second.open), (Verdict::Inconclusive, true));
+        let ended = |decision: Decision| (decision.verdict, decision.open);
+        assert_eq!(ended(judged(1)), (Verdict::Regressed, true));
+        assert_eq!(ended(judged(2)), (Verdict::Inconclusive, true));
         assert_eq!(judged(8).verdict, Verdict::Pass);
         // What is really slower is so in the second round too.
         let slower = [110.0, 110.1, 109.9, 110.0];
         let confirmed = in_turn(&base[..4], &slower, Some(&learned), &asked);
-        assert_eq!(
-            (confirmed.verdict, confirmed.open),
-            (Verdict::Regressed, false)
-        );
+        assert_eq!(ended(confirmed), (Verdict::Regressed, false));
         // A check of few kernels seldom meets two of them, and ends after a clear round.
         asked.comparisons = CONFIRMED_FROM - 1;
         let alone = in_turn(&base[..2], &current[..2], Some(&learned), &asked);
-        assert_eq!((alone.verdict, alone.open), (Verdict::Regressed, false));
+        assert_eq!(ended(alone), (Verdict::Regressed, false));
     }
 
     #[test]

@@ -80,11 +80,10 @@ impl Ran {
 
     #[track_caller]
     pub fn says(self, text: &str) -> Ran {
+        let (out, err) = (&self.out, &self.err);
         assert!(
-            self.out.contains(text) || self.err.contains(text),
-            "nothing says {text:?}\nstdout:\n{}\nstderr:\n{}",
-            self.out,
-            self.err
+            out.contains(text) || err.contains(text),
+            "nothing says {text:?}\nstdout:\n{out}\nstderr:\n{err}"
         );
         self
     }
@@ -92,12 +91,7 @@ impl Ran {
     #[track_caller]
     pub fn json(&self) -> Report {
         let json = serde_json::from_str(&self.out);
-        assert!(
-            json.is_ok(),
-            "standard output is not JSON: {json:?}\n{}\n{}",
-            self.out,
-            self.err
-        );
+        assert!(json.is_ok(), "{json:?}:\n{}\n{}", self.out, self.err);
         Report(json.unwrap())
     }
 }
@@ -109,20 +103,15 @@ impl Report {
     /// What is said of a variant of `bsr_gemm`.
     #[track_caller]
     pub fn variant(&self, variant: &str) -> &Json {
-        self.0["variants"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .find(|report| report["variant"] == format!("bsr_gemm/{variant}"))
-            .unwrap()
+        let mut variants = self.0["variants"].as_array().unwrap().iter();
+        let name = format!("bsr_gemm/{variant}");
+        variants.find(|report| report["variant"] == name).unwrap()
     }
 
     /// Codes of the findings of a severity, in order.
     pub fn codes(&self, severity: &str) -> Vec<String> {
-        self.findings(severity)
-            .iter()
-            .map(|finding| finding["code"].as_str().unwrap().to_owned())
-            .collect()
+        let code = |finding: &Json| finding["code"].as_str().unwrap().to_owned();
+        self.findings(severity).into_iter().map(code).collect()
     }
 
     pub fn denied(&self) -> Vec<String> {
@@ -134,12 +123,12 @@ impl Report {
     }
 
     pub fn findings(&self, severity: &str) -> Vec<&Json> {
-        self.0["findings"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter(|finding| finding["severity"] == severity)
-            .collect()
+        self.having("severity", severity)
+    }
+
+    fn having(&self, key: &str, value: &str) -> Vec<&Json> {
+        let findings = self.0["findings"].as_array().unwrap().iter();
+        findings.filter(|finding| finding[key] == value).collect()
     }
 
     /// What denies, but for the findings with these codes.
@@ -152,18 +141,8 @@ impl Report {
     /// The message of the only finding with this code.
     #[track_caller]
     pub fn message(&self, code: &str) -> &str {
-        let found: Vec<&Json> = self.0["findings"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter(|finding| finding["code"] == code)
-            .collect();
-        assert_eq!(
-            found.len(),
-            1,
-            "findings `{code}`: {:#}",
-            self.0["findings"]
-        );
+        let found = self.having("code", code);
+        assert_eq!(found.len(), 1, "`{code}`: {:#}", self.0["findings"]);
         found[0]["message"].as_str().unwrap()
     }
 
@@ -180,17 +159,14 @@ impl Report {
     #[track_caller]
     pub fn comparison(&self, variant: &str, metric: &str) -> &Json {
         let comparisons = self.variant(variant)["comparisons"].as_array().unwrap();
-        comparisons
-            .iter()
-            .find(|comparison| comparison["metric"] == metric)
-            .unwrap()
+        let mut comparisons = comparisons.iter();
+        comparisons.find(|it| it["metric"] == metric).unwrap()
     }
 
     #[track_caller]
     pub fn verdict(&self, variant: &str, metric: &str) -> &str {
-        self.comparison(variant, metric)["verdict"]
-            .as_str()
-            .unwrap_or("recorded")
+        let verdict = &self.comparison(variant, metric)["verdict"];
+        verdict.as_str().unwrap_or("recorded")
     }
 }
 
@@ -232,12 +208,7 @@ impl Project {
         let config = configuration();
         let own = "[static.occupancy]\nlevel = \"deny\"\n";
         assert!(config.contains(own));
-        let recorded: String = STATIC_METRICS
-            .iter()
-            .filter(|metric| metric.is_on("sm_90a"))
-            .map(|metric| format!("[static.{}]\nlevel = \"record\"\n", metric.name))
-            .collect();
-        project.write("config.toml", config.replace(own, &recorded));
+        project.write("config.toml", config.replace(own, &recorded_only()));
         copy(&repository.join("kernels"), &project.path("kernels"));
         for variant in VARIANTS.iter() {
             copy(
@@ -278,15 +249,16 @@ impl Project {
     pub fn locked() -> Project {
         // Locking waits for the disk, so it is done once a test binary.
         static FILES: OnceLock<Vec<(String, String)>> = OnceLock::new();
-        let files = FILES.get_or_init(|| {
+        Project::with(FILES.get_or_init(|| {
             let project = Project::unlocked();
             project.lock("first measurement").exits(0);
-            VARIANTS
-                .iter()
-                .flat_map(|variant| ENDINGS.map(|ending| Project::baseline_path(variant, ending)))
-                .map(|path| (path.clone(), project.read(&path)))
-                .collect()
-        });
+            let all = |variant| ENDINGS.map(|ending| Project::baseline_path(variant, ending));
+            let paths = VARIANTS.iter().flat_map(|variant| all(variant));
+            project.texts(paths)
+        }))
+    }
+
+    fn with(files: &[(String, String)]) -> Project {
         let project = Project::unlocked();
         for (path, text) in files {
             project.write(path, text);
@@ -294,10 +266,16 @@ impl Project {
         project
     }
 
+    /// Files with their texts.
+    fn texts(&self, paths: impl IntoIterator<Item = String>) -> Vec<(String, String)> {
+        let text = |path: String| (path.clone(), self.read(&path));
+        paths.into_iter().map(text).collect()
+    }
+
     /// Without noise in recordings and baselines, see [`steady`].
     pub fn steady() -> Project {
         static FILES: OnceLock<Vec<(String, String)>> = OnceLock::new();
-        let files = FILES.get_or_init(|| {
+        Project::with(FILES.get_or_init(|| {
             let project = Project::locked();
             let mut paths = Vec::new();
             for variant in VARIANTS.iter() {
@@ -306,24 +284,16 @@ impl Project {
                 paths.push(Project::profile_path(variant));
                 paths.extend(ENDINGS.map(|ending| Project::baseline_path(variant, ending)));
             }
-            let text = |path: String| (path.clone(), project.read(&path));
-            paths.into_iter().map(text).collect()
-        });
-        let project = Project::unlocked();
-        for (path, text) in files {
-            project.write(path, text);
-        }
-        project
+            project.texts(paths)
+        }))
     }
 
     /// Puts the profile of a base beside a recorded profile: the same from captures of its own, but
     /// for an edit. Four processes are two rounds, and so many are asked for.
     pub fn add_base(&self, variant: &str, edit: impl FnOnce(&mut Json)) {
         let config = self.read("config.toml");
-        self.write(
-            "config.toml",
-            config.replace("\nrounds = 3", "\nrounds = 2"),
-        );
+        let config = config.replace("\nrounds = 3", "\nrounds = 2");
+        self.write("config.toml", config);
         let mut base = self.json(&Project::profile_path(variant));
         for capture in base["provenance"]["captures"].as_array_mut().unwrap() {
             let hash = capture["report"]["sha256"].as_str().unwrap();
@@ -389,9 +359,9 @@ impl Project {
 
     /// Locks a profile on top of the ledger, as `baseline --lock` would with its captures.
     pub fn relock(&self, variant: &str, profile: &Profile, edit: impl FnOnce(&mut Lock)) {
-        let file = |ending: &str| Project::baseline_path(variant, ending);
         let (norm, text) = (norm_text(profile).unwrap(), profile.to_json());
-        let mut lock = Lock::parse(&self.read(&file("lock.toml"))).unwrap();
+        let path = Project::baseline_path(variant, "lock.toml");
+        let mut lock = Lock::parse(&self.read(&path)).unwrap();
         edit(&mut lock);
         let entry = Entry {
             time: "2026-11-22T00:00:00Z".to_owned(),
@@ -402,13 +372,28 @@ impl Project {
             code_sha256: lock.code_sha256(),
             previous: lock.head.clone(),
         };
+        self.write_baseline(GPU, variant, &norm, &text, (lock, entry));
+    }
+
+    /// Writes the files of a baseline, with this entry as the last one of the lock.
+    fn write_baseline(
+        &self,
+        folder: &str,
+        variant: &str,
+        norm: &str,
+        profile: &str,
+        (mut lock, entry): (Lock, Entry),
+    ) {
         lock.head = entry.hash();
         lock.ledger.push(entry);
         let hash = format!("{}  {variant}.norm.txt\n", sha256_hex(norm.as_bytes()));
-        self.write(&file("norm.txt.sha256"), hash);
-        self.write(&file("norm.txt"), norm);
-        self.write(&file("profile.json"), text);
-        self.write(&file("lock.toml"), lock.to_toml());
+        let lock = lock.to_toml();
+        for (ending, text) in ENDINGS.iter().zip([&lock, norm, &hash, profile]) {
+            self.write(
+                &format!("baselines/{folder}/bsr_gemm/{variant}.{ending}"),
+                text,
+            );
+        }
     }
 
     /// `check --from` in its JSON form.
@@ -452,10 +437,8 @@ impl Project {
     /// Takes lines that begin so out of the configuration.
     pub fn drop_config_lines(&self, start: &str) {
         let config = self.read("config.toml");
-        let kept: Vec<&str> = config
-            .lines()
-            .filter(|line| !line.starts_with(start))
-            .collect();
+        let lines = config.lines();
+        let kept: Vec<&str> = lines.filter(|line| !line.starts_with(start)).collect();
         assert_ne!(kept.len(), config.lines().count(), "{start:?}");
         self.write("config.toml", kept.join("\n") + "\n");
     }
@@ -506,21 +489,12 @@ impl Project {
     }
 
     fn forge_files_below(&self, folder: &str, variant: &str, norm: &str, profile: &str) {
-        let path = |file: &str| format!("baselines/{folder}/bsr_gemm/{variant}.{file}");
-        let lock_path = path("lock.toml");
-        let mut lock = Lock::parse(&self.read(&lock_path)).unwrap();
+        let path = format!("baselines/{folder}/bsr_gemm/{variant}.lock.toml");
+        let mut lock = Lock::parse(&self.read(&path)).unwrap();
         let mut entry: Entry = lock.ledger.pop().unwrap();
         entry.norm_sha256 = sha256_hex(norm.as_bytes());
         entry.profile_sha256 = sha256_hex(profile.as_bytes());
-        lock.head = entry.hash();
-        lock.ledger.push(entry);
-        self.write(
-            &path("norm.txt.sha256"),
-            format!("{}  {variant}.norm.txt\n", sha256_hex(norm.as_bytes())),
-        );
-        self.write(&path("norm.txt"), norm);
-        self.write(&path("profile.json"), profile);
-        self.write(&lock_path, lock.to_toml());
+        self.write_baseline(folder, variant, norm, profile, (lock, entry));
     }
 }
 
@@ -619,11 +593,8 @@ pub fn configuration() -> String {
     let whole = fs::read_to_string(repository().join("config.toml")).unwrap();
     let mut kept = String::new();
     for table in whole.split_inclusive("\n\n") {
-        let header = table
-            .lines()
-            .find(|line| line.starts_with('['))
-            .unwrap_or("");
-        let name = header.trim_matches(['[', ']']);
+        let header = table.lines().find(|line| line.starts_with('['));
+        let name = header.unwrap_or("").trim_matches(['[', ']']);
         let variant = name.strip_prefix("suite.bsr_gemm.variant.");
         // Tolerances of other variants.
         let elsewhere = name.starts_with("metric.") && name.ends_with(".on");
@@ -652,6 +623,14 @@ pub fn without_processes(config: &str) -> String {
     kept
 }
 
+/// What the compiler makes is only recorded.
+fn recorded_only() -> String {
+    let metrics = STATIC_METRICS.iter();
+    let metrics = metrics.filter(|metric| metric.is_on("sm_90a"));
+    let table = |name| format!("[static.{name}]\nlevel = \"record\"\n\n");
+    metrics.map(|metric| table(metric.name)).collect()
+}
+
 /// The line of a configuration that passes what the stand-ins of `tests/data/stand_in` read.
 pub const ENV_PASS: &str = r#"env_pass = ["ARGV", "CLOCKS", "CUDA_LAUNCH", "CUDA_MINOR", "CUDA_NAME", "DENIED", "IMPORT_SLEEPS", "JOURNAL", "LOG", "NVCC_RELEASE", "NVML_ERRORS", "NVML_GROWS", "NVML_LOST", "NVML_REASONS", "NVML_SICK", "NVML_WHEN", "NVML_XID", "RECORDINGS", "RECORDS", "REPORTS", "SANITIZED", "STAND_IN_CUPTI", "STATUS", "TARGET"]
 "#;
@@ -677,20 +656,16 @@ pub fn copy(from: &Path, to: &Path) {
 
 /// The samples of a metric of a profile's only kernel.
 pub fn samples<'a>(profile: &'a mut Json, metric: &str) -> Vec<&'a mut Json> {
-    profile["kernels"][0]["metrics"][metric]["samples"]
-        .as_array_mut()
-        .unwrap()
-        .iter_mut()
-        .flat_map(|process| process.as_array_mut().unwrap())
+    let processes = profile["kernels"][0]["metrics"][metric]["samples"].as_array_mut();
+    let processes = processes.unwrap().iter_mut();
+    processes
+        .flat_map(|it| it.as_array_mut().unwrap())
         .collect()
 }
 
 /// Multiplies every sample of a metric.
 pub fn scale(profile: &mut Json, metric: &str, factor: f64) {
-    for sample in samples(profile, metric) {
-        *sample = json!(sample.as_f64().unwrap() * factor);
-    }
-    refresh(profile);
+    scale_processes(profile, metric, &[factor]);
 }
 
 /// Multiplies the samples of each process by the next of the factors, which repeat.
@@ -720,22 +695,14 @@ fn is_timing(value: &Json) -> bool {
 /// Takes the noise out, of the timing phase: every launch reads the mean of all, but for a hundred
 /// thousandth by which every second process differs. What a test then plants is all there is.
 pub fn steady(profile: &mut Json) {
-    let timing: Vec<String> = profile["identity"]["metrics"]
-        .as_object()
-        .unwrap()
-        .iter()
-        .filter(|(_, metric)| is_timing(metric))
-        .map(|(alias, _)| alias.clone())
-        .collect();
-    for alias in timing {
-        let values: Vec<f64> = samples(profile, &alias)
-            .iter()
-            .map(|sample| sample.as_f64().unwrap())
-            .collect();
-        let mean = values.iter().sum::<f64>() / values.len() as f64;
-        for sample in samples(profile, &alias) {
-            *sample = json!(mean);
-        }
+    let metrics = profile["identity"]["metrics"].as_object().unwrap().clone();
+    for (alias, _) in metrics.into_iter().filter(|(_, metric)| is_timing(metric)) {
+        let samples = samples(profile, &alias);
+        let sum: f64 = samples.iter().map(|sample| sample.as_f64().unwrap()).sum();
+        let mean = json!(sum / samples.len() as f64);
+        samples
+            .into_iter()
+            .for_each(|sample| *sample = mean.clone());
         scale_processes(profile, &alias, &[1.0 - 5e-6, 1.0 + 5e-6]);
     }
 }
@@ -830,18 +797,12 @@ pub fn keep_processes(profile: &mut Json, count: usize) {
 /// Writes the values and spreads that the samples give.
 pub fn refresh(profile: &mut Json) {
     let parsed = Profile::parse(profile.to_string().as_bytes()).unwrap();
-    for (kernel, json_kernel) in parsed
-        .kernels
-        .iter()
-        .zip(profile["kernels"].as_array_mut().unwrap())
-    {
+    let kernels = profile["kernels"].as_array_mut().unwrap();
+    for (kernel, json_kernel) in parsed.kernels.iter().zip(kernels) {
         for (alias, series) in &kernel.metrics {
-            let pass = parsed
-                .identity
-                .metrics
-                .get(alias)
-                .map_or(Phase::Timing, |metric| metric.phase);
-            let machines = parsed.machines(pass);
+            let metric = parsed.identity.metrics.get(alias);
+            let phase = metric.map_or(Phase::Timing, |metric| metric.phase);
+            let machines = parsed.machines(phase);
             json_kernel["metrics"][alias] = json!(Series::new(series.samples.clone(), &machines));
         }
     }

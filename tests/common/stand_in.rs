@@ -154,12 +154,7 @@ impl Machine {
         let (settings, _) = text.split_once("# C[M,N]").unwrap();
         // The stand-in of nvcc makes no machine code, so none is gated.
         let (settings, _) = settings.split_once("[static.").unwrap();
-        let recorded: String = sparsek_gate::binary::STATIC_METRICS
-            .iter()
-            .filter(|metric| metric.is_on("sm_90a"))
-            .map(|metric| format!("[static.{}]\nlevel = \"record\"\n\n", metric.name))
-            .collect();
-        let settings = format!("{settings}{recorded}");
+        let settings = format!("{settings}{}", super::recorded_only());
         let settings = settings.replacen(
             "[toolchain]\n",
             "[toolchain]\nnvcc = \"toolkit/bin/nvcc\"\nncu = \"bin/ncu\"\n\
@@ -187,16 +182,12 @@ expect = ["bsr_gemm_baseline"]
             env: Vec::new(),
         };
         machine.program("toolkit/bin/nvcc", NVCC);
+        let cuda = "Cuda compilation tools, release 13.0, V13.0.85";
+        let sanitizer = "Version 2025.3.1.0 (build 36400806) (public-release)";
         for (tool, says) in [
-            (
-                "cuobjdump",
-                "Cuda compilation tools, release 13.0, V13.0.85",
-            ),
-            ("nvdisasm", "Cuda compilation tools, release 13.0, V13.0.85"),
-            (
-                "compute-sanitizer",
-                "Version 2025.3.1.0 (build 36400806) (public-release)",
-            ),
+            ("cuobjdump", cuda),
+            ("nvdisasm", cuda),
+            ("compute-sanitizer", sanitizer),
         ] {
             machine.program(
                 &format!("toolkit/bin/{tool}"),

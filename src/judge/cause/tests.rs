@@ -112,11 +112,32 @@ fn kinds(comparisons: &[Comparison]) -> Vec<CauseKind> {
     causes(comparisons).iter().map(|cause| cause.kind).collect()
 }
 
+/// The causes of these steps alone.
+fn of_steps(steps: &[(&str, f64, f64)]) -> Vec<CauseKind> {
+    kinds(&of(steps))
+}
+
+/// The causes where these counters of the baseline kernel changed.
+fn of_changes(changes: &[(&str, f64)]) -> Vec<CauseKind> {
+    kinds(&changed(changes))
+}
+
 fn only(comparisons: &[Comparison], kind: CauseKind) -> String {
     let causes = causes(comparisons);
     assert_eq!(causes.len(), 1, "{causes:?}");
     assert_eq!(causes[0].kind, kind);
     causes[0].text.clone()
+}
+
+/// One of the counters of the baseline kernel changed.
+#[track_caller]
+fn one_gives(counter: &str, is: f64, kind: CauseKind, text: &str) {
+    assert_eq!(only(&changed(&[(counter, is)]), kind), text);
+}
+
+#[track_caller]
+fn steps_give(steps: &[(&str, f64, f64)], kind: CauseKind, text: &str) {
+    assert_eq!(only(&of(steps), kind), text);
 }
 
 #[test]
@@ -136,62 +157,47 @@ fn an_unchanged_kernel_has_no_cause_and_neither_has_its_noise() {
 
 #[test]
 fn bank_conflicts_of_an_unpadded_tile() {
-    let text = only(
-        &of(&[
-            (BANK_CONFLICTS, 655_668.0, 84_445_144.0),
-            (INSTRUCTIONS, 66_568_192.0, 66_568_192.0),
-        ]),
+    let executed = (INSTRUCTIONS, 66_568_192.0, 66_568_192.0);
+    steps_give(
+        &[(BANK_CONFLICTS, 655_668.0, 84_445_144.0), executed],
         BankConflicts,
+        "shared-memory bank conflicts ×129 (0.66 M → 84.45 M)",
     );
-    assert_eq!(text, "shared-memory bank conflicts ×129 (0.66 M → 84.45 M)");
 }
 
 #[test]
 fn few_bank_conflicts_are_no_cause_however_they_grow() {
-    let beside = |was, is, counter, executed| {
-        kinds(&of(&[
-            (BANK_CONFLICTS, was, is),
-            (counter, executed, executed),
-        ]))
-    };
-    assert!(beside(12.0, 4_800.0, INSTRUCTIONS, 66_568_192.0).is_empty());
-    assert!(beside(0.0, 655_668.0, INSTRUCTIONS, 66_568_192.0).is_empty());
-    assert_eq!(beside(0.0, 655_668.0, INSTRUCTIONS, 6e6), [BankConflicts]);
-    assert!(beside(0.0, 655_668.0, SHARED_WAVEFRONTS, 66_568_192.0).is_empty());
-    // Many, and not twice as many.
-    assert!(beside(60e6, 119e6, INSTRUCTIONS, 66_568_192.0).is_empty());
-    assert_eq!(
-        beside(60e6, 120e6, INSTRUCTIONS, 66_568_192.0),
-        [BankConflicts]
-    );
+    let many = 66_568_192.0;
+    for (was, is, counter, executed, found) in [
+        (12.0, 4_800.0, INSTRUCTIONS, many, false),
+        (0.0, 655_668.0, INSTRUCTIONS, many, false),
+        (0.0, 655_668.0, INSTRUCTIONS, 6e6, true),
+        (0.0, 655_668.0, SHARED_WAVEFRONTS, many, false),
+        // Many, and not twice as many.
+        (60e6, 119e6, INSTRUCTIONS, many, false),
+        (60e6, 120e6, INSTRUCTIONS, many, true),
+    ] {
+        let beside = (counter, executed, executed);
+        let causes = of_steps(&[(BANK_CONFLICTS, was, is), beside]);
+        assert_eq!(causes, [BankConflicts][..usize::from(found)], "{was} {is}");
+    }
     // Without anything to measure them by.
-    assert!(kinds(&of(&[(BANK_CONFLICTS, 0.0, 99_999.0)])).is_empty());
-    assert_eq!(
-        kinds(&of(&[(BANK_CONFLICTS, 0.0, 100_000.0)])),
-        [BankConflicts]
-    );
+    assert_eq!(of_steps(&[(BANK_CONFLICTS, 0.0, 99_999.0)]), []);
+    let alone = of_steps(&[(BANK_CONFLICTS, 0.0, 100_000.0)]);
+    assert_eq!(alone, [BankConflicts]);
 }
 
 #[test]
 fn register_spills_from_nothing_and_more_of_them() {
-    assert_eq!(
-        only(&changed(&[(LOCAL_LOADS, 12.3e6)]), RegisterSpills),
-        "register spills, or arrays in local memory: local loads 0 → 12.30 M"
+    let text = "register spills, or arrays in local memory: local loads 0 → 12.30 M";
+    one_gives(LOCAL_LOADS, 12.3e6, RegisterSpills, text);
+    steps_give(
+        &[(LOCAL_LOADS, 1e6, 2e6), (LOCAL_STORES, 0.0, 512.0)],
+        RegisterSpills,
+        "register spills, or arrays in local memory: local loads 1.00 M → 2.00 M, local stores 0 → 512",
     );
-    assert_eq!(
-        only(
-            &of(&[(LOCAL_LOADS, 1e6, 2e6), (LOCAL_STORES, 0.0, 512.0)]),
-            RegisterSpills
-        ),
-        "register spills, or arrays in local memory: local loads 1.00 M → 2.00 M, local stores 0 → 512"
-    );
-    assert!(
-        kinds(&of(&[
-            (LOCAL_LOADS, 2e6, 1e6),
-            (LOCAL_STORES, 1e6, 1.009e6)
-        ]))
-        .is_empty()
-    );
+    let fewer = [(LOCAL_LOADS, 2e6, 1e6), (LOCAL_STORES, 1e6, 1.009e6)];
+    assert_eq!(of_steps(&fewer), []);
 }
 
 #[test]
@@ -210,17 +216,15 @@ fn tensor_cores_that_are_lost_altogether() {
     moved.push(ffma);
     assert_eq!(kinds(&moved), [LostTensorCores]);
     // Whichever of the two was measured.
-    assert_eq!(kinds(&of(&[(HMMA, 16_777_216.0, 0.0)])), [LostTensorCores]);
-    assert_eq!(
-        kinds(&of(&[(WMMA, 6.9e10, 0.0)])),
-        [LostTensorCores, LessWork]
-    );
+    assert_eq!(of_steps(&[(HMMA, 16_777_216.0, 0.0)]), [LostTensorCores]);
+    let operations = of_steps(&[(WMMA, 6.9e10, 0.0)]);
+    assert_eq!(operations, [LostTensorCores, LessWork]);
 }
 
 #[test]
 fn tensor_cores_that_are_lost_in_part_only_where_others_do_their_work() {
     let part = [(WMMA, 51_539_607_552.0), (HMMA, 12_582_912.0)];
-    assert_eq!(kinds(&changed(&part)), [LessWork]);
+    assert_eq!(of_changes(&part), [LessWork]);
     let with_fma = [part[0], part[1], (FMA_PIPE, 280e6)];
     let causes = causes(&changed(&with_fma));
     assert_eq!(causes.len(), 2);
@@ -228,10 +232,8 @@ fn tensor_cores_that_are_lost_in_part_only_where_others_do_their_work() {
         causes[0].text,
         "tensor cores used less: 68.72 GFLOP → 51.54 GFLOP, FMA instructions 14.81 M → 280.00 M"
     );
-    assert_eq!(
-        kinds(&of(&[(HMMA, 100.0, 91.0), (FMA_PIPE, 100.0, 200.0)])),
-        []
-    );
+    let few = [(HMMA, 100.0, 91.0), (FMA_PIPE, 100.0, 200.0)];
+    assert_eq!(of_steps(&few), []);
 }
 
 #[test]
@@ -246,136 +248,89 @@ fn other_tensor_instructions_are_no_loss() {
     assert!(causes(&wgmma).is_empty(), "{:?}", causes(&wgmma));
     // fp16 to bf16, whose counter is not measured: fewer operations are counted, and the
     // tensor cores are as busy.
-    let bf16 = changed(&[(WMMA, 0.0), (FMA_PIPE, 20e6)]);
-    assert_eq!(kinds(&bf16), [LessWork]);
+    assert_eq!(of_changes(&[(WMMA, 0.0), (FMA_PIPE, 20e6)]), [LessWork]);
 }
 
 #[test]
 fn a_total_and_its_parts_count_once() {
-    let counters = of(&[
-        ("sm__ops_path_tensor_op_hmma_src_fp16.sum", 4e9, 2e9),
-        (WMMA, 4e9, 2e9),
-        (
-            "sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32_sparsity_off.sum",
-            4e9,
-            2e9,
-        ),
-    ]);
-    assert_eq!(
-        only(&counters, LessWork),
-        "less work: operations -50.0 %, 4.00 GFLOP → 2.00 GFLOP"
-    );
+    let counters = [
+        "sm__ops_path_tensor_op_hmma_src_fp16.sum",
+        WMMA,
+        "sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32_sparsity_off.sum",
+    ];
+    let text = "less work: operations -50.0 %, 4.00 GFLOP → 2.00 GFLOP";
+    steps_give(&counters.map(|it| (it, 4e9, 2e9)), LessWork, text);
 }
 
 #[test]
 fn work_that_changed_either_way() {
-    assert_eq!(
-        only(&changed(&[(WMMA, 51_539_607_552.0)]), LessWork),
-        "less work: operations -25.0 %, 68.72 GFLOP → 51.54 GFLOP"
-    );
-    assert_eq!(
-        only(&changed(&[(STORED_SECTORS, 16_777_216.0)]), MoreWork),
-        "more work: sectors stored +100.0 %, 8.39 M → 16.78 M"
-    );
-    assert_eq!(
-        kinds(&changed(&[
-            (WMMA, 51_539_607_552.0),
-            (STORED_SECTORS, 16_777_216.0)
-        ])),
-        [LessWork, MoreWork]
-    );
-    assert_eq!(
-        only(&changed(&[(WMMA, 68_719_476_735.0)]), LessWork),
-        "less work: operations 68719476736 → 68719476735 FLOP"
-    );
+    let (less, more) = ((WMMA, 51_539_607_552.0), (STORED_SECTORS, 16_777_216.0));
+    let text = "less work: operations -25.0 %, 68.72 GFLOP → 51.54 GFLOP";
+    one_gives(less.0, less.1, LessWork, text);
+    let text = "more work: sectors stored +100.0 %, 8.39 M → 16.78 M";
+    one_gives(more.0, more.1, MoreWork, text);
+    assert_eq!(of_changes(&[less, more]), [LessWork, MoreWork]);
+    let text = "less work: operations 68719476736 → 68719476735 FLOP";
+    one_gives(WMMA, 68_719_476_735.0, LessWork, text);
     // Not exact: the data decide.
-    assert!(kinds(&of(&[(FFMA, 1e9, 1.005e9)])).is_empty());
-    assert_eq!(kinds(&of(&[(FFMA, 1e9, 1.02e9)])), [MoreWork]);
+    assert_eq!(of_steps(&[(FFMA, 1e9, 1.005e9)]), []);
+    assert_eq!(of_steps(&[(FFMA, 1e9, 1.02e9)]), [MoreWork]);
 }
 
 #[test]
 fn loads_that_are_no_longer_coalesced() {
-    assert_eq!(
-        only(&changed(&[(LOAD_SECTORS, 67_698_688.0)]), Uncoalesced),
-        "uncoalesced global loads: 14.15 → 28.30 sectors a request (sectors 33.85 M → 67.70 M)"
-    );
+    let twice = (LOAD_SECTORS, 67_698_688.0);
+    let text =
+        "uncoalesced global loads: 14.15 → 28.30 sectors a request (sectors 33.85 M → 67.70 M)";
+    one_gives(twice.0, twice.1, Uncoalesced, text);
     // Sectors alone, and sectors with as many more requests.
     let text = "global loads touch more sectors: ×2.0 (33.85 M → 67.70 M)";
-    assert_eq!(
-        only(
-            &of(&[(LOAD_SECTORS, 33_849_344.0, 67_698_688.0)]),
-            Uncoalesced
-        ),
-        text
-    );
-    assert_eq!(
-        only(
-            &changed(&[(LOAD_SECTORS, 67_698_688.0), (LOAD_REQUESTS, 4_784_128.0)]),
-            Uncoalesced
-        ),
-        text
-    );
-    assert!(causes(&changed(&[(LOAD_SECTORS, 40_000_000.0)])).is_empty());
+    steps_give(&[(LOAD_SECTORS, 33_849_344.0, twice.1)], Uncoalesced, text);
+    let both = changed(&[twice, (LOAD_REQUESTS, 4_784_128.0)]);
+    assert_eq!(only(&both, Uncoalesced), text);
+    assert_eq!(of_changes(&[(LOAD_SECTORS, 40_000_000.0)]), []);
 }
 
 #[test]
 fn wider_loads_are_not_uncoalesced() {
-    assert!(causes(&changed(&[(LOAD_REQUESTS, 598_016.0)])).is_empty());
+    assert_eq!(of_changes(&[(LOAD_REQUESTS, 598_016.0)]), []);
+    let half = [(WMMA, 34_359_738_368.0), (HMMA, 8_388_608.0)];
     // Half of the work with as many sectors is.
-    assert_eq!(
-        kinds(&changed(&[
-            (LOAD_REQUESTS, 1_196_032.0),
-            (WMMA, 34_359_738_368.0),
-            (HMMA, 8_388_608.0),
-        ])),
-        [LessWork, Uncoalesced]
-    );
+    let as_many = [&half[..], &[(LOAD_REQUESTS, 1_196_032.0)]].concat();
+    assert_eq!(of_changes(&as_many), [LessWork, Uncoalesced]);
     // Half of the work with half of everything is not.
-    assert_eq!(
-        kinds(&changed(&[
-            (LOAD_REQUESTS, 598_016.0),
-            (LOAD_SECTORS, 16_924_672.0),
-            (WMMA, 34_359_738_368.0),
-            (HMMA, 8_388_608.0),
-        ])),
-        [LessWork]
-    );
+    let loads = [(LOAD_REQUESTS, 598_016.0), (LOAD_SECTORS, 16_924_672.0)];
+    assert_eq!(of_changes(&[half, loads].concat()), [LessWork]);
 }
 
 #[test]
 fn barrier_waits_by_points_and_by_half() {
-    assert_eq!(
-        only(&changed(&[(BARRIER_STALL, 12.1)]), BarrierWaits),
-        "warps wait at barriers: 3.69 % → 12.10 % of the time they are active"
-    );
+    let text = "warps wait at barriers: 3.69 % → 12.10 % of the time they are active";
+    one_gives(BARRIER_STALL, 12.1, BarrierWaits, text);
     // Doubled and few points; many points and not by half.
-    assert!(kinds(&changed(&[(BARRIER_STALL, 8.6)])).is_empty());
-    assert!(kinds(&of(&[(BARRIER_STALL, 40.0, 50.0)])).is_empty());
-    assert_eq!(kinds(&of(&[(BARRIER_STALL, 40.0, 61.0)])), [BarrierWaits]);
+    assert_eq!(of_changes(&[(BARRIER_STALL, 8.6)]), []);
+    assert_eq!(of_steps(&[(BARRIER_STALL, 40.0, 50.0)]), []);
+    assert_eq!(of_steps(&[(BARRIER_STALL, 40.0, 61.0)]), [BarrierWaits]);
 }
 
 #[test]
 fn instructions_and_clock_and_traffic() {
-    assert_eq!(
-        only(&changed(&[(INSTRUCTIONS, 66_568_192.0)]), MoreInstructions),
-        "more instructions: +33.1 %, 50.02 M → 66.57 M"
-    );
-    assert!(kinds(&changed(&[(INSTRUCTIONS, 50_500_000.0)])).is_empty());
-    assert_eq!(
-        only(&changed(&[(CLOCK, 1.620e9)]), LowerClock),
-        "lower clock: -7.7 %, 1755 MHz → 1620 MHz"
-    );
-    assert!(kinds(&changed(&[(CLOCK, 1.747e9)])).is_empty());
-    assert_eq!(kinds(&changed(&[(CLOCK, 1.746e9)])), [LowerClock]);
-    let dram = of(&[(DRAM_READ, 142.6e6, 285.2e6), (DRAM_WRITE, 262e6, 262e6)]);
-    assert_eq!(
-        only(&dram, MoreDramTraffic),
-        "more DRAM traffic: DRAM reads +100.0 %, 142.60 MB → 285.20 MB"
+    let text = "more instructions: +33.1 %, 50.02 M → 66.57 M";
+    one_gives(INSTRUCTIONS, 66_568_192.0, MoreInstructions, text);
+    assert_eq!(of_changes(&[(INSTRUCTIONS, 50_500_000.0)]), []);
+    let text = "lower clock: -7.7 %, 1755 MHz → 1620 MHz";
+    one_gives(CLOCK, 1.620e9, LowerClock, text);
+    assert_eq!(of_changes(&[(CLOCK, 1.747e9)]), []);
+    assert_eq!(of_changes(&[(CLOCK, 1.746e9)]), [LowerClock]);
+    steps_give(
+        &[(DRAM_READ, 142.6e6, 285.2e6), (DRAM_WRITE, 262e6, 262e6)],
+        MoreDramTraffic,
+        "more DRAM traffic: DRAM reads +100.0 %, 142.60 MB → 285.20 MB",
     );
     // Few bytes beside many.
-    let few = of(&[(DRAM_READ, 142.6e6, 142.6e6), (DRAM_WRITE, 1e6, 2e6)]);
-    assert!(kinds(&few).is_empty());
-    assert_eq!(kinds(&of(&[(DRAM_WRITE, 1e6, 2e6)])), [MoreDramTraffic]);
+    let written = (DRAM_WRITE, 1e6, 2e6);
+    assert_eq!(of_steps(&[(DRAM_READ, 142.6e6, 142.6e6), written]), []);
+    assert_eq!(of_steps(&[written]), [MoreDramTraffic]);
 }
 
 #[test]
@@ -383,15 +338,17 @@ fn stalls_of_every_form_are_named_where_they_grew() {
     const MIO: &str = "smsp__average_warps_issue_stalled_mio_throttle_per_issue_active.ratio";
     const LONG: &str = "smsp__warp_issue_stalled_long_scoreboard_per_warp_active.pct";
     const SELECTED: &str = "smsp__average_warps_issue_stalled_selected_per_issue_active.ratio";
-    assert_eq!(
-        only(&of(&[(MIO, 0.5, 3.2), (LONG, 30.0, 31.0)]), Stalls),
-        "warps wait longer: waiting for the queue to shared memory and special functions (mio throttle) 0.50 → 3.20 cycles an instruction"
+    steps_give(
+        &[(MIO, 0.5, 3.2), (LONG, 30.0, 31.0)],
+        Stalls,
+        "warps wait longer: waiting for the queue to shared memory and special functions (mio throttle) 0.50 → 3.20 cycles an instruction",
     );
-    assert_eq!(
-        only(&of(&[(LONG, 10.0, 40.0), (MIO, 0.5, 0.9)]), Stalls),
-        "warps wait longer: waiting for global or local memory (long scoreboard) 10.00 % → 40.00 % of the time"
+    steps_give(
+        &[(LONG, 10.0, 40.0), (MIO, 0.5, 0.9)],
+        Stalls,
+        "warps wait longer: waiting for global or local memory (long scoreboard) 10.00 % → 40.00 % of the time",
     );
-    assert!(kinds(&of(&[(SELECTED, 1.0, 9.0)])).is_empty());
+    assert_eq!(of_steps(&[(SELECTED, 1.0, 9.0)]), []);
     let sampled = of(&[
         ("smsp__pcsamp_warps_issue_stalled_wait", 1000.0, 4000.0),
         ("smsp__pcsamp_warps_issue_stalled_barrier", 9000.0, 9100.0),
@@ -399,51 +356,44 @@ fn stalls_of_every_form_are_named_where_they_grew() {
     assert!(only(&sampled, Stalls).contains("1.00 k → 4.00 k samples"));
     // Warps, and no cycles.
     let warps = "smsp__warps_issue_stalled_long_scoreboard.avg";
-    assert!(kinds(&of(&[(warps, 1.0, 9.0)])).is_empty());
+    assert_eq!(of_steps(&[(warps, 1.0, 9.0)]), []);
 }
 
 #[test]
 fn fewer_warps_are_a_cause_with_what_bounds_them() {
-    let fewer = of(&[
-        (
-            "sm__warps_active.avg.pct_of_peak_sustained_active",
-            62.5,
-            37.5,
-        ),
-        ("launch__occupancy_limit_registers", 4.0, 3.0),
-        ("launch__occupancy_limit_warps", 16.0, 16.0),
-        (REGISTERS, 128.0, 168.0),
-    ]);
-    assert_eq!(
-        only(&fewer, LowerOccupancy),
-        "fewer active warps: 62.50 % → 37.50 % of those possible, 4 → 3 blocks fit a multiprocessor, bounded by registers, registers 128 → 168 a thread"
+    let active = "sm__warps_active.avg.pct_of_peak_sustained_active";
+    let by_registers = "launch__occupancy_limit_registers";
+    let by_warps = "launch__occupancy_limit_warps";
+    let limit = (by_registers, 4.0, 3.0);
+    steps_give(
+        &[
+            (active, 62.5, 37.5),
+            limit,
+            (by_warps, 16.0, 16.0),
+            (REGISTERS, 128.0, 168.0),
+        ],
+        LowerOccupancy,
+        "fewer active warps: 62.50 % → 37.50 % of those possible, 4 → 3 blocks fit a multiprocessor, bounded by registers, registers 128 → 168 a thread",
     );
     // Fewer would fit, and as many were active.
-    let limit = ("launch__occupancy_limit_registers", 4.0, 3.0);
-    let active = "sm__warps_active.avg.pct_of_peak_sustained_active";
-    assert!(kinds(&of(&[(active, 12.5, 12.5), limit])).is_empty());
+    assert_eq!(of_steps(&[(active, 12.5, 12.5), limit]), []);
     let unknown = "room for fewer blocks: 4 → 3 blocks fit a multiprocessor, bounded by registers";
-    assert_eq!(only(&of(&[limit]), LowerOccupancy), unknown);
+    steps_give(&[limit], LowerOccupancy, unknown);
     // A limit that does not bound, and registers that cost no block.
-    let same = of(&[
-        ("launch__occupancy_limit_registers", 4.0, 4.0),
-        ("launch__occupancy_limit_warps", 16.0, 8.0),
-        (REGISTERS, 120.0, 128.0),
-    ]);
-    assert!(kinds(&same).is_empty());
+    let warps = (by_warps, 16.0, 8.0);
+    let same = [(by_registers, 4.0, 4.0), warps, (REGISTERS, 120.0, 128.0)];
+    assert_eq!(of_steps(&same), []);
 }
 
 #[test]
 fn a_lower_clock_says_how_much_of_the_time_it_explains() {
-    let slower = of(&[(CLOCK, 1.80e9, 1.71e9), (DURATION, 100e3, 108.1e3)]);
-    assert_eq!(
-        only(&slower, LowerClock),
-        "lower clock: -5.0 %, 1800 MHz → 1710 MHz, which alone lengthens the time by at most 5.3 %; it grew by 8.1 %"
+    steps_give(
+        &[(CLOCK, 1.80e9, 1.71e9), (DURATION, 100e3, 108.1e3)],
+        LowerClock,
+        "lower clock: -5.0 %, 1800 MHz → 1710 MHz, which alone lengthens the time by at most 5.3 %; it grew by 8.1 %",
     );
-    assert_eq!(
-        only(&of(&[("lts__t_bytes.sum", 1e9, 2e9)]), MoreL2Traffic),
-        "more L2 traffic: bytes +100.0 %, 1.00 GB → 2.00 GB"
-    );
+    let text = "more L2 traffic: bytes +100.0 %, 1.00 GB → 2.00 GB";
+    steps_give(&[("lts__t_bytes.sum", 1e9, 2e9)], MoreL2Traffic, text);
 }
 
 #[test]
@@ -528,7 +478,7 @@ fn what_cannot_be_compared_moves_nothing() {
     assert!(without(|comparison| comparison.change = None).is_empty());
     assert!(without(|comparison| comparison.reference = None).is_empty());
     assert!(without(|comparison| comparison.current = None).is_empty());
-    assert!(kinds(&of(&[(LOCAL_LOADS, 0.0, f64::INFINITY)])).is_empty());
+    assert_eq!(of_steps(&[(LOCAL_LOADS, 0.0, f64::INFINITY)]), []);
     // Under two aliases, and under any.
     let mut twice = changed(&[(WMMA, 51_539_607_552.0)]);
     twice.push(Comparison {

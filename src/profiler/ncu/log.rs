@@ -211,22 +211,17 @@ fn vanished(log: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::config::tests::variant;
     use crate::finding::Severity;
 
     fn judged(ending: Ending, log: &str, program: &str, report: &str) -> Option<Finding> {
-        let folder = tempfile::tempdir().unwrap();
-        let config = folder.path().join("config.toml");
-        let text = "[metric.duration]\ndirection = \"lower\"\ntolerance = { absolute = 1.0 }\n\
-                    [suite.s.variant.v]\nrun = [\"true\"]\nkernels = \"no_such_kernel\"\n";
-        std::fs::write(&config, text).unwrap();
-        let config = Config::load(&config).unwrap();
-        let variant = config.variants().next().unwrap();
+        let text = "[suite.s.variant.v]\nrun = [\"true\"]\nkernels = \"no_such_kernel\"\n";
+        let variant = variant(text);
         let logs = Logs {
             ncu: log.to_owned(),
             program: program.to_owned(),
         };
-        judge(variant, ending, &logs, Path::new(report), "ncu ...")
+        judge(&variant, ending, &logs, Path::new(report), "ncu ...")
     }
 
     const LEFT_A_REPORT: &str = concat!(

@@ -1,4 +1,4 @@
-//! The recordings of real runs, which are part of the repository and not of the package.
+//! The recordings of real runs.
 
 #![allow(
     dead_code,
@@ -9,38 +9,14 @@
 pub mod wire;
 
 use std::fs;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::path::PathBuf;
+
+use ncu_report::Value;
+use serde_json::Value as Json;
 
 /// The folder of the recordings; its `README.md` says how each was made.
 pub fn folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/ncu"))
-}
-
-/// Whether the tests that read recordings must be skipped. The first call reports it on the
-/// terminal, past the test harness, which hides the output of a test that passes.
-pub fn recordings_are_absent() -> bool {
-    static ABSENT: LazyLock<bool> = LazyLock::new(|| {
-        let absent = !folder().is_dir();
-        if absent {
-            // cargo adds this file to every package.
-            let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml.orig");
-            assert!(
-                Path::new(manifest).is_file(),
-                "the recordings are missing from the repository: {} does not exist",
-                folder().display()
-            );
-            let _ = writeln!(
-                std::io::stderr(),
-                "SKIPPED: every test of this file that reads a recording. {} does not exist: \
-                 the recordings are in the repository, not in the package.",
-                folder().display()
-            );
-        }
-        absent
-    });
-    *ABSENT
 }
 
 /// The bytes of a recorded file.
@@ -51,4 +27,28 @@ pub fn bytes(name: &str) -> Vec<u8> {
 /// A recorded page.
 pub fn text(name: &str) -> String {
     fs::read_to_string(folder().join(name)).unwrap()
+}
+
+/// Numbers below a bound (xorshift): the same each time, so that a failure can be repeated.
+pub fn random() -> impl FnMut(usize) -> usize {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    move |below| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as usize % below.max(1)
+    }
+}
+
+/// Whether a value is the one of NVIDIA's reader, bit for bit.
+pub fn is_same(ours: &Value, theirs: &Json) -> bool {
+    match (ours, theirs) {
+        (Value::Missing, Json::Null) => true,
+        (Value::Integer(ours), Json::Number(theirs)) => theirs.as_u64() == Some(*ours),
+        (Value::Float(ours), Json::Number(theirs)) => {
+            theirs.as_f64().map(f64::to_bits) == Some(ours.to_bits())
+        }
+        (Value::Text(ours), Json::String(theirs)) => **ours == **theirs,
+        _ => false,
+    }
 }

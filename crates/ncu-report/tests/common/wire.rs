@@ -36,6 +36,14 @@ impl Message {
         message
     }
 
+    /// The counts of a metric by address.
+    pub fn counts(self, counts: impl IntoIterator<Item = (u64, u64)>) -> Message {
+        counts.into_iter().fold(self, |metric, (address, count)| {
+            let one = Message::default().bytes(1, &number(address).0);
+            metric.bytes(3, &one.bytes(2, &number(count).0).0)
+        })
+    }
+
     /// Messages as values of one field.
     pub fn repeated(number: u64, values: impl IntoIterator<Item = Message>) -> Message {
         let add = |all: Message, value: Message| all.bytes(number, &value.0);
@@ -46,4 +54,46 @@ impl Message {
     pub fn sized(&self) -> Vec<u8> {
         [&(self.0.len() as u32).to_le_bytes(), &self.0[..]].concat()
     }
+}
+
+/// A value that is a whole number.
+pub fn number(value: u64) -> Message {
+    Message::default().integer(5, value)
+}
+
+/// A metric with this value.
+pub fn metric(id: u64, value: Message) -> Message {
+    Message::default().integer(1, id).bytes(2, &value.0)
+}
+
+/// A kernel result with these metrics.
+pub fn result(metrics: impl IntoIterator<Item = Message>) -> Message {
+    Message::repeated(13, metrics)
+}
+
+/// A table of names of metrics.
+pub fn strings(names: &[&[u8]]) -> Vec<u8> {
+    let add = |table: Message, name: &&[u8]| table.bytes(1, name);
+    names.iter().fold(Message::default(), add).0
+}
+
+/// A report with these blocks: the header without the size of the payload, and the parts of that.
+pub fn report(version: u64, blocks: &[(Message, Vec<Message>)]) -> Vec<u8> {
+    let mut file = ncu_report::report::MAGIC.to_vec();
+    file.extend(Message::default().integer(1, version).sized());
+    for (header, parts) in blocks {
+        let payload: Vec<u8> = parts.iter().flat_map(Message::sized).collect();
+        file.extend(header.clone().integer(5, payload.len() as u64).sized());
+        file.extend(payload);
+    }
+    file
+}
+
+/// A report of one block with these names of metrics, sources and kernel results.
+pub fn report_of(names: &[&[u8]], sources: &[Message], results: &[Message]) -> Vec<u8> {
+    let header = Message::default()
+        .integer(1, sources.len() as u64)
+        .integer(2, results.len() as u64)
+        .bytes(4, &strings(names));
+    report(7, &[(header, [sources, results].concat())])
 }

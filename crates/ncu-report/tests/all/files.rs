@@ -1,16 +1,13 @@
 //! Files: read by their content, and named in every error.
 
-mod common;
-
 use std::fs;
 
 use ncu_report::{MAX_FILE_SIZE, ReadError, read_file};
 
+use crate::common;
+
 #[test]
 fn a_file_is_read_by_its_content_and_every_error_names_it() {
-    if common::recordings_are_absent() {
-        return;
-    }
     let folder = common::folder();
     let report = read_file(folder.join("four_metrics.ncu-rep")).unwrap();
     assert_eq!((report.launches.len(), report.format_version), (1, Some(7)));

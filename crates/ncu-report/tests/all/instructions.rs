@@ -1,15 +1,13 @@
 //! Counts and samples of single instructions, and the source line of each, against the source
 //! page of ncu and the listing of nvdisasm.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use common::wire::Message;
 use ncu_report::report::{self, InstructionCounters};
+
+use crate::common;
+use crate::common::wire::{Message, report_of, result};
 
 fn recorded(name: &str) -> Vec<u8> {
     common::bytes(&format!("source/{name}.ncu-rep"))
@@ -90,9 +88,6 @@ fn compare_stalls(
 
 #[test]
 fn every_instruction_equals_that_on_the_source_page_of_ncu() {
-    if common::recordings_are_absent() {
-        return;
-    }
     let rows = source_page();
     assert_eq!(rows.len(), 592);
     let decoded = instructions(&recorded("baseline"));
@@ -130,9 +125,6 @@ fn every_instruction_equals_that_on_the_source_page_of_ncu() {
 
 #[test]
 fn every_line_and_every_inlined_call_equals_that_of_nvdisasm() {
-    if common::recordings_are_absent() {
-        return;
-    }
     let lines = common::text("source/baseline.lines.txt");
     let expected: BTreeMap<u64, Vec<String>> = lines
         .lines()
@@ -154,117 +146,56 @@ fn every_line_and_every_inlined_call_equals_that_of_nvdisasm() {
     }
 }
 
-/// A report of one launch. Each metric has a name and values by address.
-fn report_of(metrics: &[(&str, &[(u64, u64)])]) -> Vec<u8> {
-    let scalar = |value| Message::default().integer(5, value);
-    let names = metrics.iter().map(|(name, _)| name.as_bytes());
-    let strings = names.fold(Message::default(), |all, name| all.bytes(1, name));
-    let values = (0..).zip(metrics).map(|(id, (_, values))| {
-        let values = values.iter().map(|(address, count)| {
-            let address = Message::default().bytes(1, &scalar(*address).0);
-            address.bytes(2, &scalar(*count).0)
-        });
-        let mut metric = Message::default().integer(1, id);
-        metric.0.extend(Message::repeated(3, values).0);
-        metric
-    });
-    let payload = Message::repeated(13, values).sized();
-    let header = Message::default()
-        .integer(2, 1)
-        .bytes(4, &strings.0)
-        .integer(5, payload.len() as u64);
-    let version = Message::default().integer(1, 7);
-    [&b"NVR\0"[..], &version.sized(), &header.sized(), &payload].concat()
-}
-
 #[test]
 fn metrics_may_list_their_instructions_in_any_order_and_leave_some_out() {
-    let bytes = report_of(&[
-        ("smsp__pcsamp_sample_count", &[(0x30, 3), (0x10, 1)]),
-        (
-            "inst_executed",
-            &[(0x10, 10), (0x20, 20), (0x30, 30), (0x40, 40), (0x50, 50)],
-        ),
-        (
-            "smsp__pcsamp_warps_issue_stalled_wait",
-            &[(0x50, 5), (0x10, 6), (0x20, 7), (0x20, 8), (0x40, 9)],
-        ),
-    ]);
-    let wait = |samples: &[u64]| -> Vec<(Arc<str>, u64)> {
-        samples.iter().map(|one| ("wait".into(), *one)).collect()
-    };
-    let found: Vec<_> = instructions(&bytes)
-        .into_iter()
-        .map(|one| (one.address, one.executed, one.samples, one.stalls))
-        .collect();
+    let executed = (1..=5).map(|at| (16 * at, 10 * at));
+    let waits = [(0x50, 5), (0x10, 6), (0x20, 7), (0x20, 8), (0x40, 9)];
+    let metric = |id| Message::default().integer(1, id);
+    let bytes = report_of(
+        &[
+            b"smsp__pcsamp_sample_count",
+            b"inst_executed",
+            b"smsp__pcsamp_warps_issue_stalled_wait",
+        ],
+        &[],
+        &[result([
+            metric(0).counts([(0x30, 3), (0x10, 1)]),
+            metric(1).counts(executed),
+            metric(2).counts(waits),
+        ])],
+    );
+    let found = instructions(&bytes).into_iter().map(|one| {
+        let waits: Vec<u64> = one.stalls.iter().map(|(_, count)| *count).collect();
+        assert!(one.stalls.iter().all(|(reason, _)| &**reason == "wait"));
+        (one.address, one.executed.unwrap(), one.samples, waits)
+    });
     let expected = [
-        (0x10, Some(10), 1, wait(&[6])),
-        (0x20, Some(20), 0, wait(&[7])),
-        (0x30, Some(30), 3, wait(&[])),
-        (0x40, Some(40), 0, wait(&[9])),
-        (0x50, Some(50), 0, wait(&[5])),
+        (0x10, 10, 1, vec![6]),
+        (0x20, 20, 0, vec![7]),
+        (0x30, 30, 3, vec![]),
+        (0x40, 40, 0, vec![9]),
+        (0x50, 50, 0, vec![5]),
     ];
-    assert_eq!(found, expected);
+    assert_eq!(found.collect::<Vec<_>>(), expected);
 }
 
 #[test]
 fn the_samples_of_a_full_set_add_up_to_its_count() {
-    if common::recordings_are_absent() {
-        return;
-    }
-    let launch = &report::read(&common::bytes("full_set.ncu-rep"))
-        .unwrap()
-        .launches[0];
-    let samples = launch.source.as_ref().unwrap().samples();
-    assert_eq!(
-        Some(samples as f64),
-        launch.number("smsp__pcsamp_sample_count")
-    );
+    let full = report::read(&common::bytes("full_set.ncu-rep")).unwrap();
+    let samples = full.launches[0].source.as_ref().unwrap().samples();
+    let count = full.launches[0].number("smsp__pcsamp_sample_count");
+    assert_eq!(Some(samples as f64), count);
     let plain = report::read(&common::bytes("four_metrics.ncu-rep")).unwrap();
     assert!(plain.launches.iter().all(|launch| launch.source.is_none()));
 }
 
 #[test]
-fn a_damaged_report_never_makes_the_reader_of_samples_panic() {
-    if common::recordings_are_absent() {
-        return;
-    }
-    let whole = recorded("bank_conflict");
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut random = move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state as usize
-    };
-    let cubin = whole
-        .windows(4)
-        .position(|bytes| bytes == b"\x7fELF")
-        .unwrap();
-    let lines = whole
-        .windows(8)
-        .position(|bytes| bytes == b"ring.cuh")
-        .unwrap();
-    for round in 0..100 {
-        let mut bytes = whole.clone();
-        let aim = match round % 4 {
-            0 => cubin..cubin + 2000,
-            1 | 2 => lines - 400..lines + 6000,
-            _ => whole.len() / 2..whole.len(),
-        };
-        for _ in 0..=round % 5 {
-            let at = aim.start + random() % aim.len();
-            bytes[at] ^= 1 << (random() % 8);
-        }
-        if let Err(error) = report::read(&bytes) {
-            let text = error.to_string();
-            assert!(text.starts_with("byte "), "{text}");
-        }
-    }
-    // Without readable machine code the source lines are lost, and no count.
-    let mut bytes = whole.clone();
+fn without_readable_machine_code_the_source_lines_are_lost_and_no_count() {
+    let mut bytes = recorded("bank_conflict");
+    let plain = instructions(&bytes);
+    let cubin = bytes.windows(4).position(|it| it == b"\x7fELF").unwrap();
     bytes[cubin..cubin + 64].fill(0xff);
-    let (plain, lineless) = (instructions(&whole), instructions(&bytes));
+    let lineless = instructions(&bytes);
     assert_eq!(plain.len(), lineless.len());
     for (plain, lineless) in plain.iter().zip(&lineless) {
         assert!(lineless.lines.is_empty());
@@ -274,19 +205,13 @@ fn a_damaged_report_never_makes_the_reader_of_samples_panic() {
 
 #[test]
 fn the_machine_code_is_read_without_values_by_instruction_too() {
-    if common::recordings_are_absent() {
-        return;
-    }
     let bytes = common::bytes("four_metrics.ncu-rep");
     let codes = report::machine_code(&bytes).unwrap();
     assert_eq!(codes.len(), 1);
     assert!(codes[0].cubin.starts_with(b"\x7fELF"));
-    let launched = report::read(&bytes).unwrap().launches[0]
-        .kernel
-        .mangled
-        .clone();
+    let launched = report::read(&bytes).unwrap().launches.remove(0).kernel;
     let functions: Vec<&str> = codes[0].functions.values().map(|name| &**name).collect();
-    assert_eq!(functions, [launched.unwrap()]);
+    assert_eq!(functions, [launched.mangled.unwrap()]);
 
     let bytes = recorded("baseline");
     let source = report::read(&bytes).unwrap().launches[0].source.clone();

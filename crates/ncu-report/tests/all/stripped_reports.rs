@@ -1,10 +1,10 @@
 //! Copies of reports without sources, machine code, and names of machines and people.
 
-mod common;
-
 use std::collections::BTreeMap;
 
 use ncu_report::{Launch, Scrubber, report};
+
+use crate::common;
 
 /// What the recordings contain and no copy may contain.
 const FORBIDDEN: [&str; 4] = ["/opt/", "192.0.2.2", "#include <cuda_fp16.h>", "#1 SMP"];
@@ -25,7 +25,6 @@ fn contains(bytes: &[u8], text: &str) -> bool {
 }
 
 /// The copy, and how many parts of each kind were removed.
-#[expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 fn strip(bytes: &[u8], keep_machine_code: bool) -> (Vec<u8>, BTreeMap<&'static str, u64>) {
     let mut scrubber = Scrubber::default();
     let copy = report::strip(bytes, &mut scrubber, keep_machine_code).unwrap();
@@ -54,9 +53,6 @@ fn measured(mut launch: Launch) -> (Launch, Vec<String>) {
 
 #[test]
 fn a_copy_has_every_number_and_nothing_that_is_forbidden() {
-    if common::recordings_are_absent() {
-        return;
-    }
     for name in [
         "four_metrics",
         "full_set",
@@ -98,9 +94,6 @@ fn a_copy_has_every_number_and_nothing_that_is_forbidden() {
 
 #[test]
 fn the_removed_parts_are_counted_by_kind() {
-    if common::recordings_are_absent() {
-        return;
-    }
     let full = common::bytes("full_set.ncu-rep");
     let (copy, removed) = strip(&full, false);
     assert_eq!(removed["source file"], 2);
@@ -117,9 +110,6 @@ fn the_removed_parts_are_counted_by_kind() {
 
 #[test]
 fn a_report_of_an_unknown_format_version_is_rejected() {
-    if common::recordings_are_absent() {
-        return;
-    }
     let mut bytes = common::bytes("nvtx_range.ncu-rep");
     assert_eq!(bytes[9], 7);
     bytes[9] = 8;
