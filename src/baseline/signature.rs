@@ -182,10 +182,18 @@ mod tests {
         }
     }
 
+    fn id() -> VariantId {
+        VariantId::try_from("s/v".to_owned()).unwrap()
+    }
+
+    fn signed(signer: &Signer, text: &str) -> String {
+        signer.sign("gpu", &id(), text).unwrap()
+    }
+
     fn stored(lock: &str, signature: Option<String>) -> Stored {
         Stored {
             gpu: "gpu".to_owned(),
-            variant: VariantId::try_from("s/v".to_owned()).unwrap(),
+            variant: id(),
             lock: Some(lock.to_owned()),
             norm: None,
             norm_sha256: None,
@@ -208,26 +216,15 @@ mod tests {
     #[test]
     fn a_lock_is_valid_by_any_named_key_and_by_no_other() {
         let (ada, eve) = (signer(), signer());
-        let of = |signer: &Signer, text: &str| {
-            let id = VariantId::try_from("s/v".to_owned()).unwrap();
-            Some(signer.sign("gpu", &id, text).unwrap())
-        };
+        let of = |signer: &Signer, text: &str| Some(signed(signer, text));
         let both = trust(&[&eve, &ada]);
         let only_ada = trust(&[&ada]);
         assert_eq!(code(&both, "lock", of(&ada, "lock")), None);
         assert_eq!(code(&only_ada, "lock", of(&ada, "lock")), None);
-        assert_eq!(
-            code(&only_ada, "lock", of(&eve, "lock")),
-            Some(Code::Tampered)
-        );
-        assert_eq!(
-            code(&only_ada, "lock", of(&ada, "other")),
-            Some(Code::Tampered)
-        );
-        assert_eq!(
-            code(&only_ada, "lock", Some("nonsense".to_owned())),
-            Some(Code::Tampered)
-        );
+        let nonsense = Some("nonsense".to_owned());
+        for wrong in [of(&eve, "lock"), of(&ada, "other"), nonsense] {
+            assert_eq!(code(&only_ada, "lock", wrong), Some(Code::Tampered));
+        }
     }
 
     #[test]
@@ -239,10 +236,7 @@ mod tests {
 
     #[test]
     fn a_signature_that_no_key_verifies_warns() {
-        let of_ada = {
-            let id = VariantId::try_from("s/v".to_owned()).unwrap();
-            signer().sign("gpu", &id, "lock").unwrap()
-        };
+        let of_ada = signed(&signer(), "lock");
         for (signature, text) in [
             ("nonsense", "is not a signature of minisign"),
             ("", "is not a signature of minisign"),

@@ -127,11 +127,8 @@ mod tests {
         match compiler {
             Ok(status) => assert!(status.success()),
             Err(_) => {
-                let mut out = std::io::stderr();
-                let _ = std::io::Write::write_all(
-                    &mut out,
-                    b"SKIPPED: there is no C compiler (apt install gcc)\n",
-                );
+                let said = b"SKIPPED: there is no C compiler (apt install gcc)\n";
+                let _ = std::io::Write::write_all(&mut std::io::stderr(), said);
                 return None;
             }
         }

@@ -306,13 +306,10 @@ mod tests {
 
     impl Probe for Script {
         fn read(&mut self) -> Reading {
-            let last = self.readings.len() == 1;
-            let next = if last {
-                self.readings.front().cloned()
-            } else {
-                self.readings.pop_front()
-            };
-            next.unwrap()
+            match self.readings.len() {
+                1 => self.readings[0].clone(),
+                _ => self.readings.pop_front().unwrap(),
+            }
         }
 
         fn counters(&mut self) -> BTreeMap<Slowdown, u64> {
@@ -327,12 +324,10 @@ mod tests {
             name: None,
             memory_bytes: None,
         };
+        let processes = pids.iter().map(|pid| (process(pid), Owner::Unknown));
         Reading {
             sm_clock_mhz: Some(1980),
-            processes: pids
-                .iter()
-                .map(|pid| (process(pid), Owner::Unknown))
-                .collect(),
+            processes: processes.collect(),
             ..Reading::default()
         }
     }
@@ -366,15 +361,9 @@ mod tests {
 
     #[test]
     fn without_a_gpu_the_watcher_says_so_and_with_one_it_reads() {
-        match Watcher::start("GPU-00000000-0000-0000-0000-000000000000") {
-            Ok(_) => panic!("there is no such GPU"),
-            Err(unwatched) => assert!(
-                unwatched
-                    .to_string()
-                    .starts_with("the GPU's state is not recorded"),
-                "{unwatched}"
-            ),
-        }
+        let absent = Watcher::start("GPU-00000000-0000-0000-0000-000000000000");
+        let why = absent.err().unwrap().to_string();
+        assert!(why.starts_with("the GPU's state is not recorded"), "{why}");
         let Ok(gpu) = super::super::gpu::Gpu::query(0) else {
             return;
         };

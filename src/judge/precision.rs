@@ -95,15 +95,14 @@ mod tests {
     use crate::judge::cause::tests::comparison;
 
     fn changed(counted: &[(&str, f64, f64)]) -> Option<(String, String)> {
-        let comparisons: Vec<_> = counted
-            .iter()
-            .map(|(counter, was, is)| comparison(counter, *was, *is))
-            .collect();
         let mut types = Types::default();
+        let counted = counted.iter();
+        let comparisons: Vec<_> = counted
+            .map(|(it, was, is)| comparison(it, *was, *is))
+            .collect();
         for comparison in &comparisons {
-            types
-                .add(source_type(&comparison.counter).unwrap(), comparison)
-                .unwrap();
+            let source = source_type(&comparison.counter).unwrap();
+            types.add(source, comparison).unwrap();
         }
         types.changed()
     }
@@ -116,27 +115,19 @@ mod tests {
         const FFMA: &str = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum";
         let is = |from: &str, to: &str| Some((from.to_owned(), to.to_owned()));
         let fp32 = source_type(FFMA).unwrap();
-        // All products, and half of them: the other half stays.
-        assert_eq!(
-            changed(&[(BF16, 8.0, 0.0), (FP8, 0.0, 8.0)]),
-            is("bf16", "fp8")
-        );
-        assert_eq!(
-            changed(&[(BF16, 8.0, 4.0), (FP8, 0.0, 4.0)]),
-            is("bf16", "fp8")
-        );
-        // Scalar products of fp32, of which a few are left.
-        assert_eq!(
-            changed(&[(FFMA, 9.0, 1.0), (TF32, 0.0, 8.0)]),
-            is(fp32, "tf32")
-        );
-        assert_eq!(
-            changed(&[(FFMA, 1.0, 9.0), (TF32, 8.0, 0.0)]),
-            is("tf32", fp32)
-        );
-        // More work, less work, or the same, of the same types.
-        assert_eq!(changed(&[(BF16, 8.0, 9.0), (FFMA, 9.0, 1.0)]), None);
-        assert_eq!(changed(&[(BF16, 8.0, 0.0), (FFMA, 1.0, 1.0)]), None);
-        assert_eq!(changed(&[(BF16, 8.0, 8.0), (FP8, 0.0, 0.0)]), None);
+        for (counted, expected) in [
+            // All products, and half of them: the other half stays.
+            ([(BF16, 8.0, 0.0), (FP8, 0.0, 8.0)], is("bf16", "fp8")),
+            ([(BF16, 8.0, 4.0), (FP8, 0.0, 4.0)], is("bf16", "fp8")),
+            // Scalar products of fp32, of which a few are left.
+            ([(FFMA, 9.0, 1.0), (TF32, 0.0, 8.0)], is(fp32, "tf32")),
+            ([(FFMA, 1.0, 9.0), (TF32, 8.0, 0.0)], is("tf32", fp32)),
+            // More work, less work, or the same, of the same types.
+            ([(BF16, 8.0, 9.0), (FFMA, 9.0, 1.0)], None),
+            ([(BF16, 8.0, 0.0), (FFMA, 1.0, 1.0)], None),
+            ([(BF16, 8.0, 8.0), (FP8, 0.0, 0.0)], None),
+        ] {
+            assert_eq!(changed(&counted), expected, "{counted:?}");
+        }
     }
 }

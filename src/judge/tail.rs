@@ -149,22 +149,20 @@ mod tests {
 
     #[test]
     fn where_the_slow_launches_are_is_said_by_their_place_in_the_process() {
-        let first: &[usize] = &[1, 2, 3];
-        assert_eq!(
-            words([first, first]),
-            "launches 1 to 3 are slow in most processes"
-        );
-        assert_eq!(words([&[7], &[7]]), "launch 7 is slow in most processes");
-        let some: &[usize] = &[1, 2, 10];
-        assert_eq!(
-            words([some, some]),
-            "launches 1 to 2, 10 are slow in most processes"
-        );
-        let many: &[usize] = &[1, 5, 10, 15];
-        assert_eq!(
-            words([many, many]),
-            "4 of the launches are slow in most processes"
-        );
+        for (both, expected) in [
+            (&[1, 2, 3][..], "launches 1 to 3 are slow in most processes"),
+            (&[7], "launch 7 is slow in most processes"),
+            (
+                &[1, 2, 10],
+                "launches 1 to 2, 10 are slow in most processes",
+            ),
+            (
+                &[1, 5, 10, 15],
+                "4 of the launches are slow in most processes",
+            ),
+        ] {
+            assert_eq!(words([both, both]), expected);
+        }
         let elsewhere = "the slow ones are at other places in each process";
         assert_eq!(words([&[3], &[9]]), elsewhere);
         let all: Vec<usize> = (1..=20).collect();

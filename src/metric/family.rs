@@ -150,20 +150,13 @@ mod tests {
 
     #[test]
     fn families_are_known_by_their_names() {
-        assert_eq!(
-            tensor_flop_path("sm__ops_path_tensor_op_hgmma_src_fp16.sum"),
-            Some("op_hgmma_src_fp16")
-        );
-        assert!(is_part_of(
-            "sm__ops_path_tensor_op_hgmma_src_fp16.sum",
-            "sm__ops_path_tensor_src_fp16.sum"
-        ));
+        let hgmma = "sm__ops_path_tensor_op_hgmma_src_fp16.sum";
+        assert_eq!(tensor_flop_path(hgmma), Some("op_hgmma_src_fp16"));
+        assert!(is_part_of(hgmma, "sm__ops_path_tensor_src_fp16.sum"));
+        let to_fp16 = "sm__ops_path_tensor_src_fp16_dst_fp16.sum";
         for (counter, source) in [
             ("sm__ops_path_tensor_src_bf16_dst_fp32.sum", Some("bf16")),
-            (
-                "sm__ops_path_tensor_src_fp16_dst_fp16.sum",
-                Some("fp16_dst_fp16"),
-            ),
+            (to_fp16, Some("fp16_dst_fp16")),
             ("sm__ops_path_tensor_src_fp8.sum", Some("fp8")),
             ("sm__ops_path_tensor_src_fp8_sparsity_on.sum", None),
             ("sm__ops_path_tensor_op_hmma_src_bf16_dst_fp32.sum", None),
@@ -172,14 +165,10 @@ mod tests {
             assert_eq!(tensor_flop_type(counter), source, "{counter}");
         }
         assert_eq!(thread_flop(Role::ThreadFfma.counter()), Some(2.0));
-        assert_eq!(
-            thread_flop("smsp__sass_thread_inst_executed_op_integer_pred_on.sum"),
-            None
-        );
-        assert_eq!(
-            block_limit("launch__occupancy_limit_shared_mem"),
-            Some("shared_mem")
-        );
+        let integer = "smsp__sass_thread_inst_executed_op_integer_pred_on.sum";
+        assert_eq!(thread_flop(integer), None);
+        let limit = "launch__occupancy_limit_shared_mem";
+        assert_eq!(block_limit(limit), Some("shared_mem"));
         assert!(is_time("gpu__time_duration.max"));
         assert!(is_chip_counter(Role::Duration.counter()));
         assert!(!is_chip_counter(Role::RegistersPerThread.counter()));
@@ -189,10 +178,8 @@ mod tests {
 
     #[test]
     fn a_percentage_has_bounds_and_nothing_else_has() {
-        assert_eq!(
-            bounds("sm__cycles_active.max.pct_of_peak_sustained_elapsed"),
-            Some((0.0, 102.0))
-        );
+        let most = "sm__cycles_active.max.pct_of_peak_sustained_elapsed";
+        assert_eq!(bounds(most), Some((0.0, 102.0)));
         for counter in [
             "sm__cycles_active.avg.pct_of_peak_sustained_elapsed",
             "sm__inst_executed_pipe_alu.sum.pct_of_peak_sustained_active",

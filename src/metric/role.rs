@@ -215,9 +215,10 @@ pub(crate) fn measures(tier: Tier, counter: &str, phase: Phase) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
 
     use super::*;
+    use crate::process::tests::sources;
 
     #[test]
     fn each_role_has_a_counter_of_its_own() {
@@ -238,31 +239,14 @@ mod tests {
         assert_eq!(reads("gb20b"), None);
         let tensor = on(Role::TensorActive, "ad102").unwrap();
         assert!(tensor.contains("_v2"), "{tensor}");
-        assert_eq!(
-            on(Role::TensorActive, "gh100"),
-            Some(Role::TensorActive.counter())
-        );
+        let counter = Some(Role::TensorActive.counter());
+        assert_eq!(on(Role::TensorActive, "gh100"), counter);
         assert_eq!(on(Role::Tcgen05Instructions, "gb202"), None);
         assert_eq!(Role::Duration.on(None), Some("gpu__time_duration.sum"));
         for chip in Chip::all() {
-            for role in [
-                Role::Duration,
-                Role::SmActive,
-                Role::TensorActive,
-                Role::Instructions,
-            ] {
+            use Role::{Duration, Instructions, SmActive, TensorActive};
+            for role in [Duration, SmActive, TensorActive, Instructions] {
                 assert!(role.on(Some(chip)).is_some(), "{role} on {}", chip.name());
-            }
-        }
-    }
-
-    fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                sources(&path, found);
-            } else if path.extension().is_some_and(|ending| ending == "rs") {
-                found.push(path);
             }
         }
     }
@@ -284,19 +268,14 @@ mod tests {
     #[test]
     fn literal_names_of_counters_stand_in_this_room_alone() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-        let mut files = Vec::new();
-        sources(&root, &mut files);
+        let files = sources(&root);
         assert!(files.len() > 100, "{files:?}");
         let mut outside = Vec::new();
-        for path in files {
+        for (path, code) in files {
             let is_tests = path.file_name().is_some_and(|name| name == "tests.rs");
             if path.starts_with(root.join("metric")) || is_tests {
                 continue;
             }
-            let text = std::fs::read_to_string(&path).unwrap();
-            // Unit tests are the end of a file.
-            let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
-            let code = code.split("#[cfg(test)]\npub(crate) mod ").next().unwrap();
             for (index, line) in code.lines().enumerate() {
                 let comment = line.trim_start().starts_with("//");
                 if !comment && line.contains('"') && names_a_counter(line) {

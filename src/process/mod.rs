@@ -603,7 +603,7 @@ pub fn last_lines(text: &str, lines: usize) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use rustix::process::kill_process;
 
@@ -687,7 +687,7 @@ mod tests {
     }
 
     /// Source files below a folder, with their text up to their unit tests.
-    fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
+    pub(crate) fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
         let mut found = Vec::new();
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -695,7 +695,8 @@ mod tests {
                 found.extend(sources(&path));
             } else if path.extension().is_some_and(|ending| ending == "rs") {
                 let text = fs::read_to_string(&path).unwrap();
-                let code = text.split("#[cfg(test)]").next().unwrap();
+                let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
+                let code = code.split("#[cfg(test)]\npub(crate) mod ").next().unwrap();
                 found.push((path, code.to_owned()));
             }
         }

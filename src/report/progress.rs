@@ -186,18 +186,19 @@ mod tests {
     use super::*;
 
     fn id(variant: &str) -> VariantId {
-        VariantId {
-            suite: "s".into(),
-            variant: variant.into(),
+        VariantId::try_from(format!("s/{variant}")).unwrap()
+    }
+
+    fn of(of: usize) -> Steps {
+        Steps {
+            of,
+            ..Steps::default()
         }
     }
 
     #[test]
     fn each_line_says_which_variant_of_how_many() {
-        let mut steps = Steps {
-            of: 12,
-            ..Steps::default()
-        };
+        let mut steps = of(12);
         assert_eq!(steps.begins(&id("a"), "profile"), "profile s/a (1/12)");
         let line = steps.ended(&id("a"), "profile", "80 launches in 4 processes");
         assert!(line.starts_with("    profile  1/12 s/a  "), "{line}");
@@ -210,10 +211,7 @@ mod tests {
 
     #[test]
     fn one_variant_of_one_has_no_number() {
-        let mut steps = Steps {
-            of: 1,
-            ..Steps::default()
-        };
+        let mut steps = of(1);
         let line = steps.ended(&id("a"), "profile", "done");
         assert!(line.starts_with("    profile s/a"), "{line}");
         assert_eq!(steps.begins(&id("a"), "verify"), "verify s/a");
@@ -221,15 +219,10 @@ mod tests {
 
     #[test]
     fn variants_that_are_built_at_once_are_counted_in_the_order_in_which_they_began() {
-        let mut steps = Steps {
-            of: 3,
-            ..Steps::default()
-        };
+        let mut steps = of(3);
         assert_eq!(steps.begins(&id("a"), "build"), "build s/a (1/3)");
-        assert_eq!(
-            steps.begins(&id("b"), "build"),
-            "build s/a and 1 more (1/3)"
-        );
+        let second = steps.begins(&id("b"), "build");
+        assert_eq!(second, "build s/a and 1 more (1/3)");
         assert!(steps.ended(&id("b"), "build", "built").contains("2/3 s/b"));
         assert_eq!(steps.message(), "build s/a (1/3)");
     }

@@ -285,9 +285,9 @@ mod tests {
 
     #[test]
     fn launches_that_are_missing_or_no_number_have_no_location() {
-        assert_eq!(location(&[]), None);
-        assert_eq!(location(&[1.0, f64::NAN]), None);
-        assert_eq!(location(&[1.0, f64::INFINITY]), None);
+        for launches in [&[][..], &[1.0, f64::NAN], &[1.0, f64::INFINITY]] {
+            assert_eq!(location(launches), None);
+        }
     }
 
     #[test]
@@ -364,30 +364,23 @@ mod tests {
 
     #[test]
     fn what_launches_explain_shrinks_with_their_number_and_the_rest_stays() {
+        let spread = |samples: &Samples| samples.noise().between.unwrap();
+        let alike = |found: &Samples, drawn: &Samples| {
+            let (found, drawn) = (spread(found), spread(drawn));
+            assert!((found / drawn - 1.0).abs() < 0.1, "{found}, not {drawn}");
+        };
         // Only launches vary: a quarter of the variance with four times as many.
         let few = drawn(400, 20, 0.0, 1);
-        let many = drawn(400, 80, 0.0, 2).noise().between.unwrap();
-        assert!(
-            (few.variance_ratio(80) - 0.25).abs() < 0.05,
-            "{}",
-            few.variance_ratio(80)
-        );
-        let as_many = few.with_launches(80).noise().between.unwrap();
-        assert!((as_many / many - 1.0).abs() < 0.1, "{as_many}, not {many}");
+        let ratio = few.variance_ratio(80);
+        assert!((ratio - 0.25).abs() < 0.05, "{ratio}");
+        alike(&few.with_launches(80), &drawn(400, 80, 0.0, 2));
         // 1 of 1.05 is between the processes.
         let few = drawn(400, 20, 1.0, 3);
-        let many = drawn(400, 80, 1.0, 4).noise().between.unwrap();
         assert!(few.variance_ratio(80) > 0.9, "{}", few.variance_ratio(80));
-        let as_many = few.with_launches(80).noise().between.unwrap();
-        assert!((as_many / many - 1.0).abs() < 0.1, "{as_many}, not {many}");
+        alike(&few.with_launches(80), &drawn(400, 80, 1.0, 4));
         // And back.
-        let fewer = drawn(400, 80, 0.0, 5)
-            .with_launches(20)
-            .noise()
-            .between
-            .unwrap();
-        let few = drawn(400, 20, 0.0, 6).noise().between.unwrap();
-        assert!((fewer / few - 1.0).abs() < 0.1, "{fewer}, not {few}");
+        let fewer = drawn(400, 80, 0.0, 5).with_launches(20);
+        alike(&fewer, &drawn(400, 20, 0.0, 6));
     }
 
     #[test]

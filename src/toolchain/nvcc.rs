@@ -352,6 +352,16 @@ fn wheel_folders() -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
+    fn installed() -> Nvcc {
+        Nvcc {
+            path: "/opt/cuda/bin/nvcc".into(),
+            version: String::new(),
+            sha256: String::new(),
+            host_compiler: String::new(),
+            linker: String::new(),
+        }
+    }
+
     #[test]
     fn a_target_that_cuda_13_removed_is_known_before_anything_is_compiled() {
         for (version, arch, dropped) in [
@@ -369,13 +379,7 @@ mod tests {
 
     #[test]
     fn no_list_of_folders_for_the_compiler_names_the_folder_where_it_runs() {
-        let nvcc = Nvcc {
-            path: "/opt/cuda/bin/nvcc".into(),
-            version: String::new(),
-            sha256: String::new(),
-            host_compiler: String::new(),
-            linker: String::new(),
-        };
+        let nvcc = installed();
         // gcc and the loader take an empty list, and an empty part, for the current folder.
         for (given, kept) in [("", None), ("bin:.", None), ("/a::b:/c", Some("/a:/c"))] {
             let env = nvcc.env_of(Path::new("/"), |_| Some(given.into()));
@@ -394,13 +398,7 @@ mod tests {
         for folder in [".git", "lib", "project"] {
             std::fs::create_dir(repository.path().join(folder)).unwrap();
         }
-        let nvcc = Nvcc {
-            path: "/opt/cuda/bin/nvcc".into(),
-            version: String::new(),
-            sha256: String::new(),
-            host_compiler: String::new(),
-            linker: String::new(),
-        };
+        let nvcc = installed();
         let own = repository.path().join("lib").display().to_string();
         for (given, kept) in [
             (format!("{own}:/a"), "/a"),

@@ -241,35 +241,20 @@ mod tests {
         for pull_request in [None, Some("8"), Some("77")] {
             assert!(!of(&accepted, pull_request).covers(&act()));
         }
-        let others = [
-            Act {
-                action: Action::Relock,
-                ..act()
+        let others: [fn(&mut Act); 6] = [
+            |act| act.action = Action::Relock,
+            |act| {
+                act.action = Action::Remove;
+                act.before = act.after.take();
             },
-            Act {
-                action: Action::Remove,
-                before: act().after,
-                after: None,
-                ..act()
-            },
-            Act {
-                path: "baselines/gpu/s/w".to_owned(),
-                ..act()
-            },
-            Act {
-                before: Some("b".repeat(64)),
-                ..act()
-            },
-            Act {
-                after: Some("b".repeat(64)),
-                ..act()
-            },
-            Act {
-                after: None,
-                ..act()
-            },
+            |act| act.path = "baselines/gpu/s/w".to_owned(),
+            |act| act.before = Some("b".repeat(64)),
+            |act| act.after = Some("b".repeat(64)),
+            |act| act.after = None,
         ];
-        for other in others {
+        for change in others {
+            let mut other = act();
+            change(&mut other);
             assert!(!of(&accepted, Some("7")).covers(&other), "{other:?}");
         }
     }

@@ -37,3 +37,15 @@ pub use pull_request::{consent, pull_request};
 pub use root::{Asked, Bases, Root, bases, is_of_reviewed_code};
 pub use service::variables;
 pub use web::{Web, WebStyle, web};
+
+#[cfg(test)]
+mod tests {
+    /// The variables of a text of `NAME=VALUE`, which blanks part.
+    pub(super) fn environment(text: &str) -> impl Fn(&str) -> Option<String> {
+        move |name| {
+            let mut words = text.split_whitespace();
+            let value = words.find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+            value.map(str::to_owned)
+        }
+    }
+}

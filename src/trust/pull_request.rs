@@ -57,15 +57,14 @@ pub fn consent(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trust::tests::environment;
 
     #[test]
     fn a_service_that_is_not_known_takes_consent_only_with_the_number_of_a_pull_request() {
         let accept = ["0".repeat(64)];
         let refused = |accepted: &[String], asked, sign: &str| {
-            consent(accepted, asked, |name| {
-                (name == sign).then(|| "1".to_owned())
-            })
-            .is_err()
+            let sign = format!("{sign}=1");
+            consent(accepted, asked, environment(&sign)).is_err()
         };
         assert!(refused(&accept, None, "CI"));
         assert!(!refused(&accept, Some(7), "CI"));
@@ -74,12 +73,8 @@ mod tests {
         assert!(!refused(&accept, None, "BUILDKITE"));
     }
 
-    fn found(environment: &[(&str, &str)], asked: Option<u64>) -> Result<Option<String>, String> {
-        let variable = |name: &str| {
-            let found = environment.iter().find(|(known, _)| *known == name);
-            found.map(|(_, value)| (*value).to_owned())
-        };
-        pull_request(asked, variable).map_err(|error| error.to_string())
+    fn found(variables: &str, asked: Option<u64>) -> Result<Option<String>, String> {
+        pull_request(asked, environment(variables)).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -88,7 +83,7 @@ mod tests {
         let event = |name: &str, text: &str| {
             let path = folder.path().join(name);
             std::fs::write(&path, text).unwrap();
-            path.display().to_string()
+            format!("GITHUB_EVENT_PATH={}", path.display())
         };
         let of_pull_request = event("pull", r#"{"pull_request": {"number": 7}}"#);
         let of_comment = event(
@@ -97,43 +92,38 @@ mod tests {
         );
         let of_issue = event("issue", r#"{"issue": {"number": 7}}"#);
         let of_push = event("push", r#"{"ref": "refs/heads/main"}"#);
+        let on_main = format!("GITHUB_REF=refs/heads/main {of_pull_request}");
         let seven = Some("7");
         for (environment, expected) in [
-            (vec![("GITHUB_REF", "refs/pull/7/merge")], seven),
-            (
-                vec![
-                    ("GITHUB_REF", "refs/heads/main"),
-                    ("GITHUB_EVENT_PATH", &*of_pull_request),
-                ],
-                seven,
-            ),
-            (vec![("GITHUB_EVENT_PATH", &*of_comment)], seven),
-            (vec![("GITHUB_EVENT_PATH", &*of_issue)], None),
-            (vec![("GITHUB_EVENT_PATH", &*of_push)], None),
-            (vec![("GITHUB_EVENT_PATH", "/nonexistent")], None),
-            (vec![("CI_MERGE_REQUEST_IID", "7")], seven),
-            (vec![("CI_EXTERNAL_PULL_REQUEST_IID", "7")], seven),
-            (vec![("BUILDKITE_PULL_REQUEST", "7")], seven),
-            (vec![("BUILDKITE_PULL_REQUEST", "false")], None),
-            (vec![("CHANGE_ID", "007")], seven),
-            (vec![("CHANGE_ID", "I8473b")], Some("I8473b")),
-            (vec![("CI_EXTERNAL_PULL_REQUEST_IID", "7")], seven),
+            ("GITHUB_REF=refs/pull/7/merge", seven),
+            (&on_main, seven),
+            (&of_comment, seven),
+            (&of_issue, None),
+            (&of_push, None),
+            ("GITHUB_EVENT_PATH=/nonexistent", None),
+            ("CI_MERGE_REQUEST_IID=7", seven),
+            ("CI_EXTERNAL_PULL_REQUEST_IID=7", seven),
+            ("BUILDKITE_PULL_REQUEST=7", seven),
+            ("BUILDKITE_PULL_REQUEST=false", None),
+            ("CHANGE_ID=007", seven),
+            ("CHANGE_ID=I8473b", Some("I8473b")),
             // What another service calls it is not read: `--pull-request` names it.
-            (vec![("CI", "true"), ("DRONE_PULL_REQUEST", "7")], None),
+            ("CI=true DRONE_PULL_REQUEST=7", None),
         ] {
             let expected = expected.map(str::to_owned);
-            assert_eq!(found(&environment, None), Ok(expected), "{environment:?}");
+            assert_eq!(found(environment, None), Ok(expected), "{environment}");
         }
     }
 
     #[test]
     fn a_pull_request_that_is_named_must_be_the_one_of_the_run() {
-        let run = [("GITHUB_REF", "refs/pull/7/merge")];
-        assert_eq!(found(&[], Some(7)), Ok(Some("7".to_owned())));
-        assert_eq!(found(&run, Some(7)), Ok(Some("7".to_owned())));
-        let why = found(&run, Some(8)).unwrap_err();
+        let run = "GITHUB_REF=refs/pull/7/merge";
+        assert_eq!(found("", Some(7)), Ok(Some("7".to_owned())));
+        assert_eq!(found(run, Some(7)), Ok(Some("7".to_owned())));
+        let why = found(run, Some(8)).unwrap_err();
         assert!(why.contains("belongs to pull request 7"), "{why}");
-        let why = found(&[("CHANGE_ID", "7\nafter: x")], None).unwrap_err();
+        let two_lines = |name: &str| (name == "CHANGE_ID").then(|| "7\nafter: x".to_owned());
+        let why = pull_request(None, two_lines).unwrap_err().to_string();
         assert!(why.contains("CHANGE_ID"), "{why}");
     }
 }

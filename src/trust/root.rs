@@ -452,56 +452,44 @@ fn short(commit: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trust::tests::environment;
 
     #[test]
     fn only_a_person_or_a_push_to_the_default_branch_runs_code_that_is_not_under_review() {
         let nowhere = tempfile::tempdir().unwrap();
-        let push = |branch| {
-            vec![
-                ("CI_PIPELINE_SOURCE", "push"),
-                ("CI_COMMIT_BRANCH", branch),
-                ("CI_DEFAULT_BRANCH", "main"),
-            ]
+        let push = |branch: &str| {
+            format!("CI_PIPELINE_SOURCE=push CI_COMMIT_BRANCH={branch} CI_DEFAULT_BRANCH=main")
         };
-        for (environment, expected) in [
-            (vec![], true),
-            (push("main"), true),
-            (push("topic"), false),
-            (vec![("CI", "true")], false),
-            (vec![("GITHUB_EVENT_NAME", "pull_request")], false),
-            (vec![("GITHUB_EVENT_NAME", "merge_group")], false),
-            (vec![("GITHUB_EVENT_NAME", "schedule")], false),
-            (vec![("CI_MERGE_REQUEST_IID", "3")], false),
-            (
-                [push("main"), vec![("CI_MERGE_REQUEST_IID", "3")]].concat(),
-                false,
-            ),
+        let of_request = push("main") + " CI_MERGE_REQUEST_IID=3";
+        for (variables, expected) in [
+            ("", true),
+            (&push("main"), true),
+            (&push("topic"), false),
+            ("CI=true", false),
+            ("GITHUB_EVENT_NAME=pull_request", false),
+            ("GITHUB_EVENT_NAME=merge_group", false),
+            ("GITHUB_EVENT_NAME=schedule", false),
+            ("CI_MERGE_REQUEST_IID=3", false),
+            (&of_request, false),
         ] {
-            let variable = |asked: &str| {
-                let found = environment.iter().find(|(name, _)| *name == asked);
-                found.map(|(_, value)| (*value).to_owned())
-            };
-            let found = is_of_reviewed_code(nowhere.path(), variable);
-            assert_eq!(found, expected, "{environment:?}");
+            let found = is_of_reviewed_code(nowhere.path(), environment(variables));
+            assert_eq!(found, expected, "{variables}");
         }
     }
 
     #[test]
     fn outside_of_a_repository_a_service_ends_the_run() {
         let nowhere = tempfile::tempdir().unwrap();
-        for (name, value) in [
-            ("CI", "true"),
-            ("GITHUB_EVENT_NAME", "pull_request"),
-            ("GITHUB_EVENT_NAME", "push"),
-            ("CI_MERGE_REQUEST_IID", "3"),
-            ("TEAMCITY_VERSION", "1"),
+        for variable in [
+            "CI=true",
+            "GITHUB_EVENT_NAME=pull_request",
+            "GITHUB_EVENT_NAME=push",
+            "CI_MERGE_REQUEST_IID=3",
+            "TEAMCITY_VERSION=1",
         ] {
-            let variable = |asked: &str| (asked == name).then(|| value.to_owned());
-            let found = bases(nowhere.path(), Asked::default(), variable);
-            assert!(
-                matches!(found, Err(Error::Environment { .. })),
-                "{name}: {found:?}"
-            );
+            let found = bases(nowhere.path(), Asked::default(), environment(variable));
+            let ended = matches!(found, Err(Error::Environment { .. }));
+            assert!(ended, "{variable}: {found:?}");
         }
         let found = bases(nowhere.path(), Asked::default(), |_| None);
         assert_eq!(found.unwrap(), Bases::default());

@@ -148,67 +148,42 @@ fn encoded(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trust::tests::environment;
 
-    fn shown(variables: &[(&str, &str)]) -> Option<(String, WebStyle)> {
-        shown_at(&|name: &str| {
-            let found = variables.iter().find(|(known, _)| *known == name);
-            found.map(|(_, value)| (*value).to_owned())
-        })
+    fn shown(variables: &str) -> Option<(String, WebStyle)> {
+        shown_at(&environment(variables))
     }
 
     #[test]
     fn the_address_is_that_of_the_service() {
-        let github = ("GITHUB_SERVER_URL", "https://github.com");
-        let repository = ("GITHUB_REPOSITORY", "o/n");
+        use WebStyle::{Github, Gitlab};
+        let github = "GITHUB_SERVER_URL=https://github.com GITHUB_REPOSITORY=o/n";
+        let project = "https://git.example.org/a/b/c";
+        let gitlab = format!("GITLAB_CI=true CI_PROJECT_URL={project}");
+        let of_buildkite = "BUILDKITE_REPO=ssh://git@git.example.org:2222/o/n.git \
+                            BUILDKITE_PIPELINE_PROVIDER=gitlab";
+        let with_secret = "BUILDKITE_REPO=https://user:secret@gitlab.com/o/n.git";
+        let by_ssh = "BUILDKITE_REPO=git@github.com:o/n.git";
         for (variables, address, style) in [
-            (
-                &[github, repository][..],
-                "https://github.com/o/n",
-                WebStyle::Github,
-            ),
-            (
-                &[
-                    ("GITLAB_CI", "true"),
-                    ("CI_PROJECT_URL", "https://git.example.org/a/b/c"),
-                ],
-                "https://git.example.org/a/b/c",
-                WebStyle::Gitlab,
-            ),
-            (
-                &[("BUILDKITE_REPO", "git@github.com:o/n.git")],
-                "https://github.com/o/n",
-                WebStyle::Github,
-            ),
-            (
-                &[
-                    ("BUILDKITE_REPO", "ssh://git@git.example.org:2222/o/n.git"),
-                    ("BUILDKITE_PIPELINE_PROVIDER", "gitlab"),
-                ],
-                "https://git.example.org/o/n",
-                WebStyle::Gitlab,
-            ),
-            (
-                &[("BUILDKITE_REPO", "https://user:secret@gitlab.com/o/n.git")],
-                "https://gitlab.com/o/n",
-                WebStyle::Gitlab,
-            ),
+            (github, "https://github.com/o/n", Github),
+            (&gitlab, project, Gitlab),
+            (by_ssh, "https://github.com/o/n", Github),
+            (of_buildkite, "https://git.example.org/o/n", Gitlab),
+            (with_secret, "https://gitlab.com/o/n", Gitlab),
         ] {
-            assert_eq!(
-                shown(variables),
-                Some((address.to_owned(), style)),
-                "{variables:?}"
-            );
+            let expected = Some((address.to_owned(), style));
+            assert_eq!(shown(variables), expected, "{variables}");
         }
         for variables in [
-            &[][..],
-            &[repository],
-            &[("CI_PROJECT_URL", "https://git.example.org/a")],
-            &[("GITHUB_SERVER_URL", "javascript:alert(1)//"), repository],
-            &[("GITHUB_SERVER_URL", "https://a\"onclick=\"x"), repository],
-            &[("BUILDKITE_REPO", "git@bitbucket.org:o/n.git")],
-            &[("BUILDKITE_REPO", "/srv/git/n.git")],
+            "",
+            "GITHUB_REPOSITORY=o/n",
+            "CI_PROJECT_URL=https://git.example.org/a",
+            "GITHUB_SERVER_URL=javascript:alert(1)// GITHUB_REPOSITORY=o/n",
+            "GITHUB_SERVER_URL=https://a\"onclick=\"x GITHUB_REPOSITORY=o/n",
+            "BUILDKITE_REPO=git@bitbucket.org:o/n.git",
+            "BUILDKITE_REPO=/srv/git/n.git",
         ] {
-            assert_eq!(shown(variables), None, "{variables:?}");
+            assert_eq!(shown(variables), None, "{variables}");
         }
     }
 
@@ -222,15 +197,11 @@ mod tests {
             folder: "gpu/".to_owned(),
         };
         let github = web("https://github.com/o/n", WebStyle::Github);
-        assert_eq!(
-            github.of_line("a b.cu", Some(7)).unwrap(),
-            format!("https://github.com/o/n/blob/{commit}/gpu/a%20b.cu#L7")
-        );
+        let line = format!("https://github.com/o/n/blob/{commit}/gpu/a%20b.cu#L7");
+        assert_eq!(github.of_line("a b.cu", Some(7)), Some(line));
         let gitlab = web("https://gitlab.com/o/n", WebStyle::Gitlab);
-        assert_eq!(
-            gitlab.of_commit(&commit).unwrap(),
-            format!("https://gitlab.com/o/n/-/commit/{commit}")
-        );
+        let expected = format!("https://gitlab.com/o/n/-/commit/{commit}");
+        assert_eq!(gitlab.of_commit(&commit), Some(expected));
         assert_eq!(github.of_commit("main"), None);
         // An outcome from a file.
         let hostile = web("javascript:alert(1)", WebStyle::Github);

@@ -1105,7 +1105,7 @@ mod tests {
             }
             let later = judged(5);
             assert_eq!((later.verdict, later.open), (Verdict::Pass, false));
-            let outlying = later.outlying.unwrap();
+            let outlying = later.outlying.as_ref().unwrap();
             assert_eq!(outlying.set_aside, [1]);
             assert_eq!([outlying.base, outlying.current][side], 1);
             // As if the first round had never been.

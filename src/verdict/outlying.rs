@@ -192,10 +192,8 @@ mod tests {
         assert!(!outlying.more && !outlying.too_many());
         // The same of the other side.
         let other = found(&current, &quiet(12)).unwrap();
-        assert_eq!(
-            (other.base, other.current, &other.set_aside),
-            (1, 0, &outlying.set_aside)
-        );
+        assert_eq!((other.base, other.current), (1, 0));
+        assert_eq!(other.set_aside, outlying.set_aside);
         // With fewer processes one in so many is too much.
         let early = found(&quiet(8), &current[..8]).unwrap();
         assert!(early.too_many() && early.more, "{early:?}");
@@ -208,9 +206,7 @@ mod tests {
     #[test]
     fn a_side_that_is_slow_in_half_of_its_processes_is_never_cleaned() {
         for rounds in 1..=20 {
-            let half: Vec<f64> = (0..2 * rounds)
-                .map(|at| if at % 2 == 0 { 100.0 } else { 120.0 })
-                .collect();
+            let half = [100.0, 120.0].repeat(rounds);
             let outlying = found(&quiet(2 * rounds), &half).unwrap();
             assert!(outlying.too_many(), "{outlying:?}");
         }
@@ -222,11 +218,8 @@ mod tests {
     fn a_side_with_six_more_outlying_processes_than_the_other_is_not_cleaned() {
         let with = |outlying: usize| {
             let mut values = quiet(40);
-            values
-                .iter_mut()
-                .step_by(6)
-                .take(outlying)
-                .for_each(|value| *value += 10.0);
+            let far = values.iter_mut().step_by(6).take(outlying);
+            far.for_each(|value| *value += 10.0);
             values
         };
         let found = |base, current| found(&with(base), &with(current)).unwrap();

@@ -162,14 +162,21 @@ mod tests {
         Samples::new(vec![machine.clone(), machine]).unwrap()
     }
 
-    fn chosen(percent: f64) -> Schedule {
-        let samples = noisy(percent);
-        let known = [KnownNoise {
-            samples: &samples,
+    const DEAR: ProcessCost = ProcessCost {
+        start_s: 0.1,
+        launch_s: 1.0,
+    };
+
+    fn known(samples: &Samples) -> KnownNoise<'_> {
+        KnownNoise {
+            samples,
             scale: Scale::Relative,
             tolerance: 0.25,
-        }];
-        cheapest(&known, &bounds(), COST)
+        }
+    }
+
+    fn chosen(percent: f64) -> Schedule {
+        cheapest(&[known(&noisy(percent))], &bounds(), COST)
     }
 
     #[test]
@@ -191,32 +198,19 @@ mod tests {
     #[test]
     fn launches_that_leave_some_checks_open_to_the_end_are_too_few() {
         let samples = noisy(0.1);
-        let known = KnownNoise {
-            samples: &samples,
-            scale: Scale::Relative,
-            tolerance: 0.25,
-        };
+        let known = known(&samples);
         let looks = bounds().looks;
         // The fewest would take less time, and decide nine of ten by the last round.
         assert_eq!(known.decided(20, &looks, USUALLY), Some(5));
         assert_eq!(known.decided(20, &looks, ALMOST_ALWAYS), None);
-        let dear = ProcessCost {
-            start_s: 0.1,
-            launch_s: 1.0,
-        };
-        let chosen = cheapest(&[known], &bounds(), dear);
+        let chosen = cheapest(&[known], &bounds(), DEAR);
         assert!(chosen.launches > 20, "{chosen:?}");
     }
 
     #[test]
     fn the_noisiest_metric_decides_and_nothing_known_asks_for_nothing() {
         let (quiet, loud) = (noisy(0.01), noisy(0.08));
-        let of = |samples| KnownNoise {
-            samples,
-            scale: Scale::Relative,
-            tolerance: 0.25,
-        };
-        let both = [of(&quiet), of(&loud)];
+        let both = [known(&quiet), known(&loud)];
         assert_eq!(cheapest(&both, &bounds(), COST).launches, 80);
         assert_eq!(cheapest(&[], &bounds(), COST).launches, 20);
         let fixed = Bounds {
@@ -229,17 +223,9 @@ mod tests {
     #[test]
     fn more_processes_are_cheaper_where_a_launch_is_dear() {
         let samples = noisy(0.06);
-        let known = [KnownNoise {
-            samples: &samples,
-            scale: Scale::Relative,
-            tolerance: 0.25,
-        }];
-        let dear = ProcessCost {
-            start_s: 0.1,
-            launch_s: 1.0,
-        };
+        let known = [known(&samples)];
         let (few, many) = (
-            cheapest(&known, &bounds(), dear),
+            cheapest(&known, &bounds(), DEAR),
             cheapest(&known, &bounds(), COST),
         );
         assert!(few.launches < many.launches, "{few:?}, {many:?}");

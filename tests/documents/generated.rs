@@ -38,10 +38,11 @@ pub fn is_generated(name: &str, text: &str) {
 
 /// A cell of a table: one line without bars.
 fn cell(text: &str) -> String {
-    text.split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
-        .replace('|', "\\|")
+    spaced(text).replace('|', "\\|")
+}
+
+fn spaced(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Longer texts belong into the pages.
@@ -111,16 +112,9 @@ fn the_page_of_commands_is_what_help_prints() {
             }
         });
         let help = shown.render_long_help().to_string();
-        let help: String = help
-            .lines()
-            .map(|line| format!("{}\n", line.trim_end()))
-            .collect();
-        write!(
-            texts,
-            "\n## {name}\n\n```text help\n{}\n```\n",
-            help.trim_end()
-        )
-        .unwrap();
+        let help: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();
+        let help = help.join("\n");
+        write!(texts, "\n## {name}\n\n```text help\n{help}\n```\n").unwrap();
     }
     page.push_str(
         "\nAll commands exit with one of the [exit codes](exit-codes.md). Options of most commands:\n\n\
@@ -210,12 +204,7 @@ fn the_page_of_keys_is_what_the_schema_says() {
         };
         write!(page, "\n## {heading}\n\n").unwrap();
         if let (false, Some(about)) = (path.is_empty(), table["description"].as_str()) {
-            write!(
-                page,
-                "{}\n\n",
-                about.split_whitespace().collect::<Vec<_>>().join(" ")
-            )
-            .unwrap();
+            write!(page, "{}\n\n", spaced(about)).unwrap();
         }
         page.push_str("| key | type | meaning |\n|---|---|---|\n");
         let mut below = Vec::new();
@@ -256,24 +245,15 @@ fn the_page_of_exit_codes_is_what_the_program_exits_with() {
     let mut codes = ExitCode::ALL;
     codes.sort_by_key(|code| *code as u8);
     for code in codes {
-        let mut findings: Vec<&str> = Code::ALL
-            .iter()
-            .filter(|finding| finding.reported() != Reported::Warns && finding.exit_code() == code)
-            .map(|finding| finding.as_str())
+        let fails = |it: &&Code| it.reported() != Reported::Warns && it.exit_code() == code;
+        let findings = Code::ALL.iter().filter(fails).map(|it| it.as_str());
+        let findings: BTreeSet<&str> = findings.collect();
+        let named = findings.iter();
+        let named: Vec<String> = named
+            .map(|it| format!("[`{it}`](findings.md#{it})"))
             .collect();
-        findings.sort_unstable();
-        let named: Vec<String> = findings
-            .iter()
-            .map(|name| format!("[`{name}`](findings.md#{name})"))
-            .collect();
-        writeln!(
-            page,
-            "| {} | {} | {} |",
-            code as u8,
-            cell(code.meaning()),
-            named.join(", ")
-        )
-        .unwrap();
+        let (meaning, named) = (cell(code.meaning()), named.join(", "));
+        writeln!(page, "| {} | {meaning} | {named} |", code as u8).unwrap();
     }
     page.push_str(
         "\nWith several findings, the exit code is the first of 5, 3, 4, 1, 6 that applies. So a broken \
@@ -316,13 +296,10 @@ fn the_page_of_counters_is_what_the_code_measures() {
          Every name that Hopper (9.0) has was measured with this tool on an H100 or H200. For other chips \
          the page says what NVIDIA lists; whether a card and its driver collect it shows there alone.\n\n"
         .to_owned();
-    let chips: Vec<(&str, Chip)> = CHIPS
-        .iter()
-        .map(|(chip, head)| {
-            let short = head.split(' ').next().unwrap();
-            (short, Chip::named(chip).unwrap())
-        })
-        .collect();
+    let chips = CHIPS.map(|(chip, head)| {
+        let short = head.split(' ').next().unwrap();
+        (short, Chip::named(chip).unwrap())
+    });
     let heads: Vec<&str> = CHIPS.iter().map(|(_, head)| *head).collect();
     write!(
         page,
@@ -348,18 +325,14 @@ fn the_page_of_counters_is_what_the_code_measures() {
         }
     };
     for alias in ALIASES {
-        let mut counters: Vec<&str> = chips
+        let counters = chips
             .iter()
-            .filter_map(|(_, chip)| alias.role.on(Some(*chip)))
-            .collect();
-        counters.sort_unstable();
-        counters.dedup();
+            .filter_map(|(_, chip)| alias.role.on(Some(*chip)));
+        let mut counters = Vec::from_iter(BTreeSet::from_iter(counters));
         let name_of_role = alias.role.counter();
         counters.sort_by_key(|counter| *counter != name_of_role);
-        let notes = [alias.note, alias.lacking]
-            .into_iter()
-            .filter(|note| !note.is_empty());
-        let notes: Vec<String> = notes.map(cell).collect();
+        let notes = [alias.note, alias.lacking].into_iter();
+        let notes: Vec<String> = notes.filter(|it| !it.is_empty()).map(cell).collect();
         writeln!(
             page,
             "| `{}` | `{}` | {} | {} | {} |",
@@ -378,12 +351,8 @@ fn the_page_of_counters_is_what_the_code_measures() {
     for (name, counters) in types {
         let has = |chip| tensor_flop(chip).iter().any(|(other, _)| *other == name);
         let counter = Vec::from_iter(counters).join("`, `");
-        writeln!(
-            page,
-            "| `{name}` | `{counter}` | – | {} | |",
-            cell_of_chips(&has)
-        )
-        .unwrap();
+        let chips = cell_of_chips(&has);
+        writeln!(page, "| `{name}` | `{counter}` | – | {chips} | |").unwrap();
     }
     page.push_str(
         "\n`tensor_flop` without a `counter` stands for all `tensor_flop_…` of the chip: the operations \
@@ -405,12 +374,8 @@ fn the_page_of_counters_is_what_the_code_measures() {
             (Level::Deny, false) => "fails if it is worse",
             (Level::Deny, true) => "fails if none is left",
         };
-        writeln!(
-            page,
-            "| `{}` | {} | {better} | {judged} |",
-            metric.name, metric.unit
-        )
-        .unwrap();
+        let (name, unit) = (metric.name, metric.unit);
+        writeln!(page, "| `{name}` | {unit} | {better} | {judged} |").unwrap();
     }
     page.push_str(
         "\n[Permission to read counters](permission.md) lists what is measured without counters.\n",
@@ -424,10 +389,7 @@ fn every_format_of_a_report_is_on_the_page_of_reports() {
     let table = page.split("\n## Formats\n").nth(1).unwrap();
     let rows: String = table.lines().filter(|line| line.starts_with('|')).collect();
     for form in FORMS.iter().filter(|form| form.name != "text") {
-        let name = format!("`{}`", form.name);
-        assert!(
-            rows.contains(&name),
-            "docs/reports.md has no row for {name}"
-        );
+        let has_row = rows.contains(&format!("`{}`", form.name));
+        assert!(has_row, "docs/reports.md has no row for {}", form.name);
     }
 }

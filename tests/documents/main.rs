@@ -18,7 +18,6 @@ mod site;
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
 use std::process::Command;
 
 use common::stand_in::Machine;
@@ -44,13 +43,7 @@ fn go(document: &str, project: &Project, more: &[(&str, String)]) -> usize {
         }
         for (command, shown) in typed_in(&block.text) {
             commands += 1;
-            typed(
-                &project.path("work"),
-                &project.path("bin"),
-                command,
-                shown,
-                more,
-            );
+            typed(project, command, shown, more);
         }
     }
     commands
@@ -65,14 +58,14 @@ fn typed_in(text: &str) -> impl Iterator<Item = (&str, &str)> {
 }
 
 /// Runs a command, which must print what is shown.
-fn typed(folder: &Path, programs: &Path, command: &str, shown: &str, more: &[(&str, String)]) {
+fn typed(project: &Project, command: &str, shown: &str, more: &[(&str, String)]) {
     let path = std::env::var("PATH").unwrap();
     let mut shell = Command::new("bash");
     outside_pull_request(&mut shell);
     let ran = shell
         .args(["-c", command])
-        .current_dir(folder)
-        .env("PATH", format!("{}:{path}", programs.display()))
+        .current_dir(project.path("work"))
+        .env("PATH", format!("{}:{path}", project.path("bin").display()))
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .env("GIT_AUTHOR_NAME", "Ada")
@@ -89,19 +82,17 @@ fn typed(folder: &Path, programs: &Path, command: &str, shown: &str, more: &[(&s
     for line in shown.lines() {
         let pieces = line.split('…').map(spaced);
         for piece in pieces.filter(|piece| !piece.is_empty()) {
+            let prints = printed.contains(&piece);
             assert!(
-                printed.contains(&piece),
-                "`{command}` does not print {piece:?}\n{}\n{}",
-                ran.out,
-                ran.err
+                prints,
+                "`{command}`: no {piece:?}\n{}\n{}",
+                ran.out, ran.err
             );
         }
     }
     let code = Regex::new(r"exit code (\d+)").unwrap();
-    let expected = code
-        .captures(shown)
-        .map_or(0, |code| code[1].parse().unwrap());
-    ran.exits(expected);
+    let code = code.captures(shown);
+    ran.exits(code.map_or(0, |code| code[1].parse().unwrap()));
 }
 
 #[test]
@@ -118,10 +109,9 @@ fn the_first_gate_goes_as_its_document_tells() {
     assert!((6..10).contains(&commands), "{commands} commands");
     // The report can be read.
     let report = project.read("work/report.md");
-    assert!(
-        report.contains("regressed") && report.contains("| registers |"),
-        "{report}"
-    );
+    for words in ["regressed", "| registers |"] {
+        assert!(report.contains(words), "{report}");
+    }
 }
 
 #[test]

@@ -21,18 +21,17 @@ const TERMS: [&str; 7] = [
     "variant",
 ];
 
+fn all_sentences(text: &str) -> Vec<String> {
+    let texts = texts(text).into_iter();
+    texts.flat_map(|text| sentences(&text)).collect()
+}
+
 #[test]
 fn the_readme_is_short_and_so_is_every_sentence() {
     let readme = read("README.md");
     let words = readme.split_whitespace().count();
-    assert!(
-        words <= WORDS,
-        "README.md has {words} words, more than {WORDS}"
-    );
-    let all: Vec<String> = texts(&readme)
-        .iter()
-        .flat_map(|text| sentences(text))
-        .collect();
+    assert!(words <= WORDS, "{words} words, more than {WORDS}");
+    let all = all_sentences(&readme);
     assert!(all.len() > 50, "{} sentences", all.len());
     for sentence in all {
         let words = sentence.split_whitespace().count();
@@ -43,14 +42,8 @@ fn the_readme_is_short_and_so_is_every_sentence() {
 #[test]
 fn a_long_sentence_is_counted_across_lines_and_code() {
     let text = "One `--two three` four\nfive. Six (seven!) Eight\n\n* nine";
-    let all: Vec<String> = texts(text)
-        .iter()
-        .flat_map(|text| sentences(text))
-        .collect();
-    assert_eq!(
-        all,
-        ["One --twothree four five", "Six (seven", "Eight", "nine"]
-    );
+    let expected = ["One --twothree four five", "Six (seven", "Eight", "nine"];
+    assert_eq!(all_sentences(text), expected);
 }
 
 #[test]
@@ -60,14 +53,11 @@ fn no_word_of_the_tool_stands_in_the_readme_before_it_is_explained() {
     let prose = code.replace_all(&readme, "").to_lowercase();
     for term in TERMS {
         let first = prose.find(term);
+        let first = first.unwrap_or_else(|| panic!("README.md does not explain `{term}`"));
+        let line = prose[first..].lines().next().unwrap();
+        let is_explained = prose[..first].ends_with('*');
         assert!(
-            first.is_some(),
-            "README.md does not explain `{term}`: remove it here"
-        );
-        let before = &prose[..first.unwrap()];
-        let line = prose[before.len()..].lines().next().unwrap();
-        assert!(
-            before.ends_with('*'),
+            is_explained,
             "`{term}` comes before its explanation: {line}"
         );
     }
@@ -122,20 +112,15 @@ fn every_figure_of_how_far_to_trust_is_the_one_of_its_page() {
 #[test]
 fn the_five_lines_of_configuration_are_enough() {
     let found = blocks("README.md");
-    let lines = &found
-        .iter()
-        .find(|block| block.language == "toml")
-        .unwrap()
-        .text;
+    let first = found.iter().find(|block| block.language == "toml");
+    let lines = &first.unwrap().text;
     assert!(lines.lines().count() <= 5, "{lines}");
     let project = Project::empty();
     project.write("config.toml", lines);
     project.write("kernels/softmax.cu", "");
     project.run(&["list"]).exits(0).says("softmax/cuda");
-    project
-        .run(&["check", "--dry-run"])
-        .exits(0)
-        .says("timing current, round 1");
+    let plan = project.run(&["check", "--dry-run"]).exits(0);
+    plan.says("timing current, round 1");
 }
 
 /// The file with the picture of a failing report.
@@ -150,28 +135,20 @@ fn picture() -> String {
     outside_pull_request(&mut gate);
     let output = gate
         .current_dir(repository())
-        .args([
-            "check",
-            "bsr_gemm/cp_async",
-            "--from",
-            "ci/recordings/h200-worse",
-        ])
+        .args(["check", "bsr_gemm/cp_async"])
+        .args(["--from", "ci/recordings/h200-worse"])
         .args(["--baseline-ref", "none", "--format", "html"])
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
     let page = String::from_utf8(output.stdout).unwrap();
     let part = |from: &str, to: &str| {
-        let start = page
-            .find(from)
-            .unwrap_or_else(|| panic!("the page has no {from}"));
+        let start = page.find(from).unwrap();
         let length = page[start..].find(to).unwrap() + to.len();
         &page[start..start + length]
     };
-    let style = part("<style>", "</style>");
-    let style = style
-        .trim_start_matches("<style>")
-        .trim_end_matches("</style>");
+    let style = part("<style>", "</style>").trim_start_matches("<style>");
+    let style = style.trim_end_matches("</style>");
     // The body of the page is an element of the picture.
     let style = style.replace("\nbody {", "\n.body {");
     assert!(style.contains("\n.body {"));

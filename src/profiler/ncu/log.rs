@@ -229,75 +229,51 @@ mod tests {
         "/tests/data/ncu/four_metrics.ncu-rep"
     );
 
+    const NO_MATCH: &str = include_str!("../../../tests/data/ncu_logs/filter_matches_nothing.log");
+
     #[test]
     fn each_way_of_not_measuring_is_a_finding_of_its_own() {
         const NO_PERMISSION: &str = "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access \
                                      NVIDIA GPU Performance Counters on the target device 0.";
         const BUSY: &str = "==ERROR== Profiling failed because a driver resource was unavailable. Ensure that no \
                             other tool (like DCGM) is concurrently collecting profiling data.";
-        let cases: [(Ending, &str, Code); 10] = [
-            (
-                Ending::Exited(11),
-                include_str!("../../../tests/data/ncu_logs/crashes.log"),
-                Code::ProgramFailed,
-            ),
-            (
-                Ending::Exited(7),
-                include_str!("../../../tests/data/ncu_logs/fails.log"),
-                Code::ProgramFailed,
-            ),
-            (
-                Ending::TimedOut,
-                include_str!("../../../tests/data/ncu_logs/hangs.log"),
-                Code::TimedOut,
-            ),
-            (
-                Ending::Exited(0),
-                include_str!("../../../tests/data/ncu_logs/launches_nothing.log"),
-                Code::KernelMissing,
-            ),
-            (
-                Ending::Exited(0),
-                include_str!("../../../tests/data/ncu_logs/filter_matches_nothing.log"),
-                Code::KernelMissing,
-            ),
+        let crashes = include_str!("../../../tests/data/ncu_logs/crashes.log");
+        let fails = include_str!("../../../tests/data/ncu_logs/fails.log");
+        let hangs = include_str!("../../../tests/data/ncu_logs/hangs.log");
+        let nothing = include_str!("../../../tests/data/ncu_logs/launches_nothing.log");
+        let unsupported = "==ERROR== Failed to initialize the profiler: LibraryNotLoaded";
+        for (ending, log, code) in [
+            (Ending::Exited(11), crashes, Code::ProgramFailed),
+            (Ending::Exited(7), fails, Code::ProgramFailed),
+            (Ending::TimedOut, hangs, Code::TimedOut),
+            (Ending::Exited(0), nothing, Code::KernelMissing),
+            (Ending::Exited(0), NO_MATCH, Code::KernelMissing),
             (Ending::Exited(1), NO_PERMISSION, Code::NoPermission),
             (Ending::Exited(9), BUSY, Code::ProfilerBusy),
-            (
-                Ending::Exited(1),
-                "==ERROR== Failed to initialize the profiler: LibraryNotLoaded",
-                Code::ProfilerUnsupported,
-            ),
+            (Ending::Exited(1), unsupported, Code::ProfilerUnsupported),
             (Ending::Signalled(9), "", Code::ProgramFailed),
             (Ending::Exited(3), "", Code::ProfilerFailed),
-        ];
-        for (ending, log, code) in cases {
+        ] {
             let finding = judged(ending, log, "", LEFT_A_REPORT).unwrap();
-            assert_eq!(
-                (finding.code, finding.severity),
-                (code, Severity::Deny),
-                "{log}"
-            );
+            assert_eq!(finding.code, code, "{log}");
+            assert_eq!(finding.severity, Severity::Deny, "{log}");
             assert!(!finding.next.is_empty());
         }
     }
 
     #[test]
     fn a_filter_that_matches_nothing_is_reported_with_the_launched_kernels() {
-        let log = include_str!("../../../tests/data/ncu_logs/filter_matches_nothing.log");
-        let finding = judged(Ending::Exited(0), log, "", LEFT_A_REPORT).unwrap();
-        assert!(
-            finding.message.contains("no_such_kernel") && finding.message.contains("reduce_kernel")
-        );
+        let finding = judged(Ending::Exited(0), NO_MATCH, "", LEFT_A_REPORT).unwrap();
+        for kernel in ["no_such_kernel", "reduce_kernel"] {
+            assert!(finding.message.contains(kernel), "{kernel}");
+        }
     }
 
     #[test]
     fn what_the_program_prints_does_not_turn_a_measurement_into_a_failure() {
         let program = "warning: ERR_NVGPUCTRPERM was seen\nNo kernels were profiled\n";
-        assert_eq!(
-            judged(Ending::Exited(0), "==PROF== fine\n", program, LEFT_A_REPORT),
-            None
-        );
+        let found = judged(Ending::Exited(0), "==PROF== fine\n", program, LEFT_A_REPORT);
+        assert_eq!(found, None);
     }
 
     #[test]
@@ -322,19 +298,12 @@ Available Kernels:
     }
 
     #[test]
-    fn the_lock_of_another_users_ncu_has_its_own_trouble() {
-        let log = "\
-==ERROR== Failed to open/create lock file /tmp/nsight-compute-lock. Please check that this process has write permissions on this file.
-==ERROR== Failed to prepare kernel for profiling
-";
+    fn the_lock_of_another_users_ncu_has_its_own_trouble_and_a_line_of_the_program_has_none() {
+        let log = "==ERROR== Failed to open/create lock file /tmp/nsight-compute-lock. Please check that \
+                   this process has write permissions on this file.\n\
+                   ==ERROR== Failed to prepare kernel for profiling\n";
         assert_eq!(Trouble::in_log(log), Some(Trouble::Locked));
-    }
-
-    #[test]
-    fn a_line_of_the_program_is_not_taken_for_one_of_ncu() {
-        assert_eq!(
-            Trouble::in_log("my log: ERR_NVGPUCTRPERM was seen yesterday\n"),
-            None
-        );
+        let of_program = "my log: ERR_NVGPUCTRPERM was seen yesterday\n";
+        assert_eq!(Trouble::in_log(of_program), None);
     }
 }

@@ -194,16 +194,11 @@ pub fn variables() -> impl Iterator<Item = &'static str> {
 mod tests {
     use super::super::entry::Sign;
     use super::*;
+    use crate::trust::tests::environment;
 
     /// The service and the kind of a run with these variables.
-    fn kind(environment: &str) -> (&'static str, String) {
-        let run = Run::of(&|name: &str| {
-            let mut variables = environment.split_whitespace();
-            variables.find_map(|variable| {
-                let (known, value) = variable.split_once('=')?;
-                (known == name).then(|| value.to_owned())
-            })
-        });
+    fn kind(variables: &str) -> (&'static str, String) {
+        let run = Run::of(&environment(variables));
         let text = match run.kind {
             Kind::Person => "person".to_owned(),
             Kind::Change { target, .. } => format!("change {}", target.unwrap_or_default()),
@@ -291,11 +286,8 @@ mod tests {
             "CI_COMMIT_SHA=ab",
             "CI_XCODE_PROJECT=x",
         ] {
-            assert_eq!(
-                kind(environment),
-                ("CI", "other".to_owned()),
-                "{environment}"
-            );
+            let other = ("CI", "other".to_owned());
+            assert_eq!(kind(environment), other, "{environment}");
         }
     }
 
@@ -303,12 +295,8 @@ mod tests {
     fn each_sign_that_is_the_number_of_a_pull_request_ties_consent_to_it() {
         for service in SERVICES {
             for Sign { name, values, .. } in service.change {
-                let number = name.ends_with("ID")
-                    || name.ends_with("NO")
-                    || name.ends_with("NUMBER")
-                    || name.ends_with("Id")
-                    || name.ends_with("Iid");
-                if values.is_empty() && number {
+                let mut endings = ["ID", "NO", "NUMBER", "Id", "Iid"].into_iter();
+                if values.is_empty() && endings.any(|ending| name.ends_with(ending)) {
                     let variable = |asked: &str| (asked == *name).then(|| "7".to_owned());
                     let found = super::super::super::pull_request(None, variable);
                     assert_eq!(found.unwrap().as_deref(), Some("7"), "{name}");

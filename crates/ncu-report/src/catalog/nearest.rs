@@ -143,11 +143,8 @@ mod tests {
                 "l1tex__t_sector_hit_rate.pct",
             ),
         ] {
-            assert_eq!(
-                name(Chip::named("gh100").unwrap(), wrong).as_deref(),
-                Some(right),
-                "{wrong}"
-            );
+            let found = name(Chip::named("gh100").unwrap(), wrong);
+            assert_eq!(found.as_deref(), Some(right), "{wrong}");
         }
     }
 
