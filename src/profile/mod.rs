@@ -492,7 +492,7 @@ pub fn now() -> String {
 pub(crate) mod tests {
     use std::path::Path;
 
-    use super::{KernelLaunches, LaunchList, Profile, lists_in_lines};
+    use super::{KernelLaunches, KernelProfile, LaunchList, Profile, lists_in_lines};
 
     /// One that was measured on an H200, of one kernel.
     pub(crate) fn recorded() -> Profile {
@@ -511,6 +511,8 @@ pub(crate) mod tests {
 
     /// Each kernel is launched so often in these steps.
     pub(crate) fn listed(profile: &mut Profile, launches: &[u32], steps: Option<u32>) {
+        let samples = |kernel: &KernelProfile| kernel.metrics["duration"].samples[0].len();
+        let measured: usize = profile.kernels.iter().map(samples).sum();
         let kernels = profile.kernels.iter().zip(launches);
         let kernels = kernels.map(|(kernel, launches)| KernelLaunches {
             mangled: kernel.mangled.clone().unwrap(),
@@ -519,7 +521,7 @@ pub(crate) mod tests {
             launches: *launches,
         });
         profile.provenance.launch_list = Some(LaunchList {
-            measured: 40,
+            measured: measured.try_into().unwrap(),
             others: Vec::new(),
             kernels: kernels.collect(),
             steps,

@@ -115,7 +115,6 @@ fn checkout() -> Project {
 #[test]
 fn commands_that_are_marked_to_run_do_what_their_page_shows() {
     let project = checkout();
-    let (work, bin) = (project.path("work"), project.path("bin"));
     let mut typed_before = BTreeSet::new();
     for page in pages() {
         let marked = blocks(&page)
@@ -124,13 +123,13 @@ fn commands_that_are_marked_to_run_do_what_their_page_shows() {
         for block in marked {
             if block.language == "console" {
                 for (command, shown) in typed_in(&block.text) {
-                    typed(&work, &bin, command, shown, &[]);
+                    typed(&project, command, shown, &[]);
                 }
                 continue;
             }
             for command in block.text.replace("\\\n", " ").lines() {
                 if typed_before.insert(command.to_owned()) {
-                    typed(&work, &bin, command, "", &[]);
+                    typed(&project, command, "", &[]);
                 }
             }
         }
