@@ -1060,7 +1060,7 @@ mod tests {
         // round. No noise is learned, so nothing says that these are outlying.
         let asked = |tolerance| question(Scale::Absolute, Direction::Lower, tolerance, &[1, 4]);
         let base = [100.0; 8];
-        let current = [111.0, 111.0, 89.0, 89.0, 111.0, 111.0, 89.0, 89.0];
+        let current = [111.0, 111.0, 89.0, 89.0].repeat(2);
         let first = in_turn(&base[..2], &current[..2], None, &asked(10.0));
         assert_eq!(first.verdict, Verdict::Regressed);
         // At the second look the change is 0 and the band about 20: nothing new is claimed, and

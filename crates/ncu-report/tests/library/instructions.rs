@@ -42,13 +42,11 @@ fn source_page() -> Vec<SourceRow> {
     let page = common::text("source/baseline.source.csv");
     let mut page = csv::Reader::from_reader(page.as_bytes());
     let header: Vec<String> = page.headers().unwrap().iter().map(str::to_owned).collect();
-    page.records()
-        .map(|row| {
-            let cells = row.unwrap();
-            let cells = cells.iter().map(str::to_owned);
-            header.iter().cloned().zip(cells).collect()
-        })
-        .collect()
+    let row = |cells: csv::StringRecord| {
+        let cells = cells.iter().map(str::to_owned);
+        header.iter().cloned().zip(cells).collect()
+    };
+    page.records().map(|cells| row(cells.unwrap())).collect()
 }
 
 fn number(row: &SourceRow, column: &str) -> u64 {
@@ -63,16 +61,14 @@ fn compare_stalls(
     suffix: &str,
     total: &str,
 ) -> BTreeSet<String> {
-    let known: BTreeMap<String, u64> = reasons
+    let named = |reason: &str| format!("stall_{}{suffix}", column(reason));
+    let reasons = reasons
         .iter()
-        .map(|(reason, samples)| (format!("stall_{}{suffix}", column(reason)), *samples))
-        .collect();
-    let columns: BTreeSet<String> = row
-        .keys()
-        .filter(|name| name.starts_with("stall_"))
-        .filter(|name| name.ends_with(')') != suffix.is_empty())
-        .cloned()
-        .collect();
+        .map(|(reason, samples)| (named(reason), *samples));
+    let known: BTreeMap<String, u64> = reasons.collect();
+    let columns = row.keys().filter(|name| name.starts_with("stall_"));
+    let columns = columns.filter(|name| name.ends_with(')') != suffix.is_empty());
+    let columns: BTreeSet<String> = columns.cloned().collect();
     for name in &columns {
         // One of the two columns has another spelling.
         let key = match name.as_str() {
@@ -112,13 +108,9 @@ fn every_instruction_equals_that_on_the_source_page_of_ncu() {
         assert_eq!(one.executed.unwrap_or(0), executed, "{row:?}");
         let all = "Warp Stall Sampling (All Samples)";
         compared.extend(compare_stalls(row, &one.stalls, "", all));
-        let not_issued = "Warp Stall Sampling (Not-issued Samples)";
-        compared.extend(compare_stalls(
-            row,
-            &one.not_issued,
-            " (Not Issued)",
-            not_issued,
-        ));
+        let total = "Warp Stall Sampling (Not-issued Samples)";
+        let columns = compare_stalls(row, &one.not_issued, " (Not Issued)", total);
+        compared.extend(columns);
     }
     assert_eq!(compared.len(), 36);
 }
@@ -137,11 +129,9 @@ fn every_line_and_every_inlined_call_equals_that_of_nvdisasm() {
     let decoded = instructions(&recorded("baseline"));
     assert_eq!(decoded.len(), 584);
     for one in decoded {
-        let places: Vec<String> = one
-            .lines
-            .iter()
-            .map(|line| format!("{}:{}", line.file, line.line))
-            .collect();
+        let lines = one.lines.iter();
+        let lines = lines.map(|line| format!("{}:{}", line.file, line.line));
+        let places: Vec<String> = lines.collect();
         assert_eq!(places, expected[&one.offset], "at {:#x}", one.offset);
     }
 }

@@ -27,11 +27,7 @@ fn a_report_of_each_form_agrees_with_ncus_page_of_it_on_every_metric() {
     for folder in ["", "forms/"] {
         for entry in fs::read_dir(common::folder().join(folder)).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
-            // Of the pages of NVTX ranges, a metric has several columns.
-            let Some(name) = name
-                .strip_suffix(".raw.csv")
-                .filter(|it| *it != "nvtx_range")
-            else {
+            let Some(name) = name.strip_suffix(".raw.csv") else {
                 continue;
             };
             let [report, page] = pair(&format!("{folder}{name}"));
@@ -52,15 +48,6 @@ fn a_report_of_each_form_agrees_with_ncus_page_of_it_on_every_metric() {
         compared > 28_000 && files > 16,
         "{compared} values of {files} files"
     );
-    let [report, page] = pair("nvtx_range");
-    assert_eq!(page.launches.len(), 4);
-    let counters = [
-        "dram__throughput.avg.pct_of_peak_sustained_elapsed",
-        DURATION,
-    ];
-    let has_both = |launch: &Launch| counters.iter().all(|it| launch.number(it).is_some());
-    assert!(report.launches.iter().all(has_both));
-    agree(&report, &page, &counters).unwrap();
 }
 
 #[test]

@@ -19,9 +19,8 @@ const ABSENT: [&str; 5] = [
 ];
 
 fn contains(bytes: &[u8], text: &str) -> bool {
-    bytes
-        .windows(text.len())
-        .any(|part| part == text.as_bytes())
+    let mut parts = bytes.windows(text.len());
+    parts.any(|part| part == text.as_bytes())
 }
 
 /// The copy, and how many parts of each kind were removed.
@@ -40,14 +39,8 @@ fn measured(mut launch: Launch) -> (Launch, Vec<String>) {
     }
     let source = launch.source.take();
     let instructions = source.iter().flat_map(|source| &source.instructions);
-    let counts = instructions
-        .map(|one| {
-            format!(
-                "{:?}",
-                (one.address, one.executed, one.samples, &one.stalls)
-            )
-        })
-        .collect();
+    let counts = instructions.map(|one| (one.address, one.executed, one.samples, &one.stalls));
+    let counts = counts.map(|counts| format!("{counts:?}")).collect();
     (launch, counts)
 }
 
@@ -67,24 +60,16 @@ fn a_copy_has_every_number_and_nothing_that_is_forbidden() {
             assert!(!contains(&copy, text), "{name}: {text}");
         }
         assert!(copy.len() < original.len(), "{name}");
-        let (original, copy) = (
-            report::read(&original).unwrap(),
-            report::read(&copy).unwrap(),
-        );
+        let [original, copy] = [original, copy].map(|bytes| report::read(&bytes).unwrap());
         // Under which conditions it was measured is not lost.
         let command = copy.command_line.as_deref().unwrap();
         assert!(command.starts_with("ncu --"), "{name}: {command}");
-        assert!(
-            command.contains("--clock-control none"),
-            "{name}: {command}"
-        );
+        let states = command.contains("--clock-control none");
+        assert!(states, "{name}: {command}");
         assert_eq!(copy.profiler_version, original.profiler_version, "{name}");
-        let measured =
-            |launches: Vec<Launch>| -> Vec<_> { launches.into_iter().map(measured).collect() };
-        assert!(
-            measured(copy.launches) == measured(original.launches),
-            "{name}"
-        );
+        let copied = copy.launches.into_iter().map(measured);
+        let recorded = original.launches.into_iter().map(measured);
+        assert!(copied.eq(recorded), "{name}");
     }
     let full = common::bytes("full_set.ncu-rep");
     for text in FORBIDDEN {
