@@ -774,5 +774,5 @@ fn programs_are_compared_by_the_times_of_their_kernels_where_that_is_accepted() 
     let ran = Ran::of(&output.unwrap()).exits(0);
     assert!(project.path("config.toml").is_file());
     ran.says("warning no-permission")
-        .says("accept_tiers = [\"kernel-times\"]");
+        .says("accept the tier: `accept_tiers` under `[profile]`");
 }
