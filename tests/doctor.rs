@@ -167,8 +167,7 @@ fn clocks_are_locked_for_a_try_where_the_configuration_asks_for_it() {
 #[test]
 fn without_cuda_and_without_a_driver_each_missing_thing_is_a_line() {
     let machine = Machine::new();
-    if has_driver() {
-        aloud("SKIPPED: this machine has an NVIDIA driver");
+    if common::has_driver() {
         return;
     }
     fs::remove_dir_all(machine.project.path("toolkit")).unwrap();
@@ -201,11 +200,6 @@ fn without_cuda_and_without_a_driver_each_missing_thing_is_a_line() {
     assert!(text.contains("4 things to fix first"), "{text}");
 }
 
-fn has_driver() -> bool {
-    // SAFETY: only tries to open the library.
-    unsafe { cudarc::driver::sys::is_culib_present() }
-}
-
 #[test]
 fn a_damaged_library_of_the_driver_is_reported_with_the_loaders_message() {
     let machine = Machine::new();
@@ -216,8 +210,7 @@ fn a_damaged_library_of_the_driver_is_reported_with_the_loaders_message() {
         // Under both names, so that no real one is found.
         machine.project.write("broken/libcuda.so.1", text);
         let folder = machine.project.path("broken");
-        if has_driver() {
-            aloud("SKIPPED: this machine has an NVIDIA driver");
+        if common::has_driver() {
             return;
         }
         let mut gate = machine.gate(&["doctor", "--format", "json"]);

@@ -184,7 +184,7 @@ fn an_outcome_of_many_samples_is_rendered_in_its_bound() {
     let folder = folder.path();
     let mut outcome: Json =
         serde_json::from_str(include_str!("data/outcomes/every_verdict.json")).unwrap();
-    let launches = vec![json!(1.5); 1_000_000];
+    let launches = vec![json!(1.5); 300_000];
     let all = outcome["variants"].as_array_mut().unwrap();
     let with = all
         .iter_mut()
@@ -261,7 +261,7 @@ fn many_kernels_are_paired_in_time_in_proportion_to_their_number() {
         let mut profile = recorded.clone();
         let mut kernel = profile.kernels.remove(0);
         kernel.metrics.retain(|alias, _| alias == "duration");
-        profile.kernels.extend((0..30_000).map(|at| {
+        profile.kernels.extend((0..10_000).map(|at| {
             let mut kernel = kernel.clone();
             kernel.mangled = Some(format!("{side}_{at}"));
             kernel.hotspots = None;
@@ -272,9 +272,9 @@ fn many_kernels_are_paired_in_time_in_proportion_to_their_number() {
     let (a, b) = (of("a"), of("b"));
     let start = Instant::now();
     let before = processor_time(start);
-    assert_eq!(Stored::of(&a, &b).kernels.len(), 30_000);
+    assert_eq!(Stored::of(&a, &b).kernels.len(), 10_000);
     let taken = processor_time(start).saturating_sub(before);
-    assert!(taken < Duration::from_secs(60), "{taken:?}");
+    assert!(taken < Duration::from_secs(20), "{taken:?}");
 }
 
 /// The time that this thread has run on a processor; the other programs of the machine do not count. The

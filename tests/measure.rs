@@ -1162,6 +1162,8 @@ fn where_no_launches_can_be_listed_nothing_fails() {
 fn launches_beside_the_measured_ones_are_counted_and_fail_where_they_run_between() {
     let machine = Machine::new();
     listing(&machine, "libcupti.so.13");
+    let fewer = "processes = 2\nmax_processes = 2 ";
+    machine.replace("config.toml", "processes = 4 ", fewer);
     let measured = "m".repeat(20);
     let between = |letter: &str| format!("ff{}m", format!("m{letter}").repeat(19));
     machine.program("cp_async", SAME, &launches(&format!("ff{measured}c")));

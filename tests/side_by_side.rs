@@ -482,12 +482,6 @@ fn a_project_below_the_root_of_its_repository_is_found_in_the_base() {
     assert!(!format!("{base:?}").contains("cannot read"), "{base:?}");
 }
 
-/// Whether this machine has a driver, and so perhaps a GPU.
-fn has_driver() -> bool {
-    // SAFETY: only tries to open the library.
-    unsafe { cudarc::driver::sys::is_culib_present() }
-}
-
 #[test]
 fn against_needs_a_gpu_and_no_recording() {
     let project = repository();
@@ -495,8 +489,7 @@ fn against_needs_a_gpu_and_no_recording() {
         .run(&["check", "--against", "HEAD", "--from", "."])
         .exits(2)
         .says("cannot be used with");
-    if has_driver() {
-        common::aloud("SKIPPED: this machine has an NVIDIA driver");
+    if common::has_driver() {
         return;
     }
     project

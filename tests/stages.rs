@@ -473,16 +473,9 @@ fn a_variant_of_any_command_is_built_by_its_own() {
     report.tells_all("build-failed", &["the program `./make it` was not found"]);
 }
 
-/// Whether this machine has a driver, and so perhaps a GPU.
-fn has_driver() -> bool {
-    // SAFETY: only tries to open the library.
-    unsafe { cudarc::driver::sys::is_culib_present() }
-}
-
 #[test]
 fn without_a_gpu_the_stages_that_need_one_say_so_and_exit_3() {
-    if has_driver() {
-        common::aloud("SKIPPED: this machine has an NVIDIA driver");
+    if common::has_driver() {
         return;
     }
     let project = project();
@@ -527,7 +520,11 @@ fn without_ncu_profiling_says_so_and_exits_3() {
         .says("bin/ncu")
         .says("next: ");
     // It looks for the baselines of this machine's GPU first.
-    let missing = if has_driver() { "bin/ncu" } else { "no GPU" };
+    let missing = if common::has_driver() {
+        "bin/ncu"
+    } else {
+        "no GPU"
+    };
     project
         .run(&["check"])
         .exits(3)

@@ -562,6 +562,16 @@ pub fn are_here(programs: &[&str]) -> bool {
     false
 }
 
+/// Whether this machine has a driver, and so perhaps a GPU; says aloud that a test is skipped for it.
+pub fn has_driver() -> bool {
+    // SAFETY: only tries to open the library.
+    let here = unsafe { cudarc::driver::sys::is_culib_present() };
+    if here {
+        aloud("SKIPPED: this machine has an NVIDIA driver");
+    }
+    here
+}
+
 /// What the schema for editors says against a configuration; empty where it accepts it.
 pub fn schema_complaints(config: &str) -> Vec<String> {
     let schema = serde_json::from_str(&sparsek_gate::config::schema()).unwrap();
