@@ -31,7 +31,7 @@ const SOURCE: &str = "__global__ void softmax(float* x) { x[0] = 1; }\n\
 const MISTAKES: &str = r#"
 run = ["sh", "bench.sh"]\ninputs = ["none.py"] | build | 5 | the input `none.py` cannot be read; s/v; check `inputs` of s/v
 run = ["sh", "bench.sh"]\ninputs = ["src/*.py"] | build | 2 | matches no file; `src/*.py` in `inputs` of s/v; next: correct the pattern
-run = ["sh", "bench.sh"]\nprogram = "bench.sh" | build | 5 | it is no ELF file, no fatbin and no cubin; `bench.sh`; `program` and `libraries` of s/v
+run = ["sh", "bench.sh"]\nprogram = "bench.sh" | build | 5 | it is no ELF file, no fatbin and no cubin; `bench.sh`; `program` and `libraries`
 run = ["sh", "bench.sh"]\nbuild = ["make -j4"] | build | 5 | there is no program with the name `make -j4`; s/v; build = ["make", "-j4"]
 run = ["sh", "bench.sh"]\nbuild = ["no-such-tool", "all"] | build | 5 | the program `no-such-tool` was not found; s/v; correct `build` of the variant
 source = "k.cu"\nprofile = { collector = "cupti" } | list | 2 | `clock_control` does not work with `collector = "cupti"`; collector; set `clock_control = "none"`
