@@ -202,7 +202,8 @@ mod tests {
             change(&mut profile);
             profile.of_total().unwrap_err()
         };
-        let cases: [(fn(&mut Profile), &str); 5] = [
+        type Change = fn(&mut Profile);
+        let cases: [(Change, &str); 5] = [
             (|it| it.provenance.launch_list = None, "was not listed"),
             (
                 |it| drop(it.kernels.pop()),

@@ -1,11 +1,7 @@
 //! The pages for readers: what they tell to type is typed, what is made from the code is made again,
 //! and README can be read in five minutes.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a helper that fails fails its test"
-)]
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 #[path = "../common/mod.rs"]
 mod common;
