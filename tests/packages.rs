@@ -210,8 +210,7 @@ fn read_by_compiler(library: &str) -> Vec<PathBuf> {
         let of_library = name.starts_with(&format!("{library}-")) && name.ends_with(".d");
         // The library with its own tests has such a list too, and is no library: it reads more.
         let stem = path.file_stem()?.to_str()?;
-        let made = path.with_file_name(format!("lib{stem}.rmeta"));
-        let is_made = made.is_file() || made.with_extension("rlib").is_file();
+        let is_made = path.with_file_name(format!("lib{stem}.rlib")).is_file();
         let text = fs::read_to_string(&path)
             .ok()
             .filter(|_| of_library && is_made)?;
