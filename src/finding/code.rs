@@ -149,7 +149,7 @@ codes! {
     /// A GPU shows that its measurements cannot be trusted, and all that it measured in the run is set aside.
     GpuSick = "gpu-sick", Fails => Inconclusive,
         "A hardware defect, a clock that was lowered in every capture, or a control that does not read as locked.",
-        "Measure on another GPU. If it reads the same there, the change or the lock is the cause; otherwise have this one examined (docs/sick-gpu.md): `nvidia-smi -q -d ECC,ROW_REMAPPER`; `dmesg | grep Xid`.";
+        "Measure on another GPU. If it reads the same there, the change or the lock is the cause; otherwise examine this one, as docs/sick-gpu.md says.";
     /// A measurement was repeated, because the machine made the first one fail.
     Retried = "retried", Warns => Environment,
         "The profiler was in use, or the GPU was lost, shared, or lowered its clock.",
