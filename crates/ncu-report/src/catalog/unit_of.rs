@@ -40,6 +40,12 @@ pub fn unit_of(chip: Option<Chip>, metric: &str) -> Unit {
         return Unit::NONE;
     }
     let (name, suffix) = split(metric.strip_prefix(SAMPLED).unwrap_or(metric));
+    // Most of ncu's own names have no suffix, and no base metric is found for them.
+    if suffix.is_empty()
+        && let Some(unit) = unit_of_ncu_own(metric)
+    {
+        return Unit::named(unit);
+    }
     // How a metric is sampled (`FBSP.TriageCompute.`) differs between chips, and its unit does not.
     let sampled = || Chip::any_base(chip, &name[memrchr(b'.', name.as_bytes())? + 1..]);
     if let Some(base) = Chip::any_base(chip, name).or_else(sampled) {

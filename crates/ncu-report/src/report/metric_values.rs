@@ -30,10 +30,13 @@ pub(super) struct MetricValues {
     /// Of each chip, by `NameId`: the unit, once it was needed. The results of one report may alternate
     /// between chips.
     units: Vec<(Option<Chip>, Vec<Option<Unit>>)>,
-    /// The metrics of the current result: rank, `NameId`, value.
-    found: Vec<(u32, u32, Value)>,
-    /// The names of the last result; most results have the same ones.
-    last_ranks: Vec<u32>,
+    /// The metrics of the current result: `NameId`, value.
+    found: Vec<(u32, Value)>,
+    /// The `NameId`s of the last result, in the order of the file; most results have the same ones.
+    last_ids: Vec<u32>,
+    /// Where the metrics of such a result are in it, by rank, without those that are repeated.
+    places: Vec<u32>,
+    /// The names of such a result.
     last_names: Arc<[Arc<str>]>,
 }
 
@@ -78,7 +81,8 @@ impl MetricValues {
             rank,
             names,
             found: Vec::new(),
-            last_ranks: Vec::new(),
+            last_ids: Vec::new(),
+            places: Vec::new(),
             last_names: Arc::default(),
         })
     }
@@ -123,16 +127,46 @@ impl MetricValues {
             ));
         };
         memory.take(METRIC, offset)?;
-        self.found.push((rank, id, value));
+        self.found.push((id, value));
         Ok(Read { rank, has_list })
+    }
+
+    /// Sorts the names of the current result, where they are not those of the last one.
+    fn sort(&mut self) {
+        let ids = self.found.iter().map(|(id, _)| *id);
+        if ids.clone().eq(self.last_ids.iter().copied()) {
+            return;
+        }
+        self.last_ids = ids.collect();
+        let ranked = self.last_ids.iter().map(|id| self.rank[*id as usize]);
+        // As one number: half of the time of a sort by a key.
+        let mut order: Vec<u64> = ranked
+            .zip(0_u64..)
+            .map(|(rank, place)| u64::from(rank) << 32 | place)
+            .collect();
+        order.sort_unstable();
+        // Of a metric that is repeated, the last one counts, as in NVIDIA's own reader.
+        order.dedup_by(|later, kept| {
+            let repeated = *later >> 32 == *kept >> 32;
+            if repeated {
+                *kept = *later;
+            }
+            repeated
+        });
+        self.places = order.into_iter().map(|it| it as u32).collect();
+        let ids = &self.last_ids;
+        let places = self.places.iter();
+        let names = places.map(|place| Arc::clone(&self.names[ids[*place as usize] as usize]));
+        self.last_names = names.collect();
     }
 
     /// The compute capability of the device that the current result, which is sorted, was measured
     /// on.
     fn compute_capability(&self) -> Option<(u64, u64)> {
+        let rank_at = |place: &u32| self.rank[self.last_ids[*place as usize] as usize];
         let [major, minor] = self.compute_capability.map(|rank| {
-            let at = self.found.binary_search_by_key(&rank?, |(rank, ..)| *rank);
-            match self.found.get(at.ok()?)?.2 {
+            let at = self.places.binary_search_by_key(&rank?, rank_at).ok()?;
+            match self.found.get(self.places[at] as usize)?.1 {
                 Value::Integer(number) => Some(number),
                 _ => None,
             }
@@ -145,15 +179,7 @@ impl MetricValues {
         &mut self,
         memory: &mut Memory,
     ) -> Result<(Metrics, Option<(u64, u64)>), ReadError> {
-        // Of a metric that is repeated, the last one counts, as in NVIDIA's own reader.
-        self.found.sort_by_key(|(rank, ..)| *rank);
-        self.found.dedup_by(|later, kept| {
-            let repeated = later.0 == kept.0;
-            if repeated {
-                std::mem::swap(later, kept);
-            }
-            repeated
-        });
+        self.sort();
         let capability = self.compute_capability();
         if capability != self.chip.0 {
             let chip =
@@ -174,22 +200,16 @@ impl MetricValues {
                 next
             }
         };
-        let ranks = self.found.iter().map(|(rank, ..)| *rank);
-        if !ranks.clone().eq(self.last_ranks.iter().copied()) {
-            self.last_ranks = ranks.collect();
-            let names = self
-                .found
-                .iter()
-                .map(|(_, id, _)| Arc::clone(&self.names[*id as usize]));
-            self.last_names = names.collect();
-        }
         let (names, units) = (&self.names, &mut self.units[at].1);
-        let values = self.found.drain(..).map(|(_, id, value)| {
-            let unit =
-                *units[id as usize].get_or_insert_with(|| unit_of(chip, &names[id as usize]));
+        let (found, places) = (&mut self.found, &self.places);
+        let values = places.iter().map(|place| {
+            let (id, value) = &mut found[*place as usize];
+            let (id, value) = (*id as usize, std::mem::replace(value, Value::Missing));
+            let unit = *units[id].get_or_insert_with(|| unit_of(chip, &names[id]));
             Measurement { value, unit }
         });
         let metrics = Metrics::from_sorted(Arc::clone(&self.last_names), values);
+        self.found.clear();
         Ok((metrics, capability))
     }
 }
