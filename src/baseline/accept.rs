@@ -17,7 +17,7 @@ use crate::profiler::filter_in;
 use crate::terms::{Phase, Tier};
 
 /// What to do where a profile cannot become a baseline.
-const AGAIN: &str = "make the profile again, by this version and from this configuration";
+const AGAIN: &str = "measure it again with `sparsek-gate profile`, which always verifies, by this version and from this configuration (a static profile: `build`)";
 
 /// Who accepts, when, and why.
 #[derive(Clone, Debug)]
@@ -221,7 +221,7 @@ impl Candidate<'_> {
         findings.extend(self.other_filter());
         if provenance.origin == ProfileOrigin::Measured && provenance.captures.is_empty() {
             let message = "the profile names no capture";
-            findings.push(Finding::of(Code::CaptureMissing, &self.variant.id, message));
+            findings.push(self.refuse(Code::CaptureMissing, message.to_owned(), AGAIN));
         }
         if provenance.stripped {
             let message = "the profile is a stripped copy: its captures are not the measured ones, and its GPUs are not named";

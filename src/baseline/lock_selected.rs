@@ -149,7 +149,8 @@ impl Locking<'_> {
         let (profiles, captures) = self.recorded(variant)?;
         let profile = merge(profiles).map_err(|why| {
             let message = format!("the profiles cannot become one baseline: {why}");
-            Finding::of(Code::NotComparable, &variant.id, message)
+            let next = "lock profiles of the same code that were taken under the same conditions";
+            Finding::deny(Code::NotComparable, &variant.id, message, next)
         })?;
         let measured = unpinned(&variant.id, "measured", &profile.provenance.pins);
         self.warnings.extend(measured);
@@ -259,7 +260,8 @@ impl Locking<'_> {
                 "the folders contain static profiles of different code ({} and {})",
                 profile.provenance.created, other.provenance.created
             );
-            return Err(Finding::of(Code::NotComparable, &variant.id, message).into());
+            let next = "lock profiles of the same code";
+            return Err(Finding::deny(Code::NotComparable, &variant.id, message, next).into());
         }
         Ok(Some(profile.clone()))
     }

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use crate::config::Variant;
+use crate::config::{Recipe, Variant};
 use crate::files::read_regular;
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::process::{self, Ending, Invocation};
@@ -47,7 +47,8 @@ pub(super) fn run_build(
         ending => {
             let log = read_regular(&run.stdout).unwrap_or_default();
             let log = String::from_utf8_lossy(&log);
-            let next = match log.contains("Unsupported gpu architecture") {
+            let by_nvcc = matches!(variant.recipe, Recipe::Nvcc { .. });
+            let next = match by_nvcc && log.contains("Unsupported gpu architecture") {
                 true => "correct `toolchain.arch`, or install a newer nvcc: `nvcc --list-gpu-code` lists what this one knows".to_owned(),
                 false => format!("fix the source or the flags (a library: `-lcublas`), or run it by hand: {line}"),
             };

@@ -238,7 +238,9 @@ fn slowed(variant: &VariantId, captures: &[Capture<'_>], purpose: Purpose) -> Ve
     for reason in seen.into_iter().filter(|reason| !reason.is_fault()) {
         let slowed = by(reason);
         let what = match reason {
-            Slowdown::SyncBoost => "another GPU of its sync-boost group lowered the GPU's clock",
+            Slowdown::SyncBoost => {
+                "another GPU of its sync-boost group, from which it can be removed, lowered the GPU's clock"
+            }
             _ => "the GPU lowered its clock to keep its power limit",
         };
         let reason = reason.as_str();

@@ -97,11 +97,11 @@ codes! {
     /// A value is outside the range of its counter, or an improvement is too large to pass without a review.
     Implausible = "implausible", Either => Inconclusive,
         "Another process disturbed it, the counter is defective, or the kernel does less work.",
-        "Profile again on an unused GPU. If the kernel does its work, lock or waive the improvement.";
+        "Profile again on an unused GPU. If the kernel does its work, and its check can fail, lock the improvement; waive a value that is right.";
     /// The GPU lowered its clock, or did not have the same clock in all captures.
     ClockChanged = "clock-changed", Either => Inconclusive,
         "Heat, the power supply, the power limit, or a program that sets clocks.",
-        "Run `nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER`, let the GPU cool, set `clock_control = \"base\"`, and measure again.";
+        "Run `nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER`, let the GPU cool, keep its clock within the limit (`clock_control = \"base\"`, or `nvidia-smi --lock-gpu-clocks`), and measure again.";
     /// Another process was on the GPU during the measurement.
     GpuShared = "gpu-shared", Fails => Inconclusive,
         "A job of another user, a display server, or a process of an earlier run.",
@@ -109,7 +109,7 @@ codes! {
     /// A kernel is missing in the capture or in the machine code, or no kernel at all was profiled.
     KernelMissing = "kernel-missing", Fails => Failed,
         "The kernel was renamed or removed, `kernels` selects none that the program launches, or `expect` names others.",
-        "Compare `kernels` and `expect` (`compare --kernels` and `--skip`) with the names in the message.";
+        "Compare `kernels`, `expect`, `skip` and `profiler_range` (`compare --kernels` and `--skip`) with the names in the message, and of machine code also `program` and `libraries`.";
     /// The compiler or the build command failed.
     BuildFailed = "build-failed", Fails => Failed,
         "An error in the sources, a missing header or library, or a wrong flag.",

@@ -133,7 +133,14 @@ fn not_measured(
     };
     let (name, why) = (name(comparison), &comparison.why);
     let message = format!("{name} cannot be {cannot}: {why}");
-    Some(Finding::of(code, &quantity.case.variant.id, message))
+    let variant = &quantity.case.variant.id;
+    Some(match gap {
+        None => {
+            let next = "measure again, with a control whose values are plausible";
+            Finding::deny(code, variant, message, next)
+        }
+        Some(_) => Finding::of(code, variant, message),
+    })
 }
 
 /// A value outside of its hard limit: the comparison is then a regression.

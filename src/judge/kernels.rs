@@ -120,9 +120,17 @@ impl<'a> Pairing<'a> {
     pub fn findings(&self, variant: &Variant, mode: Mode) -> Vec<Finding> {
         let tier = self.current.identity.tier;
         let next = match mode {
-            Mode::Stored | Mode::Against => {
-                format!("if that is meant, lock it: {}", lock_command(variant, tier))
-            }
+            Mode::Stored => format!("if that is meant, lock it: {}", lock_command(variant, tier)),
+            // Beside a base without it no lock helps.
+            Mode::Against => format!(
+                "if that is meant, lock it in this change, and check it against that: sparsek-gate check{} {}",
+                if tier == Tier::Static {
+                    " --static"
+                } else {
+                    ""
+                },
+                variant.id
+            ),
             Mode::Programs => {
                 "to compare only kernels that both programs launch, name them: --kernels NAME"
                     .to_owned()
@@ -326,7 +334,8 @@ fn shared_memory_unknown(variant: &Variant, pair: Pair<'_>, reference: &str) -> 
             pair.current.name,
             bytes(was)
         );
-        Finding::of(Code::NotMeasured, &variant.id, message)
+        let next = "profile it again, with this version";
+        Finding::deny(Code::NotMeasured, &variant.id, message, next)
             .kernel(&pair.current.name)
             .warn_for(Some(WarnReason::SharedMemory))
     })

@@ -455,7 +455,9 @@ fn of_other_base(base: &Profile, unlike: &[&str]) -> Finding {
         "the recorded base was built from different sources than the base commit: {}",
         files.join(", ")
     );
-    Finding::of(Code::ProfileStale, &base.variant, message)
+    let next =
+        "record both again beside that revision: sparsek-gate check --against REV --output FOLDER";
+    Finding::deny(Code::ProfileStale, &base.variant, message, next)
 }
 
 fn trial(profile: &Profile) -> Option<Finding> {

@@ -106,7 +106,8 @@ pub(crate) fn unexplained_code(
             let message = format!(
                 "`{name}` is other machine code than in the {reference}, and its files and its compiler are the same: an autotuner or a setting of the compiler chose otherwise"
             );
-            finding(variant, mode, message).kernel(name)
+            let next = "find out why, by its candidates, its compiler and the driver; lock a new baseline if it is meant";
+            Finding { next: next.to_owned(), ..finding(variant, mode, message) }.kernel(name)
         })
         .collect()
 }

@@ -289,8 +289,7 @@ fn the_page_of_counters_is_what_the_code_measures() {
         Better::Neither => "–",
     };
     let mut page = "# Counters by chip\n\nThis page is generated from the code.\n\n\
-         A metric of the configuration is measured by a counter of ncu. `counter` names it, and may \
-         name another one for each chip. A metric with one of the names below needs no `counter`: it \
+         A metric of the configuration is measured by a counter of ncu. `counter` names it. A metric with one of the names below needs no `counter`: it \
          has that of the chip that `toolchain.arch` names. A name that the chip does not have is an \
          error when the configuration is read. `ncu --query-metrics` lists all counters of a chip.\n\n\
          Every name that Hopper (9.0) has was measured with this tool on an H100 or H200. For other chips \

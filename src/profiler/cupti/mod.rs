@@ -57,9 +57,9 @@ impl Profiler for Cupti {
         let libraries = libraries.map_err(unavailable)?;
         if variant.profile.graph_profiling == GraphProfiling::Graph {
             let why = "`graph_profiling = \"graph\"` takes a whole CUDA graph for a launch, which only ncu supports";
-            return Err(unavailable(why.to_owned()).into());
+            return Err(by_ncu_alone(variant, why.to_owned()).into());
         }
-        KernelFilter::of(variant.kernels.as_deref()).map_err(unavailable)?;
+        filter(variant)?;
         let mut invocation = session.invocation(session.listed_argv());
         let records = ("SPARSEK_GATE_KERNEL_RECORDS", session.path("process"));
         for (name, path) in libraries.into_iter().chain([records]) {
@@ -87,8 +87,7 @@ impl Profiler for Cupti {
         let devices = capture.launches.iter().map(|(_, kernel)| kernel.device);
         on_one_device(session, devices)?;
         let seen = capture.functions();
-        let filter = KernelFilter::of(variant.kernels.as_deref());
-        let filter = filter.map_err(|why| unavailable(variant, why))?;
+        let filter = filter(variant)?;
         let selection = variant.selection(Phase::Timing);
         let launch_list = capture.launch_list(&filter, selection);
         capture.select(&filter, selection);
@@ -140,6 +139,19 @@ impl Cupti {
 fn unavailable(variant: &Variant, why: String) -> Finding {
     let message = format!("its kernels cannot be timed without ncu: {why}");
     Finding::of(Code::ProfilerUnsupported, &variant.id, message)
+}
+
+/// Of what no CUPTI helps.
+fn by_ncu_alone(variant: &Variant, why: String) -> Finding {
+    let next = "give ncu the permission to read the counters (docs/permission.md), or change what only ncu supports";
+    Finding {
+        next: next.to_owned(),
+        ..unavailable(variant, why)
+    }
+}
+
+fn filter(variant: &Variant) -> Result<KernelFilter, Finding> {
+    KernelFilter::of(variant.kernels.as_deref()).map_err(|why| by_ncu_alone(variant, why))
 }
 
 /// What every process of a program left.
