@@ -175,6 +175,12 @@ fn a_control_that_is_no_whole_measurement_bounds_nothing_and_fails_the_check() {
             assert_eq!(finding["variant"], "bsr_gemm/baseline", "{what}");
         }
     }
+    let project = Project::steady();
+    let control = Project::profile_path(CONTROL);
+    project.write(&control, "{");
+    let ran = project.run(&["check", "--from", RECORDED, "cp_async"]);
+    assert_ne!(ran.code, 0);
+    ran.says(&control);
 }
 
 #[test]
@@ -183,6 +189,14 @@ fn an_edited_control_is_told() {
     project.edit_profile(CONTROL, |profile| scale(profile, DURATION, 1.06));
     let report = project.check(&["cp_async"], 6);
     assert!(report.warned().contains(&"profile-altered".to_owned()));
+}
+
+#[test]
+fn a_regression_larger_than_a_displaced_control_allows_is_one() {
+    let project = Project::steady();
+    project.edit_profile(CONTROL, |profile| scale(profile, DURATION, 1.06));
+    project.edit_profile("cp_async", |profile| scale(profile, DURATION, 1.2));
+    assert_eq!(project.check(&["cp_async"], 1).denied(), ["regressed"]);
 }
 
 #[test]

@@ -58,8 +58,8 @@ source = "k.cu" | init | 2 | config.toml exists; --force replaces it
 
 /// As [`MISTAKES`]: those that the compiler finds.
 const COMPILED: &str = r#"
-source = "k.cu"\nkernels = "softmin" | check --static | 5 | `kernels = "softmin"` selects none of the compiled kernels: softmax; s/v; compare `kernels` and `expect`
-source = "k.cu"\nexpect = ["softmin"] | check --static | 5 | did not produce the expected kernel `softmin`; compiled kernels: softmax; compare `kernels` and `expect`
+source = "k.cu"\nkernels = "softmin" | check --static | 5 | `kernels = "softmin"` selects none of the compiled kernels: softmax; s/v; compare `kernels`, `expect`
+source = "k.cu"\nexpect = ["softmin"] | check --static | 5 | did not produce the expected kernel `softmin`; compiled kernels: softmax; compare `kernels`, `expect`
 "#;
 
 #[track_caller]
@@ -129,4 +129,7 @@ fn a_mistake_that_the_compiler_finds_is_answered_with_the_key_to_correct() {
     let config = with("source = \"k.cu\"").replace("sm_90a", "sm_999");
     let words = "Unsupported gpu architecture; s/v; correct `toolchain.arch`";
     answers(config.as_bytes(), "build", "5", words);
+    let volta = with("source = \"k.cu\"").replace("sm_90a", "sm_70");
+    let words = "CUDA 13 removed all chips before Turing";
+    answers(volta.as_bytes(), "build", "5", words);
 }

@@ -669,6 +669,9 @@ fn consent_covers_one_action_from_one_content_to_another_in_one_pull_request() {
     let report = checked_in(&project, "7", &token).exits(4).json();
     assert!(report.denied().contains(&"relocked".to_owned()));
     let removal = asked(&report).remove(0);
+    checked_in(&project, "7", &removal)
+        .exits(4)
+        .says("new-baseline");
     for (path, text) in &files {
         project.write(path, text);
     }
@@ -758,7 +761,8 @@ fn a_signature_that_nothing_verifies_is_reported_as_such() {
         let lock = project.read(&Project::baseline_path(VARIANT, "lock.toml"));
         signer.sign(GPU, &id, &lock).unwrap().into_bytes()
     };
-    let garbage: [(&[u8], &str); 2] = [
+    let garbage: [(&[u8], &str); 3] = [
+        (b"", "is not a signature of minisign"),
         (b"\xff\xfe\0", "is not a signature of minisign"),
         (&signed, "is not verified: the configuration names no key"),
     ];
@@ -816,6 +820,7 @@ fn attributes_that_hide_rules_from_review_are_reported() {
     for (line, by) in [
         ("baselines/** linguist-generated", "`linguist-generated`"),
         ("config.toml -diff", "`-diff`"),
+        (".gitattributes gitlab-generated", "`gitlab-generated`"),
     ] {
         project.write(".gitattributes", format!("{text}{line}\n"));
         let report = checked(&project, &[]).exits(4).json();

@@ -189,7 +189,8 @@ fn a_metric_that_either_side_did_not_measure_never_passes() {
             }
             let report = project.check(&["cp_async"], code);
             // What has another name in the base is also missed under that name.
-            let denied = report.denied_besides(&["implausible", "variant-gone"]);
+            let beside = ["implausible", "variant-gone"][usize::from(of_base)];
+            let denied = report.denied_besides(&[beside]);
             assert_eq!(denied, [finding], "{what}");
             let verdict = |metric| report.verdict("cp_async", metric);
             assert_eq!(verdict("tensor_core"), "not-measured", "{what}");
@@ -326,7 +327,7 @@ fn the_reports_show_the_tolerance_of_this_mode_and_where_it_fails() {
 }
 
 #[test]
-fn a_base_of_fewer_launches_or_processes_than_asked_never_passes() {
+fn a_side_of_fewer_launches_or_processes_than_asked_never_passes() {
     let edits: [Damage; 2] = [
         ("launches", |profile| keep_launches(profile, 10)),
         ("processes", |profile| keep_processes(profile, 2)),
@@ -336,6 +337,16 @@ fn a_base_of_fewer_launches_or_processes_than_asked_never_passes() {
         edit_base(&project, "cp_async", edit);
         let ran = project.run(&["check", "--from", RECORDED, "cp_async"]);
         assert_ne!(ran.code, 0, "{what}: {}", ran.out);
+        let project = recorded();
+        project.edit_profile("cp_async", edit);
+        let ran = project.run(&["check", "--from", RECORDED, "cp_async", "--format", "json"]);
+        assert_ne!(ran.code, 0, "{what}: {}", ran.out);
+        let expected = match what {
+            "launches" => "not-measured",
+            _ => "not-comparable",
+        };
+        let denied = ran.json().denied();
+        assert!(denied.contains(&expected.to_owned()), "{what}: {denied:?}");
     }
 }
 

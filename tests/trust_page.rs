@@ -34,6 +34,9 @@ fn promises(page: &str) -> Vec<&str> {
 
 #[test]
 fn every_promise_of_the_page_names_a_test_that_exists() {
+    let source = "#[test]\nfn a_test() {}\n\nfn helper() {}\n";
+    assert!(has_test(source, "a_test"));
+    assert!(!has_test(source, "helper") && !has_test(source, "a_tes"));
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = fs::read_to_string(root.join("docs/trust.md")).unwrap();
     let rows = promises(&page);
