@@ -20,8 +20,8 @@ pub(super) fn judge_total(case: &Case<'_>, report: &mut VariantReport) -> (Vec<F
     known(case, report).unwrap_or_else(|unknown| (vec![unknown], false))
 }
 
-/// The same; with whether a verdict on it stands for kernels that
-/// are gone. `Err` where it is not known on both sides.
+/// The findings on the total, and whether a verdict on it stands for kernels that are gone. `Err` where
+/// the total is not known on both sides.
 fn known(case: &Case<'_>, report: &mut VariantReport) -> Result<(Vec<Finding>, bool), Finding> {
     let Case {
         variant, reference, ..

@@ -14,6 +14,15 @@ use std::path::PathBuf;
 use ncu_report::Value;
 use serde_json::Value as Json;
 
+/// Recordings of which there are the report, its page, and what NVIDIA's module reads of it.
+pub const IN_EVERY_FORM: [&str; 5] = [
+    "four_metrics",
+    "full_set",
+    "graph_as_one",
+    "twenty_launches",
+    "two_kernels_three_times",
+];
+
 /// The folder of the recordings; its `README.md` says how each was made.
 pub fn folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/ncu"))

@@ -68,13 +68,7 @@ fn a_page_describes_its_launches_as_the_report_does() {
             launch.chip(),
         )
     };
-    for name in [
-        "four_metrics",
-        "full_set",
-        "graph_as_one",
-        "twenty_launches",
-        "two_kernels_three_times",
-    ] {
+    for name in common::IN_EVERY_FORM {
         let [report, page] = pair(name);
         for (ours, theirs) in report.launches.iter().zip(&page.launches) {
             assert_eq!(described(ours), described(theirs), "{name}");

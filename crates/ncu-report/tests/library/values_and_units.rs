@@ -3,19 +3,13 @@
 use ncu_report::{Value, report};
 use serde_json::Value as Json;
 
-use crate::common::{bytes, is_same};
+use crate::common::{IN_EVERY_FORM, bytes, is_same};
 
 #[test]
 fn every_value_and_every_unit_that_follows_from_the_name_equals_nvidias_own() {
     let (mut compared, mut series) = (0, 0);
     let mut wrong = Vec::new();
-    for name in [
-        "four_metrics",
-        "full_set",
-        "graph_as_one",
-        "twenty_launches",
-        "two_kernels_three_times",
-    ] {
+    for name in IN_EVERY_FORM {
         let report = report::read(&bytes(&format!("{name}.ncu-rep"))).unwrap();
         // The launches as NVIDIA's `ncu_report` module reads them: name, and metric -> [value, unit].
         let truth: Vec<Json> =
