@@ -1,6 +1,8 @@
 //! The commit of the working tree, other commits, and how they are related.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use super::call::git;
 
@@ -97,11 +99,23 @@ pub struct Repository {
     pub is_submodule: bool,
 }
 
-/// The repository that a folder is in.
+/// The repository that a folder is in. Git is asked once for each folder: a program that runs meanwhile
+/// cannot put another repository in its place.
 ///
 /// # Errors
 /// Git's complaint where there is none, or where it may not be read.
 pub fn repository(folder: &Path) -> Result<Repository, String> {
+    static KNOWN: Mutex<BTreeMap<PathBuf, Repository>> = Mutex::new(BTreeMap::new());
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(repository) = known().get(folder) {
+        return Ok(repository.clone());
+    }
+    let repository = asked(folder)?;
+    known().insert(folder.to_path_buf(), repository.clone());
+    Ok(repository)
+}
+
+fn asked(folder: &Path) -> Result<Repository, String> {
     let answer = git(
         folder,
         &[
