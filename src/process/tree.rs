@@ -8,13 +8,14 @@ use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::hash::{BuildHasher, Hasher};
-use std::io;
+use std::io::{self, Read};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use rustix::process::{
-    DumpableBehavior, Pid, Signal, WaitOptions, kill_process, set_child_subreaper,
-    set_dumpable_behavior, waitpid,
+    DumpableBehavior, Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process,
+    set_child_subreaper, set_dumpable_behavior, waitid, waitpid,
 };
 
 /// Variable that marks the environment of every program, with the value of its own run.
@@ -103,7 +104,7 @@ pub(super) fn ended(pid: Option<i32>) {
 /// Leaves the processes alone that carry a mark and that their program left behind.
 pub(super) fn spare(mark: &str) {
     let mut tree = tree();
-    if tree.adopts {
+    if tree.adopts && has_children() {
         let left = tree.orphans(&stats()).into_iter();
         let left = left.filter(|stat| carries(stat.pid, |it| it == mark));
         let left: Vec<Process> = left.map(|stat| (stat.pid, stat.since)).collect();
@@ -129,7 +130,7 @@ pub(super) fn end_orphans() -> Vec<i32> {
     loop {
         let left = {
             let tree = tree();
-            if !tree.adopts {
+            if !tree.adopts || !has_children() {
                 return Vec::new();
             }
             let all = stats();
@@ -225,6 +226,13 @@ fn below(all: &[Stat], root: i32) -> Vec<i32> {
         .collect()
 }
 
+/// Whether this process has a child, also one that has ended. To read of all processes who their parent
+/// is takes longer than most programs run that are asked something.
+fn has_children() -> bool {
+    let only_looks = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    !matches!(waitid(WaitId::All, only_looks), Err(Errno::CHILD))
+}
+
 fn send(pid: i32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(pid) {
         // It may be gone already, which is what is wanted.
@@ -241,7 +249,10 @@ fn stats() -> Vec<Stat> {
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
         .filter_map(|pid| {
-            let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+            // Of these files nobody knows the size: with room for all of it, it is read at once.
+            let mut text = Vec::with_capacity(1024);
+            let mut file = fs::File::open(format!("/proc/{pid}/stat")).ok()?;
+            file.read_to_end(&mut text).ok()?;
             parse(pid, &String::from_utf8_lossy(&text))
         })
         .collect()
