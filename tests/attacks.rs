@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{LazyLock, OnceLock};
 
 use crate::common::git::git;
 use crate::common::{ENDINGS, Project, RECORDED, Ran, copy, scale};
@@ -125,7 +125,7 @@ static BASE: LazyLock<Project> = LazyLock::new(|| {
         }
     }
     let folder = project.path("");
-    git(&folder, &["init", "--quiet"]);
+    git(&folder, &["init", "--quiet", "--template="]);
     project.write(
         ".git/info/exclude",
         format!("{RECORDED}/\n.sparsek-gate/\n"),
@@ -146,6 +146,12 @@ struct Line<'a> {
     arguments: &'a str,
     exit: i32,
     says: &'a str,
+}
+
+impl<'a> Line<'a> {
+    fn steps(&self) -> Vec<&'a str> {
+        self.steps.split_whitespace().collect()
+    }
 }
 
 fn line<'a>(text: &'a str, service: Option<(&str, &str)>) -> Line<'a> {
@@ -186,17 +192,71 @@ struct Scratch {
     count: usize,
 }
 
+/// Scratch repositories after the steps that several lines begin with. Each is made once, by the line that
+/// needs it first.
+type Shared<'a> = BTreeMap<Vec<&'a str>, OnceLock<Scratch>>;
+
+/// Where two neighbours of the sorted lines part, their common steps are a beginning that is shared.
+fn shared<'a>(lines: &[Line<'a>]) -> Shared<'a> {
+    let mut all: Vec<Vec<&str>> = lines.iter().map(Line::steps).collect();
+    all.sort_unstable();
+    let beginning = |pair: &[Vec<&'a str>]| -> Vec<&'a str> {
+        let steps = pair[0].iter().zip(&pair[1]);
+        let same = steps.take_while(|(one, other)| one == other && !names_its_place(one));
+        same.map(|(step, _)| *step).collect()
+    };
+    let beginnings = all.windows(2).map(beginning);
+    beginnings
+        .chain([Vec::new()])
+        .map(|steps| (steps, OnceLock::new()))
+        .collect()
+}
+
+/// Whether a step leaves something that is not in the repository, or holds its path.
+fn names_its_place(step: &str) -> bool {
+    ["{HERE}", "{RAN}", "{OUT}"]
+        .iter()
+        .any(|place| step.contains(place))
+        || ["event:", "outside:", "link:", "shallow:"]
+            .iter()
+            .any(|verb| step.starts_with(verb))
+}
+
 impl Scratch {
     fn new() -> Scratch {
-        let project = Project::empty();
-        copy(&BASE.path(""), &project.path(""));
         let mut scratch = Scratch {
-            project,
+            project: Project::empty(),
             outside: tempfile::tempdir().unwrap(),
             marks: BTreeMap::new(),
             count: 0,
         };
+        copy(&BASE.path(""), &scratch.project.path(""));
         scratch.mark("M");
+        scratch
+    }
+
+    /// A repository of its own after these steps.
+    fn after(steps: &[&str], shared: &Shared<'_>) -> Scratch {
+        let known = |count: &usize| shared.contains_key(&steps[..*count]);
+        let known = (0..=steps.len()).rev().find(known).unwrap();
+        let made = shared[&steps[..known]].get_or_init(|| match steps[..known].split_last() {
+            None => Scratch::new(),
+            Some((last, before)) => {
+                let mut scratch = Scratch::after(before, shared);
+                scratch.step(last);
+                scratch
+            }
+        });
+        let mut scratch = Scratch {
+            project: Project::empty(),
+            outside: tempfile::tempdir().unwrap(),
+            marks: made.marks.clone(),
+            count: made.count,
+        };
+        copy(&made.project.path(""), &scratch.project.path(""));
+        for step in &steps[known..] {
+            scratch.step(step);
+        }
         scratch
     }
 
@@ -413,11 +473,8 @@ fn relock(project: &Project) {
 }
 
 /// What is wrong with the answer to a line; `None` where nothing is.
-fn complaint(line: &Line<'_>) -> Option<String> {
-    let mut scratch = Scratch::new();
-    for step in line.steps.split_whitespace() {
-        scratch.step(step);
-    }
+fn complaint(line: &Line<'_>, shared: &Shared<'_>) -> Option<String> {
+    let scratch = Scratch::after(&line.steps(), shared);
     let before = scratch.git(&["for-each-ref"]);
     let ran = scratch.check(&line.variables, line.arguments);
     let said = ran.out.contains(line.says) || ran.err.contains(line.says);
@@ -457,7 +514,7 @@ fn complaint(line: &Line<'_>) -> Option<String> {
 }
 
 fn hold(lines: &[Line<'_>]) {
-    LazyLock::force(&BASE);
+    let shared = shared(lines);
     let next = AtomicUsize::new(0);
     let complaints = std::sync::Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -465,7 +522,7 @@ fn hold(lines: &[Line<'_>]) {
             scope.spawn(|| {
                 while let Some(line) = lines.get(next.fetch_add(1, Ordering::Relaxed)) {
                     // A step that fails is a complaint too, with the name of its line.
-                    let answer = std::panic::catch_unwind(|| complaint(line));
+                    let answer = std::panic::catch_unwind(|| complaint(line, &shared));
                     let complaint =
                         answer.unwrap_or_else(|_| Some(format!("{}: a step failed", line.name)));
                     complaints.lock().unwrap().extend(complaint);

@@ -8,11 +8,12 @@ use super::{Project, Ran};
 /// What git prints in a folder, without the settings of this machine.
 #[track_caller]
 pub fn git(folder: &Path, arguments: &[&str]) -> String {
-    const SETTINGS: [&str; 7] = [
+    const SETTINGS: [&str; 8] = [
         "user.name=a tester",
         "user.email=tester@localhost",
         "init.defaultBranch=main",
         "gc.auto=0",
+        "maintenance.auto=false",
         "core.logAllRefUpdates=true",
         "advice.graftFileDeprecated=false",
         "protocol.file.allow=always",
