@@ -125,13 +125,16 @@ fn the_wheel_gives_the_first_gate_in_an_environment_without_rust() {
             .env("HOME", &folder);
         Ran::of(&python.output().unwrap()).exits(0)
     };
-    // The Python that installed maturin has pip, and makes environments with it.
+    // The Python that installed maturin has pip; to install pip itself takes longer than the wheel.
     let of_maturin = tools.join("python3").display().to_string();
-    python(&of_maturin, &["-m", "venv", "wheel/env"]);
-    let pip = project.path("wheel/env/bin/pip").display().to_string();
+    python(&of_maturin, &["-m", "venv", "--without-pip", "wheel/env"]);
+    let pip = |arguments: &[&str]| {
+        let there = ["-m", "pip", "--python", "wheel/env/bin/python"];
+        python(&of_maturin, &[&there[..], arguments].concat()).out
+    };
     let install = ["install", "--no-index", "--find-links", "wheel/index"];
-    python(&pip, &[&install[..], &["sparsek-gate"]].concat());
-    let files = python(&pip, &["show", "--files", "sparsek-gate"]).out;
+    pip(&[&install[..], &["sparsek-gate"]].concat());
+    let files = pip(&["show", "--files", "sparsek-gate"]);
     let (_, files) = files.split_once("Files:\n").unwrap();
     let strange: Vec<&str> = files
         .lines()
@@ -150,7 +153,7 @@ fn the_wheel_gives_the_first_gate_in_an_environment_without_rust() {
         .exits(0)
         .says("PASS: every gate passed");
 
-    let installed = python(&pip, &["show", "sparsek-gate"]).out;
+    let installed = pip(&["show", "sparsek-gate"]);
     let place = installed
         .lines()
         .find_map(|line| line.strip_prefix("Location: "));
@@ -210,10 +213,10 @@ fn read_by_compiler(library: &str) -> Vec<PathBuf> {
         let of_library = name.starts_with(&format!("{library}-")) && name.ends_with(".d");
         // The library with its own tests has such a list too, and is no library: it reads more.
         let stem = path.file_stem()?.to_str()?;
-        let is_made = path.with_file_name(format!("lib{stem}.rlib")).is_file();
-        let text = fs::read_to_string(&path)
-            .ok()
-            .filter(|_| of_library && is_made)?;
+        if !of_library || !path.with_file_name(format!("lib{stem}.rlib")).is_file() {
+            return None;
+        }
+        let text = fs::read_to_string(&path).ok()?;
         // A program and a test have names like that, and other sources.
         let read = text.lines().find_map(|line| line.split_once(".d: "))?.1;
         let read: Vec<PathBuf> = read.split_whitespace().map(PathBuf::from).collect();
