@@ -110,12 +110,12 @@ pub fn contains(program: &[u8], text: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::process::Command;
 
     /// A program of this C source, linked with these options; `None` where there is no compiler.
-    fn program(source: &str, options: &[&str]) -> Option<Vec<u8>> {
+    pub fn program(source: &str, options: &[&str]) -> Option<Vec<u8>> {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         std::fs::write(at("program.c"), source).unwrap();

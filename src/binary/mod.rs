@@ -1,6 +1,7 @@
 //! What the compiler made: resources, machine code and warnings of each kernel, read from the
 //! compiler's report and the cubin without running anything.
 
+mod build_id;
 mod compiled;
 mod cubin;
 mod error;
@@ -13,6 +14,7 @@ mod occupancy;
 mod ptxas;
 mod sass;
 
+pub use build_id::build_id;
 pub use compiled::{Compiled, CompiledKernel, compiled, has_kernels, kernels_of};
 pub use cubin::compiler_of;
 pub use error::BinaryError;

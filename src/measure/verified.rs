@@ -8,10 +8,12 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use object::ReadCache;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::readable::{ReadableFiles, known_bytes};
+use crate::binary::build_id;
 use crate::build::Artifact;
 use crate::config::{Recipe, SanitizerTool, Variant};
 use crate::device::Gpu;
@@ -261,9 +263,14 @@ pub(super) fn environment(variant: &Variant) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The sha256 of this tool's own file: builds of one version may differ.
+/// What tells this build of the tool from others of its version: the ID that the linker made of its
+/// content, or else the sha256 of its file.
 pub fn tool() -> Option<&'static str> {
     static TOOL: OnceLock<Option<String>> = OnceLock::new();
-    let tool = TOOL.get_or_init(|| sha256_file(&std::env::current_exe().ok()?).ok());
+    let of_file = |path: &Path| {
+        let file = std::fs::File::open(path).ok()?;
+        build_id(&ReadCache::new(file)).or_else(|| sha256_file(path).ok())
+    };
+    let tool = TOOL.get_or_init(|| of_file(&std::env::current_exe().ok()?));
     tool.as_deref()
 }

@@ -1,0 +1,40 @@
+//! What the linker calls a program.
+
+use object::elf::{ELF_NOTE_GNU, FileHeader64, NT_GNU_BUILD_ID};
+use object::read::elf::{FileHeader as _, ProgramHeader as _};
+use object::{Endianness, ReadRef};
+
+/// The ID that the linker made of the content of a program (`--build-id`), in hex; `None` where it
+/// made none. Only what names it is read of the file.
+pub fn build_id<'data>(program: impl ReadRef<'data>) -> Option<String> {
+    let header = FileHeader64::<Endianness>::parse(program).ok()?;
+    let endian = header.endian().ok()?;
+    for segment in header.program_headers(endian, program).ok()? {
+        let notes = segment.notes(endian, program).ok()?;
+        for note in notes.into_iter().flatten().flatten() {
+            if note.name() == ELF_NOTE_GNU && note.n_type(endian) == NT_GNU_BUILD_ID {
+                let id = note.desc().iter().map(|byte| format!("{byte:02x}"));
+                return Some(id.collect());
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::loading::tests::program;
+    use super::*;
+
+    #[test]
+    fn the_id_that_the_linker_made_is_read_and_a_program_without_one_has_none() {
+        let linked = |option: &str| program("int main(void) { return 0; }", &[option]);
+        let Some(named) = linked("-Wl,--build-id=0x00c0ffee") else {
+            return;
+        };
+        assert_eq!(build_id(&named[..]).as_deref(), Some("00c0ffee"));
+        assert_eq!(build_id(&named[..100]), None);
+        let unnamed = linked("-Wl,--build-id=none").unwrap();
+        assert_eq!(build_id(&unnamed[..]), None);
+    }
+}
