@@ -116,8 +116,12 @@ pub(super) fn spare(mark: &str) {
 pub(super) fn signal(root: Option<i32>, mark: &str, signal: Signal) {
     let all = stats();
     let below: BTreeSet<i32> = root.into_iter().flat_map(|pid| below(&all, pid)).collect();
+    // Older processes than this one carry no mark of its programs, and are most.
+    let own = all.iter().find(|stat| stat.pid == own_pid());
+    let own = own.map_or(0, |stat| stat.since);
     for stat in &all {
-        if below.contains(&stat.pid) || carries(stat.pid, |it| it == mark) {
+        let marked = || stat.since >= own && carries(stat.pid, |it| it == mark);
+        if below.contains(&stat.pid) || marked() {
             send(stat.pid, signal);
         }
     }
