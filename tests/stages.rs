@@ -93,6 +93,14 @@ fn project() -> Project {
     let cubin = common::repository().join("tests/data/static/kernel.cubin");
     fs::copy(cubin, project.path("kernel.cubin")).unwrap();
     project.program("toolkit/bin/nvcc", NVCC);
+    // What the real one prints of it: that takes it half a second.
+    let listing = common::repository().join("tests/data/static/kernel.json");
+    let disassembler = format!(
+        "#!/bin/sh\nif [ \"$1\" = --version ]; then\n    \
+         echo 'Cuda compilation tools, release 13.2, V13.2.86'\nelse\n    cat '{}'\nfi\n",
+        listing.display()
+    );
+    project.program("toolkit/bin/nvdisasm", &disassembler);
     // nvcc needs a host compiler; this one only prints its version.
     project.program("host/g++", HOST);
     project
@@ -153,6 +161,8 @@ fn a_build_tells_program_flags_and_resources() {
     assert!(fs::read_to_string(program).unwrap().contains("# // a\n"));
     assert_eq!(variants[0]["kernels"]["_Z6kernelPf"]["registers"], 10);
     assert_eq!(variants[0]["kernels"]["_Z6kernelPf"]["shared_bytes"], 1024);
+    let opcodes = &variants[0]["kernels"]["_Z6kernelPf"]["opcodes"];
+    assert_eq!(opcodes["BAR.SYNC.DEFER_BLOCKING"], 1, "{opcodes}");
     let argv: Vec<&str> = variants[1]["build"]
         .as_array()
         .unwrap()
