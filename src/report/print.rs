@@ -51,7 +51,8 @@ pub fn columns() -> usize {
 /// # Errors
 /// Those of [`print()`].
 pub fn print_parts(make: impl FnOnce(&mut Part<'_>) -> io::Result<()>) -> io::Result<()> {
-    let mut out = BufWriter::new(anstream::stdout().lock());
+    // No style is in it, so none is looked for.
+    let mut out = BufWriter::new(io::stdout().lock());
     let made = make(&mut |text: &str| out.write_all(inert(&clean(text)).as_bytes()));
     open_still(made.and_then(|()| out.flush()))
 }
@@ -64,7 +65,7 @@ pub type Part<'a> = dyn FnMut(&str) -> io::Result<()> + 'a;
 /// # Errors
 /// Those of [`print()`].
 pub fn print_json(value: &impl Serialize) -> io::Result<()> {
-    let mut out = BufWriter::new(anstream::stdout().lock());
+    let mut out = BufWriter::new(io::stdout().lock());
     let made = serde_json::to_writer_pretty(ForTerminals(&mut out), value).map_err(io::Error::from);
     open_still(
         made.and_then(|()| out.write_all(b"\n"))
@@ -86,6 +87,10 @@ struct ForTerminals<W>(W);
 
 impl<W: Write> Write for ForTerminals<W> {
     fn write(&mut self, json: &[u8]) -> io::Result<usize> {
+        // Most parts are punctuation, blanks and plain words.
+        if json.is_ascii() && memchr::memchr2(b'#', 0x7f, json).is_none() {
+            return self.0.write_all(json).map(|()| json.len());
+        }
         let text = std::str::from_utf8(json).map_err(io::Error::other)?;
         let written = self
             .0
