@@ -257,30 +257,34 @@ fn stats() -> Vec<Stat> {
             let mut text = Vec::with_capacity(1024);
             let mut file = fs::File::open(format!("/proc/{pid}/stat")).ok()?;
             file.read_to_end(&mut text).ok()?;
-            parse(pid, &String::from_utf8_lossy(&text))
+            parse(pid, &text)
         })
         .collect()
 }
 
-/// `pid (name) state parent ... start ...`, where the name may contain any character.
-fn parse(pid: i32, text: &str) -> Option<Stat> {
-    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+/// `pid (name) state parent ... start ...`, where the name may contain any byte.
+fn parse(pid: i32, line: &[u8]) -> Option<Stat> {
+    let name_ends = memchr::memrchr(b')', line)?;
+    let fields = std::str::from_utf8(line.get(name_ends + 2..)?).ok()?;
+    let mut fields = fields.split(' ');
     Some(Stat {
         pid,
-        parent: fields.get(1)?.parse().ok()?,
-        ended: matches!(*fields.first()?, "Z" | "X"),
-        since: fields.get(19)?.parse().ok()?,
+        ended: matches!(fields.next()?, "Z" | "X"),
+        parent: fields.next()?.parse().ok()?,
+        since: fields.nth(17)?.parse().ok()?,
     })
 }
 
 /// Whether the environment of a process carries a mark with such a value.
 fn carries(pid: i32, wanted: impl Fn(&str) -> bool) -> bool {
     fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| {
-        environ
-            .split(|&byte| byte == 0)
-            .filter_map(|variable| std::str::from_utf8(variable).ok()?.strip_prefix(MARK))
-            .filter_map(|rest| rest.strip_prefix('='))
-            .any(wanted)
+        // Most processes are no programs of this tool.
+        memchr::memmem::find(&environ, MARK.as_bytes()).is_some()
+            && environ
+                .split(|&byte| byte == 0)
+                .filter_map(|variable| std::str::from_utf8(variable).ok()?.strip_prefix(MARK))
+                .filter_map(|rest| rest.strip_prefix('='))
+                .any(wanted)
     })
 }
 
@@ -292,7 +296,7 @@ mod tests {
     fn the_tree_below_a_process_is_found_and_what_has_ended_is_left_out() {
         let line = |pid: i32, state: &str, parent: i32| {
             let text = format!("{pid} (a) R) {state} {parent} {}77", "0 ".repeat(17));
-            parse(pid, &text).unwrap()
+            parse(pid, text.as_bytes()).unwrap()
         };
         let all = [
             line(5, "S", 4),
@@ -304,6 +308,6 @@ mod tests {
         assert_eq!(all[0].since, 77);
         assert_eq!(below(&all, 3), [5, 4, 3]);
         assert_eq!(below(&all, 6), [0; 0]);
-        assert!(parse(1, "1 (a) R 1").is_none());
+        assert!(parse(1, b"1 (a) R 1").is_none());
     }
 }
