@@ -4,6 +4,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+use std::sync::OnceLock;
+
 use crate::common::Report;
 use crate::common::stand_in::{Machine, NVCC_OF_C};
 
@@ -27,11 +29,14 @@ struct Checkout(Machine);
 impl Checkout {
     /// Two variants, locked and committed.
     fn new() -> Checkout {
-        Checkout::with("", "")
+        static LOCKED: OnceLock<Vec<u8>> = OnceLock::new();
+        let checkout = Checkout(Machine::once(&LOCKED, || Checkout::make().0));
+        // The script of ncu names the folder.
+        checkout.commit();
+        checkout
     }
 
-    /// With more in the program of `baseline`.
-    fn with(head: &str, body: &str) -> Checkout {
+    fn make() -> Checkout {
         let machine = Machine::new();
         machine.program("toolkit/bin/nvcc", NVCC_OF_C);
         let project = &machine.project;
@@ -44,7 +49,7 @@ impl Checkout {
             listed.unwrap(),
             "unread = [\"*.md\", \"baselines/**\"]",
         );
-        project.write("kernels/a.cu", program("baseline", head, body));
+        project.write("kernels/a.cu", program("baseline", "", ""));
         project.write(
             "kernels/b.cu",
             program("cp_async", "#include \"b.cuh\"", ""),
@@ -238,8 +243,10 @@ fn a_program_that_may_load_what_changed_is_measured() {
             "if (count > 9) puts(compiler);",
         ),
     ];
+    let checkout = Checkout::new();
     for (head, body) in programs {
-        let checkout = Checkout::with(head, body);
+        checkout.write("kernels/a.cu", &program("baseline", head, body));
+        checkout.commit();
         checkout.write("kernels/b.cuh", "extern int other;\n");
         let report = checkout.check(&["--against", "HEAD"], 0);
         assert_eq!(same(&report), [""; 0], "{head}");
@@ -248,6 +255,7 @@ fn a_program_that_may_load_what_changed_is_measured() {
         checkout.write("README.md", "Other words.\n");
         let report = checkout.check(&["--against", "HEAD"], 0);
         assert_eq!(same(&report), BOTH, "{head}");
+        checkout.git(&["checkout", "--quiet", "README.md"]);
     }
 }
 

@@ -4,6 +4,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+use std::sync::OnceLock;
+
 use crate::common::stand_in::{Machine, NVCC_OF_C};
 use crate::common::{Ran, Report, repository};
 
@@ -36,13 +38,19 @@ const REUSED: [(&str, bool); 1] = [("bsr_gemm/baseline", false)];
 struct Checkout(Machine);
 
 impl Checkout {
-    /// One variant that checks itself, locked, committed, and verified by the run that locked it.
+    /// One variant that checks itself, locked and committed, and verified by a run that measured it.
     fn new() -> Checkout {
-        Checkout::with("")
+        static LOCKED: OnceLock<Vec<u8>> = OnceLock::new();
+        let checkout = Checkout(Machine::once(&LOCKED, || Checkout::make().0));
+        checkout.commit();
+        // That record is of the variables of another folder.
+        std::fs::remove_file(checkout.0.project.path(RECORDS)).unwrap();
+        checkout.0.run(&["profile"]).exits(0);
+        assert_eq!(checkout.verified(), 1);
+        checkout
     }
 
-    /// The same with more in its program.
-    fn with(body: &str) -> Checkout {
+    fn make() -> Checkout {
         let machine = Machine::new();
         machine.program("toolkit/bin/nvcc", NVCC_OF_C);
         let project = &machine.project;
@@ -55,7 +63,7 @@ impl Checkout {
         project.replace("config.toml", "gpus = [\"NVIDIA H200\"]", other);
         // Programs need not know which GPU it is.
         project.replace("config.toml", "\"CUDA_NAME\", ", "");
-        project.write("kernels/a.cu", PROGRAM.replace("BODY", body));
+        project.write("kernels/a.cu", PROGRAM.replace("BODY", ""));
         project.write("weights.txt", "1\n");
         let checkout = Checkout(machine);
         checkout.git(&["init", "--quiet"]);
