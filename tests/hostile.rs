@@ -209,7 +209,7 @@ fn a_configuration_is_bounded_in_size_and_nesting() {
         (format!("{} = 1", vec!["a"; 400_000].join(".")), "config"),
         (vec!["[[a]]"; 150_000].join("\n"), "config"),
         (
-            (0..60_000).fold(String::new(), |text, at| format!("{text}k{at} = 1\n")),
+            (0..60_000).map(|at| format!("k{at} = 1\n")).collect(),
             "config",
         ),
     ] {
@@ -228,9 +228,8 @@ fn stripping_takes_time_in_proportion_to_the_file() {
     let folder = folder.path();
     let hosts = (0..5_000).map(|at| (format!("host-{at}-gpu"), format!("of_host {at}")));
     let named = page(hosts.clone());
-    let paths = (0..20_000).fold(String::new(), |text, at| {
-        format!("{text}/home/ada/run_{at}/of/file_{at}.cu\n")
-    });
+    let path = |at| format!("/home/ada/run_{at}/of/file_{at}.cu\n");
+    let paths: String = (0..20_000).map(path).collect();
     let blanks = format!("{}{}x", "\"\",".repeat(40_000), " ".repeat(40_000));
     for (name, content, kept) in [
         ("hosts.csv", named.as_str(), "of_host 4999"),

@@ -160,7 +160,9 @@ pub(super) fn inert(text: &str) -> Cow<'_, str> {
 pub(crate) fn json_for_terminals(json: String) -> String {
     let harmful = |c: char| c != '\n' && unseen(c);
     let mut text = json;
-    if text.contains(harmful) {
+    // Most of it is ASCII, and a look at bytes is short.
+    let is_seen = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n');
+    if !text.as_bytes().iter().all(is_seen) && text.contains(harmful) {
         text = text.chars().fold(String::new(), |mut text, c| {
             if harmful(c) {
                 // JSON writes a character beyond 16 bits as two numbers.
