@@ -260,6 +260,9 @@ fn many_kernels_are_paired_in_time_in_proportion_to_their_number() {
         let mut profile = recorded.clone();
         let mut kernel = profile.kernels.remove(0);
         kernel.metrics.retain(|alias, _| alias == "duration");
+        // The launches of one process are enough: what counts is the number of kernels.
+        let all = kernel.metrics.values_mut();
+        all.for_each(|series| series.samples.truncate(1));
         profile.kernels.extend((0..10_000).map(|at| {
             let mut kernel = kernel.clone();
             kernel.mangled = Some(format!("{side}_{at}"));
