@@ -19,8 +19,11 @@ pub enum Named {
 
 /// The commit that a revision names.
 pub fn named(root: &Path, revision: &str) -> Named {
-    let (base, _) = split(revision);
+    let (base, rest) = split(revision);
     if base.starts_with("refs/") {
+        if rest.is_empty() {
+            return of_reference(root, base).map_or(Named::Missing, Named::Commit);
+        }
         // Exactly this one, and not `refs/tags/refs/…`.
         if references(root, &[base.to_owned()]).is_empty() {
             return Named::Missing;
@@ -46,10 +49,20 @@ pub fn named(root: &Path, revision: &str) -> Named {
 /// The commit that a reference leads to, such as `refs/remotes/origin/main`. No other reference of
 /// a similar name is taken for it.
 pub fn of_reference(root: &Path, reference: &str) -> Option<String> {
-    if !reference.starts_with("refs/") || references(root, &[reference.to_owned()]).is_empty() {
+    if !reference.starts_with("refs/") {
         return None;
     }
-    commit_of(root, reference)
+    let format = "--format=%(objecttype) %(objectname) %(refname)";
+    let listed = git(root, &["for-each-ref", format, reference]).ok()?;
+    let object = listed.lines().find_map(|line| {
+        let (object, name) = line.rsplit_once(' ')?;
+        (name == reference).then_some(object)
+    });
+    match object?.split_once(' ')? {
+        ("commit", commit) => Some(commit.to_owned()),
+        // A tag leads to a commit, or to something else.
+        _ => commit_of(root, reference),
+    }
 }
 
 /// The whole name of the one reference that a name means; `None` of a hash, of an expression such
