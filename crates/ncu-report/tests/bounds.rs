@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use common::wire::{Message, metric, number, report_of, result};
 use ncu_report::{ReadError, Scrubber, base_name, csv, function_name, report};
+use rustix::time::{ClockId, clock_gettime};
 
 /// Counts the bytes of each thread, because the tests run side by side.
 struct Counting;
@@ -83,32 +84,28 @@ fn assert_bounded(what: &str, bytes: &[u8]) -> Result<usize, ReadError> {
     read.map(|recording| recording.launches.len())
 }
 
-/// The time that this thread has run on a processor; the other programs of the machine do not
-/// count. The time of day where the system does not state it.
-fn processor_time(start: Instant) -> Duration {
-    let stated = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let nanoseconds = stated.and_then(|text| text.split(' ').next()?.parse().ok());
-    nanoseconds.map_or_else(|| start.elapsed(), Duration::from_nanos)
+/// The time that this thread has run on a processor; the other programs of the machine do not count.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
-/// The shortest of a few measurements. Each repeats what is short, because the system updates the
-/// time of a thread every few milliseconds.
+/// The shortest of a few measurements. Each repeats what is short.
 fn shortest(mut run: impl FnMut()) -> Duration {
-    const LEAST: Duration = Duration::from_millis(20);
-    let start = Instant::now();
+    const LEAST: Duration = Duration::from_millis(2);
     let timed = |()| {
-        let before = processor_time(start);
+        let before = processor_time();
         let mut runs = 0;
         loop {
             run();
             runs += 1;
-            let taken = processor_time(start).saturating_sub(before);
+            let taken = processor_time().saturating_sub(before);
             if taken >= LEAST {
                 return taken / runs;
             }
         }
     };
-    [(); 3].map(timed).into_iter().min().unwrap()
+    [(); 5].map(timed).into_iter().min().unwrap()
 }
 
 /// Asserts that an input of eight times the size takes far less than 64 times as long. Linear time
