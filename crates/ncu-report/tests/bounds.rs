@@ -87,7 +87,10 @@ fn assert_bounded(what: &str, bytes: &[u8]) -> Result<usize, ReadError> {
 /// The time that this thread has run on a processor; the other programs of the machine do not count.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+    Duration::new(
+        time.tv_sec.unsigned_abs(),
+        time.tv_nsec.unsigned_abs() as u32,
+    )
 }
 
 /// The shortest of a few measurements. Each repeats what is short.
