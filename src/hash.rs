@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::files::open_regular;
@@ -14,6 +15,15 @@ const LARGEST_PIECE: usize = 128 * 1024;
 /// The sha256 of bytes.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
+}
+
+/// The sha256 of a value, serialized.
+///
+/// # Errors
+/// In words, why it cannot be serialized.
+pub fn sha256_of(value: &impl Serialize) -> Result<String, String> {
+    let text = serde_json::to_vec(value).map_err(|error| error.to_string())?;
+    Ok(sha256_hex(&text))
 }
 
 /// The sha256 of a regular file, read in pieces.
@@ -83,11 +93,29 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
 
     #[test]
     fn a_device_has_no_sha256() {
         assert!(sha256_file(Path::new("/dev/null")).is_err());
         assert!(sha256_file(Path::new(".")).is_err());
+    }
+
+    #[test]
+    fn values_that_print_alike_have_different_hashes() {
+        let of = |bytes: &[u8]| sha256_of(&OsString::from_vec(bytes.to_vec())).unwrap();
+        let texts: [&[u8]; 5] = [
+            b"\xff",
+            b"\xfe",
+            b"\\xff",
+            "\u{fffd}".as_bytes(),
+            b"\"\\xff\"",
+        ];
+        let hashes: BTreeSet<String> = texts.into_iter().map(of).collect();
+        assert_eq!(hashes.len(), texts.len());
+        assert!(sha256_of(&Path::new(&OsString::from_vec(b"\xff".to_vec()))).is_err());
     }
 
     #[test]

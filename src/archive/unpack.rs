@@ -18,7 +18,7 @@ use crate::build::Artifact;
 use crate::config::{Config, Selected};
 use crate::files::{bounded_json, most as most_of_files, open_regular};
 use crate::finding::{Error, Finding};
-use crate::hash::{Hashing, sha256_file, sha256_hex};
+use crate::hash::{Hashing, sha256_file, sha256_of};
 use crate::judge::SameProgram;
 use crate::measure::{BaseProject, Prebuilt, PrebuiltSide, Times};
 use crate::trust::Authority;
@@ -351,7 +351,7 @@ fn project(
 ) -> Result<Unpacked, Error> {
     let of_base = index.base.as_ref().and_then(|base| base.side.as_ref().ok());
     let files = [Some(&index.current), of_base].map(|side| side.map(|side| &side.files));
-    let files = sha256_hex(format!("{files:?}").as_bytes());
+    let files = sha256_of(&files).map_err(Error::Usage)?;
     let Index { current, base, .. } = index;
     let out = |path: &str| Error::Usage(format!("`{path}` leads out of the archive"));
     let load = |side: &PackedSide, top: &Path| -> Result<Config, Error> {
@@ -436,4 +436,59 @@ fn prebuilt(side: &PackedSide, top: &Path, places: &Places) -> Result<PrebuiltSi
         artifacts: artifacts.collect::<Result<_, Error>>()?,
         findings: side.findings.clone(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn the_files_of_an_archive_are_others_by_side_name_content_and_mode() {
+        let file = |sha256: &str| json!({ "sha256": sha256 });
+        let files = |current: Value, base: Option<Value>| {
+            let side = |files: Value| {
+                let config = "[metric.duration]\ndirection = \"lower\"\n\
+                    tolerance = { relative_percent = 3.0 }\n\
+                    [suite.s.variant.v]\nsource = \"v.cu\"\n";
+                json!({
+                    "config_file": "config.toml", "config": config, "files": files,
+                    "artifacts": {}, "findings": [],
+                })
+            };
+            let base = base.map(|base| json!({ "commit": "c", "side": { "Ok": side(base) } }));
+            let index = json!({
+                "schema": Index::SCHEMA, "tool": env!("CARGO_PKG_VERSION"),
+                "selected": { "names": [], "experimental": false },
+                "authority": Authority::default(), "findings": [], "git": null,
+                "same_programs": [], "times": {}, "current": side(current), "base": base,
+                "locks": {}, "blobs": {},
+            });
+            let index = parsed(index.to_string().as_bytes()).unwrap();
+            let folder = tempfile::tempdir().unwrap();
+            let places = Places {
+                folder: folder.path().to_path_buf(),
+            };
+            project(index, String::new(), places, folder).unwrap().files
+        };
+        let one = files(json!({ "a": file("1") }), None);
+        assert_eq!(files(json!({ "a": file("1") }), None), one);
+        for (current, base) in [
+            (json!({}), Some(json!({ "a": file("1") }))),
+            (json!({ "a": file("1") }), Some(json!({}))),
+            (json!({ "a": file("2") }), None),
+            (json!({ "a": { "sha256": "1", "executable": true } }), None),
+            (json!({ "a": file("1"), "b": file("1") }), None),
+            (
+                json!({ "a\": PackedFile { sha256: \"1\"": file("1") }),
+                None,
+            ),
+        ] {
+            assert_ne!(
+                files(current.clone(), base.clone()),
+                one,
+                "{current} {base:?}"
+            );
+        }
+    }
 }

@@ -69,7 +69,7 @@ fn of_recording(
     let manifest = Manifest {
         recording: Some(recording.display().to_string()),
         controls,
-        ..manifest(plan, place, slices)
+        ..manifest(plan, place, slices)?
     };
     folder.finish(manifest, &BTreeMap::new())?;
     say_whole(place, count, output)
@@ -128,7 +128,7 @@ fn of_archive(arguments: &CheckArgs, place: SlicePlace, output: &Path) -> Result
         same_programs: same_programs.clone(),
         controls,
         run: Some(run),
-        ..manifest(plan, place, slices)
+        ..manifest(plan, place, slices)?
     };
     let sha256 = folder.finish(manifest, &sealed)?;
     run_file.end();
@@ -223,11 +223,15 @@ fn measure(
 }
 
 /// A manifest without what was measured.
-fn manifest(plan: &Selected, place: SlicePlace, slices: Vec<Vec<VariantId>>) -> Manifest {
-    Manifest {
+fn manifest(
+    plan: &Selected,
+    place: SlicePlace,
+    slices: Vec<Vec<VariantId>>,
+) -> Result<Manifest, Error> {
+    Ok(Manifest {
         schema: Manifest::SCHEMA,
         tool: env!("CARGO_PKG_VERSION").to_owned(),
-        plan: plan_sha256(plan),
+        plan: plan_sha256(plan)?,
         place,
         archive: None,
         recording: None,
@@ -236,7 +240,7 @@ fn manifest(plan: &Selected, place: SlicePlace, slices: Vec<Vec<VariantId>>) -> 
         controls: Vec::new(),
         run: None,
         files: BTreeMap::new(),
-    }
+    })
 }
 
 /// The unchanged variants that bound the others' bands on this machine.

@@ -79,7 +79,7 @@ fn of_folders(
     let judge = judge.of_slices();
     let wanted = Wanted {
         plan: &judging.plan,
-        sha256: &plan_sha256(&judging.plan),
+        sha256: &plan_sha256(&judging.plan)?,
         archive: archive.map(|opened| (opened.sha256.as_str(), opened.same_programs.as_slice())),
         known: &measured.known,
     };

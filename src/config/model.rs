@@ -26,19 +26,19 @@ use crate::terms::{Phase, Tier, VariantId};
 /// The name of the configuration file.
 pub const FILE_NAME: &str = "config.toml";
 
-/// The text that a configuration was made of. It does not show in `Debug`: configurations of one
-/// meaning are equal whatever their texts are.
-#[derive(Clone, Default)]
+/// The text that a configuration was made of.
+#[derive(Clone, Debug, Default)]
 pub struct SourceText(pub String);
 
-impl std::fmt::Debug for SourceText {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("..")
+/// Configurations of one meaning are equal whatever their texts are.
+impl PartialEq for SourceText {
+    fn eq(&self, _: &SourceText) -> bool {
+        true
     }
 }
 
 /// A validated configuration.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// The text that was validated.
     pub text: SourceText,
@@ -99,7 +99,7 @@ pub struct Waiver {
 }
 
 /// Compiler, profiler, and what they work for.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "toolchain")]
 pub struct Toolchain {
@@ -146,7 +146,7 @@ impl Default for Toolchain {
 }
 
 /// The variants of one problem: same inputs, same answer, comparable.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Suite {
     /// Its name, also its folder under the baselines.
     pub name: String,
@@ -194,7 +194,7 @@ impl Work {
 }
 
 /// One version of a kernel.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Variant {
     /// Its name.
     pub id: VariantId,
@@ -258,7 +258,7 @@ pub enum Verification {
 }
 
 /// How a variant's program is made.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum Recipe {
     /// CUDA sources, compiled by nvcc to one program.
     Nvcc {
@@ -285,7 +285,7 @@ pub enum Recipe {
 }
 
 /// How ncu is run.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "profile")]
 pub struct ProfileSettings {
@@ -695,5 +695,30 @@ impl ProfileSettings {
     /// Numbers of rounds after which base and current are compared.
     pub fn round_looks(&self) -> Vec<u32> {
         (self.rounds..=self.max_rounds).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::tests::config;
+
+    #[test]
+    fn configurations_of_one_meaning_are_equal_and_of_another_one_are_not() {
+        let variant = "[suite.s.variant.v]\nsource = \"v.cu\"\n";
+        let paths = |paths: &str| config(&format!("{variant}[paths]\n{paths}"));
+        let one = paths("baselines = \"b\"\nunread = [\"*.md\"]");
+        assert_eq!(
+            one,
+            paths("# Why.\nunread = [ '*.md' ]\nbaselines = './b/'")
+        );
+        for other in [
+            "baselines = \"b\"",
+            "baselines = \"b\"\nunread = [\"*.m?\"]",
+            "baselines = \"c\"\nunread = [\"*.md\"]",
+            "baselines = \"b\"\nunread = [\"*.md\"]\n[trust]\nresume = true",
+            "baselines = \"b\"\nunread = [\"*.md\"]\n[suite.s]\nkernels = \"k\"",
+        ] {
+            assert_ne!(one, paths(other), "{other}");
+        }
     }
 }

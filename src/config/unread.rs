@@ -5,7 +5,14 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 /// Patterns of files that no program reads: a change of these alone measures nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Unread {
+    patterns: Vec<String>,
     files: GlobSet,
+}
+
+impl PartialEq for Unread {
+    fn eq(&self, other: &Unread) -> bool {
+        self.patterns == other.patterns
+    }
 }
 
 impl Unread {
@@ -32,7 +39,10 @@ impl Unread {
         let files = builder
             .build()
             .map_err(|error| (0, error.kind().to_string()))?;
-        Ok(Unread { files })
+        Ok(Unread {
+            patterns: patterns.to_vec(),
+            files,
+        })
     }
 
     /// Whether no program reads this file; `path` is from the top of the repository.

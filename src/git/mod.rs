@@ -23,5 +23,5 @@ pub use revision::{
     why_unknown,
 };
 pub use settings::settings_from_tree;
-pub use tree::{TreeEntry, Version, files_at, objects_at, shown, tracked, versions};
+pub use tree::{Object, TreeEntry, Version, files_at, objects_at, shown, tracked, versions};
 pub use worktree::{Worktree, folder_in_repository};

@@ -3,12 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 /// Modes of entries that are not regular files.
 const LINK: &str = "120000";
 const SUBMODULE: &str = "160000";
 
 /// What kind of entry a tree has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Kind {
     /// A regular file.
     File,

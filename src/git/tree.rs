@@ -62,18 +62,21 @@ pub fn files_at(
     Ok(found)
 }
 
+/// What a commit has at a path: the hash of a file can be that of a link, too.
+pub type Object = (printed::Kind, String);
+
 /// The object of each file, link and submodule of a commit, by its path from the top of the
 /// repository.
 ///
 /// # Errors
 /// Git's complaint, or that a name is not UTF-8.
-pub fn objects_at(root: &Path, commit: &str) -> Result<BTreeMap<String, String>, String> {
+pub fn objects_at(root: &Path, commit: &str) -> Result<BTreeMap<String, Object>, String> {
     let arguments = ["ls-tree", "-r", "-z", "--full-tree", commit];
     let listing = String::from_utf8(git_bytes(root, &arguments, String::new())?)
         .map_err(|_| format!("a file of {commit} has a name that is not UTF-8"))?;
     let entries = printed::tree(&listing)?.into_iter();
     let named = |entry: printed::Entry<'_>| {
-        let object = format!("{:?} {}", entry.kind, entry.object);
+        let object = (entry.kind, entry.object.to_owned());
         (entry.path.to_owned(), object)
     };
     Ok(entries.map(named).collect())

@@ -14,7 +14,7 @@ use crate::device::{FaultWatch, Faults, Gpu, GpuLock, Health, Unwatched};
 use crate::evidence::{SickGpu, Symptom, gpu_pins, symptoms_of};
 use crate::files::{PROFILE_FILE, RESUME_FILE};
 use crate::finding::{Code, Error, Finding, WarnReason};
-use crate::profiler::{Ncu, Profilers};
+use crate::profiler::{LibraryFile, Ncu, Profilers};
 use crate::terms::{Phase, Tier};
 use crate::toolchain::{Nvcc, Sanitizer};
 
@@ -23,8 +23,8 @@ use crate::toolchain::{Nvcc, Sanitizer};
 pub struct Bench<'a> {
     pub(super) profilers: Profilers,
     pub(super) ncu_version: String,
-    /// What identifies the libcupti of this machine.
-    pub(super) libcupti: String,
+    /// The libcupti of this machine.
+    pub(super) libcupti: Option<LibraryFile>,
     pub(super) sanitizer: Option<Sanitizer>,
     pub(super) gpu: Gpu,
     /// Whether NVML showed the GPU at the start. If it does not later, the GPU is lost.

@@ -12,10 +12,11 @@ use super::resume::{BASE, FILES, Key};
 use super::sides::Sides;
 use super::verified::{environment, tool};
 use crate::build::Artifact;
-use crate::config::{Config, Recipe, Variant};
+use crate::config::{Recipe, Variant};
 use crate::device::{FaultWatch, Gpu};
-use crate::hash::sha256_hex;
+use crate::hash::sha256_of;
 use crate::plan::Side;
+use crate::profiler::LibraryFile;
 
 /// What the keys of the variants of a run are made from.
 #[derive(Clone, Copy)]
@@ -36,14 +37,12 @@ impl Keys<'_, '_> {
             return Err("it was not built".to_owned());
         };
         let current = KeyedSide {
-            config: self.order.batch.config,
             variant: sides.variant,
             artifact,
             files: self.files_of(Side::Current),
         };
         let base = sides.base.as_ref().and_then(|base| base.as_ref().ok());
         let base = base.map(|base: &BaseVariant<'_>| KeyedSide {
-            config: base.config,
             variant: &base.variant,
             artifact: &base.artifact,
             files: self.files_of(Side::Base),
@@ -51,7 +50,7 @@ impl Keys<'_, '_> {
         KeyedMachine {
             tool: tool(),
             gpu: &self.bench.gpu,
-            profiler: [&self.bench.ncu_version, &self.bench.libcupti],
+            profiler: (&self.bench.ncu_version, self.bench.libcupti.as_ref()),
             overrides: self.bench.overrides,
             memory_errors: self.bench.faults().map(FaultWatch::counted_errors),
         }
@@ -85,7 +84,7 @@ struct KeyedMachine<'a> {
     tool: Option<&'a str>,
     gpu: &'a Gpu,
     /// The version of ncu, and libcupti.
-    profiler: [&'a str; 2],
+    profiler: (&'a str, Option<&'a LibraryFile>),
     overrides: &'a [String],
     /// The number of the GPU's memory errors. One that came between the two runs is no event of either.
     memory_errors: Option<[Option<u64>; 2]>,
@@ -94,7 +93,6 @@ struct KeyedMachine<'a> {
 /// One side of a variant that is about to be measured.
 #[derive(Clone, Copy)]
 struct KeyedSide<'a> {
-    config: &'a Config,
     variant: &'a Variant,
     artifact: &'a Artifact,
     /// Or why these are not known.
@@ -141,10 +139,6 @@ impl KeyedSide<'_> {
         if !is_known {
             return Err("no file of its program is named (`inputs`)".to_owned());
         }
-        // The folder of the project may be another one, as that of the base is in every run.
-        let root = self.config.root.display().to_string();
-        let settings = serde_json::to_string(variant).map_err(|error| error.to_string())?;
-        let settings = settings.replace(&root, ".");
         let programs = artifact.programs.iter();
         let programs = programs.map(|(path, sha256)| (path.file_name().map(Path::new), sha256));
         let mut programs: Vec<_> = programs.collect();
@@ -161,13 +155,15 @@ impl KeyedSide<'_> {
             Readable::Checkout(files) => {
                 let by_compiler = matches!(variant.recipe, Recipe::Nvcc { .. });
                 match known_bytes(artifact).filter(|_| by_compiler) {
-                    Some((_, program)) => files.sha256(variant, &program, artifact.sources.keys()),
-                    None => files.sha256_of_all(),
+                    Some((_, program)) => {
+                        files.sha256(variant, &program, artifact.sources.keys())?
+                    }
+                    None => files.sha256_of_all()?,
                 }
             }
         };
         Ok(Key::from([
-            part("its configuration", &settings)?,
+            part("its configuration", variant)?,
             part("its program", &program)?,
             part(FILES, &files)?,
             part("a variable that it gets", &environment(variant))?,
@@ -177,8 +173,7 @@ impl KeyedSide<'_> {
 
 /// A part of a key.
 fn part(name: &str, value: &impl Serialize) -> Result<(String, String), String> {
-    let text = serde_json::to_vec(value).map_err(|error| error.to_string())?;
-    Ok((name.to_owned(), sha256_hex(&text)))
+    Ok((name.to_owned(), sha256_of(value)?))
 }
 
 #[cfg(test)]
@@ -186,6 +181,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
+    use crate::config::Config;
     use crate::measure::resume::difference;
 
     const CONFIG: &str = "[metric.duration]\ncounter = \"gpu__time_duration.sum\"\n\
@@ -198,7 +194,7 @@ mod tests {
         root: &'static str,
         tool: Option<&'static str>,
         gpu: Gpu,
-        profiler: [&'static str; 2],
+        profiler: (&'static str, LibraryFile),
         memory_errors: Option<[Option<u64>; 2]>,
         overrides: Vec<String>,
         artifact: Artifact,
@@ -229,7 +225,7 @@ mod tests {
                     driver: Some("580.1".to_owned()),
                     ..Gpu::default()
                 },
-                profiler: ["2025.3", "/lib/libcupti.so.13"],
+                profiler: ("2025.3", ("/lib/libcupti.so.13".into(), 1, 1, 1)),
                 memory_errors: None,
                 overrides: Vec::new(),
                 base: Some(artifact.clone()),
@@ -243,7 +239,6 @@ mod tests {
             let config = Config::parse(&path, &self.config).unwrap();
             let variant = config.variants().next().unwrap();
             let side = |artifact| KeyedSide {
-                config: &config,
                 variant,
                 artifact,
                 files: self.files.map(Readable::Packed),
@@ -251,7 +246,7 @@ mod tests {
             let machine = KeyedMachine {
                 tool: self.tool,
                 gpu: &self.gpu,
-                profiler: self.profiler,
+                profiler: (self.profiler.0, Some(&self.profiler.1)),
                 overrides: &self.overrides,
                 memory_errors: self.memory_errors,
             };
@@ -274,8 +269,8 @@ mod tests {
             (OF_GPU, |it| it.gpu.uuid = "GPU-2".to_owned()),
             (OF_GPU, |it| it.gpu.driver = None),
             (OF_GPU, |it| it.gpu.multiprocessors = 1),
-            (PROFILER, |it| it.profiler[0] = "2025.4"),
-            (PROFILER, |it| it.profiler[1] = "/lib/libcupti.so.12"),
+            (PROFILER, |it| it.profiler.0 = "2025.4"),
+            (PROFILER, |it| it.profiler.1.3 = 2),
             ("a constant (`--define`)", |it| {
                 it.overrides = vec!["A=1".to_owned()];
             }),

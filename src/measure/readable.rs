@@ -1,24 +1,38 @@
 //! The files of a project that a program could read while it runs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
+
+use serde::Serialize;
 
 use crate::binary::{contains, loads_at_run_time, needs_system_alone};
 use crate::build::Artifact;
 use crate::config::{Unread, Variant};
 use crate::files::{most, read_regular_up_to};
 use crate::git;
-use crate::hash::{sha256_file, sha256_hex};
+use crate::hash::{sha256_file, sha256_hex, sha256_of};
 
 /// What names of sources end in.
 const SOURCES: [&str; 10] = [
     "c", "cc", "cpp", "cu", "cuh", "cxx", "h", "hh", "hpp", "inl",
 ];
 
+/// What identifies the content of a file.
+#[derive(Serialize)]
+enum Content {
+    /// As the commit has it.
+    Committed(git::Object),
+    /// A changed file, by its sha256.
+    File(String),
+    /// A changed link, by its target.
+    Link(OsString),
+}
+
 /// Every file that git shows, tracked or not, except those that `paths.unread` names.
 pub(super) struct ReadableFiles {
-    /// What identifies its content, by the path from the top of the repository.
-    files: BTreeMap<String, String>,
+    /// By the path from the top of the repository.
+    files: BTreeMap<String, Content>,
     /// The folder of the configuration, from the top.
     folder: PathBuf,
 }
@@ -33,8 +47,11 @@ impl ReadableFiles {
         let (top, root) = (real(&git::repository(root)?.top)?, real(root)?);
         let folder = root.strip_prefix(&top).map_err(|error| error.to_string())?;
         let commit = git::commit_of(&root, "HEAD").ok_or("the repository has no commit yet")?;
-        let mut files = git::objects_at(&root, &commit)?;
-        files.retain(|path, _| !unread.contains(path));
+        let committed = git::objects_at(&root, &commit)?.into_iter();
+        let mut files: BTreeMap<String, Content> = committed
+            .filter(|(path, _)| !unread.contains(path))
+            .map(|(path, object)| (path, Content::Committed(object)))
+            .collect();
         for path in git::changed_since(&root, &commit, |path| !unread.contains(path))? {
             match content(&top.join(&path))? {
                 Some(content) => files.insert(path, content),
@@ -48,20 +65,26 @@ impl ReadableFiles {
     }
 
     /// The sha256 of all of them, with their names.
-    pub fn sha256_of_all(&self) -> String {
-        sha256_hex(format!("{:?}", self.files).as_bytes())
+    ///
+    /// # Errors
+    /// In words, that it cannot be made.
+    pub fn sha256_of_all(&self) -> Result<String, String> {
+        sha256_of(&self.files)
     }
 
     /// The sha256 of all files that a program could read, with their names. Sources of C, C++ and CUDA
     /// count only if the program, its arguments or its variables name them: it is assumed that only
     /// compilers read the others. So it does not depend on which other variants were built. The program's own sources, which
     /// are paths from the configuration, do not count.
+    ///
+    /// # Errors
+    /// In words, that it cannot be made.
     pub fn sha256<'a>(
         &self,
         variant: &Variant,
         program: &[u8],
         own: impl Iterator<Item = &'a String>,
-    ) -> String {
+    ) -> Result<String, String> {
         let own: BTreeSet<String> = own.map(|path| path_from_top(&self.folder, path)).collect();
         let named = |path: &str| {
             let name = Path::new(path).file_name().and_then(|name| name.to_str());
@@ -74,8 +97,7 @@ impl ReadableFiles {
             .files
             .iter()
             .filter(|(path, _)| !own.contains(*path) && (!is_source(path) || named(path)));
-        let listing: Vec<(&String, &String)> = read.collect();
-        sha256_hex(format!("{listing:?}").as_bytes())
+        sha256_of(&read.collect::<BTreeMap<_, _>>())
     }
 }
 
@@ -97,16 +119,19 @@ fn is_source(path: &str) -> bool {
 }
 
 /// What identifies the content of a changed file; `None` of one that is not there.
-fn content(path: &Path) -> Result<Option<String>, String> {
+fn content(path: &Path) -> Result<Option<Content>, String> {
     let unreadable = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
     match path.symlink_metadata() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(unreadable(error)),
         Ok(meta) if meta.is_symlink() => {
             let target = path.read_link().map_err(unreadable)?;
-            Ok(Some(format!("link {target:?}")))
+            Ok(Some(Content::Link(target.into_os_string())))
         }
-        Ok(_) => sha256_file(path).map(Some).map_err(unreadable),
+        Ok(_) => {
+            let sha256 = sha256_file(path).map_err(unreadable)?;
+            Ok(Some(Content::File(sha256)))
+        }
     }
 }
 
@@ -142,6 +167,67 @@ pub(super) fn words_of_runs(variant: &Variant) -> impl Iterator<Item = &String> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsStr;
+    use std::fs;
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::symlink;
+    use std::process::Command;
+
+    #[test]
+    fn files_are_others_by_their_names_their_bytes_and_what_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let git = |arguments: &[&str]| {
+            let status = Command::new("git")
+                .args([
+                    "-c",
+                    "user.name=tester",
+                    "-c",
+                    "user.email=tester@localhost",
+                ])
+                .args(arguments)
+                .current_dir(root)
+                .env("GIT_CONFIG_GLOBAL", "/dev/null")
+                .env("GIT_CONFIG_NOSYSTEM", "1")
+                .status();
+            assert!(status.unwrap().success(), "{arguments:?}");
+        };
+        git(&["init", "--quiet"]);
+        fs::write(root.join("kept"), "").unwrap();
+        git(&["add", "--all"]);
+        git(&["commit", "--quiet", "--message", "base"]);
+        let sha256 = || {
+            let files = ReadableFiles::of(root, &Unread::default()).unwrap();
+            let variant = crate::config::tests::variant("[suite.s.variant.v]\nrun = [\"x\"]\n");
+            let read = files.sha256(&variant, b"", [].iter()).unwrap();
+            (files.sha256_of_all().unwrap(), read)
+        };
+        let file = |bytes: &str| fs::write(root.join("a"), bytes).unwrap();
+        let link = |target: &[u8]| symlink(OsStr::from_bytes(target), root.join("a")).unwrap();
+        let ways: [&dyn Fn(); 6] = [
+            &|| file("b"),
+            &|| file("\\xff"),
+            // Git has the same object of the file above.
+            &|| link(b"b"),
+            &|| link(b"\\xff"),
+            &|| link(b"\xff"),
+            &|| link(b"\xfe"),
+        ];
+        let mut known = vec![sha256()];
+        for way in ways {
+            way();
+            known.push(sha256());
+            git(&["add", "--all"]);
+            git(&["commit", "--quiet", "--message", "a"]);
+            known.push(sha256());
+            assert_eq!(known.last(), Some(&sha256()));
+            fs::remove_file(root.join("a")).unwrap();
+        }
+        fs::write(root.join("a\": \"b"), "").unwrap();
+        known.push(sha256());
+        let (all, read): (BTreeSet<_>, BTreeSet<_>) = known.iter().cloned().unzip();
+        assert_eq!([all.len(), read.len()], [known.len(); 2]);
+    }
 
     #[test]
     fn a_path_that_leads_through_a_link_is_no_file_of_its_text() {

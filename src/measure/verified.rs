@@ -18,7 +18,7 @@ use crate::build::Artifact;
 use crate::config::{Recipe, SanitizerTool, Variant};
 use crate::device::Gpu;
 use crate::files::{bounded_json, most, read_regular_up_to, write_atomically};
-use crate::hash::{sha256_file, sha256_hex};
+use crate::hash::{sha256_file, sha256_hex, sha256_of};
 use crate::process;
 use crate::profile::now;
 use crate::sanitize::sanitized_argv;
@@ -203,8 +203,7 @@ struct Key<'a> {
     /// With the texts `{seed}` and `{result}`.
     verify: Vec<String>,
     sanitized: Vec<String>,
-    /// As they are printed, because they need not be texts.
-    env: BTreeMap<String, String>,
+    env: Vec<(OsString, OsString)>,
     timeout_s: f64,
     files: String,
 }
@@ -246,21 +245,21 @@ pub(super) fn key_of(
         sanitized: arguments(sanitized_argv(variant, artifact, &given)),
         env: environment(variant),
         timeout_s: variant.verify_timeout.as_secs_f64(),
-        files: files.sha256(variant, &program, artifact.sources.keys()),
+        files: files
+            .sha256(variant, &program, artifact.sources.keys())
+            .ok()?,
     };
-    Some(sha256_hex(&serde_json::to_vec(&key).ok()?))
+    sha256_of(&key).ok()
 }
 
 /// The variables of the verifying run, without those that differ in every run.
-pub(super) fn environment(variant: &Variant) -> BTreeMap<String, String> {
+pub(super) fn environment(variant: &Variant) -> Vec<(OsString, OsString)> {
     let mut env = process::passed_values();
     env.remove(&OsString::from("CUDA_VISIBLE_DEVICES"));
     let own = variant.env.iter();
     env.extend(own.map(|(name, value)| (name.into(), value.into())));
-    let printed = env.into_iter();
-    printed
-        .map(|(name, value)| (format!("{name:?}"), format!("{value:?}")))
-        .collect()
+    // Names need not be texts, as those of a map must be.
+    env.into_iter().collect()
 }
 
 /// What tells this build of the tool from others of its version: the ID that the linker made of its
@@ -273,4 +272,27 @@ pub fn tool() -> Option<&'static str> {
     };
     let tool = TOOL.get_or_init(|| of_file(&std::env::current_exe().ok()?));
     tool.as_deref()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_environment_is_another_one_by_any_byte_of_a_name_and_a_value() {
+        let of = |env: &str| {
+            let text = format!("[suite.s.variant.v]\nrun = [\"x\"]\nenv = {{ {env} }}\n");
+            sha256_of(&environment(&crate::config::tests::variant(&text))).unwrap()
+        };
+        let one = of("A = \"1\"");
+        assert_eq!(one, of("A = '1'"));
+        for other in [
+            "A = '\"1\"'",
+            "A = '1', B = ''",
+            "A = '1\", \"B\": \"'",
+            "a = '1'",
+        ] {
+            assert_ne!(one, of(other), "{other}");
+        }
+    }
 }

@@ -17,5 +17,5 @@ pub use cupti::Libraries;
 pub use first_launch::LogSign;
 pub(crate) use ncu::{NCU_LOCK, filter_in, home, judge_printed, reports};
 pub use ncu::{Ncu, Trouble};
-pub use profilers::Profilers;
+pub use profilers::{LibraryFile, Profilers};
 pub use session::{Profiler, Ran, Session, run};

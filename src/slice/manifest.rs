@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::config::Selected;
 use crate::evidence::SickGpu;
 use crate::files::{bounded_json, most, read_regular_up_to};
-use crate::finding::Finding;
-use crate::hash::sha256_hex;
+use crate::finding::{Error, Finding};
+use crate::hash::{sha256_hex, sha256_of};
 use crate::judge::{ChosenLaunches, GpuPart, SameProgram};
 use crate::measure::{Resumed, ReusedVerification, Spent, Times};
 use crate::plan::SlicePlace;
@@ -146,10 +146,42 @@ impl Manifest {
 
 /// The sha256 of a plan: the version of this tool, the selected variants and how each is measured. It is
 /// the same in every checkout, and does not depend on what was locked.
-pub fn plan_sha256(plan: &Selected) -> String {
-    let root = plan.config.root.display().to_string();
-    let variants = format!("{:?}", plan.variants).replace(&root, ".");
+///
+/// # Errors
+/// [`Error::Usage`], that it cannot be made.
+pub fn plan_sha256(plan: &Selected) -> Result<String, Error> {
     let arch = &plan.config.toolchain.arch;
-    let tool = env!("CARGO_PKG_VERSION");
-    sha256_hex(format!("{tool}\n{arch}\n{variants}").as_bytes())
+    let plan = (env!("CARGO_PKG_VERSION"), arch, &plan.variants);
+    sha256_of(&plan).map_err(Error::Usage)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn a_plan_is_the_same_in_every_checkout_and_another_one_for_any_other_word() {
+        let sha256 = |root: &str, text: &str| {
+            let text = format!(
+                "[metric.duration]\ndirection = \"lower\"\ntolerance = {{ relative_percent = 3.0 }}\n\
+                 [suite.s.variant.v]\nsource = \"v.cu\"\n{text}"
+            );
+            let config = Config::parse(&Path::new(root).join("config.toml"), &text).unwrap();
+            plan_sha256(&Selected::new(config, &[], false, &[]).unwrap()).unwrap()
+        };
+        let plan = sha256("/p", "args = [\"/path\", \"a\"]");
+        let same = "# Why.\nargs = [ '/path', 'a' ]";
+        assert_eq!(sha256("/elsewhere", same), plan);
+        for other in [
+            // What a path would be if each `/p` were the folder of the project.
+            "args = [\".ath\", \"a\"]",
+            "args = [\"/path\", \"/p\"]",
+            "args = [\"/path\\\", \\\"a\"]",
+            "args = [\"/path\", \"a\"]\nenv = { A = \"\" }",
+            "args = [\"/path\", \"a\"]\nprofile = { launches = 21 }",
+        ] {
+            assert_ne!(sha256("/p", other), plan, "{other}");
+        }
+    }
 }

@@ -112,12 +112,12 @@ impl Consent {
     /// The token of an action: the sha256 of a text that names all that it covers.
     pub fn token(&self, act: &Act) -> String {
         let or = |text: &Option<String>, none: &str| text.clone().unwrap_or(none.to_owned());
-        // The path is quoted: none can contain the line of another field.
+        // The path is a text of JSON: none can contain the line of another field.
         sha256_hex(
             format!(
-                "{FORMAT}\naction: {}\npath: {:?}\nbefore: {}\nafter: {}\npull request: {}\n",
+                "{FORMAT}\naction: {}\npath: {}\nbefore: {}\nafter: {}\npull request: {}\n",
                 act.action.word(),
-                act.path,
+                serde_json::Value::from(act.path.as_str()),
                 or(&act.before, "absent"),
                 or(&act.after, "absent"),
                 or(&self.pull_request, "none"),
@@ -256,6 +256,26 @@ mod tests {
             let mut other = act();
             change(&mut other);
             assert!(!of(&accepted, Some("7")).covers(&other), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn the_path_in_a_token_is_quoted_as_json_does() {
+        for (path, quoted) in [
+            ("baselines/gpu/s/v", r#""baselines/gpu/s/v""#),
+            ("a\nbefore: x", r#""a\nbefore: x""#),
+            ("a\"", r#""a\"""#),
+            // What Rust prints of a text depends on its version of Unicode.
+            ("e\u{301}\u{200b}", "\"e\u{301}\u{200b}\""),
+            ("\u{7f}", "\"\u{7f}\""),
+        ] {
+            let text = format!(
+                "{FORMAT}\naction: lock\npath: {quoted}\nbefore: absent\nafter: {}\npull request: 7\n",
+                "a".repeat(64)
+            );
+            let path = path.to_owned();
+            let token = of(&[], Some("7")).token(&Act { path, ..act() });
+            assert_eq!(token, sha256_hex(text.as_bytes()), "{quoted}");
         }
     }
 

@@ -6,7 +6,7 @@
 
 use toml::{Table, Value};
 
-use crate::config::{Config, Key, KeyCounts};
+use crate::config::{Key, KeyCounts};
 use crate::terms::VariantId;
 
 /// Whether a key path is one of the code rather than of the policy.
@@ -131,11 +131,6 @@ fn table_of<'t>(table: &'t mut Table, key: &str) -> &'t mut Table {
         Value::Table(inner) => inner,
         _ => unreachable!("it was made a table"),
     }
-}
-
-/// Whether two validated configurations are equal.
-pub(super) fn same(one: &Config, other: &Config) -> bool {
-    format!("{one:?}") == format!("{other:?}")
 }
 
 /// The variant that a key path is about.

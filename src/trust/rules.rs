@@ -55,7 +55,7 @@ impl ChangeUnderReview<'_> {
             }
         };
         if let Some(merged) = &merged {
-            if policy::same(merged, self.head) {
+            if merged == self.head {
                 changes.retain(|change| change.way == Way::States);
             } else if changes.is_empty() {
                 changes.push(Change {
