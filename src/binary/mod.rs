@@ -19,6 +19,8 @@ pub use compiled::{Compiled, CompiledKernel, compiled, has_kernels, kernels_of};
 pub use cubin::compiler_of;
 pub use error::BinaryError;
 pub use launch_shape::LaunchShape;
+#[cfg(test)]
+pub(crate) use loading::tests::program as c_program;
 pub use loading::{contains, loads_at_run_time, needs_system_alone};
 pub use machine_code::{MachineCode, machine_code};
 pub use metric::{

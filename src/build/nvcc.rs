@@ -610,7 +610,115 @@ fn below(root: &Path, file: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::below;
+    use super::*;
+
+    /// What decides the request of a build.
+    struct Parts {
+        config: String,
+        root: &'static str,
+        nvcc: Nvcc,
+        nvdisasm: Option<Nvdisasm>,
+    }
+
+    impl Parts {
+        fn new() -> Parts {
+            Parts {
+                config: "[toolchain]\narch = \"sm_90\"\n[metric.duration]\ndirection = \"lower\"\n\
+                    tolerance = { relative_percent = 1.0 }\n\
+                    [suite.s.variant.v]\nsource = \"v.cu\"\n"
+                    .to_owned(),
+                root: "/p",
+                nvcc: Nvcc {
+                    path: "/toolkit/bin/nvcc".into(),
+                    sha256: "a".to_owned(),
+                    version: "V13.0.88".to_owned(),
+                    host_compiler: "gcc 13".to_owned(),
+                    linker: "GNU ld 2.42".to_owned(),
+                },
+                nvdisasm: None,
+            }
+        }
+
+        /// The keys of two builds: one that opened nothing, and one of one file.
+        fn keys(&self) -> [String; 2] {
+            let path = Path::new(self.root).join("config.toml");
+            let config = Config::parse(&path, &self.config).unwrap();
+            let variant = config.variants().next().unwrap();
+            let build = NvccBuild::of(&config, variant, &self.nvcc, self.nvdisasm.as_ref());
+            let build = build.unwrap();
+            let opened = BTreeMap::from([("v.cu".to_owned(), Some("b".to_owned()))]);
+            [BTreeMap::new(), opened].map(|files| build.key(&files, None))
+        }
+
+        fn edit(&mut self, from: &str, to: &str) {
+            assert_eq!(self.config.matches(from).count(), 1, "{from}");
+            self.config = self.config.replace(from, to);
+        }
+    }
+
+    #[test]
+    fn a_build_is_kept_under_all_that_decides_it_and_nothing_else() {
+        type Case = (bool, fn(&mut Parts));
+        let cases: [Case; 17] = [
+            (true, |it| it.nvcc.sha256 = "b".to_owned()),
+            (true, |it| it.nvcc.version = "V13.0.89".to_owned()),
+            (true, |it| it.nvcc.host_compiler = "gcc 14".to_owned()),
+            (true, |it| it.nvcc.linker = String::new()),
+            (true, |it| {
+                it.nvdisasm = Some(Nvdisasm {
+                    path: "/toolkit/bin/nvdisasm".into(),
+                    version: "V13.0.85".to_owned(),
+                });
+            }),
+            (true, |it| it.edit("sm_90", "sm_80")),
+            (true, |it| it.edit("sm_90\"", "sm_90\"\nflags = [\"-O2\"]")),
+            (true, |it| it.edit("\"v.cu\"", "[\"v.cu\", \"w.cu\"]")),
+            (true, |it| it.config += "flags = [\"-g\"]\n"),
+            (true, |it| it.config += "defines = { A = 1 }\n"),
+            (false, |it| it.root = "/elsewhere"),
+            (false, |it| it.edit("variant.v]", "variant.w]")),
+            (false, |it| it.edit("1.0", "2.0")),
+            (false, |it| it.config += "args = [\"1\"]\n"),
+            (false, |it| it.config += "env = { A = \"1\" }\n"),
+            (false, |it| it.config += "description = \"words\"\n"),
+            (false, |it| it.config += "profile = { launches = 21 }\n"),
+        ];
+        let before = Parts::new().keys();
+        assert_ne!(before[0], before[1]);
+        for (number, (is_other, change)) in cases.into_iter().enumerate() {
+            let mut parts = Parts::new();
+            change(&mut parts);
+            let now = parts.keys();
+            let found = [0, 1].map(|at| now[at] != before[at]);
+            assert_eq!(found, [is_other; 2], "case {number}");
+        }
+    }
+
+    #[test]
+    fn a_build_is_another_one_by_each_file_and_by_its_program() {
+        let parts = Parts::new();
+        let config = Config::parse(Path::new("/p/config.toml"), &parts.config).unwrap();
+        let variant = config.variants().next().unwrap();
+        let build = NvccBuild::of(&config, variant, &parts.nvcc, None).unwrap();
+        let key = |files: &[(&str, Option<&str>)], program: Option<&str>| {
+            let files = files.iter();
+            let files = files.map(|(name, sha256)| ((*name).to_owned(), sha256.map(str::to_owned)));
+            build.key(&files.collect(), program.map(str::to_owned).as_ref())
+        };
+        let keys = [
+            key(&[], None),
+            key(&[], Some("a")),
+            key(&[], Some("b")),
+            key(&[("a", None)], None),
+            key(&[("a", Some("a"))], None),
+            key(&[("a", Some("b"))], None),
+            key(&[("b", Some("a"))], None),
+            key(&[("a", Some("a")), ("b", None)], None),
+            key(&[("a\": \"a\", \"b", None)], None),
+        ];
+        let known: BTreeSet<&String> = keys.iter().collect();
+        assert_eq!(known.len(), keys.len());
+    }
 
     #[test]
     fn a_path_is_resolved_by_its_text_unless_a_link_leads_elsewhere() {

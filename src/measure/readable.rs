@@ -165,6 +165,21 @@ pub(super) fn words_of_runs(variant: &Variant) -> impl Iterator<Item = &String> 
 }
 
 #[cfg(test)]
+impl ReadableFiles {
+    /// Of names and contents.
+    pub fn with(files: &[(&str, &str)]) -> ReadableFiles {
+        let files = files.iter();
+        let file = |(name, content): &(&str, &str)| {
+            ((*name).to_owned(), Content::File((*content).to_owned()))
+        };
+        ReadableFiles {
+            files: files.map(file).collect(),
+            folder: PathBuf::new(),
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::ffi::OsStr;

@@ -103,7 +103,7 @@ pub fn must_measure(
 }
 
 /// What of the runs of a variant differs between the sides.
-fn different_runs(pair: &Pair<'_>) -> Option<&'static str> {
+pub(super) fn different_runs(pair: &Pair<'_>) -> Option<&'static str> {
     let (now, base) = (pair.variant, pair.base_variant);
     let same = [
         ("its arguments", now.args == base.args),
@@ -122,7 +122,7 @@ fn different_runs(pair: &Pair<'_>) -> Option<&'static str> {
 }
 
 /// Whether the programs are the same, byte for byte, and are those that were built.
-fn same_artifact(pair: &Pair<'_>) -> bool {
+pub(super) fn same_artifact(pair: &Pair<'_>) -> bool {
     let (now, base) = (pair.artifact, pair.base);
     let unaltered = |artifact: &Artifact| artifact.check_unaltered(&pair.variant.id).is_ok();
     let same = match pair.variant.recipe {
