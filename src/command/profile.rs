@@ -17,7 +17,7 @@ use crate::config::Selected;
 use crate::device::GpusAsked;
 use crate::engine::host;
 use crate::files::{PROFILE_FILE, create_work_folder, read_regular, variant_folder};
-use crate::finding::{Code, Error, ExitCode, Finding};
+use crate::finding::{Code, Error, ExitCode, Finding, Note};
 use crate::measure::{Batch, Order, RecordUse, RunFile, Watch as _, measure};
 use crate::process;
 use crate::profile::{OnGpus, Profile};
@@ -219,10 +219,8 @@ fn collected(
                 findings.extend(altered(&of_gpu, &answer.content.profiles));
                 content.tools_wall_s += answer.content.tools_wall_s;
                 content.profiles.extend(answer.content.profiles);
-                findings.extend(answer.findings.into_iter().map(|finding| Finding {
-                    message: format!("on {}: {}", queue.short, finding.message),
-                    ..finding
-                }));
+                let on_gpu = |finding: Finding| finding.with(Note::OnGpu(queue.short.clone()));
+                findings.extend(answer.findings.into_iter().map(on_gpu));
             }
             Err(why) => findings.push(Finding::of_project(
                 Code::NotMeasured,

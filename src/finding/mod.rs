@@ -4,12 +4,14 @@
 mod code;
 mod error;
 mod exit_code;
+mod note;
 mod severity;
 mod stop;
 
 pub use code::{Code, Reported};
 pub use error::Error;
 pub use exit_code::ExitCode;
+pub use note::Note;
 pub use severity::{Severity, WarnReason, severity};
 pub use stop::Stop;
 
@@ -54,10 +56,16 @@ pub struct Finding {
     /// The metric's alias, where it concerns one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub metric: Option<String>,
+    /// What moved together with it, the most important first. The message names it too.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub cause: Vec<String>,
     /// What was found and why it is so.
     pub message: String,
     /// What to do about it.
     pub next: String,
+    /// What became known after it was found. The message says it too.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub notes: Vec<Note>,
     /// Output of a tool, as the tool wrote it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub detail: Option<String>,
@@ -95,8 +103,10 @@ impl Finding {
             kernel: None,
             launch: None,
             metric: None,
+            cause: Vec::new(),
             message: message.into(),
             next: next.into(),
+            notes: Vec::new(),
             detail: None,
             accept: None,
         }
@@ -129,12 +139,17 @@ impl Finding {
         }
     }
 
+    /// With what became known later: the only place that changes its message and its next step.
+    pub fn with(mut self, note: Note) -> Self {
+        self.message = note.in_message(self.message);
+        self.next = note.in_next_step(self.next);
+        self.notes.push(note);
+        self
+    }
+
     /// The same of the base revision, beside which the current one was measured.
     pub fn in_base(self) -> Self {
-        Finding {
-            message: format!("in the base: {}", self.message),
-            ..self
-        }
+        self.with(Note::InBase)
     }
 
     /// With what moved together with it.
@@ -144,6 +159,7 @@ impl Finding {
         }
         Finding {
             message: format!("{}; with it: {}", self.message, causes.join("; ")),
+            cause: causes.to_vec(),
             ..self
         }
     }

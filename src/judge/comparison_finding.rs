@@ -6,7 +6,7 @@ use super::next::fix_or_accept;
 use super::speed::Speed;
 use crate::config::{Metric, Variant};
 use crate::evidence::{Measurand, implausible, too_good};
-use crate::finding::{Code, Finding, WarnReason};
+use crate::finding::{Code, Finding, Note, WarnReason};
 use crate::metric::{display_value, display_values};
 use crate::verdict::Verdict;
 
@@ -68,29 +68,29 @@ fn regressed(
         quantity.case.current.identity.tier,
     );
     let next = fix_or_accept(variant, mode, tier);
+    let finding = Finding::deny(Code::Regressed, &variant.id, message, next);
     let Some(faster) = faster(comparison, speed) else {
-        return Finding::deny(Code::Regressed, &variant.id, message, next);
+        return finding;
     };
-    let message = format!("{message}, while {faster}");
+    let finding = finding.with(Note::Faster(faster));
     if quantity.metric.unless_faster {
         comparison.why =
             "worse by more than the tolerance, and excused by `unless_faster`".to_owned();
-        return Finding::deny(Code::Regressed, &variant.id, message, next)
-            .warn_for(WarnReason::UnlessFaster);
+        return finding.warn_for(WarnReason::UnlessFaster);
     }
-    comparison.why = format!("{}, though {faster}", comparison.why);
+    let why = &mut comparison.why;
+    why.push_str(&format!(", though the kernel became {faster:.1} % faster"));
     let next = format!(
         "a faster kernel may use a unit less: if so, lock it, or set `unless_faster` on `{}`",
         comparison.metric
     );
-    Finding::deny(Code::Regressed, &variant.id, message, next)
+    Finding { next, ..finding }
 }
 
-/// By how much the kernel became faster, in words, beside a metric that is not its duration.
-fn faster(comparison: &Comparison, speed: Option<&Speed>) -> Option<String> {
+/// By how many percent the kernel became faster, beside a metric that is not its duration.
+fn faster(comparison: &Comparison, speed: Option<&Speed>) -> Option<f64> {
     let percent = -speed?.relative_percent;
-    (percent > 0.0 && !comparison.is_duration())
-        .then(|| format!("the kernel became {percent:.1} % faster"))
+    (percent > 0.0 && !comparison.is_duration()).then_some(percent)
 }
 
 fn inconclusive(
@@ -104,11 +104,9 @@ fn inconclusive(
             // More samples would not change that it only warns.
             comparison.open = false;
             comparison.why = format!("{}, and excused by `unless_faster`", comparison.why);
-            Finding {
-                message: format!("{}, while {faster}", finding.message),
-                ..finding
-            }
-            .warn_for(WarnReason::UnlessFaster)
+            finding
+                .with(Note::Faster(faster))
+                .warn_for(WarnReason::UnlessFaster)
         }
         _ => finding,
     }

@@ -13,7 +13,7 @@ use crate::binary::other_source_types;
 use crate::comparable::{compiled, words};
 use crate::config::{Metric, Variant};
 use crate::evidence::{incomplete_compiled, static_value};
-use crate::finding::{Code, Finding, WarnReason};
+use crate::finding::{Code, Finding, Note, WarnReason};
 use crate::metric::{Direction, Level, Tolerance, display_value};
 use crate::profile::{KernelProfile, Profile};
 use crate::terms::Tier;
@@ -246,13 +246,14 @@ fn comparison_finding(
                 "`{}` of {}: {was} → {is} ({tolerance})",
                 metric.alias, comparison.kernel
             );
+            let finding = Finding::deny(Code::Regressed, &variant.id, message, next);
             if excused {
                 comparison.why = EXCUSED.to_owned();
-                let message = format!("{message}, while the duration is not worse");
-                Finding::deny(Code::Regressed, &variant.id, message, next)
+                finding
+                    .with(Note::AsFast)
                     .warn_for(WarnReason::UnlessAsFast)
             } else {
-                Finding::deny(Code::Regressed, &variant.id, message, next)
+                finding
             }
         }
         // That the current code lacks it is reported by itself.

@@ -5,7 +5,7 @@ use crate::verdict::Verdict;
 use jiff::civil::Date;
 
 use crate::config::Waiver;
-use crate::finding::{Code, Finding, WarnReason};
+use crate::finding::{Code, Finding, Note, WarnReason};
 use crate::terms::VariantId;
 
 /// Makes warnings of the findings that a waiver covers, and reports waivers that are past their
@@ -30,11 +30,12 @@ pub fn apply_waivers(
             used[at] = true;
         }
         if let Some((_, waiver)) = longest {
-            *finding = finding.clone().warn_for(WarnReason::Waived);
-            finding.message.push_str(&format!(
-                "; waived until {} by {}: {}",
-                waiver.expires, waiver.who, waiver.reason
-            ));
+            let waived = finding.clone().warn_for(WarnReason::Waived);
+            *finding = waived.with(Note::Waived {
+                until: waiver.expires.to_string(),
+                who: waiver.who.clone(),
+                reason: waiver.reason.clone(),
+            });
         }
     }
     for (waiver, used) in waivers.iter().zip(used) {

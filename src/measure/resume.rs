@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::measured::{Measured, Resumed};
-use crate::finding::{Code, Finding, Severity};
+use crate::finding::{Code, Finding, Note};
 use crate::hash::sha256_file;
 use crate::terms::VariantId;
 
@@ -26,9 +26,6 @@ pub(super) const BASE: &str = "its base";
 
 /// What to do where an interrupted run is of no use.
 pub(super) const MEASURED: &str = "nothing: what is reported was measured in this run";
-
-/// How the message ends of what an interrupted run found where a variant failed.
-const FAILED_BEFORE: &str = " (in the interrupted run; not measured again)";
 
 /// What is kept of a variant.
 #[derive(Debug, Serialize, Deserialize)]
@@ -62,8 +59,7 @@ impl Complete {
         let has_profile = profiles.any(|profile| profile.variant == *variant);
         // What its captures show is found in them again.
         self.measured.findings.iter().find(|one| {
-            let denies = one.concerns(variant) && one.severity == Severity::Deny;
-            denies && (!has_profile || one.code == Code::AlteredDuringRun)
+            one.concerns(variant) && one.denies() && (!has_profile || one.code == Code::AlteredDuringRun)
         })
     }
 }
@@ -153,13 +149,9 @@ pub(super) fn difference(then: &Key, now: &Key) -> Option<String> {
 
 /// A finding of an interrupted run on a variant that stays failed.
 pub(super) fn failed_before(finding: Finding) -> Finding {
-    if finding.severity != Severity::Deny || finding.message.ends_with(FAILED_BEFORE) {
-        return finding;
-    }
-    Finding {
-        message: finding.message + FAILED_BEFORE,
-        next: format!("{}; to measure it anew, run without --resume", finding.next),
-        ..finding
+    match finding.denies() && !finding.notes.contains(&Note::Earlier) {
+        true => finding.with(Note::Earlier),
+        false => finding,
     }
 }
 

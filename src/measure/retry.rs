@@ -10,7 +10,7 @@ use super::run_file::Recording;
 use super::watch::Watch;
 use crate::config::Variant;
 use crate::evidence::{Purpose, SameClock, disturbances};
-use crate::finding::{Code, Error, Finding, Severity};
+use crate::finding::{Code, Error, Finding, Note, Severity};
 use crate::process;
 use crate::profile::Profile;
 
@@ -85,10 +85,7 @@ impl<'a, 'r> Retries<'a, 'r> {
         if self.done == 0 || !of_the_machine(&found) {
             return found;
         }
-        Finding {
-            message: format!("{} (in each of {} tries)", found.message, self.done + 1),
-            ..found
-        }
+        found.with(Note::Tries(self.done + 1))
     }
 
     /// The warnings.

@@ -13,7 +13,7 @@ use crate::build::{Artifact, code_not_kept, compiled_profile, cubins_of, loaded_
 use crate::config::{Config, Pin, Variant};
 use crate::evidence::{gpu_pins, launch_mismatches};
 use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, most, read_regular_up_to};
-use crate::finding::{Code, Error, Finding, Stop, WarnReason};
+use crate::finding::{Code, Error, Finding, Note, Stop, WarnReason};
 use crate::hash::sha256_hex;
 use crate::plan::{Job, Side, Task};
 use crate::profile::{
@@ -511,10 +511,7 @@ fn record_of(capture: &Capture, bench: &Bench<'_>) -> CaptureRecord {
 /// Why launches that must be listed are not, where CUPTI cannot record them.
 fn unlisted(found: Finding) -> Finding {
     match found.code {
-        Code::ProfilerUnsupported => Finding {
-            message: format!("its launches cannot be listed: {}", found.message),
-            ..found
-        },
+        Code::ProfilerUnsupported => found.with(Note::Unlisted),
         _ => found,
     }
 }

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use crate::finding::{Code, Error, Finding, WarnReason};
+use crate::finding::{Code, Error, Finding, Note, WarnReason};
 use crate::hash::sha256_hex;
 
 /// What somebody can consent to.
@@ -167,9 +167,10 @@ impl Consent {
         let finding = finding.accept(self.token(act));
         if self.covers(act) {
             Finding {
-                message: format!("{}; accepted", finding.message),
                 next: self.nothing(act),
-                ..finding.warn_for(WarnReason::Consented)
+                ..finding
+                    .warn_for(WarnReason::Consented)
+                    .with(Note::Accepted)
             }
         } else {
             finding

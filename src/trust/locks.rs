@@ -6,7 +6,7 @@ use super::consent::{Act, Action, Consent};
 use crate::baseline::{Entry, FILES, Lock, Store, Stored, Trusted, verify_files};
 use crate::config::Config;
 use crate::files::read_regular;
-use crate::finding::{Code, Error, Finding, WarnReason};
+use crate::finding::{Code, Error, Finding, Note, WarnReason};
 use crate::hash::sha256_hex;
 use crate::metric::{Level, display_value};
 use crate::profile::Profile;
@@ -167,13 +167,8 @@ fn locked(
     consent: &Consent,
 ) -> Vec<Finding> {
     let (trusted, found) = verify_files(config, after);
-    let mut found: Vec<Finding> = found
-        .into_iter()
-        .map(|finding| Finding {
-            message: format!("in this change: {}", finding.message),
-            ..finding
-        })
-        .collect();
+    let found = found.into_iter();
+    let mut found: Vec<Finding> = found.map(|one| one.with(Note::InChange)).collect();
     let Some(trusted) = trusted else {
         return found;
     };
