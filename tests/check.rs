@@ -427,7 +427,10 @@ fn a_finding_names_the_grid_only_where_one_kernel_has_several() {
     let project = Project::locked();
     project.edit_profile("cp_async", |profile| scale(profile, DURATION, 1.5));
     let report = project.check(&["cp_async"], 1);
-    assert_eq!(report.findings("deny")[0]["launch"], Json::Null);
+    assert_eq!(report.findings("deny")[0]["launch"]["only"], true);
+    let shown = project.run(&["check", "cp_async", "--from", common::RECORDED]);
+    let shown = shown.exits(1).says("bsr_gemm/cp_async: `duration`").out;
+    assert!(!shown.contains("grid ("), "{shown}");
     let twice = |profile: &mut Json| {
         let mut second = profile["kernels"][0].clone();
         second["grid"] = json!([7, 1, 1]);

@@ -17,9 +17,10 @@ use serde_json::{Value as Json, json};
 use sparsek_gate::baseline::{Entry, Lock};
 use sparsek_gate::finding::{Code, ExitCode, Finding, Reported, Severity};
 use sparsek_gate::hash::sha256_hex;
-use sparsek_gate::judge::{Comparison, Origin, Outcome};
+use sparsek_gate::judge::{Comparison, Origin, Outcome, Place, VariantReport};
 use sparsek_gate::profile::{Profile, norm_text};
 use sparsek_gate::report::{findings_page, form};
+use sparsek_gate::terms::Tier;
 use sparsek_gate::verdict::Verdict;
 
 use made::large;
@@ -1186,7 +1187,11 @@ fn a_kernel_that_got_slower_with_each_of_its_grids_fails_for_each() {
             ..slower.clone()
         })
         .collect();
-    let launched = |blocks| finding.clone().launched([blocks, 1, 1], slower.block);
+    let launched = |blocks| {
+        finding
+            .clone()
+            .launched([blocks, 1, 1], slower.block, false)
+    };
     outcome.findings = (1..=400).map(launched).collect();
     let xml = rendered(&outcome, "junit");
     let document = junit(&xml);
@@ -1206,6 +1211,119 @@ fn a_kernel_that_got_slower_with_each_of_its_grids_fails_for_each() {
         let text = text.replace('\\', "").replace("%2C", ",");
         assert!(text.contains("(7, 1, 1)"), "{format}");
     }
+}
+
+/// A variant whose kernels have these names. Each has two grids, of which the second got slower, and
+/// compiled code that got worse by a metric of the same name.
+fn named(names: &[&str]) -> Outcome {
+    let mut outcome = golden_outcome();
+    let is_slower =
+        |one: &&Comparison| one.verdict == Some(Verdict::Regressed) && one.metric == "duration";
+    let of_slower = |report: &VariantReport| report.comparisons.iter().any(|one| is_slower(&one));
+    outcome.variants.retain(of_slower);
+    let mut measured = outcome.variants.remove(0);
+    let slower = measured.comparisons.iter().find(is_slower);
+    let slower = slower.unwrap().clone();
+    let id = measured.variant.clone();
+    measured.comparisons.clear();
+    let mut compiled = measured.clone();
+    compiled.tier = Tier::Static;
+    (outcome.findings, outcome.places) = (Vec::new(), Vec::new());
+    for kernel in names {
+        let row = |verdict: Verdict, blocks: u64| Comparison {
+            kernel: (*kernel).to_owned(),
+            grid: [blocks; 3],
+            block: if blocks == 0 { [0; 3] } else { slower.block },
+            verdict: Some(verdict),
+            ..slower.clone()
+        };
+        measured.comparisons.push(row(Verdict::Pass, 1));
+        measured.comparisons.push(row(Verdict::Regressed, 2));
+        compiled.comparisons.push(row(Verdict::Regressed, 0));
+        let finding = |code: Code, words: &str| {
+            let finding = Finding::of(code, &id, format!("{words} {kernel}"));
+            finding.kernel(*kernel).metric("duration")
+        };
+        let of_grid = |finding: Finding| finding.launched([2; 3], slower.block, false);
+        let mut explained = of_grid(finding(Code::Regressed, "slower"));
+        explained.explain(&["more waits".to_owned()]);
+        outcome.findings.extend([
+            of_grid(finding(Code::LimitExceeded, "above")),
+            explained,
+            finding(Code::Regressed, "more registers").compiled(),
+        ]);
+        outcome.places.push(Place {
+            variant: id.clone(),
+            kernel: Some((*kernel).to_owned()),
+            file: format!("{kernel}.cu"),
+            line: Some(7),
+        });
+    }
+    outcome.variants = vec![measured, compiled];
+    outcome
+}
+
+#[test]
+fn a_finding_is_of_its_comparison_whatever_kernels_and_files_are_called() {
+    let names = [
+        "x (tolerance",
+        "a; with it: b",
+        "k_GPU-0b4f5bb5-8e5b-3a6c-b2a1-7d1f0c5e9a11",
+        "k: in the base: 1 → 2, while",
+    ];
+    // The failed cases of each suite, and the issues by kernel, file and fingerprint.
+    let shown = |outcome: &Outcome| -> (BTreeSet<[String; 2]>, BTreeSet<[String; 3]>) {
+        let xml = rendered(outcome, "junit");
+        let document = junit(&xml);
+        let attribute = |node, name| document.get_attribute(node, name).unwrap().to_owned();
+        let failures = document.get_elements_by_tag_name("failure").into_iter();
+        let failures = failures.map(|failure| {
+            let case = document.parent(failure).unwrap();
+            [attribute(case, "name"), attribute(failure, "message")]
+        });
+        let sarif: Json = serde_json::from_str(&rendered(outcome, "sarif")).unwrap();
+        let results = sarif["runs"][0]["results"].as_array().unwrap().iter();
+        let results = results.map(|result| {
+            let place = &result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"];
+            let print = &result["partialFingerprints"]["sparsekGateFinding/v1"];
+            [&result["properties"]["kernel"], place, print].map(ToString::to_string)
+        });
+        (failures.collect(), results.collect())
+    };
+    let mut outcome = named(&names);
+    forms_fit(&outcome);
+    let (failures, results) = shown(&outcome);
+    let case = |kernel: &str, grid: &str, message: &str| {
+        let block = outcome.variants[0].comparisons[0].block;
+        let shape = match grid {
+            "" => String::new(),
+            grid => format!(" {grid}×({}, {}, {})", block[0], block[1], block[2]),
+        };
+        [
+            format!("{kernel}{shape} duration"),
+            format!("{message} {kernel}"),
+        ]
+    };
+    let expected = names.iter().flat_map(|kernel| {
+        let slower = case(kernel, "(2, 2, 2)", "above");
+        [slower, case(kernel, "", "more registers")]
+    });
+    assert_eq!(failures, expected.collect());
+    assert_eq!(results.len(), 3 * names.len());
+    let text = rendered(&outcome, "text");
+    for kernel in names {
+        let at = |words: &str| text.find(&format!("{words} {kernel}")).unwrap();
+        assert!(at("slower") < at("above"), "{text}");
+    }
+    // In another order it is the same.
+    outcome.findings.reverse();
+    outcome.variants.reverse();
+    for report in &mut outcome.variants {
+        report.comparisons.reverse();
+    }
+    let (reversed, of_reversed) = shown(&outcome);
+    assert_eq!(reversed.len(), failures.len());
+    assert_eq!(of_reversed, results);
 }
 
 #[test]

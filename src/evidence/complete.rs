@@ -61,6 +61,7 @@ fn missing_parts(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Fi
                 let next = next_of_missing(variant, metric, profile, kernel);
                 let finding = Finding::deny(code, &variant.id, message, next);
                 let finding = finding.kernel(&kernel.name).metric(&metric.alias);
+                let finding = finding.launched(kernel.grid, kernel.block, true);
                 findings.push(finding.warn_for(metric.level.warn_reason()));
             }
         }

@@ -27,6 +27,9 @@ pub struct Launch {
     pub grid: [u64; 3],
     /// Threads a block in x, y, z.
     pub block: [u64; 3],
+    /// Whether its kernel has no other grid or block: people need not be told.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub only: bool,
 }
 
 impl Launch {
@@ -35,6 +38,41 @@ impl Launch {
         let words = |[x, y, z]: [u64; 3]| format!("({x}, {y}, {z})");
         format!("grid {}, block {}", words(self.grid), words(self.block))
     }
+}
+
+/// Which comparison of an outcome: no two of them have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Compared<'a> {
+    /// The variant.
+    pub variant: &'a VariantId,
+    /// Whether its compiled code is compared, and not what was measured.
+    pub compiled: bool,
+    /// The kernel.
+    pub kernel: &'a str,
+    /// Grid and block; zeros where nothing is launched.
+    pub shape: ([u64; 3], [u64; 3]),
+    /// The metric's alias.
+    pub metric: &'a str,
+}
+
+/// The values that a finding is about, for people, as far as it is about values.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Values {
+    /// What the reference reads.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub from: Option<String>,
+    /// What is read now.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub to: Option<String>,
+    /// The difference.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub change: Option<String>,
+    /// How far it may get worse, or the value that it must not be beyond.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub limit: Option<String>,
+    /// What moved together with it, the most important first. The message names it too.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub cause: Vec<String>,
 }
 
 /// One thing to report about one variant, or about all of them.
@@ -47,18 +85,21 @@ pub struct Finding {
     /// The variant it concerns; `None` where it concerns all of them.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub variant: Option<VariantId>,
+    /// Whether it concerns the compiled code, and not what was measured.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub compiled: bool,
     /// The kernel, where it concerns one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub kernel: Option<String>,
-    /// How that kernel is launched, where the profile has it at several grids or blocks.
+    /// How that kernel is launched, where it concerns one launch.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub launch: Option<Box<Launch>>,
     /// The metric's alias, where it concerns one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub metric: Option<String>,
-    /// What moved together with it, the most important first. The message names it too.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub cause: Vec<String>,
+    /// The values that it is about.
+    #[serde(flatten)]
+    pub values: Box<Values>,
     /// What was found and why it is so.
     pub message: String,
     /// What to do about it.
@@ -100,10 +141,11 @@ impl Finding {
             code,
             severity: severity(code, None),
             variant: None,
+            compiled: false,
             kernel: None,
             launch: None,
             metric: None,
-            cause: Vec::new(),
+            values: Box::default(),
             message: message.into(),
             next: next.into(),
             notes: Vec::new(),
@@ -122,21 +164,35 @@ impl Finding {
     pub fn subject(&self) -> String {
         let variant = self.variant.as_ref();
         let name = variant.map_or_else(|| "all variants".to_owned(), VariantId::to_string);
-        match &self.launch {
+        match self.one_of_several() {
             Some(launch) => format!("{name}, {}", launch.words()),
             None => name,
         }
     }
 
+    /// The comparison that it is about, where it names one.
+    pub fn compared(&self) -> Option<Compared<'_>> {
+        let launch = self.launch.as_ref();
+        Some(Compared {
+            variant: self.variant.as_ref()?,
+            compiled: self.compiled,
+            kernel: self.kernel.as_deref()?,
+            shape: launch.map_or_else(Default::default, |one| (one.grid, one.block)),
+            metric: self.metric.as_deref()?,
+        })
+    }
+
+    /// How its kernel is launched, where the kernel has other grids or blocks too.
+    pub fn one_of_several(&self) -> Option<&Launch> {
+        self.launch.as_deref().filter(|launch| !launch.only)
+    }
+
     /// As a warning, where there is a reason for one that excuses its code.
-    pub fn warn_for(self, reason: impl Into<Option<WarnReason>>) -> Self {
-        match severity(self.code, reason.into()) {
-            Severity::Deny => self,
-            warn => Finding {
-                severity: warn,
-                ..self
-            },
+    pub fn warn_for(mut self, reason: impl Into<Option<WarnReason>>) -> Self {
+        if severity(self.code, reason.into()) == Severity::Warn {
+            self.severity = Severity::Warn;
         }
+        self
     }
 
     /// With what became known later: the only place that changes its message and its next step.
@@ -152,15 +208,11 @@ impl Finding {
         self.with(Note::InBase)
     }
 
-    /// With what moved together with it.
-    pub fn with_causes(self, causes: &[String]) -> Self {
-        if causes.is_empty() {
-            return self;
-        }
-        Finding {
-            message: format!("{}; with it: {}", self.message, causes.join("; ")),
-            cause: causes.to_vec(),
-            ..self
+    /// Adds what moved together with it.
+    pub fn explain(&mut self, causes: &[String]) {
+        if !causes.is_empty() {
+            self.message = format!("{}; with it: {}", self.message, causes.join("; "));
+            self.values.cause = causes.to_vec();
         }
     }
 
@@ -177,44 +229,42 @@ impl Finding {
         self.severity == Severity::Deny
     }
 
+    /// The same of the compiled code.
+    pub fn compiled(mut self) -> Self {
+        self.compiled = true;
+        self
+    }
+
     /// With the kernel it concerns.
-    pub fn kernel(self, kernel: impl Into<String>) -> Self {
-        Finding {
-            kernel: Some(kernel.into()),
-            ..self
-        }
+    pub fn kernel(mut self, kernel: impl Into<String>) -> Self {
+        self.kernel = Some(kernel.into());
+        self
     }
 
     /// With the metric it concerns.
-    pub fn metric(self, alias: impl Into<String>) -> Self {
-        Finding {
-            metric: Some(alias.into()),
-            ..self
-        }
+    pub fn metric(mut self, alias: impl Into<String>) -> Self {
+        self.metric = Some(alias.into());
+        self
     }
 
-    /// With how that kernel is launched.
-    pub fn launched(self, grid: [u64; 3], block: [u64; 3]) -> Self {
-        Finding {
-            launch: Some(Box::new(Launch { grid, block })),
-            ..self
-        }
+    /// With how that kernel is launched, where it is launched at all, and whether it has no other
+    /// grid or block.
+    pub fn launched(mut self, grid: [u64; 3], block: [u64; 3], only: bool) -> Self {
+        let is_launched = grid != [0; 3];
+        self.launch = is_launched.then(|| Box::new(Launch { grid, block, only }));
+        self
     }
 
     /// With the token that stands for consent to it.
-    pub fn accept(self, token: impl Into<String>) -> Self {
-        Finding {
-            accept: Some(token.into()),
-            ..self
-        }
+    pub fn accept(mut self, token: impl Into<String>) -> Self {
+        self.accept = Some(token.into());
+        self
     }
 
     /// With a tool's own output.
-    pub fn detail(self, text: impl Into<String>) -> Self {
+    pub fn detail(mut self, text: impl Into<String>) -> Self {
         let text = text.into();
-        Finding {
-            detail: (!text.trim().is_empty()).then_some(text),
-            ..self
-        }
+        self.detail = (!text.trim().is_empty()).then_some(text);
+        self
     }
 }

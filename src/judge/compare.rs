@@ -219,17 +219,15 @@ fn judge_pair<'a>(
     }
     findings.extend(work_findings(case.variant, &mut comparisons, mode));
     comparisons.extend(shared_memory(case, pair));
-    if at_several_shapes(case.current, pair.current) {
-        let (grid, block) = (pair.current.grid, pair.current.block);
-        let named = findings.into_iter();
-        findings = named.map(|found| found.launched(grid, block)).collect();
+    let only = !at_several_shapes(case.current, pair.current);
+    for launch in findings.iter_mut().filter_map(|one| one.launch.as_mut()) {
+        launch.only = only;
     }
     time_first(&mut findings, &comparisons);
-    if let Some(at) = findings.iter().position(Finding::says_worse) {
+    if let Some(worse) = findings.iter_mut().find(|one| one.says_worse()) {
         let code = code.remove(&pair.current.name);
         let explanation = Explanation::new(case, pair, &comparisons, code);
-        let finding = findings.remove(at).with_causes(&explanation.words);
-        findings.insert(at, finding);
+        worse.explain(&explanation.words);
         report.causes.extend(explanation.causes);
         report.hotspots.extend(explanation.hotspots);
     }

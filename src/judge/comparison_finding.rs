@@ -7,7 +7,7 @@ use super::speed::Speed;
 use crate::config::{Metric, Variant};
 use crate::evidence::{Measurand, implausible, too_good};
 use crate::finding::{Code, Finding, Note, WarnReason};
-use crate::metric::{display_value, display_values};
+use crate::metric::display_value;
 use crate::verdict::Verdict;
 
 /// The finding of a verdict, where there is one.
@@ -47,10 +47,7 @@ fn regressed(
 ) -> Finding {
     let variant = quantity.case.variant;
     let unit = comparison.unit.as_deref();
-    let (was, is) = match (comparison.reference, comparison.current) {
-        (Some(was), Some(is)) => display_values(was.value, is.value, unit),
-        _ => Default::default(),
-    };
+    let [was, is] = comparison.shown().map(Option::unwrap_or_default);
     let band = match (comparison.change, comparison.band) {
         (Some(change), Some(band)) => format!(" ±{}", change.with(band).magnitude(unit)),
         _ => String::new(),
@@ -150,20 +147,18 @@ pub(crate) fn limit_finding(
     let value = comparison.current?.value;
     comparison.verdict?;
     let unit = comparison.unit.as_deref();
-    let broken = match (metric.min, metric.max) {
-        (Some(min), _) if !(value >= min) => {
-            format!("below its limit of {}", display_value(min, unit))
-        }
-        (_, Some(max)) if !(value <= max) => {
-            format!("above its limit of {}", display_value(max, unit))
-        }
+    let (side, limit) = match (metric.min, metric.max) {
+        (Some(min), _) if !(value >= min) => ("below", min),
+        (_, Some(max)) if !(value <= max) => ("above", max),
         _ => return None,
     };
-    let value = display_value(value, unit);
+    let [value, limit] = [value, limit].map(|value| display_value(value, unit));
     comparison.verdict = Some(Verdict::Regressed);
-    comparison.why.clone_from(&broken);
-    let message = format!("{} is {value}, {broken}", name(comparison));
-    Some(comparison.finding(Finding::of(Code::LimitExceeded, &variant.id, message)))
+    comparison.why = format!("{side} its limit of {limit}");
+    let message = format!("{} is {value}, {}", name(comparison), comparison.why);
+    let mut finding = Finding::of(Code::LimitExceeded, &variant.id, message);
+    finding.values.limit = Some(limit);
+    Some(comparison.finding(finding))
 }
 
 /// An implausible value. That there is no value is reported by itself.
@@ -199,5 +194,5 @@ pub(crate) fn doubt(quantity: &Quantity<'_>, comparison: &Comparison) -> Option<
             let is_judged = comparison.is_duration() && !is_program;
             is_judged.then(|| too_good(&of, before, now)).flatten()
         })?;
-    Some(finding.warn_for(metric.level.warn_reason()))
+    Some(comparison.finding(finding))
 }

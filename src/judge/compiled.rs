@@ -63,10 +63,11 @@ pub(super) fn compare_compiled(
             worse.extend(limit_finding(variant, metric, &mut comparison));
             report.comparisons.push(comparison);
         }
-        let mut worse = worse.into_iter();
-        let first = worse.next();
+        let mut first = worse.first_mut();
         let code = first.as_ref().and_then(|_| code_difference(pair));
-        findings.extend(first.map(|first| first.with_causes(code.as_slice())));
+        if let Some(first) = &mut first {
+            first.explain(code.as_slice());
+        }
         findings.extend(worse);
         report.causes.extend(code.map(|text| KernelCauses {
             kernel: current.label(pair.current).to_owned(),

@@ -40,9 +40,7 @@ pub(crate) fn drifted(variant: &Variant, drift: &VariantReport, same_code: bool)
                 "the base reads {change} in `{}` of {} against its locked baseline: {why}, not this change",
                 comparison.metric, comparison.kernel
             );
-            Finding::of(Code::Drift, &variant.id, message)
-                .kernel(&comparison.kernel)
-                .metric(&comparison.metric)
+            comparison.finding(Finding::of(Code::Drift, &variant.id, message))
         })
         .collect()
 }

@@ -12,8 +12,8 @@ use super::mode::Mode;
 use super::tail::{Part, Tail};
 use crate::config::{Metric, Variant};
 use crate::evidence::{tier_gap_accepted, why_not_measured};
-use crate::finding::Finding;
-use crate::metric::{Direction, Level, Role, Tolerance};
+use crate::finding::{Finding, Values};
+use crate::metric::{Direction, Level, Role, Tolerance, display_value, display_values};
 use crate::profile::{KernelProfile, Profile};
 use crate::statistics::{Samples, fewest_launches};
 use crate::terms::RoundOrder;
@@ -254,12 +254,42 @@ impl Comparison {
         self.role() == Some(Role::Duration) && self.tail.is_none()
     }
 
+    /// The values of both sides, for people: where they differ they read differently.
+    pub(crate) fn shown(&self) -> [Option<String>; 2] {
+        let unit = self.unit.as_deref();
+        let one = |side: Option<Summary>| side.map(|side| display_value(side.value, unit));
+        match (self.reference, self.current) {
+            (Some(was), Some(is)) => {
+                <[_; 2]>::from(display_values(was.value, is.value, unit)).map(Some)
+            }
+            (was, is) => [one(was), one(is)],
+        }
+    }
+
     /// The finding with what it belongs to; it only warns where the metric's level says so.
     pub(crate) fn finding(&self, finding: Finding) -> Finding {
-        finding
-            .kernel(&self.kernel)
-            .metric(&self.metric)
-            .warn_for(self.level.warn_reason())
+        let unit = self.unit.as_deref();
+        let [from, to] = self.shown();
+        let limit = match (self.exact, self.never_zero) {
+            (true, _) => None,
+            (_, true) => Some("never to none".to_owned()),
+            _ => Some(self.tolerance.display(unit)),
+        };
+        let values = Values {
+            from,
+            to,
+            change: self.change.map(|change| change.display(unit)),
+            limit: finding.values.limit.clone().or(limit),
+            cause: Vec::new(),
+        };
+        Finding {
+            values: Box::new(values),
+            ..finding
+        }
+        .kernel(&self.kernel)
+        .launched(self.grid, self.block, true)
+        .metric(&self.metric)
+        .warn_for(self.level.warn_reason())
     }
 }
 

@@ -32,11 +32,7 @@ pub(super) fn outlying_finding(variant: &Variant, report: &VariantReport) -> Opt
         shown.kernel,
         set_aside(outlying)
     );
-    Some(
-        Finding::of(Code::OutlyingProcesses, &variant.id, message)
-            .kernel(&shown.kernel)
-            .metric(&shown.metric),
-    )
+    Some(shown.finding(Finding::of(Code::OutlyingProcesses, &variant.id, message)))
 }
 
 /// What follows for the verdict.

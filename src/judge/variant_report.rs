@@ -13,6 +13,7 @@ use super::mode::Mode;
 use super::share::KernelShare;
 use crate::binary::OF_LAUNCH;
 use crate::config::{Variant, Work};
+use crate::finding::Compared;
 use crate::metric::Level;
 use crate::profile::{Profile, Provenance};
 use crate::terms::{Tier, VariantId};
@@ -74,6 +75,17 @@ impl VariantReport {
             causes: Vec::new(),
             hotspots: Vec::new(),
             drift: Vec::new(),
+        }
+    }
+
+    /// Which comparison of the outcome one of its own is.
+    pub fn compared<'a>(&'a self, comparison: &'a Comparison) -> Compared<'a> {
+        Compared {
+            variant: &self.variant,
+            compiled: self.tier == Tier::Static,
+            kernel: &comparison.kernel,
+            shape: (comparison.grid, comparison.block),
+            metric: &comparison.metric,
         }
     }
 

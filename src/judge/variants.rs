@@ -576,17 +576,16 @@ impl<'a> Judge<'a> {
         let current = sides.current;
         let answer = self.compare_code(variant, sides, tuned, outcome);
         let judged = answer.is_some();
-        match answer {
-            Some((mut report, findings)) => {
+        let found = match answer {
+            Some((mut report, found)) => {
                 report.launched_as_locked(&assumed);
                 outcome.variants.push(report);
-                outcome.findings.extend(findings);
+                found
             }
-            None => {
-                let gaps = incomplete_compiled(variant, current);
-                outcome.findings.extend(gaps);
-            }
-        }
+            None => incomplete_compiled(variant, current),
+        };
+        let found = found.into_iter().map(Finding::compiled);
+        outcome.findings.extend(found);
         outcome.findings.extend(beside_references(variant, sides));
         let lacking = self.without_lock(variant, current, judged);
         outcome.findings.extend(lacking);

@@ -59,7 +59,9 @@ impl Complete {
         let has_profile = profiles.any(|profile| profile.variant == *variant);
         // What its captures show is found in them again.
         self.measured.findings.iter().find(|one| {
-            one.concerns(variant) && one.denies() && (!has_profile || one.code == Code::AlteredDuringRun)
+            one.concerns(variant)
+                && one.denies()
+                && (!has_profile || one.code == Code::AlteredDuringRun)
         })
     }
 }

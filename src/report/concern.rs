@@ -100,7 +100,8 @@ fn identity(finding: &Finding) -> Vec<u8> {
         finding.kernel.clone(),
         finding.metric.clone(),
     ];
-    parts.extend(finding.launch.as_ref().map(|launch| Some(launch.words())));
+    parts.extend(finding.compiled.then(|| Some("compiled".to_owned())));
+    parts.extend(finding.one_of_several().map(|launch| Some(launch.words())));
     serde_json::to_vec(&parts).unwrap_or_default()
 }
 

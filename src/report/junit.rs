@@ -13,7 +13,7 @@ use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 use super::form::Form;
 use super::print::{clean, one_line};
 use super::rows::{Row, headline, origin, provenance, several_shapes, title};
-use crate::finding::{ExitCode, Finding, Severity};
+use crate::finding::{Compared, ExitCode, Finding, Severity};
 use crate::judge::{Comparison, Outcome, VariantReport};
 use crate::metric::Level;
 use crate::terms::VariantId;
@@ -100,7 +100,7 @@ fn suites(outcome: &Outcome) -> Vec<Suite> {
     for (at, report) in outcome.variants.iter().enumerate() {
         let shapes = several_shapes(report);
         for comparison in &report.comparisons {
-            let findings = of_comparison.remove(&std::ptr::from_ref(comparison));
+            let findings = of_comparison.remove(&report.compared(comparison));
             let findings = findings.unwrap_or_default();
             let row = Row::of(comparison, &shapes);
             suites[at]
@@ -176,44 +176,21 @@ fn of_run(outcome: &Outcome, suites: &[Suite]) -> Option<Suite> {
     })
 }
 
-/// Findings by the comparison that they are about; the others are left. A metric of the compiled
-/// kernel may have the name of one that was measured: the finding belongs to the comparison with its
-/// verdict.
+/// Findings by the comparison that they are about; the others are left.
 fn attached<'a>(
     outcome: &'a Outcome,
     left: &mut Vec<&'a Finding>,
-) -> HashMap<*const Comparison, Vec<&'a Finding>> {
-    let mut places: HashMap<(&VariantId, &str, &str), Vec<&Comparison>> = HashMap::new();
-    for report in &outcome.variants {
-        for one in &report.comparisons {
-            let key = (&report.variant, one.kernel.as_str(), one.metric.as_str());
-            places.entry(key).or_default().push(one);
-        }
-    }
-    let mut of_comparison: HashMap<_, Vec<&Finding>> = HashMap::new();
+) -> BTreeMap<Compared<'a>, Vec<&'a Finding>> {
+    let keys = |report: &'a VariantReport| {
+        let comparisons = report.comparisons.iter();
+        comparisons.map(|comparison| (report.compared(comparison), Vec::new()))
+    };
+    let mut of_comparison: BTreeMap<_, Vec<_>> = outcome.variants.iter().flat_map(keys).collect();
     for finding in &outcome.findings {
-        let candidates = match (&finding.variant, &finding.kernel, &finding.metric) {
-            (Some(variant), Some(kernel), Some(metric)) => {
-                places.get(&(variant, kernel.as_str(), metric.as_str()))
-            }
-            _ => None,
-        };
-        let launched = |one: &&&Comparison| {
-            let launch = finding.launch.as_ref();
-            launch.is_none_or(|launch| (launch.grid, launch.block) == (one.grid, one.block))
-        };
-        let good = |one: &&&Comparison| {
-            matches!(one.verdict, None | Some(Verdict::Pass | Verdict::Improved))
-        };
-        let mut candidates = candidates.into_iter().flatten().filter(launched);
-        let first = candidates.clone().next();
-        match candidates.find(|one| !good(one)).or(first) {
-            Some(one) => of_comparison
-                .entry(std::ptr::from_ref(*one))
-                .or_default()
-                .push(finding),
-            None => left.push(finding),
-        }
+        let found = finding
+            .compared()
+            .and_then(|key| of_comparison.get_mut(&key));
+        found.unwrap_or(left).push(finding);
     }
     of_comparison
 }

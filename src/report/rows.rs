@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::finding::ExitCode;
 use crate::judge::{Comparison, Mode, Origin, Outcome, Summary, VariantReport, share_words};
-use crate::metric::{Level, Role, display_value, display_values};
+use crate::metric::{Level, Role};
 use crate::profile::TOTAL;
 use crate::terms::{Tier, VariantId};
 use crate::trust::Authority;
@@ -63,18 +63,8 @@ impl Row {
     /// The kernels in `shapes` are shown with grid and block, see [`several_shapes`].
     pub(super) fn of(comparison: &Comparison, shapes: &BTreeSet<&str>) -> Row {
         let unit = comparison.unit.as_deref();
-        let value = |summary: Option<Summary>| {
-            summary.map_or_else(
-                || "–".to_owned(),
-                |summary| display_value(summary.value, unit),
-            )
-        };
-        let (reference, current) = match (comparison.reference, comparison.current) {
-            (Some(reference), Some(current)) => {
-                display_values(reference.value, current.value, unit)
-            }
-            (reference, current) => (value(reference), value(current)),
-        };
+        let shown = comparison.shown();
+        let [reference, current] = shown.map(|value| value.unwrap_or_else(|| "–".to_owned()));
         let change = match (comparison.change, comparison.band) {
             (Some(change), Some(band)) if band > 0.0 => {
                 format!(

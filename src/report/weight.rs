@@ -2,12 +2,12 @@
 //!
 //! What fails comes before what warns, then the order of the exit codes decides; of warnings those
 //! come first that say that something got worse. Among findings of one exit code a kernel that became
-//! slower comes first, by how far beyond its limit it is. The findings on one kernel stay together, in
-//! the order in which they were found: the first has the causes.
+//! slower comes first, by how far beyond its limit it is. The findings on one kernel stay together:
+//! first the one that has the causes, then the others in the order in which they were found.
 
 use std::collections::BTreeMap;
 
-use crate::finding::{ExitCode, Finding, Severity};
+use crate::finding::{Compared, ExitCode, Finding, Severity};
 use crate::judge::{Comparison, VariantReport};
 use crate::terms::VariantId;
 use crate::verdict::Verdict;
@@ -30,12 +30,9 @@ pub(super) fn groups<'a>(
     let mut found: BTreeMap<Key<'a>, Group<'a>> = BTreeMap::new();
     for (at, finding) in findings.iter().enumerate() {
         // What concerns no kernel has no size, and comes first among its code.
-        let size = match (&finding.variant, &finding.kernel, &finding.metric) {
-            (Some(variant), Some(kernel), Some(metric)) => {
-                let key = (variant, kernel.as_str(), metric.as_str());
-                sizes.get(&key).copied().unwrap_or_default()
-            }
-            _ => Size {
+        let size = match finding.compared() {
+            Some(key) => sizes.get(&key).copied().unwrap_or_default(),
+            None => Size {
                 of_time: f64::INFINITY,
                 of_any: f64::INFINITY,
             },
@@ -58,10 +55,13 @@ pub(super) fn groups<'a>(
             .then(other.size.of_any.total_cmp(&one.size.of_any))
             .then(one.first.cmp(&other.first))
     });
-    groups
-        .into_iter()
-        .map(|(_, group)| group.findings)
-        .collect()
+    let found = groups.into_iter().map(|(_, mut group)| {
+        group
+            .findings
+            .sort_by_key(|one| one.compiled || one.values.cause.is_empty());
+        group.findings
+    });
+    found.collect()
 }
 
 /// What the findings of a group have in common.
@@ -100,31 +100,25 @@ fn key(finding: &Finding) -> Key<'_> {
         variant: finding.variant.as_ref(),
         kernel: finding.kernel.as_deref(),
         launch: finding
-            .launch
-            .as_ref()
+            .one_of_several()
             .map(|launch| (launch.grid, launch.block)),
     }
 }
 
-/// By variant, kernel and metric. A kernel at several grids has its largest change.
-fn sizes(variants: &[VariantReport]) -> BTreeMap<(&VariantId, &str, &str), Size> {
-    let mut sizes: BTreeMap<(&VariantId, &str, &str), Size> = BTreeMap::new();
-    for report in variants {
-        for comparison in &report.comparisons {
-            let key = (
-                &report.variant,
-                comparison.kernel.as_str(),
-                comparison.metric.as_str(),
-            );
-            let size = badness(comparison);
-            let known = sizes.entry(key).or_default();
-            known.of_any = known.of_any.max(size);
-            if comparison.is_duration() {
-                known.of_time = known.of_time.max(size);
-            }
-        }
-    }
-    sizes
+/// The size of each comparison.
+fn sizes(variants: &[VariantReport]) -> BTreeMap<Compared<'_>, Size> {
+    let sizes = variants.iter().flat_map(|report| {
+        report.comparisons.iter().map(|comparison| {
+            let of_any = badness(comparison);
+            let of_time = if comparison.is_duration() {
+                of_any
+            } else {
+                0.0
+            };
+            (report.compared(comparison), Size { of_time, of_any })
+        })
+    });
+    sizes.collect()
 }
 
 /// A change as a multiple of the change beyond which it fails; infinite where any change fails.

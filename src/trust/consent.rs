@@ -168,9 +168,7 @@ impl Consent {
         if self.covers(act) {
             Finding {
                 next: self.nothing(act),
-                ..finding
-                    .warn_for(WarnReason::Consented)
-                    .with(Note::Accepted)
+                ..finding.warn_for(WarnReason::Consented).with(Note::Accepted)
             }
         } else {
             finding
