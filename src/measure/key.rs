@@ -1,130 +1,110 @@
-//! What makes two measurements of a variant the same one: a serialized value, part by part, each hashed.
+//! What makes two measurements of a variant the same one, and two verifications.
 
+use std::ffi::OsString;
 use std::path::Path;
 
 use serde::Serialize;
 
-use super::base::BaseVariant;
-use super::bench::Bench;
-use super::order::Order;
 use super::readable::{ReadableFiles, known_bytes};
 use super::resume::{BASE, FILES, Key};
 use super::sides::Sides;
-use super::verified::{environment, tool};
+use super::verified::is_recordable;
 use crate::build::Artifact;
 use crate::config::{Recipe, Variant};
-use crate::device::{FaultWatch, Gpu};
+use crate::device::Gpu;
 use crate::hash::sha256_of;
 use crate::plan::Side;
+use crate::process;
 use crate::profiler::LibraryFile;
+use crate::sanitize::sanitized_argv;
+use crate::verify::{verify_argv, verify_given};
 
-/// What the keys of the variants of a run are made from.
+/// What the keys of a run are made from, whichever variant they are of.
 #[derive(Clone, Copy)]
-pub(super) struct Keys<'r, 'a> {
-    pub order: &'r Order<'a>,
-    pub bench: &'r Bench<'a>,
+pub(super) struct Keys<'a> {
+    /// What tells this build of the tool from others; `None` where it cannot be read.
+    pub tool: Option<&'a str>,
+    pub gpu: &'a Gpu,
+    /// The version of ncu, and libcupti.
+    pub profiler: (&'a str, Option<&'a LibraryFile>),
+    pub overrides: &'a [String],
+    /// sha256 of the list of all files of an archive, which programs could read.
+    pub packed_files: Option<&'a str>,
     /// What programs of a side could read, or why that is not known.
-    pub files: &'r [(Side, Result<ReadableFiles, String>)],
+    pub files: &'a [(Side, Result<ReadableFiles, String>)],
 }
 
-impl Keys<'_, '_> {
-    /// The key of a variant that is about to be measured.
+impl Keys<'_> {
+    /// The key of a variant that is about to be measured. `memory_errors` are counted now: one that came
+    /// between two runs is no event of either.
     ///
     /// # Errors
     /// In words, what of it is not known.
-    pub fn of(&self, sides: &Sides<'_>) -> Result<Key, String> {
+    pub fn measurement(
+        &self,
+        sides: &Sides<'_>,
+        memory_errors: Option<[Option<u64>; 2]>,
+    ) -> Result<Key, String> {
         let Some((artifact, _)) = &sides.current else {
             return Err("it was not built".to_owned());
         };
-        let current = KeyedSide {
-            variant: sides.variant,
-            artifact,
-            files: self.files_of(Side::Current),
-        };
-        let base = sides.base.as_ref().and_then(|base| base.as_ref().ok());
-        let base = base.map(|base: &BaseVariant<'_>| KeyedSide {
-            variant: &base.variant,
-            artifact: &base.artifact,
-            files: self.files_of(Side::Base),
-        });
-        KeyedMachine {
-            tool: tool(),
-            gpu: &self.bench.gpu,
-            profiler: (&self.bench.ncu_version, self.bench.libcupti.as_ref()),
-            overrides: self.bench.overrides,
-            memory_errors: self.bench.faults().map(FaultWatch::counted_errors),
-        }
-        .key(current, base)
-    }
-
-    fn files_of(&self, side: Side) -> Result<Readable<'_>, &str> {
-        if let Some(sha256) = self.order.packed_files {
-            return Ok(Readable::Packed(sha256));
-        }
-        match self.files.iter().find(|(of, _)| *of == side) {
-            Some((_, Ok(files))) => Ok(Readable::Checkout(files)),
-            Some((_, Err(why))) => Err(why),
-            None => Err("what it could read is not known"),
-        }
-    }
-}
-
-/// The files that programs could read.
-#[derive(Clone, Copy)]
-enum Readable<'a> {
-    /// Those that were packed, by the sha256 of their list.
-    Packed(&'a str),
-    /// Those of a checkout.
-    Checkout(&'a ReadableFiles),
-}
-
-/// The machine that measures, and what measures on it.
-struct KeyedMachine<'a> {
-    /// sha256 of this program; `None` where it cannot be read.
-    tool: Option<&'a str>,
-    gpu: &'a Gpu,
-    /// The version of ncu, and libcupti.
-    profiler: (&'a str, Option<&'a LibraryFile>),
-    overrides: &'a [String],
-    /// The number of the GPU's memory errors. One that came between the two runs is no event of either.
-    memory_errors: Option<[Option<u64>; 2]>,
-}
-
-/// One side of a variant that is about to be measured.
-#[derive(Clone, Copy)]
-struct KeyedSide<'a> {
-    variant: &'a Variant,
-    artifact: &'a Artifact,
-    /// Or why these are not known.
-    files: Result<Readable<'a>, &'a str>,
-}
-
-impl KeyedMachine<'_> {
-    fn key(&self, current: KeyedSide<'_>, base: Option<KeyedSide<'_>>) -> Result<Key, String> {
         let tool = self.tool.ok_or("this program cannot be read")?;
         // How many GPUs a process sees is no property of one.
         let gpu = Gpu {
             ordinal: 0,
             ..self.gpu.clone()
         };
-        let base = base.map(|base| base.key()).transpose();
+        let base = sides.base.as_ref().and_then(|base| base.as_ref().ok());
+        let base = base.map(|base| self.of_side(Side::Base, &base.variant, &base.artifact));
+        let base = base.transpose();
         let base = base.map_err(|why| format!("of the base: {why}"))?;
-        let mut key = current.key()?;
+        let mut key = self.of_side(Side::Current, sides.variant, artifact)?;
         key.extend([
             part("the build of sparsek-gate", &tool)?,
             part("the GPU or its driver", &gpu)?,
-            part("the number of the GPU's memory errors", &self.memory_errors)?,
+            part("the number of the GPU's memory errors", &memory_errors)?,
             part("the version of ncu or libcupti", &self.profiler)?,
             part("a constant (`--define`)", &self.overrides)?,
             part(BASE, &base)?,
         ]);
         Ok(key)
     }
-}
 
-impl KeyedSide<'_> {
-    fn key(&self) -> Result<Key, String> {
-        let (variant, artifact) = (self.variant, self.artifact);
+    /// The key of a verification; `None` where it is not recorded, or where it is not certain what the
+    /// program is and what it reads.
+    pub fn verification(
+        &self,
+        side: Side,
+        variant: &Variant,
+        artifact: &Artifact,
+    ) -> Option<String> {
+        if !is_recordable(variant) || self.gpu.driver.is_none() {
+            return None;
+        }
+        let files = self.files_of(side).ok()?;
+        let (sha256, program) = known_bytes(artifact)?;
+        let given = verify_given(variant, Path::new("{result}"), None);
+        // With the texts `{seed}` and `{result}`.
+        let arguments = |argv: Vec<String>| argv.into_iter().skip(1).collect::<Vec<_>>();
+        let runs = (
+            arguments(verify_argv(variant, artifact, &given)),
+            arguments(sanitized_argv(variant, artifact, &given)),
+            variant.verify_timeout,
+            environment(variant),
+        );
+        // Another GPU of the same model serves.
+        let gpu = Gpu {
+            ordinal: 0,
+            uuid: String::new(),
+            ..self.gpu.clone()
+        };
+        let files = files.sha256(variant, &program, artifact.sources.keys());
+        let built = (&variant.id, sha256, &artifact.sources, files.ok()?);
+        sha256_of(&(self.tool?, gpu, built, runs)).ok()
+    }
+
+    /// The part of a measurement's key that is about one side.
+    fn of_side(&self, side: Side, variant: &Variant, artifact: &Artifact) -> Result<Key, String> {
         let is_known = match &variant.recipe {
             Recipe::Nvcc { .. } => artifact.sha256.is_some(),
             Recipe::Command {
@@ -150,25 +130,47 @@ impl KeyedSide<'_> {
             &artifact.build_argv,
             &artifact.sources,
         );
-        let files = match self.files? {
-            Readable::Packed(sha256) => sha256.to_owned(),
-            Readable::Checkout(files) => {
-                let by_compiler = matches!(variant.recipe, Recipe::Nvcc { .. });
-                match known_bytes(artifact).filter(|_| by_compiler) {
-                    Some((_, program)) => {
-                        files.sha256(variant, &program, artifact.sources.keys())?
-                    }
-                    None => files.sha256_of_all()?,
-                }
-            }
-        };
         Ok(Key::from([
             part("its configuration", variant)?,
             part("its program", &program)?,
-            part(FILES, &files)?,
+            part(FILES, &self.read_by(side, variant, artifact)?)?,
             part("a variable that it gets", &environment(variant))?,
         ]))
     }
+
+    /// The sha256 of the files that a program could read: of all where nothing excludes any.
+    fn read_by(
+        &self,
+        side: Side,
+        variant: &Variant,
+        artifact: &Artifact,
+    ) -> Result<String, String> {
+        if let Some(packed) = self.packed_files {
+            return Ok(packed.to_owned());
+        }
+        let files = self.files_of(side)?;
+        let by_compiler = matches!(variant.recipe, Recipe::Nvcc { .. });
+        match known_bytes(artifact).filter(|_| by_compiler) {
+            Some((_, program)) => files.sha256(variant, &program, artifact.sources.keys()),
+            None => files.sha256_of_all(),
+        }
+    }
+
+    fn files_of(&self, side: Side) -> Result<&ReadableFiles, String> {
+        let files = self.files.iter().find(|(of, _)| *of == side);
+        let (_, files) = files.ok_or("what it could read is not known")?;
+        files.as_ref().map_err(Clone::clone)
+    }
+}
+
+/// The variables of a run, without those that differ in every run.
+fn environment(variant: &Variant) -> Vec<(OsString, OsString)> {
+    let mut env = process::passed_values();
+    env.remove(&OsString::from("CUDA_VISIBLE_DEVICES"));
+    let own = variant.env.iter();
+    env.extend(own.map(|(name, value)| (name.into(), value.into())));
+    // Names need not be texts, as those of a map must be.
+    env.into_iter().collect()
 }
 
 /// A part of a key.
@@ -187,12 +189,13 @@ mod tests {
     use tempfile::TempDir;
 
     use crate::binary::c_program;
+    use crate::build::Witness;
     use crate::config::Config;
     use crate::hash::sha256_hex;
+    use crate::measure::base::{BaseProject, BaseVariant};
     use crate::measure::built::Pair;
     use crate::measure::resume::difference;
     use crate::measure::same::{different_runs, same_artifact};
-    use crate::measure::verified::key_of;
 
     const CONFIG: &str = "[metric.duration]\ncounter = \"gpu__time_duration.sum\"\n\
         direction = \"lower\"\ntolerance = { relative_percent = 1.0 }\n\
@@ -209,6 +212,7 @@ mod tests {
         memory_errors: Option<[Option<u64>; 2]>,
         overrides: Vec<String>,
         artifact: Artifact,
+        packed: Option<&'static str>,
         /// The content of a file that the program could read.
         files: Result<&'static str, &'static str>,
         /// That of a source that the program does not name.
@@ -244,6 +248,7 @@ mod tests {
                     compiled: None,
                     cached: false,
                 },
+                packed: None,
                 files: Ok("files"),
                 source: "source",
                 base: None,
@@ -288,37 +293,56 @@ mod tests {
             Ok(ReadableFiles::with(&files))
         }
 
-        fn variant(&self) -> Variant {
+        fn config(&self) -> Config {
             let path = Path::new(self.root).join("config.toml");
-            let config = Config::parse(&path, &self.config).unwrap();
-            config.variants().next().unwrap().clone()
+            Config::parse(&path, &self.config).unwrap()
+        }
+
+        fn variant(&self) -> Variant {
+            self.config().variants().next().unwrap().clone()
         }
 
         /// What a run resumes by.
         fn key(&self) -> Result<Key, String> {
-            let (variant, files) = (self.variant(), self.files());
-            let side = |artifact| KeyedSide {
-                variant: &variant,
-                artifact,
-                files: files
-                    .as_ref()
-                    .map(Readable::Checkout)
-                    .map_err(String::as_str),
+            let variant = self.variant();
+            let project = BaseProject::of_program(self.config());
+            let built = |artifact: &Artifact| {
+                let witness = Witness::of(Path::new(self.root), artifact);
+                (artifact.clone(), witness)
             };
-            let machine = KeyedMachine {
+            let base = self.base.as_ref().map(built);
+            let base = base.map(|(artifact, witness)| BaseVariant {
+                project: &project,
+                config: project.config().unwrap(),
+                variant: variant.clone(),
+                artifact,
+                witness,
+            });
+            let sides = Sides {
+                variant: &variant,
+                current: Some(built(&self.artifact)),
+                base: base.map(Ok),
+            };
+            let files = [Side::Current, Side::Base].map(|side| (side, self.files()));
+            self.keys(&files).measurement(&sides, self.memory_errors)
+        }
+
+        fn keys<'a>(&'a self, files: &'a [(Side, Result<ReadableFiles, String>)]) -> Keys<'a> {
+            Keys {
                 tool: self.tool,
                 gpu: &self.gpu,
                 profiler: (self.profiler.0, Some(&self.profiler.1)),
                 overrides: &self.overrides,
-                memory_errors: self.memory_errors,
-            };
-            machine.key(side(&self.artifact), self.base.as_ref().map(side))
+                packed_files: self.packed,
+                files,
+            }
         }
 
         /// What a verification is recorded by.
         fn verification(&self) -> Option<String> {
-            let files = self.files().ok()?;
-            key_of(&self.variant(), &self.artifact, &self.gpu, &files)
+            let files = [(Side::Base, self.files())];
+            let keys = self.keys(&files);
+            keys.verification(Side::Base, &self.variant(), &self.artifact)
         }
 
         fn is_program_of(&self, base: &Parts) -> bool {
@@ -351,7 +375,7 @@ mod tests {
         ("", [NO, NO], |it| it.gpu.ordinal = 0),
         ("", [NO, NO], |it| it.source = "others"),
         ("", [NO, NO], |it| it.config += "# Why.\n"),
-        ("the build of sparsek-gate", [NO, NO], |it| {
+        ("the build of sparsek-gate", [NO, YES], |it| {
             it.tool = Some("other")
         }),
         ("the number of the GPU's memory errors", [NO, NO], |it| {
@@ -420,7 +444,7 @@ mod tests {
             it.has_file("more", b"c");
         }),
         ("its base", [NO, NO], |it| {
-            it.base.as_mut().unwrap().sha256 = Some("c".to_owned());
+            it.base.as_mut().unwrap().compiler = None;
         }),
         ("its base", [NO, NO], |it| {
             it.base.as_mut().unwrap().sources.clear();
@@ -433,8 +457,14 @@ mod tests {
         let Some(before) = Parts::new().map(|parts| parts.key().unwrap()) else {
             return;
         };
-        let without_base: Case = ("its base", [NO, NO], |it| it.base = None);
-        for (number, (expected, _, change)) in CASES.into_iter().chain([without_base]).enumerate() {
+        // These hide others.
+        let of_base: [Case; 2] = [
+            ("its base", [NO, NO], |it| it.base = None),
+            ("its base", [NO, NO], |it| {
+                it.base.as_mut().unwrap().sha256 = Some("c".to_owned());
+            }),
+        ];
+        for (number, (expected, _, change)) in CASES.into_iter().chain(of_base).enumerate() {
             let mut parts = Parts::new().unwrap();
             change(&mut parts);
             let found = difference(&before, &parts.key().unwrap()).unwrap_or_default();
@@ -458,6 +488,23 @@ mod tests {
                 parts.verification() != before.verification(),
             ];
             assert_eq!(is_other, expected, "case {number}: {name}");
+        }
+    }
+
+    #[test]
+    fn what_programs_of_an_archive_could_read_is_all_that_it_has() {
+        let key = |packed, files| {
+            let mut parts = Parts::new()?;
+            (parts.packed, parts.files) = (Some(packed), files);
+            // There is no git that says what changed.
+            assert!(files.is_ok() || parts.verification().is_none());
+            Some(parts.key().unwrap())
+        };
+        if let Some(before) = key("a", Ok("files")) {
+            let of = |packed| key(packed, Err("git cannot say it")).unwrap();
+            assert_eq!(difference(&before, &of("a")), None);
+            let found = difference(&before, &of("b")).unwrap();
+            assert!(found.starts_with(FILES), "{found}");
         }
     }
 
@@ -494,6 +541,24 @@ mod tests {
             if let (Some(one), Some(other)) = (one.verification(), other.verification()) {
                 prop_assert_eq!(one == other, same(&|case| case.1[1]));
             }
+        }
+    }
+
+    #[test]
+    fn an_environment_is_another_one_by_any_byte_of_a_name_and_a_value() {
+        let of = |env: &str| {
+            let text = format!("[suite.s.variant.v]\nrun = [\"x\"]\nenv = {{ {env} }}\n");
+            sha256_of(&environment(&crate::config::tests::variant(&text))).unwrap()
+        };
+        let one = of("A = \"1\"");
+        assert_eq!(one, of("A = '1'"));
+        for other in [
+            "A = '\"1\"'",
+            "A = '1', B = ''",
+            "A = '1\", \"B\": \"'",
+            "a = '1'",
+        ] {
+            assert_ne!(one, of(other), "{other}");
         }
     }
 

@@ -165,21 +165,6 @@ pub(super) fn words_of_runs(variant: &Variant) -> impl Iterator<Item = &String> 
 }
 
 #[cfg(test)]
-impl ReadableFiles {
-    /// Of names and contents.
-    pub fn with(files: &[(&str, &str)]) -> ReadableFiles {
-        let files = files.iter();
-        let file = |(name, content): &(&str, &str)| {
-            ((*name).to_owned(), Content::File((*content).to_owned()))
-        };
-        ReadableFiles {
-            files: files.map(file).collect(),
-            folder: PathBuf::new(),
-        }
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
     use std::ffi::OsStr;
@@ -187,6 +172,20 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::symlink;
     use std::process::Command;
+
+    impl ReadableFiles {
+        /// Of names and contents.
+        pub fn with(files: &[(&str, &str)]) -> ReadableFiles {
+            let files = files.iter();
+            let file = |(name, content): &(&str, &str)| {
+                ((*name).to_owned(), Content::File((*content).to_owned()))
+            };
+            ReadableFiles {
+                files: files.map(file).collect(),
+                folder: PathBuf::new(),
+            }
+        }
+    }
 
     #[test]
     fn files_are_others_by_their_names_their_bytes_and_what_they_are() {

@@ -20,7 +20,7 @@ use super::seal::Seal;
 use super::seeds::Seeds;
 use super::sides::Sides;
 use super::subject::{Subject, altered};
-use super::verified::{Records, ReusedVerification, VerificationRecord, key_of};
+use super::verified::{Records, ReusedVerification, VerificationRecord, tool};
 use super::watch::OfBase;
 use crate::build::{Artifact, Witness};
 use crate::config::{StatedBy, Variant, Verification};
@@ -101,10 +101,10 @@ impl<'a> Run<'a> {
                 return Ok((missing.is_none(), missing.into_iter().collect()));
             }
         }
-        let files = self.files.iter().find(|(of, _)| *of == side);
-        let files = files.filter(|_| self.uses_records);
-        let files = files.and_then(|(_, files)| files.as_ref().ok());
-        let key = files.and_then(|files| key_of(variant, artifact, &self.bench.gpu, files));
+        let key = match self.uses_records {
+            true => self.keys().verification(side, variant, artifact),
+            false => None,
+        };
         let sanitizer = self.bench.sanitizer.as_ref();
         let version = sanitizer.map(|sanitizer| sanitizer.version.as_str());
         let record = VerificationRecord::of(variant, &self.bench.gpu, version);
@@ -136,6 +136,17 @@ impl<'a> Run<'a> {
             self.records.add(&variant.id, key, record);
         }
         Ok((right.is_some() && clean, findings))
+    }
+
+    fn keys(&self) -> Keys<'_> {
+        Keys {
+            tool: tool(),
+            gpu: &self.bench.gpu,
+            profiler: (&self.bench.ncu_version, self.bench.libcupti.as_ref()),
+            overrides: self.bench.overrides,
+            packed_files: self.order.packed_files,
+            files: &self.files,
+        }
     }
 
     /// Whether a record stands in for verifying a variant.
@@ -330,12 +341,8 @@ impl<'a> Run<'a> {
         };
         let mut recording: Recording<'_> = None;
         if let Some(run_file) = self.order.run_file {
-            let keys = Keys {
-                order: &self.order,
-                bench: &self.bench,
-                files: &self.files,
-            };
-            let key = keys.of(&sides);
+            let memory_errors = self.bench.faults().map(FaultWatch::counted_errors);
+            let key = self.keys().measurement(&sides, memory_errors);
             let resumption = kept.map(|kept| kept.resumption(&key)).unwrap_or_default();
             if let Some(complete) = resumption.complete {
                 return self.take_over(sides.variant, complete, open);

@@ -4,7 +4,6 @@
 //! own numbers, with a fresh seed, so a wrong program fails there whatever a record says.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -12,18 +11,14 @@ use object::ReadCache;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::readable::{ReadableFiles, known_bytes};
 use crate::binary::build_id;
-use crate::build::Artifact;
 use crate::config::{Recipe, SanitizerTool, Variant};
 use crate::device::Gpu;
 use crate::files::{bounded_json, most, read_regular_up_to, write_atomically};
-use crate::hash::{sha256_file, sha256_hex, sha256_of};
-use crate::process;
+use crate::hash::{sha256_file, sha256_hex};
 use crate::profile::now;
-use crate::sanitize::sanitized_argv;
 use crate::terms::{Tier, VariantId};
-use crate::verify::{asks_for_result, verify_argv, verify_given};
+use crate::verify::asks_for_result;
 
 /// What a run does with the records of verifications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,74 +187,12 @@ fn read(path: &Path) -> Option<BTreeMap<String, VerificationRecord>> {
     serde_json::from_slice(&bytes).ok()
 }
 
-/// What a record is about. Another value of any part is another verification.
-#[derive(Serialize)]
-struct Key<'a> {
-    tool: &'a str,
-    gpu: Gpu,
-    variant: &'a VariantId,
-    program: &'a str,
-    sources: &'a BTreeMap<String, String>,
-    /// With the texts `{seed}` and `{result}`.
-    verify: Vec<String>,
-    sanitized: Vec<String>,
-    env: Vec<(OsString, OsString)>,
-    timeout_s: f64,
-    files: String,
-}
-
 /// Whether verifications of a variant are recorded at all: the compiler makes its program, and each
 /// process that may be measured must check its own numbers.
 pub(super) fn is_recordable(variant: &Variant) -> bool {
     matches!(variant.recipe, Recipe::Nvcc { .. })
         && asks_for_result(&variant.profile_args)
         && !variant.accepts(Tier::Static)
-}
-
-/// The key of a verification; `None` where it is not recorded, or where it is not certain what the
-/// program is and what it reads.
-pub(super) fn key_of(
-    variant: &Variant,
-    artifact: &Artifact,
-    gpu: &Gpu,
-    files: &ReadableFiles,
-) -> Option<String> {
-    if !is_recordable(variant) || gpu.driver.is_none() {
-        return None;
-    }
-    let (sha256, program) = known_bytes(artifact)?;
-    let given = verify_given(variant, Path::new("{result}"), None);
-    let arguments = |argv: Vec<String>| argv.into_iter().skip(1).collect();
-    let key = Key {
-        tool: tool()?,
-        // Another GPU of the same model serves.
-        gpu: Gpu {
-            ordinal: 0,
-            uuid: String::new(),
-            ..gpu.clone()
-        },
-        variant: &variant.id,
-        program: sha256,
-        sources: &artifact.sources,
-        verify: arguments(verify_argv(variant, artifact, &given)),
-        sanitized: arguments(sanitized_argv(variant, artifact, &given)),
-        env: environment(variant),
-        timeout_s: variant.verify_timeout.as_secs_f64(),
-        files: files
-            .sha256(variant, &program, artifact.sources.keys())
-            .ok()?,
-    };
-    sha256_of(&key).ok()
-}
-
-/// The variables of the verifying run, without those that differ in every run.
-pub(super) fn environment(variant: &Variant) -> Vec<(OsString, OsString)> {
-    let mut env = process::passed_values();
-    env.remove(&OsString::from("CUDA_VISIBLE_DEVICES"));
-    let own = variant.env.iter();
-    env.extend(own.map(|(name, value)| (name.into(), value.into())));
-    // Names need not be texts, as those of a map must be.
-    env.into_iter().collect()
 }
 
 /// What tells this build of the tool from others of its version: the ID that the linker made of its
@@ -272,27 +205,4 @@ pub fn tool() -> Option<&'static str> {
     };
     let tool = TOOL.get_or_init(|| of_file(&std::env::current_exe().ok()?));
     tool.as_deref()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_environment_is_another_one_by_any_byte_of_a_name_and_a_value() {
-        let of = |env: &str| {
-            let text = format!("[suite.s.variant.v]\nrun = [\"x\"]\nenv = {{ {env} }}\n");
-            sha256_of(&environment(&crate::config::tests::variant(&text))).unwrap()
-        };
-        let one = of("A = \"1\"");
-        assert_eq!(one, of("A = '1'"));
-        for other in [
-            "A = '\"1\"'",
-            "A = '1', B = ''",
-            "A = '1\", \"B\": \"'",
-            "a = '1'",
-        ] {
-            assert_ne!(one, of(other), "{other}");
-        }
-    }
 }
