@@ -130,23 +130,23 @@ fn the_site_is_built_and_every_page_works_in_a_browser_at_two_widths() {
     };
     let address = serve(&folder);
     let mut browser = Browser::start(&program);
-    for (width, scheme) in [(1280, "light"), (390, "dark")] {
-        browser.look(width, 900, scheme);
-        for page in &pages {
-            browser.open_url(&format!("{address}/{page}"));
-            assert_eq!(browser.complaints(), Vec::<String>::new(), "{page}");
-            for request in browser.requests() {
-                let own = request.starts_with(&address) || request.starts_with("data:");
-                assert!(own, "{page} asks for {request}");
-            }
+    for page in &pages {
+        browser.open_url(&format!("{address}/{page}"));
+        for (width, scheme) in [(1280, "light"), (390, "dark")] {
+            browser.look(width, 900, scheme);
             let overflow = browser.value(OVERFLOW).as_i64().unwrap();
             assert!(
                 overflow <= 0,
                 "{page} is {overflow} pixels wider than {width}"
             );
-            let text = browser.value("document.querySelector('article').innerText.length");
-            assert!(text.as_u64().unwrap() > 10, "{page} has no text");
         }
+        assert_eq!(browser.complaints(), Vec::<String>::new(), "{page}");
+        for request in browser.requests() {
+            let own = request.starts_with(&address) || request.starts_with("data:");
+            assert!(own, "{page} asks for {request}");
+        }
+        let text = browser.value("document.querySelector('article').innerText.length");
+        assert!(text.as_u64().unwrap() > 10, "{page} has no text");
     }
     browser.look(1280, 900, "light");
     browser.open_url(&format!("{address}/index.html"));
