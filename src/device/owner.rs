@@ -99,7 +99,8 @@ mod tests {
     #[test]
     fn what_this_tool_ran_is_ours_after_it_left_the_process_tree() {
         let dir = tempfile::tempdir().unwrap();
-        let script = "(setsid sh -c 'echo $$ >new; mv new escaped; exec sleep 60' &); \
+        // The shell stays: while a process becomes another program it shows no environment.
+        let script = "(setsid sh -c 'echo $$ >new; mv new escaped; sleep 60; :' &); \
                       until [ -e seen ]; do sleep 0.1; done";
         let run = Invocation {
             argv: ["sh", "-c", script].map(String::from).to_vec(),
