@@ -50,6 +50,7 @@ fn scripts() -> Vec<PathBuf> {
         repository().join("ci/check.sh"),
         repository().join("ci/site.sh"),
         repository().join("ci/install.sh"),
+        repository().join("fuzz/run.sh"),
     ];
     for folder in ["ci/github", "ci/gitlab", "ci/release"] {
         let entries = fs::read_dir(repository().join(folder)).unwrap();

@@ -15,7 +15,7 @@ mod targets;
 mod wire;
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
-use targets::{Mutation, Target};
+use targets::Target;
 
 fuzz_target!(init: prepare(), |input: &[u8]| {
     limits::checked(input.len(), || (Target::chosen().run)(input));
@@ -29,13 +29,7 @@ fn prepare() {
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     let mut random = random::Random::new(seed);
-    let mutated = match Target::chosen().mutation {
-        // Half of the mutations are of bytes.
-        _ if random.below(2) == 0 => None,
-        Mutation::Bytes => None,
-        Mutation::Json => json::mutated(&data[..size], &mut random),
-        Mutation::Report => wire::mutated(&data[..size], &mut random),
-    };
+    let mutated = Target::chosen().mutation.changed(&data[..size], &mut random);
     match mutated {
         Some(bytes) if bytes.len() <= max_size => {
             data[..bytes.len()].copy_from_slice(&bytes);

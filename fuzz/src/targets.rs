@@ -28,7 +28,8 @@ use sparsek_gate::toolchain::SanitizerLog;
 use sparsek_gate::verify::ResultFile;
 
 use crate::checks::{self, Numbers};
-use crate::edits;
+use crate::random::Random;
+use crate::{edits, json, wire};
 
 /// How inputs are changed, besides by bytes.
 #[derive(Clone, Copy)]
@@ -36,6 +37,18 @@ pub enum Mutation {
     Bytes,
     Json,
     Report,
+}
+
+impl Mutation {
+    /// The input with changes of its structure; `None` for a change of bytes, which is every second one.
+    pub fn changed(self, input: &[u8], random: &mut Random) -> Option<Vec<u8>> {
+        match self {
+            _ if random.below(2) == 0 => None,
+            Mutation::Bytes => None,
+            Mutation::Json => json::mutated(input, random),
+            Mutation::Report => wire::mutated(input, random),
+        }
+    }
 }
 
 /// A target.
@@ -57,7 +70,7 @@ const fn target(name: &'static str, most: usize, mutation: Mutation, run: fn(&[u
 }
 
 /// All targets. A reader whose target takes long inputs makes fewer executions a second.
-static TARGETS: [Target; 34] = [
+pub static TARGETS: [Target; 34] = [
     target("report", 16384, Mutation::Report, read_report),
     target("report_edits", 97, Mutation::Bytes, edits::check),
     target("machine_code", 16384, Mutation::Report, machine_code),
