@@ -454,7 +454,8 @@ fn every_file_of_tests_is_part_of_the_program_that_runs_them() {
             let name = entry.unwrap().file_name().into_string().unwrap();
             Some(name.strip_suffix(".rs")?.to_owned())
         })
-        .filter(|name| name != "all")
+        // The inputs of the fuzz targets are read by a program that counts its memory.
+        .filter(|name| !["all", "corpus"].contains(&name.as_str()))
         .collect();
     assert_eq!(listed, there.iter().map(String::as_str).collect());
 }

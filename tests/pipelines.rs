@@ -572,6 +572,7 @@ fn building() -> Service {
         "crates/one/lib.rs",
         "benches/one.rs",
         "tests/all.rs",
+        "tests/corpus.rs",
         "tests/documents/main.rs",
     ] {
         service.project.write(&format!("action/{file}"), "");

@@ -103,7 +103,7 @@ fn payload(report: &mut Report, edit: &[u8]) {
     let before = block.payload.len();
     list(&mut block.payload, edit);
     // Half of the edits leave a count that is wrong.
-    if edit[2] % 2 == 0 {
+    if edit[2].is_multiple_of(2) {
         let counted = |field: &&mut crate::wire::Field| {
             COUNTS.contains(&field.number) && field.content != Content::Integer(0)
         };

@@ -29,7 +29,9 @@ fn prepare() {
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     let mut random = random::Random::new(seed);
-    let mutated = Target::chosen().mutation.changed(&data[..size], &mut random);
+    let mutated = Target::chosen()
+        .mutation
+        .changed(&data[..size], &mut random);
     match mutated {
         Some(bytes) if bytes.len() <= max_size => {
             data[..bytes.len()].copy_from_slice(&bytes);
