@@ -103,7 +103,7 @@ run() {
   local target=$1 time=$2 status=0 arguments
   mkdir -p "$out/$target/found" "$here/corpus/$target"
   mapfile -t arguments < <(options "$target")
-  # A pipeline tries the same inputs each time: it fails because of a change, and not by chance.
+  # Without options the inputs are the same each time: a failure comes from a change, and not by chance.
   FUZZ_TARGET=$target "$binary" "${arguments[@]}" "-seed=$seed" "-max_total_time=$time" -print_final_stats=1 \
     "$out/$target/found" "$here/corpus/$target" >"$out/$target/log" 2>&1 || status=$?
   echo "$status" >"$out/$target/status"

@@ -27,7 +27,7 @@ pub struct Launch {
     pub grid: [u64; 3],
     /// Threads a block in x, y, z.
     pub block: [u64; 3],
-    /// Whether its kernel has no other grid or block: people need not be told.
+    /// Whether its kernel has no other grid or block. Text reports then omit both.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub only: bool,
 }

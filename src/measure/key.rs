@@ -19,10 +19,10 @@ use crate::profiler::LibraryFile;
 use crate::sanitize::sanitized_argv;
 use crate::verify::{verify_argv, verify_given};
 
-/// What the keys of a run are made from, whichever variant they are of.
+/// The values that all keys of a run depend on.
 #[derive(Clone, Copy)]
 pub(super) struct Keys<'a> {
-    /// What tells this build of the tool from others; `None` where it cannot be read.
+    /// The ID of this build of the tool; `None` where it cannot be read.
     pub tool: Option<&'a str>,
     pub gpu: &'a Gpu,
     /// The version of ncu, and libcupti.

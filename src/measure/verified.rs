@@ -195,8 +195,8 @@ pub(super) fn is_recordable(variant: &Variant) -> bool {
         && !variant.accepts(Tier::Static)
 }
 
-/// What tells this build of the tool from others of its version: the ID that the linker made of its
-/// content, or else the sha256 of its file.
+/// The ID of this build of the tool, because builds of one version may differ: the linker's build ID,
+/// or else the sha256 of the file.
 pub fn tool() -> Option<&'static str> {
     static TOOL: OnceLock<Option<String>> = OnceLock::new();
     let of_file = |path: &Path| {
