@@ -13,10 +13,14 @@ pub const PROFILE_FILE: &str = "profile.json";
 /// Name of the profile of the static tier beside it.
 pub const STATIC_PROFILE_FILE: &str = "static.json";
 
-/// Name of the files that an interrupted run is resumed by: its own, and one for each variant.
-pub const RESUME_FILE: &str = "resume.state";
+/// Name of the record of a run in its folder.
+pub const RUN_FILE: &str = "run.json";
+/// Name of the record of a variant in its folder.
+pub const VARIANT_FILE: &str = "variant.json";
 /// Name of the file in the folder of a run that says that its GPU is sick.
-pub const SICK_FILE: &str = "sick.state";
+pub const SICK_FILE: &str = "sick.json";
+/// Files by which a run is resumed, which hold nothing else that is read.
+pub const RECORDS: [&str; 3] = [RUN_FILE, VARIANT_FILE, SICK_FILE];
 
 /// Writes beside the target and renames into place.
 ///
@@ -445,7 +449,7 @@ pub fn clear_measured(base: &Path, variant: &VariantId) -> Result<(), Error> {
     for folder in [variant_folder(base, variant), base_folder(base, variant)] {
         for path in left_in(&folder)? {
             let name = path.file_name().unwrap_or_default();
-            if name != STATIC_PROFILE_FILE && name != RESUME_FILE {
+            if name != STATIC_PROFILE_FILE && name != VARIANT_FILE {
                 remove_file(&path)?;
             }
         }
@@ -475,10 +479,10 @@ fn left_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
         "launches.",
         "profile.json",
         "program.log",
-        RESUME_FILE,
         "result.json",
         "static.json",
         "sanitizer-",
+        VARIANT_FILE,
     ];
     let mut left = Vec::new();
     if !folder.is_dir() {

@@ -278,7 +278,17 @@ fn profiling_on_all_gpus_goes_on_where_it_was_interrupted() {
     wait_for_orphans(&machine.project.path(""));
     // Both runs are over, and the profiles are those of all GPUs.
     let left = contents(&machine.project.path(".sparsek-gate/profiles"));
-    assert!(left.keys().all(|path| !path.ends_with("resume.state")));
+    let of_gpus = |path: &&PathBuf| path.ends_with("run.json") && path.components().count() == 2;
+    let runs = left.keys().filter(of_gpus);
+    let states: Vec<Json> = runs
+        .map(|path| {
+            let text = machine
+                .project
+                .read(&format!(".sparsek-gate/profiles/{}", path.display()));
+            serde_json::from_str::<Json>(&text).unwrap()["content"]["state"].take()
+        })
+        .collect();
+    assert_eq!(states, ["said", "said"]);
     let of_gpus = machine.project.read(".sparsek-gate/profiles/gpus.json");
     assert!(of_gpus.contains("v-n_1") && of_gpus.contains(SECOND));
     assert_eq!(measured(machine.run(&resume).exits(0)), BTreeSet::new());

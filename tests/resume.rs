@@ -106,7 +106,14 @@ impl Checkout {
     fn record(&self, variant: &str) -> PathBuf {
         self.0
             .project
-            .path(&format!("{PROFILES}/bsr_gemm/{variant}/resume.state"))
+            .path(&format!("{PROFILES}/bsr_gemm/{variant}/variant.json"))
+    }
+
+    /// How far the run in a folder came.
+    fn state(&self, folder: &str) -> String {
+        let text = self.0.project.read(&format!("{folder}/run.json"));
+        let record: Json = serde_json::from_str(&text).unwrap();
+        record["content"]["state"].as_str().unwrap().to_owned()
     }
 }
 
@@ -205,7 +212,7 @@ fn complete_variants_of_an_interrupted_run_are_used_and_the_rest_is_measured() {
         let check = [&["check", "--format", "json"], against].concat();
         let resume = [&check[..], &["--resume"]].concat();
         let whole = checkout.run(&check).exits(0).json();
-        assert!(!checkout.record("baseline").exists());
+        assert_eq!(checkout.state(PROFILES), "said");
         checkout.interrupt(&check, "baseline");
         let kept = contents(&checkout.0.project.path(PROFILES));
         checkout.calls("");
@@ -216,9 +223,7 @@ fn complete_variants_of_an_interrupted_run_are_used_and_the_rest_is_measured() {
         assert!(report.message("resumed").ends_with(BASELINE));
         // What was taken over is what the interrupted run wrote.
         let now = contents(&checkout.0.project.path(PROFILES));
-        let of_it = kept
-            .iter()
-            .filter(|(path, _)| path.starts_with(BASELINE) && !path.ends_with("resume.state"));
+        let of_it = kept.iter().filter(|(path, _)| path.starts_with(BASELINE));
         let of_it: Vec<_> = of_it.collect();
         assert!(of_it.len() > 2);
         assert!(
@@ -231,7 +236,7 @@ fn complete_variants_of_an_interrupted_run_are_used_and_the_rest_is_measured() {
         }
         checkout.run(&["check", "--from", PROFILES]).exits(0);
         // Nothing is left to resume, so all of it is measured. Without --resume, too.
-        assert!(now.keys().all(|path| !path.ends_with("resume.state")));
+        assert_eq!(checkout.state(PROFILES), "said");
         let again = checkout.run(&resume).exits(0).json();
         assert_eq!(resumed(&again.0), [""; 0]);
         checkout.interrupt(&check, "baseline");
@@ -245,6 +250,30 @@ fn complete_variants_of_an_interrupted_run_are_used_and_the_rest_is_measured() {
     let ran = checkout.run(&["profile", "--resume"]).exits(0);
     ran.says("what it measured of these variants is used: bsr_gemm/baseline");
     assert_eq!(checkout.calls(BASELINE), 0);
+}
+
+#[test]
+fn a_run_that_was_killed_before_it_reported_what_it_measured_measures_nothing_again() {
+    let checkout = Checkout::new();
+    let project = &checkout.0.project;
+    let check = ["check", "--format", "json"];
+    let whole = checkout.run(&check).exits(0).json();
+    // Nobody reads the report.
+    let pipe = project.path("tmp/pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let target = format!("json:{}", pipe.display());
+    let mut command = checkout.0.gate(&["check", "--report", &target]);
+    command.stderr(Stdio::null());
+    let is_whole = || checkout.state(PROFILES) == "whole";
+    kill_when(command, "all is measured", is_whole);
+    checkout.calls("");
+    let resume = [&check[..], &["--resume"]].concat();
+    let report = checkout.run(&resume).exits(0).json();
+    assert_eq!(checkout.calls(""), 0);
+    same(&report.0, &whole.0);
+    assert_eq!(resumed(&report.0).len(), 2);
+    assert_eq!(checkout.state(PROFILES), "said");
 }
 
 /// What is done to what is left of a variant, and why that is then measured anew.
@@ -269,9 +298,9 @@ fn what_was_changed_of_a_variant_is_measured_anew_as_a_whole() {
             "`capture-2.argv` is not what the interrupted run wrote",
         ),
         (
-            |folder| format!("{folder}/resume.state"),
+            |folder| format!("{folder}/variant.json"),
             |text| text[..text.len() / 2].to_owned(),
-            "its resume.state is damaged",
+            "its variant.json is damaged",
         ),
     ];
     // One is taken over, and the last one is not complete.
@@ -456,7 +485,7 @@ fn killed_and_resumed(checkout: &Checkout, further: &[&str], count: u32) {
             *taken_over.borrow_mut() += resumed(&found).len();
             // A run that ended leaves no process, and ends those of the run before it.
             wait_for_orphans(&checkout.0.project.path(""));
-            assert!(!checkout.record("baseline").exists());
+            assert_eq!(checkout.state(PROFILES), "said");
         }
     });
     aloud(&format!(
@@ -601,7 +630,7 @@ fn a_slice_that_was_interrupted_goes_on() {
     checkout.run(&resume).exits(0);
     let expected = merged(&slice);
     assert_eq!(resumed(&expected), [""; 0]);
-    let record = project.path(&format!("{slice}/profiles/bsr_gemm/baseline/resume.state"));
+    let record = project.path(&format!("{slice}/profiles/bsr_gemm/baseline/variant.json"));
     kill_once(
         checkout.0.gate(&[&measure[..], &[&slice]].concat()),
         &record,
@@ -610,11 +639,7 @@ fn a_slice_that_was_interrupted_goes_on() {
     let found = merged(&slice);
     same(&found, &expected);
     assert_eq!(resumed(&found), ["bsr_gemm/baseline"]);
-    let left = contents(&project.path(&slice));
-    assert!(
-        left.keys().all(|path| !path.ends_with("resume.state")),
-        "{left:?}"
-    );
+    assert_eq!(checkout.state(&format!("{slice}/profiles")), "said");
     // A run that does not go on ends what a killed one left running.
     fs::write(project.path("tmp/slow"), "baseline/capture-1").unwrap();
     let command = checkout.0.gate(&[&measure[..], &[&slice]].concat());
@@ -626,7 +651,9 @@ fn a_slice_that_was_interrupted_goes_on() {
     checkout.run(&[&measure[..], &[&slice]].concat()).exits(0);
     assert_eq!(left(), [0; 0]);
     // What a killed run is resumed by is no part of the slice.
-    project.write(&format!("{slice}/profiles/resume.state"), "{}");
+    for file in ["run.json", "sick.json", "bsr_gemm/baseline/variant.json"] {
+        project.write(&format!("{slice}/profiles/{file}"), "{}");
+    }
     same(&merged(&slice), &expected);
 }
 

@@ -517,7 +517,7 @@ fn a_recording_that_shows_a_defect_is_neither_judged_as_clean_nor_locked() {
 #[test]
 fn what_lies_in_the_folder_of_a_run_that_saw_a_sick_gpu_is_not_locked() {
     let project = Project::unlocked();
-    project.write(&format!("{RECORDED}/sick.state"), "{}");
+    project.write(&format!("{RECORDED}/sick.json"), "{}");
     let lock = [&LOCK[..], &["tester", "--from", RECORDED]].concat();
     project.run(&lock).exits(6).says("gpu-sick");
 }

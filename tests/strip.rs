@@ -131,6 +131,10 @@ fn what_is_of_no_known_kind_is_listed_and_not_copied() {
     project.write("kept/out/program.log", "read /home/ada/data/in.bin\n");
     project.write("kept/notes.odt", "my notes");
     project.write("kept/broken.json", "{");
+    // Records of a run name the hashes of what it left.
+    for record in ["run.json", "sick.json", "s/v/variant.json"] {
+        project.write(&format!("kept/{record}"), "{}");
+    }
     std::os::unix::fs::symlink("/etc/hostname", project.path("kept/link.log")).unwrap();
     let answer = project
         .run(&["strip", "kept", "public", "--format", "json"])
@@ -142,7 +146,17 @@ fn what_is_of_no_known_kind_is_listed_and_not_copied() {
         .iter()
         .map(|one| one["file"].as_str().unwrap())
         .collect();
-    assert_eq!(left, ["broken.json", "link.log", "notes.odt"]);
+    assert_eq!(
+        left,
+        [
+            "broken.json",
+            "link.log",
+            "notes.odt",
+            "run.json",
+            "s/v/variant.json",
+            "sick.json",
+        ]
+    );
     assert_eq!(files_below(&project.path("public")).len(), 1);
     assert_eq!(project.read("public/out/program.log"), "read in.bin\n");
 }

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::batch::Batch;
+use super::folder::SickFile;
 use super::prebuilt::Prebuilt;
-use super::run_file::keep_sick;
 use super::watch::Watch;
 use crate::config::{Collector, Variant};
 use crate::device::{FaultWatch, Faults, Gpu, GpuLock, Health, Unwatched};
 use crate::evidence::{SickGpu, Symptom, gpu_pins, symptoms_of};
-use crate::files::{PROFILE_FILE, RESUME_FILE};
+use crate::files::{PROFILE_FILE, VARIANT_FILE};
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::profiler::{LibraryFile, Ncu, Profilers};
 use crate::terms::{Phase, Tier};
@@ -59,7 +59,7 @@ impl Counted {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let files = all.iter();
         let files =
-            files.flat_map(|folder| [PROFILE_FILE, RESUME_FILE].map(|name| folder.join(name)));
+            files.flat_map(|folder| [PROFILE_FILE, VARIANT_FILE].map(|name| folder.join(name)));
         files
             .inspect(|path| drop(std::fs::remove_file(path)))
             .collect()
@@ -183,7 +183,7 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// As [`Gpu::lock`].
-    pub fn lock(&self, keep: Option<PathBuf>) -> Result<GpuLock, Error> {
+    pub fn lock(&self, keep: Option<SickFile>) -> Result<GpuLock, Error> {
         let lock = self.gpu.lock(|| self.watch.waits())?;
         self.faults.get_or_init(|| {
             let counted = self.counted.clone();
@@ -191,7 +191,7 @@ impl<'a> Bench<'a> {
             let at_once = move |faults: &Faults| {
                 if let Some(sick) = sick_of(&uuid, &name, symptoms_of(faults)) {
                     // First: without it, what is left after a kill would be measured again.
-                    keep.iter().for_each(|path| keep_sick(path, &sick));
+                    keep.iter().for_each(|file| file.keep(&sick));
                     counted.discard();
                 }
             };

@@ -5,14 +5,13 @@ use std::path::Path;
 
 use super::bench::Bench;
 use super::cost::{Cost, Costs};
+use super::folder::{Kept, RunFile, not_resumed};
 use super::measured::Measured;
 use super::order::{Choose, Order};
 use super::prebuilt::{Prebuilt, PrebuiltSide};
 use super::readable::ReadableFiles;
-use super::resume::{Kept, not_resumed};
 use super::rounds::StillOpen;
 use super::run::Run;
-use super::run_file::RunFile;
 use super::seal::Seal;
 use super::sides::Sides;
 use super::subject::altered;

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::folder::{BASE, FILES, Key};
 use super::readable::{ReadableFiles, known_bytes};
-use super::resume::{BASE, FILES, Key};
 use super::sides::Sides;
 use super::verified::is_recordable;
 use crate::build::Artifact;
@@ -194,7 +194,7 @@ mod tests {
     use crate::hash::sha256_hex;
     use crate::measure::base::{BaseProject, BaseVariant};
     use crate::measure::built::Pair;
-    use crate::measure::resume::difference;
+    use crate::measure::folder::difference;
     use crate::measure::same::{different_runs, same_artifact};
 
     const CONFIG: &str = "[metric.duration]\ncounter = \"gpu__time_duration.sum\"\n\

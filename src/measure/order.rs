@@ -2,8 +2,8 @@
 
 use super::base::BaseProject;
 use super::batch::Batch;
+use super::folder::RunFile;
 use super::prebuilt::Prebuilt;
-use super::run_file::RunFile;
 use super::verified::RecordUse;
 use crate::config::Variant;
 use crate::device::Gpu;

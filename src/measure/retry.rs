@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::run_file::Recording;
+use super::folder::Recording;
 use super::watch::Watch;
 use crate::config::Variant;
 use crate::evidence::{Purpose, SameClock, disturbances};

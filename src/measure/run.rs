@@ -8,14 +8,15 @@ use super::base::{BaseProject, BaseVariant};
 use super::batch::Batch;
 use super::bench::Bench;
 use super::cost::{Cost, Costs};
+use super::folder::{
+    Complete, Kept, Recording, RunFile, VariantRecord, failed_before, not_resumed, resumed,
+};
 use super::key::Keys;
 use super::measured::{Measured, Resumed};
 use super::order::{Choose, Order};
 use super::readable::ReadableFiles;
-use super::resume::{Complete, Kept, Record, failed_before, not_resumed, resumed};
 use super::retry::Retries;
 use super::rounds::{Profiles, SideStop, StillOpen, Subjects};
-use super::run_file::{Recording, RunFile, keep_sick};
 use super::seal::Seal;
 use super::seeds::Seeds;
 use super::sides::Sides;
@@ -177,7 +178,7 @@ impl<'a> Run<'a> {
         // The driver may report what the last program met only now.
         let sick = self.bench.sick().or(self.sick.take());
         if let (Some(sick), Some(run_file)) = (&sick, self.order.run_file) {
-            keep_sick(&run_file.sick_file(), sick);
+            run_file.sick_file().keep(sick);
         }
         if sick.is_some() {
             let removed = self.bench.counted.discard();
@@ -218,6 +219,9 @@ impl<'a> Run<'a> {
             });
         }
         self.measured.sealed = self.seal.into_content();
+        if let (Some(run_file), []) = (self.order.run_file, self.measured.sick.as_slice()) {
+            run_file.whole();
+        }
         self.measured
     }
 
@@ -284,7 +288,7 @@ impl<'a> Run<'a> {
     /// failed is kept, too: what is only measured again could pass then.
     fn complete(
         &mut self,
-        recording: Option<Box<Record>>,
+        recording: Option<Box<VariantRecord>>,
         mut own: Measured,
     ) -> Result<Measured, Error> {
         // On a sick GPU nothing says that the variant is what failed.
@@ -349,7 +353,7 @@ impl<'a> Run<'a> {
             }
             let why_not = resumption.why_not.map(|why| not_resumed(id, &why));
             self.measured.findings.extend(why_not);
-            let record = Record {
+            let record = VariantRecord {
                 key: key.ok(),
                 retries: resumption.retries,
                 ..run_file.record(id)
@@ -376,7 +380,7 @@ impl<'a> Run<'a> {
         }
         self.sick = self.bench.sick();
         if let (Some(sick), Some((run_file, _))) = (&self.sick, &recording) {
-            keep_sick(&run_file.sick_file(), sick);
+            run_file.sick_file().keep(sick);
         }
         Ok(Turn::Measured(
             recording.map(|(_, record)| Box::new(record)),
@@ -675,7 +679,7 @@ impl<'a> Run<'a> {
 /// What became of a variant when it was its turn.
 enum Turn {
     /// It was measured, or failed: what is to be kept of it.
-    Measured(Option<Box<Record>>),
+    Measured(Option<Box<VariantRecord>>),
     /// It was taken over from an interrupted run, with the hashes of its files.
     TakenOver(BTreeMap<PathBuf, String>),
 }

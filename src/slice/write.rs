@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::contents::{PROFILES, hashed, listed, most};
 use super::manifest::{MANIFEST_FILE, Manifest};
 use crate::files::{
-    self, RESUME_FILE, read_regular_up_to, recorded_folder, variant_folder, write_atomically,
+    self, VARIANT_FILE, read_regular_up_to, recorded_folder, variant_folder, write_atomically,
 };
 use crate::finding::{Code, Error, Finding};
 use crate::hash::sha256_hex;
@@ -84,7 +84,7 @@ impl SliceFolder {
             name.is_some_and(|name| files.get(name) == sealed.get(*path))
         };
         // What a run is resumed by is no part of it.
-        let is_of_run = |path: &PathBuf| path.file_name().is_some_and(|name| name == RESUME_FILE);
+        let is_of_run = |path: &PathBuf| path.file_name().is_some_and(|name| name == VARIANT_FILE);
         let own = sealed
             .keys()
             .filter(|path| path.starts_with(&profiles) && !is_of_run(path));

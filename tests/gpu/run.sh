@@ -748,7 +748,7 @@ part_resume() {
     "$gate" check "${same[@]}" >first.txt 2>&1 &
     run=$!
     # Once the first variant is complete.
-    until compgen -G '.sparsek-gate/profiles/*/*/resume.state' >/dev/null; do
+    until compgen -G '.sparsek-gate/profiles/*/*/variant.json' >/dev/null; do
       sleep 0.1
       kill -0 "$run" || return 70
     done

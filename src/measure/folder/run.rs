@@ -1,8 +1,7 @@
-//! The file of a run that measures into a folder. It is locked while the run goes on, removed when the
-//! run has ended, and stays where the run is killed: another run finds by it what was left running, and
-//! resumes it.
+//! The record of the run that measured into a folder last. It is locked while the run goes on, and says
+//! how far that came: another run finds by it what a killed one left running, and resumes it.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fs::{self, File, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -10,15 +9,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::resume::{Kept, MEASURED, Record};
-use super::watch::Watch;
+use super::file::{parse, read, sealed};
+use super::record::{Kept, MEASURED, VariantRecord};
 use crate::evidence::SickGpu;
 use crate::files::{
-    RESUME_FILE, SICK_FILE, bounded_json, create_work_folder, most, open_to_lock,
-    read_regular_up_to, variant_folder, write_atomically, write_locked,
+    RUN_FILE, SICK_FILE, VARIANT_FILE, create_work_folder, open_to_lock, variant_folder,
+    write_atomically, write_locked,
 };
 use crate::finding::{Code, Error, Finding};
-use crate::hash::sha256_hex;
+use crate::measure::watch::Watch;
 use crate::process;
 use crate::profile::now;
 use crate::terms::{Seed, VariantId};
@@ -40,13 +39,14 @@ pub struct RunFile {
 /// A run that measures.
 #[derive(Debug)]
 struct Begun {
-    run: Entry,
+    run: RunRecord,
+    state: Cell<State>,
     /// Whether it resumes an interrupted one.
     resumes: bool,
     /// The GPU that the interrupted run saw to be sick.
     sick: Option<SickGpu>,
     /// The file, locked for as long as this process lives; `None` on a file system without locks.
-    _lock: Option<File>,
+    lock: RefCell<Option<File>>,
 }
 
 /// What is known of a run whose file is there.
@@ -61,13 +61,61 @@ enum Earlier {
 /// What the file says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+pub struct RunRecord {
     /// That of no other run.
     id: String,
     /// When it began, RFC 3339, UTC.
     began: String,
     /// What the marks of its programs begin with.
     mark: String,
+    state: State,
+}
+
+/// How far a run came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    /// It measures, or was interrupted.
+    Measuring,
+    /// All variants are measured, or failed, and nothing changed that must not is left to look for.
+    Whole,
+    /// It has reported that: nobody resumes it.
+    Said,
+}
+
+impl RunRecord {
+    /// Reads the file's content.
+    ///
+    /// # Errors
+    /// In words, what is wrong with it.
+    pub fn parse(bytes: &[u8]) -> Result<RunRecord, String> {
+        parse(bytes)
+    }
+
+    /// The file's content.
+    pub fn text(&self) -> Vec<u8> {
+        sealed(self)
+    }
+
+    /// The run of a file, unless it has said everything.
+    ///
+    /// # Errors
+    /// In words, what is wrong with the file.
+    fn unsaid(path: &Path) -> Result<Option<RunRecord>, String> {
+        let run = read::<RunRecord>(path)?;
+        Ok(run.filter(|run| run.state != State::Said))
+    }
+
+    /// Lets nobody resume it.
+    fn say(&self, path: &Path) -> Option<File> {
+        let said = RunRecord {
+            state: State::Said,
+            ..self.clone()
+        };
+        let written = write_locked(path, &said.text());
+        // On a full disk, for example.
+        written.unwrap_or_else(|_| fs::remove_file(path).ok().and(None))
+    }
 }
 
 impl RunFile {
@@ -84,43 +132,50 @@ impl RunFile {
 
     /// Kills what a run that was killed itself left running, which measured into a folder.
     pub fn end_left_in(folder: &Path) {
-        let path = folder.join(RESUME_FILE);
-        if let (Ok(Some(run)), true) = (read::<Entry>(&path), is_over(&path)) {
+        let path = folder.join(RUN_FILE);
+        if let (Ok(Some(run)), true) = (RunRecord::unsaid(&path), is_over(&path)) {
             process::end_marked(&run.mark);
         }
     }
 
     /// Whether a run still measures into this folder.
     pub fn is_running_in(folder: &Path) -> bool {
-        !is_over(&folder.join(RESUME_FILE))
+        let path = folder.join(RUN_FILE);
+        !is_over(&path) && RunRecord::unsaid(&path) != Ok(None)
     }
 
     /// Lets nobody resume the run whose process measured into a folder, and has ended.
     pub fn end_in(folder: &Path) {
-        if !RunFile::is_running_in(folder) {
-            clear(folder);
+        let path = folder.join(RUN_FILE);
+        if let Ok((Earlier::Over, Some(_lock))) = locked_soon(&path)
+            && let Ok(Some(run)) = RunRecord::unsaid(&path)
+        {
+            run.say(&path);
         }
     }
 
     /// Begins the run, or resumes an interrupted one, of which all processes are ended first: what is to
-    /// be said of an interrupted one that cannot be resumed. A second call does nothing.
+    /// be said of an interrupted one that cannot be resumed. A second call only says that more is
+    /// measured.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Environment`] where the run to resume was not interrupted.
     pub fn begin(&self, watch: &dyn Watch) -> Result<Option<Finding>, Error> {
+        let path = self.path();
         if self.begun.get().is_some() {
+            self.enter(State::Measuring)
+                .map_err(Error::io("write", &path))?;
             return Ok(None);
         }
         create_work_folder(&self.work)?;
         fs::create_dir_all(&self.folder).map_err(Error::io("create", &self.folder))?;
-        let path = self.folder.join(RESUME_FILE);
-        let mut found = read::<Entry>(&path);
+        let mut found = RunRecord::unsaid(&path);
         // Kept until the new file is there, which is locked: otherwise two runs could resume the same one.
         let (earlier, _lock) = match (&found, self.resume) {
             (Ok(Some(_)), true) => {
                 let locked = locked_soon(&path)?;
                 // Another run may have been there before this one had the lock.
-                found = read(&path);
+                found = RunRecord::unsaid(&path);
                 locked
             }
             _ if is_over(&path) => (Earlier::Over, None),
@@ -130,49 +185,69 @@ impl RunFile {
             // What it started may still be on the GPU, and write where this run does.
             process::end_marked(&run.mark);
         }
-        let mut sick = match read(&self.sick_file()) {
-            Ok(sick) => sick,
-            Err(why) => {
-                found = Err(why);
-                None
-            }
-        };
+        let sick_file = self.folder.join(SICK_FILE);
+        let sick = read::<SickRecord>(&sick_file).unwrap_or_else(|why| {
+            found = Err(why);
+            None
+        });
         let (interrupted, unusable) = self.to_resume(found, &earlier, watch)?;
         let resumes = interrupted.is_some();
-        if !resumes {
-            let _ = fs::remove_file(self.sick_file());
-            sick = None;
-        }
-        let mark = process::mark_of_run();
+        let (mark, state) = (process::mark_of_run(), State::Measuring);
         let run = match interrupted {
-            Some(run) => Entry { mark, ..run },
-            None => Entry {
+            Some(run) => RunRecord { mark, state, ..run },
+            None => RunRecord {
                 id: fresh_id()?,
                 began: now(),
                 mark,
+                state,
             },
         };
-        let lock = write_locked(&path, sealed(&run).as_bytes());
-        let begun = Begun {
+        // Without a lock this run goes on, too: every other one takes it for one that still measures,
+        // because nobody can lock the file.
+        let lock = write_locked(&path, &run.text()).map_err(Error::io("write", &path))?;
+        let sick = sick.filter(|sick| sick.run == run.id).map(|sick| sick.gpu);
+        if sick.is_none() {
+            let _ = fs::remove_file(sick_file);
+        }
+        let _ = self.begun.set(Begun {
             run,
+            state: Cell::new(state),
             resumes,
             sick,
-            // Without a lock this run goes on, too: every other one takes it for one that still
-            // measures, because nobody can lock the file.
-            _lock: lock.map_err(Error::io("write", &path))?,
-        };
-        let _ = self.begun.set(begun);
+            lock: RefCell::new(lock),
+        });
         Ok(unusable)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.join(RUN_FILE)
+    }
+
+    /// Notes how far the run came, unless another one began in the same folder meanwhile.
+    fn enter(&self, state: State) -> std::io::Result<()> {
+        let path = self.path();
+        let Some(begun) = self.begun.get().filter(|begun| begun.is_in(&path)) else {
+            return Ok(());
+        };
+        if begun.state.replace(state) != state {
+            let run = RunRecord {
+                state,
+                ..begun.run.clone()
+            };
+            // The lock of the file before goes only now.
+            begun.lock.replace(write_locked(&path, &run.text())?);
+        }
+        Ok(())
     }
 
     /// The run that this one resumes, and what is to be said of it otherwise.
     fn to_resume(
         &self,
-        found: Result<Option<Entry>, String>,
+        found: Result<Option<RunRecord>, String>,
         earlier: &Earlier,
         watch: &dyn Watch,
-    ) -> Result<(Option<Entry>, Option<Finding>), Error> {
-        let path = self.folder.join(RESUME_FILE);
+    ) -> Result<(Option<RunRecord>, Option<Finding>), Error> {
+        let path = self.path();
         let why = match (found, self.resume, earlier) {
             (Ok(Some(run)), true, Earlier::Over) => return Ok((Some(run), None)),
             (Ok(Some(run)), true, Earlier::GoesOn) => {
@@ -206,28 +281,33 @@ impl RunFile {
     }
 
     /// When the interrupted run began that this one resumes; `None` where there is none.
-    pub(super) fn interrupted(&self) -> Option<&str> {
+    pub fn interrupted(&self) -> Option<&str> {
         let begun = self.begun.get().filter(|begun| begun.resumes)?;
         Some(&begun.run.began)
     }
 
     /// The GPU that the interrupted run saw to be sick, which counts as if this run had seen it.
-    pub(super) fn sick(&self) -> Option<&SickGpu> {
+    pub fn sick(&self) -> Option<&SickGpu> {
         self.begun.get()?.sick.as_ref()
     }
 
     /// Where it is kept that a GPU is sick.
-    pub(super) fn sick_file(&self) -> PathBuf {
-        self.folder.join(SICK_FILE)
+    pub fn sick_file(&self) -> SickFile {
+        SickFile {
+            path: self.folder.join(SICK_FILE),
+            run: self.id(),
+        }
+    }
+
+    fn id(&self) -> String {
+        let begun = self.begun.get();
+        begun.map_or_else(String::new, |begun| begun.run.id.clone())
     }
 
     /// A record of a variant of this run.
-    pub(super) fn record(&self, variant: &VariantId) -> Record {
-        Record {
-            run: self
-                .begun
-                .get()
-                .map_or_else(String::new, |begun| begun.run.id.clone()),
+    pub fn record(&self, variant: &VariantId) -> VariantRecord {
+        VariantRecord {
+            run: self.id(),
             variant: variant.clone(),
             key: None,
             retries: Vec::new(),
@@ -239,17 +319,19 @@ impl RunFile {
     ///
     /// # Errors
     /// In words, why it does not count.
-    pub(super) fn kept(&self, variant: &VariantId) -> Result<Option<Kept>, String> {
+    pub fn kept(&self, variant: &VariantId) -> Result<Option<Kept>, String> {
         if self.interrupted().is_none() {
             return Ok(None);
         }
         let folder = variant_folder(&self.folder, variant);
-        let Some(record) = read::<Record>(&folder.join(RESUME_FILE))? else {
+        let Some(record) = read::<VariantRecord>(&folder.join(VARIANT_FILE))? else {
             return Ok(None);
         };
-        let own = self.record(variant);
-        if (&record.run, &record.variant) != (&own.run, &own.variant) {
-            return Err(format!("its {RESUME_FILE} is that of another run"));
+        if record.run != self.id() {
+            return Ok(None);
+        }
+        if record.variant != *variant {
+            return Err(format!("its {VARIANT_FILE} is that of another variant"));
         }
         Ok(Some(Kept::of(record, &folder)))
     }
@@ -258,37 +340,35 @@ impl RunFile {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(super) fn keep(&self, record: &Record) -> Result<PathBuf, Error> {
+    pub fn keep(&self, record: &VariantRecord) -> Result<PathBuf, Error> {
         let folder = variant_folder(&self.folder, &record.variant);
         // A program may have removed it, which is one way to fail.
         fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
-        let path = folder.join(RESUME_FILE);
-        let written = write_atomically(&path, sealed(record).as_bytes());
-        written.map_err(Error::io("write", &path))?;
+        let path = folder.join(VARIANT_FILE);
+        write_atomically(&path, &record.text()).map_err(Error::io("write", &path))?;
         Ok(path)
+    }
+
+    /// All variants are measured, or failed, and the run has looked for what changed. Without this it
+    /// could be resumed as well.
+    pub fn whole(&self) {
+        let _ = self.enter(State::Whole);
     }
 
     /// The run has ended, and has said everything: nobody resumes it.
     pub fn end(self) {
-        let path = self.folder.join(RESUME_FILE);
-        // Another run may have begun in the same folder meanwhile.
-        let there = read::<Entry>(&path).ok().flatten();
-        if let (Some(begun), Some(there)) = (self.begun.get(), there)
-            && there.id == begun.run.id
-        {
-            clear(&self.folder);
+        let path = self.path();
+        if let Some(begun) = self.begun.get().filter(|begun| begun.is_in(&path)) {
+            begun.lock.replace(begun.run.say(&path));
         }
     }
 }
 
-/// Removes what says that a run can be resumed: its own file first, without which no other counts. That
-/// a GPU is sick stays until the next run begins: nothing of this one may be locked.
-fn clear(folder: &Path) {
-    let _ = fs::remove_file(folder.join(RESUME_FILE));
-    let suites = fs::read_dir(folder).into_iter().flatten().flatten();
-    let variants = suites.flat_map(|suite| fs::read_dir(suite.path()).into_iter().flatten());
-    for variant in variants.flatten() {
-        let _ = fs::remove_file(variant.path().join(RESUME_FILE));
+impl Begun {
+    /// Whether the file is still that of this run.
+    fn is_in(&self, path: &Path) -> bool {
+        let there = read::<RunRecord>(path).ok().flatten();
+        there.is_some_and(|there| there.id == self.run.id)
     }
 }
 
@@ -335,48 +415,38 @@ fn fresh_id() -> Result<String, Error> {
 }
 
 /// What becomes the record of a variant while it is measured; `None` where nobody can resume the run.
-pub(super) type Recording<'a> = Option<(&'a RunFile, Record)>;
+pub type Recording<'a> = Option<(&'a RunFile, VariantRecord)>;
 
-/// Keeps in the folder of a run that a GPU is sick. Nothing depends on the file in this run, so a failed
-/// write is ignored.
-pub(super) fn keep_sick(path: &Path, sick: &SickGpu) {
-    let _ = write_atomically(path, sealed(sick).as_bytes());
+/// Where a run keeps that its GPU is sick.
+#[derive(Clone, Debug)]
+pub struct SickFile {
+    path: PathBuf,
+    run: String,
 }
 
-/// A content of a file that says its own hash: JSON, after a line with the sha256 of that.
-fn sealed(content: &impl Serialize) -> String {
-    let text = serde_json::to_string(content).unwrap_or_default();
-    format!("{}\n{text}", sha256_hex(text.as_bytes()))
+/// What that file says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SickRecord {
+    run: String,
+    gpu: SickGpu,
 }
 
-/// The content of a sealed file, where there is one.
-///
-/// # Errors
-/// In words, what is wrong with it.
-fn read<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<T>, String> {
-    match read_regular_up_to(path, most::OUTCOME) {
-        Ok(bytes) => parse(&bytes).map(Some).map_err(|why| {
-            let name = path.file_name().unwrap_or_default();
-            format!("its {} {why}", name.display())
-        }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(format!("{} cannot be read: {error}", path.display())),
+impl SickFile {
+    /// Keeps it. Nothing depends on the file in this run, so a failed write is ignored.
+    pub fn keep(&self, sick: &SickGpu) {
+        let record = SickRecord {
+            run: self.run.clone(),
+            gpu: sick.clone(),
+        };
+        let _ = write_atomically(&self.path, &sealed(&record));
     }
-}
-
-fn parse<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Result<T, String> {
-    let lines = bytes.split_at_checked(65);
-    let (sha256, text) = lines.unwrap_or_default();
-    if sha256 != format!("{}\n", sha256_hex(text)).as_bytes() {
-        return Err("is damaged".to_owned());
-    }
-    bounded_json(text).map_err(|why| format!("is refused: {why}"))?;
-    serde_json::from_slice(text).map_err(|why| format!("is damaged: {why}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::read_regular;
     use crate::measure::watch::Silent;
 
     fn begin(folder: &Path, resume: bool) -> (RunFile, Option<Finding>) {
@@ -401,18 +471,18 @@ mod tests {
         assert!(said.is_none() && second.interrupted().is_some());
         assert_eq!(id(&second), own);
         drop(second);
-        let path = folder.path().join(RESUME_FILE);
+        let path = folder.path().join(RUN_FILE);
         let whole = fs::read(&path).unwrap();
         for at in 0..whole.len() {
             let mut other = whole.clone();
             other[at] = if other[at] == b'1' { b'2' } else { b'1' };
-            assert!(parse::<Entry>(&other).is_err(), "byte {at}");
-            assert!(parse::<Entry>(&whole[..at]).is_err(), "{at} bytes");
+            assert!(RunRecord::parse(&other).is_err(), "byte {at}");
+            assert!(RunRecord::parse(&whole[..at]).is_err(), "{at} bytes");
         }
         fs::write(&path, &whole[..whole.len() / 2]).unwrap();
         let (third, said) = begin(folder.path(), true);
         let said = said.unwrap().message;
-        let expected = "everything is measured: its resume.state is damaged";
+        let expected = "everything is measured: its run.json is damaged";
         assert!(said.starts_with(expected), "{said}");
         assert!(third.interrupted().is_none() && id(&third) != own);
     }
@@ -421,8 +491,8 @@ mod tests {
     fn a_run_resumes_only_one_that_is_over_for_certain() {
         let folder = tempfile::tempdir().unwrap();
         let (first, _) = begin(folder.path(), true);
-        let path = folder.path().join(RESUME_FILE);
-        let found = || read::<Entry>(&path);
+        let path = folder.path().join(RUN_FILE);
+        let found = || RunRecord::unsaid(&path);
         let unknown = Earlier::Unknown("no locks available".to_owned());
         let to_resume = |earlier| first.to_resume(found(), earlier, &Silent);
         let (run, said) = to_resume(&unknown).unwrap();
@@ -450,11 +520,14 @@ mod tests {
         assert!(run.kept(&a).unwrap().is_some() && run.kept(&b).unwrap().is_none());
         let place = |id| variant_folder(folder.path(), id);
         fs::create_dir_all(place(&b)).unwrap();
-        for (id, text) in [(&a, old), (&b, new)] {
-            fs::write(place(id).join(RESUME_FILE), text).unwrap();
-            let why = run.kept(id).err().unwrap();
-            assert_eq!(why, "its resume.state is that of another run");
-        }
+        let write = |id, text: &[u8]| fs::write(place(id).join(VARIANT_FILE), text).unwrap();
+        write(&a, &old);
+        assert!(run.kept(&a).unwrap().is_none());
+        write(&b, &new);
+        let why = run.kept(&b).err().unwrap();
+        assert_eq!(why, "its variant.json is that of another variant");
+        write(&a, &new[..new.len() / 2]);
+        assert_eq!(run.kept(&a).err().unwrap(), "its variant.json is damaged");
         // What cannot be kept ends the run.
         fs::remove_dir_all(place(&a)).unwrap();
         assert!(run.keep(&run.record(&a)).is_ok());
@@ -473,7 +546,7 @@ mod tests {
         };
         let (first, _) = begin(folder.path(), false);
         assert!(RunFile::is_running_in(folder.path()), "it still measures");
-        keep_sick(&first.sick_file(), &sick);
+        first.sick_file().keep(&sick);
         drop(first);
         assert!(!RunFile::is_running_in(folder.path()));
         for _ in 0..2 {
@@ -483,15 +556,110 @@ mod tests {
         fs::write(folder.path().join(SICK_FILE), "{}").unwrap();
         let (second, said) = begin(folder.path(), true);
         assert!(said.is_some() && second.sick().is_none());
-        keep_sick(&second.sick_file(), &sick);
+        second.sick_file().keep(&sick);
         drop(second);
         let (third, _) = begin(folder.path(), false);
-        assert!(third.sick().is_none() && !third.sick_file().exists());
-        keep_sick(&third.sick_file(), &sick);
         let sick_file = third.sick_file();
+        assert!(third.sick().is_none() && !sick_file.path.exists());
+        sick_file.keep(&sick);
         third.end();
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-        assert!(sick_file.exists(), "nothing of that run may be locked");
-        assert!(begin(folder.path(), true).0.interrupted().is_none());
+        assert!(sick_file.path.exists(), "nothing of that run may be locked");
+        let (fourth, _) = begin(folder.path(), true);
+        assert!(fourth.interrupted().is_none() && !sick_file.path.exists());
+        // As if that run had been killed before it removed the file.
+        sick_file.keep(&sick);
+        drop(fourth);
+        let (fifth, _) = begin(folder.path(), true);
+        assert!(fifth.interrupted().is_some() && fifth.sick().is_none());
+        assert!(!sick_file.path.exists());
+    }
+
+    #[test]
+    fn a_run_is_resumed_by_its_state_its_lock_and_its_hash() {
+        let cases = [State::Measuring, State::Whole, State::Said]
+            .into_iter()
+            .flat_map(|state| {
+                (0..8).map(move |bits| (state, [1, 2, 4].map(|bit| bits & bit != 0)))
+            });
+        // One waits a while for a lock.
+        std::thread::scope(|scope| {
+            for (state, [locked, damaged, other]) in cases {
+                scope.spawn(move || is_resumed(state, locked, damaged, other));
+            }
+        });
+    }
+
+    /// A run comes to a state, and goes on or is killed; a byte of its file changes; and the variant is one
+    /// that another run measured.
+    fn is_resumed(state: State, locked: bool, damaged: bool, other: bool) {
+        let case = format!("{state:?}, locked: {locked}, damaged: {damaged}, other: {other}");
+        let folder = tempfile::tempdir().unwrap();
+        let id = VariantId::try_from("s/v".to_owned()).unwrap();
+        let keep = |run: &RunFile| drop(run.keep(&run.record(&id)).unwrap());
+        let (before, _) = begin(folder.path(), false);
+        keep(&before);
+        before.end();
+        let (run, _) = begin(folder.path(), false);
+        if !other {
+            keep(&run);
+        }
+        let own = self::id(&run);
+        run.enter(state).unwrap();
+        let _run = locked.then_some(run);
+        let path = folder.path().join(RUN_FILE);
+        if damaged {
+            let text = String::from_utf8(read_regular(&path).unwrap()).unwrap();
+            let state = serde_json::to_string(&state).unwrap();
+            fs::write(&path, text.replace(&state, "\"Said\"")).unwrap();
+        }
+        let next = RunFile::of(folder.path(), folder.path(), true);
+        let begun = next.begin(&Silent);
+        if state != State::Said && locked && !damaged {
+            assert!(matches!(begun, Err(Error::Environment { .. })), "{case}");
+            return;
+        }
+        let resumes = state != State::Said && !damaged;
+        assert_eq!(next.interrupted().is_some(), resumes, "{case}");
+        assert_eq!(self::id(&next) == own, resumes, "{case}");
+        assert_eq!(begun.unwrap().is_some(), damaged, "{case}");
+        assert_eq!(
+            next.kept(&id).unwrap().is_some(),
+            resumes && !other,
+            "{case}"
+        );
+        assert_eq!(
+            RunRecord::unsaid(&path).unwrap().unwrap().id,
+            self::id(&next)
+        );
+    }
+
+    #[test]
+    fn the_file_stays_locked_in_every_state_and_says_in_the_end_that_all_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(RUN_FILE);
+        let state = || {
+            RunRecord::parse(&read_regular(&path).unwrap())
+                .unwrap()
+                .state
+        };
+        let (run, _) = begin(folder.path(), false);
+        for _ in 0..2 {
+            run.whole();
+            assert!(state() == State::Whole && RunFile::is_running_in(folder.path()));
+            // Controls are measured after all others.
+            run.begin(&Silent).unwrap();
+            assert!(state() == State::Measuring && RunFile::is_running_in(folder.path()));
+        }
+        run.end();
+        assert!(state() == State::Said && !RunFile::is_running_in(folder.path()));
+        // A run that another one follows leaves the file of that.
+        let (one, _) = begin(folder.path(), false);
+        let (two, _) = begin(folder.path(), false);
+        one.whole();
+        one.end();
+        assert!(state() == State::Measuring && RunFile::is_running_in(folder.path()));
+        drop(two);
+        RunFile::end_in(folder.path());
+        assert_eq!(state(), State::Said);
     }
 }

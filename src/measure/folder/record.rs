@@ -9,28 +9,29 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::measured::{Measured, Resumed};
+use super::file::{parse, sealed};
 use crate::finding::{Code, Finding, Note};
 use crate::hash::sha256_file;
+use crate::measure::measured::{Measured, Resumed};
 use crate::terms::VariantId;
 
 /// What makes two measurements of a variant the same one, by its name for people, each as sha256 of its
 /// serialized value.
-pub(super) type Key = BTreeMap<String, String>;
+pub type Key = BTreeMap<String, String>;
 
 /// The part of a key with the files that a program could read.
-pub(super) const FILES: &str = "a file that it could read";
+pub const FILES: &str = "a file that it could read";
 
 /// The part of a key with the other side.
-pub(super) const BASE: &str = "its base";
+pub const BASE: &str = "its base";
 
 /// What to do where an interrupted run is of no use.
-pub(super) const MEASURED: &str = "nothing: what is reported was measured in this run";
+pub const MEASURED: &str = "nothing: what is reported was measured in this run";
 
 /// What is kept of a variant.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Record {
+pub struct VariantRecord {
     /// The run.
     pub run: String,
     /// The variant.
@@ -46,10 +47,25 @@ pub(super) struct Record {
 /// All that was measured and found of a variant.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Complete {
+pub struct Complete {
     pub measured: Measured,
     /// sha256 of each of its files, by the path from its folder.
     pub files: BTreeMap<PathBuf, String>,
+}
+
+impl VariantRecord {
+    /// Reads the file's content.
+    ///
+    /// # Errors
+    /// In words, what is wrong with it.
+    pub fn parse(bytes: &[u8]) -> Result<VariantRecord, String> {
+        parse(bytes)
+    }
+
+    /// The file's content.
+    pub fn text(&self) -> Vec<u8> {
+        sealed(self)
+    }
 }
 
 impl Complete {
@@ -67,15 +83,15 @@ impl Complete {
 }
 
 /// What an interrupted run kept of a variant, as it was before a program of this run could write to it.
-pub(super) struct Kept {
-    record: Record,
+pub struct Kept {
+    record: VariantRecord,
     /// The file that is not what was kept, in words.
     unlike: Option<String>,
 }
 
 /// What is used of what an interrupted run kept of a variant.
 #[derive(Default)]
-pub(super) struct Resumption {
+pub struct Resumption {
     /// All of it.
     pub complete: Option<Complete>,
     /// The repetitions that it had already.
@@ -86,7 +102,7 @@ pub(super) struct Resumption {
 
 impl Kept {
     /// What a record says of the files in the folder of its variant.
-    pub fn of(record: Record, folder: &Path) -> Kept {
+    pub fn of(record: VariantRecord, folder: &Path) -> Kept {
         let mut files = record.complete.iter().flat_map(|complete| &complete.files);
         let unlike = files.find(|(name, sha256)| {
             let now = sha256_file(&folder.join(name)).ok();
@@ -99,7 +115,7 @@ impl Kept {
 
     /// What is used of it by a run that would measure what `now` is the key of.
     pub fn resumption(self, now: &Result<Key, String>) -> Resumption {
-        let Record {
+        let VariantRecord {
             variant,
             key: then,
             retries,
@@ -140,7 +156,7 @@ impl Kept {
 }
 
 /// What differs between two keys, for people; `None` where they are the same.
-pub(super) fn difference(then: &Key, now: &Key) -> Option<String> {
+pub fn difference(then: &Key, now: &Key) -> Option<String> {
     let others = now
         .iter()
         .filter(|(name, value)| then.get(*name) != Some(value));
@@ -150,7 +166,7 @@ pub(super) fn difference(then: &Key, now: &Key) -> Option<String> {
 }
 
 /// A finding of an interrupted run on a variant that stays failed.
-pub(super) fn failed_before(finding: Finding) -> Finding {
+pub fn failed_before(finding: Finding) -> Finding {
     match finding.denies() && !finding.notes.contains(&Note::Earlier) {
         true => finding.with(Note::Earlier),
         false => finding,
@@ -158,13 +174,13 @@ pub(super) fn failed_before(finding: Finding) -> Finding {
 }
 
 /// That a variant is not taken over from an interrupted run.
-pub(super) fn not_resumed(variant: &VariantId, why: &str) -> Finding {
+pub fn not_resumed(variant: &VariantId, why: &str) -> Finding {
     let message = format!("all of it is measured in this run: {why}");
     Finding::deny(Code::Resumed, variant, message, MEASURED)
 }
 
 /// Which variants are taken over from an interrupted run.
-pub(super) fn resumed(all: &[Resumed]) -> Option<Finding> {
+pub fn resumed(all: &[Resumed]) -> Option<Finding> {
     const MOST: usize = 5;
     let first = all.first()?;
     let names = all.iter().take(MOST).map(|one| one.variant.to_string());
@@ -202,7 +218,7 @@ mod tests {
                 ..Measured::default()
             };
             let files = BTreeMap::from([("capture-1.csv".into(), sha256_hex(written.as_bytes()))]);
-            let record = Record {
+            let record = VariantRecord {
                 run: String::new(),
                 variant: variant.clone(),
                 key: then,

@@ -1,0 +1,13 @@
+//! What a run leaves in the folder that it measures into, besides profiles and captures: the record of
+//! the run, that of each variant, and that its GPU is sick. Another run resumes it by them.
+
+mod file;
+mod record;
+mod run;
+
+pub use record::VariantRecord;
+#[cfg(test)]
+pub(super) use record::difference;
+pub(super) use record::{BASE, Complete, FILES, Kept, Key, failed_before, not_resumed, resumed};
+pub(super) use run::{Recording, SickFile};
+pub use run::{RunFile, RunRecord};
