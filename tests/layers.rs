@@ -379,6 +379,46 @@ fn no_two_files_use_each_other() {
     }
 }
 
+#[test]
+fn what_judges_reads_no_file_and_runs_no_program() {
+    let files = read(&repository().join("src"));
+    let reaches = [
+        "crate::files",
+        "crate::git",
+        "crate::build",
+        "crate::profiler",
+        "crate::toolchain",
+    ];
+    let judging = files.values().filter(|file| room(&file.module) == "judge");
+    // These compare what is recorded with its captures, as the last step before the verdict.
+    let last_step = ["crate::judge::recorded", "crate::judge::recordings"];
+    let judging = judging.filter(|file| !last_step.contains(&file.module.as_str()));
+    for file in judging {
+        let text = fs::read_to_string(repository().join(&file.path)).unwrap();
+        let mut names = reaches.iter().filter(|room| text.contains(*room));
+        assert_eq!(names.next(), None, "{}", file.path.display());
+        for name in [
+            "std::fs",
+            "std::process",
+            "is_file()",
+            "is_dir()",
+            "process::Invocation",
+        ] {
+            assert!(!text.contains(name), "{} names {name}", file.path.display());
+        }
+    }
+    let measuring = files
+        .values()
+        .filter(|file| room(&file.module) == "measure");
+    for file in measuring {
+        let upward = file
+            .uses
+            .iter()
+            .find(|used| used.starts_with("crate::judge"));
+        assert_eq!(upward, None, "{}", file.path.display());
+    }
+}
+
 /// The picture of the layers: a box a layer, the highest first, with its rooms.
 fn picture() -> String {
     const WIDTH: usize = 880;

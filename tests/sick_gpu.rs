@@ -12,7 +12,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value as Json, json};
 use sparsek_gate::baseline::Store;
 use sparsek_gate::config::{Config, Selected};
-use sparsek_gate::judge::{Judge, Profiles};
+use sparsek_gate::judge::Judge;
+use sparsek_gate::measure::Captures;
 use sparsek_gate::profile::Profile;
 use sparsek_gate::terms::VariantId;
 
@@ -292,9 +293,9 @@ fn only_a_control_that_deviates_and_what_the_driver_reports_are_symptoms() {
         let (judge, _) = Judge::new(&plan, &store).unwrap();
         let recorded = project.path(RECORDED);
         let profile = |id: &VariantId| Profile::recorded(&recorded, id).unwrap().unwrap();
-        let profiles = Profiles {
-            current: plan.variants.iter().map(|one| profile(&one.id)).collect(),
-            ..Profiles::default()
+        let profiles = Captures {
+            profiles: plan.variants.iter().map(|one| profile(&one.id)).collect(),
+            ..Captures::default()
         };
         let sick = judge.sick_gpus(&profiles);
         let symptoms: Vec<_> = sick.iter().flat_map(|gpu| &gpu.symptoms).collect();

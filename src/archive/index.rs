@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::binary::Compiled;
 use crate::config::{Config, Selected};
 use crate::finding::Finding;
-use crate::judge::SameProgram;
-use crate::measure::{BaseProject, Prebuilt, Times};
+use crate::measure::{BaseProject, Prebuilt, SameProgram, Times};
 use crate::terms::VariantId;
 use crate::trust::Authority;
 

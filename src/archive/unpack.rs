@@ -19,8 +19,7 @@ use crate::config::{Config, Selected};
 use crate::files::{bounded_json, most as most_of_files, open_regular};
 use crate::finding::{Error, Finding};
 use crate::hash::{Hashing, sha256_file, sha256_of};
-use crate::judge::SameProgram;
-use crate::measure::{BaseProject, Prebuilt, PrebuiltSide, Times};
+use crate::measure::{BaseProject, Prebuilt, PrebuiltSide, SameProgram, Times};
 use crate::trust::Authority;
 
 /// An archive, unpacked in a temporary folder.

@@ -7,7 +7,7 @@ use super::lock::{Entry, Lock};
 use super::rederive::rederive;
 use super::store::{NewBaseline, Stored};
 use crate::build::stated_flags;
-use crate::comparable::changes_since;
+use crate::comparable::{changed_code, changed_conditions};
 use crate::config::{Config, Variant};
 use crate::evidence::{Purpose, disturbed, incomplete, incomplete_compiled};
 use crate::finding::{Code, Error, Finding};
@@ -145,7 +145,7 @@ impl Candidate<'_> {
         if profile.provenance.stripped {
             reasons.push("the profile is a stripped copy".to_owned());
         }
-        for change in changes_since(self.config, variant, profile).code {
+        for change in changed_code(self.config, variant, profile) {
             reasons.push(format!("{change} changed since it was compiled"));
         }
         let filter = variant.kernel_filter();
@@ -213,9 +213,10 @@ impl Candidate<'_> {
     /// What changed since the profile was measured, and what a copy of it lacks.
     fn changed_or_stripped(&self) -> Vec<Finding> {
         let provenance = &self.profile.provenance;
-        let changes = changes_since(self.config, self.variant, self.profile);
-        let changes = changes.conditions.iter().chain(&changes.code);
+        let mut changes = changed_conditions(self.variant, self.profile);
+        changes.extend(changed_code(self.config, self.variant, self.profile));
         let mut findings: Vec<Finding> = changes
+            .iter()
             .map(|change| self.again(format!("{change} changed since it was measured")))
             .collect();
         findings.extend(self.other_filter());

@@ -10,8 +10,9 @@ use crate::archive::{Packing, SelectedNames, Unpacked, pack};
 use crate::cli::{ArchiveArgs, Format};
 use crate::config::{Config, Selected};
 use crate::finding::{Error, ExitCode, Finding};
-use crate::judge::{Fresh, Judge, Packed, SameProgram};
-use crate::measure::{BaseProject, Prebuilt, RecordUse, Spent, Times};
+use crate::measure::{
+    BaseProject, Packed, Place, Plan, Prebuilt, RecordUse, SameProgram, Spent, Times, programs,
+};
 use crate::report::{self, Progress};
 use crate::trust::Grounds;
 
@@ -58,22 +59,25 @@ pub(super) fn done(config: &Path, arguments: &ArchiveArgs) -> Result<Done, Error
     let judging = Judging::in_checkout(current, &arguments.trusted, against, &arguments.selection)?;
     let plan = &judging.plan;
     let base = judging.check_out_base()?;
-    let (judge, _) = Judge::new(plan, judging.store())?;
+    let rules = judging.rules()?;
     // What is compiled is kept in the cache of builds; the profiles of it are made again.
     let output = tempfile::tempdir().map_err(Error::io("create", std::env::temp_dir()))?;
-    let fresh = Fresh {
+    let to_build = Plan {
         selected: plan,
         base: base.as_ref(),
+        part: None,
+        locks: rules.judge.locks(),
+        measure_all: arguments.measure_all,
+    };
+    let place = Place {
         output: output.path(),
         watch: &Progress::new(),
-        measure_all: arguments.measure_all,
         // No run on another machine reuses a verification, or is reused.
         records: RecordUse::NONE,
         packed: None,
         run_file: None,
-        part: None,
     };
-    let (programs, same_programs, spent) = fresh.programs(&judge)?;
+    let (programs, same_programs, spent) = programs(&to_build, &place)?;
     let selected = SelectedNames {
         names: arguments.selection.names.clone(),
         experimental: arguments.selection.experimental,

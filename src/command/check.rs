@@ -12,8 +12,10 @@ use crate::cli::CheckArgs;
 use crate::config::Config;
 use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
-use crate::judge::{Fresh, Judge, Origin, Outcome, Recordings, read_recorded};
-use crate::measure::{RecordUse, RunFile};
+use crate::judge::{Origin, Outcome, Recordings, examined};
+use crate::measure::{
+    BaseProject, Captures, Packed, Place, Plan, RecordUse, RunFile, Source, compile, measure,
+};
 use crate::process;
 use crate::report::{self, Progress, Target};
 use crate::trust::{self, Asked, Authority};
@@ -112,27 +114,8 @@ fn of_archive(
                 .to_owned(),
         ));
     }
-    let plan = &judging.plan;
-    let mut outcome = judging.outcome(Origin::Measured);
-    Gpu::query(plan.config.device)?;
-    let (judge, of_locks) = Judge::new(plan, judging.store())?;
-    outcome.findings.extend(of_locks);
-    let folder = plan.profiles(arguments.output.as_deref())?;
-    let run_file = RunFile::of(&folder, &plan.config.work, arguments.resume);
-    let fresh = Fresh {
-        selected: plan,
-        base: opened.base.as_ref(),
-        output: &folder,
-        watch: &Progress::with(arguments.verbosity.detail()),
-        measure_all: true,
-        records: RecordUse::NONE,
-        packed: Some(opened.packed()),
-        run_file: Some(run.run_file.insert(run_file)),
-        part: None,
-    };
-    fresh.measure(&judge, &mut outcome)?;
-    judging.complete(&mut outcome);
-    Ok(outcome)
+    let packed = Some(opened.packed());
+    measured(judging, opened.base.as_ref(), packed, arguments, run)
 }
 
 /// Judges slices by the rules of the archive that they were measured from.
@@ -199,57 +182,62 @@ fn judged(
     if let Some(folders) = slices::folders(&arguments.from) {
         return slices::of_recording(&judging, &folders);
     }
-    let mut outcome = judging.outcome(origin(arguments));
-    match arguments.from.first() {
-        Some(folder) => {
-            refuse_without_folder(folder)?;
-            let (judge, of_locks) = Judge::new(&judging.plan, judging.store())?;
-            let recordings = Recordings::in_folder(folder);
-            let recorded = read_recorded(&recordings, &judging.plan, &judge, &mut outcome)?;
-            outcome.findings.extend(of_locks);
-            judge.all(&recorded, &mut outcome);
-        }
-        None => fresh(&judging, arguments, run, &mut outcome)?,
+    let Some(folder) = arguments.from.first() else {
+        // A slip in the revision is reported before anything is asked of the machine.
+        let base = judging.check_out_base()?;
+        return measured(&judging, base.as_ref(), None, arguments, run);
     };
-    judging.complete(&mut outcome);
-    Ok(outcome)
+    refuse_without_folder(folder)?;
+    let rules = judging.rules()?;
+    let recordings = Recordings::in_folder(folder);
+    let captures = Captures {
+        source: Source::Recording(folder.display().to_string()),
+        ..Captures::default()
+    };
+    let captures = examined(captures, &recordings, &rules)?;
+    Ok(judging.judged(captures, &rules))
 }
 
 /// Builds or measures the variants, and judges them.
-fn fresh(
+fn measured(
     judging: &Judging,
+    base: Option<&BaseProject>,
+    packed: Option<Packed<'_>>,
     arguments: &CheckArgs,
     run: &mut Started,
-    outcome: &mut Outcome,
-) -> Result<(), Error> {
-    let plan = &judging.plan;
-    // A slip in the revision is reported before anything is asked of the machine.
-    let base = judging.check_out_base()?;
+) -> Result<Outcome, Error> {
+    let selected = &judging.plan;
     if !arguments.r#static && base.is_none() {
         // Without a GPU nothing can be measured, and that comes before what is wrong with a lock.
-        Gpu::query(plan.config.device)?;
+        Gpu::query(selected.config.device)?;
     }
-    let (judge, of_locks) = Judge::new(plan, judging.store())?;
-    outcome.findings.extend(of_locks);
-    let folder = plan.profiles(arguments.output.as_deref())?;
-    let run_file = RunFile::of(&folder, &plan.config.work, arguments.resume);
-    let fresh = Fresh {
-        selected: plan,
-        base: base.as_ref(),
+    let rules = judging.rules()?;
+    let plan = Plan {
+        selected,
+        base,
+        part: None,
+        locks: rules.judge.locks(),
+        measure_all: arguments.measure_all,
+    };
+    let folder = selected.profiles(arguments.output.as_deref())?;
+    let run_file = RunFile::of(&folder, &selected.config.work, arguments.resume);
+    let pull_request = arguments.trusted.pull_request;
+    let place = Place {
         output: &folder,
         watch: &Progress::with(arguments.verbosity.detail()),
-        measure_all: arguments.measure_all,
-        records: RecordUse {
-            reads: true,
-            writes: resume::is_reviewed(&plan.config, arguments.trusted.pull_request)?,
+        records: match packed {
+            Some(_) => RecordUse::NONE,
+            None => RecordUse {
+                reads: true,
+                writes: resume::is_reviewed(&selected.config, pull_request)?,
+            },
         },
-        packed: None,
+        packed,
         run_file: Some(run.run_file.insert(run_file)),
-        part: None,
     };
-    if arguments.r#static {
-        fresh.compile(&judge, outcome)
-    } else {
-        fresh.measure(&judge, outcome)
-    }
+    let captures = match arguments.r#static {
+        true => compile(&plan, &place),
+        false => measure(&plan, &place, &rules.judge),
+    }?;
+    Ok(judging.judged(captures, &rules))
 }

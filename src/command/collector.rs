@@ -1,6 +1,6 @@
 //! What reads the counters of two compared programs, by one short run of each.
 
-use super::program::Place;
+use super::program::Folders;
 use crate::config::{COUNTED_LAUNCHES, ClockControl, Collector, Program, ProgramSettings, Purpose};
 use crate::finding::{Error, Severity};
 
@@ -19,7 +19,7 @@ pub(super) struct Chosen {
 /// # Errors
 /// [`Error::Interrupted`]. Any other fault is left to the comparison, which reports it.
 pub(super) fn choose(
-    place: &Place,
+    place: &Folders,
     settings: &ProgramSettings,
     programs: [&Program; 2],
 ) -> Result<Chosen, Error> {

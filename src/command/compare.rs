@@ -8,7 +8,7 @@ use super::answer::{self, answer};
 use super::collector;
 use super::command_line::words;
 use super::judging::refuse_targets;
-use super::program::{Place, name};
+use super::program::{Folders, name};
 use super::stored;
 use crate::cli::{CompareArgs, Format};
 use crate::config::{
@@ -18,9 +18,9 @@ use crate::config::{
 use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
 use crate::judge::{
-    ComparedProgram, ComparedPrograms, Fresh, Judge, KernelOverview, Origin, Outcome, Overview,
+    ComparedProgram, ComparedPrograms, KernelOverview, Origin, Outcome, Overview, Rules, judge,
 };
-use crate::measure::{BaseProject, RecordUse};
+use crate::measure::{BaseProject, Locks, Place, Plan, RecordUse, measure};
 use crate::metric::display_value;
 use crate::process;
 use crate::report::{self, Detail, Form, Progress, one_line, plain_table, table_lines};
@@ -56,24 +56,23 @@ pub(super) fn run(arguments: &CompareArgs) -> Result<ExitCode, Error> {
         ));
     }
     process::pass(&arguments.env_pass);
-    let place = Place::of(
+    let place = Folders::of(
         ".".as_ref(),
         arguments.work.as_deref(),
         arguments.output.as_deref(),
     )?;
     match &programs[..] {
         [base, current] => {
-            let mut outcome = Outcome::new(Origin::Measured);
+            let (mut outcome, ended) = match compared(arguments, &place, [base, current]) {
+                Ok(outcome) => (outcome, None),
+                Err(refused @ Error::Usage(_)) => return Err(refused),
+                // The report must say why there is no verdict.
+                Err(error) => (Outcome::new(Origin::Measured), Some(error)),
+            };
             outcome.programs = Some(ComparedPrograms {
                 base: ComparedProgram::from(base),
                 current: ComparedProgram::from(current),
             });
-            let ended = match compared(arguments, &place, [base, current], &mut outcome) {
-                Ok(()) => None,
-                Err(refused @ Error::Usage(_)) => return Err(refused),
-                // The report must say why there is no verdict.
-                Err(error) => Some(error),
-            };
             outcome.ended = ended.as_ref().map(answer::ended);
             if outcome.spent.is_some() {
                 outcome.wall_s = Some(started.elapsed().as_secs_f64());
@@ -129,7 +128,7 @@ fn programs(arguments: &CompareArgs) -> Result<Vec<Program>, Error> {
 }
 
 /// How the programs are measured.
-fn settings(place: &Place, arguments: &CompareArgs, gpu: &Gpu) -> ProgramSettings {
+fn settings(place: &Folders, arguments: &CompareArgs, gpu: &Gpu) -> ProgramSettings {
     ProgramSettings {
         root: place.root.clone(),
         work: place.work.clone(),
@@ -157,10 +156,9 @@ fn settings(place: &Place, arguments: &CompareArgs, gpu: &Gpu) -> ProgramSetting
 /// Measures two programs side by side, and judges the second by the first.
 fn compared(
     arguments: &CompareArgs,
-    place: &Place,
+    place: &Folders,
     [base, current]: [&Program; 2],
-    outcome: &mut Outcome,
-) -> Result<(), Error> {
+) -> Result<Outcome, Error> {
     let mut settings = settings(place, arguments, &Gpu::query(arguments.gpu)?);
     if arguments.collector.is_none() {
         let chosen = collector::choose(place, &settings, [base, current])?;
@@ -172,20 +170,24 @@ fn compared(
     let config = |program| Config::of_program(&settings, &id, program);
     let base = BaseProject::of_program(config(base)?);
     let selected = Selected::new(config(current)?, &[], false, &[])?;
-    let judge = Judge::of_programs(&selected);
-    let fresh = Fresh {
+    let rules = Rules::of_programs(&selected);
+    let plan = Plan {
         selected: &selected,
         base: Some(&base),
-        output: &place.output,
-        watch: &Progress::new(),
+        part: None,
+        locks: Locks::default(),
         // What is the same program may be measured with other arguments.
         measure_all: true,
+    };
+    let here = Place {
+        output: &place.output,
+        watch: &Progress::new(),
         records: RecordUse::NONE,
         packed: None,
         run_file: None,
-        part: None,
     };
-    fresh.measure(&judge, outcome)
+    let captures = measure(&plan, &here, &rules.judge)?;
+    Ok(judge(captures, &rules))
 }
 
 /// What one program launched.
@@ -198,7 +200,11 @@ struct Content {
 }
 
 /// Measures one program, and shows its kernels.
-fn alone(arguments: &CompareArgs, place: &Place, programs: &[Program]) -> Result<ExitCode, Error> {
+fn alone(
+    arguments: &CompareArgs,
+    place: &Folders,
+    programs: &[Program],
+) -> Result<ExitCode, Error> {
     let format = format_without_report(arguments)?;
     let Some(program) = programs.first() else {
         return Err(Error::Usage("there is no program".to_owned()));

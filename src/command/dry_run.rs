@@ -7,8 +7,8 @@ use crate::baseline::Store;
 use crate::cli::{CheckArgs, Format, ProfileArgs};
 use crate::config::{Selected, Variant};
 use crate::finding::{Error, ExitCode};
-use crate::judge::{Judge, measuring_order};
-use crate::measure::BaseProject;
+use crate::judge::Judge;
+use crate::measure::{BaseProject, Plan};
 use crate::plan::{PlanOf, planned};
 use crate::process;
 
@@ -52,7 +52,14 @@ pub(super) fn of_check(
     let measured = !arguments.r#static;
     let (judge, _) = Judge::new(selected, store)?;
     let variants: Vec<&Variant> = match (&base, measured) {
-        (None, true) => measuring_order(selected, &judge),
+        (None, true) => Plan {
+            selected,
+            base: None,
+            part: None,
+            locks: judge.locks(),
+            measure_all: false,
+        }
+        .alone(),
         _ => selected.variants(),
     };
     let variants: Vec<PlanOf<'_>> = variants

@@ -7,10 +7,10 @@ use crate::baseline::Store;
 use crate::cli::{Selection, TrustArgs};
 use crate::config::{Config, Selected};
 use crate::finding::{Error, Finding};
-use crate::judge::{Origin, Outcome, places, unchecked, waive};
-use crate::measure::BaseProject;
+use crate::judge::{Judge, Outcome, Rules, judge, unchecked};
+use crate::measure::{BaseProject, Captures};
 use crate::process;
-use crate::report::Target;
+use crate::report::{Target, places};
 use crate::trust::{self, Asked, Authority, Consent, Grounds, Web};
 
 /// The rules of a run, and what it judges by them.
@@ -82,24 +82,25 @@ impl Judging {
         self.grounds.authority != Authority::WorkingTree
     }
 
-    /// An outcome with what is found without any measurement.
-    pub fn outcome(&self, origin: Origin) -> Outcome {
-        let mut outcome = Outcome::new(origin);
-        outcome.authority = self.grounds.authority.clone();
-        outcome.web = self.web.clone();
-        let findings = self.grounds.findings.iter().cloned();
-        outcome.findings.extend(findings);
-        outcome
-            .findings
-            .extend(trust::credentials(&self.plan.config));
-        outcome
+    /// The rules, with what is locked.
+    pub fn rules(&self) -> Result<Rules<'_>, Error> {
+        let (judge, of_locks) = Judge::new(&self.plan, self.store())?;
+        let found = self.grounds.findings.iter().cloned();
+        Ok(Rules {
+            judge,
+            authority: self.grounds.authority.clone(),
+            web: self.web.clone(),
+            findings: found.chain(trust::credentials(&self.plan.config)).collect(),
+            of_locks,
+            unchecked: self.unchecked.clone(),
+        })
     }
 
-    /// Adds what is found after all verdicts.
-    pub fn complete(&self, outcome: &mut Outcome) {
-        outcome.findings.extend(self.unchecked.iter().cloned());
-        waive(&self.plan.config.waivers, outcome);
-        outcome.places = places(&self.plan, outcome);
+    /// What captures are worth, by the rules.
+    pub fn judged(&self, captures: Captures, rules: &Rules<'_>) -> Outcome {
+        let mut outcome = judge(captures, rules);
+        outcome.places = places(&self.plan, &outcome);
+        outcome
     }
 }
 

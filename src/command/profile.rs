@@ -1,7 +1,7 @@
 //! `sparsek-gate profile`.
 
 use super::answer::answer_in;
-use super::archive::{self, Opened};
+use super::archive;
 use super::on_gpus::ON_GPUS;
 use super::place::{Place, text};
 use super::queues::{Named, QueueOrder, named, ordinal, refuse_unfit};
@@ -18,12 +18,13 @@ use crate::device::GpusAsked;
 use crate::engine::host;
 use crate::files::{PROFILE_FILE, create_work_folder, read_regular, variant_folder};
 use crate::finding::{Code, Error, ExitCode, Finding, Note};
-use crate::measure::{Batch, Order, RecordUse, RunFile, Watch as _, measure};
+use crate::measure::{Locks, Place as Measuring, Plan, RecordUse, RunFile, Watch as _, measure};
 use crate::process;
 use crate::profile::{OnGpus, Profile};
 use crate::report::{Progress, profiles_text};
 use crate::terms::VariantId;
 use crate::trust;
+use crate::verdict::Fewest;
 
 /// What was profiled.
 #[derive(Serialize, Deserialize)]
@@ -70,25 +71,18 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
     }
     let run_file = RunFile::of(&folder, &selected.config.work, arguments.resume);
     let progress = Progress::new();
-    let order = Order {
-        batch: Batch {
-            config: &selected.config,
-            variants: &selected.variants(),
-            watch: &progress,
-        },
-        base: None,
+    let place = Measuring {
         output: &folder,
-        overrides: &selected.overrides,
+        watch: &progress,
         // What is locked was verified in the run that measured it.
         records: RecordUse {
             reads: false,
             writes: trust::is_of_reviewed_code(&selected.config.root, variable),
         },
-        prebuilt: None,
-        packed_files: None,
+        packed: None,
         run_file: Some(&run_file),
     };
-    let (content, findings) = profiled(order, start)?;
+    let (content, findings) = profiled(&selected, &place, start)?;
     drop(progress);
     let code = answer(arguments, &content, &findings)?;
     run_file.end();
@@ -101,28 +95,18 @@ fn of_archive(file: &Path, arguments: &ProfileArgs, start: Instant) -> Result<Ex
     if let Some(asked) = &arguments.gpu {
         opened.judging.plan.config.device = ordinal(asked)?;
     }
-    let Opened {
-        judging, programs, ..
-    } = &opened;
-    let selected = &judging.plan;
+    let selected = &opened.judging.plan;
     resume::refuse_unreviewed(arguments.resume, &selected.config)?;
     let folder = selected.profiles(arguments.output.as_deref())?;
     let run_file = RunFile::of(&folder, &selected.config.work, arguments.resume);
-    let order = Order {
-        batch: Batch {
-            config: &selected.config,
-            variants: &selected.variants(),
-            watch: &Progress::new(),
-        },
-        base: None,
+    let place = Measuring {
         output: &folder,
-        overrides: &[],
+        watch: &Progress::new(),
         records: RecordUse::NONE,
-        prebuilt: Some(programs),
-        packed_files: Some(&opened.files),
+        packed: Some(opened.packed()),
         run_file: Some(&run_file),
     };
-    let (content, findings) = profiled(order, start)?;
+    let (content, findings) = profiled(selected, &place, start)?;
     let code = answer(arguments, &content, &findings)?;
     // Otherwise who started this process may still have to go on with it.
     if !arguments.until_input_ends {
@@ -131,10 +115,21 @@ fn of_archive(file: &Path, arguments: &ProfileArgs, start: Instant) -> Result<Ex
     Ok(code)
 }
 
-fn profiled(order: Order<'_>, start: Instant) -> Result<(Content, Vec<Finding>), Error> {
-    let measured = measure(order, &mut |_, _, _| false)?;
+fn profiled(
+    selected: &Selected,
+    place: &Measuring<'_>,
+    start: Instant,
+) -> Result<(Content, Vec<Finding>), Error> {
+    let plan = Plan {
+        selected,
+        base: None,
+        part: None,
+        locks: Locks::default(),
+        measure_all: true,
+    };
+    let measured = measure(&plan, place, &Fewest)?;
     let content = Content {
-        folder: order.output.to_path_buf(),
+        folder: measured.folder,
         wall_s: start.elapsed().as_secs_f64(),
         tools_wall_s: measured.spent.sum_s(),
         gpus: Vec::new(),

@@ -7,15 +7,16 @@ use tempfile::TempDir;
 
 use crate::config::{Config, Program, ProgramSettings, Selected, Verification};
 use crate::finding::Error;
-use crate::measure::{Batch, Measured, Order, RecordUse, measure};
+use crate::measure::{Captures, Locks, Place, Plan, RecordUse, measure};
 use crate::report::{Detail, Progress};
 use crate::terms::VariantId;
+use crate::verdict::Fewest;
 
 /// The suite that a program is put into.
 const SUITE: &str = "compare";
 
 /// Where a run leaves its files.
-pub(super) struct Place {
+pub(super) struct Folders {
     /// The folder that programs run in.
     pub root: PathBuf,
     /// Logs.
@@ -26,9 +27,9 @@ pub(super) struct Place {
     _temporary: Option<TempDir>,
 }
 
-impl Place {
+impl Folders {
     /// Programs run in the folder `root`; files go to these folders, or to a temporary one.
-    pub fn of(root: &Path, work: Option<&Path>, output: Option<&Path>) -> Result<Place, Error> {
+    pub fn of(root: &Path, work: Option<&Path>, output: Option<&Path>) -> Result<Folders, Error> {
         let root = std::path::absolute(root).map_err(Error::io("find", root))?;
         let (work, temporary) = match work {
             Some(work) => (root.join(work), None),
@@ -42,7 +43,7 @@ impl Place {
             Some(output) => root.join(output),
             None => work.join("profiles"),
         };
-        Ok(Place {
+        Ok(Folders {
             root,
             work,
             output,
@@ -55,12 +56,12 @@ impl Place {
         &self,
         settings: &ProgramSettings,
         program: &Program,
-    ) -> Result<Measured, Error> {
+    ) -> Result<Captures, Error> {
         measure_alone(settings, program, &self.output, Detail::default())
     }
 
     /// The same without a check of its numbers, a line about it, or a file that is left.
-    pub fn trial(&self, settings: &ProgramSettings, program: &Program) -> Result<Measured, Error> {
+    pub fn trial(&self, settings: &ProgramSettings, program: &Program) -> Result<Captures, Error> {
         let folder = self.work.join("trial");
         let settings = ProgramSettings {
             work: folder.clone(),
@@ -87,25 +88,25 @@ fn measure_alone(
     program: &Program,
     output: &Path,
     detail: Detail,
-) -> Result<Measured, Error> {
+) -> Result<Captures, Error> {
     let config = Config::of_program(settings, &name(program), program)?;
     let selected = Selected::new(config, &[], false, &[])?;
-    let order = Order {
-        batch: Batch {
-            config: &selected.config,
-            variants: &selected.variants(),
-            watch: &Progress::with(detail),
-        },
+    let plan = Plan {
+        selected: &selected,
         base: None,
+        part: None,
+        locks: Locks::default(),
+        measure_all: true,
+    };
+    let place = Place {
         output,
-        overrides: &[],
+        watch: &Progress::with(detail),
         // No run verified a program before, and none after may rely on this one.
         records: RecordUse::NONE,
-        prebuilt: None,
-        packed_files: None,
+        packed: None,
         run_file: None,
     };
-    measure(order, &mut |_, _, _| false)
+    measure(&plan, &place, &Fewest)
 }
 
 /// The name of a program in the report and in the folder of captures.

@@ -12,8 +12,7 @@ use crate::cli::CheckArgs;
 use crate::config::{Config, Selected, Variant};
 use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
-use crate::judge::{ChosenLaunches, Fresh, GpuPart, Judge, Origin};
-use crate::measure::{RecordUse, RunFile, Times};
+use crate::measure::{GpuPart, Place, Plan, RecordUse, RunFile, Times, measure as measure_plan};
 use crate::plan::{SlicePlace, VariantPlan, shared_out};
 use crate::process;
 use crate::report::{self, Progress};
@@ -176,31 +175,30 @@ fn measure(
     let judging = &opened.judging;
     let plan = &judging.plan;
     let gpu = Gpu::query(plan.config.device)?;
-    let (judge, _) = Judge::new(plan, judging.store())?;
-    let fresh = Fresh {
+    // Whether more has to be measured is decided by the rules and the size of the whole plan.
+    let rules = judging.rules()?;
+    let of_slice = Plan {
         selected: plan,
         base: opened.base.as_ref(),
+        part: Some(own),
+        locks: rules.judge.locks(),
+        measure_all: true,
+    };
+    let place = Place {
         output: &folder.profiles(),
         watch: &Progress::with(arguments.verbosity.detail()),
-        measure_all: true,
         records: RecordUse::NONE,
         packed: Some(opened.packed()),
         run_file: Some(run_file),
-        part: Some(own),
     };
-    // Whether more has to be measured is decided by the rules and the size of the whole plan.
-    let mut outcome = judging.outcome(Origin::Measured);
-    let measured = fresh.measured(&judge, &mut outcome)?;
+    let measured = measure_plan(&of_slice, &place, &rules.judge)?;
     let profiles = measured.profiles.iter();
     let variants: Vec<VariantId> = profiles.map(|profile| profile.variant.clone()).collect();
     let controls = variants.iter().filter(|variant| !own.contains(variant));
     let controls = controls.cloned().collect();
-    let chosen = measured.schedules.into_iter();
     let run = Run {
         findings: measured.findings,
-        chosen_launches: chosen
-            .map(|(variant, schedule)| ChosenLaunches::new(variant, schedule))
-            .collect(),
+        chosen_launches: measured.chosen_launches,
         reused_verifications: measured.reused,
         resumed: measured.resumed,
         sick: measured.sick,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::program::{Place, name};
+use super::program::{Folders, name};
 use crate::config::{ClockControl, Collector, Program, ProgramSettings, Purpose, Verification};
 use crate::device::Gpu;
 use crate::finding::{Code, Error, Finding};
@@ -69,7 +69,7 @@ pub(super) struct Survey {
 /// # Errors
 /// [`Error`] where the machine lacks something; that the program failed is a finding.
 pub(super) fn survey(folder: &Path, argv: &[String], device: u32) -> Result<Survey, Error> {
-    let place = Place::of(folder, None, None)?;
+    let place = Folders::of(folder, None, None)?;
     let gpu = Gpu::query(device)?;
     let program = Program {
         argv: argv.to_vec(),

@@ -8,4 +8,4 @@ mod project;
 pub use difference::{Difference, Property, words};
 pub use merge::merge;
 pub use profiles::{added_sources, compiled, measured, mergeable, side_by_side};
-pub use project::{Changes, changes_since};
+pub use project::{changed_code, changed_conditions};

@@ -1,4 +1,4 @@
-//! The differences of a profile and the project as it is now: conditions and code.
+//! The differences of a profile and the project as it is now: code and conditions.
 
 use super::difference::{Difference, Property};
 use crate::build::stated_flags;
@@ -7,17 +7,8 @@ use crate::hash::sha256_file;
 use crate::profile::{Conditions, Profile, ProfileOrigin};
 use crate::terms::Tier;
 
-/// What changed in the project since a profile was measured.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Changes {
-    /// Conditions of the measurement that the configuration no longer names.
-    pub conditions: Vec<Difference>,
-    /// Sources, headers and flags.
-    pub code: Vec<Difference>,
-}
-
-/// Compares a profile with the configuration and the files that it was measured from.
-pub fn changes_since(config: &Config, variant: &Variant, profile: &Profile) -> Changes {
+/// Sources, headers and flags that changed since a profile was measured.
+pub fn changed_code(config: &Config, variant: &Variant, profile: &Profile) -> Vec<Difference> {
     let mut code: Vec<Difference> = profile
         .provenance
         .sources
@@ -40,10 +31,7 @@ pub fn changes_since(config: &Config, variant: &Variant, profile: &Profile) -> C
             Recipe::Command { .. } => Difference::BuildCommand,
         });
     }
-    Changes {
-        conditions: changed_conditions(variant, profile),
-        code,
-    }
+    code
 }
 
 /// The files that the configuration itself names as the variant's. Of what it names and is not
@@ -75,9 +63,9 @@ fn same_flags(config: &Config, variant: &Variant, profile: &Profile) -> bool {
     }
 }
 
-/// Of an imported profile only the workload is compared: the configuration did not set its
-/// conditions.
-fn changed_conditions(variant: &Variant, profile: &Profile) -> Vec<Difference> {
+/// Conditions of the measurement that the configuration no longer names. Of an imported profile only the
+/// workload is compared: the configuration did not set its conditions.
+pub fn changed_conditions(variant: &Variant, profile: &Profile) -> Vec<Difference> {
     let mut changed = Vec::new();
     if profile.identity.tier == Tier::Static {
         return changed;

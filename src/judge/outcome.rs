@@ -4,14 +4,11 @@ use crate::trust::{Authority, Web};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::chosen_launches::ChosenLaunches;
-use super::gpu_part::GpuPart;
 use super::programs::ComparedPrograms;
-use super::same_program::SameProgram;
 use super::variant_report::VariantReport;
 use crate::evidence::SickGpu;
 use crate::finding::{ExitCode, Finding};
-use crate::measure::{Resumed, ReusedVerification, Spent};
+use crate::measure::{ChosenLaunches, GpuPart, Resumed, ReusedVerification, SameProgram, Spent};
 use crate::metric::Level;
 use crate::terms::VariantId;
 use crate::verdict::Verdict;

@@ -4,37 +4,41 @@ use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::outcome::Outcome;
 use super::recordings::{PackedBase, Recordings};
-use super::variants::{Judge, Profiles};
+use super::rules::Rules;
+use super::variants::Judge;
 use crate::baseline::{CaptureIndex, rederive, rederive_loaded};
-use crate::comparable::{changes_since, words};
-use crate::config::{Config, Selected, Variant};
+use crate::comparable::{changed_code, words};
+use crate::config::{Config, Variant};
 use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, recorded_base_folder, recorded_folder};
 use crate::finding::{Code, Error, Finding, WarnReason};
+use crate::measure::Captures;
 use crate::parallel;
 use crate::profile::{Profile, ProfileOrigin};
 use crate::terms::{Tier, VariantId};
 use crate::trust::{Authority, brought_by_change, unlike_base};
 
-/// The recorded profiles of the selected variants. Their verdict comes from their samples. Where
-/// these differ from the captures beside them, a finding says so: it denies where a change is
-/// under review, and else warns.
+/// Adds the recorded profiles of the selected variants to what is known of their captures. Their verdict
+/// comes from their samples. Where these differ from the captures beside them, a finding says so: it
+/// denies where a change is under review, and else warns.
 ///
 /// # Errors
 /// [`Error`] where files or git cannot be read; what concerns one variant is a finding.
-pub fn read_recorded(
+pub fn examined(
+    mut captures: Captures,
     recordings: &Recordings,
-    plan: &Selected,
-    judge: &Judge<'_>,
-    outcome: &mut Outcome,
-) -> Result<Profiles, Error> {
+    rules: &Rules<'_>,
+) -> Result<Captures, Error> {
+    let judge = &rules.judge;
+    let plan = judge.plan();
+    let so_far: Vec<&Finding> = rules.found().chain(&captures.findings).collect();
     let mut reading = Reading {
         recordings,
         config: &plan.config,
         judge,
-        authority: &outcome.authority,
-        profiles: Profiles::default(),
+        authority: &rules.authority,
+        so_far: &so_far,
+        captures: Captures::default(),
         findings: Vec::new(),
         stale: BTreeSet::new(),
         explained: BTreeSet::new(),
@@ -45,7 +49,7 @@ pub fn read_recorded(
         .filter(|variant| recordings.of(&variant.id).is_some())
         .collect();
     if recordings.measured {
-        let explained = variants.iter().filter(|one| is_explained(one, outcome));
+        let explained = variants.iter().filter(|one| is_explained(one, &so_far));
         reading.explained = explained.map(|one| one.id.clone()).collect();
     }
     let mut controls = judge.controls_beside();
@@ -88,24 +92,27 @@ pub fn read_recorded(
         }
     }
     if let Some(packed) = &recordings.packed_base {
-        reading.beside_base(packed.as_ref(), outcome);
+        reading.beside_base(packed.as_ref());
     }
     let Reading {
-        profiles, findings, ..
+        captures: read,
+        findings,
+        ..
     } = reading;
+    captures.add(read);
     let findings = findings.into_iter();
-    outcome
+    captures
         .findings
         .extend(findings.map(|finding| recordings.shown(finding)));
-    Ok(profiles)
+    Ok(captures)
 }
 
 /// Whether a finding says why a variant was not measured: it fails the run, or its code alone may be
 /// judged.
-fn is_explained(variant: &Variant, outcome: &Outcome) -> bool {
-    let mut findings = outcome.findings.iter();
+fn is_explained(variant: &Variant, so_far: &[&Finding]) -> bool {
     let code_alone = variant.accepts(Tier::Static) && variant.has_static_gate();
-    outcome.denies(&variant.id) || code_alone && findings.any(|one| one.concerns(&variant.id))
+    let mut about = so_far.iter().filter(|one| one.concerns(&variant.id));
+    about.any(|one| code_alone || one.denies())
 }
 
 /// Which profile of a variant.
@@ -178,7 +185,9 @@ struct Reading<'a> {
     config: &'a Config,
     judge: &'a Judge<'a>,
     authority: &'a Authority,
-    profiles: Profiles,
+    /// What was found before.
+    so_far: &'a [&'a Finding],
+    captures: Captures,
     findings: Vec<Finding>,
     /// Variants whose measured profile is of other code.
     stale: BTreeSet<VariantId>,
@@ -208,7 +217,7 @@ impl Reading<'_> {
                 }
                 self.findings.extend(stripped(variant, &profile));
                 self.findings.extend(self.imported(variant, &profile));
-                self.profiles.current.push(profile);
+                self.captures.profiles.push(profile);
                 return Ok(());
             }
             Ok(Some(profile)) => of_another(variant, &recorded.folder, &profile),
@@ -232,7 +241,7 @@ impl Reading<'_> {
             Ok(None) => {}
             Ok(Some(profile)) if profile.variant == variant.id => {
                 self.altered(variant, recorded.altered?, Finding::in_base);
-                self.profiles.bases.push(profile);
+                self.captures.bases.push(profile);
             }
             Ok(Some(profile)) => {
                 let file = recorded.folder.join(PROFILE_FILE);
@@ -253,7 +262,7 @@ impl Reading<'_> {
             if !self.stale.contains(&variant.id) {
                 self.findings.extend(stale(self.config, variant, &profile));
             }
-            self.profiles.compiled.push(profile);
+            self.captures.compiled.push(profile);
         }
     }
 
@@ -264,7 +273,7 @@ impl Reading<'_> {
         };
         let file = recorded_base_folder(folder, &variant.id).join(STATIC_PROFILE_FILE);
         let profile = self.static_profile(variant, Profile::at(&file));
-        self.profiles.compiled_bases.extend(profile);
+        self.captures.compiled_bases.extend(profile);
     }
 
     fn static_profile(
@@ -294,7 +303,7 @@ impl Reading<'_> {
             Ok(None) => return Ok(()),
             Ok(Some(profile)) if profile.variant == variant.id => {
                 self.altered(variant, recorded.altered?, |finding| finding);
-                self.profiles.controls.push(profile);
+                self.captures.controls.push(profile);
                 return Ok(());
             }
             Ok(Some(_)) => "it is the profile of another variant".to_owned(),
@@ -310,13 +319,13 @@ impl Reading<'_> {
         if !self.is_change() {
             return;
         }
-        let judged = self.profiles.current.iter();
-        let beside = |id: &VariantId| self.profiles.bases.iter().any(|base| base.variant == *id);
+        let judged = self.captures.profiles.iter();
+        let beside = |id: &VariantId| self.captures.bases.iter().any(|base| base.variant == *id);
         let alone = judged.filter(|profile| !beside(&profile.variant));
         let missing = alone.filter_map(|profile| {
             let variant = self.config.variant(&profile.variant)?;
             let controls = self.judge.controls_of(variant, profile);
-            let recorded = self.profiles.current.iter().chain(&self.profiles.controls);
+            let recorded = self.captures.profiles.iter().chain(&self.captures.controls);
             let on_its_gpu = recorded.filter(|other| other.gpu_uuids() == profile.gpu_uuids());
             let recorded: BTreeSet<&VariantId> = on_its_gpu.map(|other| &other.variant).collect();
             let first = controls.first()?;
@@ -356,9 +365,9 @@ impl Reading<'_> {
 
     /// Profiles with overridden constants are not of the code under review.
     fn trials(&mut self) {
-        let profiles = self.profiles.current.iter();
+        let profiles = self.captures.profiles.iter();
         let mut trials: Vec<Finding> = profiles
-            .chain(&self.profiles.compiled)
+            .chain(&self.captures.compiled)
             .filter_map(trial)
             .collect();
         trials.sort_by(|one, other| one.variant.cmp(&other.variant));
@@ -372,8 +381,8 @@ impl Reading<'_> {
     /// The author of both sides could choose what to be compared with: the base must be made
     /// from the sources of the base commit.
     fn other_bases(&mut self) -> Result<(), Error> {
-        let bases = self.profiles.bases.iter();
-        for base in bases.chain(&self.profiles.compiled_bases) {
+        let bases = self.captures.bases.iter();
+        for base in bases.chain(&self.captures.compiled_bases) {
             let sources = &base.provenance.sources;
             let unlike = match &self.recordings.packed_base {
                 None => unlike_base(&self.config.root, self.authority, sources)?,
@@ -389,18 +398,16 @@ impl Reading<'_> {
 
     /// Where an archive says which base is measured, each variant must have been measured beside it,
     /// unless a finding says why it was not.
-    fn beside_base(&mut self, packed: Option<&PackedBase>, outcome: &Outcome) {
+    fn beside_base(&mut self, packed: Option<&PackedBase>) {
         let Some(packed) = packed else {
             return;
         };
         let excused = |id: &VariantId| {
-            let mut findings = outcome.findings.iter();
-            let unavailable =
-                findings.any(|one| one.concerns(id) && one.code == Code::BaseUnavailable);
-            unavailable || outcome.denies(id)
+            let mut about = self.so_far.iter().filter(|one| one.concerns(id));
+            about.any(|one| one.code == Code::BaseUnavailable || one.denies())
         };
-        for current in &self.profiles.current {
-            let mut bases = self.profiles.bases.iter();
+        for current in &self.captures.profiles {
+            let mut bases = self.captures.bases.iter();
             let base = bases.find(|base| base.variant == current.variant);
             let why = match base {
                 None if excused(&current.variant) => continue,
@@ -495,7 +502,7 @@ fn stripped(variant: &Variant, profile: &Profile) -> Option<Finding> {
 
 /// The finding that a recorded profile is of other code than what is here.
 fn stale(config: &Config, variant: &Variant, profile: &Profile) -> Option<Finding> {
-    let code = changes_since(config, variant, profile).code;
+    let code = changed_code(config, variant, profile);
     (!code.is_empty()).then(|| {
         let message = format!(
             "{} changed since the profile was recorded: the verdict is on that code, not on this",

@@ -1,33 +1,21 @@
 //! Which GPUs show in what they measured that they are sick.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
-use super::outcome::Outcome;
-use super::variants::{Judge, Profiles};
+use super::variants::Judge;
 use crate::config::Variant;
 use crate::evidence::{SetAside, SickGpu, Symptom, set_aside, symptoms_in};
+use crate::measure::{Captures, SlicePart, Source};
 use crate::profile::{KernelProfile, Profile};
 use crate::terms::VariantId;
 use crate::verdict::Verdict;
 
-/// What one slice of a check measured, and on which GPU.
-#[derive(Clone, Debug)]
-pub struct SlicePart {
-    /// Its folder.
-    pub folder: PathBuf,
-    /// The variants that it had to measure.
-    pub own: Vec<VariantId>,
-    /// The GPU, where its driver reported a defect.
-    pub sick: Vec<SickGpu>,
-}
-
 impl Judge<'_> {
     /// The GPUs whose profiles show symptoms: faults that the driver reported, a clock that was lowered
     /// throughout, a control that deviates. No verdict on code that a change can alter is a symptom.
-    pub fn sick_gpus(&self, profiles: &Profiles) -> Vec<SickGpu> {
+    pub fn sick_gpus(&self, profiles: &Captures) -> Vec<SickGpu> {
         let mut found: Vec<SickGpu> = Vec::new();
-        let measured = profiles.current.iter().chain(&profiles.controls);
+        let measured = profiles.profiles.iter().chain(&profiles.controls);
         for current in measured {
             let Some(variant) = self.config().variant(&current.variant) else {
                 continue;
@@ -56,19 +44,19 @@ impl Judge<'_> {
         found
     }
 
-    /// Sets aside what sick GPUs measured of slices, before and after the symptom, whether it passes or
-    /// fails.
-    pub fn set_aside_sick(
-        &self,
-        parts: &[SlicePart],
-        recorded: &mut Profiles,
-        outcome: &mut Outcome,
-    ) {
+    /// Sets aside what sick GPUs measured, before and after the symptom, whether it passes or fails.
+    pub(super) fn set_aside_sick(&self, recorded: &mut Captures) {
         let mut sick = self.sick_gpus(recorded);
+        if recorded.source == Source::Here {
+            let folder = recorded.folder.clone();
+            recorded.set_aside(sick, &folder);
+            return;
+        }
+        let parts = std::mem::take(&mut recorded.parts);
         let reported = parts.iter().flat_map(|part| part.sick.iter().cloned());
         reported.for_each(|gpu| gpu.add_to(&mut sick));
         sick.sort_by(|one, other| one.uuid.cmp(&other.uuid));
-        let profiles = recorded.current.iter().chain(&recorded.bases);
+        let profiles = recorded.profiles.iter().chain(&recorded.bases);
         let profiles: Vec<&Profile> = profiles.collect();
         let aside = sick.iter().map(|gpu| {
             let is_of_gpu = |part: &&SlicePart| {
@@ -87,13 +75,13 @@ impl Judge<'_> {
         });
         let aside: Vec<SetAside> = aside.collect();
         let variants: BTreeSet<&VariantId> = aside.iter().flat_map(|one| &one.variants).collect();
-        for profiles in [&mut recorded.current, &mut recorded.bases] {
+        for profiles in [&mut recorded.profiles, &mut recorded.bases] {
             profiles.retain(|profile| !variants.contains(&profile.variant));
         }
         let controls = &mut recorded.controls;
         controls.retain(|control| !sick.iter().any(|gpu| gpu.measured(control)));
-        set_aside(&mut outcome.findings, &aside);
-        outcome.sick_gpus.extend(sick);
+        set_aside(&mut recorded.findings, &aside);
+        recorded.sick = sick;
     }
 
     /// That a control does not read as it was locked, by its own verdict against its lock. A variant
@@ -103,7 +91,7 @@ impl Judge<'_> {
         &self,
         variant: &Variant,
         current: &Profile,
-        profiles: &Profiles,
+        profiles: &Captures,
     ) -> Option<Symptom> {
         if !variant.immutable || self.is_changed(&variant.id) {
             return None;

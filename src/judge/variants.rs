@@ -16,7 +16,7 @@ use super::outcome::{Origin, Outcome};
 use super::tuning::{tuning_changes, tuning_findings, unexplained_code};
 use super::variant_report::VariantReport;
 use crate::baseline::{Store, Trusted, immutable_additions, verify_stored};
-use crate::comparable::{changes_since, words};
+use crate::comparable::{changed_conditions, words};
 use crate::config::{Config, Selected, Variant};
 use crate::evidence::{
     Purpose, SameClock, below_counters, disturbed, incomplete, incomplete_compiled,
@@ -24,25 +24,11 @@ use crate::evidence::{
     tuning_measured, tuning_varies, unpinned,
 };
 use crate::finding::{Code, Error, Finding};
+use crate::measure::{Captures, Locks, Source};
 use crate::parallel;
 use crate::profile::{Profile, ProfileOrigin, Taken};
 use crate::terms::{Tier, VariantId};
 use crate::trust::Authority;
-
-/// Profiles to judge.
-#[derive(Default)]
-pub struct Profiles {
-    /// Of the selected variants.
-    pub current: Vec<Profile>,
-    /// Of the base revision, of the variants that were measured side by side.
-    pub bases: Vec<Profile>,
-    /// Of controls that were not themselves asked for.
-    pub controls: Vec<Profile>,
-    /// Of the static tier.
-    pub compiled: Vec<Profile>,
-    /// The same of the base revision.
-    pub compiled_bases: Vec<Profile>,
-}
 
 /// The selected variants with what is locked of them.
 pub struct Judge<'a> {
@@ -55,8 +41,6 @@ pub struct Judge<'a> {
     changed: BTreeSet<VariantId>,
     /// Whether a variant must have a baseline. Without, two programs are compared with each other.
     needs_locks: bool,
-    /// Whether the profiles come from slices, which are their author's word as a recording is.
-    of_slices: bool,
 }
 
 /// The profiles of a variant that are judged together.
@@ -104,7 +88,6 @@ impl<'a> Judge<'a> {
             gpus: BTreeMap::new(),
             changed: BTreeSet::new(),
             needs_locks: true,
-            of_slices: false,
         };
         let mut variants = plan.variants();
         variants.extend(judge.controls_beside());
@@ -135,22 +118,26 @@ impl<'a> Judge<'a> {
             gpus: BTreeMap::new(),
             changed: BTreeSet::new(),
             needs_locks: false,
-            of_slices: false,
-        }
-    }
-
-    /// The same for profiles that slices brought.
-    pub fn of_slices(self) -> Judge<'a> {
-        Judge {
-            of_slices: true,
-            ..self
         }
     }
 
     /// Whether the author of the change under review supplied both sides of a comparison.
-    fn is_brought(&self, outcome: &Outcome) -> bool {
-        let recorded = self.of_slices || matches!(outcome.origin, Origin::Recorded(_));
+    fn is_brought(&self, captures: &Captures, outcome: &Outcome) -> bool {
+        let recorded = matches!(captures.source, Source::Slices | Source::Recording(_));
         outcome.authority != Authority::WorkingTree && recorded
+    }
+
+    /// Profiles of variants that were not asked for are those of controls.
+    pub(super) fn set_controls_apart(&self, captures: &mut Captures) {
+        let asked = |profile: &Profile| {
+            let mut variants = self.plan.variants.iter();
+            variants.any(|variant| variant.id == profile.variant)
+        };
+        let profiles = std::mem::take(&mut captures.profiles);
+        let (current, controls): (Vec<Profile>, Vec<Profile>) =
+            profiles.into_iter().partition(asked);
+        captures.profiles = current;
+        captures.controls.extend(controls);
     }
 
     /// Controls of the selected suites that are not themselves selected.
@@ -187,6 +174,19 @@ impl<'a> Judge<'a> {
         waivers.any(|waiver| waiver.variant == variant.id && waiver.metric == metric)
     }
 
+    /// The variants.
+    pub(super) fn plan(&self) -> &'a Selected {
+        self.plan
+    }
+
+    /// What is locked of them and of their controls.
+    pub fn locks(&self) -> Locks<'_> {
+        let locked = self.locked.iter();
+        locked
+            .map(|((_, id), profile)| (id.clone(), profile))
+            .collect()
+    }
+
     /// The configuration.
     pub(super) fn config(&self) -> &'a Config {
         &self.plan.config
@@ -218,30 +218,6 @@ impl<'a> Judge<'a> {
     pub(crate) fn is_locked_measured(&self, profile: &Profile) -> bool {
         self.locked(&profile.variant, profile)
             .is_some_and(|locked| locked.provenance.origin == ProfileOrigin::Measured)
-    }
-
-    /// Whether a measured baseline of the variant is locked, on any GPU model.
-    pub(super) fn is_locked(&self, id: &VariantId) -> bool {
-        let mut locks = self.locks_of(id);
-        locks.any(|locked| locked.identity.tier != Tier::Static)
-    }
-
-    /// Unchanged variants that must be measured beside those that were asked for.
-    pub fn controls_to_add(&self) -> Vec<&'a Variant> {
-        let plan = self.plan;
-        plan.config
-            .variants()
-            .filter(|variant| {
-                let mut locked = self.locked.keys();
-                let mut judged = plan.variants.iter();
-                variant.immutable
-                    && judged.any(|one| one.control && one.id.suite == variant.id.suite)
-                    && locked.any(|(folder, id)| {
-                        *id == variant.id && Tier::of_folder(folder) != Tier::Static
-                    })
-            })
-            .filter(|variant| !plan.variants.iter().any(|other| other.id == variant.id))
-            .collect()
     }
 
     /// The immutable variants that say how far the machine of a profile is from those of its baseline.
@@ -331,9 +307,9 @@ impl<'a> Judge<'a> {
     }
 
     /// Judges all profiles.
-    pub fn all(&self, profiles: &Profiles, outcome: &mut Outcome) {
+    pub fn all(&self, profiles: &Captures, outcome: &mut Outcome) {
         // A control that was measured along is itself not judged, but it must be sound.
-        let any_stored = profiles.current.iter().any(|current| {
+        let any_stored = profiles.profiles.iter().any(|current| {
             !profiles
                 .bases
                 .iter()
@@ -361,19 +337,23 @@ impl<'a> Judge<'a> {
     }
 
     /// Judges all profiles of a variant. `outcome` has what was found about it so far.
-    fn one(&self, variant: &Variant, profiles: &Profiles, outcome: &mut Outcome) {
-        let reported = match of(variant, &profiles.current) {
+    fn one(&self, variant: &Variant, profiles: &Captures, outcome: &mut Outcome) {
+        let reported = match of(variant, &profiles.profiles) {
             Some(current) => self.measured(variant, current, profiles, outcome),
             None => Reported::default(),
         };
-        if variant.has_static_gate() {
+        let has_gate = match profiles.source {
+            Source::Compiler => variant.why_nothing_without_gpu().is_none(),
+            _ => variant.has_static_gate(),
+        };
+        if has_gate {
             let (current, bases) = (&profiles.compiled, &profiles.compiled_bases);
             let sides = of(variant, current).map(|current| Sides {
                 current,
                 base: of(variant, bases),
                 locked: self.locked(&variant.id, current),
             });
-            let measured = of(variant, &profiles.current);
+            let measured = of(variant, &profiles.profiles);
             let references = [
                 of(variant, &profiles.bases),
                 measured.and_then(|one| self.locked(&variant.id, one)),
@@ -387,31 +367,10 @@ impl<'a> Judge<'a> {
                 sides,
                 reported,
                 &tuned.unwrap_or_default(),
+                profiles,
                 outcome,
             );
         }
-    }
-
-    /// Judges what the compiler made of a variant, where nothing of it is measured.
-    pub fn compiled(
-        &self,
-        variant: &Variant,
-        compiled: &[Profile],
-        bases: &[Profile],
-        outcome: &mut Outcome,
-    ) {
-        let sides = of(variant, compiled).map(|current| Sides {
-            current,
-            base: of(variant, bases),
-            locked: self.locked(&variant.id, current),
-        });
-        self.judge_code(
-            variant,
-            sides,
-            Reported::default(),
-            &CodeChanges::new(),
-            outcome,
-        );
     }
 
     /// Judges a measured profile.
@@ -419,7 +378,7 @@ impl<'a> Judge<'a> {
         &self,
         variant: &Variant,
         current: &Profile,
-        profiles: &Profiles,
+        profiles: &Captures,
         outcome: &mut Outcome,
     ) -> Reported {
         let sides = Sides {
@@ -470,7 +429,7 @@ impl<'a> Judge<'a> {
         variant: &Variant,
         base: &Profile,
         sides: Sides<'_>,
-        profiles: &Profiles,
+        profiles: &Captures,
         outcome: &Outcome,
     ) -> (VariantReport, Vec<Finding>) {
         let code = of(variant, &profiles.compiled)
@@ -488,7 +447,7 @@ impl<'a> Judge<'a> {
                 findings.extend(drifted(variant, &drift, same_code(base, locked)));
                 report.drift = drift.comparisons;
             }
-            None if self.is_brought(outcome) => findings.push(unvouched(variant, base)),
+            None if self.is_brought(profiles, outcome) => findings.push(unvouched(variant, base)),
             None => {}
         }
         (report, findings)
@@ -498,12 +457,12 @@ impl<'a> Judge<'a> {
         &self,
         variant: &Variant,
         sides: Sides<'_>,
-        profiles: &Profiles,
+        profiles: &Captures,
     ) -> Option<(VariantReport, Vec<Finding>)> {
         // The control must have run on the same GPU.
         let uuids = sides.current.gpu_uuids();
         let control = self.control(variant, |id| {
-            let mut all = profiles.current.iter().chain(&profiles.controls);
+            let mut all = profiles.profiles.iter().chain(&profiles.controls);
             all.find(|other| other.variant == *id && other.gpu_uuids() == uuids)
         });
         let code = of(variant, &profiles.compiled).and_then(|current| {
@@ -530,7 +489,7 @@ impl<'a> Judge<'a> {
         current: &Profile,
         findings: &[Finding],
     ) -> Option<Finding> {
-        let conditions = changes_since(&self.plan.config, variant, current).conditions;
+        let conditions = changed_conditions(variant, current);
         let not_comparable = |finding: &Finding| finding.code == Code::NotComparable;
         (!conditions.is_empty() && !findings.iter().any(not_comparable)).then(|| {
             let conditions = words(&conditions, ", ");
@@ -546,6 +505,7 @@ impl<'a> Judge<'a> {
         sides: Option<Sides<'_>>,
         reported: Reported,
         tuned: &CodeChanges,
+        profiles: &Captures,
         outcome: &mut Outcome,
     ) {
         let Some(sides) = sides else {
@@ -574,7 +534,7 @@ impl<'a> Judge<'a> {
             locked: sides.locked,
         };
         let current = sides.current;
-        let answer = self.compare_code(variant, sides, tuned, outcome);
+        let answer = self.compare_code(variant, sides, tuned, profiles, outcome);
         let judged = answer.is_some();
         let found = match answer {
             Some((mut report, found)) => {
@@ -597,6 +557,7 @@ impl<'a> Judge<'a> {
         variant: &Variant,
         sides: Sides<'_>,
         tuned: &CodeChanges,
+        profiles: &Captures,
         outcome: &Outcome,
     ) -> Option<(VariantReport, Vec<Finding>)> {
         let current = sides.current;
@@ -608,14 +569,16 @@ impl<'a> Judge<'a> {
                 let other = unexplained_code(variant, Mode::Against, base, current, tuned);
                 findings.extend(other);
                 match locked {
-                    Some(locked) if self.is_brought(outcome) => {
+                    Some(locked) if self.is_brought(profiles, outcome) => {
                         let (drift, _) =
                             compare_compiled(variant, locked, Mode::Stored, base, false);
                         let same_code = same_code(base, Some(locked));
                         findings.extend(drifted(variant, &drift, same_code));
                         report.drift = drift.comparisons;
                     }
-                    None if self.is_brought(outcome) => findings.push(unvouched(variant, base)),
+                    None if self.is_brought(profiles, outcome) => {
+                        findings.push(unvouched(variant, base))
+                    }
                     _ => {}
                 }
                 Some((report, findings))

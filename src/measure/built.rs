@@ -7,10 +7,9 @@ use super::bench::Bench;
 use super::cost::{Cost, Costs};
 use super::folder::{Kept, RunFile, not_resumed};
 use super::measured::Measured;
-use super::order::{Choose, Order};
+use super::order::Order;
 use super::prebuilt::{Prebuilt, PrebuiltSide};
 use super::readable::ReadableFiles;
-use super::rounds::StillOpen;
 use super::run::Run;
 use super::seal::Seal;
 use super::sides::Sides;
@@ -24,25 +23,14 @@ use crate::finding::Error;
 use crate::plan::{Side, VariantPlan};
 use crate::profile::OnGpus;
 use crate::terms::VariantId;
+use crate::verdict::Stopping;
 use std::path::PathBuf;
-
-/// Measures variants. While `open` says so, and within the configured bound, a variant is measured
-/// in more processes. Where a base cannot be measured a finding says why, and the variant is
-/// measured alone.
-///
-/// # Errors
-/// [`Error`] where the machine failed; what concerns one variant is a finding.
-pub fn measure(order: Order<'_>, open: &mut StillOpen<'_>) -> Result<Measured, Error> {
-    // What the machine lacks is reported before anything is built.
-    let bench = Bench::new(order.batch, order.overrides, order.prebuilt)?;
-    build(order)?.measure(bench, &|_, _, _| None, open)
-}
 
 /// Builds variants, and their versions at the base where there is one. This needs no GPU.
 ///
 /// # Errors
 /// [`Error`] where the machine failed; what concerns one variant is a finding.
-pub fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
+pub(super) fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
     let Order { batch, output, .. } = order;
     let mut measured = Measured::default();
     if let Some(run_file) = order.run_file {
@@ -102,7 +90,7 @@ pub fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
 }
 
 /// Variants that are built, and not measured yet.
-pub struct Built<'a> {
+pub(super) struct Built<'a> {
     order: Order<'a>,
     git: Option<String>,
     measured: Measured,
@@ -118,11 +106,11 @@ pub struct Built<'a> {
 }
 
 /// The sources that compilers opened, by variant: paths from the folder of the configuration.
-pub type CompiledSources = BTreeMap<VariantId, BTreeSet<String>>;
+pub(super) type CompiledSources = BTreeMap<VariantId, BTreeSet<String>>;
 
 /// A variant that was built on both sides.
 #[derive(Clone, Copy)]
-pub struct Pair<'a> {
+pub(super) struct Pair<'a> {
     /// The variant.
     pub variant: &'a Variant,
     /// The folder of its project.
@@ -287,13 +275,8 @@ impl<'a> Built<'a> {
     /// Measures what is left, on this machine.
     ///
     /// # Errors
-    /// As [`measure`].
-    pub fn measure(
-        self,
-        bench: Bench<'a>,
-        choose: &Choose<'_>,
-        open: &mut StillOpen<'_>,
-    ) -> Result<Measured, Error> {
+    /// [`Error`] where the machine failed; what concerns one variant is a finding.
+    pub fn measure(self, bench: Bench<'a>, stop: &dyn Stopping) -> Result<Measured, Error> {
         let batch = self.order.batch;
         let commands_ran = self.ran_build_command();
         let uses_records = self.uses_records();
@@ -319,7 +302,7 @@ impl<'a> Built<'a> {
         let before = self.order.run_file.and_then(RunFile::sick);
         let before = before.filter(|sick| sick.uuid == run.bench.gpu.uuid);
         run.sick = run.bench.sick().or_else(|| before.cloned());
-        if let Err(error) = run.all_in_turn(self.sides, costs, earlier, choose, open) {
+        if let Err(error) = run.all_in_turn(self.sides, costs, earlier, stop) {
             // Still with the lock: the next run must not get the GPU before it is refused.
             run.ended_early();
             return Err(error);

@@ -1,30 +1,35 @@
 //! Builds variants and keeps what the compiler made, which needs no GPU.
 
-use std::path::Path;
-
-use super::base::BaseProject;
-use super::batch::Batch;
-use super::measured::Measured;
+use super::measured::{Measured, Source};
+use super::order::{Order, Place, Plan};
 use super::watch::OfBase;
 use crate::config::Variant;
 use crate::files::{clear_compiled, variant_folder};
-use crate::finding::Error;
+use crate::finding::{Code, Error, Finding, WarnReason};
 
-/// Builds variants and their versions at the base, and measures nothing. Where a base cannot be
-/// built a finding says why. No program of the change runs, and so no `build` command of it.
+/// What needs no GPU: builds the variants of a plan, and the base's where there is one, and measures
+/// nothing. Where a base cannot be built a finding says why. No program of the change runs, and so no
+/// `build` command of it.
 ///
 /// # Errors
 /// [`Error`] where the machine failed; what concerns one variant is a finding.
-pub fn compile(
-    batch: Batch<'_>,
-    base: Option<&BaseProject>,
-    output: &Path,
-) -> Result<Measured, Error> {
+pub fn compile(plan: &Plan<'_>, place: &Place<'_>) -> Result<Measured, Error> {
+    let mut measured = Measured {
+        source: Source::Compiler,
+        ..Measured::default()
+    };
+    let mut gated = Vec::new();
+    for variant in plan.selected.variants() {
+        match variant.why_nothing_without_gpu() {
+            None => gated.push(variant),
+            Some(why) => measured.findings.push(no_static_gate(variant, why)),
+        }
+    }
+    let Order { batch, output, .. } = plan.order(place, &gated);
     let git = crate::git::revision(&batch.config.root);
-    let mut measured = Measured::default();
     let started = std::time::Instant::now();
     // The base first: a build command of the change could write to the base's sources.
-    let built = match base {
+    let built = match plan.base {
         Some(base) => base.build(batch.variants, None, &OfBase(batch.watch))?,
         None => Vec::new(),
     };
@@ -36,7 +41,7 @@ pub fn compile(
     }
     let folder = |variant: &Variant| variant_folder(output, &variant.id);
     measured.compiled = batch.keep_compiled(&artifacts, folder, &[], git.as_deref())?;
-    let Some(base) = base else {
+    let Some(base) = plan.base else {
         return Ok(measured);
     };
     measured.compiled_bases = base.keep_compiled(&built, output)?;
@@ -44,4 +49,10 @@ pub fn compile(
         .findings
         .extend(built.into_iter().filter_map(Result::err));
     Ok(measured)
+}
+
+fn no_static_gate(variant: &Variant, why: &str) -> Finding {
+    let message = format!("the static gate cannot judge it: {why}");
+    let next = format!("measure it: sparsek-gate check {}", variant.id);
+    Finding::deny(Code::NotMeasured, &variant.id, message, next).warn_for(WarnReason::NoStaticGate)
 }

@@ -23,6 +23,108 @@ pub struct Resumed {
     pub began: String,
 }
 
+/// The launches that were chosen for a variant, and what was expected of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ChosenLaunches {
+    /// Which variant.
+    pub variant: VariantId,
+    /// Launches in each process of the timing phase.
+    pub launches: u32,
+    /// The round by which nine of ten unchanged checks are decided, by the locked noise; `None` where
+    /// no round was expected to do that.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub round: Option<u32>,
+    /// What these rounds were expected to take, in seconds.
+    pub expected_s: f64,
+}
+
+impl ChosenLaunches {
+    /// Of a variant.
+    pub fn new(variant: VariantId, schedule: Schedule) -> ChosenLaunches {
+        ChosenLaunches {
+            variant,
+            launches: schedule.launches,
+            round: schedule.round,
+            expected_s: schedule.seconds,
+        }
+    }
+}
+
+/// What one GPU measured of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GpuPart {
+    /// Its UUID.
+    pub uuid: String,
+    /// The name of its model.
+    pub name: String,
+    /// What it measured, the controls of its suites among them.
+    pub variants: Vec<VariantId>,
+    /// Processes that were profiled.
+    pub processes: u32,
+    /// Seconds in these processes.
+    pub profile_s: f64,
+    /// Seconds from the first variant to the last; of several slices together.
+    pub wall_s: f64,
+}
+
+impl GpuPart {
+    /// Adds a part to others: to that of the same GPU, which measured one after the other.
+    pub fn add_to(self, parts: &mut Vec<GpuPart>) {
+        let Some(part) = parts.iter_mut().find(|part| part.uuid == self.uuid) else {
+            parts.push(self);
+            return;
+        };
+        for variant in self.variants {
+            if !part.variants.contains(&variant) {
+                part.variants.push(variant);
+            }
+        }
+        part.processes = part.processes.saturating_add(self.processes);
+        part.profile_s += self.profile_s;
+        part.wall_s += self.wall_s;
+    }
+}
+
+/// A variant whose program is the base's, byte for byte: nothing of it was measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SameProgram {
+    /// Which one.
+    pub variant: VariantId,
+    /// The commit of the base.
+    pub base: String,
+    /// sha256 of the program, where it is one file.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub program: Option<String>,
+    /// The locked values that its hard limits were judged on, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub limits: Vec<String>,
+}
+
+/// What one slice of a check measured, and on which GPU.
+#[derive(Clone, Debug)]
+pub struct SlicePart {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// The variants that it had to measure.
+    pub own: Vec<VariantId>,
+    /// The GPU, where its driver reported a defect.
+    pub sick: Vec<SickGpu>,
+}
+
+/// Where captures come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Source {
+    /// This run measured.
+    #[default]
+    Here,
+    /// This run compiled, and measured nothing.
+    Compiler,
+    /// Slices that were measured for this check.
+    Slices,
+    /// A recording, as reports call it: its author's word.
+    Recording(String),
+}
+
 /// What was measured.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -48,7 +150,7 @@ pub struct Measured {
     #[serde(skip)]
     pub resumed: Vec<Resumed>,
     /// How many launches were chosen for variants that were measured side by side.
-    pub schedules: Vec<(VariantId, Schedule)>,
+    pub chosen_launches: Vec<ChosenLaunches>,
     /// The files that no program may change once they are written, with their hashes.
     #[serde(skip)]
     pub sealed: BTreeMap<PathBuf, String>,
@@ -58,6 +160,24 @@ pub struct Measured {
     /// Variants that were not begun, because the GPU was sick before.
     #[serde(skip)]
     pub not_begun: Vec<VariantId>,
+    /// Profiles of controls that were not themselves asked for, once they are set apart.
+    #[serde(skip)]
+    pub controls: Vec<Profile>,
+    /// The variants that need no measurement.
+    #[serde(skip)]
+    pub same_programs: Vec<SameProgram>,
+    /// What each GPU did, where there were several.
+    #[serde(skip)]
+    pub gpus: Vec<GpuPart>,
+    /// Where they come from.
+    #[serde(skip)]
+    pub source: Source,
+    /// The slices that they were read from.
+    #[serde(skip)]
+    pub parts: Vec<SlicePart>,
+    /// The folder of this run's captures.
+    #[serde(skip)]
+    pub folder: PathBuf,
 }
 
 impl Measured {
@@ -77,7 +197,8 @@ impl Measured {
         for profiles in [&mut self.profiles, &mut self.bases] {
             profiles.retain(|one| !variants.contains(&one.variant));
         }
-        self.schedules.retain(|(one, _)| !variants.contains(one));
+        self.chosen_launches
+            .retain(|one| !variants.contains(&one.variant));
         let concerned =
             |one: &Finding| one.variant.as_ref().is_some_and(|id| variants.contains(id));
         self.gaps.retain(|gap| !concerned(gap));
@@ -102,12 +223,13 @@ impl Measured {
                 all.push(profile);
             }
         }
+        self.controls.extend(further.controls);
         self.findings.extend(further.findings);
         self.gaps.extend(further.gaps);
         self.reused.extend(further.reused);
         self.spent += further.spent;
         self.resumed.extend(further.resumed);
-        self.schedules.extend(further.schedules);
+        self.chosen_launches.extend(further.chosen_launches);
         self.sealed.extend(further.sealed);
         further
             .sick

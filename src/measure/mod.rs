@@ -9,6 +9,7 @@ mod cost;
 mod folder;
 mod key;
 mod measured;
+mod measuring;
 mod order;
 mod prebuilt;
 mod readable;
@@ -20,20 +21,21 @@ mod seal;
 mod seeds;
 mod sides;
 mod subject;
+mod unmeasured;
 mod verified;
 mod watch;
 
 pub use base::BaseProject;
 pub use batch::Batch;
 pub use bench::{Bench, gpu_env};
-pub use built::{Built, CompiledSources, Pair, build, measure};
 pub use compile::compile;
 pub use cost::{Spent, Times};
 pub use folder::{RunFile, RunRecord, VariantRecord};
-pub use measured::{Measured, Resumed};
-pub use order::{Choose, Order};
+pub use measured::{
+    ChosenLaunches, GpuPart, Measured as Captures, Resumed, SameProgram, SlicePart, Source,
+};
+pub use measuring::{measure, programs};
+pub use order::{Locks, Packed, Place, Plan};
 pub use prebuilt::{Prebuilt, PrebuiltSide};
-pub use rounds::StillOpen;
-pub use same::{ChangedFiles, must_measure};
 pub use verified::{RecordUse, ReusedVerification, tool};
 pub use watch::Watch;

@@ -1,28 +1,180 @@
-//! What a run is asked to measure.
+//! What a run is asked to measure, and where.
+
+use std::collections::BTreeMap;
+use std::path::Path;
 
 use super::base::BaseProject;
 use super::batch::Batch;
 use super::folder::RunFile;
+use super::measured::SameProgram;
 use super::prebuilt::Prebuilt;
 use super::verified::RecordUse;
-use crate::config::Variant;
-use crate::device::Gpu;
-use crate::verdict::{ProcessCost, Schedule};
-use std::path::Path;
+use super::watch::Watch;
+use crate::config::{Selected, Variant};
+use crate::profile::Profile;
+use crate::terms::{Tier, VariantId};
 
-/// How many launches a process of a variant makes side by side, by what a process costs; `None` for
-/// the configured number.
-pub type Choose<'a> = dyn Fn(&Variant, &Gpu, ProcessCost) -> Option<Schedule> + 'a;
+/// What is locked of variants, on every GPU model and tier.
+#[derive(Debug, Default)]
+pub struct Locks<'a>(BTreeMap<VariantId, Vec<&'a Profile>>);
+
+impl<'a> Locks<'a> {
+    /// The locked profiles of a variant.
+    pub(super) fn of(&self, variant: &VariantId) -> impl Iterator<Item = &'a Profile> {
+        self.0.get(variant).into_iter().flatten().copied()
+    }
+
+    /// Whether a measured baseline of a variant is locked, on any GPU model.
+    fn has_measured(&self, variant: &VariantId) -> bool {
+        let mut locks = self.of(variant);
+        locks.any(|locked| locked.identity.tier != Tier::Static)
+    }
+}
+
+impl<'a> FromIterator<(VariantId, &'a Profile)> for Locks<'a> {
+    fn from_iter<T: IntoIterator<Item = (VariantId, &'a Profile)>>(all: T) -> Locks<'a> {
+        let mut locks: BTreeMap<VariantId, Vec<&'a Profile>> = BTreeMap::new();
+        for (variant, profile) in all {
+            locks.entry(variant).or_default().push(profile);
+        }
+        Locks(locks)
+    }
+}
+
+/// What is measured, or only built.
+pub struct Plan<'a> {
+    /// The variants.
+    pub selected: &'a Selected,
+    /// The base revision, where one is measured beside them.
+    pub base: Option<&'a BaseProject>,
+    /// The variants of one slice, where not all are measured here.
+    pub part: Option<&'a [VariantId]>,
+    /// What is locked of them, and of the other variants of their suites.
+    pub locks: Locks<'a>,
+    /// Whether variants are measured whose program is the base's.
+    pub measure_all: bool,
+}
+
+/// Where variants are measured.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    /// Profiles and captures are left in `output/<suite>/<variant>/`, those of the base in the folder
+    /// `base` there.
+    pub output: &'a Path,
+    /// Shows the stages.
+    pub watch: &'a dyn Watch,
+    /// What is done with records of verifications.
+    pub records: RecordUse,
+    /// What another machine built, where nothing is built here.
+    pub packed: Option<Packed<'a>>,
+    /// The file of the run, where another one may resume it.
+    pub run_file: Option<&'a RunFile>,
+}
+
+/// What another machine built, and found out.
+#[derive(Clone, Copy, Debug)]
+pub struct Packed<'a> {
+    /// The programs.
+    pub programs: &'a Prebuilt,
+    /// The variants that need no measurement.
+    pub same_programs: &'a [SameProgram],
+    /// sha256 of the list of all files that came with them.
+    pub files: &'a str,
+}
+
+impl<'a> Plan<'a> {
+    /// Whether a variant is measured here, for its own verdict.
+    pub(super) fn is_own(&self, variant: &VariantId) -> bool {
+        self.part.is_none_or(|part| part.contains(variant))
+    }
+
+    /// Whether a variant of the suite is measured here.
+    fn has_suite(&self, suite: &str) -> bool {
+        let mut part = self.part.into_iter().flatten();
+        self.part.is_none() || part.any(|own| own.suite == suite)
+    }
+
+    /// The variants in the order in which they are measured alone, with the controls that they need.
+    /// The controls come first: what they read bounds the others' bands.
+    pub fn alone(&self) -> Vec<&'a Variant> {
+        let mut variants = self.selected.variants();
+        variants.extend(self.controls());
+        // A control is measured on every GPU whose variants it is for.
+        variants.retain(|variant| {
+            let control = variant.immutable && self.locks.has_measured(&variant.id);
+            self.is_own(&variant.id) || control && self.has_suite(&variant.id.suite)
+        });
+        if !self.locks.0.is_empty() {
+            variants.sort_by_key(|variant| !variant.immutable);
+        }
+        variants
+    }
+
+    /// Unchanged variants that must be measured beside those that were asked for.
+    fn controls(&self) -> Vec<&'a Variant> {
+        let asked = &self.selected.variants;
+        let is_control = |variant: &&Variant| {
+            let mut judged = asked.iter();
+            variant.immutable
+                && judged.any(|one| one.control && one.id.suite == variant.id.suite)
+                && self.locks.has_measured(&variant.id)
+        };
+        let all = self.selected.config.variants().filter(is_control);
+        all.filter(|variant| !asked.iter().any(|other| other.id == variant.id))
+            .collect()
+    }
+
+    /// The controls of these suites that are measured only where a variant has no base beside it.
+    pub(super) fn controls_of(&self, suites: &[&str]) -> Vec<&'a Variant> {
+        let mut controls = self.controls();
+        let others = self.selected.variants().into_iter();
+        let others = others.filter(|one| !self.is_own(&one.id));
+        controls.extend(others.filter(|one| one.immutable && self.locks.has_measured(&one.id)));
+        controls.retain(|control| suites.contains(&control.id.suite.as_str()));
+        controls
+    }
+
+    /// The variants to build for a machine that measures, with the controls.
+    pub(super) fn to_pack(&self) -> Vec<&'a Variant> {
+        if self.base.is_none() {
+            return self.alone();
+        }
+        // A variant that has no base on that machine is judged beside a control.
+        let mut variants = self.selected.variants();
+        variants.extend(self.controls());
+        variants
+    }
+
+    /// The order to measure variants alone.
+    pub(super) fn order<'b>(&self, place: &Place<'b>, variants: &'b [&'b Variant]) -> Order<'b>
+    where
+        'a: 'b,
+    {
+        Order {
+            batch: Batch {
+                config: &self.selected.config,
+                variants,
+                watch: place.watch,
+            },
+            base: None,
+            output: place.output,
+            overrides: &self.selected.overrides,
+            records: place.records,
+            prebuilt: place.packed.map(|packed| packed.programs),
+            packed_files: place.packed.map(|packed| packed.files),
+            run_file: place.run_file,
+        }
+    }
+}
 
 /// An order to measure variants.
 #[derive(Clone, Copy)]
-pub struct Order<'a> {
+pub(super) struct Order<'a> {
     /// The variants.
     pub batch: Batch<'a>,
     /// The base revision, where it is measured side by side with them.
     pub base: Option<&'a BaseProject>,
-    /// Profiles and captures are left in `output/<suite>/<variant>/`, those of the base in the
-    /// folder `base` there.
+    /// As [`Place::output`].
     pub output: &'a Path,
     /// Constants of a trial (`--define`).
     pub overrides: &'a [String],

@@ -13,7 +13,7 @@ use crate::terms::Phase;
 
 /// Whether a verdict on these profiles is still open, so that more processes may decide it. The second
 /// profile is the base's, where base and current are measured side by side.
-pub type StillOpen<'a> = dyn FnMut(&Variant, &Profile, Option<&Profile>) -> bool + 'a;
+pub(super) type StillOpen<'a> = dyn Fn(&Variant, &Profile, Option<&Profile>) -> bool + 'a;
 
 /// A variant, and its version at the base where both are measured side by side.
 pub(super) struct Subjects<'a> {
@@ -67,7 +67,7 @@ impl<'a> Subjects<'a> {
         bench: &Bench<'_>,
         plan: &VariantPlan,
         retries: &mut Retries<'_, '_>,
-        open: &mut StillOpen<'_>,
+        open: &StillOpen<'_>,
     ) -> Result<Profiles, SideStop> {
         let variant = self.variant();
         loop {
@@ -92,7 +92,7 @@ impl<'a> Subjects<'a> {
         &mut self,
         bench: &Bench<'_>,
         plan: &VariantPlan,
-        open: &mut StillOpen<'_>,
+        open: &StillOpen<'_>,
     ) -> Result<Profiles, SideStop> {
         let variant = self.variant();
         let mut tier = bench
@@ -118,7 +118,7 @@ impl<'a> Subjects<'a> {
         &mut self,
         bench: &Bench<'_>,
         plan: &VariantPlan,
-        open: &mut StillOpen<'_>,
+        open: &StillOpen<'_>,
     ) -> Result<Profiles, SideStop> {
         for job in plan.before_rounds() {
             let is_measured = |phase| self.current.has_phase(phase);

@@ -12,8 +12,8 @@ use super::folder::{
     Complete, Kept, Recording, RunFile, VariantRecord, failed_before, not_resumed, resumed,
 };
 use super::key::Keys;
-use super::measured::{Measured, Resumed};
-use super::order::{Choose, Order};
+use super::measured::{ChosenLaunches, Measured, Resumed};
+use super::order::Order;
 use super::readable::ReadableFiles;
 use super::retry::Retries;
 use super::rounds::{Profiles, SideStop, StillOpen, Subjects};
@@ -39,7 +39,7 @@ use crate::process::interrupted_soon;
 use crate::profile::Profile;
 use crate::terms::{Phase, Tier, VariantId};
 use crate::toolchain::can_start;
-use crate::verdict::Schedule;
+use crate::verdict::{Schedule, Stopping};
 
 /// What the variants of one run share.
 pub(super) struct Run<'a> {
@@ -231,8 +231,7 @@ impl<'a> Run<'a> {
         sides: Vec<Sides<'a>>,
         mut costs: Costs,
         mut earlier: BTreeMap<VariantId, Kept>,
-        choose: &Choose<'_>,
-        open: &mut StillOpen<'_>,
+        stop: &dyn Stopping,
     ) -> Result<(), Error> {
         let Order { batch, output, .. } = self.order;
         batch.watch.expects(sides.len());
@@ -246,8 +245,11 @@ impl<'a> Run<'a> {
                 self.measured.not_begun.extend(not_begun);
                 Ok(Turn::Measured(None))
             } else {
-                let chosen = sides.choose(&self.bench.gpu, &costs, choose);
-                self.in_turn(sides, chosen, kept, open)
+                let chosen = sides.choose(&self.bench.gpu, &costs, stop);
+                let open = |variant: &Variant, current: &Profile, base: Option<&Profile>| {
+                    stop.is_open(variant, current, base, &all.profiles)
+                };
+                self.in_turn(sides, chosen, kept, &open)
             };
             let own = std::mem::replace(&mut self.measured, all);
             let has_profile = own.profiles.iter().any(|profile| profile.variant == id);
@@ -330,7 +332,7 @@ impl<'a> Run<'a> {
         sides: Sides<'a>,
         chosen: Option<(Variant, Schedule)>,
         kept: Option<Kept>,
-        open: &mut StillOpen<'_>,
+        open: &StillOpen<'_>,
     ) -> Result<Turn, Error> {
         let Order { batch, output, .. } = self.order;
         let id = &sides.variant.id;
@@ -349,7 +351,7 @@ impl<'a> Run<'a> {
             let key = self.keys().measurement(&sides, memory_errors);
             let resumption = kept.map(|kept| kept.resumption(&key)).unwrap_or_default();
             if let Some(complete) = resumption.complete {
-                return self.take_over(sides.variant, complete, open);
+                return self.take_over(sides.variant, complete);
             }
             let why_not = resumption.why_not.map(|why| not_resumed(id, &why));
             self.measured.findings.extend(why_not);
@@ -372,8 +374,8 @@ impl<'a> Run<'a> {
                 let built = (artifact, sides.base);
                 self.variant(variant, built, &witness, &mut recording, open)?;
                 let schedule = chosen.as_ref().map(|(_, schedule)| *schedule);
-                let schedule = schedule.map(|schedule| (variant.id.clone(), schedule));
-                self.measured.schedules.extend(schedule);
+                let schedule = schedule.map(|one| ChosenLaunches::new(variant.id.clone(), one));
+                self.measured.chosen_launches.extend(schedule);
             } else {
                 self.measured.findings.extend(witness.changes(variant));
             }
@@ -388,12 +390,7 @@ impl<'a> Run<'a> {
     }
 
     /// Takes over what an interrupted run measured and found of a variant.
-    fn take_over(
-        &mut self,
-        variant: &Variant,
-        complete: Complete,
-        open: &mut StillOpen<'_>,
-    ) -> Result<Turn, Error> {
+    fn take_over(&mut self, variant: &Variant, complete: Complete) -> Result<Turn, Error> {
         let Order { batch, output, .. } = self.order;
         let is_failed = complete.failure(&variant.id).is_some();
         let Complete {
@@ -412,10 +409,6 @@ impl<'a> Run<'a> {
             None => "taken over from the interrupted run",
         };
         batch.watch.ended(variant, "profile", text);
-        for profile in &measured.profiles {
-            // A control says by this what it reads.
-            open(variant, profile, measured.bases.first());
-        }
         let sides = [
             (variant_folder(output, &variant.id), &measured.compiled),
             (base_folder(output, &variant.id), &measured.compiled_bases),
@@ -441,7 +434,7 @@ impl<'a> Run<'a> {
         (artifact, base): (Artifact, Option<Result<BaseVariant<'a>, Finding>>),
         witness: &Witness,
         recording: &mut Recording<'_>,
-        open: &mut StillOpen<'_>,
+        open: &StillOpen<'_>,
     ) -> Result<(), Error> {
         let batch = self.order.batch;
         let base = base.map(|base| self.verified_base(variant, base));
@@ -515,7 +508,7 @@ impl<'a> Run<'a> {
         subjects: &mut Subjects<'_>,
         base: Option<&BaseVariant<'_>>,
         recording: &mut Recording<'_>,
-        open: &mut StillOpen<'_>,
+        open: &StillOpen<'_>,
     ) -> Result<Result<Profiles, SideStop>, Error> {
         let variant = subjects.current.variant;
         // One limit of retries for the variant, side by side and alone together.

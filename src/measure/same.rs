@@ -13,7 +13,7 @@ use crate::config::{Config, Recipe, Unread, Variant};
 use crate::git;
 
 /// What differs between the base and the files that are judged.
-pub struct ChangedFiles {
+pub(super) struct ChangedFiles {
     /// Paths from the top of the repository; those of `unread` only where a variant is a command.
     files: BTreeSet<String>,
     /// The folder of the configuration, from there.
@@ -73,7 +73,7 @@ impl ChangedFiles {
 /// Why both sides of a variant must be measured; `None` where the program, its arguments and its
 /// environment are the same on both sides, and nothing that it could read differs. `compiled` are
 /// the sources of every variant that is known.
-pub fn must_measure(
+pub(super) fn must_measure(
     built: &Built<'_>,
     pair: &Pair<'_>,
     changed: &ChangedFiles,

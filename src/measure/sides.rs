@@ -2,13 +2,12 @@
 
 use super::base::BaseVariant;
 use super::cost::Costs;
-use super::order::Choose;
 use crate::build::{Artifact, Witness};
 use crate::config::Variant;
 use crate::device::Gpu;
 use crate::finding::Finding;
 use crate::plan::VariantPlan;
-use crate::verdict::Schedule;
+use crate::verdict::{Schedule, Stopping};
 
 /// A variant, and its version at the base where there is one.
 pub(super) struct Sides<'a> {
@@ -25,12 +24,12 @@ impl Sides<'_> {
         &mut self,
         gpu: &Gpu,
         costs: &Costs,
-        choose: &Choose<'_>,
+        stop: &dyn Stopping,
     ) -> Option<(Variant, Schedule)> {
         let Some(Ok(_)) = &self.base else {
             return None;
         };
-        let schedule = choose(self.variant, gpu, costs.process(&self.variant.id))?;
+        let schedule = stop.launches(self.variant, gpu, costs.process(&self.variant.id))?;
         Some((self.with(schedule), schedule))
     }
 

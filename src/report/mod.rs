@@ -17,6 +17,7 @@ mod junit;
 mod markdown;
 mod openmetrics;
 mod otava;
+mod places;
 mod plot;
 mod print;
 mod profiles;
@@ -36,6 +37,7 @@ pub use forms::{FORMS, form, form_parser};
 pub use history::text as history_text;
 pub(crate) use history::{lines as table_lines, plain_table};
 pub use json::{outcome_schema, parse, read};
+pub use places::places;
 pub use plot::history_picture;
 pub use print::{
     Part, color, columns, is_plain, print, print_commands, print_error, print_json, print_parts,

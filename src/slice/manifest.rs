@@ -10,8 +10,9 @@ use crate::evidence::SickGpu;
 use crate::files::{bounded_json, most, read_regular_up_to};
 use crate::finding::{Error, Finding};
 use crate::hash::{sha256_hex, sha256_of};
-use crate::judge::{ChosenLaunches, GpuPart, SameProgram};
-use crate::measure::{Resumed, ReusedVerification, Spent, Times};
+use crate::measure::{
+    ChosenLaunches, GpuPart, Resumed, ReusedVerification, SameProgram, Spent, Times,
+};
 use crate::plan::SlicePlace;
 use crate::terms::VariantId;
 

@@ -9,7 +9,8 @@ use crate::config::Selected;
 use crate::evidence::SickGpu;
 use crate::files::PROFILE_FILE;
 use crate::finding::{Code, Finding};
-use crate::judge::{Recordings, SameProgram, SlicePart};
+use crate::judge::Recordings;
+use crate::measure::{SameProgram, SlicePart};
 use crate::terms::VariantId;
 
 /// What slices must be of.

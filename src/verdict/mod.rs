@@ -1,12 +1,14 @@
-//! The rule of the verdict: decisions on numbers, with no file and no configuration.
+//! The rule of the verdict: decisions on numbers, with no file; and the rule by which a run stops.
 
 mod band;
 mod change;
 mod outlying;
 mod quantile;
 mod schedule;
+mod stopping;
 
 pub use band::{Decision, Question, Scale, Timed, against_stored, side_by_side};
 pub use change::{Change, Verdict};
 pub use outlying::{Outlying, ROUNDS_IN_ALL};
 pub use schedule::{Bounds, KnownNoise, ProcessCost, Schedule, cheapest};
+pub use stopping::{Fewest, Stopping};

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
-use super::outcome::{Outcome, Place};
 use crate::build::definitions::Kernels;
 use crate::config::{Recipe, Selected, Variant};
 use crate::files::read_regular_up_to;
+use crate::judge::{Outcome, Place};
 use ncu_report::{base_name, function_name};
 
 /// Largest source that is searched, 4 MiB: a larger one is generated.

@@ -1,4 +1,5 @@
-//! How many launches a process makes side by side: by the noise of the locked baseline.
+//! When a variant is measured enough, by the verdict on it so far; and how many launches a process makes
+//! side by side, by the noise of the locked baseline.
 
 use super::variants::Judge;
 use crate::config::Variant;
@@ -8,17 +9,36 @@ use crate::metric::{Level, Tolerance};
 use crate::profile::Profile;
 use crate::statistics::Samples;
 use crate::terms::Phase;
-use crate::verdict::{Bounds, KnownNoise, ProcessCost, Scale, Schedule, cheapest};
+use crate::verdict::{Bounds, KnownNoise, ProcessCost, Scale, Schedule, Stopping, cheapest};
 
-impl Judge<'_> {
-    /// As many launches as the locked noise asks for; `None` where the configuration leaves no
-    /// choice, or nothing is locked for this GPU model.
-    pub(super) fn schedule(
+impl Stopping for Judge<'_> {
+    /// Whether the verdict is not clear yet.
+    fn is_open(
         &self,
         variant: &Variant,
-        gpu: &Gpu,
-        cost: ProcessCost,
-    ) -> Option<Schedule> {
+        current: &Profile,
+        base: Option<&Profile>,
+        before: &[Profile],
+    ) -> bool {
+        let waived = |metric: &str| self.waived(variant, metric);
+        let Some(base) = base else {
+            let control = self.control(variant, |id| {
+                before.iter().find(|other| other.variant == *id)
+            });
+            return self
+                .stored(variant, current, control.as_ref())
+                .is_some_and(|(report, _)| report.open(waived));
+        };
+        let (report, _) = self.against(variant, base, current);
+        match current.provenance.processes < 2 * variant.profile.max_rounds {
+            true => report.open(waived),
+            false => report.replaces_rounds(waived),
+        }
+    }
+
+    /// As many launches as the locked noise asks for; `None` where the configuration leaves no
+    /// choice, or nothing is locked for this GPU model.
+    fn launches(&self, variant: &Variant, gpu: &Gpu, cost: ProcessCost) -> Option<Schedule> {
         let settings = &variant.profile;
         if settings.max_launches <= settings.launches {
             return None;

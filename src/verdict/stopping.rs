@@ -1,0 +1,37 @@
+//! When a variant is measured enough: the rule by which a run stops, given to it as a value.
+
+use super::{ProcessCost, Schedule};
+use crate::config::Variant;
+use crate::device::Gpu;
+use crate::profile::Profile;
+
+/// Decides whether more processes of a variant are measured, within the configured bound.
+pub trait Stopping {
+    /// Whether more processes may still decide a variant. `base` is measured beside it, where there is
+    /// one; `before` was measured before it in this run.
+    fn is_open(
+        &self,
+        variant: &Variant,
+        current: &Profile,
+        base: Option<&Profile>,
+        before: &[Profile],
+    ) -> bool;
+
+    /// How many launches a process of a variant makes side by side, by what a process costs; `None` for
+    /// the configured number.
+    fn launches(&self, variant: &Variant, gpu: &Gpu, cost: ProcessCost) -> Option<Schedule>;
+}
+
+/// Measures as many processes as are configured at least.
+#[derive(Clone, Copy, Debug)]
+pub struct Fewest;
+
+impl Stopping for Fewest {
+    fn is_open(&self, _: &Variant, _: &Profile, _: Option<&Profile>, _: &[Profile]) -> bool {
+        false
+    }
+
+    fn launches(&self, _: &Variant, _: &Gpu, _: ProcessCost) -> Option<Schedule> {
+        None
+    }
+}
