@@ -256,24 +256,36 @@ fn complete_variants_of_an_interrupted_run_are_used_and_the_rest_is_measured() {
 fn a_run_that_was_killed_before_it_reported_what_it_measured_measures_nothing_again() {
     let checkout = Checkout::new();
     let project = &checkout.0.project;
-    let check = ["check", "--format", "json"];
-    let whole = checkout.run(&check).exits(0).json();
-    // Nobody reads the report.
-    let pipe = project.path("tmp/pipe");
+    // Nobody reads the second report.
+    let (report, pipe) = (project.path("tmp/outcome.json"), project.path("tmp/pipe"));
     let made = Command::new("mkfifo").arg(&pipe).status();
     assert!(made.unwrap().success());
-    let target = format!("json:{}", pipe.display());
-    let mut command = checkout.0.gate(&["check", "--report", &target]);
-    command.stderr(Stdio::null());
-    let is_whole = || checkout.state(PROFILES) == "whole";
-    kill_when(command, "all is measured", is_whole);
-    checkout.calls("");
-    let resume = [&check[..], &["--resume"]].concat();
-    let report = checkout.run(&resume).exits(0).json();
-    assert_eq!(checkout.calls(""), 0);
-    same(&report.0, &whole.0);
-    assert_eq!(resumed(&report.0).len(), 2);
-    assert_eq!(checkout.state(PROFILES), "said");
+    let targets = [&report, &pipe].map(|path| format!("json:{}", path.display()));
+    for further in [&[][..], &SIDE_BY_SIDE] {
+        let check = [&["check"], further].concat();
+        let reports = ["--report", &targets[0], "--report", &targets[1]];
+        let mut command = checkout.0.gate(&[&check[..], &reports].concat());
+        command.stderr(Stdio::null());
+        kill_when(command, "it reports", || report.exists());
+        assert_eq!(checkout.state(PROFILES), "whole");
+        let whole: Json = serde_json::from_slice(&fs::read(&report).unwrap()).unwrap();
+        fs::remove_file(&report).unwrap();
+        checkout.calls("");
+        let resume = [&check[..], &["--resume", "--format", "json"]].concat();
+        let found = checkout.run(&resume).exits(0).json().0;
+        assert_eq!(checkout.calls(""), 0);
+        same(&found, &whole);
+        assert_eq!(resumed(&found).len(), 2);
+        assert_eq!(checkout.state(PROFILES), "said");
+        // Besides times, everything that is judged is the same.
+        let judged = |mut outcome: Json| {
+            let parts = outcome.as_object_mut().unwrap();
+            let of_run = ["findings", "resumed", "spent", "wall_s"];
+            parts.retain(|part, _| !of_run.contains(&part.as_str()));
+            outcome.to_string()
+        };
+        assert_eq!(judged(found), judged(whole));
+    }
 }
 
 /// What is done to what is left of a variant, and why that is then measured anew.

@@ -19,7 +19,7 @@ use sparsek_gate::git::printed;
 use sparsek_gate::hash::sha256_hex;
 use sparsek_gate::judge::Outcome;
 use sparsek_gate::judge::Stored as StoredMeasurement;
-use sparsek_gate::measure::RunRecord;
+use sparsek_gate::measure::{RunRecord, VariantRecord, sealed, unsealed};
 use sparsek_gate::profile::{Hotspots, OnGpus, Profile, import, norm_text};
 use sparsek_gate::profiler::Trouble;
 use sparsek_gate::report::{FORMS, form};
@@ -72,7 +72,7 @@ const fn target(name: &'static str, most: usize, mutation: Mutation, run: fn(&[u
 }
 
 /// All targets. A reader whose target takes long inputs makes fewer executions a second.
-pub static TARGETS: [Target; 35] = [
+pub static TARGETS: [Target; 36] = [
     target("report", 16384, Mutation::Report, read_report),
     target("report_edits", 97, Mutation::Bytes, edits::check),
     target("machine_code", 16384, Mutation::Report, machine_code),
@@ -88,6 +88,7 @@ pub static TARGETS: [Target; 35] = [
     target("archive", 8192, Mutation::Bytes, archive),
     target("archive_index", 8192, Mutation::Json, archive_index),
     target("run_record", 1024, Mutation::Json, run_record),
+    target("variant_record", 4096, Mutation::Json, variant_record),
     target("on_gpus", 4096, Mutation::Json, on_gpus),
     target("ptxas", 2048, Mutation::Bytes, ptxas),
     target("nvdisasm", 2048, Mutation::Json, nvdisasm),
@@ -510,19 +511,22 @@ fn on_gpus(input: &[u8]) {
     let _ = OnGpus::parse(input);
 }
 
-/// A file as it is, and with the input as its content.
-fn records(input: &[u8]) -> [Vec<u8>; 2] {
-    let sha256 = sha256_hex(input);
-    let begin = format!("{{\"sha256\":\"{sha256}\",\"content\":");
-    [input.to_vec(), [begin.as_bytes(), input, b"}\n"].concat()]
+fn run_record(input: &[u8]) {
+    record(input, |file| Ok(sealed(&unsealed::<RunRecord>(file)?)));
 }
 
-fn run_record(input: &[u8]) {
-    for file in records(input) {
-        if let Ok(record) = RunRecord::parse(&file) {
-            let text = record.text();
-            let again = RunRecord::parse(&text).expect("what was written can be read");
-            assert_eq!(again.text(), text);
+fn variant_record(input: &[u8]) {
+    record(input, |file| Ok(sealed(&unsealed::<VariantRecord>(file)?)));
+}
+
+/// A file that says its hash: the input, or with the input as its content.
+fn record(input: &[u8], again: fn(&[u8]) -> Result<Vec<u8>, String>) {
+    let sha256 = sha256_hex(input);
+    let begin = format!("{{\"sha256\":\"{sha256}\",\"content\":");
+    let file = [begin.as_bytes(), input, b"}\n"].concat();
+    for file in [input, &file] {
+        if let Ok(written) = again(file) {
+            assert_eq!(again(&written).as_ref(), Ok(&written));
         }
     }
 }

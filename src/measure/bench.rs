@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::batch::Batch;
-use super::folder::SickFile;
+use super::folder::keep_sick;
 use super::prebuilt::Prebuilt;
 use super::watch::Watch;
 use crate::config::{Collector, Variant};
@@ -183,7 +183,7 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// As [`Gpu::lock`].
-    pub fn lock(&self, keep: Option<SickFile>) -> Result<GpuLock, Error> {
+    pub fn lock(&self, keep: Option<PathBuf>) -> Result<GpuLock, Error> {
         let lock = self.gpu.lock(|| self.watch.waits())?;
         self.faults.get_or_init(|| {
             let counted = self.counted.clone();
@@ -191,7 +191,7 @@ impl<'a> Bench<'a> {
             let at_once = move |faults: &Faults| {
                 if let Some(sick) = sick_of(&uuid, &name, symptoms_of(faults)) {
                     // First: without it, what is left after a kill would be measured again.
-                    keep.iter().for_each(|file| file.keep(&sick));
+                    keep.iter().for_each(|path| keep_sick(path, &sick));
                     counted.discard();
                 }
             };

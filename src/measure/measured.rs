@@ -126,8 +126,7 @@ pub enum Source {
 }
 
 /// What was measured.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Default)]
 pub struct Measured {
     /// Fresh profiles, of the variants that could be measured.
     pub profiles: Vec<Profile>,
@@ -144,39 +143,28 @@ pub struct Measured {
     /// Verifications of earlier runs that were not repeated.
     pub reused: Vec<ReusedVerification>,
     /// Time inside the programs that were started.
-    #[serde(skip)]
     pub spent: Spent,
     /// The variants that were taken over from an interrupted run.
-    #[serde(skip)]
     pub resumed: Vec<Resumed>,
     /// How many launches were chosen for variants that were measured side by side.
     pub chosen_launches: Vec<ChosenLaunches>,
     /// The files that no program may change once they are written, with their hashes.
-    #[serde(skip)]
     pub sealed: BTreeMap<PathBuf, String>,
     /// The GPU, where its driver reported a defect: all that it measured is set aside then.
-    #[serde(skip)]
     pub sick: Vec<SickGpu>,
     /// Variants that were not begun, because the GPU was sick before.
-    #[serde(skip)]
     pub not_begun: Vec<VariantId>,
     /// Profiles of controls that were not themselves asked for, once they are set apart.
-    #[serde(skip)]
     pub controls: Vec<Profile>,
     /// The variants that need no measurement.
-    #[serde(skip)]
     pub same_programs: Vec<SameProgram>,
     /// What each GPU did, where there were several.
-    #[serde(skip)]
     pub gpus: Vec<GpuPart>,
     /// Where they come from.
-    #[serde(skip)]
     pub source: Source,
     /// The slices that they were read from.
-    #[serde(skip)]
     pub parts: Vec<SlicePart>,
     /// The folder of this run's captures.
-    #[serde(skip)]
     pub folder: PathBuf,
 }
 

@@ -30,7 +30,7 @@ pub use batch::Batch;
 pub use bench::{Bench, gpu_env};
 pub use compile::compile;
 pub use cost::{Spent, Times};
-pub use folder::{RunFile, RunRecord, VariantRecord};
+pub use folder::{RunFile, RunRecord, VariantRecord, sealed, unsealed};
 pub use measured::{
     ChosenLaunches, GpuPart, Measured as Captures, Resumed, SameProgram, SlicePart, Source,
 };

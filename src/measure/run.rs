@@ -1,7 +1,7 @@
 //! Measures variants one after the other on the configured GPU, into fresh profiles.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use super::base::{BaseProject, BaseVariant};
@@ -9,7 +9,8 @@ use super::batch::Batch;
 use super::bench::Bench;
 use super::cost::{Cost, Costs};
 use super::folder::{
-    Complete, Kept, Recording, RunFile, VariantRecord, failed_before, not_resumed, resumed,
+    Complete, Done, Kept, Recording, RunFile, VariantRecord, failed_before, keep_sick, not_resumed,
+    resumed,
 };
 use super::key::Keys;
 use super::measured::{ChosenLaunches, Measured, Resumed};
@@ -178,7 +179,7 @@ impl<'a> Run<'a> {
         // The driver may report what the last program met only now.
         let sick = self.bench.sick().or(self.sick.take());
         if let (Some(sick), Some(run_file)) = (&sick, self.order.run_file) {
-            run_file.sick_file().keep(sick);
+            keep_sick(&run_file.sick_file(), sick);
         }
         if sick.is_some() {
             let removed = self.bench.counted.discard();
@@ -301,27 +302,23 @@ impl<'a> Run<'a> {
         let findings = std::mem::take(&mut own.findings).into_iter();
         let (of_this_run, findings) = findings.partition(|one| one.code == Code::Resumed);
         own.findings = findings;
-        let mut complete = Complete {
-            measured: own,
-            files: BTreeMap::new(),
-        };
-        if complete.failure(&record.variant).is_none() {
-            complete.files = self
-                .seal
-                .below(&variant_folder(self.order.output, &record.variant));
-            // A run that resumes this one writes these again.
-            complete
-                .files
-                .retain(|path, _| !path.ends_with(STATIC_PROFILE_FILE));
-        } else if interrupted_soon() {
+        let folder = variant_folder(self.order.output, &record.variant);
+        let mut files = self.seal.below(&folder);
+        if files.is_empty() {
+            // What a failed variant leaves may still change.
+            let mut left = Seal::default();
+            left.add([folder.clone()]);
+            files = left.below(&folder);
+        }
+        let done = Done::of(&mut own, files);
+        if done.failure(&record.variant).is_some() && interrupted_soon() {
             return Err(Error::Interrupted);
         }
-        record.complete = Some(complete);
+        for (name, sha256) in &done.profiles {
+            self.seal.add_known(folder.join(name), sha256.clone());
+        }
+        record.done = Some(done);
         self.seal.add([run_file.keep(&record)?]);
-        let mut own = record
-            .complete
-            .map(|complete| complete.measured)
-            .unwrap_or_default();
         own.findings.extend::<Vec<Finding>>(of_this_run);
         Ok(own)
     }
@@ -382,7 +379,7 @@ impl<'a> Run<'a> {
         }
         self.sick = self.bench.sick();
         if let (Some(sick), Some((run_file, _))) = (&self.sick, &recording) {
-            run_file.sick_file().keep(sick);
+            keep_sick(&run_file.sick_file(), sick);
         }
         Ok(Turn::Measured(
             recording.map(|(_, record)| Box::new(record)),
@@ -392,13 +389,16 @@ impl<'a> Run<'a> {
     /// Takes over what an interrupted run measured and found of a variant.
     fn take_over(&mut self, variant: &Variant, complete: Complete) -> Result<Turn, Error> {
         let Order { batch, output, .. } = self.order;
-        let is_failed = complete.failure(&variant.id).is_some();
         let Complete {
             mut measured,
-            files,
+            failure,
+            mut files,
+            ..
         } = complete;
+        let is_failed = failure.is_some();
         if is_failed {
             measured.findings = measured.findings.into_iter().map(failed_before).collect();
+            files.clear();
         }
         let mut denied = measured
             .findings
@@ -632,18 +632,15 @@ impl<'a> Run<'a> {
         gaps.extend(launched_otherwise(variant, &current));
         self.measured.findings.extend(findings);
         self.measured.gaps.extend(gaps);
-        if let Some(launched) = subjects.current.keep_launched(&self.bench, &current)? {
-            replace(&mut self.measured.compiled, launched);
-        }
+        let launched = subjects.current.keep_launched(&self.bench, &current)?;
         let loaded = self.loaded(&subjects.current, &current, |finding| finding)?;
-        self.measured.compiled.extend(loaded);
+        // Both have the same file.
+        self.measured.compiled.extend(loaded.or(launched));
         if let (Some(profile), Some(subject)) = (base, &subjects.base) {
             subject.keep(&profile)?;
-            if let Some(launched) = subject.keep_launched(&self.bench, &profile)? {
-                replace(&mut self.measured.compiled_bases, launched);
-            }
+            let launched = subject.keep_launched(&self.bench, &profile)?;
             let loaded = self.loaded(subject, &profile, Finding::in_base)?;
-            self.measured.compiled_bases.extend(loaded);
+            self.measured.compiled_bases.extend(loaded.or(launched));
             self.measured.bases.push(profile);
         }
         self.measured.profiles.push(current);
@@ -674,7 +671,7 @@ enum Turn {
     /// It was measured, or failed: what is to be kept of it.
     Measured(Option<Box<VariantRecord>>),
     /// It was taken over from an interrupted run, with the hashes of its files.
-    TakenOver(BTreeMap<PathBuf, String>),
+    TakenOver(BTreeMap<String, String>),
 }
 
 /// The warning that the driver stopped reporting Xid errors.
@@ -686,12 +683,6 @@ fn unheard(gpu: &str, why: &str) -> Finding {
         ),
         "look for `Xid` in the kernel's log (dmesg), and measure again",
     )
-}
-
-/// Puts a profile in the place of that of the same variant.
-fn replace(profiles: &mut Vec<Profile>, profile: Profile) {
-    profiles.retain(|other| other.variant != profile.variant);
-    profiles.push(profile);
 }
 
 /// The finding that a program cannot be started, because there is none.

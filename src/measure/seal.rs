@@ -44,11 +44,12 @@ impl Seal {
         read(file, &mut self.content);
     }
 
-    /// The files below a folder, by their paths from there, with their hashes.
-    pub fn below(&self, folder: &Path) -> BTreeMap<PathBuf, String> {
+    /// The files below a folder, by their paths from there, with their hashes. Only programs under test
+    /// write files whose names are not UTF-8.
+    pub fn below(&self, folder: &Path) -> BTreeMap<String, String> {
         let own = self.content.iter().filter_map(|(path, sha256)| {
-            let name = path.strip_prefix(folder).ok()?;
-            Some((name.to_path_buf(), sha256.clone()))
+            let name = path.strip_prefix(folder).ok()?.to_str()?;
+            Some((name.to_owned(), sha256.clone()))
         });
         own.collect()
     }

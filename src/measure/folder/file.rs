@@ -14,7 +14,7 @@ const MIDDLE: &[u8] = b"\",\"content\":";
 const END: &[u8] = b"}\n";
 
 /// The text of a file with this content.
-pub(super) fn sealed(content: &impl Serialize) -> Vec<u8> {
+pub fn sealed(content: &impl Serialize) -> Vec<u8> {
     // No key is anything but text, so this cannot fail.
     let content = serde_json::to_vec(content).unwrap_or_default();
     let sha256 = sha256_hex(&content);
@@ -25,9 +25,9 @@ pub(super) fn sealed(content: &impl Serialize) -> Vec<u8> {
 ///
 /// # Errors
 /// In words, what is wrong with it.
-pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, String> {
+pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, String> {
     match read_regular_up_to(path, most::OUTCOME) {
-        Ok(bytes) => parse(&bytes).map(Some).map_err(|why| {
+        Ok(bytes) => unsealed(&bytes).map(Some).map_err(|why| {
             let name = path.file_name().unwrap_or_default();
             format!("its {} {why}", name.display())
         }),
@@ -40,7 +40,7 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, String
 ///
 /// # Errors
 /// In words, what is wrong with it.
-pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+pub fn unsealed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     let content = content(bytes).ok_or("is damaged")?;
     bounded_json(content).map_err(|why| format!("is refused: {why}"))?;
     serde_json::from_slice(content).map_err(|why| format!("is damaged: {why}"))

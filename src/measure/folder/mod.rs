@@ -5,9 +5,12 @@ mod file;
 mod record;
 mod run;
 
+pub use file::{sealed, unsealed};
 pub use record::VariantRecord;
 #[cfg(test)]
 pub(super) use record::difference;
-pub(super) use record::{BASE, Complete, FILES, Kept, Key, failed_before, not_resumed, resumed};
-pub(super) use run::{Recording, SickFile};
+pub(super) use record::{
+    BASE, Complete, Done, FILES, Kept, Key, failed_before, not_resumed, resumed,
+};
+pub(super) use run::{Recording, keep_sick};
 pub use run::{RunFile, RunRecord};

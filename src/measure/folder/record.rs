@@ -1,18 +1,22 @@
 //! What a run keeps of each variant for a run that resumes it.
 //!
 //! Of a variant whose measurement is complete a record is written last, beside its captures: what was
-//! measured and found, the hashes of its files, and the key that says what it was. `--resume` takes the
-//! variant over as a whole where the key is the same, and measures it otherwise.
+//! found, the hashes of its files, the profiles among them, and the key that says what it was. `--resume`
+//! takes the variant over as a whole where the key is the same, and measures it otherwise.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::file::{parse, sealed};
+use crate::files::{
+    PROFILE_FILE, STATIC_PROFILE_FILE, VARIANT_FILE, read_regular, recorded_folder, variant_folder,
+};
 use crate::finding::{Code, Finding, Note};
-use crate::hash::sha256_file;
-use crate::measure::measured::{Measured, Resumed};
+use crate::hash::{sha256_file, sha256_hex};
+use crate::measure::measured::{ChosenLaunches, Measured, Resumed};
+use crate::measure::verified::ReusedVerification;
+use crate::profile::Profile;
 use crate::terms::VariantId;
 
 /// What makes two measurements of a variant the same one, by its name for people, each as sha256 of its
@@ -33,48 +37,76 @@ pub const MEASURED: &str = "nothing: what is reported was measured in this run";
 #[serde(deny_unknown_fields)]
 pub struct VariantRecord {
     /// The run.
-    pub run: String,
+    pub(in crate::measure) run: String,
     /// The variant.
-    pub variant: VariantId,
+    pub(in crate::measure) variant: VariantId,
     /// `None` where it is not known what the measurement depends on.
-    pub key: Option<Key>,
+    pub(in crate::measure) key: Option<Key>,
     /// The warnings about repetitions, one for each.
-    pub retries: Vec<Finding>,
+    pub(in crate::measure) retries: Vec<Finding>,
     /// `None` while it is measured.
-    pub complete: Option<Complete>,
+    pub(in crate::measure) done: Option<Done>,
 }
 
-/// All that was measured and found of a variant.
-#[derive(Debug, Serialize, Deserialize)]
+/// What was measured and found of a variant.
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Complete {
-    pub measured: Measured,
-    /// sha256 of each of its files, by the path from its folder.
-    pub files: BTreeMap<PathBuf, String>,
+pub struct Done {
+    findings: Vec<Finding>,
+    gaps: Vec<Finding>,
+    reused: Vec<ReusedVerification>,
+    chosen_launches: Vec<ChosenLaunches>,
+    /// sha256 of each profile that was measured, and of what the measured programs ran, by the path from
+    /// the folder of the variant.
+    pub(in crate::measure) profiles: BTreeMap<String, String>,
+    /// The same of every other file. Static profiles among them are of the build.
+    files: BTreeMap<String, String>,
 }
 
-impl VariantRecord {
-    /// Reads the file's content.
-    ///
-    /// # Errors
-    /// In words, what is wrong with it.
-    pub fn parse(bytes: &[u8]) -> Result<VariantRecord, String> {
-        parse(bytes)
-    }
+/// A place of profiles in what was measured.
+type Place = fn(&mut Measured) -> &mut Vec<Profile>;
 
-    /// The file's content.
-    pub fn text(&self) -> Vec<u8> {
-        sealed(self)
-    }
+/// The files of profiles, and what they are.
+const PROFILES: [(&str, Place); 4] = [
+    (PROFILE_FILE, |measured| &mut measured.profiles),
+    ("base/profile.json", |measured| &mut measured.bases),
+    (STATIC_PROFILE_FILE, |measured| &mut measured.compiled),
+    ("base/static.json", |measured| &mut measured.compiled_bases),
+];
+
+/// Whether a file is a static profile.
+fn is_static(name: &str) -> bool {
+    Path::new(name).ends_with(STATIC_PROFILE_FILE)
 }
 
-impl Complete {
+impl Done {
+    /// All of a variant that has these files.
+    pub fn of(measured: &mut Measured, mut files: BTreeMap<String, String>) -> Done {
+        let mut profiles = BTreeMap::new();
+        for (name, place) in PROFILES {
+            // As it was written, whatever is there now.
+            if let Some(profile) = place(measured).first() {
+                files.remove(name);
+                let sha256 = sha256_hex(profile.to_json().as_bytes());
+                profiles.insert(name.to_owned(), sha256);
+            }
+        }
+        files.remove(VARIANT_FILE);
+        Done {
+            findings: measured.findings.clone(),
+            gaps: measured.gaps.clone(),
+            reused: measured.reused.clone(),
+            chosen_launches: measured.chosen_launches.clone(),
+            profiles,
+            files,
+        }
+    }
+
     /// How the variant failed, if it did.
     pub fn failure(&self, variant: &VariantId) -> Option<&Finding> {
-        let mut profiles = self.measured.profiles.iter();
-        let has_profile = profiles.any(|profile| profile.variant == *variant);
+        let has_profile = self.profiles.contains_key(PROFILE_FILE);
         // What its captures show is found in them again.
-        self.measured.findings.iter().find(|one| {
+        self.findings.iter().find(|one| {
             one.concerns(variant)
                 && one.denies()
                 && (!has_profile || one.code == Code::AlteredDuringRun)
@@ -82,11 +114,22 @@ impl Complete {
     }
 }
 
+/// All that was measured and found of a variant.
+#[derive(Debug)]
+pub struct Complete {
+    pub measured: Measured,
+    /// How it failed, if it did. Then its files may be any.
+    pub failure: Option<Finding>,
+    /// sha256 of each of its files, by the path from its folder.
+    pub files: BTreeMap<String, String>,
+    /// The first of them that is not what was kept, in words.
+    unlike: Option<String>,
+}
+
 /// What an interrupted run kept of a variant, as it was before a program of this run could write to it.
 pub struct Kept {
     record: VariantRecord,
-    /// The file that is not what was kept, in words.
-    unlike: Option<String>,
+    complete: Option<Complete>,
 }
 
 /// What is used of what an interrupted run kept of a variant.
@@ -101,29 +144,19 @@ pub struct Resumption {
 }
 
 impl Kept {
-    /// What a record says of the files in the folder of its variant.
-    pub fn of(record: VariantRecord, folder: &Path) -> Kept {
-        let mut files = record.complete.iter().flat_map(|complete| &complete.files);
-        let unlike = files.find(|(name, sha256)| {
-            let now = sha256_file(&folder.join(name)).ok();
-            now.as_ref() != Some(*sha256)
-        });
-        let unlike = unlike
-            .map(|(name, _)| format!("`{}` is not what the interrupted run wrote", name.display()));
-        Kept { record, unlike }
+    /// What a record says, with the files that it names below a folder of profiles.
+    pub fn of(mut record: VariantRecord, output: &Path) -> Kept {
+        let done = record.done.take();
+        let complete = done.map(|done| Complete::read(done, &record.variant, output));
+        Kept { record, complete }
     }
 
     /// What is used of it by a run that would measure what `now` is the key of.
     pub fn resumption(self, now: &Result<Key, String>) -> Resumption {
-        let VariantRecord {
-            variant,
-            key: then,
-            retries,
-            complete,
-            ..
-        } = self.record;
-        let failure = complete.as_ref().and_then(|one| one.failure(&variant));
-        let then = then.ok_or("what it measured is not known");
+        let Kept { record, complete } = self;
+        let retries = record.retries;
+        let failure = complete.as_ref().and_then(|one| one.failure.as_ref());
+        let then = record.key.ok_or("what it measured is not known");
         if let (Ok(then), Ok(now)) = (&then, now)
             && let Some(why) = difference(then, now)
         {
@@ -145,12 +178,58 @@ impl Kept {
             _ if failure.is_some() => None,
             (_, Err(why)) => Some(why.clone()),
             (Err(why), _) => Some((*why).to_owned()),
-            (Ok(_), Ok(_)) => self.unlike,
+            (Ok(_), Ok(_)) => complete.as_ref().and_then(|one| one.unlike.clone()),
         };
         Resumption {
             complete: complete.filter(|_| why_not.is_none()),
             retries,
             why_not,
+        }
+    }
+}
+
+impl Complete {
+    /// What was measured and found of a variant, with the profiles in its folder below another.
+    fn read(done: Done, variant: &VariantId, output: &Path) -> Complete {
+        let folder = variant_folder(output, variant);
+        let failure = done.failure(variant).cloned();
+        let mut measured = Measured {
+            findings: done.findings,
+            gaps: done.gaps,
+            reused: done.reused,
+            chosen_launches: done.chosen_launches,
+            ..Measured::default()
+        };
+        let mut files = done.files;
+        // A run that resumes this one writes these again, before it takes the variant over.
+        files.retain(|name, _| !is_static(name));
+        let is_other = |(name, sha256): &(&String, &String)| {
+            sha256_file(&folder.join(name)).ok().as_ref() != Some(*sha256)
+        };
+        let mut unlike = files.iter().find(is_other).map(|(name, _)| name.as_str());
+        for (name, place) in PROFILES {
+            let Some(sha256) = done.profiles.get(name) else {
+                continue;
+            };
+            let path = match is_static(name) {
+                // A killed run that resumed this one may have written others beside what was there.
+                true => recorded_folder(output, variant).join(name),
+                false => folder.join(name),
+            };
+            let bytes = read_regular(&path).ok();
+            let bytes = bytes.filter(|bytes| sha256_hex(bytes) == *sha256);
+            match bytes.and_then(|bytes| Profile::parse(&bytes).ok()) {
+                Some(profile) => place(&mut measured).push(profile),
+                None => unlike = unlike.or(Some(name)),
+            }
+        }
+        let unlike = unlike.map(|name| format!("`{name}` is not what the interrupted run wrote"));
+        files.extend(done.profiles);
+        Complete {
+            measured,
+            failure,
+            files,
+            unlike,
         }
     }
 }
@@ -200,32 +279,34 @@ pub fn resumed(all: &[Resumed]) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hash::sha256_hex;
+    use crate::measure::folder::{sealed, unsealed};
+    use std::fs;
 
     #[test]
     fn a_variant_is_taken_over_as_a_whole_or_not_at_all() {
         let variant: VariantId = "s/v".to_owned().try_into().unwrap();
         let key = |value: &str| Key::from([("its program".to_owned(), value.to_owned())]);
         let finding = |code| Finding::deny(code, &variant, "why", "next");
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("capture-1.csv"), "1").unwrap();
+        let output = tempfile::tempdir().unwrap();
+        let folder = variant_folder(output.path(), &variant);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("capture-1.csv"), "1").unwrap();
         let used = |then: Option<Key>, now: Result<Key, String>, failed: bool, written: &str| {
-            let measured = Measured {
-                findings: failed
-                    .then(|| finding(Code::WrongNumbers))
-                    .into_iter()
-                    .collect(),
-                ..Measured::default()
+            let failure = failed.then(|| finding(Code::WrongNumbers));
+            let sha256 = sha256_hex(written.as_bytes());
+            let done = Done {
+                findings: failure.into_iter().collect(),
+                files: BTreeMap::from([("capture-1.csv".to_owned(), sha256)]),
+                ..Done::default()
             };
-            let files = BTreeMap::from([("capture-1.csv".into(), sha256_hex(written.as_bytes()))]);
             let record = VariantRecord {
                 run: String::new(),
                 variant: variant.clone(),
                 key: then,
                 retries: vec![finding(Code::Retried)],
-                complete: Some(Complete { measured, files }),
+                done: Some(done),
             };
-            let used = Kept::of(record, folder.path()).resumption(&now);
+            let used = Kept::of(record, output.path()).resumption(&now);
             let retries = used.retries.len();
             (
                 used.complete.is_some(),
@@ -251,5 +332,112 @@ mod tests {
         assert_eq!(used(None, b(), true, "2"), is(true, 1, ""));
         let failed = format!("{other}; in the interrupted run it failed: why");
         assert_eq!(used(a(), b(), true, "1"), is(false, 0, &failed));
+    }
+
+    /// A variant of which all profiles were measured, in its folder: what was measured, and its record.
+    fn measured(output: &Path) -> (Measured, VariantRecord) {
+        let profile = |path: &str| {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("baselines")
+                .join(path);
+            Profile::read(&path).unwrap()
+        };
+        let current = profile("nvidia-h200/bsr_gemm/cp_async.profile.json");
+        let compiled = profile("sm-90a+static/bsr_gemm/cp_async.profile.json");
+        let variant = current.variant.clone();
+        let of_base = |profile: &Profile| {
+            let mut base = profile.clone();
+            base.provenance.git = Some("the base".to_owned());
+            base
+        };
+        let finding = |code| Finding::deny(code, &variant, "why", "next").detail("detail");
+        let mut measured = Measured {
+            bases: vec![of_base(&current)],
+            compiled_bases: vec![of_base(&compiled)],
+            profiles: vec![current],
+            compiled: vec![compiled],
+            findings: vec![finding(Code::Retried), finding(Code::NotMeasured)],
+            gaps: vec![finding(Code::ClockChanged)],
+            chosen_launches: vec![ChosenLaunches {
+                variant: variant.clone(),
+                launches: 20,
+                round: Some(2),
+                expected_s: 0.1 + 0.2,
+            }],
+            ..Measured::default()
+        };
+        let folder = variant_folder(output, &variant);
+        fs::create_dir_all(folder.join("base")).unwrap();
+        for (name, place) in PROFILES {
+            place(&mut measured)[0].write(&folder.join(name)).unwrap();
+        }
+        let done = Some(Done::of(&mut measured, BTreeMap::new()));
+        let record = VariantRecord {
+            run: "1".to_owned(),
+            variant,
+            key: Some(Key::default()),
+            retries: Vec::new(),
+            done,
+        };
+        (
+            measured,
+            unsealed::<VariantRecord>(&sealed(&record)).unwrap(),
+        )
+    }
+
+    #[test]
+    fn what_is_read_of_a_variant_is_what_was_measured() {
+        let output = tempfile::tempdir().unwrap();
+        let (measured, record) = measured(output.path());
+        let (variant, text) = (record.variant.clone(), sealed(&record));
+        let text_of = |measured: &Measured| {
+            let profiles = [&measured.profiles, &measured.bases];
+            let compiled = [&measured.compiled, &measured.compiled_bases];
+            let findings = [&measured.findings, &measured.gaps];
+            let others = (&measured.reused, &measured.chosen_launches);
+            serde_json::to_string(&(profiles, compiled, findings, others)).unwrap()
+        };
+        let read = || {
+            let kept = Kept::of(unsealed::<VariantRecord>(&text).unwrap(), output.path());
+            let used = kept.resumption(&Ok(Key::default()));
+            match used.complete {
+                Some(complete) => Ok(text_of(&complete.measured)),
+                None => Err(used.why_not.unwrap()),
+            }
+        };
+        assert_eq!(read(), Ok(text_of(&measured)));
+        // A run that resumed it was killed after it had built the variant.
+        crate::files::keep_earlier(output.path(), &variant).unwrap();
+        let folder = variant_folder(output.path(), &variant);
+        for (name, _) in PROFILES.into_iter().filter(|(name, _)| is_static(name)) {
+            crate::files::write_atomically(&folder.join(name), b"{}").unwrap();
+        }
+        assert_eq!(read(), Ok(text_of(&measured)));
+        // A finding of a variant with a profile is found again, and is no failure of it.
+        for (name, _) in PROFILES.into_iter().filter(|(name, _)| !is_static(name)) {
+            let path = folder.join(name);
+            let whole = fs::read(&path).unwrap();
+            crate::files::write_atomically(&path, b"{}").unwrap();
+            let why = format!("`{name}` is not what the interrupted run wrote");
+            assert_eq!(read(), Err(why));
+            fs::write(&path, whole).unwrap();
+        }
+        assert_eq!(read(), Ok(text_of(&measured)));
+    }
+
+    #[test]
+    fn a_record_of_which_any_byte_changed_is_refused() {
+        let output = tempfile::tempdir().unwrap();
+        let (_, record) = measured(output.path());
+        let whole = sealed(&record);
+        for at in 0..whole.len() {
+            let mut other = whole.clone();
+            other[at] = if other[at] == b'1' { b'2' } else { b'1' };
+            assert!(unsealed::<VariantRecord>(&other).is_err(), "byte {at}");
+            assert!(
+                unsealed::<VariantRecord>(&whole[..at]).is_err(),
+                "{at} bytes"
+            );
+        }
     }
 }

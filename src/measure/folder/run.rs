@@ -1,7 +1,7 @@
 //! The record of the run that measured into a folder last. It is locked while the run goes on, and says
 //! how far that came: another run finds by it what a killed one left running, and resumes it.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{OnceCell, RefCell};
 use std::fs::{self, File, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::file::{parse, read, sealed};
+use super::file::{read, sealed};
 use super::record::{Kept, MEASURED, VariantRecord};
 use crate::evidence::SickGpu;
 use crate::files::{
@@ -40,7 +40,6 @@ pub struct RunFile {
 #[derive(Debug)]
 struct Begun {
     run: RunRecord,
-    state: Cell<State>,
     /// Whether it resumes an interrupted one.
     resumes: bool,
     /// The GPU that the interrupted run saw to be sick.
@@ -84,19 +83,6 @@ enum State {
 }
 
 impl RunRecord {
-    /// Reads the file's content.
-    ///
-    /// # Errors
-    /// In words, what is wrong with it.
-    pub fn parse(bytes: &[u8]) -> Result<RunRecord, String> {
-        parse(bytes)
-    }
-
-    /// The file's content.
-    pub fn text(&self) -> Vec<u8> {
-        sealed(self)
-    }
-
     /// The run of a file, unless it has said everything.
     ///
     /// # Errors
@@ -106,15 +92,13 @@ impl RunRecord {
         Ok(run.filter(|run| run.state != State::Said))
     }
 
-    /// Lets nobody resume it.
-    fn say(&self, path: &Path) -> Option<File> {
-        let said = RunRecord {
-            state: State::Said,
+    /// Writes that it came so far; returns the file, with its lock.
+    fn write(&self, state: State, path: &Path) -> std::io::Result<Option<File>> {
+        let run = RunRecord {
+            state,
             ..self.clone()
         };
-        let written = write_locked(path, &said.text());
-        // On a full disk, for example.
-        written.unwrap_or_else(|_| fs::remove_file(path).ok().and(None))
+        write_locked(path, &sealed(&run))
     }
 }
 
@@ -149,8 +133,9 @@ impl RunFile {
         let path = folder.join(RUN_FILE);
         if let Ok((Earlier::Over, Some(_lock))) = locked_soon(&path)
             && let Ok(Some(run)) = RunRecord::unsaid(&path)
+            && run.write(State::Said, &path).is_err()
         {
-            run.say(&path);
+            let _ = fs::remove_file(path);
         }
     }
 
@@ -185,16 +170,22 @@ impl RunFile {
             // What it started may still be on the GPU, and write where this run does.
             process::end_marked(&run.mark);
         }
-        let sick_file = self.folder.join(SICK_FILE);
-        let sick = read::<SickRecord>(&sick_file).unwrap_or_else(|why| {
+        let mut sick = read(&self.sick_file()).unwrap_or_else(|why| {
             found = Err(why);
             None
         });
         let (interrupted, unusable) = self.to_resume(found, &earlier, watch)?;
         let resumes = interrupted.is_some();
+        if !resumes {
+            // The run first: it must not be resumed without what it saw.
+            for file in [&path, &self.sick_file()] {
+                let _ = fs::remove_file(file);
+            }
+            sick = None;
+        }
         let (mark, state) = (process::mark_of_run(), State::Measuring);
         let run = match interrupted {
-            Some(run) => RunRecord { mark, state, ..run },
+            Some(run) => RunRecord { mark, ..run },
             None => RunRecord {
                 id: fresh_id()?,
                 began: now(),
@@ -204,14 +195,9 @@ impl RunFile {
         };
         // Without a lock this run goes on, too: every other one takes it for one that still measures,
         // because nobody can lock the file.
-        let lock = write_locked(&path, &run.text()).map_err(Error::io("write", &path))?;
-        let sick = sick.filter(|sick| sick.run == run.id).map(|sick| sick.gpu);
-        if sick.is_none() {
-            let _ = fs::remove_file(sick_file);
-        }
+        let lock = run.write(state, &path).map_err(Error::io("write", &path))?;
         let _ = self.begun.set(Begun {
             run,
-            state: Cell::new(state),
             resumes,
             sick,
             lock: RefCell::new(lock),
@@ -226,16 +212,13 @@ impl RunFile {
     /// Notes how far the run came, unless another one began in the same folder meanwhile.
     fn enter(&self, state: State) -> std::io::Result<()> {
         let path = self.path();
-        let Some(begun) = self.begun.get().filter(|begun| begun.is_in(&path)) else {
-            return Ok(());
-        };
-        if begun.state.replace(state) != state {
-            let run = RunRecord {
-                state,
-                ..begun.run.clone()
-            };
-            // The lock of the file before goes only now.
-            begun.lock.replace(write_locked(&path, &run.text())?);
+        let there = read::<RunRecord>(&path).ok().flatten();
+        if let (Some(begun), Some(there)) = (self.begun.get(), there)
+            && there.id == begun.run.id
+            && there.state != state
+        {
+            // The lock of the file before goes only then.
+            begun.lock.replace(begun.run.write(state, &path)?);
         }
         Ok(())
     }
@@ -292,11 +275,8 @@ impl RunFile {
     }
 
     /// Where it is kept that a GPU is sick.
-    pub fn sick_file(&self) -> SickFile {
-        SickFile {
-            path: self.folder.join(SICK_FILE),
-            run: self.id(),
-        }
+    pub fn sick_file(&self) -> PathBuf {
+        self.folder.join(SICK_FILE)
     }
 
     fn id(&self) -> String {
@@ -311,7 +291,7 @@ impl RunFile {
             variant: variant.clone(),
             key: None,
             retries: Vec::new(),
-            complete: None,
+            done: None,
         }
     }
 
@@ -333,7 +313,7 @@ impl RunFile {
         if record.variant != *variant {
             return Err(format!("its {VARIANT_FILE} is that of another variant"));
         }
-        Ok(Some(Kept::of(record, &folder)))
+        Ok(Some(Kept::of(record, &self.folder)))
     }
 
     /// Writes a record beside the captures of its variant: its path.
@@ -345,7 +325,7 @@ impl RunFile {
         // A program may have removed it, which is one way to fail.
         fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
         let path = folder.join(VARIANT_FILE);
-        write_atomically(&path, &record.text()).map_err(Error::io("write", &path))?;
+        write_atomically(&path, &sealed(record)).map_err(Error::io("write", &path))?;
         Ok(path)
     }
 
@@ -357,18 +337,9 @@ impl RunFile {
 
     /// The run has ended, and has said everything: nobody resumes it.
     pub fn end(self) {
-        let path = self.path();
-        if let Some(begun) = self.begun.get().filter(|begun| begun.is_in(&path)) {
-            begun.lock.replace(begun.run.say(&path));
+        if self.enter(State::Said).is_err() {
+            let _ = fs::remove_file(self.path());
         }
-    }
-}
-
-impl Begun {
-    /// Whether the file is still that of this run.
-    fn is_in(&self, path: &Path) -> bool {
-        let there = read::<RunRecord>(path).ok().flatten();
-        there.is_some_and(|there| there.id == self.run.id)
     }
 }
 
@@ -417,36 +388,17 @@ fn fresh_id() -> Result<String, Error> {
 /// What becomes the record of a variant while it is measured; `None` where nobody can resume the run.
 pub type Recording<'a> = Option<(&'a RunFile, VariantRecord)>;
 
-/// Where a run keeps that its GPU is sick.
-#[derive(Clone, Debug)]
-pub struct SickFile {
-    path: PathBuf,
-    run: String,
-}
-
-/// What that file says.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SickRecord {
-    run: String,
-    gpu: SickGpu,
-}
-
-impl SickFile {
-    /// Keeps it. Nothing depends on the file in this run, so a failed write is ignored.
-    pub fn keep(&self, sick: &SickGpu) {
-        let record = SickRecord {
-            run: self.run.clone(),
-            gpu: sick.clone(),
-        };
-        let _ = write_atomically(&self.path, &sealed(&record));
-    }
+/// Keeps in the folder of a run that a GPU is sick. Nothing depends on the file in this run, so a failed
+/// write is ignored.
+pub fn keep_sick(path: &Path, sick: &SickGpu) {
+    let _ = write_atomically(path, &sealed(sick));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::files::read_regular;
+    use crate::measure::folder::unsealed;
     use crate::measure::watch::Silent;
 
     fn begin(folder: &Path, resume: bool) -> (RunFile, Option<Finding>) {
@@ -476,8 +428,8 @@ mod tests {
         for at in 0..whole.len() {
             let mut other = whole.clone();
             other[at] = if other[at] == b'1' { b'2' } else { b'1' };
-            assert!(RunRecord::parse(&other).is_err(), "byte {at}");
-            assert!(RunRecord::parse(&whole[..at]).is_err(), "{at} bytes");
+            assert!(unsealed::<RunRecord>(&other).is_err(), "byte {at}");
+            assert!(unsealed::<RunRecord>(&whole[..at]).is_err(), "{at} bytes");
         }
         fs::write(&path, &whole[..whole.len() / 2]).unwrap();
         let (third, said) = begin(folder.path(), true);
@@ -546,7 +498,7 @@ mod tests {
         };
         let (first, _) = begin(folder.path(), false);
         assert!(RunFile::is_running_in(folder.path()), "it still measures");
-        first.sick_file().keep(&sick);
+        keep_sick(&first.sick_file(), &sick);
         drop(first);
         assert!(!RunFile::is_running_in(folder.path()));
         for _ in 0..2 {
@@ -556,22 +508,17 @@ mod tests {
         fs::write(folder.path().join(SICK_FILE), "{}").unwrap();
         let (second, said) = begin(folder.path(), true);
         assert!(said.is_some() && second.sick().is_none());
-        second.sick_file().keep(&sick);
+        keep_sick(&second.sick_file(), &sick);
         drop(second);
         let (third, _) = begin(folder.path(), false);
         let sick_file = third.sick_file();
-        assert!(third.sick().is_none() && !sick_file.path.exists());
-        sick_file.keep(&sick);
+        assert!(third.sick().is_none() && !sick_file.exists());
+        keep_sick(&sick_file, &sick);
         third.end();
-        assert!(sick_file.path.exists(), "nothing of that run may be locked");
+        assert!(sick_file.exists(), "nothing of that run may be locked");
         let (fourth, _) = begin(folder.path(), true);
-        assert!(fourth.interrupted().is_none() && !sick_file.path.exists());
-        // As if that run had been killed before it removed the file.
-        sick_file.keep(&sick);
-        drop(fourth);
-        let (fifth, _) = begin(folder.path(), true);
-        assert!(fifth.interrupted().is_some() && fifth.sick().is_none());
-        assert!(!sick_file.path.exists());
+        assert!(fourth.interrupted().is_none() && fourth.sick().is_none());
+        assert!(!sick_file.exists());
     }
 
     #[test]
@@ -638,7 +585,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(RUN_FILE);
         let state = || {
-            RunRecord::parse(&read_regular(&path).unwrap())
+            unsealed::<RunRecord>(&read_regular(&path).unwrap())
                 .unwrap()
                 .state
         };
