@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::config::{
     CacheControl, ClockControl, Collector, GraphProfiling, ReplayMode, SanitizerTool,
 };
-use crate::device::{GpuAsked, GpusAsked};
+use crate::device::GpusAsked;
 use crate::engine::engine_parser;
 use crate::plan::{MOST_SLICES, SlicePlace};
 use crate::report::{Detail, Form, form_parser};
@@ -309,18 +309,6 @@ pub struct ProfileArgs {
     /// `baseline --lock` locks from all of them.
     #[arg(long, value_name = "GPUS", conflicts_with_all = ["define", "dry_run"])]
     pub gpus: Option<GpusAsked>,
-    /// Profile what `archive` packed.
-    #[arg(long, value_name = "FILE", hide = true, requires = "output", conflicts_with_all = ["names", "experimental", "define", "dry_run", "gpus"])]
-    pub archive: Option<PathBuf>,
-    /// Refuse an archive with another SHA-256.
-    #[arg(long, value_name = "HASH", hide = true, requires = "archive")]
-    pub archive_sha256: Option<String>,
-    /// Profile on the GPU of this UUID.
-    #[arg(long, value_name = "UUID", hide = true, requires = "archive")]
-    pub gpu: Option<GpuAsked>,
-    /// Take the end of standard input for an interrupt.
-    #[arg(long, hide = true, requires = "archive")]
-    pub until_input_ends: bool,
     /// Output format.
     #[arg(long, default_value = "text")]
     pub format: Format,
@@ -523,12 +511,6 @@ pub struct CheckArgs {
     /// Measure on these GPUs of this host at once: `all`, ordinals or UUIDs.
     #[arg(long, value_name = "GPUS", conflicts_with_all = ["from", "static", "archive", "slice", "dry_run", "output"])]
     pub gpus: Option<GpusAsked>,
-    /// Measure the slice on the GPU of this UUID.
-    #[arg(long, value_name = "UUID", hide = true, requires = "slice")]
-    pub gpu: Option<GpuAsked>,
-    /// Take the end of standard input for an interrupt.
-    #[arg(long, hide = true, requires = "slice")]
-    pub until_input_ends: bool,
     /// Folder for the slice.
     #[arg(long, value_name = "DIR", requires = "slice")]
     pub slice_output: Option<PathBuf>,

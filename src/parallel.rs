@@ -12,6 +12,11 @@ pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<
     on(cores.min(items.len()), items, work)
 }
 
+/// The same with a thread for each item.
+pub fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    on(items.len(), items, work)
+}
+
 /// The same with a number of threads.
 fn on<T: Sync, R: Send>(threads: usize, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);

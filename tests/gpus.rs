@@ -1,4 +1,4 @@
-//! Several GPUs of one host, with stand-ins of the driver and of ncu: a queue for each, one check.
+//! Several GPUs of one host, with stand-ins of the driver and of ncu: a slice for each, one check.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
@@ -18,8 +18,6 @@ use crate::common::{PATIENCE, Ran, aloud};
 /// The UUID of the second GPU.
 const SECOND: &str = "GPU-00112233-4455-6677-8899-aabbccddeefe";
 const ALL: [&str; 3] = ["check", "--gpus", "all"];
-/// Words in the command line of a queue.
-const QUEUE: [&str; 2] = ["check", "--archive"];
 
 /// A machine with two GPUs, and so many equal variants whose baselines are locked.
 fn two_gpus(variants: u32) -> Machine {
@@ -62,7 +60,7 @@ fn runs(machine: &Machine) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_check_on_all_gpus_is_one_check_with_a_queue_for_each() {
+fn a_check_on_all_gpus_is_one_check_with_a_slice_for_each() {
     let machine = two_gpus(3);
     let costs = machine.project.read(".sparsek-gate/costs.json");
     let (found, ran) = outcome(&machine, &ALL, 0);
@@ -84,7 +82,7 @@ fn a_check_on_all_gpus_is_one_check_with_a_queue_for_each() {
         assert!(part["profile_s"].as_f64().unwrap() > 0.0);
     }
     assert_eq!(measured.len(), 3);
-    // What a queue says is passed on, with its GPU.
+    // What is said of a GPU names it.
     assert!(
         ran.err.contains(&format!("{SECOND}:     profile")),
         "{}",
@@ -164,7 +162,7 @@ fn gpus_that_cannot_be_had_are_refused_before_anything_is_built() {
             .says("cannot be used with");
     }
     assert_eq!(machine.compiled(), compiled);
-    // What a machine lacks is said once, and not by every queue.
+    // What a machine lacks is said once, and not by every GPU.
     fs::remove_file(machine.project.path("bin/ncu")).unwrap();
     let (_, ran) = outcome(&machine, &ALL, 3);
     assert!(ran.err.contains("bin/ncu"), "{}", ran.err);
@@ -196,46 +194,83 @@ fn kill(pid: i32, signal: Signal) {
     let _ = kill_process(Pid::from_raw(pid).unwrap(), signal);
 }
 
+/// Lets no run lock a GPU: its thread fails once it measures.
+fn refuse_lock(machine: &Machine, uuid: &str) -> PathBuf {
+    let path = machine
+        .project
+        .path(&format!("tmp/sparsek-gate-{uuid}.lock"));
+    let _ = fs::remove_file(&path);
+    fs::create_dir(&path).unwrap();
+    path
+}
+
 #[test]
-fn an_interrupt_or_a_kill_of_the_check_leaves_no_process() {
+fn an_interrupt_of_the_check_leaves_no_process() {
     let machine = two_gpus(2);
     machine.slow(600.0);
-    for (signal, code) in [
-        (Signal::TERM, Some(130)),
-        (Signal::INT, Some(130)),
-        (Signal::KILL, None),
-    ] {
+    for signal in [Signal::TERM, Signal::INT] {
         let mut check = start(&machine, &[]);
         wait_for(&machine, &["sleep 600"], 2);
         kill(Pid::from_child(&check).as_raw_nonzero().get(), signal);
-        assert_eq!(check.wait().unwrap().code(), code, "{signal:?}");
-        if code.is_some() {
-            assert_eq!(running(&machine.project.path(""), &QUEUE), [0; 0]);
-        }
+        assert_eq!(check.wait().unwrap().code(), Some(130), "{signal:?}");
         // The programs would go on for longer than this waits.
         wait_for_orphans(&machine.project.path(""));
     }
 }
 
 #[test]
-fn what_killed_queues_left_is_ended_by_the_next_run_that_does_not_go_on_with_them() {
+fn what_a_killed_run_left_on_all_gpus_is_ended_by_the_next_run_that_does_not_go_on_with_it() {
     let machine = two_gpus(2);
     let folder = machine.project.path("");
-    machine.slow(300.0);
-    let mut check = start(&machine, &[]);
-    wait_for(&machine, &["sleep 300"], 2);
-    let queues = wait_for(&machine, &QUEUE, 2);
-    // All at once, as a machine kills that has no memory left: nobody can end the programs.
-    kill(Pid::from_child(&check).as_raw_nonzero().get(), Signal::STOP);
-    for queue in queues {
-        kill(queue, Signal::KILL);
+    for command in ["check", "profile"] {
+        machine.slow(300.0);
+        let mut run = machine.gate(&[command, "--gpus", "all"]);
+        let run = run.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut run = run.spawn().unwrap();
+        wait_for(&machine, &["sleep 300"], 2);
+        run.kill().unwrap();
+        run.wait().unwrap();
+        // Nobody can end the programs of both GPUs.
+        wait_for(&machine, &["sleep 300"], 2);
+        machine.slow(0.0);
+        machine.run(&["check", "--gpus", "1", "v-n_1"]).exits(0);
+        assert_eq!(running(&folder, &["sleep 300"]), [0; 0], "{command}");
     }
-    check.kill().unwrap();
-    check.wait().unwrap();
-    wait_for(&machine, &["sleep 300"], 2);
-    machine.slow(0.0);
-    machine.run(&["check", "--gpus", "1", "v-n_1"]).exits(0);
-    assert_eq!(running(&folder, &["sleep 300"]), [0; 0]);
+}
+
+#[test]
+fn a_program_that_ends_ends_no_process_that_may_be_of_a_program_on_another_gpu() {
+    let machine = two_gpus(2);
+    let file = |name: &str| machine.project.path(&format!("tmp/{name}"));
+    let [helper, begun, first, found] = ["helper", "begun", "first", "found"].map(file);
+    // The program on the second GPU leaves a process without a mark and without a parent, and looks
+    // whether it still runs after one on the first GPU has ended.
+    machine.ncu(&format!(
+        "case $1:$CUDA_VISIBLE_DEVICES in
+         --import:* | --version:*) ;;
+         *fe)
+             if mkdir {found} 2>/dev/null; then
+                 until [ -e {begun} ]; do sleep 0.05; done
+                 (env -i /usr/bin/setsid /bin/sh -c 'echo $$ >{helper}; exec sleep 300' &)
+                 until [ -s {helper} ] && [ -e {first} ]; do sleep 0.05; done
+                 sleep 1
+                 kill -0 $(cat {helper}) && touch {found}/runs
+             fi ;;
+         *)
+             touch {begun}
+             until [ -s {helper} ]; do sleep 0.05; done
+             touch {first} ;;
+         esac",
+        helper = helper.display(),
+        begun = begun.display(),
+        first = first.display(),
+        found = found.display(),
+    ));
+    let (outcome, _) = outcome(&machine, &ALL, 0);
+    all_measured(&outcome, 2);
+    assert!(found.join("runs").exists());
+    // At the end of its own program it ended.
+    assert_eq!(running(&machine.project.path(""), &[]), [0; 0]);
 }
 
 #[test]
@@ -297,20 +332,15 @@ fn profiling_on_all_gpus_goes_on_where_it_was_interrupted() {
 #[test]
 fn a_profile_that_a_program_on_another_gpu_changed_is_not_locked() {
     let machine = two_gpus(1);
-    // The program on the second GPU waits for the end of the first queue, and edits its profile.
+    // The program on the second GPU waits for the end of the first, and edits its profile.
     let profiles = machine.project.path(".sparsek-gate/profiles");
-    // Written so that the command that looks for it is not found.
-    let first = format!(
-        "{}/{}[f]",
-        profiles.display(),
-        UUID.strip_suffix('f').unwrap()
-    );
     machine.ncu(&format!(
         "case $1:$CUDA_VISIBLE_DEVICES in
          --import:* | --version:*) ;;
          *fe)
-             while grep -qs '{first}' /proc/[0-9]*/cmdline; do sleep 0.05; done
-             sed -i 's/\"launches\": [0-9]*/\"launches\": 7/' '{}' ;;
+             until [ -e '{0}' ]; do sleep 0.05; done
+             sleep 1
+             sed -i 's/\"launches\": [0-9]*/\"launches\": 7/' '{0}' ;;
          esac",
         profiles
             .join(UUID)
@@ -324,51 +354,55 @@ fn a_profile_that_a_program_on_another_gpu_changed_is_not_locked() {
 }
 
 #[test]
-fn what_a_queue_did_not_measure_whose_process_is_killed_is_not_measured() {
+fn what_a_gpu_should_have_measured_whose_thread_failed_is_not_measured_and_the_others_go_on() {
     let machine = two_gpus(2);
-    // The second GPU measures until its queue is killed.
-    machine.ncu(
-        "case $1:$CUDA_VISIBLE_DEVICES in --import:* | --version:*) ;; *fe) sleep 600 ;; esac",
-    );
-    let report = machine.project.path("tmp/outcome.json");
-    let mut check = start(
-        &machine,
-        &["--report", &format!("json:{}", report.display())],
-    );
-    wait_for(&machine, &["sleep"], 1);
-    let queue = wait_for(&machine, &["--slice 2/2"], 1)[0];
-    kill(queue, Signal::KILL);
-    assert_eq!(check.wait().unwrap().code(), Some(6));
-    // Its programs ended with it.
-    assert_eq!(running(&machine.project.path(""), &[]), [0; 0]);
-    let found = read_json(&report);
+    let lock = refuse_lock(&machine, SECOND);
+    let (found, _) = outcome(&machine, &ALL, 6);
     let findings = found["findings"].as_array().unwrap();
     let of = |code: &str| {
         let found = findings.iter().find(|one| one["code"] == code).unwrap();
         found["message"].as_str().unwrap().to_owned()
     };
     let unusable = of("slice-unusable");
-    let log = runs(&machine)[0].join("logs/slice-2.log");
-    for part in ["slice 2/2", SECOND, &log.display().to_string()] {
+    let why = format!("cannot open {}", lock.display());
+    for part in ["slice 2/2", SECOND, &why] {
         assert!(unusable.contains(part), "{part}: {unusable}");
     }
     assert!(of("not-measured").contains("slice 2/2"));
     let unmeasured = findings.iter().find(|one| one["code"] == "not-measured");
     assert_eq!(unmeasured.unwrap()["next"], "run the check again");
     assert_eq!(found["variants"].as_array().unwrap().len(), 1);
+    assert_eq!(uuids(&found), [UUID]);
+}
+
+#[test]
+fn a_program_that_is_killed_on_one_gpu_fails_its_variant_alone() {
+    let machine = two_gpus(2);
+    machine.ncu(
+        "case $1:$CUDA_VISIBLE_DEVICES in --import:* | --version:*) ;; *fe) kill -9 $$ ;; esac",
+    );
+    let (found, _) = outcome(&machine, &ALL, 5);
+    let findings = found["findings"].as_array().unwrap();
+    let failed = findings.iter().filter(|one| one["severity"] == "deny");
+    let failed: Vec<&str> = failed.map(|one| one["code"].as_str().unwrap()).collect();
+    assert_eq!(failed, ["program-failed"]);
+    let measured = found["variants"].as_array().unwrap();
+    assert_eq!(measured.len(), 1);
+    assert_ne!(measured[0]["variant"], findings[0]["variant"]);
+    assert!(running(&machine.project.path(""), &[]).is_empty());
 }
 
 /// What is killed in a run.
 #[derive(Clone, Copy, Debug)]
 enum Victim {
     Check,
-    Queue,
-    Program,
+    /// A program on the first GPU, or on the second.
+    Program(u32),
 }
 
 #[test]
 fn whatever_is_killed_nothing_unmeasured_passes_and_no_process_is_left() {
-    const VICTIMS: [Victim; 3] = [Victim::Check, Victim::Queue, Victim::Program];
+    const VICTIMS: [Victim; 3] = [Victim::Check, Victim::Program(1), Victim::Program(2)];
     let machine = two_gpus(2);
     machine.slow(0.05);
     let report = machine.project.path("tmp/outcome.json");
@@ -392,8 +426,7 @@ fn whatever_is_killed_nothing_unmeasured_passes_and_no_process_is_left() {
         let folder: &Path = &machine.project.path("");
         let found = match victim {
             Victim::Check => vec![Pid::from_child(&check).as_raw_nonzero().get()],
-            Victim::Queue => running(folder, &QUEUE),
-            Victim::Program => running(folder, &["bin/ncu"]),
+            Victim::Program(gpu) => running(folder, &["bin/ncu", &format!("/slices/{gpu}/")]),
         };
         if let Some(pid) = found.first() {
             kill(*pid, Signal::KILL);
@@ -453,23 +486,13 @@ fn every_variant_is_profiled_on_all_gpus_and_one_call_locks_them() {
     );
     machine.run(&ALL).exits(0);
 
-    // A GPU whose process dies: nothing is locked from fewer GPUs than were asked for.
-    machine.slow(0.5);
-    let mut command = machine.gate(&["profile", "--gpus", "all"]);
-    let mut profile = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    wait_for(&machine, &["bin/ncu"], 2);
-    let queue = wait_for(
-        &machine,
-        &["profile --archive", &format!("--gpu {SECOND}")],
-        1,
-    )[0];
-    kill(queue, Signal::KILL);
-    assert_eq!(profile.wait().unwrap().code(), Some(6));
-    wait_for_orphans(&project.path(""));
+    // A GPU that fails: nothing is locked from fewer GPUs than were asked for.
+    let lock = refuse_lock(&machine, SECOND);
+    let ran = machine.run(&["profile", "--gpus", "all"]).exits(6);
+    ran.says(&format!(
+        "nothing counts of the profiles on {SECOND}: cannot open {}",
+        lock.display()
+    ));
     assert!(
         !project
             .read(".sparsek-gate/profiles/gpus.json")

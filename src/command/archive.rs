@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::answer;
 use super::judging::Judging;
 use crate::archive::{Packing, SelectedNames, Unpacked, pack};
-use crate::cli::{ArchiveArgs, Format};
-use crate::config::{Config, Selected};
+use crate::cli::{ArchiveArgs, Format, Selection};
+use crate::config::Config;
 use crate::finding::{Error, ExitCode, Finding};
 use crate::measure::{
     BaseProject, Packed, Place, Plan, Prebuilt, RecordUse, SameProgram, Spent, Times, programs,
@@ -28,21 +28,35 @@ pub(super) struct Content {
     same_programs: usize,
 }
 
-/// What was packed, what was found meanwhile, and the plan without the variants that need no
-/// measurement.
+impl Content {
+    /// How many variants need a measurement.
+    pub fn to_measure(&self) -> usize {
+        self.variants - self.same_programs
+    }
+}
+
+/// What was packed, and what was found meanwhile.
 pub(super) struct Done {
     pub content: Content,
     pub findings: Vec<Finding>,
-    pub measured: Selected,
     pub spent: Spent,
 }
 
 pub(super) fn run(config: &Path, arguments: &ArchiveArgs) -> Result<ExitCode, Error> {
+    let current = Config::load(config)?;
+    let selection = &arguments.selection;
+    let against = arguments.against.as_deref();
+    let judging = Judging::in_checkout(current, &arguments.trusted, against, selection)?;
     let Done {
         content: packed,
         findings,
         ..
-    } = done(config, arguments)?;
+    } = done(
+        &judging,
+        selection,
+        arguments.measure_all,
+        &arguments.output,
+    )?;
     let format = arguments.format;
     // `check --from` judges: what was found so far is in the archive.
     answer::answer(format, &packed, &findings, || text(&packed))?;
@@ -52,11 +66,13 @@ pub(super) fn run(config: &Path, arguments: &ArchiveArgs) -> Result<ExitCode, Er
     Ok(ExitCode::Pass)
 }
 
-/// Packs an archive, and prints nothing but progress.
-pub(super) fn done(config: &Path, arguments: &ArchiveArgs) -> Result<Done, Error> {
-    let current = Config::load(config)?;
-    let against = arguments.against.as_deref();
-    let judging = Judging::in_checkout(current, &arguments.trusted, against, &arguments.selection)?;
+/// Packs what was selected, and prints nothing but progress.
+pub(super) fn done(
+    judging: &Judging,
+    selection: &Selection,
+    measure_all: bool,
+    file: &Path,
+) -> Result<Done, Error> {
     let plan = &judging.plan;
     let base = judging.check_out_base()?;
     let rules = judging.rules()?;
@@ -67,7 +83,7 @@ pub(super) fn done(config: &Path, arguments: &ArchiveArgs) -> Result<Done, Error
         base: base.as_ref(),
         part: None,
         locks: rules.judge.locks(),
-        measure_all: arguments.measure_all,
+        measure_all,
     };
     let place = Place {
         output: output.path(),
@@ -79,8 +95,8 @@ pub(super) fn done(config: &Path, arguments: &ArchiveArgs) -> Result<Done, Error
     };
     let (programs, same_programs, spent) = programs(&to_build, &place)?;
     let selected = SelectedNames {
-        names: arguments.selection.names.clone(),
-        experimental: arguments.selection.experimental,
+        names: selection.names.clone(),
+        experimental: selection.experimental,
     };
     let packing = Packing {
         plan,
@@ -92,9 +108,9 @@ pub(super) fn done(config: &Path, arguments: &ArchiveArgs) -> Result<Done, Error
         findings: &judging.grounds.findings,
         locks: judging.store().root(),
     };
-    let summary = pack(packing, &arguments.output)?;
+    let summary = pack(packing, file)?;
     let packed = Content {
-        archive: arguments.output.display().to_string(),
+        archive: file.display().to_string(),
         sha256: summary.sha256,
         bytes: summary.bytes,
         contents: summary.contents,
@@ -108,14 +124,9 @@ pub(super) fn done(config: &Path, arguments: &ArchiveArgs) -> Result<Done, Error
         .iter()
         .chain(&programs.current.findings);
     let findings: Vec<Finding> = findings.cloned().collect();
-    let mut measured = plan.clone();
-    measured
-        .variants
-        .retain(|one| same_programs.iter().all(|same| same.variant != one.id));
     Ok(Done {
         content: packed,
         findings,
-        measured,
         spent,
     })
 }

@@ -150,7 +150,7 @@ fn of_gpus(
 ) -> Result<Outcome, Error> {
     let current = Config::load(config)?;
     refuse_targets(targets, Some(&current), &[])?;
-    let measured = on_gpus::measured(config, current, arguments)?;
+    let measured = on_gpus::measured(current, arguments)?;
     let on_gpus = run.on_gpus.insert(measured);
     let opened = on_gpus.archive()?;
     run.authority.clone_from(&opened.judging.grounds.authority);

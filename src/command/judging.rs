@@ -51,6 +51,12 @@ impl Judging {
         Ok(Judging { web, ..judging })
     }
 
+    /// By the working tree's own rules.
+    pub fn of_working_tree(plan: Selected) -> Result<Judging, Error> {
+        let grounds = trust::establish(plan.config.clone(), None, &Consent::default())?;
+        Judging::of(grounds, plan, None)
+    }
+
     /// By these rules.
     pub fn of(grounds: Grounds, plan: Selected, against: Option<String>) -> Result<Judging, Error> {
         process::pass(&plan.config.env_pass);

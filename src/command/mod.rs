@@ -23,7 +23,6 @@ mod place;
 mod plan;
 mod profile;
 mod program;
-mod queues;
 mod report;
 mod resume;
 mod select;

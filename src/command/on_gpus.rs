@@ -1,27 +1,100 @@
-//! `sparsek-gate check --gpus`: an archive, its slices on the GPUs of this host, and their verdict.
+//! `--gpus`: an archive that the GPUs of this host measure, each in a thread of its own. For `check`
+//! each measures a slice, and together they are judged.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::archive::{self, Opened};
 use super::judging::Judging;
-use super::place::{Place, text};
-use super::queues::{Named, QueueOrder, named, refuse_unfit};
-use super::slice::manifest_of;
+use super::place::{Place, slice_in};
+use super::slice;
 use super::slices::{self, Measured};
-use crate::cli::{ArchiveArgs, CheckArgs, Format};
-use crate::config::Config;
-use crate::device::GpusAsked;
-use crate::engine::host::{self, Queue};
+use crate::cli::CheckArgs;
+use crate::config::{Config, Selected};
+use crate::device::{Gpu, GpusAsked, short_names};
 use crate::finding::Error;
 use crate::judge::Outcome;
-use crate::measure::{RunFile, Watch as _};
+use crate::measure::{Batch, Bench, Watch as _};
+use crate::parallel;
 use crate::plan::SlicePlace;
 use crate::process;
 use crate::report::Progress;
 use crate::slice::Known;
 
-/// The folder of the runs in the work folder.
-pub(super) const ON_GPUS: &str = "gpus";
+/// A GPU, with a short name that no other of this host has.
+#[derive(Clone)]
+pub(super) struct Named {
+    pub gpu: Gpu,
+    pub short: String,
+}
+
+/// The GPUs of this host that are asked for.
+pub(super) fn named(asked: &GpusAsked) -> Result<Vec<Named>, Error> {
+    let all = Gpu::all()?;
+    let uuids = all.iter().map(|gpu| gpu.uuid.clone());
+    let names: BTreeMap<String, String> = uuids.zip(short_names(&all)).collect();
+    let asked = asked.of(&all)?.into_iter();
+    let named = asked.map(|gpu| Named {
+        short: names.get(&gpu.uuid).cloned().unwrap_or_default(),
+        gpu,
+    });
+    Ok(named.collect())
+}
+
+/// Refuses GPUs on which the variants could not be measured: tools, pins and counters.
+pub(super) fn refuse_unfit(plan: &Selected, gpus: &[Named]) -> Result<(), Error> {
+    for Named { gpu, .. } in gpus {
+        let config = Config {
+            device: gpu.ordinal,
+            ..plan.config.clone()
+        };
+        let batch = Batch {
+            config: &config,
+            variants: &plan.variants(),
+            watch: &Progress::new(),
+        };
+        Bench::new(batch, &[], None)?;
+    }
+    Ok(())
+}
+
+/// Lets each GPU measure an archive, all at the same time: what each gave. One that fails does not
+/// end the others; an interrupt ends all. `measure` gets the GPU's number, from 1, and a copy of the
+/// archive that no other uses.
+pub(super) fn on_each<T: Send>(
+    (archive, sha256): (&Path, &str),
+    gpus: &[Named],
+    measure: impl Fn(u32, &Named, &Opened) -> Result<T, Error> + Sync,
+) -> Result<Vec<Result<T, Error>>, Error> {
+    let numbered: Vec<(u32, &Named)> = (1..).zip(gpus).collect();
+    at_once(&numbered, |(number, named)| {
+        let mut opened = archive::open(archive, Some(sha256))?;
+        opened.judging.plan.config.device = named.gpu.ordinal;
+        measure(*number, named, &opened)
+    })
+}
+
+fn at_once<I: Sync, T: Send>(
+    items: &[I],
+    work: impl Fn(&I) -> Result<T, Error> + Sync,
+) -> Result<Vec<Result<T, Error>>, Error> {
+    if process::interrupted() {
+        return Err(Error::Interrupted);
+    }
+    let ended = parallel::each(items, work);
+    match ended
+        .iter()
+        .any(|one| matches!(one, Err(Error::Interrupted)))
+    {
+        true => Err(Error::Interrupted),
+        false => Ok(ended),
+    }
+}
+
+/// An error as a part of a sentence.
+pub(super) fn words(error: &Error) -> String {
+    error.to_string().replace("\n  next: ", "; ")
+}
 
 /// Slices that were measured.
 pub(super) struct OnGpus {
@@ -30,8 +103,6 @@ pub(super) struct OnGpus {
     /// sha256 of the archive.
     sha256: String,
     measured: Measured,
-    /// By which the next run finds what this one leaves running if it is killed.
-    run_file: RunFile,
 }
 
 impl OnGpus {
@@ -47,63 +118,60 @@ impl OnGpus {
 
     /// The run has said everything.
     pub fn end(self) {
-        self.run_file.end();
+        self.place.end();
     }
 }
 
 /// Packs an archive and lets its slices be measured.
-pub(super) fn measured(
-    path: &Path,
-    current: Config,
-    arguments: &CheckArgs,
-) -> Result<OnGpus, Error> {
+pub(super) fn measured(current: Config, arguments: &CheckArgs) -> Result<OnGpus, Error> {
     // What this machine lacks is reported before anything is built.
     let gpus = named(arguments.gpus.as_ref().unwrap_or(&GpusAsked::All))?;
+    let selection = &arguments.selection;
     let against = arguments.against.as_deref();
-    let judging = Judging::in_checkout(current, &arguments.trusted, against, &arguments.selection)?;
+    let judging = Judging::in_checkout(current, &arguments.trusted, against, selection)?;
     refuse_unfit(&judging.plan, &gpus)?;
-    let config = &judging.plan.config;
-    let place = Place::new(config, ON_GPUS)?;
-    place.sweep();
-    let run_file = RunFile::of(&place.folder, &config.work, false);
-    run_file.begin(&Progress::with(arguments.verbosity.detail()))?;
+    let detail = arguments.verbosity.detail();
+    let place = Place::begin(&judging.plan.config, &Progress::with(detail))?;
+    let (run, archive) = (place.folder.as_path(), place.archive());
+    let packed = archive::done(&judging, selection, arguments.measure_all, &archive)?;
+    // Nothing of the checkout is judged from now on.
     drop(judging);
-
-    let packed = archive::done(path, &archive_arguments(arguments, &place.archive()))?;
-    if process::interrupted() {
-        return Err(Error::Interrupted);
-    }
-    let progress = Progress::with(arguments.verbosity.detail());
-    let note = &mut |text: &str| progress.notes(text);
+    let notes = Progress::with(detail);
+    let gpus = with_part(gpus, packed.content.to_measure(), &|text| notes.notes(text));
+    drop(notes);
+    let count = u32::try_from(gpus.len()).unwrap_or(u32::MAX);
     let sha256 = packed.content.sha256;
-    let gpus = with_part(gpus, packed.measured.variants.len(), note);
-    let queues = queues(&place, &sha256, &gpus)?;
-    let ended = host::run(&queues, note)?;
-    let folders: Vec<PathBuf> = (1..)
-        .zip(&gpus)
-        .map(|(index, _)| place.slice(index))
-        .collect();
-    let known = queues.iter().zip(&ended).map(|(queue, ended)| Known {
-        words: queue.words(),
-        manifest: manifest_of(&ended.printed),
+    let ended = on_each((&archive, &sha256), &gpus, |index, gpu, opened| {
+        let (slice, watch) = (
+            SlicePlace { index, count },
+            Progress::of_gpu(detail, &gpu.short),
+        );
+        slice::of_archive(opened, slice, &slice_in(run, index), false, &watch)
+    })?;
+    let known = (1..).zip(&gpus).zip(ended);
+    let known = known.map(|((index, Named { gpu, .. }), ended)| Known {
+        words: format!("slice {index}/{count} on {}", gpu.uuid),
+        manifest: match ended {
+            Ok(whole) => Ok(whole.sha256),
+            Err(error) => Err(words(&error)),
+        },
     });
-    let known = folders.iter().cloned().zip(known).collect();
+    let folders: Vec<PathBuf> = (1..=count).map(|index| slice_in(run, index)).collect();
     let measured = Measured {
         spent: packed.spent,
-        known,
+        known: folders.iter().cloned().zip(known).collect(),
     };
-    note(&format!("logs and captures: {}", place.folder.display()));
+    Progress::with(detail).notes(&format!("captures: {}", run.display()));
     Ok(OnGpus {
         place,
         folders,
         sha256,
         measured,
-        run_file,
     })
 }
 
 /// The GPUs that have any variant to measure.
-fn with_part(mut gpus: Vec<Named>, variants: usize, note: &mut dyn FnMut(&str)) -> Vec<Named> {
+fn with_part(mut gpus: Vec<Named>, variants: usize, note: &dyn Fn(&str)) -> Vec<Named> {
     let measured = match variants {
         1 => "1 variant is".to_owned(),
         count => format!("{count} variants are"),
@@ -115,27 +183,41 @@ fn with_part(mut gpus: Vec<Named>, variants: usize, note: &mut dyn FnMut(&str)) 
     gpus
 }
 
-/// The queues that measure a slice of an archive with this sha256 on each GPU.
-fn queues(place: &Place, archive: &str, gpus: &[Named]) -> Result<Vec<Queue>, Error> {
-    let order = QueueOrder::new(place, "check", archive)?;
-    let count = u32::try_from(gpus.len()).unwrap_or(u32::MAX);
-    let queue = |(index, gpu): (u32, &Named)| {
-        let slice = SlicePlace { index, count }.to_string();
-        let output = text(&place.slice(index))?;
-        let own = ["--slice", &slice, "--slice-output", &output];
-        let what = format!("slice {slice}");
-        order.queue(gpu.clone(), &what, &own, &format!("slice-{index}"))
-    };
-    (1..).zip(gpus).map(queue).collect()
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn archive_arguments(arguments: &CheckArgs, output: &Path) -> ArchiveArgs {
-    ArchiveArgs {
-        selection: arguments.selection.clone(),
-        output: output.to_owned(),
-        against: arguments.against.clone(),
-        measure_all: arguments.measure_all,
-        trusted: arguments.trusted.clone(),
-        format: Format::Text,
+    #[test]
+    fn one_gpu_that_fails_does_not_end_the_others_and_its_error_is_kept() {
+        let work = |number: &u32| match number {
+            1 => Err(Error::Environment {
+                what: "it has no counters".to_owned(),
+                next: "ask for them".to_owned(),
+            }),
+            number => Ok(number * 2),
+        };
+        let ended = at_once(&[0, 1, 2], work).unwrap();
+        assert!(matches!(ended[..], [Ok(0), Err(_), Ok(4)]));
+        let error = ended[1].as_ref().unwrap_err();
+        assert_eq!(words(error), "it has no counters; ask for them");
+    }
+
+    #[test]
+    fn an_interrupt_of_one_gpu_ends_the_command() {
+        let work = |number: &u32| match number {
+            1 => Err(Error::Interrupted),
+            number => Ok(*number),
+        };
+        let ended = at_once(&[0, 1, 2], work);
+        assert!(matches!(ended, Err(Error::Interrupted)));
+    }
+
+    #[test]
+    #[should_panic(expected = "a defect")]
+    fn a_defect_on_one_gpu_is_that_of_the_command() {
+        let _ = at_once(&[false, true, false], |panics| {
+            assert!(!panics, "a defect");
+            Ok(())
+        });
     }
 }

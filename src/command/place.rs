@@ -1,4 +1,4 @@
-//! The folder of a run whose variants other processes measure.
+//! The folder of a run whose variants several GPUs measure.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -7,10 +7,12 @@ use std::time::{Duration, SystemTime};
 use crate::config::Config;
 use crate::files::create_work_folder;
 use crate::finding::Error;
-use crate::measure::RunFile;
+use crate::measure::{RunFile, Watch};
 use crate::process;
 use crate::slice::profiles_in;
 
+/// The folder of the runs in the work folder.
+const RUNS: &str = "gpus";
 /// How the names of the folders begin.
 const NAME: &str = "sparsek-gate-";
 /// The file in the folder of a run that is locked while the run goes on.
@@ -29,13 +31,29 @@ pub(super) struct Place {
     /// Locked for as long as this process lives. `None` only of a new folder on a file system without
     /// locks: there every run takes the folders of all others for used ones.
     _in_use: Option<File>,
+    /// By which the next run finds what this one leaves running if it is killed.
+    run_file: Option<RunFile>,
 }
 
 impl Place {
-    /// A new one in a folder of the work folder.
-    pub fn new(config: &Config, machines: &str) -> Result<Place, Error> {
+    /// A new one in the work folder. What earlier runs left is ended and removed.
+    pub fn begin(config: &Config, watch: &dyn Watch) -> Result<Place, Error> {
+        let mut place = Place::new(config)?;
+        place.sweep();
+        let run_file = RunFile::of(&place.folder, &config.work, false);
+        run_file.begin(watch)?;
+        place.run_file = Some(run_file);
+        Ok(place)
+    }
+
+    /// The run has said everything.
+    pub fn end(mut self) {
+        self.run_file.take().into_iter().for_each(RunFile::end);
+    }
+
+    fn new(config: &Config) -> Result<Place, Error> {
         create_work_folder(&config.work)?;
-        let all = config.work.join(machines);
+        let all = config.work.join(RUNS);
         fs::create_dir_all(&all).map_err(Error::io("create", &all))?;
         let folder = tempfile::Builder::new()
             .prefix(NAME)
@@ -48,13 +66,17 @@ impl Place {
             Err(Error::Io { .. }) => None,
             locked => locked?,
         };
-        Ok(Place { folder, _in_use })
+        Ok(Place {
+            folder,
+            _in_use,
+            run_file: None,
+        })
     }
 
     /// Ends what earlier runs beside it left running, whose processes are all of this host, and removes
     /// the folders of those that are over. The newest stay, and those that are in use. What cannot be
     /// removed stays, too.
-    pub fn sweep(&self) {
+    fn sweep(&self) {
         let others = self.others();
         others.iter().for_each(|folder| end_left(folder));
         for folder in others.iter().rev().skip(KEPT - 1) {
@@ -82,11 +104,6 @@ impl Place {
     pub fn archive(&self) -> PathBuf {
         self.folder.join("gate.tar.zst")
     }
-
-    /// The folder of a slice, which are counted from 1.
-    pub fn slice(&self, index: u32) -> PathBuf {
-        self.folder.join(SLICES).join(index.to_string())
-    }
 }
 
 /// The folders of the runs in a folder; what is only a link to one is none.
@@ -97,6 +114,11 @@ fn runs(all: &Path) -> Vec<PathBuf> {
         is_run && entry.file_type().is_ok_and(|kind| kind.is_dir())
     });
     own.map(|entry| entry.path()).collect()
+}
+
+/// The folder of a slice in that of its run. Slices are counted from 1.
+pub(super) fn slice_in(run: &Path, index: u32) -> PathBuf {
+    run.join(SLICES).join(index.to_string())
 }
 
 /// The folders of profiles of the slices of a run.
@@ -126,14 +148,8 @@ fn end_left(run: &Path) {
     slices(run).for_each(|slice| RunFile::end_left_in(&slice));
 }
 
-/// A path that stands on a command line.
-pub(super) fn text(path: &Path) -> Result<String, Error> {
-    let text = path.to_str().map(str::to_owned);
-    text.ok_or_else(|| Error::Usage(format!("{} is not UTF-8", path.display())))
-}
-
 impl Drop for Place {
-    /// Logs and slices stay. The archive is large, and nobody needs it again.
+    /// Slices stay. The archive is large, and nobody needs it again.
     fn drop(&mut self) {
         let _ = fs::remove_file(self.archive());
     }
@@ -158,7 +174,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let config = config(folder.path());
         let all = config.work.join("gpus");
-        let place = || Place::new(&config, "gpus").unwrap();
+        let place = || Place::new(&config).unwrap();
         // The oldest first.
         let old: Vec<Place> = (0..KEPT + 5).map(|_| place()).collect();
         let now = SystemTime::now();
@@ -170,7 +186,7 @@ mod tests {
             run_file.begin(&Progress::new()).unwrap();
             run_file
         };
-        let of_slice = begun(profiles_in(&old[1].as_ref().unwrap().slice(1)));
+        let of_slice = begun(profiles_in(&slice_in(&paths[1], 1)));
         let of_run = begun(paths[2].clone());
         for place in &mut old[1..] {
             *place = None;

@@ -1,25 +1,23 @@
 //! `sparsek-gate profile`.
 
 use super::answer::answer_in;
-use super::archive;
-use super::on_gpus::ON_GPUS;
-use super::place::{Place, text};
-use super::queues::{Named, QueueOrder, named, ordinal, refuse_unfit};
+use super::archive::{self, Opened};
+use super::judging::Judging;
+use super::on_gpus::{Named, named, on_each, refuse_unfit, words};
+use super::place::Place;
 use super::select::{load, variable};
 use super::{dry_run, resume};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::cli::{ArchiveArgs, Format, ProfileArgs, TrustArgs};
+use crate::cli::ProfileArgs;
 use crate::config::Selected;
 use crate::device::GpusAsked;
-use crate::engine::host;
 use crate::files::{PROFILE_FILE, create_work_folder, read_regular, variant_folder};
 use crate::finding::{Code, Error, ExitCode, Finding, Note};
-use crate::measure::{Locks, Place as Measuring, Plan, RecordUse, RunFile, Watch as _, measure};
-use crate::process;
+use crate::measure::{Locks, Place as Measuring, Plan, RecordUse, RunFile, measure};
 use crate::profile::{OnGpus, Profile};
 use crate::report::{Progress, profiles_text};
 use crate::terms::VariantId;
@@ -27,19 +25,19 @@ use crate::trust;
 use crate::verdict::Fewest;
 
 /// What was profiled.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 struct Content {
     folder: PathBuf,
     wall_s: f64,
     tools_wall_s: f64,
     /// The GPUs with their folders, where there are several.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     gpus: Vec<OnGpu>,
     profiles: Vec<Profile>,
 }
 
 /// What one of several GPUs profiled.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 struct OnGpu {
     uuid: String,
     name: String,
@@ -48,13 +46,7 @@ struct OnGpu {
 }
 
 pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Error> {
-    if arguments.until_input_ends {
-        process::stop_at_end_of_input().map_err(Error::io("read", "standard input"))?;
-    }
     let start = Instant::now();
-    if let Some(file) = &arguments.archive {
-        return of_archive(file, arguments, start);
-    }
     let selected = load(config, &arguments.selection, Some(&arguments.trial))?;
     let folder = selected.profiles(arguments.output.as_deref())?;
     if arguments.dry_run {
@@ -62,12 +54,7 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
     }
     resume::refuse_unreviewed(arguments.resume, &selected.config)?;
     if let Some(asked) = &arguments.gpus {
-        let (content, findings) = on_gpus(config, arguments, &selected, &folder, asked)?;
-        let code = answer(arguments, &content, &findings)?;
-        for gpu in &content.gpus {
-            RunFile::end_in(&gpu.folder);
-        }
-        return Ok(code);
+        return on_gpus(arguments, selected, &folder, asked);
     }
     let run_file = RunFile::of(&folder, &selected.config.work, arguments.resume);
     let progress = Progress::new();
@@ -86,32 +73,6 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
     drop(progress);
     let code = answer(arguments, &content, &findings)?;
     run_file.end();
-    Ok(code)
-}
-
-/// Profiles what was packed, on one of several GPUs.
-fn of_archive(file: &Path, arguments: &ProfileArgs, start: Instant) -> Result<ExitCode, Error> {
-    let mut opened = archive::open(file, arguments.archive_sha256.as_deref())?;
-    if let Some(asked) = &arguments.gpu {
-        opened.judging.plan.config.device = ordinal(asked)?;
-    }
-    let selected = &opened.judging.plan;
-    resume::refuse_unreviewed(arguments.resume, &selected.config)?;
-    let folder = selected.profiles(arguments.output.as_deref())?;
-    let run_file = RunFile::of(&folder, &selected.config.work, arguments.resume);
-    let place = Measuring {
-        output: &folder,
-        watch: &Progress::new(),
-        records: RecordUse::NONE,
-        packed: Some(opened.packed()),
-        run_file: Some(&run_file),
-    };
-    let (content, findings) = profiled(selected, &place, start)?;
-    let code = answer(arguments, &content, &findings)?;
-    // Otherwise who started this process may still have to go on with it.
-    if !arguments.until_input_ends {
-        run_file.end();
-    }
     Ok(code)
 }
 
@@ -138,48 +99,71 @@ fn profiled(
     Ok((content, [measured.findings, measured.gaps].concat()))
 }
 
-/// Profiles every variant on each of several GPUs: builds once, and lets a process for each GPU
-/// profile what was packed.
+/// Profiles every variant on each of several GPUs: builds once, and lets each GPU profile what was
+/// packed.
 fn on_gpus(
-    config: &Path,
     arguments: &ProfileArgs,
-    selected: &Selected,
+    selected: Selected,
     folder: &Path,
     asked: &GpusAsked,
-) -> Result<(Content, Vec<Finding>), Error> {
+) -> Result<ExitCode, Error> {
     let start = Instant::now();
     let gpus = named(asked)?;
-    refuse_unfit(selected, &gpus)?;
+    refuse_unfit(&selected, &gpus)?;
     if arguments.output.is_none() {
         create_work_folder(&selected.config.work)?;
     }
     std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
-    let variants: Vec<&VariantId> = selected.variants.iter().map(|it| &it.id).collect();
+    let variants: Vec<VariantId> = selected.variants.iter().map(|it| it.id.clone()).collect();
+    let variants: Vec<&VariantId> = variants.iter().collect();
     // Where this run is killed, nobody must take the profiles of an earlier one for its own.
     OnGpus::forget(folder, &variants)?;
-    let place = Place::new(&selected.config, ON_GPUS)?;
-    place.sweep();
-    let packed = archive::done(config, &archive_arguments(arguments, &place.archive()))?;
-    if process::interrupted() {
-        return Err(Error::Interrupted);
-    }
-    let order = QueueOrder::new(&place, "profile", &packed.content.sha256)?;
-    let queue = |gpu: Named| {
-        let short = gpu.short.clone();
-        let output = text(&folder.join(&short))?;
-        let own = ["--output", &output, "--format", "json"];
-        let own: Vec<&str> = own
-            .into_iter()
-            .chain(resume::again(arguments.resume))
-            .collect();
-        order.queue(gpu, "the profiles", &own, &short)
+    let detail = arguments.verbosity.detail();
+    let place = Place::begin(&selected.config, &Progress::with(detail))?;
+    let judging = Judging::of_working_tree(selected)?;
+    let archive = place.archive();
+    let packed = archive::done(&judging, &arguments.selection, false, &archive)?;
+    drop(judging);
+    let ended = on_each(
+        (&archive, &packed.content.sha256),
+        &gpus,
+        |_, gpu, opened| of_archive(opened, &folder.join(&gpu.short), arguments, &gpu.short),
+    )?;
+    let mut content = Content {
+        folder: folder.to_path_buf(),
+        wall_s: 0.0,
+        tools_wall_s: packed.spent.sum_s(),
+        gpus: Vec::new(),
+        profiles: Vec::new(),
     };
-    let queues: Vec<host::Queue> = gpus.into_iter().map(queue).collect::<Result<_, _>>()?;
-    let progress = Progress::with(arguments.verbosity.detail());
-    let ended = host::run(&queues, &mut |line| progress.notes(line))?;
-    drop(progress);
-    let (mut content, findings) = collected(folder, &queues, &ended);
-    content.tools_wall_s += packed.spent.sum_s();
+    let (mut findings, mut run_files) = (Vec::new(), Vec::new());
+    for (Named { gpu, short }, ended) in gpus.iter().zip(ended) {
+        match ended {
+            Ok((own, found, run_file)) => {
+                findings.extend(altered(&own.folder, &own.profiles));
+                content.tools_wall_s += own.tools_wall_s;
+                content.gpus.push(OnGpu {
+                    uuid: gpu.uuid.clone(),
+                    name: gpu.name.clone(),
+                    folder: own.folder,
+                    wall_s: own.wall_s,
+                });
+                content.profiles.extend(own.profiles);
+                let on_gpu = |finding: Finding| finding.with(Note::OnGpu(short.clone()));
+                findings.extend(found.into_iter().map(on_gpu));
+                run_files.push(run_file);
+            }
+            Err(error) => findings.push(Finding::of_project(
+                Code::NotMeasured,
+                format!(
+                    "nothing counts of the profiles on {}: {}",
+                    gpu.uuid,
+                    words(&error)
+                ),
+                "profile again",
+            )),
+        }
+    }
     content.wall_s = start.elapsed().as_secs_f64();
     // Otherwise fewer GPUs than were asked for would be locked, or what an earlier run measured.
     let is_lacking = |finding: &Finding| {
@@ -187,72 +171,44 @@ fn on_gpus(
             || finding.code == Code::AlteredDuringRun
     };
     if !findings.iter().any(is_lacking) {
-        let folders: Vec<String> = queues.iter().map(|queue| queue.short.clone()).collect();
+        let folders: Vec<String> = gpus.into_iter().map(|gpu| gpu.short).collect();
         OnGpus::note(folder, &variants, &folders)?;
     }
-    Ok((content, findings))
+    let code = answer(arguments, &content, &findings)?;
+    run_files.into_iter().for_each(RunFile::end);
+    place.end();
+    Ok(code)
 }
 
-/// What queues that have ended profiled into a folder, and what they found.
-fn collected(
+/// Profiles what was packed, on one of several GPUs.
+fn of_archive(
+    opened: &Opened,
     folder: &Path,
-    queues: &[host::Queue],
-    ended: &[host::Ended],
-) -> (Content, Vec<Finding>) {
-    let mut content = Content {
-        folder: folder.to_path_buf(),
-        wall_s: 0.0,
-        tools_wall_s: 0.0,
-        gpus: Vec::new(),
-        profiles: Vec::new(),
+    arguments: &ProfileArgs,
+    gpu: &str,
+) -> Result<(Content, Vec<Finding>, RunFile), Error> {
+    let start = Instant::now();
+    let selected = &opened.judging.plan;
+    let run_file = RunFile::of(folder, &selected.config.work, arguments.resume);
+    let place = Measuring {
+        output: folder,
+        watch: &Progress::of_gpu(arguments.verbosity.detail(), gpu),
+        records: RecordUse::NONE,
+        packed: Some(opened.packed()),
+        run_file: Some(&run_file),
     };
-    let mut findings = Vec::new();
-    for (queue, ended) in queues.iter().zip(ended) {
-        let of_gpu = folder.join(&queue.short);
-        match answered(&ended.printed) {
-            Ok(answer) => {
-                findings.extend(altered(&of_gpu, &answer.content.profiles));
-                content.tools_wall_s += answer.content.tools_wall_s;
-                content.profiles.extend(answer.content.profiles);
-                let on_gpu = |finding: Finding| finding.with(Note::OnGpu(queue.short.clone()));
-                findings.extend(answer.findings.into_iter().map(on_gpu));
-            }
-            Err(why) => findings.push(Finding::of_project(
-                Code::NotMeasured,
-                format!(
-                    "nothing counts of {}: {}; {why}",
-                    queue.words(),
-                    ended.ending
-                ),
-                "read that log, and profile again",
-            )),
-        }
-        content.gpus.push(OnGpu {
-            uuid: queue.gpu.uuid.clone(),
-            name: queue.gpu.name.clone(),
-            folder: of_gpu,
-            wall_s: ended.wall.as_secs_f64(),
-        });
-    }
-    (content, findings)
+    let (content, findings) = profiled(selected, &place, start)?;
+    Ok((content, findings, run_file))
 }
 
-/// What a queue printed.
-#[derive(Deserialize)]
-struct Answered {
-    #[serde(flatten)]
-    content: Content,
-    findings: Vec<Finding>,
-}
-
-/// The profiles in a folder that are no longer what their queue wrote: programs on other GPUs ran
-/// when it had ended.
-fn altered(folder: &Path, printed: &[Profile]) -> Vec<Finding> {
+/// The profiles in a folder that are no longer what was written: programs on other GPUs ran when its
+/// GPU had ended.
+fn altered(folder: &Path, written: &[Profile]) -> Vec<Finding> {
     let is_kept = |profile: &&Profile| {
         let path = variant_folder(folder, &profile.variant).join(PROFILE_FILE);
         read_regular(&path).is_ok_and(|bytes| bytes == profile.to_json().as_bytes())
     };
-    let altered = printed.iter().filter(|profile| !is_kept(profile));
+    let altered = written.iter().filter(|profile| !is_kept(profile));
     altered
         .map(|profile| {
             Finding::deny(
@@ -266,30 +222,6 @@ fn altered(folder: &Path, printed: &[Profile]) -> Vec<Finding> {
             )
         })
         .collect()
-}
-
-/// What a queue printed; in words, why there is no whole answer.
-fn answered(printed: &[u8]) -> Result<Answered, String> {
-    if printed.is_empty() {
-        return Err("it printed nothing".to_owned());
-    }
-    serde_json::from_slice(printed).map_err(|error| error.to_string())
-}
-
-/// By the configuration that is here, as without an archive.
-fn archive_arguments(arguments: &ProfileArgs, output: &Path) -> ArchiveArgs {
-    ArchiveArgs {
-        selection: arguments.selection.clone(),
-        output: output.to_owned(),
-        against: None,
-        measure_all: false,
-        trusted: TrustArgs {
-            baseline_ref: Some("none".to_owned()),
-            accept: Vec::new(),
-            pull_request: None,
-        },
-        format: Format::Text,
-    }
 }
 
 fn answer(

@@ -9,11 +9,6 @@ use crate::config::Config;
 use crate::finding::Error;
 use crate::trust;
 
-/// The argument of another process of this program.
-pub(super) fn again(resume: bool) -> Option<&'static str> {
-    resume.then_some("--resume")
-}
-
 /// Refuses `--resume` where a change is under review, unless the rules that it is judged by allow it.
 pub(super) fn refuse(
     resume: bool,

@@ -6,15 +6,15 @@ use std::time::Instant;
 
 use super::archive::{self, Opened};
 use super::judging::{Judging, refuse_without_folder};
-use super::queues::ordinal;
 use super::{answer, resume};
 use crate::cli::CheckArgs;
 use crate::config::{Config, Selected, Variant};
 use crate::device::Gpu;
-use crate::finding::{Error, ExitCode};
-use crate::measure::{GpuPart, Place, Plan, RecordUse, RunFile, Times, measure as measure_plan};
+use crate::finding::{Error, ExitCode, Finding};
+use crate::measure::{
+    GpuPart, Place, Plan, RecordUse, RunFile, Times, Watch, measure as measure_plan,
+};
 use crate::plan::{SlicePlace, VariantPlan, shared_out};
-use crate::process;
 use crate::report::{self, Progress};
 use crate::slice::{Manifest, Run, SliceFolder, copy_recorded, plan_sha256, profiles_in};
 use crate::terms::VariantId;
@@ -24,9 +24,6 @@ pub(super) fn run(
     arguments: &CheckArgs,
     place: SlicePlace,
 ) -> Result<ExitCode, Error> {
-    if arguments.until_input_ends {
-        process::stop_at_end_of_input().map_err(Error::io("read", "standard input"))?;
-    }
     let Some(output) = &arguments.slice_output else {
         return Err(Error::Usage(
             "`--slice` requires `--slice-output DIR`".to_owned(),
@@ -34,7 +31,7 @@ pub(super) fn run(
     };
     match (arguments.from.as_slice(), &arguments.archive) {
         ([recording], None) => of_recording(config, arguments, recording, place, output),
-        ([], Some(_)) => of_archive(arguments, place, output),
+        ([], Some(file)) => of_file(arguments, file, place, output),
         _ => Err(Error::Usage(
             "`--slice` requires `--archive FILE`, or one `--from DIR`\n  next: sparsek-gate archive --output gate.tar.zst".to_owned(),
         )),
@@ -74,20 +71,55 @@ fn of_recording(
     say_whole(place, count, output)
 }
 
-/// Measures one slice of what was packed.
-fn of_archive(arguments: &CheckArgs, place: SlicePlace, output: &Path) -> Result<ExitCode, Error> {
-    let file = arguments.archive.as_deref().unwrap_or(Path::new(""));
-    let mut opened = archive::open(file, arguments.archive_sha256.as_deref())?;
-    if let Some(asked) = &arguments.gpu {
-        opened.judging.plan.config.device = ordinal(asked)?;
-    }
+/// Measures one slice of an archive.
+fn of_file(
+    arguments: &CheckArgs,
+    file: &Path,
+    place: SlicePlace,
+    output: &Path,
+) -> Result<ExitCode, Error> {
+    let opened = archive::open(file, arguments.archive_sha256.as_deref())?;
+    let watch = Progress::with(arguments.verbosity.detail());
+    let Whole {
+        findings, variants, ..
+    } = of_archive(&opened, place, output, arguments.resume, &watch)?;
+    drop(watch);
+    let denied = findings.iter().filter(|finding| finding.denies());
+    let mut codes = denied.map(|finding| finding.code.exit_code());
+    let machine_failed = codes.any(|code| code == ExitCode::Environment);
+    answer::print(&report::findings_text(&findings))?;
+    let code = say_whole(place, variants, output)?;
+    // An engine may then start the slice again, on another machine.
+    Ok(match machine_failed {
+        true => ExitCode::Environment,
+        false => code,
+    })
+}
+
+/// A slice whose folder is complete.
+pub(super) struct Whole {
+    /// sha256 of its manifest, as it was written.
+    pub sha256: String,
+    findings: Vec<Finding>,
+    /// How many variants it has.
+    variants: usize,
+}
+
+/// Measures one slice of what was packed into a folder.
+pub(super) fn of_archive(
+    opened: &Opened,
+    place: SlicePlace,
+    output: &Path,
+    resume: bool,
+    watch: &dyn Watch,
+) -> Result<Whole, Error> {
     let Opened {
         judging,
         base,
         same_programs,
         times,
         ..
-    } = &opened;
+    } = opened;
     let plan = &judging.plan;
     let is_same = |variant: &Variant| same_programs.iter().any(|same| same.variant == variant.id);
     let measured: Vec<&Variant> = plan.variants.iter().filter(|one| !is_same(one)).collect();
@@ -104,24 +136,20 @@ fn of_archive(arguments: &CheckArgs, place: SlicePlace, output: &Path) -> Result
         .get(place.index as usize - 1)
         .cloned()
         .unwrap_or_default();
-    resume::refuse(arguments.resume, &opened.judging, None)?;
+    resume::refuse(resume, judging, None)?;
     // Its programs, if it was killed: what says which these are is removed next.
     RunFile::end_left_in(&profiles_in(output));
-    let folder = SliceFolder::create(output, arguments.resume)?;
-    let run_file = RunFile::of(&folder.profiles(), &plan.config.work, arguments.resume);
+    let folder = SliceFolder::create(output, resume)?;
+    let run_file = RunFile::of(&folder.profiles(), &plan.config.work, resume);
     let Slice {
         run,
         controls,
         sealed,
     } = match own.is_empty() {
         true => Slice::default(),
-        false => measure(&opened, arguments, &own, &folder, &run_file)?,
+        false => measure(opened, &own, &folder, &run_file, watch)?,
     };
-    let denied = run.findings.iter().filter(|finding| finding.denies());
-    let mut codes = denied.map(|finding| finding.code.exit_code());
-    let machine_failed = codes.any(|code| code == ExitCode::Environment);
     let findings = run.findings.clone();
-    let count = own.len();
     let manifest = Manifest {
         archive: Some(opened.sha256.clone()),
         same_programs: same_programs.clone(),
@@ -131,27 +159,11 @@ fn of_archive(arguments: &CheckArgs, place: SlicePlace, output: &Path) -> Result
     };
     let sha256 = folder.finish(manifest, &sealed)?;
     run_file.end();
-    if arguments.until_input_ends {
-        // For who started this process, and nobody else can say it.
-        answer::print(&format!("{MANIFEST_SHA256}{sha256}\n"))?;
-    }
-    answer::print(&report::findings_text(&findings))?;
-    let code = say_whole(place, count, output)?;
-    // An engine may then start the slice again, on another machine.
-    Ok(match machine_failed {
-        true => ExitCode::Environment,
-        false => code,
+    Ok(Whole {
+        sha256,
+        findings,
+        variants: own.len(),
     })
-}
-
-/// How the line begins by which a queue says the sha256 of its slice's manifest.
-const MANIFEST_SHA256: &str = "manifest sha256 ";
-
-/// The sha256 of a slice's manifest, of what its queue printed; `None` where it said none.
-pub(super) fn manifest_of(printed: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(printed);
-    let sha256 = text.lines().next()?.strip_prefix(MANIFEST_SHA256)?;
-    Some(sha256.to_owned())
 }
 
 /// A slice that was measured.
@@ -166,10 +178,10 @@ struct Slice {
 /// Measures the variants of a slice, and the controls that they need.
 fn measure(
     opened: &Opened,
-    arguments: &CheckArgs,
     own: &[VariantId],
     folder: &SliceFolder,
     run_file: &RunFile,
+    watch: &dyn Watch,
 ) -> Result<Slice, Error> {
     let started = Instant::now();
     let judging = &opened.judging;
@@ -186,7 +198,7 @@ fn measure(
     };
     let place = Place {
         output: &folder.profiles(),
-        watch: &Progress::with(arguments.verbosity.detail()),
+        watch,
         records: RecordUse::NONE,
         packed: Some(opened.packed()),
         run_file: Some(run_file),

@@ -1,6 +1,7 @@
 //! Calls of the NVIDIA driver.
 
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::{Mutex, PoisonError};
 
 use cudarc::driver::{result, sys};
 
@@ -27,6 +28,9 @@ pub(super) fn guarded<T>(ask: impl FnOnce() -> Result<T, Refusal>) -> Result<T, 
             ),
         });
     }
+    // There is one hook for all threads.
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|_| {}));
     let answer = panic::catch_unwind(AssertUnwindSafe(ask));

@@ -3,17 +3,18 @@
 use std::fs;
 
 use super::state::Owner;
-use crate::process::{MARK, mark_of_run};
+use crate::process::{MARK, is_mark_of, running};
 
 /// Deeper than any real process tree: a walk through a tree that changes meanwhile ends here.
 const DEEPEST: usize = 64;
 
-/// The owner of a process: one that descends from this process, or carries its mark, is ours.
-pub(super) fn owner(pid: u32) -> Owner {
+/// The owner of a process on a GPU: one that descends from this process, or carries its mark, is ours,
+/// unless it is of a program that got another GPU.
+pub(super) fn owner(pid: u32, gpu: &str) -> Owner {
     let Some(stat) = Stat::of(pid) else {
         return Owner::Unknown;
     };
-    if descends(pid) || carries_mark(pid) {
+    if is_ours(pid, gpu) {
         Owner::Ours
     } else if stat.ended {
         // It lost its environment, and perhaps its parent, so it may have been ours.
@@ -50,22 +51,38 @@ impl Stat {
     }
 }
 
-fn descends(pid: u32) -> bool {
-    let own = std::process::id();
+fn is_ours(pid: u32, gpu: &str) -> bool {
+    let (lineage, running) = (lineage(pid), running());
+    let program = |pid: &u32| running.get(&i32::try_from(*pid).ok()?);
+    let mark = lineage.iter().find_map(program).cloned();
+    match mark.or_else(|| mark_in_environment(pid)) {
+        Some(mark) => is_mark_of(&mark, gpu),
+        // It lost its parent and its mark: it may be of any program that runs.
+        None => descends(&lineage) && running.values().all(|mark| is_mark_of(mark, gpu)),
+    }
+}
+
+/// A process and those above it.
+fn lineage(pid: u32) -> Vec<u32> {
     let ancestors = std::iter::successors(Some(pid), |pid| {
         Stat::of(*pid)
             .map(|stat| stat.parent)
             .filter(|parent| *parent != 0)
     });
-    ancestors.take(DEEPEST).any(|ancestor| ancestor == own)
+    ancestors.take(DEEPEST).collect()
 }
 
-fn carries_mark(pid: u32) -> bool {
-    let mark = format!("{MARK}={}", mark_of_run());
-    fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| {
-        environ
-            .split(|byte| *byte == 0)
-            .any(|variable| variable.starts_with(mark.as_bytes()))
+fn descends(lineage: &[u32]) -> bool {
+    lineage.contains(&std::process::id())
+}
+
+fn mark_in_environment(pid: u32) -> Option<String> {
+    let environ = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let mut variables = environ.split(|byte| *byte == 0);
+    variables.find_map(|variable| {
+        let variable = std::str::from_utf8(variable).ok()?;
+        let mark = variable.strip_prefix(MARK)?.strip_prefix('=')?;
+        Some(mark.to_owned())
     })
 }
 
@@ -75,6 +92,8 @@ mod tests {
     use crate::process::Invocation;
     use std::process::{Command, Stdio};
     use std::time::Duration;
+
+    const GPU: &str = "GPU-1";
 
     #[test]
     fn a_grandchild_is_ours_and_its_ancestors_are_not() {
@@ -87,13 +106,16 @@ mod tests {
         let output = child.stdout.take().unwrap();
         std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line).unwrap();
         let grandchild: u32 = line.trim().parse().unwrap();
-        assert_eq!(owner(child.id()), Owner::Ours);
-        assert_eq!(owner(grandchild), Owner::Ours);
+        assert_eq!(owner(child.id(), GPU), Owner::Ours);
+        assert_eq!(owner(grandchild, GPU), Owner::Ours);
         assert_eq!(name(child.id()).as_deref(), Some("sh"));
         let _ = Command::new("kill").arg(grandchild.to_string()).status();
         child.wait().unwrap();
-        assert_eq!(owner(std::os::unix::process::parent_id()), Owner::Other);
-        assert_eq!(owner(u32::MAX), Owner::Unknown);
+        assert_eq!(
+            owner(std::os::unix::process::parent_id(), GPU),
+            Owner::Other
+        );
+        assert_eq!(owner(u32::MAX, GPU), Owner::Unknown);
     }
 
     #[test]
@@ -105,7 +127,7 @@ mod tests {
         let run = Invocation {
             argv: ["sh", "-c", script].map(String::from).to_vec(),
             dir: dir.path().to_path_buf(),
-            env: std::collections::BTreeMap::new(),
+            env: [("CUDA_VISIBLE_DEVICES".to_owned(), GPU.to_owned())].into(),
             timeout: Duration::from_secs(30),
             stdout: dir.path().join("out"),
             stderr: dir.path().join("out"),
@@ -113,7 +135,7 @@ mod tests {
         let escaped = || {
             let text = fs::read_to_string(dir.path().join("escaped")).ok()?;
             let pid: u32 = text.trim().parse().ok()?;
-            (!descends(pid)).then_some(pid)
+            (!descends(&lineage(pid))).then_some(pid)
         };
         std::thread::scope(|scope| {
             let running = scope.spawn(|| run.run().unwrap());
@@ -124,9 +146,9 @@ mod tests {
                 }
                 std::thread::sleep(Duration::from_millis(20));
             };
-            let owner = owner(pid);
+            let owners = [GPU, "GPU-2"].map(|gpu| owner(pid, gpu));
             fs::write(dir.path().join("seen"), "").unwrap();
-            assert_eq!(owner, Owner::Ours);
+            assert_eq!(owners, [Owner::Ours, Owner::Other]);
         });
     }
 

@@ -185,6 +185,7 @@ fn nvml() -> Result<&'static Nvml, String> {
 
 pub(super) struct NvmlProbe {
     device: Device<'static>,
+    uuid: String,
     /// Once ours, always ours: a process that ends loses its parent and its environment first.
     ours: HashSet<u32>,
 }
@@ -258,6 +259,7 @@ impl NvmlProbe {
             })?;
         Ok(NvmlProbe {
             device,
+            uuid: uuid.to_owned(),
             ours: HashSet::new(),
         })
     }
@@ -274,7 +276,7 @@ impl NvmlProbe {
         let owner = if self.ours.contains(&pid) {
             Owner::Ours
         } else {
-            owner::owner(pid)
+            owner::owner(pid, &self.uuid)
         };
         if owner == Owner::Ours {
             self.ours.insert(pid);

@@ -1,13 +1,11 @@
 //! What measures the slices of a check. An engine renders the pipeline, the manifest or the script
-//! that packs an archive, lets other machines measure its slices, and judges them. The GPUs of this
-//! host are driven from here ([`host::run`]).
+//! that packs an archive, lets other machines measure its slices, and judges them.
 //!
 //! A new engine is a file with its constant, and a line of the table.
 
 mod buildkite;
 mod github;
 mod gitlab;
-pub mod host;
 mod kubernetes;
 mod slurm;
 mod table;

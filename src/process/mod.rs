@@ -13,7 +13,7 @@ mod tree;
 
 pub use environment::{absolute_parts, is_credential, parts_outside, pass, passed, passed_values};
 pub use lock::{is_locked, wait_for_lock};
-pub(crate) use tree::MARK;
+pub(crate) use tree::{MARK, running};
 pub use tree::{end_marked, guard, mark_of_run};
 
 use std::collections::BTreeMap;
@@ -37,8 +37,6 @@ pub const MOST_OUTPUT: u64 = 64 << 20;
 const MOST_TABLE: u64 = 2 << 30;
 /// The most that a program may print that is run for it: what is larger must not be read in part.
 const MOST_ANSWER: u64 = most::BINARY;
-/// This program, for the process that becomes it.
-const OWN_PROGRAM: &str = "/proc/self/exe";
 const POLL: Duration = Duration::from_millis(50);
 const GRACE: Duration = Duration::from_millis(300);
 
@@ -199,7 +197,7 @@ impl Invocation {
 
     fn run_until(&self, most_output: u64) -> io::Result<(Started, Finished)> {
         may_start()?;
-        let mark = new_mark();
+        let mark = new_mark(&self.env);
         let program = command(&self.argv)?;
         let (stdout, stderr) = (created(&self.stdout)?, self.stderr != self.stdout);
         let outputs = match stderr {
@@ -271,7 +269,7 @@ impl Query<'_> {
     /// # Errors
     /// As [`Invocation::run`].
     pub fn run(&self) -> io::Result<Printed> {
-        let mark = new_mark();
+        let mark = new_mark(&self.env);
         // Files and not pipes: a process that stays behind may keep a pipe open for ever.
         let (mut stdout, mut stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
         let expression = command(&self.argv)?
@@ -309,141 +307,6 @@ impl Query<'_> {
     }
 }
 
-/// From now on the end of standard input is an interrupt: who started this process holds the other
-/// end of a pipe, and has ended or wants this process to end. A signal cannot say that of a process
-/// that is killed, and a second signal would end this one before it has cleaned up.
-///
-/// # Errors
-/// Where the system gives no thread.
-pub fn stop_at_end_of_input() -> io::Result<()> {
-    let flag = Arc::clone(INTERRUPTED.get_or_init(Arc::default));
-    let wait = move || {
-        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
-        flag.store(true, Ordering::Relaxed);
-    };
-    let thread = std::thread::Builder::new().name("end-of-input".to_owned());
-    thread.spawn(wait).map(drop)
-}
-
-/// A program of this tool that runs beside this process. It reads a pipe, whose end says that this
-/// process has ended, also where it is killed.
-#[derive(Debug)]
-pub struct Companion {
-    started: Started,
-    /// `None` once it is closed.
-    alive: Option<io::PipeWriter>,
-    /// What it prints, where that is kept.
-    printed: Option<fs::File>,
-}
-
-impl Companion {
-    /// This program itself, with these arguments, to run programs under test: it gets what these get.
-    /// What it says goes to the file `log`; what it prints, to a file without a name, which no program
-    /// under test can write to. An update of this program, or a program under test that replaces its
-    /// file, does not exchange it.
-    ///
-    /// # Errors
-    /// As [`Invocation::run`].
-    pub fn start_measuring(
-        arguments: &[String],
-        dir: &Path,
-        env: &BTreeMap<String, String>,
-        log: &Path,
-    ) -> io::Result<Companion> {
-        let (printed, log) = (tempfile::tempfile()?, created(log)?);
-        let program = duct::cmd(OWN_PROGRAM, arguments);
-        let program = program.stdout_file(printed.try_clone()?).stderr_file(log);
-        let companion = Companion::with(program, dir, environment::inherited(), env)?;
-        Ok(Companion {
-            printed: Some(printed),
-            ..companion
-        })
-    }
-
-    /// What it has printed so far.
-    ///
-    /// # Errors
-    /// Where it is more than 2 GiB, or cannot be read.
-    pub fn printed(&self) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        if let Some(mut printed) = self.printed.as_ref() {
-            if printed.metadata()?.len() > MOST_TABLE {
-                return Err(io::Error::from(io::ErrorKind::FileTooLarge));
-            }
-            printed.seek(SeekFrom::Start(0))?;
-            printed.take(MOST_TABLE).read_to_end(&mut bytes)?;
-        }
-        Ok(bytes)
-    }
-
-    fn with(
-        program: duct::Expression,
-        dir: &Path,
-        inherited: BTreeMap<OsString, OsString>,
-        env: &BTreeMap<String, String>,
-    ) -> io::Result<Companion> {
-        may_start()?;
-        let mark = new_mark();
-        let (reader, alive) = io::pipe()?;
-        let env = environment_of(inherited, &[], env, &mark);
-        let program = placed(program.stdin_file(reader), dir, env);
-        Ok(Companion {
-            started: Started::new(&program, mark)?,
-            alive: Some(alive),
-            printed: None,
-        })
-    }
-
-    /// How it ended, and how long it ran; `None` while it runs. What it left is killed: where it was
-    /// killed itself, that are its programs.
-    ///
-    /// # Errors
-    /// Where the system does not say.
-    pub fn finished(&self) -> io::Result<Option<Finished>> {
-        let Some(output) = self.started.handle.try_wait()? else {
-            return Ok(None);
-        };
-        let finished = Finished {
-            ending: Ending::of(output.status),
-            wall: self.started.since.elapsed(),
-        };
-        self.clean();
-        Ok(Some(finished))
-    }
-
-    /// Asks those that still run to end, as an interrupt does. What has not ended after this time is
-    /// killed with everything it started.
-    pub fn stop_all(mut all: Vec<Companion>, most: Duration) {
-        for companion in &mut all {
-            companion.alive = None;
-        }
-        let until = Instant::now() + most;
-        for companion in &all {
-            let left = until.saturating_duration_since(Instant::now());
-            if !companion.wait(left) {
-                companion.started.signal(Signal::KILL);
-                companion.wait(GRACE);
-            }
-            companion.clean();
-        }
-    }
-
-    fn clean(&self) {
-        tree::ended(self.started.pid);
-        self.started.signal(Signal::KILL);
-        tree::end_orphans();
-    }
-
-    fn wait(&self, most: Duration) -> bool {
-        let ended = self.started.handle.wait_timeout(most);
-        let ended = ended.is_ok_and(|it| it.is_some());
-        if ended {
-            tree::ended(self.started.pid);
-        }
-        ended
-    }
-}
-
 fn command(argv: &[String]) -> io::Result<duct::Expression> {
     let (program, arguments) = argv
         .split_first()
@@ -451,11 +314,20 @@ fn command(argv: &[String]) -> io::Result<duct::Expression> {
     Ok(duct::cmd(program, arguments))
 }
 
-/// A value of [`MARK`] that no other program of this machine carries, and that none can guess.
-fn new_mark() -> String {
+/// A value of [`MARK`] that no other program of this machine carries, and that none can guess. At its
+/// end it names the GPU that the program gets.
+fn new_mark(env: &BTreeMap<String, String>) -> String {
     let run = RUNS.fetch_add(1, Ordering::Relaxed);
+    let gpu = env.get("CUDA_VISIBLE_DEVICES");
+    let gpu = gpu.map_or_else(String::new, |gpu| format!("@{gpu}"));
     // Nobody knows the next mark before.
-    format!("{}{run}-{:016x}", mark_of_run(), tree::chance())
+    format!("{}{run}-{:016x}{gpu}", mark_of_run(), tree::chance())
+}
+
+/// Whether a mark is that of a program of this process which got this GPU, or none.
+pub fn is_mark_of(mark: &str, gpu: &str) -> bool {
+    let own = mark.strip_prefix(&mark_of_run());
+    own.is_some_and(|own| own.split_once('@').is_none_or(|(_, of)| of == gpu))
 }
 
 /// What is inherited, without some of it, with further variables and the mark.

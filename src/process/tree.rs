@@ -23,6 +23,8 @@ pub(crate) const MARK: &str = "SPARSEK_GATE_RUN";
 /// How long processes are killed that start others meanwhile.
 const AT_MOST: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_millis(5);
+/// Between two looks at programs that run beside.
+const SELDOM: Duration = Duration::from_millis(50);
 
 static TREE: Mutex<Tree> = Mutex::new(Tree {
     adopts: false,
@@ -127,11 +129,18 @@ pub(super) fn signal(root: Option<i32>, mark: &str, signal: Signal) {
     }
 }
 
+/// The programs that run, by process, with their marks.
+pub(crate) fn running() -> BTreeMap<i32, String> {
+    tree().started.clone()
+}
+
 /// Kills every process below this one that is below no program that still runs, and waits for its
-/// end. Returns those that do not end.
+/// end. One that lost its parent and its mark may be of a program that runs beside: it ends once that
+/// has ended, which this waits for, too. Returns those that do not end.
 pub(super) fn end_orphans() -> Vec<i32> {
-    let until = Instant::now() + AT_MOST;
+    let mut until = Instant::now() + AT_MOST;
     loop {
+        let mut waits = false;
         let left = {
             let tree = tree();
             if !tree.adopts || !has_children() {
@@ -143,18 +152,25 @@ pub(super) fn end_orphans() -> Vec<i32> {
                 if orphan.ended {
                     let pid = Pid::from_raw(orphan.pid);
                     let _ = waitpid(pid, WaitOptions::NOHANG);
+                } else if tree.may_be_of_running(&orphan, &all) {
+                    waits = true;
+                } else {
+                    left.extend(below(&all, orphan.pid));
                 }
-                left.extend(below(&all, orphan.pid));
             }
             left
         };
         for pid in &left {
             send(*pid, Signal::KILL);
         }
-        if left.is_empty() || Instant::now() >= until {
+        if waits && left.is_empty() {
+            std::thread::sleep(SELDOM);
+            until = Instant::now() + AT_MOST;
+        } else if left.is_empty() || Instant::now() >= until {
             return left;
+        } else {
+            std::thread::sleep(AGAIN);
         }
-        std::thread::sleep(AGAIN);
     }
 }
 
@@ -208,6 +224,13 @@ impl Tree {
             .filter(|stat| !of_running(stat.pid))
             .copied()
             .collect()
+    }
+
+    /// Whether an orphan carries no mark, and a program runs that is not younger.
+    fn may_be_of_running(&self, orphan: &Stat, all: &[Stat]) -> bool {
+        let running = all.iter().filter(|stat| !stat.ended);
+        let mut running = running.filter(|stat| self.started.contains_key(&stat.pid));
+        running.any(|stat| stat.since <= orphan.since) && !carries(orphan.pid, |_| true)
     }
 }
 

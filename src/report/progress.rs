@@ -17,6 +17,8 @@ use crate::terms::VariantId;
 #[derive(Debug)]
 pub struct Progress {
     detail: Detail,
+    /// What each line begins with.
+    prefix: String,
     spinner: Option<ProgressBar>,
     steps: Mutex<Steps>,
 }
@@ -102,15 +104,27 @@ impl Progress {
         });
         Progress {
             detail,
+            prefix: String::new(),
             spinner,
             steps: Mutex::default(),
         }
     }
 
+    /// Of one of several GPUs: every line begins with its name.
+    pub fn of_gpu(detail: Detail, gpu: &str) -> Progress {
+        Progress {
+            detail,
+            prefix: format!("{gpu}: "),
+            spinner: None,
+            steps: Mutex::default(),
+        }
+    }
+
     fn line(&self, text: &str) {
+        let text = format!("{}{text}", self.prefix);
         match &self.spinner {
-            Some(spinner) => spinner.suspend(|| say(text)),
-            None => say(text),
+            Some(spinner) => spinner.suspend(|| say(&text)),
+            None => say(&text),
         }
     }
 

@@ -31,9 +31,8 @@ pub struct Wanted<'a> {
 pub struct Known {
     /// Which one it is and where it was measured, in words for a message.
     pub words: String,
-    /// The sha256 of its manifest, as the process said that wrote it; `None` where it said nothing: then
-    /// the slice is not used.
-    pub manifest: Option<String>,
+    /// The sha256 of its manifest, as it was written; otherwise why it was not measured, in words.
+    pub manifest: Result<String, String>,
 }
 
 /// Slices that belong together.
@@ -108,9 +107,12 @@ pub fn read_slices(folders: &[PathBuf], wanted: Wanted<'_>) -> Slices {
         ..Reading::default()
     };
     for folder in folders {
-        let known = wanted.known.get(folder);
-        let manifest = known.map(|known| known.manifest.as_deref().unwrap_or_default());
-        match Manifest::read(folder, manifest) {
+        let known = wanted.known.get(folder).map(|known| &known.manifest);
+        let manifest = match known {
+            Some(Err(why)) => Err(why.clone()),
+            known => Manifest::read(folder, known.and_then(|it| it.as_deref().ok())),
+        };
+        match manifest {
             Ok(manifest) => reading.slices.push(Slice { folder, manifest }),
             Err(why) => reading.leave_out(folder, None, &why),
         }
@@ -180,7 +182,7 @@ impl<'f> Reading<'f> {
             (None, None) => format!("the slice in {}", folder.display()),
         };
         let next = match self.known.contains_key(folder) {
-            true => "read that log, and run the check again",
+            true => "run the check again",
             false => "run that slice again, and check all of them together",
         };
         let message = format!("{place} is not used: {why}");

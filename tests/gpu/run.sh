@@ -725,13 +725,13 @@ part_slices() {
   expect "what a missing slice has is not measured" 6 "slice-unusable" \
     "$gate" check --from "$work.slices/1" "${archive[@]}"
   [ -n "$output" ] && tar czf "$output/slices.tgz" -C "$work.slices" .
-  local alone queues
+  local alone together
   alone=$SECONDS
   expect "unchanged kernels pass on one GPU" 0 "PASS" "$gate" check "${same[@]}" "${some[@]}"
-  queues=$SECONDS
-  expect "and on all GPUs at the same time" 0 "PASS" "$gate" check --gpus all "${same[@]}" "${some[@]}" --report queues.json
-  echo "      on one GPU $((queues - alone)) s, on all $((SECONDS - queues)) s"
-  [ -n "$output" ] && cp queues.json "$output/"
+  together=$SECONDS
+  expect "and on all GPUs at the same time" 0 "PASS" "$gate" check --gpus all "${same[@]}" "${some[@]}" --report together.json
+  echo "      on one GPU $((together - alone)) s, on all $((SECONDS - together)) s"
+  [ -n "$output" ] && cp together.json "$output/"
   cd "$work" || exit 70
   rm -rf "$of_slices" "$work.slices" "$work.gate.tar.zst"
 }

@@ -128,17 +128,6 @@ impl RunFile {
         !is_over(&path) && RunRecord::unsaid(&path) != Ok(None)
     }
 
-    /// Lets nobody resume the run whose process measured into a folder, and has ended.
-    pub fn end_in(folder: &Path) {
-        let path = folder.join(RUN_FILE);
-        if let Ok((Earlier::Over, Some(_lock))) = locked_soon(&path)
-            && let Ok(Some(run)) = RunRecord::unsaid(&path)
-            && run.write(State::Said, &path).is_err()
-        {
-            let _ = fs::remove_file(path);
-        }
-    }
-
     /// Begins the run, or resumes an interrupted one, of which all processes are ended first: what is to
     /// be said of an interrupted one that cannot be resumed. A second call only says that more is
     /// measured.
@@ -605,8 +594,7 @@ mod tests {
         one.whole();
         one.end();
         assert!(state() == State::Measuring && RunFile::is_running_in(folder.path()));
-        drop(two);
-        RunFile::end_in(folder.path());
+        two.end();
         assert_eq!(state(), State::Said);
     }
 }

@@ -116,16 +116,14 @@ struct event {
     unsigned gpu_instance, compute_instance;
 };
 
-/* The one event set watches one GPU. */
-static void *watched;
-
+/* An event set watches one GPU, whose handle is in it. */
 int nvmlEventSetCreate(void **set) {
-    *set = &watched;
-    return 0;
+    *set = calloc(1, sizeof(void *));
+    return *set ? 0 : 20;
 }
 
 int nvmlEventSetFree(void *set) {
-    (void)set;
+    free(set);
     return 0;
 }
 
@@ -142,7 +140,7 @@ int nvmlEventSetWait_v2(void *set, struct event *event, unsigned milliseconds) {
         return (int)told("NVML_EVENTS_ANSWER", 999);
     }
     const char *when = getenv("NVML_WHEN");
-    if (getenv("NVML_XID") && watched == TOLD && !reported && (!when || is_there("NVML_WHEN"))) {
+    if (getenv("NVML_XID") && *(void **)set == TOLD && !reported && (!when || is_there("NVML_WHEN"))) {
         reported = 1;
         memset(event, 0, sizeof *event);
         event->device = *(void **)set;
