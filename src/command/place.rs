@@ -1,57 +1,33 @@
 //! The folder of a run whose variants several GPUs measure.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use crate::config::Config;
 use crate::files::create_work_folder;
 use crate::finding::Error;
 use crate::measure::{RunFile, Watch};
-use crate::process;
-use crate::slice::profiles_in;
 
 /// The folder of the runs in the work folder.
 const RUNS: &str = "gpus";
 /// How the names of the folders begin.
 const NAME: &str = "sparsek-gate-";
-/// The file in the folder of a run that is locked while the run goes on.
-const IN_USE: &str = "in-use";
 /// The folder of the slices in it.
 const SLICES: &str = "slices";
 /// How many runs are kept, with the one that begins.
 const KEPT: usize = 5;
 
-/// How long to wait for a lock that another process may have for a moment, to see whether a run goes on.
-const SOON: Duration = Duration::from_secs(1);
-
 /// The folder of one run, which no other run uses.
 pub(super) struct Place {
     pub folder: PathBuf,
-    /// Locked for as long as this process lives. `None` only of a new folder on a file system without
-    /// locks: there every run takes the folders of all others for used ones.
-    _in_use: Option<File>,
-    /// By which the next run finds what this one leaves running if it is killed.
+    /// By which others see that it goes on, and what it leaves running if it is killed.
     run_file: Option<RunFile>,
 }
 
 impl Place {
     /// A new one in the work folder. What earlier runs left is ended and removed.
     pub fn begin(config: &Config, watch: &dyn Watch) -> Result<Place, Error> {
-        let mut place = Place::new(config)?;
-        place.sweep();
-        let run_file = RunFile::of(&place.folder, &config.work, false);
-        run_file.begin(watch)?;
-        place.run_file = Some(run_file);
-        Ok(place)
-    }
-
-    /// The run has said everything.
-    pub fn end(mut self) {
-        self.run_file.take().into_iter().for_each(RunFile::end);
-    }
-
-    fn new(config: &Config) -> Result<Place, Error> {
         create_work_folder(&config.work)?;
         let all = config.work.join(RUNS);
         fs::create_dir_all(&all).map_err(Error::io("create", &all))?;
@@ -61,16 +37,19 @@ impl Place {
             .tempdir_in(&all)
             .map_err(Error::io("create", &all))?
             .keep();
-        // After a moment: another process may look whether it is in use.
-        let _in_use = match lock(&folder, SOON) {
-            Err(Error::Io { .. }) => None,
-            locked => locked?,
-        };
-        Ok(Place {
+        let run_file = RunFile::of(&folder, &config.work, false);
+        run_file.begin(watch)?;
+        let place = Place {
             folder,
-            _in_use,
-            run_file: None,
-        })
+            run_file: Some(run_file),
+        };
+        place.sweep();
+        Ok(place)
+    }
+
+    /// The run has said everything.
+    pub fn end(mut self) {
+        self.run_file.take().into_iter().for_each(RunFile::end);
     }
 
     /// Ends what earlier runs beside it left running, whose processes are all of this host, and removes
@@ -78,10 +57,11 @@ impl Place {
     /// removed stays, too.
     fn sweep(&self) {
         let others = self.others();
-        others.iter().for_each(|folder| end_left(folder));
+        others
+            .iter()
+            .for_each(|folder| RunFile::end_left_in(folder));
         for folder in others.iter().rev().skip(KEPT - 1) {
-            let is_free = matches!(lock(folder, Duration::ZERO), Ok(Some(_)));
-            if is_free && !has_processes(folder) {
+            if !RunFile::is_running_in(folder) {
                 let _ = fs::remove_dir_all(folder);
             }
         }
@@ -121,33 +101,6 @@ pub(super) fn slice_in(run: &Path, index: u32) -> PathBuf {
     run.join(SLICES).join(index.to_string())
 }
 
-/// The folders of profiles of the slices of a run.
-fn slices(run: &Path) -> impl Iterator<Item = PathBuf> {
-    let slices = fs::read_dir(run.join(SLICES)).into_iter().flatten();
-    slices.flatten().map(|entry| profiles_in(&entry.path()))
-}
-
-/// The lock of the folder of a run, if it is free before this time is over.
-fn lock(run: &Path, longest: Duration) -> Result<Option<File>, Error> {
-    let path = run.join(IN_USE);
-    let mut options = File::options();
-    let file = options.create(true).truncate(false).write(true).open(&path);
-    let file = file.map_err(Error::io("open", &path))?;
-    let is_locked = process::wait_for_lock(&file, &path, longest, || {})?;
-    Ok(is_locked.then_some(file))
-}
-
-/// Whether a process still measures for a run.
-fn has_processes(run: &Path) -> bool {
-    RunFile::is_running_in(run) || slices(run).any(|slice| RunFile::is_running_in(&slice))
-}
-
-/// Kills what a run left running that was killed, with its processes.
-fn end_left(run: &Path) {
-    RunFile::end_left_in(run);
-    slices(run).for_each(|slice| RunFile::end_left_in(&slice));
-}
-
 impl Drop for Place {
     /// Slices stay. The archive is large, and nobody needs it again.
     fn drop(&mut self) {
@@ -174,41 +127,33 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let config = config(folder.path());
         let all = config.work.join("gpus");
-        let place = || Place::new(&config).unwrap();
+        let place = || Place::begin(&config, &Progress::new()).unwrap();
         // The oldest first.
         let old: Vec<Place> = (0..KEPT + 5).map(|_| place()).collect();
         let now = SystemTime::now();
         let paths: Vec<PathBuf> = old.iter().map(|place| place.folder.clone()).collect();
         let mut old: Vec<Option<Place>> = old.into_iter().map(Some).collect();
-        // The first is in use, of the second a slice, and of the third the run.
-        let begun = |folder: PathBuf| {
-            let run_file = RunFile::of(&folder, &config.work, false);
-            run_file.begin(&Progress::new()).unwrap();
-            run_file
-        };
-        let of_slice = begun(profiles_in(&slice_in(&paths[1], 1)));
-        let of_run = begun(paths[2].clone());
+        // The first goes on.
         for place in &mut old[1..] {
             *place = None;
         }
         std::os::unix::fs::symlink("/", all.join("sparsek-gate-link")).unwrap();
         fs::create_dir(all.join("notes")).unwrap();
         for (age, path) in (1..).zip(paths.iter().rev()) {
-            let at = now - Duration::from_secs(60 * age);
-            File::open(path).unwrap().set_modified(at).unwrap();
+            let at = now - std::time::Duration::from_secs(60 * age);
+            fs::File::open(path).unwrap().set_modified(at).unwrap();
         }
         let new = place();
-        new.sweep();
         let is_kept = |at: usize| paths[at].exists();
         let kept: Vec<usize> = (0..paths.len()).filter(|at| is_kept(*at)).collect();
         let newest = paths.len() - (KEPT - 1)..paths.len();
-        let expected: Vec<usize> = [0, 1, 2].into_iter().chain(newest).collect();
+        let expected: Vec<usize> = [0].into_iter().chain(newest).collect();
         assert_eq!(kept, expected);
         assert!(new.folder.exists());
         assert!(all.join("sparsek-gate-link").is_symlink() && all.join("notes").exists());
-        // They are over, and go.
-        drop((of_slice, of_run, old));
+        // It is over, and goes.
+        drop(old);
         new.sweep();
-        assert_eq!((0..3).filter(|at| is_kept(*at)).count(), 0);
+        assert!(!is_kept(0));
     }
 }
