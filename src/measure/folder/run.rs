@@ -76,7 +76,7 @@ pub struct RunRecord {
 enum State {
     /// It measures, or was interrupted.
     Measuring,
-    /// All variants are measured, or failed, and nothing changed that must not is left to look for.
+    /// All variants are measured, or failed, and it has looked for what changed meanwhile.
     Whole,
     /// It has reported that: nobody resumes it.
     Said,
@@ -293,16 +293,13 @@ impl RunFile {
             return Ok(None);
         }
         let folder = variant_folder(&self.folder, variant);
-        let Some(record) = read::<VariantRecord>(&folder.join(VARIANT_FILE))? else {
-            return Ok(None);
-        };
-        if record.run != self.id() {
-            return Ok(None);
+        let record = read::<VariantRecord>(&folder.join(VARIANT_FILE))?;
+        match record.filter(|record| record.run == self.id()) {
+            Some(record) if record.variant != *variant => {
+                Err(format!("its {VARIANT_FILE} is that of another variant"))
+            }
+            record => Ok(record.map(|record| Kept::of(record, &self.folder))),
         }
-        if record.variant != *variant {
-            return Err(format!("its {VARIANT_FILE} is that of another variant"));
-        }
-        Ok(Some(Kept::of(record, &self.folder)))
     }
 
     /// Writes a record beside the captures of its variant: its path.
