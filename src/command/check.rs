@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::judging::{Judging, consent, refuse_targets, refuse_without_folder};
 use super::on_gpus::{self, OnGpus};
+use super::run_folder::RunFolder;
 use super::select::{select, variable};
 use super::slices::{self, Measured};
 use super::{answer, archive, dry_run, resume, slice};
@@ -50,7 +51,7 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
     // Until everything is said another run could still have to go on with it.
     if is_whole {
         run.run_file.into_iter().for_each(RunFile::end);
-        run.on_gpus.into_iter().for_each(OnGpus::end);
+        run.folder.into_iter().for_each(RunFolder::end);
     }
     Ok(code)
 }
@@ -62,8 +63,8 @@ struct Started {
     authority: Authority,
     /// Where it notes what it measures.
     run_file: Option<RunFile>,
-    /// What GPUs of this host measured.
-    on_gpus: Option<OnGpus>,
+    /// Where GPUs of this host measured.
+    folder: Option<RunFolder>,
 }
 
 /// Where the profiles that are asked for come from.
@@ -150,11 +151,16 @@ fn of_gpus(
 ) -> Result<Outcome, Error> {
     let current = Config::load(config)?;
     refuse_targets(targets, Some(&current), &[])?;
-    let measured = on_gpus::measured(current, arguments)?;
-    let on_gpus = run.on_gpus.insert(measured);
-    let opened = on_gpus.archive()?;
+    let OnGpus {
+        run: folder,
+        folders,
+        sha256,
+        measured,
+    } = on_gpus::measured(current, arguments)?;
+    let folder = run.folder.insert(folder);
+    let opened = archive::open(&folder.archive(), Some(&sha256))?;
     run.authority.clone_from(&opened.judging.grounds.authority);
-    on_gpus.judged(&opened)
+    slices::by_archive(&opened, &folders, &measured)
 }
 
 fn judged(

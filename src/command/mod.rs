@@ -19,12 +19,13 @@ mod judging;
 mod list;
 mod on_gpus;
 mod overview;
-mod place;
+
 mod plan;
 mod profile;
 mod program;
 mod report;
 mod resume;
+mod run_folder;
 mod select;
 mod slice;
 mod slices;

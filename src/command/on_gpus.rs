@@ -6,14 +6,13 @@ use std::path::{Path, PathBuf};
 
 use super::archive::{self, Opened};
 use super::judging::Judging;
-use super::place::{Place, slice_in};
+use super::run_folder::{RunFolder, slice_in};
 use super::slice;
-use super::slices::{self, Measured};
+use super::slices::Measured;
 use crate::cli::CheckArgs;
 use crate::config::{Config, Selected};
 use crate::device::{Gpu, GpusAsked, short_names};
 use crate::finding::Error;
-use crate::judge::Outcome;
 use crate::measure::{Batch, Bench, Watch as _};
 use crate::parallel;
 use crate::plan::SlicePlace;
@@ -98,28 +97,11 @@ pub(super) fn words(error: &Error) -> String {
 
 /// Slices that were measured.
 pub(super) struct OnGpus {
-    place: Place,
-    folders: Vec<PathBuf>,
+    pub run: RunFolder,
+    pub folders: Vec<PathBuf>,
     /// sha256 of the archive.
-    sha256: String,
-    measured: Measured,
-}
-
-impl OnGpus {
-    /// Opens the archive of which they are slices.
-    pub fn archive(&self) -> Result<Opened, Error> {
-        archive::open(&self.place.archive(), Some(&self.sha256))
-    }
-
-    /// Judges them.
-    pub fn judged(&self, opened: &Opened) -> Result<Outcome, Error> {
-        slices::by_archive(opened, &self.folders, &self.measured)
-    }
-
-    /// The run has said everything.
-    pub fn end(self) {
-        self.place.end();
-    }
+    pub sha256: String,
+    pub measured: Measured,
 }
 
 /// Packs an archive and lets its slices be measured.
@@ -131,8 +113,8 @@ pub(super) fn measured(current: Config, arguments: &CheckArgs) -> Result<OnGpus,
     let judging = Judging::in_checkout(current, &arguments.trusted, against, selection)?;
     refuse_unfit(&judging.plan, &gpus)?;
     let detail = arguments.verbosity.detail();
-    let place = Place::begin(&judging.plan.config, &Progress::with(detail))?;
-    let (run, archive) = (place.folder.as_path(), place.archive());
+    let run = RunFolder::begin(&judging.plan.config, &Progress::with(detail))?;
+    let (folder, archive) = (run.folder.as_path(), run.archive());
     let packed = archive::done(&judging, selection, arguments.measure_all, &archive)?;
     // Nothing of the checkout is judged from now on.
     drop(judging);
@@ -146,7 +128,7 @@ pub(super) fn measured(current: Config, arguments: &CheckArgs) -> Result<OnGpus,
             SlicePlace { index, count },
             Progress::of_gpu(detail, &gpu.short),
         );
-        slice::of_archive(opened, slice, &slice_in(run, index), false, &watch)
+        slice::of_archive(opened, slice, &slice_in(folder, index), false, &watch)
     })?;
     let known = (1..).zip(&gpus).zip(ended);
     let known = known.map(|((index, Named { gpu, .. }), ended)| Known {
@@ -156,14 +138,14 @@ pub(super) fn measured(current: Config, arguments: &CheckArgs) -> Result<OnGpus,
             Err(error) => Err(words(&error)),
         },
     });
-    let folders: Vec<PathBuf> = (1..=count).map(|index| slice_in(run, index)).collect();
+    let folders: Vec<PathBuf> = (1..=count).map(|index| slice_in(folder, index)).collect();
     let measured = Measured {
         spent: packed.spent,
         known: folders.iter().cloned().zip(known).collect(),
     };
-    Progress::with(detail).notes(&format!("captures: {}", run.display()));
+    Progress::with(detail).notes(&format!("captures: {}", folder.display()));
     Ok(OnGpus {
-        place,
+        run,
         folders,
         sha256,
         measured,

@@ -4,7 +4,7 @@ use super::answer::answer_in;
 use super::archive::{self, Opened};
 use super::judging::Judging;
 use super::on_gpus::{Named, named, on_each, refuse_unfit, words};
-use super::place::Place;
+use super::run_folder::RunFolder;
 use super::select::{load, variable};
 use super::{dry_run, resume};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::config::Selected;
 use crate::device::GpusAsked;
 use crate::files::{PROFILE_FILE, create_work_folder, read_regular, variant_folder};
 use crate::finding::{Code, Error, ExitCode, Finding, Note};
-use crate::measure::{Locks, Place as Measuring, Plan, RecordUse, RunFile, measure};
+use crate::measure::{Locks, Place, Plan, RecordUse, RunFile, measure};
 use crate::profile::{OnGpus, Profile};
 use crate::report::{Progress, profiles_text};
 use crate::terms::VariantId;
@@ -58,7 +58,7 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
     }
     let run_file = RunFile::of(&folder, &selected.config.work, arguments.resume);
     let progress = Progress::new();
-    let place = Measuring {
+    let place = Place {
         output: &folder,
         watch: &progress,
         // What is locked was verified in the run that measured it.
@@ -78,7 +78,7 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
 
 fn profiled(
     selected: &Selected,
-    place: &Measuring<'_>,
+    place: &Place<'_>,
     start: Instant,
 ) -> Result<(Content, Vec<Finding>), Error> {
     let plan = Plan {
@@ -119,9 +119,9 @@ fn on_gpus(
     // Where this run is killed, nobody must take the profiles of an earlier one for its own.
     OnGpus::forget(folder, &variants)?;
     let detail = arguments.verbosity.detail();
-    let place = Place::begin(&selected.config, &Progress::with(detail))?;
+    let run = RunFolder::begin(&selected.config, &Progress::with(detail))?;
     let judging = Judging::of_working_tree(selected)?;
-    let archive = place.archive();
+    let archive = run.archive();
     let packed = archive::done(&judging, &arguments.selection, false, &archive)?;
     drop(judging);
     let ended = on_each(
@@ -138,16 +138,16 @@ fn on_gpus(
     };
     let (mut findings, mut run_files) = (Vec::new(), Vec::new());
     for (Named { gpu, short }, ended) in gpus.iter().zip(ended) {
+        content.gpus.push(OnGpu {
+            uuid: gpu.uuid.clone(),
+            name: gpu.name.clone(),
+            folder: folder.join(short),
+            wall_s: ended.as_ref().map_or(0.0, |(own, ..)| own.wall_s),
+        });
         match ended {
             Ok((own, found, run_file)) => {
                 findings.extend(altered(&own.folder, &own.profiles));
                 content.tools_wall_s += own.tools_wall_s;
-                content.gpus.push(OnGpu {
-                    uuid: gpu.uuid.clone(),
-                    name: gpu.name.clone(),
-                    folder: own.folder,
-                    wall_s: own.wall_s,
-                });
                 content.profiles.extend(own.profiles);
                 let on_gpu = |finding: Finding| finding.with(Note::OnGpu(short.clone()));
                 findings.extend(found.into_iter().map(on_gpu));
@@ -176,7 +176,7 @@ fn on_gpus(
     }
     let code = answer(arguments, &content, &findings)?;
     run_files.into_iter().for_each(RunFile::end);
-    place.end();
+    run.end();
     Ok(code)
 }
 
@@ -190,7 +190,7 @@ fn of_archive(
     let start = Instant::now();
     let selected = &opened.judging.plan;
     let run_file = RunFile::of(folder, &selected.config.work, arguments.resume);
-    let place = Measuring {
+    let place = Place {
         output: folder,
         watch: &Progress::of_gpu(arguments.verbosity.detail(), gpu),
         records: RecordUse::NONE,

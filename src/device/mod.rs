@@ -12,7 +12,7 @@ pub mod probe;
 mod state;
 mod watcher;
 
-pub use asked::{GpuAsked, GpusAsked, SHORTEST_UUID, short_names};
+pub use asked::{GpusAsked, SHORTEST_UUID, short_names};
 pub use faults::FaultWatch;
 pub use gpu::Gpu;
 pub use health::Health;

@@ -19,15 +19,15 @@ const SLICES: &str = "slices";
 const KEPT: usize = 5;
 
 /// The folder of one run, which no other run uses.
-pub(super) struct Place {
+pub(super) struct RunFolder {
     pub folder: PathBuf,
     /// By which others see that it goes on, and what it leaves running if it is killed.
     run_file: Option<RunFile>,
 }
 
-impl Place {
+impl RunFolder {
     /// A new one in the work folder. What earlier runs left is ended and removed.
-    pub fn begin(config: &Config, watch: &dyn Watch) -> Result<Place, Error> {
+    pub fn begin(config: &Config, watch: &dyn Watch) -> Result<RunFolder, Error> {
         create_work_folder(&config.work)?;
         let all = config.work.join(RUNS);
         fs::create_dir_all(&all).map_err(Error::io("create", &all))?;
@@ -39,12 +39,12 @@ impl Place {
             .keep();
         let run_file = RunFile::of(&folder, &config.work, false);
         run_file.begin(watch)?;
-        let place = Place {
+        let run = RunFolder {
             folder,
             run_file: Some(run_file),
         };
-        place.sweep();
-        Ok(place)
+        run.sweep();
+        Ok(run)
     }
 
     /// The run has said everything.
@@ -101,7 +101,7 @@ pub(super) fn slice_in(run: &Path, index: u32) -> PathBuf {
     run.join(SLICES).join(index.to_string())
 }
 
-impl Drop for Place {
+impl Drop for RunFolder {
     /// Slices stay. The archive is large, and nobody needs it again.
     fn drop(&mut self) {
         let _ = fs::remove_file(self.archive());
@@ -127,15 +127,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let config = config(folder.path());
         let all = config.work.join("gpus");
-        let place = || Place::begin(&config, &Progress::new()).unwrap();
+        let run = || RunFolder::begin(&config, &Progress::new()).unwrap();
         // The oldest first.
-        let old: Vec<Place> = (0..KEPT + 5).map(|_| place()).collect();
+        let old: Vec<RunFolder> = (0..KEPT + 5).map(|_| run()).collect();
         let now = SystemTime::now();
-        let paths: Vec<PathBuf> = old.iter().map(|place| place.folder.clone()).collect();
-        let mut old: Vec<Option<Place>> = old.into_iter().map(Some).collect();
+        let paths: Vec<PathBuf> = old.iter().map(|run| run.folder.clone()).collect();
+        let mut old: Vec<Option<RunFolder>> = old.into_iter().map(Some).collect();
         // The first goes on.
-        for place in &mut old[1..] {
-            *place = None;
+        for run in &mut old[1..] {
+            *run = None;
         }
         std::os::unix::fs::symlink("/", all.join("sparsek-gate-link")).unwrap();
         fs::create_dir(all.join("notes")).unwrap();
@@ -143,7 +143,7 @@ mod tests {
             let at = now - std::time::Duration::from_secs(60 * age);
             fs::File::open(path).unwrap().set_modified(at).unwrap();
         }
-        let new = place();
+        let new = run();
         let is_kept = |at: usize| paths[at].exists();
         let kept: Vec<usize> = (0..paths.len()).filter(|at| is_kept(*at)).collect();
         let newest = paths.len() - (KEPT - 1)..paths.len();
