@@ -90,13 +90,25 @@ fn mark_in_environment(pid: u32) -> Option<String> {
 mod tests {
     use super::*;
     use crate::process::Invocation;
+    use std::path::Path;
     use std::process::{Command, Stdio};
     use std::time::Duration;
 
     const GPU: &str = "GPU-1";
 
+    fn program(dir: &Path, gpu: &str, script: &str) -> Invocation {
+        Invocation {
+            argv: ["sh", "-c", script].map(String::from).to_vec(),
+            dir: dir.to_path_buf(),
+            env: [("CUDA_VISIBLE_DEVICES".to_owned(), gpu.to_owned())].into(),
+            timeout: Duration::from_secs(30),
+            stdout: dir.join("out"),
+            stderr: dir.join("out"),
+        }
+    }
+
     #[test]
-    fn a_grandchild_is_ours_and_its_ancestors_are_not() {
+    fn a_grandchild_is_ours_unless_it_may_be_of_a_program_on_another_gpu_and_ancestors_are_not() {
         let mut child = Command::new("sh")
             .args(["-c", "sleep 60 & echo $!; wait"])
             .stdout(Stdio::piped())
@@ -109,6 +121,18 @@ mod tests {
         assert_eq!(owner(child.id(), GPU), Owner::Ours);
         assert_eq!(owner(grandchild, GPU), Owner::Ours);
         assert_eq!(name(child.id()).as_deref(), Some("sh"));
+        // It has no mark. While a program runs that got another GPU, it may be of that.
+        let dir = tempfile::tempdir().unwrap();
+        let other = program(dir.path(), "GPU-2", "until [ -e seen ]; do sleep 0.1; done");
+        std::thread::scope(|scope| {
+            scope.spawn(|| other.run().unwrap());
+            while !running().values().any(|mark| mark.ends_with("@GPU-2")) {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            let owner = owner(grandchild, GPU);
+            fs::write(dir.path().join("seen"), "").unwrap();
+            assert_eq!(owner, Owner::Other);
+        });
         let _ = Command::new("kill").arg(grandchild.to_string()).status();
         child.wait().unwrap();
         assert_eq!(
@@ -119,19 +143,12 @@ mod tests {
     }
 
     #[test]
-    fn what_this_tool_ran_is_ours_after_it_left_the_process_tree() {
+    fn what_this_tool_ran_on_a_gpu_is_ours_there_alone_after_it_left_the_process_tree() {
         let dir = tempfile::tempdir().unwrap();
         // The shell stays: while a process becomes another program it shows no environment.
         let script = "(setsid sh -c 'echo $$ >new; mv new escaped; sleep 60; :' &); \
                       until [ -e seen ]; do sleep 0.1; done";
-        let run = Invocation {
-            argv: ["sh", "-c", script].map(String::from).to_vec(),
-            dir: dir.path().to_path_buf(),
-            env: [("CUDA_VISIBLE_DEVICES".to_owned(), GPU.to_owned())].into(),
-            timeout: Duration::from_secs(30),
-            stdout: dir.path().join("out"),
-            stderr: dir.path().join("out"),
-        };
+        let run = program(dir.path(), GPU, script);
         let escaped = || {
             let text = fs::read_to_string(dir.path().join("escaped")).ok()?;
             let pid: u32 = text.trim().parse().ok()?;
