@@ -42,8 +42,7 @@ const ARCHIVE_HELP: &str = "\
 Examples:
   sparsek-gate archive --output gate.tar.zst
   sparsek-gate archive --output gate.tar.zst --against refs/remotes/origin/main
-  sparsek-gate check --archive gate.tar.zst                       # on a machine with a GPU
-  sparsek-gate check --archive gate.tar.zst --slice 2/8 --slice-output slices/2
+  sparsek-gate profile --archive gate.tar.zst --slice 2/8 --output slices/2   # on a machine with a GPU
 
 Prints the SHA-256 of the file, for `check --from --archive-sha256`. Equal content makes an equal file.
 A variant that cannot be built is reported, and is part of the archive as one that failed.";
@@ -162,7 +161,7 @@ pub enum Command {
     /// Pack what a machine with a GPU needs into one file: programs, configuration, rules, locks.
     ///
     /// Needs nvcc and git, but no GPU. The machine that measures needs neither of them:
-    /// `check --archive FILE`.
+    /// `profile --archive FILE`.
     #[command(
         after_help = ARCHIVE_HELP
     )]
@@ -306,9 +305,24 @@ pub struct ProfileArgs {
     #[arg(long, conflicts_with = "dry_run")]
     pub resume: bool,
     /// Profile every variant on each of these GPUs of this host at once: `all`, ordinals or UUIDs.
-    /// `baseline --lock` locks from all of them.
+    /// `baseline --lock` locks from all of them. With --against or --archive, share the variants out.
     #[arg(long, value_name = "GPUS", conflicts_with_all = ["define", "dry_run"])]
     pub gpus: Option<GpusAsked>,
+    /// Measure this git revision too, in turn on the same GPU, for `check --from`.
+    #[arg(long, value_name = "REV", requires = "output", conflicts_with_all = ["define", "dry_run"])]
+    pub against: Option<String>,
+    /// Measure what `archive` packed, for `check --from --archive`.
+    #[arg(long, value_name = "FILE", requires = "output", conflicts_with_all = ["names", "experimental", "define", "against", "dry_run", "baseline_ref", "accept", "pull_request"])]
+    pub archive: Option<PathBuf>,
+    /// Refuse an archive with another SHA-256.
+    #[arg(long, value_name = "HASH", requires = "archive")]
+    pub archive_sha256: Option<String>,
+    /// Measure this slice, such as `2/8`, for `check --from` with the others.
+    #[arg(long, value_name = "I/N", requires = "output", conflicts_with_all = ["define", "dry_run", "gpus"])]
+    pub slice: Option<SlicePlace>,
+    /// Whose rules count.
+    #[command(flatten)]
+    pub trusted: TrustArgs,
     /// Output format.
     #[arg(long, default_value = "text")]
     pub format: Format,
@@ -474,8 +488,8 @@ pub struct CheckArgs {
     /// Selected variants.
     #[command(flatten)]
     pub selection: Selection,
-    /// Judge the recorded profiles or slices in this folder instead of measuring. Repeatable for
-    /// slices.
+    /// Judge what `profile` measured into this folder, or a recording, instead of measuring.
+    /// Repeatable.
     #[arg(long, value_name = "DIR")]
     pub from: Vec<PathBuf>,
     /// Measure this git revision too, in turn on the same GPU.
@@ -494,26 +508,20 @@ pub struct CheckArgs {
     #[arg(long, conflicts_with_all = ["from", "report"])]
     pub dry_run: bool,
     /// Folder for new profiles and captures [default: profiles in the work folder]
-    #[arg(long, short, value_name = "DIR", conflicts_with_all = ["from", "slice"])]
+    #[arg(long, short, value_name = "DIR", conflicts_with = "from")]
     pub output: Option<PathBuf>,
     /// Go on with a check that was interrupted: what it measured of the same programs is used.
     #[arg(long, conflicts_with_all = ["from", "static", "dry_run", "gpus"])]
     pub resume: bool,
-    /// Measure what `archive` packed; with --from, judge slices of it.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "experimental", "against", "static", "baseline_ref", "accept", "pull_request", "dry_run"])]
+    /// Judge by the rules that `archive` packed what was measured of it. Requires --from.
+    #[arg(long, value_name = "FILE", requires_all = ["from", "archive_sha256"], conflicts_with_all = ["names", "experimental", "against", "static", "baseline_ref", "accept", "pull_request", "dry_run"])]
     pub archive: Option<PathBuf>,
     /// Refuse an archive with another SHA-256.
     #[arg(long, value_name = "HASH", requires = "archive")]
     pub archive_sha256: Option<String>,
-    /// Measure this slice, such as `2/8`, and judge nothing. Requires --archive or --from.
-    #[arg(long, value_name = "I/N", requires = "slice_output", conflicts_with_all = ["report", "static", "dry_run"])]
-    pub slice: Option<SlicePlace>,
     /// Measure on these GPUs of this host at once: `all`, ordinals or UUIDs.
-    #[arg(long, value_name = "GPUS", conflicts_with_all = ["from", "static", "archive", "slice", "dry_run", "output"])]
+    #[arg(long, value_name = "GPUS", conflicts_with_all = ["from", "static", "dry_run", "output"])]
     pub gpus: Option<GpusAsked>,
-    /// Folder for the slice.
-    #[arg(long, value_name = "DIR", requires = "slice")]
-    pub slice_output: Option<PathBuf>,
     /// Also write the report to this file, whose ending names the form. Repeatable.
     #[arg(long, value_name = "[FORMAT:]FILE")]
     pub report: Vec<PathBuf>,

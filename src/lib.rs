@@ -12,8 +12,7 @@
 //! steps into the subcommands of [`cli`].
 //!
 //!
-//! [`archive`] packs programs and rules for another machine, and [`mod@slice`] carries what that machine
-//! measured.
+//! [`share`] packs programs and rules for another machine, and reads what that machine measured.
 //!
 //! Besides these: [`evidence`] finds incomplete, disturbed or implausible measurements, [`binary`]
 //! reads what the compiler made, [`device`] watches the GPU, [`toolchain`] finds compiler and tools,
@@ -22,7 +21,6 @@
 //! [`finding`] and [`terms`] are shared words; [`process`], [`files`], [`git`] and [`hash`] reach
 //! the system, and [`parallel`] uses all of its cores.
 
-pub mod archive;
 pub mod baseline;
 pub mod binary;
 pub mod build;
@@ -50,7 +48,7 @@ pub mod profile;
 pub mod profiler;
 pub mod report;
 pub mod sanitize;
-pub mod slice;
+pub mod share;
 pub mod statistics;
 pub mod strip;
 pub mod terms;

@@ -5,7 +5,6 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
 use ncu_report::{LineTable, csv, report};
-use sparsek_gate::archive::{indexed_paths, packed_paths};
 use sparsek_gate::baseline::{Lock, Stored, norm_lines, unsigned};
 use sparsek_gate::binary::{
     census, compiler_warnings, has_kernels, kernels_of, listing, resource_report,
@@ -20,10 +19,10 @@ use sparsek_gate::hash::sha256_hex;
 use sparsek_gate::judge::Outcome;
 use sparsek_gate::judge::Stored as StoredMeasurement;
 use sparsek_gate::measure::{RunRecord, VariantRecord, sealed, unsealed};
-use sparsek_gate::profile::{Hotspots, OnGpus, Profile, import, norm_text};
+use sparsek_gate::profile::{Hotspots, Profile, import, norm_text};
 use sparsek_gate::profiler::Trouble;
 use sparsek_gate::report::{FORMS, form};
-use sparsek_gate::slice::Manifest;
+use sparsek_gate::share::{indexed_paths, packed_paths};
 use sparsek_gate::strip::strip_bytes;
 use sparsek_gate::terms::{Phase, VariantId};
 use sparsek_gate::toolchain::SanitizerLog;
@@ -72,7 +71,7 @@ const fn target(name: &'static str, most: usize, mutation: Mutation, run: fn(&[u
 }
 
 /// All targets. A reader whose target takes long inputs makes fewer executions a second.
-pub static TARGETS: [Target; 36] = [
+pub static TARGETS: [Target; 34] = [
     target("report", 16384, Mutation::Report, read_report),
     target("report_edits", 97, Mutation::Bytes, edits::check),
     target("machine_code", 16384, Mutation::Report, machine_code),
@@ -84,12 +83,10 @@ pub static TARGETS: [Target; 36] = [
     target("norm", 1024, Mutation::Bytes, norm),
     target("profile", 4096, Mutation::Json, profile),
     target("outcome", 8192, Mutation::Json, outcome),
-    target("slice", 8192, Mutation::Json, slice),
     target("archive", 8192, Mutation::Bytes, archive),
     target("archive_index", 8192, Mutation::Json, archive_index),
     target("run_record", 1024, Mutation::Json, run_record),
     target("variant_record", 4096, Mutation::Json, variant_record),
-    target("on_gpus", 4096, Mutation::Json, on_gpus),
     target("ptxas", 2048, Mutation::Bytes, ptxas),
     target("nvdisasm", 2048, Mutation::Json, nvdisasm),
     target("cubin", 6144, Mutation::Bytes, cubin),
@@ -507,10 +504,6 @@ fn git(input: &[u8]) {
     }
 }
 
-fn on_gpus(input: &[u8]) {
-    let _ = OnGpus::parse(input);
-}
-
 fn run_record(input: &[u8]) {
     record(input, |file| Ok(sealed(&unsealed::<RunRecord>(file)?)));
 }
@@ -529,16 +522,6 @@ fn record(input: &[u8], again: fn(&[u8]) -> Result<Vec<u8>, String>) {
             assert_eq!(again(&written).as_ref(), Ok(&written));
         }
     }
-}
-
-fn slice(input: &[u8]) {
-    let Ok(manifest) = Manifest::parse(input) else {
-        return;
-    };
-    let written = serde_json::to_vec(&manifest).expect("a manifest is JSON");
-    let again = Manifest::parse(&written).expect("what was written can be read");
-    let rewritten = serde_json::to_vec(&again).expect("a manifest is JSON");
-    assert_eq!(written, rewritten);
 }
 
 /// Files of an archive stay in its folder.

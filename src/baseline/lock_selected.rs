@@ -18,7 +18,8 @@ use crate::config::{Config, Selected, Variant};
 use crate::evidence::{numbers_unchecked, unpinned};
 use crate::files::{SICK_FILE, recorded_folder};
 use crate::finding::{Code, Error, Finding, Stop, WarnReason};
-use crate::profile::{OnGpus, Profile, Taken};
+use crate::measure::folders_of;
+use crate::profile::{Profile, Taken};
 use crate::terms::VariantId;
 
 /// What is to be locked, and by whom.
@@ -162,7 +163,7 @@ impl Locking<'_> {
     /// The folders of a variant's profiles, one a GPU.
     fn folders(&self, variant: &Variant) -> Result<Vec<PathBuf>, Error> {
         let named = self.order.folders.iter();
-        let folders = named.map(|folder| OnGpus::folders(folder, &variant.id));
+        let folders = named.map(|folder| folders_of(folder, &variant.id));
         let folders: Vec<Vec<PathBuf>> = folders.collect::<Result<_, _>>()?;
         Ok(folders.concat())
     }

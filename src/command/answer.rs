@@ -48,6 +48,19 @@ pub(super) fn answer_in<T: Serialize>(
     text: impl FnOnce() -> String,
 ) -> Result<ExitCode, Error> {
     let code = exit_code(findings);
+    answer_with(code, detail, format, content, findings, text)?;
+    Ok(code)
+}
+
+/// The same with an exit code that does not follow from the findings.
+pub(super) fn answer_with<T: Serialize>(
+    code: ExitCode,
+    detail: Detail,
+    format: Format,
+    content: T,
+    findings: &[Finding],
+    text: impl FnOnce() -> String,
+) -> Result<(), Error> {
     let text = match (format, detail) {
         (Format::Text, Detail::Verdict) => reports::clean(&text()),
         (Format::Text, _) => format!(
@@ -62,8 +75,7 @@ pub(super) fn answer_in<T: Serialize>(
             exit_code: code as u8,
         }),
     };
-    print(&text)?;
-    Ok(code)
+    print(&text)
 }
 
 /// The error on a capture that the user named: it is missing, or damaged.

@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use super::answer;
 use super::judging::Judging;
-use crate::archive::{Packing, SelectedNames, Unpacked, pack};
 use crate::cli::{ArchiveArgs, Format, Selection};
 use crate::config::Config;
 use crate::finding::{Error, ExitCode, Finding};
@@ -14,6 +13,7 @@ use crate::measure::{
     BaseProject, Packed, Place, Plan, Prebuilt, RecordUse, SameProgram, Spent, Times, programs,
 };
 use crate::report::{self, Progress};
+use crate::share::{Packing, SelectedNames, Unpacked, pack};
 use crate::trust::Grounds;
 
 /// What was packed, for scripts.
@@ -28,18 +28,13 @@ pub(super) struct Content {
     same_programs: usize,
 }
 
-impl Content {
-    /// How many variants need a measurement.
-    pub fn to_measure(&self) -> usize {
-        self.variants - self.same_programs
-    }
-}
-
 /// What was packed, and what was found meanwhile.
 pub(super) struct Done {
     pub content: Content,
     pub findings: Vec<Finding>,
     pub spent: Spent,
+    /// How many variants need a measurement.
+    pub to_measure: usize,
 }
 
 pub(super) fn run(config: &Path, arguments: &ArchiveArgs) -> Result<ExitCode, Error> {
@@ -128,6 +123,7 @@ pub(super) fn done(
         content: packed,
         findings,
         spent,
+        to_measure: plan.variants.len() - same_programs.len(),
     })
 }
 
@@ -147,7 +143,7 @@ fn text(packed: &Content) -> String {
     };
     let plural = if *variants == 1 { "" } else { "s" };
     format!(
-        "{archive}: {variants} variant{plural}{same}; {files} files of {contents} contents, {bytes} bytes\nsha256 {sha256}\n  next: sparsek-gate check --archive {archive}, on a machine with a GPU\n"
+        "{archive}: {variants} variant{plural}{same}; {files} files of {contents} contents, {bytes} bytes\nsha256 {sha256}\n  next: sparsek-gate profile --archive {archive} --output DIR, on a machine with a GPU\n"
     )
 }
 
@@ -190,7 +186,7 @@ pub(super) fn open(file: &Path, expected: Option<&str>) -> Result<Opened, Error>
         times,
         files,
         folder,
-    } = crate::archive::unpack(file, expected)?;
+    } = crate::share::unpack(file, expected)?;
     let grounds = Grounds::packed(plan.config.clone(), store, authority, findings);
     Ok(Opened {
         judging: Judging::of(grounds, plan, None)?,

@@ -3,20 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::judging::{Judging, consent, refuse_targets, refuse_without_folder};
+use super::from::{self, Measured};
+use super::judging::{Judging, consent, refuse_targets};
 use super::on_gpus::{self, OnGpus};
 use super::run_folder::RunFolder;
 use super::select::{select, variable};
-use super::slices::{self, Measured};
-use super::{answer, archive, dry_run, resume, slice};
+use super::{answer, archive, dry_run, resume};
 use crate::cli::CheckArgs;
 use crate::config::Config;
 use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
-use crate::judge::{Origin, Outcome, Recordings, examined};
-use crate::measure::{
-    BaseProject, Captures, Packed, Place, Plan, RecordUse, RunFile, Source, compile, measure,
-};
+use crate::judge::{Origin, Outcome};
+use crate::measure::{BaseProject, Place, Plan, RecordUse, RunFile, compile, measure};
 use crate::process;
 use crate::report::{self, Progress, Target};
 use crate::trust::{self, Asked, Authority};
@@ -24,9 +22,6 @@ use crate::trust::{self, Asked, Authority};
 pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
     if arguments.dry_run {
         return dry_run(config, arguments);
-    }
-    if let Some(place) = arguments.slice {
-        return slice::run(config, arguments, place);
     }
     let started = Instant::now();
     let targets = report::targets(&arguments.report)?;
@@ -50,7 +45,7 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
     let code = answer::report(&outcome, ended, arguments.format, detail, &targets)?;
     // Until everything is said another run could still have to go on with it.
     if is_whole {
-        run.run_file.into_iter().for_each(RunFile::end);
+        run.run_file.map(RunFile::end);
         run.folder.into_iter().for_each(RunFolder::end);
     }
     Ok(code)
@@ -97,28 +92,6 @@ fn dry_run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
     )
 }
 
-/// Measures what was packed, and judges it by the rules that were packed.
-fn of_archive(
-    file: &Path,
-    arguments: &CheckArgs,
-    targets: &[Target],
-    run: &mut Started,
-) -> Result<Outcome, Error> {
-    refuse_targets(targets, None, &[file])?;
-    let opened = archive::open(file, arguments.archive_sha256.as_deref())?;
-    let judging = &opened.judging;
-    run.authority.clone_from(&judging.grounds.authority);
-    resume::refuse(arguments.resume, judging, None)?;
-    if arguments.resume && arguments.output.is_none() {
-        return Err(Error::Usage(
-            "`--resume` with `--archive` requires `--output DIR` or `--slice-output DIR`: without one nothing is kept"
-                .to_owned(),
-        ));
-    }
-    let packed = Some(opened.packed());
-    measured(judging, opened.base.as_ref(), packed, arguments, run)
-}
-
 /// Judges slices by the rules of the archive that they were measured from.
 fn of_slices(
     file: &Path,
@@ -137,9 +110,7 @@ fn of_slices(
     refuse_targets(targets, None, &read)?;
     let opened = archive::open(file, Some(sha256))?;
     run.authority.clone_from(&opened.judging.grounds.authority);
-    let folders = slices::folders(&arguments.from);
-    let folders = folders.unwrap_or_else(|| arguments.from.clone());
-    slices::by_archive(&opened, &folders, &Measured::default())
+    from::by_archive(&opened, &arguments.from, &Measured::default())
 }
 
 /// Lets GPUs of this host measure slices, and judges them.
@@ -160,7 +131,7 @@ fn of_gpus(
     let folder = run.folder.insert(folder);
     let opened = archive::open(&folder.archive(), Some(&sha256))?;
     run.authority.clone_from(&opened.judging.grounds.authority);
-    slices::by_archive(&opened, &folders, &measured)
+    from::by_archive(&opened, &folders, &measured)
 }
 
 fn judged(
@@ -173,10 +144,7 @@ fn judged(
         return of_gpus(config, arguments, targets, run);
     }
     if let Some(file) = &arguments.archive {
-        return match arguments.from.is_empty() {
-            true => of_archive(file, arguments, targets, run),
-            false => of_slices(file, arguments, targets, run),
-        };
+        return of_slices(file, arguments, targets, run);
     }
     let current = Config::load(config)?;
     let read: Vec<&Path> = arguments.from.iter().map(PathBuf::as_path).collect();
@@ -185,30 +153,18 @@ fn judged(
     let judging = Judging::in_checkout(current, &arguments.trusted, against, &arguments.selection)?;
     run.authority.clone_from(&judging.grounds.authority);
     resume::refuse(arguments.resume, &judging, arguments.trusted.pull_request)?;
-    if let Some(folders) = slices::folders(&arguments.from) {
-        return slices::of_recording(&judging, &folders);
+    if !arguments.from.is_empty() {
+        return from::recorded(&judging, &arguments.from);
     }
-    let Some(folder) = arguments.from.first() else {
-        // A slip in the revision is reported before anything is asked of the machine.
-        let base = judging.check_out_base()?;
-        return measured(&judging, base.as_ref(), None, arguments, run);
-    };
-    refuse_without_folder(folder)?;
-    let rules = judging.rules()?;
-    let recordings = Recordings::in_folder(folder);
-    let captures = Captures {
-        source: Source::Recording(folder.display().to_string()),
-        ..Captures::default()
-    };
-    let captures = examined(captures, &recordings, &rules)?;
-    Ok(judging.judged(captures, &rules))
+    // A slip in the revision is reported before anything is asked of the machine.
+    let base = judging.check_out_base()?;
+    measured(&judging, base.as_ref(), arguments, run)
 }
 
 /// Builds or measures the variants, and judges them.
 fn measured(
     judging: &Judging,
     base: Option<&BaseProject>,
-    packed: Option<Packed<'_>>,
     arguments: &CheckArgs,
     run: &mut Started,
 ) -> Result<Outcome, Error> {
@@ -231,14 +187,11 @@ fn measured(
     let place = Place {
         output: &folder,
         watch: &Progress::with(arguments.verbosity.detail()),
-        records: match packed {
-            Some(_) => RecordUse::NONE,
-            None => RecordUse {
-                reads: true,
-                writes: resume::is_reviewed(&selected.config, pull_request)?,
-            },
+        records: RecordUse {
+            reads: true,
+            writes: resume::is_reviewed(&selected.config, pull_request)?,
         },
-        packed,
+        packed: None,
         run_file: Some(run.run_file.insert(run_file)),
     };
     let captures = match arguments.r#static {

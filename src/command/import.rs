@@ -17,7 +17,7 @@ use crate::files::{
 use crate::finding::{Code, Error, ExitCode, Finding, WarnReason};
 use crate::hash::sha256_hex;
 use crate::profile::import::{importable, is_measured, profile_of, select};
-use crate::profile::{Conditions, FileHash, OnGpus, Profile, norm_text};
+use crate::profile::{Conditions, FileHash, Profile, norm_text};
 use crate::profiler::judge_printed;
 use crate::terms::Phase;
 use ncu_report::Recording;
@@ -62,7 +62,6 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
         create_work_folder(&selected.config.work)?;
     }
     let folder = set_aside(&output, &variant.id)?;
-    OnGpus::forget(&output, &[&variant.id])?;
     for ((_, file), bytes) in recordings.iter().zip(&contents) {
         let path = folder.join(&file.file);
         write_atomically(&path, bytes).map_err(Error::io("write", &path))?;

@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::archive::{self, Opened};
+use super::from::Measured;
 use super::judging::Judging;
 use super::run_folder::{RunFolder, slice_in};
 use super::slice;
-use super::slices::Measured;
 use crate::cli::CheckArgs;
 use crate::config::{Config, Selected};
 use crate::device::{Gpu, GpusAsked, short_names};
-use crate::finding::Error;
+use crate::finding::{Error, Finding};
 use crate::measure::{Batch, Bench, Watch as _};
 use crate::parallel;
 use crate::plan::SlicePlace;
 use crate::process;
-use crate::report::Progress;
-use crate::slice::Known;
+use crate::report::{Detail, Progress};
+use crate::share::Known;
 
 /// A GPU, with a short name that no other of this host has.
 #[derive(Clone)]
@@ -96,6 +96,55 @@ pub(super) fn words(error: &Error) -> String {
 }
 
 /// Slices that were measured.
+pub(super) struct Slices {
+    pub folders: Vec<PathBuf>,
+    /// What is known of each.
+    pub known: BTreeMap<PathBuf, Known>,
+    /// What was found, of each slice that is whole.
+    pub findings: Vec<Finding>,
+}
+
+/// Lets each GPU measure a slice of an archive into the folder `folder_of` its number. `variants` is
+/// how many are to be measured.
+pub(super) fn slices(
+    (archive, sha256): (&Path, &str),
+    (gpus, variants): (Vec<Named>, usize),
+    folder_of: impl Fn(u32) -> PathBuf + Sync,
+    resume: bool,
+    detail: Detail,
+) -> Result<Slices, Error> {
+    let notes = Progress::with(detail);
+    let gpus = with_part(gpus, variants, &|text| notes.notes(text));
+    drop(notes);
+    let count = u32::try_from(gpus.len()).unwrap_or(u32::MAX);
+    let ended = on_each((archive, sha256), &gpus, |index, gpu, opened| {
+        let slice = SlicePlace { index, count };
+        let watch = Progress::of_gpu(detail, &gpu.short);
+        let whole = slice::measured(&opened.check(), slice, &folder_of(index), resume, &watch)?;
+        let findings = whole.findings.clone();
+        Ok((whole.end(), findings))
+    })?;
+    let mut slices = Slices {
+        folders: (1..=count).map(folder_of).collect(),
+        known: BTreeMap::new(),
+        findings: Vec::new(),
+    };
+    let numbered = (1..).zip(&gpus).zip(&slices.folders).zip(ended);
+    for (((index, Named { gpu, .. }), folder), ended) in numbered {
+        let record = match ended {
+            Ok((sha256, findings)) => {
+                slices.findings.extend(findings);
+                sha256.ok_or_else(|| "its record could not be written".to_owned())
+            }
+            Err(error) => Err(words(&error)),
+        };
+        let words = format!("slice {index}/{count} on {}", gpu.uuid);
+        slices.known.insert(folder.clone(), Known { words, record });
+    }
+    Ok(slices)
+}
+
+/// What GPUs of this host measured of a check, and the archive that it is judged by.
 pub(super) struct OnGpus {
     pub run: RunFolder,
     pub folders: Vec<PathBuf>,
@@ -118,37 +167,18 @@ pub(super) fn measured(current: Config, arguments: &CheckArgs) -> Result<OnGpus,
     let packed = archive::done(&judging, selection, arguments.measure_all, &archive)?;
     // Nothing of the checkout is judged from now on.
     drop(judging);
-    let notes = Progress::with(detail);
-    let gpus = with_part(gpus, packed.content.to_measure(), &|text| notes.notes(text));
-    drop(notes);
-    let count = u32::try_from(gpus.len()).unwrap_or(u32::MAX);
     let sha256 = packed.content.sha256;
-    let ended = on_each((&archive, &sha256), &gpus, |index, gpu, opened| {
-        let (slice, watch) = (
-            SlicePlace { index, count },
-            Progress::of_gpu(detail, &gpu.short),
-        );
-        slice::of_archive(opened, slice, &slice_in(folder, index), false, &watch)
-    })?;
-    let known = (1..).zip(&gpus).zip(ended);
-    let known = known.map(|((index, Named { gpu, .. }), ended)| Known {
-        words: format!("slice {index}/{count} on {}", gpu.uuid),
-        manifest: match ended {
-            Ok(whole) => Ok(whole.sha256),
-            Err(error) => Err(words(&error)),
-        },
-    });
-    let folders: Vec<PathBuf> = (1..=count).map(|index| slice_in(folder, index)).collect();
-    let measured = Measured {
-        spent: packed.spent,
-        known: folders.iter().cloned().zip(known).collect(),
-    };
+    let measured = (gpus, packed.to_measure);
+    let folder_of = |index| slice_in(folder, index);
+    let Slices { folders, known, .. } =
+        slices((&archive, &sha256), measured, folder_of, false, detail)?;
     Progress::with(detail).notes(&format!("captures: {}", folder.display()));
+    let spent = packed.spent;
     Ok(OnGpus {
+        measured: Measured { spent, known },
         run,
         folders,
         sha256,
-        measured,
     })
 }
 

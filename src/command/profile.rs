@@ -1,11 +1,12 @@
 //! `sparsek-gate profile`.
 
-use super::answer::answer_in;
+use super::answer::{answer_in, answer_with};
 use super::archive::{self, Opened};
 use super::judging::Judging;
-use super::on_gpus::{Named, named, on_each, refuse_unfit, words};
+use super::on_gpus::{self, Named, named, on_each, refuse_unfit, words};
 use super::run_folder::RunFolder;
 use super::select::{load, variable};
+use super::slice::{self, Check};
 use super::{dry_run, resume};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -13,12 +14,15 @@ use std::time::Instant;
 use serde::Serialize;
 
 use crate::cli::ProfileArgs;
-use crate::config::Selected;
+use crate::config::{Config, Selected};
 use crate::device::GpusAsked;
 use crate::files::{PROFILE_FILE, create_work_folder, read_regular, variant_folder};
 use crate::finding::{Code, Error, ExitCode, Finding, Note};
-use crate::measure::{Locks, Place, Plan, RecordUse, RunFile, measure};
-use crate::profile::{OnGpus, Profile};
+use crate::measure::{
+    Locks, Place, Plan, RecordUse, RunFile, Times, measure, measured_on, measured_on_none,
+};
+use crate::plan::SlicePlace;
+use crate::profile::Profile;
 use crate::report::{Progress, profiles_text};
 use crate::terms::VariantId;
 use crate::trust;
@@ -45,8 +49,20 @@ struct OnGpu {
     wall_s: f64,
 }
 
+/// What was measured for a check.
+#[derive(Serialize)]
+struct Measured<'a> {
+    /// Of how many slices.
+    slices: u32,
+    /// In words.
+    measured: &'a str,
+}
+
 pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Error> {
     let start = Instant::now();
+    if arguments.archive.is_some() || arguments.against.is_some() || arguments.slice.is_some() {
+        return for_check(config, arguments);
+    }
     let selected = load(config, &arguments.selection, Some(&arguments.trial))?;
     let folder = selected.profiles(arguments.output.as_deref())?;
     if arguments.dry_run {
@@ -54,7 +70,7 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
     }
     resume::refuse_unreviewed(arguments.resume, &selected.config)?;
     if let Some(asked) = &arguments.gpus {
-        return on_gpus(arguments, selected, &folder, asked);
+        return each_on_gpus(arguments, selected, &folder, asked);
     }
     let run_file = RunFile::of(&folder, &selected.config.work, arguments.resume);
     let progress = Progress::new();
@@ -99,9 +115,126 @@ fn profiled(
     Ok((content, [measured.findings, measured.gaps].concat()))
 }
 
+/// Measures a check, or a slice of it, for who judges it elsewhere.
+fn for_check(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Error> {
+    let output = arguments.output.as_deref().unwrap_or(Path::new(""));
+    if let Some(file) = &arguments.archive {
+        let opened = archive::open(file, arguments.archive_sha256.as_deref())?;
+        let variants = opened.judging.plan.variants.len() - opened.same_programs.len();
+        return match &arguments.gpus {
+            Some(asked) => {
+                let gpus = named(asked)?;
+                refuse_unfit(&opened.judging.plan, &gpus)?;
+                slices(arguments, (file, &opened.sha256), (gpus, variants), output)
+            }
+            None => slice(arguments, &opened.check(), output),
+        };
+    }
+    let current = Config::load(config)?;
+    let (trusted, selection) = (&arguments.trusted, &arguments.selection);
+    let judging = Judging::in_checkout(current, trusted, arguments.against.as_deref(), selection)?;
+    if let Some(asked) = &arguments.gpus {
+        let gpus = named(asked)?;
+        refuse_unfit(&judging.plan, &gpus)?;
+        let run = RunFolder::begin(&judging.plan.config, &Progress::new())?;
+        let file = run.archive();
+        let packed = archive::done(&judging, selection, true, &file)?;
+        drop(judging);
+        let code = slices(
+            arguments,
+            (&file, &packed.content.sha256),
+            (gpus, packed.to_measure),
+            output,
+        )?;
+        run.end();
+        return Ok(code);
+    }
+    let base = judging.check_out_base()?;
+    let check = Check {
+        judging: &judging,
+        base: base.as_ref(),
+        archive: None,
+        times: &Times::of(&judging.plan.config.work),
+    };
+    slice(arguments, &check, output)
+}
+
+/// Measures a check, or a slice of it, on one GPU.
+fn slice(arguments: &ProfileArgs, check: &Check<'_>, output: &Path) -> Result<ExitCode, Error> {
+    let place = arguments.slice.unwrap_or(SlicePlace { index: 1, count: 1 });
+    let watch = Progress::with(arguments.verbosity.detail());
+    let whole = slice::measured(check, place, output, arguments.resume, &watch)?;
+    drop(watch);
+    let variants = match whole.variants {
+        1 => "1 variant".to_owned(),
+        count => format!("{count} variants"),
+    };
+    let text = format!(
+        "slice {place} is complete: {variants} in {}",
+        output.display()
+    );
+    let code = measured_for_check(arguments, &text, place.count, &whole.findings)?;
+    whole.end();
+    Ok(code)
+}
+
+/// Measures a check on several GPUs, a slice on each.
+fn slices(
+    arguments: &ProfileArgs,
+    archive: (&Path, &str),
+    measured: (Vec<Named>, usize),
+    output: &Path,
+) -> Result<ExitCode, Error> {
+    let detail = arguments.verbosity.detail();
+    let folder_of = |index: u32| output.join(index.to_string());
+    let mut slices = on_gpus::slices(archive, measured, folder_of, arguments.resume, detail)?;
+    let unusable = slices
+        .known
+        .values()
+        .filter_map(|known| known.record.as_ref().err().zip(Some(&known.words)));
+    let unusable: Vec<Finding> = unusable
+        .map(|(why, words)| {
+            let message = format!("{words} is not used: {why}");
+            Finding::of_project(Code::SliceUnusable, message, "measure again")
+        })
+        .collect();
+    slices.findings.extend(unusable);
+    let count = slices.folders.len();
+    let text = format!("{count} slices in {}", output.display());
+    measured_for_check(arguments, &text, 1, &slices.findings)
+}
+
+/// Says what was measured for a check. Only that the machine failed is no success: an engine may then
+/// measure again, on another one.
+fn measured_for_check(
+    arguments: &ProfileArgs,
+    text: &str,
+    slices: u32,
+    findings: &[Finding],
+) -> Result<ExitCode, Error> {
+    let next = match slices {
+        1 => "sparsek-gate check --from, with this folder".to_owned(),
+        count => format!("sparsek-gate check --from, with the folders of all {count} slices"),
+    };
+    let mut denied = findings.iter().filter(|finding| finding.denies());
+    let code = match denied.any(|one| one.code.exit_code() == ExitCode::Environment) {
+        true => ExitCode::Environment,
+        false => ExitCode::Pass,
+    };
+    let content = Measured {
+        slices,
+        measured: text,
+    };
+    let detail = arguments.verbosity.detail();
+    answer_with(code, detail, arguments.format, content, findings, || {
+        format!("{text}; nothing is judged yet\n  next: {next}\n")
+    })?;
+    Ok(code)
+}
+
 /// Profiles every variant on each of several GPUs: builds once, and lets each GPU profile what was
 /// packed.
-fn on_gpus(
+fn each_on_gpus(
     arguments: &ProfileArgs,
     selected: Selected,
     folder: &Path,
@@ -115,9 +248,8 @@ fn on_gpus(
     }
     std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
     let variants: Vec<VariantId> = selected.variants.iter().map(|it| it.id.clone()).collect();
-    let variants: Vec<&VariantId> = variants.iter().collect();
     // Where this run is killed, nobody must take the profiles of an earlier one for its own.
-    OnGpus::forget(folder, &variants)?;
+    measured_on_none(folder, &variants)?;
     let detail = arguments.verbosity.detail();
     let run = RunFolder::begin(&selected.config, &Progress::with(detail))?;
     let judging = Judging::of_working_tree(selected)?;
@@ -172,10 +304,12 @@ fn on_gpus(
     };
     if !findings.iter().any(is_lacking) {
         let folders: Vec<String> = gpus.into_iter().map(|gpu| gpu.short).collect();
-        OnGpus::note(folder, &variants, &folders)?;
+        measured_on(folder, &variants, &folders)?;
     }
     let code = answer(arguments, &content, &findings)?;
-    run_files.into_iter().for_each(RunFile::end);
+    run_files
+        .into_iter()
+        .for_each(|run_file| drop(run_file.end()));
     run.end();
     Ok(code)
 }

@@ -49,7 +49,7 @@ impl RunFolder {
 
     /// The run has said everything.
     pub fn end(mut self) {
-        self.run_file.take().into_iter().for_each(RunFile::end);
+        self.run_file.take().map(RunFile::end);
     }
 
     /// Ends what earlier runs beside it left running, whose processes are all of this host, and removes

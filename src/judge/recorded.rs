@@ -100,10 +100,7 @@ pub fn examined(
         ..
     } = reading;
     captures.add(read);
-    let findings = findings.into_iter();
-    captures
-        .findings
-        .extend(findings.map(|finding| recordings.shown(finding)));
+    captures.findings.extend(findings);
     Ok(captures)
 }
 

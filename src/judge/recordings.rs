@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-use crate::finding::Finding;
 use crate::hash::sha256_file;
 use crate::terms::VariantId;
 
@@ -81,27 +80,5 @@ impl Recordings {
             all.insert(0, &self.shown);
         }
         all
-    }
-
-    /// The same finding with the place that reports name.
-    pub(super) fn shown(&self, finding: Finding) -> Finding {
-        let Some(folders) = &self.folders else {
-            return finding;
-        };
-        let own = finding
-            .variant
-            .as_ref()
-            .and_then(|variant| folders.get(variant));
-        let (Some(own), false) = (own, self.shown.as_os_str().is_empty()) else {
-            return finding;
-        };
-        let (own, shown) = (own.display().to_string(), self.shown.display().to_string());
-        let put = |text: String| text.replace(&own, &shown);
-        Finding {
-            message: put(finding.message),
-            next: put(finding.next),
-            detail: finding.detail.map(put),
-            ..finding
-        }
     }
 }

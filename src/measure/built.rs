@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::bench::Bench;
+use super::captures::Captures;
 use super::cost::{Cost, Costs};
 use super::folder::{Kept, RunFile, not_resumed};
-use super::measured::Measured;
 use super::order::Order;
 use super::prebuilt::{Prebuilt, PrebuiltSide};
 use super::readable::ReadableFiles;
@@ -21,7 +21,6 @@ use crate::config::{Recipe, Variant};
 use crate::files::{clear_measured, keep_earlier, set_aside, settle, variant_folder};
 use crate::finding::Error;
 use crate::plan::{Side, VariantPlan};
-use crate::profile::OnGpus;
 use crate::terms::VariantId;
 use crate::verdict::Stopping;
 use std::path::PathBuf;
@@ -32,7 +31,7 @@ use std::path::PathBuf;
 /// [`Error`] where the machine failed; what concerns one variant is a finding.
 pub(super) fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
     let Order { batch, output, .. } = order;
-    let mut measured = Measured::default();
+    let mut measured = Captures::default();
     if let Some(run_file) = order.run_file {
         measured.findings.extend(run_file.begin(batch.watch)?);
     }
@@ -66,9 +65,6 @@ pub(super) fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
             }
         }
     }
-    // Their latest profiles are then those of this GPU.
-    let ids: Vec<&VariantId> = batch.variants.iter().map(|variant| &variant.id).collect();
-    OnGpus::forget(output, &ids)?;
     let mut built = Built {
         // Where two programs are compared, no commit says which is which.
         git: match (order.prebuilt, order.base) {
@@ -93,7 +89,7 @@ pub(super) fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
 pub(super) struct Built<'a> {
     order: Order<'a>,
     git: Option<String>,
-    measured: Measured,
+    measured: Captures,
     /// What no program may change until the end: rules, baselines, and what was measured.
     seal: Seal,
     records: Records,
@@ -264,7 +260,7 @@ impl<'a> Built<'a> {
     }
 
     /// What is known where nothing is left to measure.
-    pub fn unmeasured(mut self) -> Measured {
+    pub fn unmeasured(mut self) -> Captures {
         let root = &self.order.batch.config.root;
         if let Some(altered) = altered(None, &self.seal, root) {
             self.measured.findings.push(altered);
@@ -276,7 +272,7 @@ impl<'a> Built<'a> {
     ///
     /// # Errors
     /// [`Error`] where the machine failed; what concerns one variant is a finding.
-    pub fn measure(self, bench: Bench<'a>, stop: &dyn Stopping) -> Result<Measured, Error> {
+    pub fn measure(self, bench: Bench<'a>, stop: &dyn Stopping) -> Result<Captures, Error> {
         let batch = self.order.batch;
         let commands_ran = self.ran_build_command();
         let uses_records = self.uses_records();

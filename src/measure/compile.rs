@@ -1,6 +1,6 @@
 //! Builds variants and keeps what the compiler made, which needs no GPU.
 
-use super::measured::{Measured, Source};
+use super::captures::{Captures, Source};
 use super::order::{Order, Place, Plan};
 use super::watch::OfBase;
 use crate::config::Variant;
@@ -13,10 +13,10 @@ use crate::finding::{Code, Error, Finding, WarnReason};
 ///
 /// # Errors
 /// [`Error`] where the machine failed; what concerns one variant is a finding.
-pub fn compile(plan: &Plan<'_>, place: &Place<'_>) -> Result<Measured, Error> {
-    let mut measured = Measured {
+pub fn compile(plan: &Plan<'_>, place: &Place<'_>) -> Result<Captures, Error> {
+    let mut measured = Captures {
         source: Source::Compiler,
-        ..Measured::default()
+        ..Captures::default()
     };
     let mut gated = Vec::new();
     for variant in plan.selected.variants() {

@@ -3,8 +3,8 @@
 use super::base::BaseProject;
 use super::bench::Bench;
 use super::built::{Built, build};
+use super::captures::{Captures, SameProgram};
 use super::cost::Spent;
-use super::measured::{Measured as Captures, SameProgram};
 use super::order::{Order, Place, Plan};
 use super::prebuilt::Prebuilt;
 use super::same::ChangedFiles;
@@ -68,7 +68,7 @@ fn alone(plan: &Plan<'_>, place: &Place<'_>, stop: &dyn Stopping) -> Result<Capt
         return Ok(Captures::default());
     }
     let order = plan.order(place, &variants);
-    let bench = bench(order)?;
+    let bench = Bench::new(order.batch, order.overrides, order.prebuilt)?;
     build(order)?.measure(bench, stop)
 }
 

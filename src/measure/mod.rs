@@ -4,11 +4,11 @@ mod base;
 mod batch;
 mod bench;
 mod built;
+mod captures;
 mod compile;
 mod cost;
 mod folder;
 mod key;
-mod measured;
 mod measuring;
 mod order;
 mod prebuilt;
@@ -28,11 +28,12 @@ mod watch;
 pub use base::BaseProject;
 pub use batch::Batch;
 pub use bench::{Bench, gpu_env};
+pub use captures::{Captures, ChosenLaunches, GpuPart, Resumed, SameProgram, SlicePart, Source};
 pub use compile::compile;
 pub use cost::{Spent, Times};
-pub use folder::{RunFile, RunRecord, VariantRecord, sealed, unsealed};
-pub use measured::{
-    ChosenLaunches, GpuPart, Measured as Captures, Resumed, SameProgram, SlicePart, Source,
+pub use folder::{
+    Found, RunFile, RunRecord, SliceOf, VariantRecord, folders_of, measured_on, measured_on_none,
+    sealed, unsealed,
 };
 pub use measuring::{measure, programs};
 pub use order::{Locks, Packed, Place, Plan};

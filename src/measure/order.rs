@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::base::BaseProject;
 use super::batch::Batch;
+use super::captures::SameProgram;
 use super::folder::RunFile;
-use super::measured::SameProgram;
 use super::prebuilt::Prebuilt;
 use super::verified::RecordUse;
 use super::watch::Watch;

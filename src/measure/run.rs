@@ -7,13 +7,13 @@ use std::time::Duration;
 use super::base::{BaseProject, BaseVariant};
 use super::batch::Batch;
 use super::bench::Bench;
+use super::captures::{Captures, ChosenLaunches, Resumed};
 use super::cost::{Cost, Costs};
 use super::folder::{
     Complete, Done, Kept, Recording, RunFile, VariantRecord, failed_before, keep_sick, not_resumed,
     resumed,
 };
 use super::key::Keys;
-use super::measured::{ChosenLaunches, Measured, Resumed};
 use super::order::Order;
 use super::readable::ReadableFiles;
 use super::retry::Retries;
@@ -47,7 +47,7 @@ pub(super) struct Run<'a> {
     pub order: Order<'a>,
     pub bench: Bench<'a>,
     pub git: Option<String>,
-    pub measured: Measured,
+    pub measured: Captures,
     /// What no program may change until the end: rules, baselines, and what was measured.
     pub seal: Seal,
     pub records: Records,
@@ -200,7 +200,7 @@ impl<'a> Run<'a> {
     }
 
     /// Looks for what changed that must not, and records what was verified if nothing did.
-    pub fn finish(mut self) -> Measured {
+    pub fn finish(mut self) -> Captures {
         let root = &self.order.batch.config.root;
         self.set_aside();
         let altered = altered(None, &self.seal, root);
@@ -219,7 +219,6 @@ impl<'a> Run<'a> {
                 !findings.any(|one| one.concerns(variant) && one.severity == Severity::Deny)
             });
         }
-        self.measured.sealed = self.seal.into_content();
         if let (Some(run_file), []) = (self.order.run_file, self.measured.sick.as_slice()) {
             run_file.whole();
         }
@@ -273,12 +272,13 @@ impl<'a> Run<'a> {
                 costs.note(&id, cost);
             }
             let own = match turn {
-                Turn::TakenOver(files) => {
+                Turn::TakenOver(record, files) => {
                     for (path, sha256) in files {
                         self.seal
                             .add_known(variant_folder(output, &id).join(path), sha256);
                     }
-                    own
+                    // What the build made of it is written again.
+                    self.complete(Some(record), own)?
                 }
                 Turn::Measured(recording) => self.complete(recording, own)?,
             };
@@ -292,8 +292,8 @@ impl<'a> Run<'a> {
     fn complete(
         &mut self,
         recording: Option<Box<VariantRecord>>,
-        mut own: Measured,
-    ) -> Result<Measured, Error> {
+        mut own: Captures,
+    ) -> Result<Captures, Error> {
         // On a sick GPU nothing says that the variant is what failed.
         let recording = recording.filter(|_| self.sick.is_none());
         let (Some(run_file), Some(mut record)) = (self.order.run_file, recording) else {
@@ -348,7 +348,12 @@ impl<'a> Run<'a> {
             let key = self.keys().measurement(&sides, memory_errors);
             let resumption = kept.map(|kept| kept.resumption(&key)).unwrap_or_default();
             if let Some(complete) = resumption.complete {
-                return self.take_over(sides.variant, complete);
+                let record = VariantRecord {
+                    key: resumption.key,
+                    retries: resumption.retries,
+                    ..run_file.record(id)
+                };
+                return self.take_over(sides.variant, record, complete);
             }
             let why_not = resumption.why_not.map(|why| not_resumed(id, &why));
             self.measured.findings.extend(why_not);
@@ -387,7 +392,12 @@ impl<'a> Run<'a> {
     }
 
     /// Takes over what an interrupted run measured and found of a variant.
-    fn take_over(&mut self, variant: &Variant, complete: Complete) -> Result<Turn, Error> {
+    fn take_over(
+        &mut self,
+        variant: &Variant,
+        record: VariantRecord,
+        complete: Complete,
+    ) -> Result<Turn, Error> {
         let Order { batch, output, .. } = self.order;
         let Complete {
             mut measured,
@@ -424,7 +434,7 @@ impl<'a> Run<'a> {
             began: began.unwrap_or_default().to_owned(),
         });
         self.measured = measured;
-        Ok(Turn::TakenOver(files))
+        Ok(Turn::TakenOver(Box::new(record), files))
     }
 
     /// Measures one variant that was verified, side by side with the base where there is one.
@@ -670,8 +680,8 @@ impl<'a> Run<'a> {
 enum Turn {
     /// It was measured, or failed: what is to be kept of it.
     Measured(Option<Box<VariantRecord>>),
-    /// It was taken over from an interrupted run, with the hashes of its files.
-    TakenOver(BTreeMap<String, String>),
+    /// It was taken over from an interrupted run: what is kept of it, and the hashes of its files.
+    TakenOver(Box<VariantRecord>, BTreeMap<String, String>),
 }
 
 /// The warning that the driver stopped reporting Xid errors.

@@ -54,11 +54,6 @@ impl Seal {
         own.collect()
     }
 
-    /// The files, with their hashes.
-    pub fn into_content(self) -> BTreeMap<PathBuf, String> {
-        self.content
-    }
-
     /// What has changed, appeared or vanished since.
     pub fn broken(&self) -> Vec<PathBuf> {
         let mut now = BTreeMap::new();

@@ -2,7 +2,7 @@
 
 use super::base::BaseProject;
 use super::built::{Built, CompiledSources, Pair};
-use super::measured::SameProgram;
+use super::captures::SameProgram;
 use super::order::{Locks, Plan};
 use super::same::{ChangedFiles, must_measure};
 use super::watch::Watch;

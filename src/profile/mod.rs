@@ -8,7 +8,6 @@ mod kernel;
 mod launch_list;
 mod launch_of;
 mod norm;
-mod on_gpus;
 mod total;
 
 use crate::files::{
@@ -28,7 +27,6 @@ pub use kernel::{Code, KernelProfile, MetricIdentity, Series};
 pub use launch_list::{KernelLaunches, LaunchList, OtherLaunches};
 pub use launch_of::Taken;
 pub use norm::norm_text;
-pub use on_gpus::OnGpus;
 pub use total::TOTAL;
 
 use crate::binary::CompilerWarning;

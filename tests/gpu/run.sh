@@ -718,7 +718,7 @@ part_slices() {
   local archive=(--archive "$work.gate.tar.zst" --archive-sha256 "${sha256%% *}")
   for slice in 1 2; do
     expect "slice $slice is measured" 0 "is complete" \
-      "$gate" check "${archive[@]}" --slice "$slice/2" --slice-output "$work.slices/$slice"
+      "$gate" profile "${archive[@]}" --slice "$slice/2" --output "$work.slices/$slice"
   done
   expect "together they are one check, and unchanged kernels pass" 0 "PASS" \
     "$gate" check --from "$work.slices" "${archive[@]}"

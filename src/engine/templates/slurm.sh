@@ -32,7 +32,7 @@ SHA256=$(sha256sum gate.tar.zst | cut -d ' ' -f 1)
 # What a slice runs. Modules and containers belong here.
 cat >logs/slice.sh <<'SLICE'
 #!/bin/sh
-exec sparsek-gate check --archive gate.tar.zst --slice "$SLURM_ARRAY_TASK_ID/@N@" --slice-output "slices/$SLURM_ARRAY_TASK_ID"
+exec sparsek-gate profile --archive gate.tar.zst --slice "$SLURM_ARRAY_TASK_ID/@N@" --output "slices/$SLURM_ARRAY_TASK_ID"
 SLICE
 (
   trap '' HUP INT TERM

@@ -21,16 +21,24 @@ pub fn sealed(content: &impl Serialize) -> Vec<u8> {
     [BEGIN, sha256.as_bytes(), MIDDLE, &content, END].concat()
 }
 
-/// The content of a file, where there is one.
+/// The sha256 that a sealed text says.
+pub(super) fn seal_of(text: &[u8]) -> String {
+    let said = text.strip_prefix(BEGIN).and_then(|rest| rest.get(..64));
+    String::from_utf8_lossy(said.unwrap_or_default()).into_owned()
+}
+
+/// The content of a file with its sha256, where there is one.
 ///
 /// # Errors
 /// In words, what is wrong with it.
-pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, String> {
+pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<(T, String)>, String> {
     match read_regular_up_to(path, most::OUTCOME) {
-        Ok(bytes) => unsealed(&bytes).map(Some).map_err(|why| {
-            let name = path.file_name().unwrap_or_default();
-            format!("its {} {why}", name.display())
-        }),
+        Ok(bytes) => unsealed(&bytes)
+            .map(|content| Some((content, seal_of(&bytes))))
+            .map_err(|why| {
+                let name = path.file_name().unwrap_or_default();
+                format!("its {} {why}", name.display())
+            }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(format!("{} cannot be read: {error}", path.display())),
     }

@@ -2,10 +2,13 @@
 //! the run, that of each variant, and that its GPU is sick. Another run resumes it by them.
 
 mod file;
+mod on_gpus;
 mod record;
 mod run;
+mod slice;
 
 pub use file::{sealed, unsealed};
+pub use on_gpus::{folders_of, measured_on, measured_on_none};
 pub use record::VariantRecord;
 #[cfg(test)]
 pub(super) use record::difference;
@@ -14,3 +17,4 @@ pub(super) use record::{
 };
 pub(super) use run::{Recording, keep_sick};
 pub use run::{RunFile, RunRecord};
+pub use slice::{Found, SliceOf};

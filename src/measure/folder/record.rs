@@ -14,8 +14,7 @@ use crate::files::{
 };
 use crate::finding::{Code, Finding, Note};
 use crate::hash::{sha256_file, sha256_hex};
-use crate::measure::measured::{ChosenLaunches, Measured, Resumed};
-use crate::measure::verified::ReusedVerification;
+use crate::measure::captures::{Captures, Resumed};
 use crate::profile::Profile;
 use crate::terms::VariantId;
 
@@ -46,16 +45,29 @@ pub struct VariantRecord {
     pub(in crate::measure) retries: Vec<Finding>,
     /// `None` while it is measured.
     pub(in crate::measure) done: Option<Done>,
+    /// Where it was measured on several GPUs: their folders in that of the run.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(in crate::measure) on: Vec<String>,
+}
+
+impl VariantRecord {
+    /// The sha256 of each of its files, by the path from its folder.
+    pub(super) fn into_files(self) -> BTreeMap<String, String> {
+        let Done {
+            profiles,
+            mut files,
+            ..
+        } = self.done.unwrap_or_default();
+        files.extend(profiles);
+        files
+    }
 }
 
 /// What was measured and found of a variant.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Done {
-    findings: Vec<Finding>,
-    gaps: Vec<Finding>,
-    reused: Vec<ReusedVerification>,
-    chosen_launches: Vec<ChosenLaunches>,
+    captures: Captures,
     /// sha256 of each profile that was measured, and of what the measured programs ran, by the path from
     /// the folder of the variant.
     pub(in crate::measure) profiles: BTreeMap<String, String>,
@@ -64,7 +76,7 @@ pub struct Done {
 }
 
 /// A place of profiles in what was measured.
-type Place = fn(&mut Measured) -> &mut Vec<Profile>;
+type Place = fn(&mut Captures) -> &mut Vec<Profile>;
 
 /// The files of profiles, and what they are.
 const PROFILES: [(&str, Place); 4] = [
@@ -81,7 +93,7 @@ fn is_static(name: &str) -> bool {
 
 impl Done {
     /// All of a variant that has these files.
-    pub fn of(measured: &mut Measured, mut files: BTreeMap<String, String>) -> Done {
+    pub fn of(measured: &mut Captures, mut files: BTreeMap<String, String>) -> Done {
         let mut profiles = BTreeMap::new();
         for (name, place) in PROFILES {
             // As it was written, whatever is there now.
@@ -93,10 +105,10 @@ impl Done {
         }
         files.remove(VARIANT_FILE);
         Done {
-            findings: measured.findings.clone(),
-            gaps: measured.gaps.clone(),
-            reused: measured.reused.clone(),
-            chosen_launches: measured.chosen_launches.clone(),
+            captures: Captures {
+                resumed: Vec::new(),
+                ..measured.clone()
+            },
             profiles,
             files,
         }
@@ -106,7 +118,7 @@ impl Done {
     pub fn failure(&self, variant: &VariantId) -> Option<&Finding> {
         let has_profile = self.profiles.contains_key(PROFILE_FILE);
         // What its captures show is found in them again.
-        self.findings.iter().find(|one| {
+        self.captures.findings.iter().find(|one| {
             one.concerns(variant)
                 && one.denies()
                 && (!has_profile || one.code == Code::AlteredDuringRun)
@@ -117,7 +129,7 @@ impl Done {
 /// All that was measured and found of a variant.
 #[derive(Debug)]
 pub struct Complete {
-    pub measured: Measured,
+    pub measured: Captures,
     /// How it failed, if it did. Then its files may be any.
     pub failure: Option<Finding>,
     /// sha256 of each of its files, by the path from its folder.
@@ -137,6 +149,8 @@ pub struct Kept {
 pub struct Resumption {
     /// All of it.
     pub complete: Option<Complete>,
+    /// What it was.
+    pub key: Option<Key>,
     /// The repetitions that it had already.
     pub retries: Vec<Finding>,
     /// Why it is measured anew, where that must be said.
@@ -156,7 +170,8 @@ impl Kept {
         let Kept { record, complete } = self;
         let retries = record.retries;
         let failure = complete.as_ref().and_then(|one| one.failure.as_ref());
-        let then = record.key.ok_or("what it measured is not known");
+        let then = record.key.as_ref();
+        let then = then.ok_or("what it measured is not known");
         if let (Ok(then), Ok(now)) = (&then, now)
             && let Some(why) = difference(then, now)
         {
@@ -182,6 +197,7 @@ impl Kept {
         };
         Resumption {
             complete: complete.filter(|_| why_not.is_none()),
+            key: record.key,
             retries,
             why_not,
         }
@@ -193,13 +209,7 @@ impl Complete {
     fn read(done: Done, variant: &VariantId, output: &Path) -> Complete {
         let folder = variant_folder(output, variant);
         let failure = done.failure(variant).cloned();
-        let mut measured = Measured {
-            findings: done.findings,
-            gaps: done.gaps,
-            reused: done.reused,
-            chosen_launches: done.chosen_launches,
-            ..Measured::default()
-        };
+        let mut measured = done.captures;
         let mut files = done.files;
         // A run that resumes this one writes these again, before it takes the variant over.
         files.retain(|name, _| !is_static(name));
@@ -279,6 +289,7 @@ pub fn resumed(all: &[Resumed]) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::captures::ChosenLaunches;
     use crate::measure::folder::{sealed, unsealed};
     use std::fs;
 
@@ -295,7 +306,10 @@ mod tests {
             let failure = failed.then(|| finding(Code::WrongNumbers));
             let sha256 = sha256_hex(written.as_bytes());
             let done = Done {
-                findings: failure.into_iter().collect(),
+                captures: Captures {
+                    findings: failure.into_iter().collect(),
+                    ..Captures::default()
+                },
                 files: BTreeMap::from([("capture-1.csv".to_owned(), sha256)]),
                 ..Done::default()
             };
@@ -305,6 +319,7 @@ mod tests {
                 key: then,
                 retries: vec![finding(Code::Retried)],
                 done: Some(done),
+                on: Vec::new(),
             };
             let used = Kept::of(record, output.path()).resumption(&now);
             let retries = used.retries.len();
@@ -335,7 +350,7 @@ mod tests {
     }
 
     /// A variant of which all profiles were measured, in its folder: what was measured, and its record.
-    fn measured(output: &Path) -> (Measured, VariantRecord) {
+    fn measured(output: &Path) -> (Captures, VariantRecord) {
         let profile = |path: &str| {
             let path = Path::new(env!("CARGO_MANIFEST_DIR"))
                 .join("baselines")
@@ -351,7 +366,7 @@ mod tests {
             base
         };
         let finding = |code| Finding::deny(code, &variant, "why", "next").detail("detail");
-        let mut measured = Measured {
+        let mut measured = Captures {
             bases: vec![of_base(&current)],
             compiled_bases: vec![of_base(&compiled)],
             profiles: vec![current],
@@ -364,7 +379,7 @@ mod tests {
                 round: Some(2),
                 expected_s: 0.1 + 0.2,
             }],
-            ..Measured::default()
+            ..Captures::default()
         };
         let folder = variant_folder(output, &variant);
         fs::create_dir_all(folder.join("base")).unwrap();
@@ -378,6 +393,7 @@ mod tests {
             key: Some(Key::default()),
             retries: Vec::new(),
             done,
+            on: Vec::new(),
         };
         (
             measured,
@@ -390,7 +406,7 @@ mod tests {
         let output = tempfile::tempdir().unwrap();
         let (measured, record) = measured(output.path());
         let (variant, text) = (record.variant.clone(), sealed(&record));
-        let text_of = |measured: &Measured| {
+        let text_of = |measured: &Captures| {
             let profiles = [&measured.profiles, &measured.bases];
             let compiled = [&measured.compiled, &measured.compiled_bases];
             let findings = [&measured.findings, &measured.gaps];

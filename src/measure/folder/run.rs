@@ -2,6 +2,7 @@
 //! how far that came: another run finds by it what a killed one left running, and resumes it.
 
 use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -9,14 +10,17 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::file::{read, sealed};
+use super::file::{read, seal_of, sealed};
 use super::record::{Kept, MEASURED, VariantRecord};
+use super::slice::{Found, SliceOf};
 use crate::evidence::SickGpu;
 use crate::files::{
     RUN_FILE, SICK_FILE, VARIANT_FILE, create_work_folder, open_to_lock, variant_folder,
     write_atomically, write_locked,
 };
 use crate::finding::{Code, Error, Finding};
+use crate::measure::captures::Captures;
+use crate::measure::cost::Times;
 use crate::measure::watch::Watch;
 use crate::process;
 use crate::profile::now;
@@ -33,17 +37,21 @@ pub struct RunFile {
     /// The work folder of the project.
     work: PathBuf,
     resume: bool,
+    /// The slice of a check that it measures, where that is judged elsewhere.
+    slice: Option<SliceOf>,
     begun: OnceCell<Begun>,
 }
 
 /// A run that measures.
 #[derive(Debug)]
 struct Begun {
-    run: RunRecord,
+    run: RefCell<RunRecord>,
     /// Whether it resumes an interrupted one.
     resumes: bool,
     /// The GPU that the interrupted run saw to be sick.
     sick: Option<SickGpu>,
+    /// sha256 of the record of each variant that is complete.
+    complete: RefCell<BTreeMap<VariantId, String>>,
     /// The file, locked for as long as this process lives; `None` on a file system without locks.
     lock: RefCell<Option<File>>,
 }
@@ -58,7 +66,7 @@ enum Earlier {
 }
 
 /// What the file says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunRecord {
     /// That of no other run.
@@ -68,6 +76,12 @@ pub struct RunRecord {
     /// What the marks of its programs begin with.
     mark: String,
     state: State,
+    /// The slice of a check that it measures; `None` where nobody but itself judges it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) slice: Option<SliceOf>,
+    /// What it measured and found of its slice, once that is whole.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) found: Option<Found>,
 }
 
 /// How far a run came.
@@ -88,17 +102,19 @@ impl RunRecord {
     /// # Errors
     /// In words, what is wrong with the file.
     fn unsaid(path: &Path) -> Result<Option<RunRecord>, String> {
-        let run = read::<RunRecord>(path)?;
+        let run = read::<RunRecord>(path)?.map(|(run, _)| run);
         Ok(run.filter(|run| run.state != State::Said))
     }
 
-    /// Writes that it came so far; returns the file, with its lock.
-    fn write(&self, state: State, path: &Path) -> std::io::Result<Option<File>> {
-        let run = RunRecord {
-            state,
-            ..self.clone()
-        };
-        write_locked(path, &sealed(&run))
+    /// Whether its run is over the measurement.
+    pub(super) fn is_whole(&self) -> bool {
+        self.state != State::Measuring
+    }
+
+    /// Writes it: the file with its lock, and the sha256 of its content.
+    fn write(&self, path: &Path) -> std::io::Result<(Option<File>, String)> {
+        let text = sealed(self);
+        Ok((write_locked(path, &text)?, seal_of(&text)))
     }
 }
 
@@ -110,7 +126,16 @@ impl RunFile {
             folder: folder.to_path_buf(),
             work: work.to_path_buf(),
             resume,
+            slice: None,
             begun: OnceCell::new(),
+        }
+    }
+
+    /// The same of a run that measures a slice.
+    pub fn of_slice(self, slice: SliceOf) -> RunFile {
+        RunFile {
+            slice: Some(slice),
+            ..self
         }
     }
 
@@ -125,7 +150,7 @@ impl RunFile {
     /// Whether a run still measures into this folder.
     pub fn is_running_in(folder: &Path) -> bool {
         let path = folder.join(RUN_FILE);
-        !is_over(&path) && RunRecord::unsaid(&path) != Ok(None)
+        !is_over(&path) && !matches!(RunRecord::unsaid(&path), Ok(None))
     }
 
     /// Begins the run, or resumes an interrupted one, of which all processes are ended first: what is to
@@ -159,10 +184,11 @@ impl RunFile {
             // What it started may still be on the GPU, and write where this run does.
             process::end_marked(&run.mark);
         }
-        let mut sick = read(&self.sick_file()).unwrap_or_else(|why| {
+        let sick = read(&self.sick_file()).unwrap_or_else(|why| {
             found = Err(why);
             None
         });
+        let mut sick = sick.map(|(sick, _)| sick);
         let (interrupted, unusable) = self.to_resume(found, &earlier, watch)?;
         let resumes = interrupted.is_some();
         if !resumes {
@@ -173,22 +199,26 @@ impl RunFile {
             sick = None;
         }
         let (mark, state) = (process::mark_of_run(), State::Measuring);
-        let run = match interrupted {
-            Some(run) => RunRecord { mark, ..run },
-            None => RunRecord {
-                id: fresh_id()?,
-                began: now(),
-                mark,
-                state,
-            },
+        let (id, began) = match interrupted {
+            Some(run) => (run.id, run.began),
+            None => (fresh_id()?, now()),
+        };
+        let run = RunRecord {
+            id,
+            began,
+            mark,
+            state,
+            slice: self.slice.clone(),
+            found: None,
         };
         // Without a lock this run goes on, too: every other one takes it for one that still measures,
         // because nobody can lock the file.
-        let lock = run.write(state, &path).map_err(Error::io("write", &path))?;
+        let (lock, _) = run.write(&path).map_err(Error::io("write", &path))?;
         let _ = self.begun.set(Begun {
-            run,
+            run: RefCell::new(run),
             resumes,
             sick,
+            complete: RefCell::default(),
             lock: RefCell::new(lock),
         });
         Ok(unusable)
@@ -198,18 +228,22 @@ impl RunFile {
         self.folder.join(RUN_FILE)
     }
 
-    /// Notes how far the run came, unless another one began in the same folder meanwhile.
-    fn enter(&self, state: State) -> std::io::Result<()> {
+    /// Notes how far the run came, unless another one began in the same folder meanwhile: the sha256 of
+    /// the record.
+    fn enter(&self, state: State) -> std::io::Result<Option<String>> {
         let path = self.path();
         let there = read::<RunRecord>(&path).ok().flatten();
-        if let (Some(begun), Some(there)) = (self.begun.get(), there)
-            && there.id == begun.run.id
-            && there.state != state
-        {
-            // The lock of the file before goes only then.
-            begun.lock.replace(begun.run.write(state, &path)?);
+        let Some((begun, (there, _))) = self.begun.get().zip(there) else {
+            return Ok(None);
+        };
+        if there.id != begun.run.borrow().id {
+            return Ok(None);
         }
-        Ok(())
+        begun.run.borrow_mut().state = state;
+        let (lock, sha256) = begun.run.borrow().write(&path)?;
+        // The lock of the file before goes only then.
+        begun.lock.replace(lock);
+        Ok(Some(sha256))
     }
 
     /// The run that this one resumes, and what is to be said of it otherwise.
@@ -253,9 +287,9 @@ impl RunFile {
     }
 
     /// When the interrupted run began that this one resumes; `None` where there is none.
-    pub fn interrupted(&self) -> Option<&str> {
+    pub fn interrupted(&self) -> Option<String> {
         let begun = self.begun.get().filter(|begun| begun.resumes)?;
-        Some(&begun.run.began)
+        Some(begun.run.borrow().began.clone())
     }
 
     /// The GPU that the interrupted run saw to be sick, which counts as if this run had seen it.
@@ -270,7 +304,7 @@ impl RunFile {
 
     fn id(&self) -> String {
         let begun = self.begun.get();
-        begun.map_or_else(String::new, |begun| begun.run.id.clone())
+        begun.map_or_else(String::new, |begun| begun.run.borrow().id.clone())
     }
 
     /// A record of a variant of this run.
@@ -281,6 +315,7 @@ impl RunFile {
             key: None,
             retries: Vec::new(),
             done: None,
+            on: Vec::new(),
         }
     }
 
@@ -293,13 +328,17 @@ impl RunFile {
             return Ok(None);
         }
         let folder = variant_folder(&self.folder, variant);
-        let record = read::<VariantRecord>(&folder.join(VARIANT_FILE))?;
-        match record.filter(|record| record.run == self.id()) {
-            Some(record) if record.variant != *variant => {
-                Err(format!("its {VARIANT_FILE} is that of another variant"))
-            }
-            record => Ok(record.map(|record| Kept::of(record, &self.folder))),
+        let Some((record, sha256)) = read::<VariantRecord>(&folder.join(VARIANT_FILE))? else {
+            return Ok(None);
+        };
+        if record.run != self.id() {
+            return Ok(None);
         }
+        if record.variant != *variant {
+            return Err(format!("its {VARIANT_FILE} is that of another variant"));
+        }
+        self.completes(&record, sha256);
+        Ok(Some(Kept::of(record, &self.folder)))
     }
 
     /// Writes a record beside the captures of its variant: its path.
@@ -311,8 +350,22 @@ impl RunFile {
         // A program may have removed it, which is one way to fail.
         fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
         let path = folder.join(VARIANT_FILE);
-        write_atomically(&path, &sealed(record)).map_err(Error::io("write", &path))?;
+        let text = sealed(record);
+        write_atomically(&path, &text).map_err(Error::io("write", &path))?;
+        self.completes(record, seal_of(&text));
         Ok(path)
+    }
+
+    /// Notes the sha256 of a record, if that is complete.
+    fn completes(&self, record: &VariantRecord, sha256: String) {
+        let Some(begun) = self.begun.get() else {
+            return;
+        };
+        let mut complete = begun.complete.borrow_mut();
+        match record.done {
+            Some(_) => complete.insert(record.variant.clone(), sha256),
+            None => complete.remove(&record.variant),
+        };
     }
 
     /// All variants are measured, or failed, and the run has looked for what changed. Without this it
@@ -321,11 +374,40 @@ impl RunFile {
         let _ = self.enter(State::Whole);
     }
 
-    /// The run has ended, and has said everything: nobody resumes it.
-    pub fn end(self) {
-        if self.enter(State::Said).is_err() {
+    /// The same of a slice, with all that was measured and found of it.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::Input`] where another run began in the folder meanwhile.
+    pub fn whole_slice(&self, captures: Captures, times: Times) -> Result<(), Error> {
+        let path = self.path();
+        if let Some(begun) = self.begun.get() {
+            let variants = match captures.sick.is_empty() {
+                true => begun.complete.take(),
+                // What a sick GPU measured is removed.
+                false => BTreeMap::new(),
+            };
+            begun.run.borrow_mut().found = Some(Found {
+                captures,
+                times,
+                variants,
+            });
+        }
+        let written = self.enter(State::Whole);
+        let written = written.map_err(Error::io("write", &path))?;
+        written.map(drop).ok_or_else(|| Error::Input {
+            path,
+            cause: "another run began in its folder".to_owned(),
+        })
+    }
+
+    /// The run has ended, and has said everything: nobody resumes it. The sha256 of its record, where that
+    /// could be written.
+    pub fn end(self) -> Option<String> {
+        let ended = self.enter(State::Said);
+        if ended.is_err() {
             let _ = fs::remove_file(self.path());
         }
+        ended.ok().flatten()
     }
 }
 
@@ -394,7 +476,7 @@ mod tests {
     }
 
     fn id(run: &RunFile) -> String {
-        run.begun.get().unwrap().run.id.clone()
+        run.id()
     }
 
     #[test]

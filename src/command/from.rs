@@ -1,14 +1,14 @@
-//! `sparsek-gate check --from` with slices: the parts of one check, which other processes measured.
+//! `sparsek-gate check --from`: recordings, and slices that were measured elsewhere.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::archive::Opened;
-use super::judging::Judging;
+use super::judging::{Judging, refuse_without_folder};
 use crate::finding::Error;
 use crate::judge::{Outcome, PackedBase, examined};
-use crate::measure::{Captures, Source, Spent};
-use crate::slice::{Known, MANIFEST_FILE, Wanted, plan_sha256, read_slices};
+use crate::measure::{Captures, SliceOf, Source, Spent};
+use crate::share::{Known, Wanted, plan_sha256, read_slices, recordings_in};
 
 /// What a run knows of the slices that it had measured, besides what they say.
 #[derive(Default)]
@@ -19,51 +19,61 @@ pub(super) struct Measured {
     pub known: BTreeMap<PathBuf, Known>,
 }
 
-/// The folders of slices that `--from` names: those with a manifest, and the folders in those in which
-/// any has one. `None` where it names a recording.
-pub(super) fn folders(from: &[PathBuf]) -> Option<Vec<PathBuf>> {
-    let has_manifest = |folder: &Path| folder.join(MANIFEST_FILE).symlink_metadata().is_ok();
-    let within = |folder: &Path| -> Vec<PathBuf> {
+/// The folders that are named, where one has no slice, and folders in it have some, with these instead.
+fn all(from: &[PathBuf]) -> Vec<PathBuf> {
+    let parts = |folder: &PathBuf| -> Vec<PathBuf> {
         let entries = folder.read_dir().into_iter().flatten().flatten();
         let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        let mut folders: Vec<PathBuf> = folders.map(|entry| entry.path()).collect();
-        folders.sort();
-        folders
-    };
-    let mut is_of_slices = from.len() > 1;
-    let mut all = Vec::new();
-    for folder in from {
-        let parts = within(folder);
-        let is_slice = has_manifest(folder);
-        let is_of_parts = !is_slice && parts.iter().any(|part| has_manifest(part));
-        is_of_slices |= is_slice || is_of_parts;
+        let mut parts: Vec<PathBuf> = folders.map(|entry| entry.path()).collect();
+        parts.sort();
+        let is_of_parts = !SliceOf::is_in(folder) && parts.iter().any(|part| SliceOf::is_in(part));
         match is_of_parts {
-            true => all.extend(parts),
-            false => all.push(folder.clone()),
+            true => parts,
+            false => vec![folder.clone()],
         }
-    }
-    is_of_slices.then_some(all)
+    };
+    from.iter().flat_map(parts).collect()
 }
 
-/// Judges slices that were copied from a recording.
-pub(super) fn of_recording(judging: &Judging, folders: &[PathBuf]) -> Result<Outcome, Error> {
-    of_folders(judging, folders, None, &Measured::default())
+/// Judges recordings, or slices that were measured without an archive, by the rules of a checkout.
+pub(super) fn recorded(judging: &Judging, from: &[PathBuf]) -> Result<Outcome, Error> {
+    let folders = all(from);
+    let shown: Vec<String> = from.iter().map(|one| one.display().to_string()).collect();
+    let shown = shown.join(", ");
+    if folders.iter().any(|folder| SliceOf::is_in(folder)) {
+        let source = Source::Recording(shown);
+        return of_slices(judging, &folders, None, &Measured::default(), source);
+    }
+    for folder in from {
+        refuse_without_folder(folder)?;
+    }
+    let rules = judging.rules()?;
+    let (recordings, findings) = recordings_in(from, &shown, &judging.plan);
+    let captures = Captures {
+        source: Source::Recording(shown),
+        findings,
+        ..Captures::default()
+    };
+    let captures = examined(captures, &recordings, &rules)?;
+    Ok(judging.judged(captures, &rules))
 }
 
 /// Judges slices by the rules, the locks and the plan of the archive that they were measured from.
 pub(super) fn by_archive(
     opened: &Opened,
-    folders: &[PathBuf],
+    from: &[PathBuf],
     measured: &Measured,
 ) -> Result<Outcome, Error> {
-    of_folders(&opened.judging, folders, Some(opened), measured)
+    let (judging, source) = (&opened.judging, Source::Slices);
+    of_slices(judging, &all(from), Some(opened), measured, source)
 }
 
-fn of_folders(
+fn of_slices(
     judging: &Judging,
     folders: &[PathBuf],
     archive: Option<&Opened>,
     measured: &Measured,
+    source: Source,
 ) -> Result<Outcome, Error> {
     let rules = judging.rules()?;
     let wanted = Wanted {
@@ -73,13 +83,9 @@ fn of_folders(
         known: &measured.known,
     };
     let mut slices = read_slices(folders, wanted);
-    let source = match archive {
-        Some(_) => Source::Slices,
-        None => {
-            let first = folders.first().map(|folder| folder.display().to_string());
-            Source::Recording(slices.recording.take().or(first).unwrap_or_default())
-        }
-    };
+    if let Source::Recording(shown) = &source {
+        slices.recordings.shown = PathBuf::from(shown);
+    }
     let mut captures = Captures {
         source,
         findings: slices.findings,
@@ -88,20 +94,13 @@ fn of_folders(
         ..Captures::default()
     };
     let mut times = Vec::new();
-    for run in slices.runs {
+    for found in slices.found {
         if times.is_empty() {
             captures.spent = measured.spent;
         }
-        let part = run.part;
-        times.push((part.as_ref().map(|part| part.uuid.clone()), run.times));
-        if let Some(part) = part {
-            part.add_to(&mut captures.gpus);
-        }
-        captures.findings.extend(run.findings);
-        captures.chosen_launches.extend(run.chosen_launches);
-        captures.reused.extend(run.reused_verifications);
-        captures.resumed.extend(run.resumed);
-        captures.spent += run.spent;
+        let gpu = found.captures.gpus.first().map(|gpu| gpu.uuid.clone());
+        times.push((gpu, found.times));
+        captures.add(found.captures);
     }
     slices.recordings.packed_base = archive.map(|opened| {
         let base = opened.base.as_ref();

@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::contents::{PROFILES, hashed, listed};
-use super::manifest::{Manifest, Run};
+use super::contents::{hashed, listed};
 use crate::config::Selected;
 use crate::evidence::SickGpu;
-use crate::files::PROFILE_FILE;
-use crate::finding::{Code, Finding};
+use crate::files::{PROFILE_FILE, recorded_folder, variant_folder};
+use crate::finding::{Code, Error, Finding};
+use crate::hash::sha256_of;
 use crate::judge::Recordings;
-use crate::measure::{SameProgram, SlicePart};
+use crate::measure::{Found, SameProgram, SliceOf, SlicePart};
+use crate::parallel;
 use crate::terms::VariantId;
 
 /// What slices must be of.
@@ -31,8 +32,8 @@ pub struct Wanted<'a> {
 pub struct Known {
     /// Which one it is and where it was measured, in words for a message.
     pub words: String,
-    /// The sha256 of its manifest, as it was written; otherwise why it was not measured, in words.
-    pub manifest: Result<String, String>,
+    /// The sha256 of its record, as it was written; otherwise why it was not measured, in words.
+    pub record: Result<String, String>,
 }
 
 /// Slices that belong together.
@@ -40,14 +41,12 @@ pub struct Known {
 pub struct Slices {
     /// Their profiles.
     pub recordings: Recordings,
-    /// The recording that they were copied from; `None` where they were measured.
-    pub recording: Option<String>,
     /// The variants that need no measurement, as the slices say.
     pub same_programs: Vec<SameProgram>,
     /// What the slices that are used measured, and on which GPUs.
     pub parts: Vec<SlicePart>,
     /// What the machines found besides, in the order of the slices.
-    pub runs: Vec<Run>,
+    pub found: Vec<Found>,
     /// What is wrong with slices, and which variants were not measured therefore.
     pub findings: Vec<Finding>,
 }
@@ -55,47 +54,59 @@ pub struct Slices {
 /// A slice that was read.
 struct Slice<'f> {
     folder: &'f Path,
-    manifest: Manifest,
+    of: SliceOf,
+    found: Found,
+    /// The files of each variant that is complete, by the paths from its folder, with their sha256.
+    files: BTreeMap<VariantId, BTreeMap<String, String>>,
 }
 
 /// What slices of one check have in common.
 #[derive(Clone, PartialEq)]
 struct Common {
     archive: Option<String>,
-    recording: Option<String>,
     slices: Vec<Vec<VariantId>>,
     same_programs: Vec<SameProgram>,
 }
 
 impl Slice<'_> {
     fn part(&self) -> SlicePart {
-        let run = self.manifest.run.as_ref();
-        let part = run.and_then(|run| run.part.as_ref());
+        let captures = &self.found.captures;
         // Its driver says nothing of GPUs that it did not measure on.
-        let is_own = |gpu: &&SickGpu| part.is_none_or(|part| part.uuid == gpu.uuid);
-        let sick = run.into_iter().flat_map(|run| &run.sick);
+        let is_own = |gpu: &&SickGpu| {
+            let mut parts = captures.gpus.iter();
+            captures.gpus.is_empty() || parts.any(|part| part.uuid == gpu.uuid)
+        };
         SlicePart {
             folder: self.folder.to_path_buf(),
-            own: self.manifest.own().to_vec(),
-            sick: sick.filter(is_own).cloned().collect(),
+            own: self.of.own().to_vec(),
+            sick: captures.sick.iter().filter(is_own).cloned().collect(),
         }
     }
 
     fn common(&self) -> Common {
-        let Manifest {
+        let SliceOf {
             archive,
-            recording,
             slices,
             same_programs,
             ..
-        } = &self.manifest;
+        } = self.of.clone();
         Common {
-            same_programs: same_programs.clone(),
-            archive: archive.clone(),
-            recording: recording.clone(),
-            slices: slices.clone(),
+            archive,
+            slices,
+            same_programs,
         }
     }
+}
+
+/// The sha256 of a plan: the version of this tool, the selected variants and how each is measured. It is
+/// the same in every checkout, and does not depend on what was locked.
+///
+/// # Errors
+/// [`Error::Usage`], that it cannot be made.
+pub fn plan_sha256(plan: &Selected) -> Result<String, Error> {
+    let arch = &plan.config.toolchain.arch;
+    let plan = (env!("CARGO_PKG_VERSION"), arch, &plan.variants);
+    sha256_of(&plan).map_err(Error::Usage)
 }
 
 /// Reads slices. What is wrong with one is a finding, and so is each variant that therefore was not
@@ -107,13 +118,18 @@ pub fn read_slices(folders: &[PathBuf], wanted: Wanted<'_>) -> Slices {
         ..Reading::default()
     };
     for folder in folders {
-        let known = wanted.known.get(folder).map(|known| &known.manifest);
-        let manifest = match known {
+        let known = wanted.known.get(folder).map(|known| &known.record);
+        let slice = match known {
             Some(Err(why)) => Err(why.clone()),
-            known => Manifest::read(folder, known.and_then(|it| it.as_deref().ok())),
+            known => SliceOf::read(folder, known.and_then(|it| it.as_deref().ok())),
         };
-        match manifest {
-            Ok(manifest) => reading.slices.push(Slice { folder, manifest }),
+        match slice {
+            Ok((of, found)) => reading.slices.push(Slice {
+                folder,
+                of,
+                found,
+                files: BTreeMap::new(),
+            }),
             Err(why) => reading.leave_out(folder, None, &why),
         }
     }
@@ -140,10 +156,8 @@ pub fn read_slices(folders: &[PathBuf], wanted: Wanted<'_>) -> Slices {
         .findings
         .extend(unmeasured.filter(|one| !is_there(one)));
     found.same_programs = common.same_programs;
-    found.recording = common.recording;
     found.parts = used.iter().map(Slice::part).collect();
-    let runs = used.into_iter().filter_map(|slice| slice.manifest.run);
-    found.runs = runs.collect();
+    found.found = used.into_iter().map(|slice| slice.found).collect();
     found
 }
 
@@ -166,7 +180,7 @@ impl<'f> Reading<'f> {
                 None => self.slices.push(slice),
                 Some(why) => {
                     self.leave_out(slice.folder, Some(&slice), &why);
-                    self.refused.insert(slice.manifest.place.index);
+                    self.refused.insert(slice.of.place.index);
                 }
             }
         }
@@ -177,7 +191,7 @@ impl<'f> Reading<'f> {
         let place = match (self.known.get(folder), slice) {
             (Some(known), _) => format!("{} in {}", known.words, folder.display()),
             (None, Some(slice)) => {
-                format!("slice {} in {}", slice.manifest.place, folder.display())
+                format!("slice {} in {}", slice.of.place, folder.display())
             }
             (None, None) => format!("the slice in {}", folder.display()),
         };
@@ -197,7 +211,7 @@ impl<'f> Reading<'f> {
         let mut why_not: BTreeMap<VariantId, String> = BTreeMap::new();
         for (index, own) in (1..).zip(&common.slices) {
             let slices = std::mem::take(&mut self.slices).into_iter();
-            let (same, others) = slices.partition(|slice| slice.manifest.place.index == index);
+            let (same, others) = slices.partition(|slice| slice.of.place.index == index);
             self.slices = others;
             let why = match self.one_whole(same, (index, count)) {
                 Ok(slice) => {
@@ -211,7 +225,7 @@ impl<'f> Reading<'f> {
         (used, why_not)
     }
 
-    /// The one slice of a place, if its files are those that its manifest names; otherwise why there
+    /// The one slice of a place, if its files are those that its records name; otherwise why there
     /// is none.
     fn one_whole(
         &mut self,
@@ -230,7 +244,7 @@ impl<'f> Reading<'f> {
             let places = same.iter().map(|slice| slice.folder.display().to_string());
             let places: Vec<String> = places.collect();
             let why = format!("it was given {} times", same.len());
-            let slices = same.iter().map(|slice| slice.manifest.place);
+            let slices = same.iter().map(|slice| slice.of.place);
             let place = slices.map(|place| place.to_string()).next();
             let finding = Finding::of_project(
                 Code::SliceUnusable,
@@ -244,9 +258,9 @@ impl<'f> Reading<'f> {
             self.findings.push(finding);
             return Err(why);
         }
-        match altered(&slice) {
-            None => Ok(slice),
-            Some(why) => {
+        match files(&slice) {
+            Ok(files) => Ok(Slice { files, ..slice }),
+            Err(why) => {
                 self.leave_out(slice.folder, Some(&slice), &why);
                 Err(why)
             }
@@ -256,23 +270,16 @@ impl<'f> Reading<'f> {
 
 /// Why a slice is not of the plan that is judged.
 fn other_plan(slice: &Slice<'_>, wanted: Wanted<'_>) -> Option<String> {
-    let Manifest {
+    let SliceOf {
         archive,
         plan,
         tool,
         slices,
         ..
-    } = &slice.manifest;
-    if wanted.archive.is_none() && slice.manifest.recording.is_none() {
+    } = &slice.of;
+    if wanted.archive.is_none() && (archive.is_some() || !slice.of.same_programs.is_empty()) {
         return Some(
-            "it was measured: only --archive FILE and --archive-sha256 HASH show by whose rules"
-                .to_owned(),
-        );
-    }
-    if wanted.archive.is_none() && !slice.manifest.same_programs.is_empty() {
-        return Some(
-            "it leaves out variants: only --archive FILE and --archive-sha256 HASH show that their \
-             programs are those of the base"
+            "it is of an archive: only --archive FILE and --archive-sha256 HASH show by whose rules"
                 .to_owned(),
         );
     }
@@ -292,15 +299,11 @@ fn other_plan(slice: &Slice<'_>, wanted: Wanted<'_>) -> Option<String> {
         ));
     }
     if let Some((_, same)) = wanted.archive
-        && same != slice.manifest.same_programs
+        && same != slice.of.same_programs
     {
         return Some("it is of another plan: the archive leaves out other variants".to_owned());
     }
-    let same = slice
-        .manifest
-        .same_programs
-        .iter()
-        .map(|same| &same.variant);
+    let same = slice.of.same_programs.iter().map(|same| &same.variant);
     let own: BTreeSet<&VariantId> = slices.iter().flatten().chain(same).collect();
     let planned = wanted.plan.variants.iter().map(|variant| &variant.id);
     let planned: BTreeSet<&VariantId> = planned.collect();
@@ -355,36 +358,34 @@ fn differs(own: &Common, common: &Common) -> Option<String> {
             other(&common.archive)
         ));
     }
-    if own.recording != common.recording {
-        return Some("it is from another recording than most, or from none".to_owned());
-    }
     (own.slices != common.slices)
         .then(|| "it is of another plan: it shares the variants out in another way".to_owned())
 }
 
-/// How the files of a slice differ from those that its manifest names.
-fn altered(slice: &Slice<'_>) -> Option<String> {
-    let named = &slice.manifest.files;
-    let files = match listed(&slice.folder.join(PROFILES)) {
-        Ok(files) => files,
-        Err(why) => return Some(why),
-    };
-    if let Some(missing) = named.keys().find(|name| !files.contains_key(*name)) {
-        return Some(format!("it was cut off: `{missing}` is missing"));
-    }
-    if let Some(more) = files.keys().find(|name| !named.contains_key(*name)) {
-        return Some(format!("`{more}` was added to it"));
-    }
-    match hashed(&files) {
-        Err(why) => Some(why),
-        Ok(hashes) => {
-            let mut hashes = hashes.iter();
-            let other = hashes.find(|(name, hash)| named.get(*name) != Some(hash));
-            other.map(|(name, _)| {
-                format!("it was cut off or changed: `{name}` is not what was written")
-            })
+/// The files of each complete variant of a slice, with their sha256, if they are those that its record
+/// names; otherwise how they differ, in words.
+fn files(slice: &Slice<'_>) -> Result<BTreeMap<VariantId, BTreeMap<String, String>>, String> {
+    let variants: Vec<&VariantId> = slice.found.variants.keys().collect();
+    let files = parallel::map(&variants, |variant| {
+        let folder = variant_folder(slice.folder, variant);
+        let named = slice.found.files_of(slice.folder, variant)?;
+        let files = listed(&folder)?;
+        if let Some(missing) = named.keys().find(|name| !files.contains_key(*name)) {
+            return Err(format!("it was cut off: `{variant}/{missing}` is missing"));
         }
-    }
+        if let Some(more) = files.keys().find(|name| !named.contains_key(*name)) {
+            return Err(format!("`{variant}/{more}` was added to it"));
+        }
+        let hashes = hashed(&files)?;
+        let mut hashes = hashes.iter();
+        match hashes.find(|(name, hash)| named.get(*name) != Some(hash)) {
+            None => Ok(((*variant).clone(), named)),
+            Some((name, _)) => Err(format!(
+                "it was cut off or changed: `{variant}/{name}` is not what was written"
+            )),
+        }
+    });
+    files.into_iter().collect()
 }
 
 /// Where the profiles of each variant are: of its own slice, of a control that none has to measure of
@@ -392,47 +393,85 @@ fn altered(slice: &Slice<'_>) -> Option<String> {
 fn recordings(slices: &[Slice<'_>], common: &Common) -> Recordings {
     let mut folders: BTreeMap<VariantId, PathBuf> = BTreeMap::new();
     let mut controls = Vec::new();
-    let of_profile = |slice: &Slice<'_>, variant: &VariantId| {
-        let name = format!("{}/{}/{PROFILE_FILE}", variant.suite, variant.variant);
-        slice.manifest.files.get(&name).cloned()
-    };
-    let mut seen: BTreeMap<VariantId, BTreeSet<String>> = BTreeMap::new();
+    let mut seen: BTreeSet<(&VariantId, &str)> = BTreeSet::new();
+    let complete = |slice: &'_ &Slice<'_>, variant: &VariantId| slice.files.contains_key(variant);
     for slice in slices {
-        for variant in slice.manifest.own() {
-            folders.insert(variant.clone(), slice.folder.join(PROFILES));
-            let hash = of_profile(slice, variant);
-            seen.entry(variant.clone()).or_default().extend(hash);
+        let own = slice.of.own().iter().filter(|one| complete(&slice, one));
+        for variant in own {
+            folders.insert(variant.clone(), slice.folder.to_path_buf());
+            seen.extend(profile_of(slice, variant).map(|hash| (variant, hash)));
         }
     }
     let planned: BTreeSet<&VariantId> = common.slices.iter().flatten().collect();
     for slice in slices {
-        for variant in &slice.manifest.controls {
-            let folder = slice.folder.join(PROFILES);
-            let Some(hash) = of_profile(slice, variant) else {
-                continue;
-            };
-            if !seen.entry(variant.clone()).or_default().insert(hash) {
+        let others = slice.files.keys();
+        for variant in others.filter(|one| !slice.of.own().contains(one)) {
+            let new = profile_of(slice, variant).is_some_and(|hash| seen.insert((variant, hash)));
+            if !new {
                 continue;
             }
             // What a slice should have measured for a verdict, another slice's control is not.
             if folders.contains_key(variant) || planned.contains(variant) {
-                controls.push((variant.clone(), folder));
+                controls.push((variant.clone(), slice.folder.to_path_buf()));
             } else {
-                folders.insert(variant.clone(), folder);
+                folders.insert(variant.clone(), slice.folder.to_path_buf());
             }
         }
     }
     Recordings {
-        shown: common
-            .recording
-            .as_ref()
-            .map(PathBuf::from)
-            .unwrap_or_default(),
-        measured: common.recording.is_none(),
+        shown: PathBuf::new(),
+        measured: true,
         folders: Some(folders),
         controls,
         packed_base: None,
     }
+}
+
+/// The sha256 of the profile of a variant, where a slice has one.
+fn profile_of<'s>(slice: &'s Slice<'_>, variant: &VariantId) -> Option<&'s str> {
+    let files = slice.files.get(variant)?;
+    files.get(PROFILE_FILE).map(String::as_str)
+}
+
+/// Where recordings have the profiles of each variant. Of one that more than one has, nobody says which
+/// counts: it is in none, and a finding says so.
+pub fn recordings_in(
+    folders: &[PathBuf],
+    shown: &str,
+    plan: &Selected,
+) -> (Recordings, Vec<Finding>) {
+    if let [folder] = folders {
+        return (Recordings::in_folder(folder), Vec::new());
+    }
+    let mut findings = Vec::new();
+    let mut of_each = BTreeMap::new();
+    for variant in plan.config.variants() {
+        let id = &variant.id;
+        let has = |folder: &&PathBuf| recorded_folder(folder, id).symlink_metadata().is_ok();
+        let found: Vec<&PathBuf> = folders.iter().filter(has).collect();
+        match (&found[..], folders.first()) {
+            ([_, .., _], _) if plan.variants.iter().any(|one| one.id == *id) => {
+                let places: Vec<String> =
+                    found.iter().map(|one| one.display().to_string()).collect();
+                let message = format!(
+                    "it is recorded {} times: in {}",
+                    found.len(),
+                    places.join(" and ")
+                );
+                let next = "give one recording of each variant";
+                findings.push(Finding::deny(Code::NotMeasured, id, message, next));
+            }
+            ([one, ..], _) => drop(of_each.insert(id.clone(), (*one).clone())),
+            // There it is looked for, and missed.
+            ([], first) => drop(first.map(|first| of_each.insert(id.clone(), first.clone()))),
+        }
+    }
+    let recordings = Recordings {
+        shown: PathBuf::from(shown),
+        folders: Some(of_each),
+        ..Recordings::default()
+    };
+    (recordings, findings)
 }
 
 /// The findings on all variants of a plan, as if no slice measured them.
@@ -463,7 +502,7 @@ fn missing(index: u32, count: usize) -> Finding {
         Code::SliceUnusable,
         format!("slice {index}/{count} is missing: no folder has it"),
         format!(
-            "run it with the --archive or --from of the others: sparsek-gate check … --slice {index}/{count} --slice-output DIR; then check all of them together"
+            "run it as the others: sparsek-gate profile … --slice {index}/{count} --output DIR; then check all of them together"
         ),
     )
 }

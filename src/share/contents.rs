@@ -1,4 +1,4 @@
-//! The files of a slice's folder.
+//! The files in the folder of a variant.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,26 +7,18 @@ use crate::files;
 use crate::hash::sha256_file;
 use crate::parallel;
 
-/// What a slice may have at most.
-pub mod most {
+/// What the folder of a variant may have at most.
+mod most {
     /// Files.
-    pub const FILES: usize = 200_000;
+    pub const FILES: usize = 20_000;
     /// Folders inside of one another.
     pub const DEPTH: usize = 8;
     /// Bytes of all files together: 64 GiB.
     pub const BYTES: u64 = 64 << 30;
 }
 
-/// The folder of profiles and captures in a slice's folder.
-pub(super) const PROFILES: &str = "profiles";
-
-/// The folder of profiles and captures of a slice.
-pub fn profiles_in(slice: &Path) -> PathBuf {
-    slice.join(PROFILES)
-}
-
-/// The regular files below a folder by their paths from there, with `/` between the parts. Without
-/// those that a run is resumed by, which nobody reads in a slice.
+/// The regular files below a folder by their paths from there, with `/` between the parts, but for the
+/// record of its variant.
 ///
 /// # Errors
 /// In words, where there is anything else, too much, or it cannot be read.

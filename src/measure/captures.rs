@@ -1,6 +1,6 @@
 //! What a run measured of its variants, and what it found.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
@@ -125,17 +125,25 @@ pub enum Source {
     Recording(String),
 }
 
-/// What was measured.
-#[derive(Debug, Default)]
-pub struct Measured {
+/// What was measured and found. A file has it without the profiles, which have files of their own.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Captures {
     /// Fresh profiles, of the variants that could be measured.
+    #[serde(skip)]
     pub profiles: Vec<Profile>,
     /// Fresh profiles of the base revision, of the variants that were measured side by side.
+    #[serde(skip)]
     pub bases: Vec<Profile>,
     /// Static profiles of the variants that were built by the compiler.
+    #[serde(skip)]
     pub compiled: Vec<Profile>,
     /// The same of the base revision.
+    #[serde(skip)]
     pub compiled_bases: Vec<Profile>,
+    /// Profiles of controls that were not themselves asked for, once they are set apart.
+    #[serde(skip)]
+    pub controls: Vec<Profile>,
     /// Why the others could not be measured, and what else happened.
     pub findings: Vec<Finding>,
     /// What the profiles lack. Who compares them finds it again, and reports it in more detail.
@@ -148,27 +156,28 @@ pub struct Measured {
     pub resumed: Vec<Resumed>,
     /// How many launches were chosen for variants that were measured side by side.
     pub chosen_launches: Vec<ChosenLaunches>,
-    /// The files that no program may change once they are written, with their hashes.
-    pub sealed: BTreeMap<PathBuf, String>,
     /// The GPU, where its driver reported a defect: all that it measured is set aside then.
     pub sick: Vec<SickGpu>,
-    /// Variants that were not begun, because the GPU was sick before.
-    pub not_begun: Vec<VariantId>,
-    /// Profiles of controls that were not themselves asked for, once they are set apart.
-    pub controls: Vec<Profile>,
-    /// The variants that need no measurement.
-    pub same_programs: Vec<SameProgram>,
-    /// What each GPU did, where there were several.
+    /// What each GPU did, where slices were measured.
     pub gpus: Vec<GpuPart>,
+    /// The variants that need no measurement.
+    #[serde(skip)]
+    pub same_programs: Vec<SameProgram>,
+    /// Variants that were not begun, because the GPU was sick before.
+    #[serde(skip)]
+    pub not_begun: Vec<VariantId>,
     /// Where they come from.
+    #[serde(skip)]
     pub source: Source,
     /// The slices that they were read from.
+    #[serde(skip)]
     pub parts: Vec<SlicePart>,
     /// The folder of this run's captures.
+    #[serde(skip)]
     pub folder: PathBuf,
 }
 
-impl Measured {
+impl Captures {
     /// Sets aside all that sick GPUs measured in this run, whether it passes or fails: neither counts. The
     /// captures in `folder` stay.
     pub fn set_aside(&mut self, sick: Vec<SickGpu>, folder: &Path) {
@@ -199,7 +208,7 @@ impl Measured {
     }
 
     /// Adds what else was measured. Of a static profile the latest counts.
-    pub fn add(&mut self, further: Measured) {
+    pub fn add(&mut self, further: Captures) {
         self.profiles.extend(further.profiles);
         self.bases.extend(further.bases);
         for (all, further) in [
@@ -218,7 +227,10 @@ impl Measured {
         self.spent += further.spent;
         self.resumed.extend(further.resumed);
         self.chosen_launches.extend(further.chosen_launches);
-        self.sealed.extend(further.sealed);
+        further
+            .gpus
+            .into_iter()
+            .for_each(|part| part.add_to(&mut self.gpus));
         further
             .sick
             .into_iter()
