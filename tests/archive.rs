@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::crash::{kill_at_random, kills, wait_for_orphans};
+use crate::common::sealed;
 use crate::common::stand_in::{CP_ASYNC, Machine, source_of};
 use crate::common::{self, Ran, Report};
 use ruzstd::decoding::StreamingDecoder;
@@ -23,6 +24,9 @@ const COPY: &str = r#"
 source = "kernels/b.cu"
 expect = ["bsr_gemm_cp_async"]
 "#;
+
+/// Measures of the archive what further words name.
+const MEASURE: [&str; 3] = ["profile", "--archive", "../gate.tar.zst"];
 
 /// A checkout of which everything is locked, and a machine without compiler and git.
 struct Checkout(Machine);
@@ -41,7 +45,7 @@ impl Checkout {
         );
         let checkout = Checkout(machine);
         checkout.git(&["init", "--quiet"]);
-        let ours = "/journal\n/reports\n/argv\n/tmp/\n/home/\n/.sparsek-gate/\n/away/\n/bin/\n/far/\n/*.zst\n/slices/\n/one/\n";
+        let ours = "/journal\n/reports\n/argv\n/tmp/\n/home/\n/.sparsek-gate/\n/away/\n/bin/\n/far/\n/*.zst\n/slices/\n/whole/\n/local/\n";
         project_of(&checkout).write(".git/info/exclude", ours);
         checkout.run(&["profile"]).exits(0);
         checkout
@@ -100,9 +104,11 @@ impl Checkout {
 
     fn slice(&self, index: usize, count: usize) -> String {
         let (place, output) = (format!("{index}/{count}"), format!("../slices/{index}"));
-        let slice = ["--slice", &place, "--slice-output", &output];
-        let check = ["check", "--archive", "../gate.tar.zst"];
-        self.run_away(&[&check[..], &slice].concat()).exits(0);
+        let slice = ["--slice", &place, "--output", &output];
+        let measured = self.run_away(&[&MEASURE[..], &slice].concat());
+        measured
+            .exits(0)
+            .says(&format!("slice {place} is complete"));
         format!("slices/{index}")
     }
 
@@ -115,8 +121,9 @@ impl Checkout {
         self.run(&arguments)
     }
 
-    fn manifest(&self, index: usize) -> Json {
-        self.0.project.json(&format!("slices/{index}/slice.json"))
+    /// What the record of a slice says of it.
+    fn record(&self, index: usize) -> Json {
+        sealed::content(&self.0.project, &format!("slices/{index}/run.json"))
     }
 }
 
@@ -167,27 +174,22 @@ fn a_machine_without_compiler_and_git_measures_what_was_packed() {
     assert_eq!(names.iter().filter(|name| name.ends_with(&one)).count(), 1);
     assert!(names.contains(&format!("blobs/{}", sha256_of("bsr_gemm/baseline"))));
 
-    let whole = ["check", "--archive", "../gate.tar.zst", "--format", "json"];
-    let whole = checkout.run_away(&whole).exits(0).json();
+    let whole = [&MEASURE[..], &["--output", "../whole"]].concat();
+    let whole = checkout.run_away(&whole).exits(0);
+    whole.says("nothing is judged yet");
+    let whole = checkout.judge(&["whole".to_owned()], "gate.tar.zst", &sha256);
+    let whole = whole.exits(0).json();
     let here = checkout.run(&["check", "--format", "json"]).exits(0).json();
     assert_eq!(verdicts(&whole), verdicts(&here));
     assert!(!verdicts(&here).is_empty());
 
     let slices = [checkout.slice(1, 2), checkout.slice(2, 2)];
     // The control is measured on both machines.
-    let own = |index: usize| checkout.manifest(index)["slices"][index - 1].clone();
-    let has_control = |index: usize| {
-        let in_own = own(index)
-            .as_array()
-            .unwrap()
-            .contains(&"bsr_gemm/baseline".into());
-        let beside = checkout.manifest(index)["controls"]
-            .as_array()
-            .unwrap()
-            .clone();
-        in_own || beside.contains(&"bsr_gemm/baseline".into())
-    };
-    assert!(has_control(1) && has_control(2), "{}", checkout.manifest(2));
+    for index in 1..=2 {
+        let record = checkout.record(index);
+        let measured = record["found"]["variants"].as_object().unwrap();
+        assert!(measured.contains_key("bsr_gemm/baseline"), "{record}");
+    }
     let by_archive = |slices: &[String]| checkout.judge(slices, "gate.tar.zst", &sha256);
     let judged = by_archive(&slices).exits(0).json();
     assert_eq!(verdicts(&judged), verdicts(&here));
@@ -197,10 +199,13 @@ fn a_machine_without_compiler_and_git_measures_what_was_packed() {
     assert_eq!(verdicts(&folder), verdicts(&here));
     // Without the archive nothing shows by whose rules they were measured.
     let from = ["check", "--from", "slices"];
-    checkout.run(&from).exits(6).says("it was measured: only");
+    checkout
+        .run(&from)
+        .exits(6)
+        .says("it is of an archive: only");
     let from = ["check", "--from", "slices", "--archive", "gate.tar.zst"];
     let refused = checkout.run(&from).exits(2);
-    refused.says("requires `--archive-sha256 HASH`");
+    refused.says("--archive-sha256 <HASH>");
     // What it took is known for the next plan.
     assert!(
         checkout
@@ -249,17 +254,18 @@ fn a_finding_that_is_waived_does_not_stand_in_for_a_measurement() {
     project.write("config.toml", project.read("config.toml") + waiver);
     let sha256 = checkout.pack(&[]);
     let slices = [checkout.slice(1, 1)];
-    let gone = "bsr_gemm/cp_async/";
-    fs::remove_dir_all(project.path(&format!("slices/1/profiles/{gone}"))).unwrap();
-    let mut manifest = checkout.manifest(1);
-    let files = manifest["files"].as_object_mut().unwrap();
-    files.retain(|name, _| !name.starts_with(gone));
-    // As if it had been found slower.
-    manifest["run"]["findings"] = json!([{
-        "code": "regressed", "severity": "deny", "variant": "bsr_gemm/cp_async",
-        "metric": "duration", "message": "slower", "next": "wait",
-    }]);
-    project.write("slices/1/slice.json", manifest.to_string());
+    let gone = "bsr_gemm/cp_async";
+    fs::remove_dir_all(project.path(&format!("slices/1/{gone}"))).unwrap();
+    sealed::edit(project, "slices/1/run.json", |run| {
+        let found = &mut run["found"];
+        let removed = found["variants"].as_object_mut().unwrap().remove(gone);
+        assert!(removed.is_some());
+        // As if it had been found slower.
+        found["captures"]["findings"] = json!([{
+            "code": "regressed", "severity": "deny", "variant": gone,
+            "metric": "duration", "message": "slower", "next": "wait",
+        }]);
+    });
     let report = checkout
         .judge(&slices, "gate.tar.zst", &sha256)
         .exits(6)
@@ -300,20 +306,120 @@ fn the_base_is_packed_and_measured_beside_the_change() {
     assert_eq!(merged.denied(), here.denied());
 
     // A slice that leaves its base out is not believed.
-    let base = |index: &usize| {
-        let folder = format!("slices/{index}/profiles/bsr_gemm/cp_async/base");
+    let base = |slice: &&String| {
+        let folder = format!("{slice}/bsr_gemm/cp_async/base");
         checkout.0.project.path(&folder)
     };
-    let owner = (1..=2).find(|index| base(index).is_dir()).unwrap();
+    let owner = slices.iter().find(|slice| base(slice).is_dir()).unwrap();
     fs::remove_dir_all(base(&owner)).unwrap();
-    let mut manifest = checkout.manifest(owner);
-    let files = manifest["files"].as_object_mut().unwrap();
-    files.retain(|name, _| !name.contains("cp_async/base/"));
-    let path = format!("slices/{owner}/slice.json");
-    checkout.0.project.write(&path, manifest.to_string());
+    let project = project_of(&checkout);
+    sealed::edit_variant(project, owner, "bsr_gemm/cp_async", |record| {
+        for files in ["profiles", "files"] {
+            let files = record["done"][files].as_object_mut().unwrap();
+            files.retain(|name, _| !name.starts_with("base/"));
+        }
+    });
     let ran = checkout.judge(&slices, "gate.tar.zst", &sha256);
     assert_ne!(ran.code, 0);
     ran.says("measured no base beside it");
+}
+
+#[test]
+fn a_check_that_is_measured_first_and_judged_later_is_that_of_one_command() {
+    let checkout = Checkout::new();
+    let project = project_of(&checkout);
+    checkout.git(&["branch", "base"]);
+    project.write("kernels/b.cu", source_of("cp_async") + "int more = 1;\n");
+    checkout.commit();
+    // Without an archive nothing is left out for its program.
+    let here = ["check", "--against", "base", "--measure-all"];
+    let here = checkout.run(&[&here[..], &["--format", "json"]].concat());
+    let here = here.json();
+    let profile = ["profile", "--against", "base", "--output", "local"];
+    let said = "slice 1/1 is complete";
+    checkout.run(&profile).exits(0).says(said);
+    let judge = |from: &[&str]| checkout.run(&[&["check", "--format", "json"], from].concat());
+    let judged = judge(&["--from", "local"]).json();
+    assert_eq!(verdicts(&judged), verdicts(&here));
+    assert_eq!(judged.0["exit_code"], here.0["exit_code"]);
+    assert_eq!(judged.denied(), here.denied());
+    assert_eq!(judged.variant("cp_async")["mode"], "against");
+    // Nobody but who measured it says so.
+    assert_eq!(judged.0["origin"]["kind"], "recorded");
+    checkout.run(&profile[..3]).exits(2).says("--output");
+
+    // So do slices of it.
+    let slices = ["slices/1", "slices/2"];
+    for (slice, place) in slices.iter().zip(["1/2", "2/2"]) {
+        let profile = ["profile", "--against", "base"];
+        let own = ["--slice", place, "--output", slice];
+        checkout.run(&[&profile[..], &own].concat()).exits(0);
+    }
+    let from = ["--from", slices[0], "--from", slices[1]];
+    let judged = judge(&from).json();
+    assert_eq!(verdicts(&judged), verdicts(&here));
+    assert_eq!(judged.denied(), here.denied());
+    let one = judge(&from[..2]).exits(6).json();
+    assert!(
+        one.message("slice-unusable")
+            .contains("slice 2/2 is missing")
+    );
+}
+
+#[test]
+fn slices_of_a_checkout_are_one_check_and_what_they_lack_is_not_measured() {
+    let checkout = Checkout::new();
+    let project = project_of(&checkout);
+    let here = checkout.run(&["check", "--format", "json"]).exits(0).json();
+    for index in 1..=2 {
+        let (place, output) = (format!("{index}/2"), format!("slices/{index}"));
+        let profile = ["profile", "--slice", &place, "--output", &output];
+        let said = format!("slice {place} is complete");
+        checkout.run(&profile).exits(0).says(&said);
+    }
+    let judge = |from: &[&str]| checkout.run(&[&["check", "--format", "json"], from].concat());
+    let both = ["--from", "slices/1", "--from", "slices/2"];
+    for from in [&both[..], &["--from", "slices"]] {
+        let judged = judge(from).exits(0).json();
+        assert_eq!(verdicts(&judged), verdicts(&here));
+        assert_eq!(judged.0["origin"]["kind"], "recorded");
+    }
+    let archive = checkout.pack(&[]);
+    let ran = checkout.judge(&["slices".to_owned()], "gate.tar.zst", &archive);
+    ran.exits(6).says("archive");
+    let one = judge(&both[2..]).exits(6).json();
+    assert!(
+        one.message("slice-unusable")
+            .contains("slice 1/2 is missing")
+    );
+    // Another way to measure is another plan.
+    project.replace("config.toml", "processes = 4 ", "processes = 5 ");
+    judge(&both).exits(6).says("it is of another plan");
+}
+
+#[test]
+fn what_a_change_measures_for_a_check_has_the_rules_of_its_base() {
+    let checkout = Checkout::new();
+    let project = project_of(&checkout);
+    let profile = |more: &[&str]| {
+        let profile = ["profile", "--slice", "1/1", "--output", "local"];
+        let mut command = checkout.here(&[&profile[..], more].concat());
+        Ran::of(&command.env("CI", "true").output().unwrap())
+    };
+    // Nothing says whose rules count.
+    profile(&[]).exits(4).says("next: ");
+    checkout.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    // The change measures less than the base requires.
+    project.replace("config.toml", "processes = 4 ", "processes = 3 ");
+    checkout.commit();
+    let base = ["--baseline-ref", "refs/remotes/origin/main"];
+    profile(&base).exits(0);
+    let record = sealed::content(project, "local/bsr_gemm/cp_async/variant.json");
+    let files = record["done"]["files"].as_object().unwrap();
+    assert!(
+        files.keys().any(|name| name.starts_with("capture-4")),
+        "{files:?}"
+    );
 }
 
 #[test]
@@ -323,13 +429,12 @@ fn slices_that_are_killed_leave_no_process_and_never_pass() {
     let slices = [checkout.slice(1, 2), checkout.slice(2, 2)];
     let judge = || checkout.judge(&slices, "gate.tar.zst", &sha256);
     let start = || {
-        let slice = ["--slice", "2/2", "--slice-output", "../slices/2"];
-        let check = ["check", "--archive", "../gate.tar.zst"];
-        checkout.away(&[&check[..], &slice].concat())
+        let slice = ["--slice", "2/2", "--output", "../slices/2"];
+        checkout.away(&[&MEASURE[..], &slice].concat())
     };
-    kill_at_random("check --archive --slice", kills(3), start, |ended| {
+    kill_at_random("profile --archive --slice", kills(3), start, |ended| {
         wait_for_orphans(&checkout.0.project.path(""));
-        let whole = checkout.0.project.path("slices/2/slice.json").is_file();
+        let whole = sealed::is_whole(project_of(&checkout), "slices/2");
         assert!(whole || !ended);
         let merged = judge();
         assert_eq!(merged.code, if whole { 0 } else { 6 }, "{}", merged.out);
@@ -413,7 +518,7 @@ fn an_archive_that_is_damaged_or_leads_out_is_refused() {
             .unwrap()
             .write_all(bytes)
             .unwrap();
-        let ran = checkout.run_away(&["check", "--archive", "../bad.zst"]);
+        let ran = checkout.run_away(&["profile", "--archive", "../bad.zst", "--output", "out"]);
         let said = format!("{}{}", ran.out, ran.err);
         assert_eq!(ran.code, 5, "{name}: {said}");
         assert!(said.contains(expected), "{name}: {said}");
@@ -530,7 +635,7 @@ current config_file | "../c.toml" | leads out
     assert_eq!(common::crash::contents(&project.path("away")), before);
     assert!(!Path::new(&absolute).exists());
     checkout
-        .run_away(&["check", "--archive", "../none.zst"])
+        .run_away(&["profile", "--archive", "../none.zst", "--output", "out"])
         .exits(2)
         .says("there is no file");
 }

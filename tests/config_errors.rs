@@ -700,7 +700,12 @@ fn a_slip_on_the_command_line_is_usage() {
         check --archive a.zst --against HEAD
         check --static --from x
         check --slice 1/2
-        check --slice 9/8 --slice-output d";
+        check --from d --archive a.zst
+        check --archive a.zst --archive-sha256 0
+        profile --archive a.zst
+        profile --archive a.zst --output d --against HEAD
+        profile --slice 1/2 --output d --gpus all
+        profile --slice 9/8 --output d";
     for slip in slips.lines() {
         let arguments = ["sparsek-gate"].into_iter().chain(slip.split_whitespace());
         assert!(Cli::try_parse_from(arguments).is_err(), "{slip}");

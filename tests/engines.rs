@@ -213,12 +213,12 @@ fn slice(index: u32) -> Vec<String> {
     let asked = format!("{index}/3");
     let output = format!("slices/{index}");
     [
-        "check",
+        "profile",
         "--archive",
         "gate.tar.zst",
         "--slice",
         &asked,
-        "--slice-output",
+        "--output",
         &output,
     ]
     .map(str::to_owned)
@@ -268,9 +268,7 @@ fn the_scripts_of_every_engine_pack_measure_and_judge() {
             let named = found.iter().filter(|words| words[0] == name);
             named.cloned().collect()
         };
-        let (judged, measured): (Vec<_>, Vec<_>) = of("check")
-            .into_iter()
-            .partition(|words| words[1] == "--from");
+        let (measured, judged) = (of("profile"), of("check"));
         match format {
             "slurm" => assert_eq!(measured, [1, 2, 3].map(slice)),
             "github" => assert_eq!(measured[0][..5], slice(2)[..5]),

@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value as Json;
 
 use crate::common::crash::{contents, kills, running, wait_for_orphans};
+use crate::common::sealed;
 use crate::common::stand_in::{Machine, UUID, all_measured};
 use crate::common::{PATIENCE, Ran, aloud};
 
@@ -93,7 +94,7 @@ fn a_check_on_all_gpus_is_one_check_with_a_slice_for_each() {
         panic!("one run")
     };
     for (index, uuid) in [(1, UUID), (2, SECOND)] {
-        let suite = run.join(format!("slices/{index}/profiles/bsr_gemm"));
+        let suite = run.join(format!("slices/{index}/bsr_gemm"));
         for variant in fs::read_dir(suite).unwrap() {
             let profile = read_json(&variant.unwrap().path().join("profile.json"));
             assert_eq!(profile["provenance"]["gpu_uuid"], uuid);
@@ -126,7 +127,7 @@ fn both_sides_are_measured_on_all_gpus() {
     assert_eq!(uuids(&found), [UUID, SECOND]);
     let runs = runs(&machine);
     for index in 1..=2 {
-        let suite = runs[0].join(format!("slices/{index}/profiles/bsr_gemm"));
+        let suite = runs[0].join(format!("slices/{index}/bsr_gemm"));
         let variant = fs::read_dir(suite).unwrap().next().unwrap().unwrap().path();
         let [own, base] = ["profile.json", "base/profile.json"]
             .map(|name| read_json(&variant.join(name))["provenance"]["gpu_uuid"].clone());
@@ -167,6 +168,19 @@ fn gpus_that_cannot_be_had_are_refused_before_anything_is_built() {
     let (_, ran) = outcome(&machine, &ALL, 3);
     assert!(ran.err.contains("bin/ncu"), "{}", ran.err);
     assert_eq!(machine.compiled(), compiled);
+}
+
+/// The GPUs that the latest profiles of a variant are from, where it was profiled on several.
+fn measured_on(machine: &Machine, variant: &str) -> Vec<String> {
+    let path = format!(".sparsek-gate/profiles/bsr_gemm/{variant}/variant.json");
+    if !machine.project.path(&path).exists() {
+        return Vec::new();
+    }
+    let record = sealed::content(&machine.project, &path);
+    let on = record["on"].as_array().cloned().unwrap_or_default();
+    on.iter()
+        .map(|gpu| gpu.as_str().unwrap().to_owned())
+        .collect()
 }
 
 /// A run in the background.
@@ -324,8 +338,9 @@ fn profiling_on_all_gpus_goes_on_where_it_was_interrupted() {
         })
         .collect();
     assert_eq!(states, ["said", "said"]);
-    let of_gpus = machine.project.read(".sparsek-gate/profiles/gpus.json");
-    assert!(of_gpus.contains("v-n_1") && of_gpus.contains(SECOND));
+    for variant in ["v-n_1", "v-n_2"] {
+        assert_eq!(measured_on(&machine, variant), [UUID, SECOND]);
+    }
     assert_eq!(measured(machine.run(&resume).exits(0)), BTreeSet::new());
 }
 
@@ -349,8 +364,7 @@ fn a_profile_that_a_program_on_another_gpu_changed_is_not_locked() {
     ));
     let ran = machine.run(&["profile", "--gpus", "all"]).exits(5);
     ran.says("changed after it was measured");
-    let of_gpus = fs::read_to_string(profiles.join("gpus.json")).unwrap_or_default();
-    assert!(!of_gpus.contains("v-n_1"), "{of_gpus}");
+    assert_eq!(measured_on(&machine, "v-n_1"), [""; 0]);
 }
 
 #[test]
@@ -493,24 +507,28 @@ fn every_variant_is_profiled_on_all_gpus_and_one_call_locks_them() {
         "nothing counts of the profiles on {SECOND}: cannot open {}",
         lock.display()
     ));
-    assert!(
-        !project
-            .read(".sparsek-gate/profiles/gpus.json")
-            .contains("v-n")
-    );
+    for variant in ["v-n_1", "v-n_2"] {
+        assert_eq!(measured_on(&machine, variant), [""; 0]);
+    }
 }
 
 #[test]
 fn what_a_program_writes_to_the_slice_of_another_gpu_is_found() {
     let machine = two_gpus(2);
     let folder = machine.project.path(".sparsek-gate/gpus");
-    // The program on the second GPU waits for the end of the first slice, and edits it.
+    // The program on the second GPU waits for the end of the first slice, edits its record, and seals
+    // that again.
     machine.ncu(&format!(
         "case $1:$CUDA_VISIBLE_DEVICES in
          --import:* | --version:*) ;;
          *fe)
-             until [ -e {0}/*/slices/1/slice.json ]; do sleep 0.05; done
-             sed -i 's/\"profiled\": [0-9]*/\"profiled\": 1000/' {0}/*/slices/1/slice.json ;;
+             record=$(echo {0}/*)/slices/1/run.json
+             until grep -q '\"state\":\"said\"' \"$record\"; do sleep 0.05; done
+             content=$(sed -e 's/^{{\"sha256\":\"[0-9a-f]*\",\"content\"://' -e 's/}}$//' \
+                 -e 's/\"profiled\":[0-9]*/\"profiled\":1000/g' \"$record\")
+             sha256=$(printf %s \"$content\" | sha256sum | cut -c -64)
+             printf '{{\"sha256\":\"%s\",\"content\":%s}}\n' \"$sha256\" \"$content\" >\"$record.new\"
+             mv \"$record.new\" \"$record\" ;;
          esac",
         folder.display()
     ));
@@ -521,8 +539,76 @@ fn what_a_program_writes_to_the_slice_of_another_gpu_is_found() {
         .find(|one| one["code"] == "slice-unusable")
         .unwrap();
     let message = unusable["message"].as_str().unwrap();
-    for part in ["slice 1/2", UUID, "slice.json is not what was written"] {
+    for part in ["slice 1/2", UUID, "run.json is not what was written"] {
         assert!(message.contains(part), "{part}: {message}");
     }
     assert_eq!(uuids(&found), [SECOND]);
+    // It is a record all the same.
+    let record = runs(&machine)[0].join("slices/1/run.json");
+    let name = record.strip_prefix(machine.project.path("")).unwrap();
+    let record = sealed::content(&machine.project, name.to_str().unwrap());
+    assert_eq!(record["found"]["captures"]["spent"]["profiled"], 1000);
+}
+
+/// Measures a check on both GPUs, for who judges it later: a slice on each.
+#[track_caller]
+fn both_measure(machine: &Machine, of: &[&str]) {
+    let profile = ["profile", "--gpus", "all", "--output", "d"];
+    let ran = machine.run(&[&profile[..], of].concat()).exits(0);
+    ran.says("2 slices in").says("nothing is judged yet");
+    for (index, uuid) in [(1, UUID), (2, SECOND)] {
+        let record = sealed::content(&machine.project, &format!("d/{index}/run.json"));
+        assert_eq!(record["state"], "said");
+        assert_eq!(record["found"]["captures"]["gpus"][0]["uuid"], uuid);
+    }
+    wait_for_orphans(&machine.project.path(""));
+}
+
+/// The archive's SHA-256, of a further one of the checkout.
+fn packed(machine: &Machine) -> String {
+    let archive = ["archive", "--output", "tmp/a.tar.zst", "--format", "json"];
+    let packed: Json = serde_json::from_str(&machine.run(&archive).exits(0).out).unwrap();
+    packed["sha256"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn all_gpus_measure_an_archive_that_is_judged_later() {
+    let machine = two_gpus(2);
+    let sha256 = packed(&machine);
+    both_measure(&machine, &["--archive", "tmp/a.tar.zst"]);
+    let by = ["--archive", "tmp/a.tar.zst", "--archive-sha256", &sha256];
+    let judge = |from: &'static str| [&["check", "--from", from], &by[..]].concat();
+    let (found, _) = outcome(&machine, &judge("d"), 0);
+    all_measured(&found, 2);
+    assert_eq!(uuids(&found), [UUID, SECOND]);
+    let (lacks, _) = outcome(&machine, &judge("d/1"), 6);
+    let codes = lacks["findings"].as_array().unwrap().iter();
+    let codes: Vec<&str> = codes.map(|one| one["code"].as_str().unwrap()).collect();
+    assert!(codes.contains(&"slice-unusable") && codes.contains(&"not-measured"));
+
+    // A GPU that cannot measure is named, and the other one's slice counts.
+    let lock = refuse_lock(&machine, SECOND);
+    let profile = ["profile", "--gpus", "all", "--output", "d"];
+    let ran = machine.run(&[&profile[..], &by[..2]].concat());
+    ran.says(&format!("slice 2/2 on {SECOND} is not used"))
+        .says(&format!("cannot open {}", lock.display()));
+    outcome(&machine, &judge("d"), 6);
+}
+
+#[test]
+fn all_gpus_measure_both_sides_of_a_check_that_is_judged_later() {
+    let machine = two_gpus(2);
+    let variants = ["v-n_1", "v-n_2"];
+    both_measure(&machine, &["--against", "HEAD"]);
+    let by_slice: Vec<bool> = (1..=2)
+        .flat_map(|index| variants.map(|variant| (index, variant)))
+        .map(|(index, variant)| {
+            let base = format!("d/{index}/bsr_gemm/{variant}/base/profile.json");
+            machine.project.path(&base).is_file()
+        })
+        .collect();
+    assert_eq!(by_slice.iter().filter(|is_there| **is_there).count(), 2);
+    let record = sealed::content(&machine.project, "d/1/run.json");
+    let sha256 = record["slice"]["archive"].as_str().unwrap();
+    assert_eq!(sha256.len(), 64);
 }

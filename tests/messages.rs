@@ -38,9 +38,11 @@ source = "k.cu"\nprofile = { collector = "cupti" } | list | 2 | `clock_control` 
 source = "k.cu" | list w | 2 | no variant or suite is called `w`; did you mean `s`?; `sparsek-gate list` shows all
 source = "k.cu" | list s/x* | 2 | no variant or suite is called `s/x*`; did you mean `s/v`?; `sparsek-gate list` shows all
 source = "k.cu" | check --report out.foo | 2 | selects no form; `--report out.foo`; The endings are: .txt (text)
-source = "k.cu" | check --slice 1/2 --slice-output d | 2 | `--slice` requires; --archive FILE; next: sparsek-gate archive
-source = "k.cu" | check --from nowhere --from nowhere2 | 6 | the slice in nowhere is not used; there is no such folder; next: run that slice again
-source = "k.cu" | check --from d --archive gate.tar.zst | 2 | `--from` with `--archive`; requires `--archive-sha256 HASH`; next: take it from the job
+source = "k.cu" | profile --slice 1/2 | 2 | required arguments were not provided; --output <DIR>
+source = "k.cu" | profile --archive none.zst --output d | 2 | there is no file; none.zst
+source = "k.cu" | profile --archive bench.sh --archive-sha256 0 --output d | 5 | bench.sh; and 0 was expected
+source = "k.cu" | check --from . --from nowhere | 2 | is not a folder; `--from nowhere`; `profile --output DIR` makes one
+source = "k.cu" | check --from d --archive gate.tar.zst | 2 | required arguments were not provided; --archive-sha256 <HASH>
 source = "k.cu" | check --from nowhere | 2 | is not a folder; `--from nowhere`; `profile --output DIR` makes one
 source = "k.cu" | check --accept zz | 2 | takes the token that the finding prints; `--accept zz`; 64 hexadecimal digits
 source = "k.cu" | inspect bench.sh | 5 | no CSV header of ncu; bench.sh; found a text that begins with "true

@@ -12,10 +12,12 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crate::common::crash::{contents, is_long, kill_at_random, kills, running, wait_for_orphans};
+use crate::common::sealed;
 use crate::common::stand_in::{CP_ASYNC, Machine};
 use crate::common::{PATIENCE, Ran, aloud};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value as Json, json};
+use sparsek_gate::hash::sha256_file;
 
 const PROFILES: &str = ".sparsek-gate/profiles";
 
@@ -620,17 +622,10 @@ fn a_slice_that_was_interrupted_goes_on() {
     let pack = ["archive", "--output", &archive, "--format", "json"];
     let packed: Json = serde_json::from_str(&checkout.run(&pack).exits(0).out).unwrap();
     let sha256 = packed["sha256"].as_str().unwrap();
-    let measure = [
-        "check",
-        "--archive",
-        &archive,
-        "--slice",
-        "1/1",
-        "--slice-output",
-    ];
-    let ran = checkout.run(&["check", "--archive", &archive, "--resume"]);
-    ran.exits(2)
-        .says("`--resume` with `--archive` requires `--output DIR`");
+    let of_archive = ["profile", "--archive", &archive];
+    let measure = [&of_archive[..], &["--slice", "1/1", "--output"]].concat();
+    let ran = checkout.run(&[&of_archive[..], &["--resume"]].concat());
+    ran.exits(2).says("--output <DIR>");
     let merged = |folder: &str| {
         let by = ["--archive", &archive, "--archive-sha256", sha256];
         let from = ["check", "--from", folder, "--format", "json"];
@@ -642,16 +637,39 @@ fn a_slice_that_was_interrupted_goes_on() {
     checkout.run(&resume).exits(0);
     let expected = merged(&slice);
     assert_eq!(resumed(&expected), [""; 0]);
-    let record = project.path(&format!("{slice}/profiles/bsr_gemm/baseline/variant.json"));
+    let record = project.path(&format!("{slice}/bsr_gemm/baseline/variant.json"));
     kill_once(
         checkout.0.gate(&[&measure[..], &[&slice]].concat()),
         &record,
     );
+    checkout.calls("");
     checkout.run(&resume).exits(0);
+    assert_eq!(checkout.calls("/baseline/"), 0);
     let found = merged(&slice);
     same(&found, &expected);
     assert_eq!(resumed(&found), ["bsr_gemm/baseline"]);
-    assert_eq!(checkout.state(&format!("{slice}/profiles")), "said");
+    assert_eq!(checkout.state(&slice), "said");
+    // Also what was taken over has the hashes of the records.
+    let names = sealed::content(project, &format!("{slice}/run.json"));
+    let names = names["found"]["variants"].as_object().unwrap().clone();
+    assert_eq!(names.len(), 2);
+    for (name, sha256) in names {
+        let path = format!("{slice}/{name}/variant.json");
+        assert_eq!(project.json(&path)["sha256"], sha256, "{name}");
+        let record = sealed::content(project, &path);
+        let files = [&record["done"]["files"], &record["done"]["profiles"]];
+        let files = files.map(|of| of.as_object().unwrap());
+        let mut named: Vec<PathBuf> = Vec::new();
+        for (file, sha256) in files.into_iter().flatten() {
+            let path = project.path(&format!("{slice}/{name}/{file}"));
+            assert_eq!(&sha256_file(&path).unwrap(), sha256, "{name}/{file}");
+            named.push(PathBuf::from(file));
+        }
+        named.push("variant.json".into());
+        named.sort();
+        let there = contents(&project.path(&format!("{slice}/{name}")));
+        assert_eq!(there.into_keys().collect::<Vec<_>>(), named);
+    }
     // A run that does not go on ends what a killed one left running.
     fs::write(project.path("tmp/slow"), "baseline/capture-1").unwrap();
     let command = checkout.0.gate(&[&measure[..], &[&slice]].concat());
@@ -662,11 +680,6 @@ fn a_slice_that_was_interrupted_goes_on() {
     assert_eq!(left().len(), 1);
     checkout.run(&[&measure[..], &[&slice]].concat()).exits(0);
     assert_eq!(left(), [0; 0]);
-    // What a killed run is resumed by is no part of the slice.
-    for file in ["run.json", "sick.json", "bsr_gemm/baseline/variant.json"] {
-        project.write(&format!("{slice}/profiles/{file}"), "{}");
-    }
-    same(&merged(&slice), &expected);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value as Json;
 
 /// Words in the command line of a slice.
-const SLICE: [&str; 2] = ["check", "--archive"];
+const SLICE: [&str; 2] = ["profile", "--archive"];
 
 /// A project on a machine that is the login node of a cluster and its only node.
 struct Login {
@@ -111,7 +111,7 @@ fn the_script_is_one_check_whose_slices_run_on_different_gpus() {
     all_measured(&login.outcome(), 2);
     let mut gpus = BTreeSet::new();
     for slice in 1..=2 {
-        let suite: PathBuf = project.path(&format!("slices/{slice}/profiles/bsr_gemm"));
+        let suite: PathBuf = project.path(&format!("slices/{slice}/bsr_gemm"));
         let variant = fs::read_dir(suite).unwrap().next().unwrap().unwrap().path();
         let profile = fs::read_to_string(variant.join("profile.json")).unwrap();
         let profile: Json = serde_json::from_str(&profile).unwrap();

@@ -19,7 +19,7 @@ use crate::device::GpusAsked;
 use crate::files::{PROFILE_FILE, create_work_folder, read_regular, variant_folder};
 use crate::finding::{Code, Error, ExitCode, Finding, Note};
 use crate::measure::{
-    Locks, Place, Plan, RecordUse, RunFile, Times, measure, measured_on, measured_on_none,
+    Locks, Place, Plan, RecordUse, RunFile, measure, measured_on, measured_on_none,
 };
 use crate::plan::SlicePlace;
 use crate::profile::Profile;
@@ -117,7 +117,9 @@ fn profiled(
 
 /// Measures a check, or a slice of it, for who judges it elsewhere.
 fn for_check(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Error> {
-    let output = arguments.output.as_deref().unwrap_or(Path::new(""));
+    let output = arguments.output.as_deref().unwrap_or(Path::new("."));
+    // Programs run in the folder of what was packed.
+    let output = &std::path::absolute(output).map_err(Error::io("find", output))?;
     if let Some(file) = &arguments.archive {
         let opened = archive::open(file, arguments.archive_sha256.as_deref())?;
         let variants = opened.judging.plan.variants.len() - opened.same_programs.len();
@@ -154,7 +156,6 @@ fn for_check(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Error> 
         judging: &judging,
         base: base.as_ref(),
         archive: None,
-        times: &Times::of(&judging.plan.config.work),
     };
     slice(arguments, &check, output)
 }

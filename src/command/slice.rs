@@ -23,10 +23,9 @@ pub(super) struct Check<'a> {
     pub judging: &'a Judging,
     /// The base that is measured beside them.
     pub base: Option<&'a BaseProject>,
-    /// sha256 of the archive, and what is in it; `None` where a checkout is measured.
-    pub archive: Option<(&'a str, Packed<'a>)>,
-    /// How long variants took before.
-    pub times: &'a Times,
+    /// sha256 of the archive, what is in it, and how long variants took before; `None` where a checkout
+    /// is measured. There each machine knows other times, and all must share out alike.
+    pub archive: Option<(&'a str, Packed<'a>, &'a Times)>,
 }
 
 impl Opened {
@@ -35,8 +34,7 @@ impl Opened {
         Check {
             judging: &self.judging,
             base: self.base.as_ref(),
-            archive: Some((&self.sha256, self.packed())),
-            times: &self.times,
+            archive: Some((&self.sha256, self.packed(), &self.times)),
         }
     }
 }
@@ -69,16 +67,16 @@ pub(super) fn measured(
         judging,
         base,
         archive,
-        times,
     } = *check;
     resume::refuse(resume, judging, None)?;
     let selected = &judging.plan;
-    let packed = archive.map(|(_, packed)| packed);
+    let packed = archive.map(|(_, packed, _)| packed);
     let same_programs = packed.map_or(&[][..], |packed| packed.same_programs);
     let is_same = |variant: &Variant| same_programs.iter().any(|same| same.variant == variant.id);
     let measured = selected.variants.iter().filter(|one| !is_same(one));
     let ids: Vec<VariantId> = measured.map(|variant| variant.id.clone()).collect();
     let seconds = |id: &VariantId| {
+        let (_, _, times) = archive?;
         let variant = selected.config.variant(id)?;
         times.seconds(&match base {
             Some(_) => VariantPlan::side_by_side(variant),
@@ -89,7 +87,7 @@ pub(super) fn measured(
         tool: env!("CARGO_PKG_VERSION").to_owned(),
         plan: plan_sha256(selected)?,
         place,
-        archive: archive.map(|(sha256, _)| sha256.to_owned()),
+        archive: archive.map(|(sha256, ..)| sha256.to_owned()),
         slices: shared_out(&ids, place.count, seconds),
         same_programs: same_programs.to_vec(),
     };

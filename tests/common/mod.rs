@@ -11,6 +11,7 @@ pub mod crash;
 pub mod git;
 pub mod locking;
 pub mod outcomes;
+pub mod sealed;
 pub mod sick;
 pub mod slurm;
 pub mod stand_in;

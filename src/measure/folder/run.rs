@@ -22,6 +22,7 @@ use crate::finding::{Code, Error, Finding};
 use crate::measure::captures::Captures;
 use crate::measure::cost::Times;
 use crate::measure::watch::Watch;
+use crate::plan::SlicePlace;
 use crate::process;
 use crate::profile::now;
 use crate::terms::{Seed, VariantId};
@@ -78,10 +79,10 @@ pub struct RunRecord {
     state: State,
     /// The slice of a check that it measures; `None` where nobody but itself judges it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(super) slice: Option<SliceOf>,
+    slice: Option<SliceOf>,
     /// What it measured and found of its slice, once that is whole.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(super) found: Option<Found>,
+    found: Option<Found>,
 }
 
 /// How far a run came.
@@ -107,7 +108,7 @@ impl RunRecord {
     }
 
     /// Whether its run is over the measurement.
-    pub(super) fn is_whole(&self) -> bool {
+    fn is_whole(&self) -> bool {
         self.state != State::Measuring
     }
 
@@ -115,6 +116,40 @@ impl RunRecord {
     fn write(&self, path: &Path) -> std::io::Result<(Option<File>, String)> {
         let text = sealed(self);
         Ok((write_locked(path, &text)?, seal_of(&text)))
+    }
+}
+
+impl SliceOf {
+    /// Whether the folder has a run that measures a slice.
+    pub fn is_in(folder: &Path) -> bool {
+        let run = read::<RunRecord>(&folder.join(RUN_FILE)).ok().flatten();
+        run.is_some_and(|(run, _)| run.slice.is_some())
+    }
+
+    /// Reads the slice in a folder, whose record must have this sha256 where one is known.
+    ///
+    /// # Errors
+    /// In words, what is wrong with it.
+    pub fn read(folder: &Path, sha256: Option<&str>) -> Result<(SliceOf, Found), String> {
+        if folder.symlink_metadata().is_err() {
+            return Err("there is no such folder".to_owned());
+        }
+        let run = read::<RunRecord>(&folder.join(RUN_FILE))?;
+        let (run, own) = run.ok_or_else(|| format!("it has no {RUN_FILE}"))?;
+        if sha256.is_some_and(|sha256| sha256 != own) {
+            return Err(format!("its {RUN_FILE} is not what was written"));
+        }
+        let is_whole = run.is_whole();
+        let slice = run.slice.ok_or("what its run measured is no slice")?;
+        let found = run.found.filter(|_| is_whole);
+        let found = found.ok_or("it was cut off: its run did not end")?;
+        let SlicePlace { index, count } = slice.place;
+        SlicePlace::new(index, count).map_err(|why| format!("its {RUN_FILE} says: {why}"))?;
+        if slice.slices.len() != count as usize {
+            let listed = slice.slices.len();
+            return Err(format!("its {RUN_FILE} lists {listed} slices of {count}"));
+        }
+        Ok((slice, found))
     }
 }
 

@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::file::read;
 use super::record::VariantRecord;
-use super::run::RunRecord;
-use crate::files::{RUN_FILE, VARIANT_FILE, variant_folder};
+use crate::files::{VARIANT_FILE, variant_folder};
 use crate::measure::captures::{Captures, SameProgram};
 use crate::measure::cost::Times;
 use crate::plan::SlicePlace;
@@ -51,38 +50,6 @@ impl SliceOf {
     pub fn own(&self) -> &[VariantId] {
         let at = (self.place.index as usize).saturating_sub(1);
         self.slices.get(at).map_or(&[], Vec::as_slice)
-    }
-
-    /// Whether the folder has a run that measures a slice.
-    pub fn is_in(folder: &Path) -> bool {
-        let run = read::<RunRecord>(&folder.join(RUN_FILE)).ok().flatten();
-        run.is_some_and(|(run, _)| run.slice.is_some())
-    }
-
-    /// Reads the slice in a folder, whose record must have this sha256 where one is known.
-    ///
-    /// # Errors
-    /// In words, what is wrong with it.
-    pub fn read(folder: &Path, sha256: Option<&str>) -> Result<(SliceOf, Found), String> {
-        if folder.symlink_metadata().is_err() {
-            return Err("there is no such folder".to_owned());
-        }
-        let run = read::<RunRecord>(&folder.join(RUN_FILE))?;
-        let (run, own) = run.ok_or_else(|| format!("it has no {RUN_FILE}"))?;
-        if sha256.is_some_and(|sha256| sha256 != own) {
-            return Err(format!("its {RUN_FILE} is not what was written"));
-        }
-        let is_whole = run.is_whole();
-        let slice = run.slice.ok_or("what its run measured is no slice")?;
-        let found = run.found.filter(|_| is_whole);
-        let found = found.ok_or("it was cut off: its run did not end")?;
-        let SlicePlace { index, count } = slice.place;
-        SlicePlace::new(index, count).map_err(|why| format!("its {RUN_FILE} says: {why}"))?;
-        if slice.slices.len() != count as usize {
-            let listed = slice.slices.len();
-            return Err(format!("its {RUN_FILE} lists {listed} slices of {count}"));
-        }
-        Ok((slice, found))
     }
 }
 
