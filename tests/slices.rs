@@ -1,30 +1,24 @@
-//! Slices of a check on recordings: the outcome is that of one check, and what a
-//! slice does not bring was not measured.
+//! Slices of a check, and recordings in several folders: the outcome is that of one check, and what none
+//! of them brings was not measured.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-use crate::common::crash::{kill_at_random, kills};
-use crate::common::{self, Project, RECORDED, Ran, Report, repository};
+use crate::common::sealed::{content, edit, edit_variant};
+use crate::common::slices::{made, made_in, shared};
+use crate::common::stand_in::{CP_ASYNC, Machine};
+use crate::common::{
+    self, Project, RECORDED, Ran, Report, VARIANTS, aloud, outside_pull_request, repository,
+};
 use serde_json::{Value as Json, json};
 
-/// `check --from` of one slice, into a folder that does not exist yet.
-fn slice(project: &Project, index: usize, count: usize) -> String {
-    let (place, output) = (format!("{index}/{count}"), format!("slices/{index}"));
-    let arguments = ["check", "--from", RECORDED, "--slice", &place];
-    let arguments = [&arguments[..], &["--slice-output", &output]].concat();
-    let said = format!("slice {place} is complete");
-    project.run(&arguments).exits(0).says(&said);
-    output
-}
-
-fn slices(project: &Project, count: usize) -> Vec<String> {
-    (1..=count)
-        .map(|index| slice(project, index, count))
-        .collect()
+/// Slices of the recording of a project.
+fn slices(project: &Project, count: u32) -> Vec<String> {
+    made(project, RECORDED, count, &[])
 }
 
 fn judge(project: &Project, slices: &[String], more: &[&str]) -> Ran {
@@ -58,63 +52,147 @@ fn unmeasured(report: &Report) -> Vec<&str> {
     about.map(|one| one["variant"].as_str().unwrap()).collect()
 }
 
-fn edit(project: &Project, path: &str, change: impl FnOnce(&mut Json)) {
-    let mut json = project.json(path);
-    change(&mut json);
-    project.write(path, json.to_string());
+/// The record of the run of a slice.
+fn run_of(slice: &str) -> String {
+    format!("{slice}/run.json")
 }
+
+/// The program in the repository.
+fn in_repository(arguments: &[&str]) -> Ran {
+    let mut command = Project::empty().gate();
+    let command = command.current_dir(repository()).args(arguments);
+    Ran::of(&command.output().unwrap())
+}
+
+/// Several folders have the outcome of one recording, but for what reports call it.
+#[track_caller]
+fn is_one_check(run: impl Fn(&[&str]) -> Ran, recording: &str, folders: &[String], names: &[&str]) {
+    let from = folders.iter().flat_map(|folder| ["--from", folder]);
+    let from: Vec<&str> = from.collect();
+    for format in ["json", "text"] {
+        let check = ["check", "--format", format];
+        let one = run(&[&check[..], &["--from", recording], names].concat());
+        let judged = run(&[&check[..], &from, names].concat());
+        let out = judged.out.replace(&folders.join(", "), recording);
+        assert_eq!(
+            (one.code, &one.err),
+            (judged.code, &judged.err),
+            "{recording}"
+        );
+        assert!(
+            one.out == out,
+            "{recording} as {format}: {out}\n{}",
+            one.out
+        );
+    }
+}
+
+/// Recordings of the repository, variants in them, and how many parts are made of each: a control beside,
+/// a regression, another work, a base that is in the recording.
+const PARTS: [(&str, &[&str], u32); 4] = [
+    ("ci/recordings/h200", &["bsr_gemm", "attention"], 3),
+    ("ci/recordings/h200-worse", &["bsr_gemm"], 2),
+    ("ci/recordings/faults/less_work", &["bsr_gemm/cp_async"], 1),
+    ("ci/recordings/faults/spills", &["bsr_gemm"], 9),
+];
 
 #[test]
 fn slices_of_a_recording_are_one_check_byte_for_byte() {
-    let gate = |arguments: &[&str]| {
-        let project = Project::empty();
-        let mut command = project.gate();
-        Ran::of(
-            &command
-                .current_dir(repository())
-                .args(arguments)
-                .output()
-                .unwrap(),
-        )
-    };
-    // A control beside, a regression, another work, a base that is in the recording.
-    for (recording, names, count) in [
-        ("ci/recordings/h200", &["bsr_gemm", "attention"][..], 3),
-        ("ci/recordings/h200-worse", &["bsr_gemm"], 2),
-        ("ci/recordings/faults/less_work", &["bsr_gemm/cp_async"], 1),
-        ("ci/recordings/faults/spills", &["bsr_gemm"], 9),
-    ] {
-        let folder = tempfile::tempdir().unwrap();
-        let mut all = vec!["check".to_owned()];
-        for index in 1..=count {
-            let output = folder
-                .path()
-                .join(format!("new/{index}"))
-                .display()
-                .to_string();
-            let place = format!("{index}/{count}");
-            let slice = ["--slice", &place, "--slice-output", &output];
-            let from = ["check", "--from", recording];
-            gate(&[&from[..], &slice, names].concat()).exits(0);
-            all.extend(["--from".to_owned(), output]);
-        }
-        all.extend(names.iter().map(|name| (*name).to_owned()));
-        for format in ["json", "text"] {
-            let one = gate(&[&["check", "--from", recording, "--format", format], names].concat());
-            let all: Vec<&str> = all.iter().map(String::as_str).collect();
-            let judged = gate(&[&all[..], &["--format", format]].concat());
-            assert_eq!(
-                (one.code, &one.err),
-                (judged.code, &judged.err),
-                "{recording}"
-            );
-            assert!(
-                one.out == judged.out,
-                "{recording} as {format}: {}",
-                judged.out
-            );
-        }
+    for (recording, names, count) in PARTS {
+        let into = tempfile::tempdir().unwrap();
+        let [config, from] = ["config.toml", recording].map(|path| repository().join(path));
+        made_in(&config, &from, into.path(), count, names);
+        let all = (1..=count).map(|index| into.path().join(index.to_string()));
+        let all: Vec<String> = all.map(|folder| folder.display().to_string()).collect();
+        is_one_check(in_repository, recording, &all, names);
+        // The folder around them has all of them.
+        let around = into.path().display().to_string();
+        is_one_check(in_repository, recording, &[around], names);
     }
+}
+
+#[test]
+fn a_recording_in_several_folders_is_one_check_byte_for_byte() {
+    for (recording, names, count) in PARTS {
+        let into = tempfile::tempdir().unwrap();
+        let folders = (1..=count).map(|index| into.path().join(index.to_string()));
+        let folders: Vec<_> = folders.collect();
+        folders
+            .iter()
+            .for_each(|folder| fs::create_dir(folder).unwrap());
+        let mut places = folders.iter().cycle();
+        for suite in fs::read_dir(repository().join(recording)).unwrap() {
+            let suite = suite.unwrap();
+            for variant in fs::read_dir(suite.path()).unwrap() {
+                let variant = variant.unwrap();
+                let to = places.next().unwrap().join(suite.file_name());
+                common::copy(&variant.path(), &to.join(variant.file_name()));
+            }
+        }
+        let folders = folders.iter().map(|folder| folder.display().to_string());
+        let folders: Vec<String> = folders.collect();
+        is_one_check(in_repository, recording, &folders, names);
+    }
+}
+
+#[test]
+fn a_variant_in_two_recordings_or_in_none_is_not_judged() {
+    let project = Project::shipped();
+    let code = project.run(&["check", "--from", RECORDED]).code;
+    let (one, two) = ("one/bsr_gemm", "two/bsr_gemm");
+    for (variant, to) in VARIANTS.iter().zip([one, two, one]) {
+        let from = project.path(&format!("{RECORDED}/bsr_gemm/{variant}"));
+        common::copy(&from, &project.path(&format!("{to}/{variant}")));
+    }
+    let both = ["one", "two"].map(str::to_owned);
+    let json = ["--format", "json"];
+    let whole = judge(&project, &both, &json).exits(code).json();
+    assert!(unmeasured(&whole).is_empty());
+
+    let second = format!("{two}/{}", VARIANTS[0]);
+    common::copy(
+        &project.path(&format!("{one}/{}", VARIANTS[0])),
+        &project.path(&second),
+    );
+    let name = format!("bsr_gemm/{}", VARIANTS[0]);
+    let twice = |report: &Report| {
+        assert_eq!(unmeasured(report), [name.as_str()]);
+        report.tells_all("not-measured", &["recorded 2 times", "one", "two"]);
+        let mut judged = report.0["variants"].as_array().unwrap().iter();
+        let judged = judged.find(|one| one["variant"] == name.as_str());
+        assert!(
+            judged.is_none_or(|one| one["comparisons"] == json!([])),
+            "{judged:?}"
+        );
+    };
+    twice(&judge(&project, &both, &json).exits(6).json());
+    // A folder of that name without a profile in it is one, too: somebody measured it there.
+    fs::remove_file(project.path(&format!("{second}/profile.json"))).unwrap();
+    twice(&judge(&project, &both, &json).exits(6).json());
+    // The same folder twice has everything twice.
+    let report = judge(&project, &[both[0].clone(), both[0].clone()], &json)
+        .exits(6)
+        .json();
+    assert_eq!(unmeasured(&report).len(), 2);
+
+    for folder in [second, format!("{one}/{}", VARIANTS[0])] {
+        fs::remove_dir_all(project.path(&folder)).unwrap();
+    }
+    let none = judge(&project, &both, &json).json();
+    assert_ne!(none.0["exit_code"], 0);
+    let missing = none.findings("deny").into_iter();
+    let missing = missing.filter(|one| one["code"] == "profile-missing");
+    let missing: Vec<&Json> = missing.map(|one| &one["variant"]).collect();
+    assert_eq!(missing, [&json!(name)]);
+
+    let nowhere = [both[0].clone(), "nowhere".to_owned()];
+    judge(&project, &nowhere, &[])
+        .exits(2)
+        .says("`--from nowhere` is not a folder");
+    // Beside a slice a recording is none.
+    let slice = slices(&project, 1).remove(0);
+    let report = incomplete(&project, &[slice, both[1].clone()]);
+    assert!(unusable(&report).contains("two is not used: it has no run.json"));
 }
 
 #[test]
@@ -124,81 +202,107 @@ fn a_slice_beside_its_base_is_judged_against_it() {
         base["provenance"]["git"] = json!("0ba5e")
     });
     project.edit_profile("cp_async", |head| common::scale(head, "duration", 1.01));
-    let one = project.run(&["check", "--from", RECORDED, "--format", "json"]);
-    let judged = judge(&project, &slices(&project, 4), &["--format", "json"]);
-    assert_eq!((one.code, judged.code), (1, 1));
-    assert_eq!(one.out, judged.out);
+    project.run(&["check", "--from", RECORDED]).exits(1);
+    let all = slices(&project, 4);
+    is_one_check(|arguments| project.run(arguments), RECORDED, &all, &[]);
 }
 
 #[test]
 fn a_slice_that_is_missing_or_cut_off_is_named_and_its_variants_are_not_measured() {
     let project = Project::shipped();
     let all = slices(&project, 3);
-    let own = |index: usize| -> Vec<String> {
-        let manifest = project.json("slices/1/slice.json");
-        let own = manifest["slices"][index - 1].as_array().unwrap();
-        own.iter()
-            .map(|one| one.as_str().unwrap().to_owned())
-            .collect()
-    };
-    judge(&project, &all, &[]).exits(project.run(&["check", "--from", RECORDED]).code);
-    // The folder around them has all of them.
-    let around = judge(&project, &["slices".to_owned()], &[]);
-    assert_eq!(around.out, judge(&project, &all, &[]).out);
+    let own = |index: usize| shared(&project, "slices/1")[index - 1].clone();
+    is_one_check(|arguments| project.run(arguments), RECORDED, &all, &[]);
 
     let report = incomplete(&project, &all[..2]);
-    assert!(
-        unusable(&report).contains("slice 3/3 is missing"),
-        "{}",
-        unusable(&report)
-    );
+    let said = unusable(&report);
+    assert!(said.contains("slice 3/3 is missing"), "{said}");
     assert_eq!(unmeasured(&report), own(3));
 
     // It was killed before its last file.
-    let manifest = project.read("slices/2/slice.json");
-    fs::remove_file(project.path("slices/2/slice.json")).unwrap();
-    let report = incomplete(&project, &all);
-    let said = unusable(&report);
-    assert!(
-        said.contains("slices/2 is not used: it was cut off"),
-        "{said}"
-    );
-    assert_eq!(unmeasured(&report), own(2));
-    let around = incomplete(&project, &["slices".to_owned()]);
-    assert!(unusable(&around).contains("slices/2 is not used: it was cut off"));
+    let run = project.read("slices/2/run.json");
+    fs::remove_file(project.path("slices/2/run.json")).unwrap();
+    let around = ["slices".to_owned()];
+    for folders in [&all[..], &around] {
+        let report = incomplete(&project, folders);
+        let said = unusable(&report);
+        assert!(
+            said.contains("slices/2 is not used: it has no run.json"),
+            "{said}"
+        );
+        assert_eq!(unmeasured(&report), own(2));
+    }
     // Of slices of which none is whole, nothing else is said.
+    project.write("slices/2/run.json", &run[..run.len() / 2]);
     let none = [all[1].clone(), "nowhere".to_owned()];
     let codes = incomplete(&project, &none).denied();
     let expected = |code: &String| code == "slice-unusable" || code == "not-measured";
     assert!(codes.iter().all(expected), "{codes:?}");
 
     // Its artifact was cut off, or written to, on the way.
-    let captured = own(2)[0].clone();
-    let profile = format!("slices/2/profiles/{captured}/profile.json");
+    let suite = "slices/2/bsr_gemm";
+    let folder = format!("slices/2/{}", own(2)[0]);
+    let [profile, record] = ["profile.json", "variant.json"].map(|name| format!("{folder}/{name}"));
     let whole = project.read(&profile);
-    for damage in ["cut", "gone", "more", "link", "json", "folder"] {
-        project.write("slices/2/slice.json", &manifest);
+    let recorded = project.read(&record);
+    for damage in [
+        "cut",
+        "gone",
+        "more",
+        "more in base",
+        "record in base",
+        "another record",
+        "link",
+        "linked folder",
+        "linked suite",
+        "run",
+        "record",
+        "no record",
+        "folder",
+    ] {
+        project.write("slices/2/run.json", &run);
         project.write(&profile, &whole);
-        let _ = fs::remove_file(project.path("slices/2/profiles/more"));
+        project.write(&record, &recorded);
+        let _ = fs::remove_file(project.path(&format!("{folder}/more")));
+        let _ = fs::remove_file(project.path(&format!("{folder}/run.json")));
+        let _ = fs::remove_dir_all(project.path(&format!("{folder}/base")));
+        let moved = project.path("away");
         match damage {
             "cut" => project.write(&profile, &whole[..whole.len() / 2]),
             "gone" => fs::remove_file(project.path(&profile)).unwrap(),
-            "more" => project.write("slices/2/profiles/more", "x"),
+            "more" => project.write(&format!("{folder}/more"), "x"),
+            "more in base" => project.write(&format!("{folder}/base/profile.json"), &whole),
+            "record in base" => project.write(&format!("{folder}/base/variant.json"), &recorded),
+            "another record" => project.write(&format!("{folder}/run.json"), &run),
             "link" => {
                 project.write("elsewhere", &whole);
                 fs::remove_file(project.path(&profile)).unwrap();
                 symlink(project.path("elsewhere"), project.path(&profile)).unwrap();
             }
-            "json" => project.write("slices/2/slice.json", &manifest[..manifest.len() / 2]),
+            "linked folder" => {
+                fs::rename(project.path(&folder), &moved).unwrap();
+                symlink(&moved, project.path(&folder)).unwrap();
+            }
+            "linked suite" => {
+                fs::rename(project.path(suite), &moved).unwrap();
+                symlink(&moved, project.path(suite)).unwrap();
+            }
+            "run" => project.write("slices/2/run.json", &run[..run.len() / 2]),
+            "record" => project.write(&record, &recorded[..recorded.len() / 2]),
+            "no record" => fs::remove_file(project.path(&record)).unwrap(),
             _ => fs::rename(project.path("slices/2"), project.path("slices/away")).unwrap(),
         }
         let report = incomplete(&project, &all);
-        assert!(
-            unusable(&report).contains("slices/2"),
-            "{damage}: {}",
-            unusable(&report)
-        );
+        let said = unusable(&report);
+        assert!(said.contains("slices/2"), "{damage}: {said}");
         assert_eq!(unmeasured(&report), own(2), "{damage}");
+        for place in [folder.as_str(), suite] {
+            let place = project.path(place);
+            if place.is_symlink() {
+                fs::remove_file(&place).unwrap();
+                fs::rename(&moved, &place).unwrap();
+            }
+        }
     }
 }
 
@@ -208,77 +312,109 @@ fn a_slice_of_another_plan_or_given_twice_is_named_and_not_used() {
     let all = slices(&project, 2);
     let twice = [all.clone(), vec![all[1].clone()]].concat();
     let report = incomplete(&project, &twice);
-    assert!(
-        unusable(&report).contains("given 2 times"),
-        "{}",
-        unusable(&report)
-    );
-    assert!(!unmeasured(&report).is_empty());
+    let said = unusable(&report);
+    assert!(said.contains("given 2 times"), "{said}");
+    assert_eq!(unmeasured(&report), shared(&project, "slices/1")[1]);
 
+    let shares = shared(&project, "slices/1");
     for (key, value, expected) in [
         ("plan", json!("0".repeat(64)), "another plan"),
         ("tool", json!("9.9.9"), "another plan"),
-        ("schema", json!(2), "schema 2"),
-        ("archive", json!("0".repeat(64)), "another archive"),
-        ("recording", json!(null), "it was measured"),
-        ("recording", json!("elsewhere"), "another recording"),
+        ("archive", json!("0".repeat(64)), "it is of an archive"),
         (
             "same_programs",
             json!([{"variant": "bsr_gemm/cp_async", "base": "0"}]),
-            "it leaves out variants",
+            "it is of an archive",
         ),
         ("place", json!({"index": 3, "count": 2}), "no slice 3"),
+        ("place", json!({"index": 0, "count": 2}), "no slice 0"),
+        ("place", json!({"index": 1, "count": 2}), "given 2 times"),
         ("slices", json!([[], [], []]), "lists 3 slices of 2"),
         (
             "slices",
             json!([["bsr_gemm/baseline"], []]),
             "another plan, which lacks",
         ),
+        (
+            "slices",
+            json!([shares.concat(), ["bsr_gemm/other"]]),
+            "another plan, which has bsr_gemm/other",
+        ),
+        (
+            "slices",
+            json!([shares[1], shares[0]]),
+            "shares the variants out in another way",
+        ),
         ("more", json!(1), "damaged"),
     ] {
-        let manifest = project.read("slices/2/slice.json");
-        edit(&project, "slices/2/slice.json", |slice| slice[key] = value);
+        let run = project.read("slices/2/run.json");
+        edit(&project, "slices/2/run.json", |run| {
+            run["slice"][key] = value
+        });
         let report = incomplete(&project, &all);
         let said = unusable(&report);
         assert!(said.contains(expected), "{key}: {said}");
         assert!(!unmeasured(&report).is_empty(), "{key}");
-        project.write("slices/2/slice.json", &manifest);
+        project.write("slices/2/run.json", &run);
     }
+    // One of three slices is of another plan than one of two.
+    made(&project, RECORDED, 3, &[]);
+    let third = "slices/3".to_owned();
+    made(&project, RECORDED, 2, &[]);
+    let report = incomplete(&project, &[all.clone(), vec![third]].concat());
+    let said = unusable(&report);
+    assert!(said.contains("one of 3 slices, and most have 2"), "{said}");
     // The rules of the checkout count: a configuration that measures in another way is another plan.
     let config = project.read("config.toml");
-    project.write(
-        "config.toml",
-        config.replace("\nprocesses = 4", "\nprocesses = 5"),
-    );
+    project.replace("config.toml", "\nprocesses = 4", "\nprocesses = 5");
     let report = incomplete(&project, &all);
-    assert!(
-        unusable(&report).contains("in another way"),
-        "{}",
-        unusable(&report)
-    );
+    let said = unusable(&report);
+    assert!(said.contains("in another way"), "{said}");
     // So is another selection.
     project.write("config.toml", &config);
     let select = ["--format", "json", "bsr_gemm/cp_async"];
     let report = judge(&project, &all, &select).exits(6).json();
-    assert!(
-        unusable(&report).contains("another plan, which has"),
-        "{}",
-        unusable(&report)
-    );
+    let said = unusable(&report);
+    assert!(said.contains("another plan, which has"), "{said}");
+    // Whatever else was wrong, it was of this plan.
+    is_one_check(|arguments| project.run(arguments), RECORDED, &all, &[]);
+}
+
+#[test]
+fn a_slice_of_an_archive_is_not_judged_without_it() {
+    let project = Project::shipped();
+    let all = slices(&project, 2);
+    for slice in &all {
+        edit(&project, &run_of(slice), |run| {
+            run["slice"]["archive"] = json!("0".repeat(64))
+        });
+    }
+    let report = incomplete(&project, &all);
+    let said = unusable(&report);
+    let why =
+        "it is of an archive: only --archive FILE and --archive-sha256 HASH show by whose rules";
+    assert_eq!(said.matches(why).count(), 2, "{said}");
+    assert_eq!(unmeasured(&report), shared(&project, "slices/1").concat());
 }
 
 #[test]
 fn a_slice_cannot_vouch_for_what_its_captures_do_not_show() {
     let project = Project::locked();
     let all = slices(&project, 1);
-    let path = "slices/1/profiles/bsr_gemm/cp_async/profile.json";
-    edit(&project, path, |profile| {
-        common::scale(profile, "duration", 0.5)
-    });
+    let path = "slices/1/bsr_gemm/cp_async/profile.json";
+    let mut profile = project.json(path);
+    common::scale(&mut profile, "duration", 0.5);
+    project.write(path, profile.to_string());
+    let report = incomplete(&project, &all);
+    let said = unusable(&report);
+    assert!(
+        said.contains("`bsr_gemm/cp_async/profile.json` is not what was written"),
+        "{said}"
+    );
     // Whoever wrote it can also write its hash.
     let hash = sparsek_gate::hash::sha256_file(&project.path(path)).unwrap();
-    edit(&project, "slices/1/slice.json", |slice| {
-        slice["files"]["bsr_gemm/cp_async/profile.json"] = json!(hash);
+    edit_variant(&project, "slices/1", "bsr_gemm/cp_async", |record| {
+        record["done"]["profiles"]["profile.json"] = json!(hash);
     });
     let report = judge(&project, &all, &["--format", "json"]).json();
     let altered = [report.denied(), report.warned()].concat();
@@ -289,58 +425,198 @@ fn a_slice_cannot_vouch_for_what_its_captures_do_not_show() {
 }
 
 #[test]
-fn a_slice_replaces_an_earlier_one_and_nothing_else() {
-    let project = Project::shipped();
-    slice(&project, 1, 2);
-    let arguments = [
-        "check",
-        "--from",
-        RECORDED,
-        "--slice-output",
-        "slices/1",
-        "--slice",
-    ];
-    let run = |place: &str| project.run(&[&arguments[..], &[place]].concat());
-    run("2/2").exits(0);
-    assert_eq!(project.json("slices/1/slice.json")["place"]["index"], 2);
-    project.write("slices/1/notes.txt", "mine");
-    run("1/2").exits(2).says("no part of a slice");
-    assert_eq!(project.read("slices/1/notes.txt"), "mine");
-    run("3/2").exits(2).says("counted from 1 to 2");
-    project
-        .run(&["check", "--slice", "1/2", "--slice-output", "other"])
-        .exits(2)
-        .says("requires `--archive FILE`, or one `--from DIR`");
+fn the_record_of_a_variant_counts_only_as_the_run_names_it() {
+    let project = Project::locked();
+    let all = slices(&project, 1);
+    let name = "bsr_gemm/cp_async";
+    let path = format!("slices/1/{name}/variant.json");
+    let [run, record] = ["slices/1/run.json", &path].map(|path| project.read(path));
+    let json = ["--format", "json"];
+    judge(&project, &all, &json).exits(0);
+    let refused = |why: &str| {
+        let report = incomplete(&project, &all);
+        let said = unusable(&report);
+        assert!(said.contains(why), "{why}: {said}");
+        assert_eq!(unmeasured(&report), shared_of(&run));
+        project.write("slices/1/run.json", &run);
+        project.write(&path, &record);
+    };
+    let other = format!("`{name}/variant.json` is not what was written");
+    // A character, with the old hash.
+    project.replace(&path, "\"retries\":[]", "\"retries\":[ ]");
+    refused(&other);
+    project.replace("slices/1/run.json", "2026-11-22", "2026-11-23");
+    refused("its run.json is damaged");
+    // With a hash that fits, but is not the one that the run names.
+    edit(&project, &path, |record| record["run"] = json!("another"));
+    refused(&other);
+    edit(&project, &path, |record| record["done"] = Json::Null);
+    refused(&other);
+    project.write(
+        &path,
+        project.read("slices/1/bsr_gemm/baseline/variant.json"),
+    );
+    refused(&other);
+    // The run names that of another variant.
+    edit_variant(&project, "slices/1", name, |record| {
+        record["variant"] = json!("bsr_gemm/baseline")
+    });
+    refused(&other);
+    // It names no file any more.
+    edit_variant(&project, "slices/1", name, |record| {
+        record["done"] = Json::Null
+    });
+    refused("was added to it");
+    edit_variant(&project, "slices/1", name, |record| {
+        record["done"]["files"]["../baseline/profile.json"] = json!("0".repeat(64));
+    });
+    refused("it was cut off: `bsr_gemm/cp_async/../baseline/profile.json` is missing");
+    edit(&project, "slices/1/run.json", |run| {
+        run["found"]["variants"][name] = json!("0".repeat(64));
+    });
+    refused(&other);
+}
+
+/// The variants of all slices, as the record of a run says.
+fn shared_of(run: &str) -> Vec<String> {
+    let run: Json = serde_json::from_str(run).unwrap();
+    let slices = run["content"]["slice"]["slices"].clone();
+    let slices: Vec<Vec<String>> = serde_json::from_value(slices).unwrap();
+    slices.concat()
 }
 
 #[test]
-fn slices_that_are_killed_are_never_taken_for_whole_ones() {
-    let project = Project::shipped();
-    let expected = project.run(&["check", "--from", RECORDED]).code;
+fn a_folder_that_the_run_does_not_name_is_not_read() {
+    let project = Project::locked();
     let all = slices(&project, 2);
-    let start = || {
-        let mut command = project.gate();
-        command.args(["check", "--from", RECORDED, "--slice", "2/2"]);
-        command.args(["--slice-output", "slices/2"]);
-        command
-    };
-    kill_at_random("check --slice", kills(5), start, |ended| {
-        let whole = project.path("slices/2/slice.json").is_file();
-        assert!(whole || !ended);
-        let judged = judge(&project, &all, &[]);
-        assert_eq!(
-            judged.code,
-            if whole { expected } else { 6 },
-            "{}",
-            judged.out
+    let json = ["--format", "json"];
+    let whole = judge(&project, &all, &json).exits(0);
+    // Neither for a variant of the slice itself, nor of another one, nor for a control.
+    let [first, second] = [0, 1].map(|at| shared(&project, "slices/1")[at][0].clone());
+    let run = project.read("slices/1/run.json");
+    edit(&project, "slices/1/run.json", |run| {
+        drop(
+            run["found"]["variants"]
+                .as_object_mut()
+                .unwrap()
+                .remove(&first),
         );
     });
-    // The next one replaces what a killed one left.
-    slice(&project, 2, 2);
-    judge(&project, &all, &[]).exits(expected);
+    // The second slice has it, if at all, as a control.
+    let report = judge(&project, &all, &json).exits(6).json();
+    assert_eq!(unmeasured(&report), [first.as_str()]);
+    assert_eq!(report.denied(), ["not-measured"]);
+    project.write("slices/1/run.json", &run);
+
+    let copy = project.path(&format!("slices/1/{second}"));
+    common::copy(&project.path(&format!("slices/2/{second}")), &copy);
+    let mut profile = project.json(&format!("slices/1/{second}/profile.json"));
+    common::scale(&mut profile, "duration", 9.0);
+    project.write(
+        &format!("slices/1/{second}/profile.json"),
+        profile.to_string(),
+    );
+    project.write("slices/1/notes.txt", "mine");
+    project.write("slices/1/bsr_gemm/more/profile.json", "{}");
+    assert_eq!(judge(&project, &all, &json).exits(0).out, whole.out);
+    let report = incomplete(&project, &all[..1]);
+    assert_eq!(unmeasured(&report), shared(&project, "slices/1")[1]);
 }
 
-/// A project of many variants, all with the recording and the lock of one.
+#[test]
+fn a_slice_whose_run_did_not_end_is_cut_off() {
+    let project = Project::locked();
+    let all = slices(&project, 2);
+    let whole = judge(&project, &all, &[]).exits(0);
+    let run = content(&project, "slices/2/run.json");
+    // It is whole from the moment on when all is written; who reported it does not matter.
+    for (state, found, is_whole) in [
+        ("measuring", false, false),
+        ("measuring", true, false),
+        ("whole", false, false),
+        ("said", false, false),
+        ("whole", true, true),
+        ("said", true, true),
+    ] {
+        edit(&project, "slices/2/run.json", |now| {
+            now.clone_from(&run);
+            now["state"] = json!(state);
+            if !found {
+                now.as_object_mut().unwrap().remove("found");
+            }
+        });
+        if is_whole {
+            assert_eq!(judge(&project, &all, &[]).exits(0).out, whole.out);
+            continue;
+        }
+        let around = ["slices".to_owned()];
+        for folders in [&all[..], &all[1..], &around] {
+            let report = incomplete(&project, folders);
+            let said = unusable(&report);
+            assert!(
+                said.contains("slices/2 is not used: it was cut off: its run did not end"),
+                "{state}: {said}"
+            );
+            let own = &shared(&project, "slices/1")[1];
+            let unmeasured = unmeasured(&report);
+            assert!(own.iter().all(|one| unmeasured.contains(&one.as_str())));
+        }
+    }
+    // The only one, damaged, is no recording instead.
+    let path = run_of(&slices(&project, 1)[0]);
+    let text = project.read(&path);
+    for damaged in [&text[..text.len() / 2], "", &text.replace("said", "Said")] {
+        project.write(&path, damaged);
+        incomplete(&project, &["slices/1".to_owned()]);
+    }
+}
+
+#[test]
+fn a_slice_replaces_an_earlier_one_and_nothing_else() {
+    let machine = Machine::new().with_programs(CP_ASYNC);
+    machine.lock_measured();
+    let project = &machine.project;
+    let profile = |place: &str| machine.run(&["profile", "--output", "slice", "--slice", place]);
+    profile("2/2")
+        .exits(0)
+        .says("slice 2/2 is complete: 1 variant in ");
+    project.write("slice/notes.txt", "mine");
+    let shares = shared(project, "slice");
+    assert_eq!(shares.len(), 2);
+    let earlier = format!("slice/{}/profile.json", shares[1][0]);
+    let kept = project.read(&earlier);
+
+    profile("1/2").exits(0).says("slice 1/2 is complete");
+    let run = content(project, "slice/run.json");
+    assert_eq!(run["slice"]["place"], json!({"index": 1, "count": 2}));
+    assert_eq!(run["found"]["variants"].as_object().unwrap().len(), 1);
+    assert_eq!(project.read("slice/notes.txt"), "mine");
+    assert_eq!(project.read(&earlier), kept);
+    let check = ["check", "--from", "slice", "--format", "json"];
+    let report = machine.run(&check).exits(6).json();
+    assert!(unusable(&report).contains("slice 2/2 is missing"));
+    assert_eq!(unmeasured(&report), shares[1]);
+
+    machine
+        .run(&["profile", "--output", "slice", "--slice", "3/2"])
+        .exits(2)
+        .says("counted from 1 to 2");
+    machine
+        .run(&["profile", "--slice", "1/2"])
+        .exits(2)
+        .says("--output");
+    // Of both slices the outcome is that of one check.
+    let second = ["profile", "--output", "second", "--slice", "2/2"];
+    machine.run(&second).exits(0);
+    let both = [
+        "check", "--from", "slice", "--from", "second", "--format", "json",
+    ];
+    let report = machine.run(&both).exits(0).json();
+    assert_eq!(report.0["origin"]["kind"], "recorded");
+    assert_eq!(report.0["variants"].as_array().unwrap().len(), 2);
+}
+
+/// A project of many variants, all with the recording of one.
 fn many(count: usize) -> Project {
     let project = Project::locked();
     let config = project.read("config.toml");
@@ -379,24 +655,100 @@ fn many(count: usize) -> Project {
 fn a_dozen_variants_in_five_slices_are_one_check() {
     let project = many(12);
     let all = slices(&project, 5);
-    let manifest = project.json("slices/1/slice.json");
-    for own in manifest["slices"].as_array().unwrap() {
-        assert!(own.as_array().unwrap().len().abs_diff(2) <= 1);
+    for own in shared(&project, "slices/1") {
+        assert!(own.len().abs_diff(2) <= 1);
     }
-    let judged = judge(&project, &all, &["--format", "json"]);
-    let one = project.run(&["check", "--from", RECORDED, "--format", "json"]);
-    assert_eq!(one.code, judged.code);
-    assert!(one.out == judged.out);
-    assert!(judged.json().0["findings"].as_array().unwrap().len() >= 12);
+    is_one_check(|arguments| project.run(arguments), RECORDED, &all, &[]);
+    let judged = judge(&project, &all, &["--format", "json"]).json();
+    assert!(judged.0["findings"].as_array().unwrap().len() >= 12);
+}
+
+/// The program at `SPARSEK_GATE`, or that of the tests, in a project: how long it ran, and the KiB of memory
+/// that it had at most.
+fn timed(project: &Project, arguments: &[&str]) -> (Ran, Duration, u64) {
+    let program = std::env::var_os("SPARSEK_GATE").map(|it| repository().join(it));
+    let program = program.unwrap_or_else(|| env!("CARGO_BIN_EXE_sparsek-gate").into());
+    let mut command = Command::new(program);
+    outside_pull_request(&mut command);
+    let printed = tempfile::tempdir().unwrap();
+    let [out, err] = ["out", "err"].map(|name| printed.path().join(name));
+    command
+        .args(arguments)
+        .current_dir(project.path(""))
+        .env_remove("CI")
+        .stdin(Stdio::null())
+        .stdout(fs::File::create(&out).unwrap())
+        .stderr(fs::File::create(&err).unwrap());
+    let begun = Instant::now();
+    let mut child = command.spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut most = 0;
+    let code = loop {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let peak = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let peak = peak.and_then(|peak| peak.trim().strip_suffix(" kB"));
+        most = peak.map_or(most, |peak| peak.trim().parse().unwrap());
+        if let Some(status) = child.try_wait().unwrap() {
+            break status.code().unwrap_or(-1);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    let took = begun.elapsed();
+    let [out, err] = [out, err].map(|path| fs::read_to_string(path).unwrap());
+    (Ran { code, out, err }, took, most)
+}
+
+/// `cargo build --release && SPARSEK_GATE=target/release/sparsek-gate cargo test --test all
+/// slices::a_thousand -- --ignored`
+#[test]
+#[ignore = "measures the release build"]
+fn a_thousand_variants_in_eight_slices_are_packed_planned_and_judged_in_four_seconds() {
+    let project = many(1000);
+    project.lock("first").exits(0);
+    let (mut took, mut most) = (Duration::ZERO, 0);
+    let mut run = |name: &str, arguments: &[&str]| {
+        let (ran, seconds, kib) = timed(&project, arguments);
+        aloud(&format!(
+            "{name}: {:.2} s, {} MB",
+            seconds.as_secs_f64(),
+            kib / 1000
+        ));
+        took += seconds;
+        most = most.max(kib);
+        ran
+    };
+    let archive = ["archive", "--output", "gate.tar.zst", "--format", "json"];
+    let packed: Json = serde_json::from_str(&run("packed", &archive).exits(0).out).unwrap();
+    let sha256 = packed["sha256"].as_str().unwrap();
+    run("planned", &["check", "--dry-run"]).exits(0);
+    for slice in slices(&project, 8) {
+        edit(&project, &run_of(&slice), |run| {
+            run["slice"]["archive"] = json!(sha256)
+        });
+    }
+    let check = ["check", "--from", "slices", "--format", "json", "--archive"];
+    let judged = [&check[..], &["gate.tar.zst", "--archive-sha256", sha256]].concat();
+    let judged = run("judged", &judged).exits(0).json();
+    let variants = judged.0["variants"].as_array().unwrap();
+    let passed = |one: &&Json| {
+        one["comparisons"]
+            .as_array()
+            .is_some_and(|all| !all.is_empty())
+    };
+    assert_eq!(variants.iter().filter(passed).count(), 1000);
+    assert!(took < Duration::from_secs(4), "{took:?}");
+    assert!(most < 400_000, "{most} KiB");
 }
 
 #[test]
 fn a_report_does_not_replace_a_slice() {
     let project = Project::shipped();
     let all = slices(&project, 1);
-    let target = ["--report", "json:slices/1/slice.json"];
-    judge(&project, &all, &target)
-        .exits(2)
-        .says("would replace a file");
-    assert!(Path::new(&project.path("slices/1/slice.json")).is_file());
+    for file in ["run.json", "bsr_gemm/cp_async/variant.json"] {
+        let target = format!("json:slices/1/{file}");
+        judge(&project, &all, &["--report", &target])
+            .exits(2)
+            .says("would replace a file");
+        content(&project, &format!("slices/1/{file}"));
+    }
 }

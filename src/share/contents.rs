@@ -53,7 +53,7 @@ fn list(
         let kind = entry.file_type().map_err(unreadable)?;
         if kind.is_dir() {
             list(&entry.path(), &below, depth + 1, found, bytes)?;
-        } else if kind.is_file() && files::RECORDS.contains(&name) {
+        } else if kind.is_file() && below == files::VARIANT_FILE {
             continue;
         } else if kind.is_file() {
             let size = entry.metadata().map_err(unreadable)?.len();

@@ -368,6 +368,10 @@ fn files(slice: &Slice<'_>) -> Result<BTreeMap<VariantId, BTreeMap<String, Strin
     let variants: Vec<&VariantId> = slice.found.variants.keys().collect();
     let files = parallel::map(&variants, |variant| {
         let folder = variant_folder(slice.folder, variant);
+        // A link may lead elsewhere by the time that its files are read.
+        if folder.ancestors().take(2).any(Path::is_symlink) {
+            return Err(format!("the folder of {variant} is a link"));
+        }
         let named = slice.found.files_of(slice.folder, variant)?;
         let files = listed(&folder)?;
         if let Some(missing) = named.keys().find(|name| !files.contains_key(*name)) {

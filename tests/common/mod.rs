@@ -13,6 +13,7 @@ pub mod locking;
 pub mod outcomes;
 pub mod sealed;
 pub mod sick;
+pub mod slices;
 pub mod slurm;
 pub mod stand_in;
 

@@ -120,10 +120,13 @@ impl RunRecord {
 }
 
 impl SliceOf {
-    /// Whether the folder has a run that measures a slice.
+    /// Whether the folder has a run that measures a slice. One whose record is damaged counts as one:
+    /// nobody knows what it found.
     pub fn is_in(folder: &Path) -> bool {
-        let run = read::<RunRecord>(&folder.join(RUN_FILE)).ok().flatten();
-        run.is_some_and(|(run, _)| run.slice.is_some())
+        match read::<RunRecord>(&folder.join(RUN_FILE)) {
+            Ok(run) => run.is_some_and(|(run, _)| run.slice.is_some()),
+            Err(_) => folder.is_dir(),
+        }
     }
 
     /// Reads the slice in a folder, whose record must have this sha256 where one is known.
