@@ -85,7 +85,7 @@ pub static TARGETS: [Target; 34] = [
     target("outcome", 8192, Mutation::Json, outcome),
     target("archive", 8192, Mutation::Bytes, archive),
     target("archive_index", 8192, Mutation::Json, archive_index),
-    target("run_record", 1024, Mutation::Json, run_record),
+    target("run_record", 2048, Mutation::Json, run_record),
     target("variant_record", 4096, Mutation::Json, variant_record),
     target("ptxas", 2048, Mutation::Bytes, ptxas),
     target("nvdisasm", 2048, Mutation::Json, nvdisasm),
