@@ -423,6 +423,35 @@ fn what_a_change_measures_for_a_check_has_the_rules_of_its_base() {
 }
 
 #[test]
+fn what_a_program_writes_to_a_variant_that_is_complete_is_found() {
+    let checkout = Checkout::new();
+    let project = project_of(&checkout);
+    let sha256 = checkout.pack(&[]);
+    let slices = [checkout.slice(1, 1)];
+    for file in [
+        "capture-1.csv",
+        "profile.json",
+        "static.json",
+        "variant.json",
+    ] {
+        let path = project.path(&format!("slices/1/bsr_gemm/baseline/{file}"));
+        let ncu = project.read("bin/ncu");
+        // That of a variant that is measured later.
+        checkout.0.ncu(&format!(
+            "case $* in *cp_async/capture-4*) echo ' ' >>'{}' ;; esac",
+            path.display()
+        ));
+        checkout.slice(1, 1);
+        let ran = checkout.judge(&slices, "gate.tar.zst", &sha256);
+        assert!([5, 6].contains(&ran.code), "{file}: {}", ran.out);
+        ran.says(&format!("bsr_gemm/baseline/{file}"));
+        checkout.0.program("bin/ncu", &ncu);
+    }
+    checkout.slice(1, 1);
+    checkout.judge(&slices, "gate.tar.zst", &sha256).exits(0);
+}
+
+#[test]
 fn slices_that_are_killed_leave_no_process_and_never_pass() {
     let checkout = Checkout::new();
     let sha256 = checkout.pack(&[]);
