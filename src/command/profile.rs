@@ -63,14 +63,15 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
     if arguments.archive.is_some() || arguments.against.is_some() || arguments.slice.is_some() {
         return for_check(config, arguments);
     }
-    let selected = load(config, &arguments.selection, Some(&arguments.trial))?;
+    let judging = rules(config, arguments)?;
+    let selected = &judging.plan;
     let folder = selected.profiles(arguments.output.as_deref())?;
     if arguments.dry_run {
-        return dry_run::of_profile(&selected, arguments);
+        return dry_run::of_profile(selected, arguments);
     }
     resume::refuse_unreviewed(arguments.resume, &selected.config)?;
     if let Some(asked) = &arguments.gpus {
-        return each_on_gpus(arguments, selected, &folder, asked);
+        return each_on_gpus(arguments, judging, &folder, asked);
     }
     let run_file = RunFile::of(&folder, &selected.config.work, arguments.resume);
     let progress = Progress::new();
@@ -85,11 +86,25 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
         packed: None,
         run_file: Some(&run_file),
     };
-    let (content, findings) = profiled(&selected, &place, start)?;
+    let (content, findings) = profiled(selected, &place, start)?;
     drop(progress);
     let code = answer(arguments, &content, &findings)?;
     run_file.end();
     Ok(code)
+}
+
+/// The rules to measure by: those of the working tree, but in a pull request as `check` takes them. A
+/// trial is judged by nobody.
+fn rules(config: &Path, arguments: &ProfileArgs) -> Result<Judging, Error> {
+    let ProfileArgs {
+        trusted, selection, ..
+    } = arguments;
+    let pull_request = trust::pull_request(trusted.pull_request, variable)?;
+    let is_change = pull_request.is_some() || trusted.baseline_ref.is_some();
+    match is_change && arguments.trial.define.is_empty() {
+        true => Judging::in_checkout(Config::load(config)?, trusted, None, selection),
+        false => Judging::of_working_tree(load(config, selection, Some(&arguments.trial))?),
+    }
 }
 
 fn profiled(
@@ -237,13 +252,14 @@ fn measured_for_check(
 /// packed.
 fn each_on_gpus(
     arguments: &ProfileArgs,
-    selected: Selected,
+    judging: Judging,
     folder: &Path,
     asked: &GpusAsked,
 ) -> Result<ExitCode, Error> {
     let start = Instant::now();
+    let selected = &judging.plan;
     let gpus = named(asked)?;
-    refuse_unfit(&selected, &gpus)?;
+    refuse_unfit(selected, &gpus)?;
     if arguments.output.is_none() {
         create_work_folder(&selected.config.work)?;
     }
@@ -253,7 +269,6 @@ fn each_on_gpus(
     measured_on_none(folder, &variants)?;
     let detail = arguments.verbosity.detail();
     let run = RunFolder::begin(&selected.config, &Progress::with(detail))?;
-    let judging = Judging::of_working_tree(selected)?;
     let archive = run.archive();
     let packed = archive::done(&judging, &arguments.selection, false, &archive)?;
     drop(judging);
