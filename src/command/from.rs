@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::archive::Opened;
 use super::judging::{Judging, refuse_without_folder};
+use crate::evidence::SickGpu;
 use crate::finding::Error;
 use crate::judge::{Outcome, PackedBase, examined};
 use crate::measure::{Captures, SliceOf, Source, Spent};
@@ -101,6 +102,14 @@ fn of_slices(
         let gpu = found.captures.gpus.first().map(|gpu| gpu.uuid.clone());
         times.push((gpu, found.times));
         captures.add(found.captures);
+    }
+    if archive.is_some() {
+        // Of a GPU that is not its own no slice says anything.
+        captures.sick.clear();
+        let own = captures.parts.iter().flat_map(|part| part.sick.clone());
+        let own: Vec<SickGpu> = own.collect();
+        own.into_iter()
+            .for_each(|gpu| gpu.add_to(&mut captures.sick));
     }
     slices.recordings.packed_base = archive.map(|opened| {
         let base = opened.base.as_ref();

@@ -137,6 +137,7 @@ fn for_check(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Error> 
     let output = &std::path::absolute(output).map_err(Error::io("find", output))?;
     if let Some(file) = &arguments.archive {
         let opened = archive::open(file, arguments.archive_sha256.as_deref())?;
+        resume::refuse(arguments.resume, &opened.judging, None)?;
         let variants = opened.judging.plan.variants.len() - opened.same_programs.len();
         return match &arguments.gpus {
             Some(asked) => {
@@ -150,6 +151,7 @@ fn for_check(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Error> 
     let current = Config::load(config)?;
     let (trusted, selection) = (&arguments.trusted, &arguments.selection);
     let judging = Judging::in_checkout(current, trusted, arguments.against.as_deref(), selection)?;
+    resume::refuse(arguments.resume, &judging, trusted.pull_request)?;
     if let Some(asked) = &arguments.gpus {
         let gpus = named(asked)?;
         refuse_unfit(&judging.plan, &gpus)?;

@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use super::archive::Opened;
 use super::judging::Judging;
-use super::resume;
 use crate::config::Variant;
 use crate::device::Gpu;
 use crate::finding::{Error, Finding};
@@ -68,7 +67,6 @@ pub(super) fn measured(
         base,
         archive,
     } = *check;
-    resume::refuse(resume, judging, None)?;
     let selected = &judging.plan;
     let packed = archive.map(|(_, packed, _)| packed);
     let same_programs = packed.map_or(&[][..], |packed| packed.same_programs);

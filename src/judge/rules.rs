@@ -60,7 +60,7 @@ pub fn judge(mut captures: Captures, rules: &Rules<'_>) -> Outcome {
     if !is_recording {
         outcome.findings.extend(rules.of_locks.iter().cloned());
         // Only now: a control that deviates speaks of what was measured before it, too.
-        judge.set_aside_sick(&mut captures);
+        captures.set_aside(judge.sick_gpus(&captures));
     }
     outcome.findings.append(&mut captures.findings);
     if is_recording {

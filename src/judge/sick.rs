@@ -1,13 +1,10 @@
 //! Which GPUs show in what they measured that they are sick.
 
-use std::collections::BTreeSet;
-
 use super::variants::Judge;
 use crate::config::Variant;
-use crate::evidence::{SetAside, SickGpu, Symptom, set_aside, symptoms_in};
-use crate::measure::{Captures, SlicePart, Source};
+use crate::evidence::{SickGpu, Symptom, symptoms_in};
+use crate::measure::Captures;
 use crate::profile::{KernelProfile, Profile};
-use crate::terms::VariantId;
 use crate::verdict::Verdict;
 
 impl Judge<'_> {
@@ -40,48 +37,7 @@ impl Judge<'_> {
                 gpu.add_to(&mut found);
             }
         }
-        found.sort_by(|one, other| one.uuid.cmp(&other.uuid));
         found
-    }
-
-    /// Sets aside what sick GPUs measured, before and after the symptom, whether it passes or fails.
-    pub(super) fn set_aside_sick(&self, recorded: &mut Captures) {
-        let mut sick = self.sick_gpus(recorded);
-        if recorded.source == Source::Here {
-            let folder = recorded.folder.clone();
-            recorded.set_aside(sick, &folder);
-            return;
-        }
-        let parts = std::mem::take(&mut recorded.parts);
-        let reported = parts.iter().flat_map(|part| part.sick.iter().cloned());
-        reported.for_each(|gpu| gpu.add_to(&mut sick));
-        sick.sort_by(|one, other| one.uuid.cmp(&other.uuid));
-        let profiles = recorded.profiles.iter().chain(&recorded.bases);
-        let profiles: Vec<&Profile> = profiles.collect();
-        let aside = sick.iter().map(|gpu| {
-            let is_of_gpu = |part: &&SlicePart| {
-                let mut own = profiles
-                    .iter()
-                    .filter(|one| part.own.contains(&one.variant));
-                part.sick.iter().any(|one| one.uuid == gpu.uuid) || own.any(|one| gpu.measured(one))
-            };
-            let of_gpu: Vec<&SlicePart> = parts.iter().filter(is_of_gpu).collect();
-            let folder = of_gpu.first().map(|part| part.folder.clone());
-            SetAside {
-                folder: folder.unwrap_or_default(),
-                variants: of_gpu.iter().flat_map(|part| part.own.clone()).collect(),
-                gpu: gpu.clone(),
-            }
-        });
-        let aside: Vec<SetAside> = aside.collect();
-        let variants: BTreeSet<&VariantId> = aside.iter().flat_map(|one| &one.variants).collect();
-        for profiles in [&mut recorded.profiles, &mut recorded.bases] {
-            profiles.retain(|profile| !variants.contains(&profile.variant));
-        }
-        let controls = &mut recorded.controls;
-        controls.retain(|control| !sick.iter().any(|gpu| gpu.measured(control)));
-        set_aside(&mut recorded.findings, &aside);
-        recorded.sick = sick;
     }
 
     /// That a control does not read as it was locked, by its own verdict against its lock. A variant

@@ -31,7 +31,10 @@ use std::path::PathBuf;
 /// [`Error`] where the machine failed; what concerns one variant is a finding.
 pub(super) fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
     let Order { batch, output, .. } = order;
-    let mut measured = Captures::default();
+    let mut measured = Captures {
+        folder: output.to_path_buf(),
+        ..Captures::default()
+    };
     if let Some(run_file) = order.run_file {
         measured.findings.extend(run_file.begin(batch.watch)?);
     }

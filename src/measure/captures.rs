@@ -1,7 +1,7 @@
 //! What a run measured of its variants, and what it found.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -178,33 +178,61 @@ pub struct Captures {
 }
 
 impl Captures {
-    /// Sets aside all that sick GPUs measured in this run, whether it passes or fails: neither counts. The
-    /// captures in `folder` stay.
-    pub fn set_aside(&mut self, sick: Vec<SickGpu>, folder: &Path) {
-        if sick.is_empty() {
+    /// Sets aside all that sick GPUs measured, before the symptom and after, whether it passes or fails:
+    /// neither counts. The files stay.
+    pub fn set_aside(&mut self, sick: Vec<SickGpu>) {
+        sick.into_iter().for_each(|gpu| gpu.add_to(&mut self.sick));
+        self.sick.sort_by(|one, other| one.uuid.cmp(&other.uuid));
+        if self.sick.is_empty() {
             return;
         }
-        sick.into_iter().for_each(|gpu| gpu.add_to(&mut self.sick));
+        let measured_on = |gpu: &SickGpu| -> BTreeSet<&VariantId> {
+            let all = self.profiles.iter().chain(&self.bases);
+            let on_gpu = all.filter(|one| gpu.measured(one));
+            on_gpu.map(|one| &one.variant).collect()
+        };
         let found = self.findings.iter().filter(|one| of_a_process(one.code));
         let found = found.filter_map(|one| one.variant.as_ref());
-        let measured = self.profiles.iter().chain(&self.bases);
-        let on_sick = measured.filter(|one| self.sick.iter().any(|gpu| gpu.measured(one)));
-        let variants = on_sick.map(|one| &one.variant).chain(found);
-        let variants: BTreeSet<VariantId> = variants.chain(&self.not_begun).cloned().collect();
+        let on_sick = self.sick.iter().flat_map(measured_on);
+        let concerned: BTreeSet<&VariantId> = on_sick.chain(found).chain(&self.not_begun).collect();
+        let here = [SlicePart {
+            folder: self.folder.clone(),
+            own: concerned.iter().copied().cloned().collect(),
+            sick: self.sick.clone(),
+        }];
+        let parts = match self.parts.is_empty() {
+            true => &here[..],
+            false => &self.parts,
+        };
+        let aside = self.sick.iter().map(|gpu| {
+            let measured = measured_on(gpu);
+            let is_of_gpu = |part: &&SlicePart| {
+                let sick = part.sick.iter().any(|one| one.uuid == gpu.uuid);
+                sick || part.own.iter().any(|one| measured.contains(one))
+            };
+            let of_gpu: Vec<&SlicePart> = parts.iter().filter(is_of_gpu).collect();
+            let own = of_gpu.iter().flat_map(|part| &part.own);
+            let folder = of_gpu.first().map(|part| part.folder.clone());
+            SetAside {
+                folder: folder.unwrap_or_default(),
+                variants: own.filter(|one| concerned.contains(one)).cloned().collect(),
+                gpu: gpu.clone(),
+            }
+        });
+        let aside: Vec<SetAside> = aside.collect();
+        let variants: BTreeSet<&VariantId> = aside.iter().flat_map(|one| &one.variants).collect();
         for profiles in [&mut self.profiles, &mut self.bases] {
             profiles.retain(|one| !variants.contains(&one.variant));
         }
+        let sick = &self.sick;
+        self.controls
+            .retain(|one| !sick.iter().any(|gpu| gpu.measured(one)));
         self.chosen_launches
             .retain(|one| !variants.contains(&one.variant));
         let concerned =
             |one: &Finding| one.variant.as_ref().is_some_and(|id| variants.contains(id));
         self.gaps.retain(|gap| !concerned(gap));
-        let aside = self.sick.iter().map(|gpu| SetAside {
-            gpu: gpu.clone(),
-            folder: folder.to_path_buf(),
-            variants: variants.clone(),
-        });
-        set_aside(&mut self.findings, &aside.collect::<Vec<_>>());
+        set_aside(&mut self.findings, &aside);
     }
 
     /// Adds what else was measured. Of a static profile the latest counts.

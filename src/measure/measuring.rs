@@ -169,7 +169,7 @@ fn add_controls(plan: &Plan<'_>, place: &Place<'_>, captures: &mut Captures) -> 
         let order = plan.order(place, &controls);
         let further = build(order)?.measure(bench(order)?, &Fewest)?;
         // What the GPU measured before it became sick does not count either.
-        captures.set_aside(further.sick.clone(), place.output);
+        captures.set_aside(further.sick.clone());
         captures.add(further);
     }
     Ok(())

@@ -186,7 +186,7 @@ impl<'a> Run<'a> {
             removed.iter().for_each(|path| self.seal.renew(path));
         }
         let sick = sick.into_iter().collect();
-        self.measured.set_aside(sick, self.order.output);
+        self.measured.set_aside(sick);
     }
 
     /// The same where the run ends with an error or an interrupt: a memory error and a lost GPU remove
