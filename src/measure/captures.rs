@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cost::Spent;
-use super::verified::ReusedVerification;
 use crate::evidence::{SetAside, SickGpu, of_a_process, set_aside};
 use crate::finding::Finding;
+use crate::measure::key::verified::ReusedVerification;
 use crate::profile::Profile;
 use crate::terms::VariantId;
 use crate::verdict::Schedule;

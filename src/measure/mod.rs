@@ -1,42 +1,31 @@
 //! Executes plans on this machine: build, verify, capture, normalize.
+//!
+//! Its floors, the lowest first: what is measured and what it costs (`captures`, `cost`, `seal`, `watch`);
+//! the `folder` that a run leaves; the `place` where it measures; the `key`s that say what is the same; the
+//! `job`s of a variant; the `run` of all.
 
-mod base;
-mod batch;
-mod bench;
-mod built;
 mod captures;
-mod compile;
 mod cost;
 mod folder;
+mod job;
 mod key;
-mod measuring;
-mod order;
-mod prebuilt;
-mod readable;
-mod retry;
-mod rounds;
+mod place;
 mod run;
-mod same;
 mod seal;
-mod seeds;
-mod sides;
-mod subject;
-mod unmeasured;
-mod verified;
 mod watch;
 
-pub use base::BaseProject;
-pub use batch::Batch;
-pub use bench::{Bench, gpu_env};
 pub use captures::{Captures, ChosenLaunches, GpuPart, Resumed, SameProgram, SlicePart, Source};
-pub use compile::compile;
 pub use cost::{Spent, Times};
 pub use folder::{
     Found, RunFile, RunRecord, SliceOf, VariantRecord, folders_of, measured_on, measured_on_none,
     sealed, unsealed,
 };
-pub use measuring::{measure, programs};
-pub use order::{Locks, Packed, Place, Plan};
-pub use prebuilt::{Prebuilt, PrebuiltSide};
-pub use verified::{RecordUse, ReusedVerification, tool};
+pub use key::verified::{RecordUse, ReusedVerification, tool};
+pub use place::base::BaseProject;
+pub use place::batch::Batch;
+pub use place::bench::{Bench, gpu_env};
+pub use place::order::{Locks, Packed, Place, Plan};
+pub use place::prebuilt::{Prebuilt, PrebuiltSide};
+pub use run::compile::compile;
+pub use run::measuring::{measure, programs};
 pub use watch::Watch;

@@ -1,11 +1,11 @@
 //! Builds variants and keeps what the compiler made, which needs no GPU.
 
-use super::captures::{Captures, Source};
-use super::order::{Order, Place, Plan};
-use super::watch::OfBase;
 use crate::config::Variant;
 use crate::files::{clear_compiled, variant_folder};
 use crate::finding::{Code, Error, Finding, WarnReason};
+use crate::measure::captures::{Captures, Source};
+use crate::measure::place::order::{Order, Place, Plan};
+use crate::measure::watch::OfBase;
 
 /// What needs no GPU: builds the variants of a plan, and the base's where there is one, and measures
 /// nothing. Where a base cannot be built a finding says why. No program of the change runs, and so no

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::seeds::fresh_seed;
-use super::watch::Watch;
 use crate::build::{Artifact, Builder, compiled_profile};
 use crate::config::{Config, Variant};
 use crate::files::STATIC_PROFILE_FILE;
 use crate::finding::{Error, Finding};
+use crate::measure::job::seeds::fresh_seed;
+use crate::measure::watch::Watch;
 use crate::profile::Profile;
 use crate::sanitize::{Sanitized, SanitizedVariant, SanitizerRun, sanitize};
 use crate::toolchain::Sanitizer;

@@ -3,23 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::bench::Bench;
-use super::captures::Captures;
-use super::cost::{Cost, Costs};
-use super::folder::{Kept, RunFile, not_resumed};
-use super::order::Order;
-use super::prebuilt::{Prebuilt, PrebuiltSide};
-use super::readable::ReadableFiles;
-use super::run::Run;
-use super::seal::Seal;
-use super::sides::Sides;
-use super::subject::altered;
-use super::verified::{Records, is_recordable};
-use super::watch::OfBase;
+use super::in_turn::Run;
 use crate::build::{Artifact, Witness};
 use crate::config::{Recipe, Variant};
 use crate::files::{clear_measured, keep_earlier, set_aside, settle, variant_folder};
 use crate::finding::Error;
+use crate::measure::captures::Captures;
+use crate::measure::cost::{Cost, Costs};
+use crate::measure::folder::{Kept, RunFile, not_resumed};
+use crate::measure::job::subject::altered;
+use crate::measure::key::readable::ReadableFiles;
+use crate::measure::key::verified::{Records, is_recordable};
+use crate::measure::place::bench::Bench;
+use crate::measure::place::order::Order;
+use crate::measure::place::prebuilt::{Prebuilt, PrebuiltSide};
+use crate::measure::place::sides::Sides;
+use crate::measure::seal::Seal;
+use crate::measure::watch::OfBase;
 use crate::plan::{Side, VariantPlan};
 use crate::terms::VariantId;
 use crate::verdict::Stopping;
@@ -29,7 +29,7 @@ use std::path::PathBuf;
 ///
 /// # Errors
 /// [`Error`] where the machine failed; what concerns one variant is a finding.
-pub(super) fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
+pub(in crate::measure) fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
     let Order { batch, output, .. } = order;
     let mut measured = Captures {
         folder: output.to_path_buf(),
@@ -89,7 +89,7 @@ pub(super) fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
 }
 
 /// Variants that are built, and not measured yet.
-pub(super) struct Built<'a> {
+pub(in crate::measure) struct Built<'a> {
     order: Order<'a>,
     git: Option<String>,
     measured: Captures,
@@ -105,11 +105,11 @@ pub(super) struct Built<'a> {
 }
 
 /// The sources that compilers opened, by variant: paths from the folder of the configuration.
-pub(super) type CompiledSources = BTreeMap<VariantId, BTreeSet<String>>;
+pub(in crate::measure) type CompiledSources = BTreeMap<VariantId, BTreeSet<String>>;
 
 /// A variant that was built on both sides.
 #[derive(Clone, Copy)]
-pub(super) struct Pair<'a> {
+pub(in crate::measure) struct Pair<'a> {
     /// The variant.
     pub variant: &'a Variant,
     /// The folder of its project.

@@ -1,16 +1,16 @@
 //! Both sides of a variant, built.
 
 use super::base::BaseVariant;
-use super::cost::Costs;
 use crate::build::{Artifact, Witness};
 use crate::config::Variant;
 use crate::device::Gpu;
 use crate::finding::Finding;
+use crate::measure::cost::Costs;
 use crate::plan::VariantPlan;
 use crate::verdict::{Schedule, Stopping};
 
 /// A variant, and its version at the base where there is one.
-pub(super) struct Sides<'a> {
+pub(in crate::measure) struct Sides<'a> {
     pub variant: &'a Variant,
     /// `None` where it could not be built.
     pub current: Option<(Artifact, Witness)>,

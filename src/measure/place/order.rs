@@ -5,12 +5,12 @@ use std::path::Path;
 
 use super::base::BaseProject;
 use super::batch::Batch;
-use super::captures::SameProgram;
-use super::folder::RunFile;
 use super::prebuilt::Prebuilt;
-use super::verified::RecordUse;
-use super::watch::Watch;
 use crate::config::{Selected, Variant};
+use crate::measure::captures::SameProgram;
+use crate::measure::folder::RunFile;
+use crate::measure::key::verified::RecordUse;
+use crate::measure::watch::Watch;
 use crate::profile::Profile;
 use crate::terms::{Tier, VariantId};
 
@@ -20,7 +20,7 @@ pub struct Locks<'a>(BTreeMap<VariantId, Vec<&'a Profile>>);
 
 impl<'a> Locks<'a> {
     /// The locked profiles of a variant.
-    pub(super) fn of(&self, variant: &VariantId) -> impl Iterator<Item = &'a Profile> {
+    pub(in crate::measure) fn of(&self, variant: &VariantId) -> impl Iterator<Item = &'a Profile> {
         self.0.get(variant).into_iter().flatten().copied()
     }
 
@@ -84,7 +84,7 @@ pub struct Packed<'a> {
 
 impl<'a> Plan<'a> {
     /// Whether a variant is measured here, for its own verdict.
-    pub(super) fn is_own(&self, variant: &VariantId) -> bool {
+    pub(in crate::measure) fn is_own(&self, variant: &VariantId) -> bool {
         self.part.is_none_or(|part| part.contains(variant))
     }
 
@@ -125,7 +125,7 @@ impl<'a> Plan<'a> {
     }
 
     /// The controls of these suites that are measured only where a variant has no base beside it.
-    pub(super) fn controls_of(&self, suites: &[&str]) -> Vec<&'a Variant> {
+    pub(in crate::measure) fn controls_of(&self, suites: &[&str]) -> Vec<&'a Variant> {
         let mut controls = self.controls();
         let others = self.selected.variants().into_iter();
         let others = others.filter(|one| !self.is_own(&one.id));
@@ -135,7 +135,7 @@ impl<'a> Plan<'a> {
     }
 
     /// The variants to build for a machine that measures, with the controls.
-    pub(super) fn to_pack(&self) -> Vec<&'a Variant> {
+    pub(in crate::measure) fn to_pack(&self) -> Vec<&'a Variant> {
         if self.base.is_none() {
             return self.alone();
         }
@@ -146,7 +146,11 @@ impl<'a> Plan<'a> {
     }
 
     /// The order to measure variants alone.
-    pub(super) fn order<'b>(&self, place: &Place<'b>, variants: &'b [&'b Variant]) -> Order<'b>
+    pub(in crate::measure) fn order<'b>(
+        &self,
+        place: &Place<'b>,
+        variants: &'b [&'b Variant],
+    ) -> Order<'b>
     where
         'a: 'b,
     {
@@ -169,7 +173,7 @@ impl<'a> Plan<'a> {
 
 /// An order to measure variants.
 #[derive(Clone, Copy)]
-pub(super) struct Order<'a> {
+pub(in crate::measure) struct Order<'a> {
     /// The variants.
     pub batch: Batch<'a>,
     /// The base revision, where it is measured side by side with them.

@@ -99,7 +99,7 @@ impl VerificationRecord {
 /// file is another one at the end of the run, however that ends, it is removed: a later run must not
 /// read what a program wrote there.
 #[derive(Debug)]
-pub(super) struct Records {
+pub(in crate::measure) struct Records {
     path: PathBuf,
     /// sha256 of the file; `None` where there was none.
     file: Option<String>,
@@ -189,7 +189,7 @@ fn read(path: &Path) -> Option<BTreeMap<String, VerificationRecord>> {
 
 /// Whether verifications of a variant are recorded at all: the compiler makes its program, and each
 /// process that may be measured must check its own numbers.
-pub(super) fn is_recordable(variant: &Variant) -> bool {
+pub(in crate::measure) fn is_recordable(variant: &Variant) -> bool {
     matches!(variant.recipe, Recipe::Nvcc { .. })
         && asks_for_result(&variant.profile_args)
         && !variant.accepts(Tier::Static)

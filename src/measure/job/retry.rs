@@ -6,11 +6,11 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::folder::Recording;
-use super::watch::Watch;
 use crate::config::Variant;
 use crate::evidence::{Purpose, SameClock, disturbances};
 use crate::finding::{Code, Error, Finding, Note, Severity};
+use crate::measure::folder::Recording;
+use crate::measure::watch::Watch;
 use crate::process;
 use crate::profile::Profile;
 
@@ -19,7 +19,7 @@ const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
 
 /// The repetitions that a variant has left.
-pub(super) struct Retries<'a, 'r> {
+pub(in crate::measure) struct Retries<'a, 'r> {
     variant: &'a Variant,
     watch: &'a dyn Watch,
     done: u32,
@@ -31,7 +31,7 @@ pub(super) struct Retries<'a, 'r> {
 
 impl<'a, 'r> Retries<'a, 'r> {
     /// Those of a variant, less the repetitions that an interrupted run had already.
-    pub(super) fn of(
+    pub(in crate::measure) fn of(
         variant: &'a Variant,
         watch: &'a dyn Watch,
         recording: &'a mut Recording<'r>,
@@ -48,7 +48,7 @@ impl<'a, 'r> Retries<'a, 'r> {
     }
 
     /// Whether to measure again after this finding, and how long to wait before.
-    pub(super) fn again(&mut self, found: &Finding) -> Result<Option<Duration>, Error> {
+    pub(in crate::measure) fn again(&mut self, found: &Finding) -> Result<Option<Duration>, Error> {
         let allowed = self.variant.profile.retries;
         if self.done >= allowed || !of_the_machine(found) {
             return Ok(None);
@@ -74,14 +74,14 @@ impl<'a, 'r> Retries<'a, 'r> {
     }
 
     /// Waits before the next try.
-    pub(super) fn wait(&self, wait: Duration) -> Result<(), Error> {
+    pub(in crate::measure) fn wait(&self, wait: Duration) -> Result<(), Error> {
         rest(wait)?;
         self.watch.begins(self.variant, "profile");
         Ok(())
     }
 
     /// The finding that remains, with the number of tries.
-    pub(super) fn given_up(&self, found: Finding) -> Finding {
+    pub(in crate::measure) fn given_up(&self, found: Finding) -> Finding {
         if self.done == 0 || !of_the_machine(&found) {
             return found;
         }
@@ -89,7 +89,7 @@ impl<'a, 'r> Retries<'a, 'r> {
     }
 
     /// The warnings.
-    pub(super) fn warnings(self) -> Vec<Finding> {
+    pub(in crate::measure) fn warnings(self) -> Vec<Finding> {
         self.warnings
     }
 }
@@ -106,7 +106,7 @@ fn of_the_machine(found: &Finding) -> bool {
 
 /// What disturbed the GPU while the compared profiles were measured, if anything did. Without a base
 /// there is nothing to compare the clocks with yet.
-pub(super) fn disturbance(
+pub(in crate::measure) fn disturbance(
     variant: &Variant,
     base: Option<&Profile>,
     current: &Profile,
@@ -123,7 +123,7 @@ pub(super) fn disturbance(
 }
 
 /// Removes the captures of a try that failed, so that they are not taken for those that count.
-pub(super) fn discard(folder: &Path) -> Result<(), Error> {
+pub(in crate::measure) fn discard(folder: &Path) -> Result<(), Error> {
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         entries => entries.map_err(Error::io("read", folder))?,

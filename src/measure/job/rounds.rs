@@ -1,35 +1,36 @@
 //! Executes the measuring jobs of a variant: once, then in rounds until the verdict is clear, on the
 //! highest tier that is available, and again where the machine failed.
 
-use super::bench::Bench;
 use super::retry::{Retries, disturbance};
 use super::seeds::Seeds;
 use super::subject::Subject;
 use crate::config::Variant;
 use crate::finding::{Error, Finding, Stop};
+use crate::measure::place::bench::Bench;
 use crate::plan::{Job, Side, Task, VariantPlan};
 use crate::profile::Profile;
 use crate::terms::Phase;
 
 /// Whether a verdict on these profiles is still open, so that more processes may decide it. The second
 /// profile is the base's, where base and current are measured side by side.
-pub(super) type StillOpen<'a> = dyn Fn(&Variant, &Profile, Option<&Profile>) -> bool + 'a;
+pub(in crate::measure) type StillOpen<'a> =
+    dyn Fn(&Variant, &Profile, Option<&Profile>) -> bool + 'a;
 
 /// A variant, and its version at the base where both are measured side by side.
-pub(super) struct Subjects<'a> {
+pub(in crate::measure) struct Subjects<'a> {
     pub current: Subject<'a>,
     pub base: Option<Subject<'a>>,
     pub seeds: Seeds,
 }
 
 /// What was measured of [`Subjects`].
-pub(super) struct Profiles {
+pub(in crate::measure) struct Profiles {
     pub current: Profile,
     pub base: Option<Profile>,
 }
 
 /// Why [`Subjects`] were not measured, and which side is the reason.
-pub(super) enum SideStop {
+pub(in crate::measure) enum SideStop {
     Finding(Side, Box<Finding>),
     Error(Error),
 }
@@ -62,7 +63,7 @@ impl<'a> Subjects<'a> {
     }
 
     /// Measures on the highest tier that both sides reach, again where the machine failed.
-    pub(super) fn measure(
+    pub(in crate::measure) fn measure(
         &mut self,
         bench: &Bench<'_>,
         plan: &VariantPlan,

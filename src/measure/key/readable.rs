@@ -30,7 +30,7 @@ enum Content {
 }
 
 /// Every file that git shows, tracked or not, except those that `paths.unread` names.
-pub(super) struct ReadableFiles {
+pub(in crate::measure) struct ReadableFiles {
     /// By the path from the top of the repository.
     files: BTreeMap<String, Content>,
     /// The folder of the configuration, from the top.
@@ -103,7 +103,7 @@ impl ReadableFiles {
 
 /// The sha256 and the bytes of a program that is still what was built, and that neither loads code
 /// while it runs nor needs libraries besides the system's; `None` of any other.
-pub(super) fn known_bytes(artifact: &Artifact) -> Option<(&str, Vec<u8>)> {
+pub(in crate::measure) fn known_bytes(artifact: &Artifact) -> Option<(&str, Vec<u8>)> {
     let sha256 = artifact.sha256.as_deref()?;
     let program = read_regular_up_to(Path::new(artifact.run.first()?), most::BINARY).ok()?;
     let known = sha256_hex(&program) == sha256
@@ -138,7 +138,7 @@ fn content(path: &Path) -> Result<Option<Content>, String> {
 /// A path from the configuration, from the top of the repository; `folder` is the configuration's
 /// from there. Where `..` follows a folder it stays: that folder is a link, and leads elsewhere than
 /// the text says.
-pub(super) fn path_from_top(folder: &Path, path: &str) -> String {
+pub(in crate::measure) fn path_from_top(folder: &Path, path: &str) -> String {
     let mut parts = folder.to_path_buf();
     let mut above = true;
     for part in Path::new(path).components() {
@@ -157,7 +157,7 @@ pub(super) fn path_from_top(folder: &Path, path: &str) -> String {
 }
 
 /// The arguments of every run of a variant, and the values of its variables.
-pub(super) fn words_of_runs(variant: &Variant) -> impl Iterator<Item = &String> {
+pub(in crate::measure) fn words_of_runs(variant: &Variant) -> impl Iterator<Item = &String> {
     let arguments = [&variant.args, &variant.verify_args, &variant.profile_args];
     let sanitizer = variant.sanitizer_args.iter().flatten();
     let arguments = arguments.into_iter().flatten().chain(sanitizer);

@@ -4,10 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ncu_report::report::Cubin;
 
-use super::bench::Bench;
-use super::cost::Cost;
 use super::retry::discard;
-use super::seal::{Seal, listed};
 use crate::binary::Listing;
 use crate::build::{Artifact, code_not_kept, compiled_profile, cubins_of, loaded_code};
 use crate::config::{Config, Pin, Variant};
@@ -15,6 +12,9 @@ use crate::evidence::{gpu_pins, launch_mismatches};
 use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, most, read_regular_up_to};
 use crate::finding::{Code, Error, Finding, Note, Stop, WarnReason};
 use crate::hash::sha256_hex;
+use crate::measure::cost::Cost;
+use crate::measure::place::bench::Bench;
+use crate::measure::seal::{Seal, listed};
 use crate::plan::{Job, Side, Task};
 use crate::profile::{
     CaptureRecord, Conditions, Derived, FileHash, LaunchList, Profile, ProfileOrigin, Provenance,
@@ -27,18 +27,18 @@ use crate::toolchain::{Nvcc, Nvdisasm};
 /// A built and verified variant that is being measured, process by process.
 pub struct Subject<'a> {
     config: &'a Config,
-    pub(super) variant: &'a Variant,
+    pub(in crate::measure) variant: &'a Variant,
     artifact: Artifact,
     folder: PathBuf,
     git: Option<String>,
     /// When an earlier run verified it, if this one does not.
-    pub(super) verified_before: Option<String>,
-    pub(super) tier: Tier,
+    pub(in crate::measure) verified_before: Option<String>,
+    pub(in crate::measure) tier: Tier,
     captures: Vec<Capture>,
     pending: Option<Pending>,
     processes: u32,
     /// What profiling it took so far, of every attempt.
-    pub(super) cost: Cost,
+    pub(in crate::measure) cost: Cost,
     /// What its command line launches; `None` before it was looked for, and [`Listed::Unknown`]
     /// where that cannot be found out. It is not looked for again.
     listed: Option<Listed>,
@@ -193,7 +193,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Drops what was measured, and removes its captures.
-    pub(super) fn discard(&mut self) -> Result<(), Error> {
+    pub(in crate::measure) fn discard(&mut self) -> Result<(), Error> {
         self.restart(self.tier);
         discard(&self.folder)
     }
@@ -212,7 +212,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Whether its tier measures anything in a phase.
-    pub(super) fn has_phase(&self, phase: Phase) -> bool {
+    pub(in crate::measure) fn has_phase(&self, phase: Phase) -> bool {
         let samples = self.variant.profile.hotspots
             && phase == Phase::Counting
             && self.tier == Tier::Counters;
@@ -230,7 +230,7 @@ impl<'a> Subject<'a> {
 
     /// Where the launched kernels differ from the compiled ones. In a trial this is a warning, since
     /// its launches may differ from those that the configuration states.
-    pub(super) fn mismatches(&self, bench: &Bench<'_>) -> Vec<Finding> {
+    pub(in crate::measure) fn mismatches(&self, bench: &Bench<'_>) -> Vec<Finding> {
         let toolchain = &self.config.toolchain;
         let compiled = compiled_profile(toolchain, self.variant, &self.artifact, &[], None, None);
         let Some(compiled) = compiled else {
@@ -254,7 +254,7 @@ impl<'a> Subject<'a> {
     ///
     /// # Errors
     /// A finding that says why that code is not known; an error where the machine failed.
-    pub(super) fn keep_loaded_code(
+    pub(in crate::measure) fn keep_loaded_code(
         &self,
         bench: &Bench<'_>,
         measured: &Profile,
@@ -298,7 +298,7 @@ impl<'a> Subject<'a> {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(super) fn keep_launched(
+    pub(in crate::measure) fn keep_launched(
         &self,
         bench: &Bench<'_>,
         measured: &Profile,
@@ -322,7 +322,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Whether a file that one of its processes left is another one now.
-    pub(super) fn altered(&mut self) -> Option<Finding> {
+    pub(in crate::measure) fn altered(&mut self) -> Option<Finding> {
         for capture in &self.captures {
             let page = capture.page.as_ref();
             let page = page.map(|page| (page.path.clone(), page.sha256.clone()));
@@ -517,7 +517,11 @@ fn unlisted(found: Finding) -> Finding {
 }
 
 /// That nothing changed in what is sealed.
-pub(super) fn altered(variant: Option<&VariantId>, seal: &Seal, root: &Path) -> Option<Finding> {
+pub(in crate::measure) fn altered(
+    variant: Option<&VariantId>,
+    seal: &Seal,
+    root: &Path,
+) -> Option<Finding> {
     let broken = seal.broken();
     if broken.is_empty() {
         return None;

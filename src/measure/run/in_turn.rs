@@ -4,26 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use super::base::{BaseProject, BaseVariant};
-use super::batch::Batch;
-use super::bench::Bench;
-use super::captures::{Captures, ChosenLaunches, Resumed};
-use super::cost::{Cost, Costs};
-use super::folder::{
-    Complete, Done, Kept, Recording, RunFile, VariantRecord, failed_before, keep_sick, not_resumed,
-    resumed,
-};
-use super::key::Keys;
-use super::order::Order;
-use super::readable::ReadableFiles;
-use super::retry::Retries;
-use super::rounds::{Profiles, SideStop, StillOpen, Subjects};
-use super::seal::Seal;
-use super::seeds::Seeds;
-use super::sides::Sides;
-use super::subject::{Subject, altered};
-use super::verified::{Records, ReusedVerification, VerificationRecord, tool};
-use super::watch::OfBase;
 use crate::build::{Artifact, Witness};
 use crate::config::{StatedBy, Variant, Verification};
 use crate::device::{FaultWatch, GpuLock};
@@ -35,6 +15,26 @@ use crate::files::{
     STATIC_PROFILE_FILE, base_folder, clear_measured, has_room, settle, variant_folder,
 };
 use crate::finding::{Code, Error, Finding, Severity, Stop};
+use crate::measure::captures::{Captures, ChosenLaunches, Resumed};
+use crate::measure::cost::{Cost, Costs};
+use crate::measure::folder::{
+    Complete, Done, Kept, Recording, RunFile, VariantRecord, failed_before, keep_sick, not_resumed,
+    resumed,
+};
+use crate::measure::job::retry::Retries;
+use crate::measure::job::rounds::{Profiles, SideStop, StillOpen, Subjects};
+use crate::measure::job::seeds::Seeds;
+use crate::measure::job::subject::{Subject, altered};
+use crate::measure::key::parts::Keys;
+use crate::measure::key::readable::ReadableFiles;
+use crate::measure::key::verified::{Records, ReusedVerification, VerificationRecord, tool};
+use crate::measure::place::base::{BaseProject, BaseVariant};
+use crate::measure::place::batch::Batch;
+use crate::measure::place::bench::Bench;
+use crate::measure::place::order::Order;
+use crate::measure::place::sides::Sides;
+use crate::measure::seal::Seal;
+use crate::measure::watch::OfBase;
 use crate::plan::{Side, VariantPlan};
 use crate::process::interrupted_soon;
 use crate::profile::Profile;
@@ -43,7 +43,7 @@ use crate::toolchain::can_start;
 use crate::verdict::{Schedule, Stopping};
 
 /// What the variants of one run share.
-pub(super) struct Run<'a> {
+pub(in crate::measure) struct Run<'a> {
     pub order: Order<'a>,
     pub bench: Bench<'a>,
     pub git: Option<String>,

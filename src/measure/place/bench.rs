@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::batch::Batch;
-use super::folder::keep_sick;
 use super::prebuilt::Prebuilt;
-use super::watch::Watch;
 use crate::config::{Collector, Variant};
 use crate::device::{FaultWatch, Faults, Gpu, GpuLock, Health, Unwatched};
 use crate::evidence::{SickGpu, Symptom, gpu_pins, symptoms_of};
 use crate::files::{PROFILE_FILE, VARIANT_FILE};
 use crate::finding::{Code, Error, Finding, WarnReason};
+use crate::measure::folder::keep_sick;
+use crate::measure::watch::Watch;
 use crate::profiler::{LibraryFile, Ncu, Profilers};
 use crate::terms::{Phase, Tier};
 use crate::toolchain::{Nvcc, Sanitizer};
@@ -21,19 +21,19 @@ use crate::toolchain::{Nvcc, Sanitizer};
 /// The machine that measures, as one run uses it: its profilers, its GPU, the environment of the
 /// programs, and which tiers turned out to be out of reach.
 pub struct Bench<'a> {
-    pub(super) profilers: Profilers,
-    pub(super) ncu_version: String,
+    pub(in crate::measure) profilers: Profilers,
+    pub(in crate::measure) ncu_version: String,
     /// The libcupti of this machine.
-    pub(super) libcupti: Option<LibraryFile>,
-    pub(super) sanitizer: Option<Sanitizer>,
-    pub(super) gpu: Gpu,
+    pub(in crate::measure) libcupti: Option<LibraryFile>,
+    pub(in crate::measure) sanitizer: Option<Sanitizer>,
+    pub(in crate::measure) gpu: Gpu,
     /// Whether NVML showed the GPU at the start. If it does not later, the GPU is lost.
-    pub(super) shown: bool,
-    pub(super) env: BTreeMap<String, String>,
-    pub(super) overrides: &'a [String],
+    pub(in crate::measure) shown: bool,
+    pub(in crate::measure) env: BTreeMap<String, String>,
+    pub(in crate::measure) overrides: &'a [String],
     watch: &'a dyn Watch,
     /// What this run measured, until a defect of the GPU shows that it does not count.
-    pub(super) counted: Counted,
+    pub(in crate::measure) counted: Counted,
     /// Watches the GPU for faults from the moment that it is this run's; `None` where NVML does not
     /// show it.
     faults: OnceCell<Option<FaultWatch>>,
@@ -45,7 +45,7 @@ pub struct Bench<'a> {
 /// The folders of what this run measured. On a GPU that turns out to have a defect nothing of it counts, now
 /// or later: no baseline is locked from it, and no run goes on with it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Counted(Arc<Mutex<Vec<PathBuf>>>);
+pub(in crate::measure) struct Counted(Arc<Mutex<Vec<PathBuf>>>);
 
 impl Counted {
     /// Adds folders of a variant that is about to be measured.
@@ -113,7 +113,7 @@ impl<'a> Bench<'a> {
 
     /// The highest tier for a variant that is not known to be out of reach; the finding about the
     /// counters where no other tier can measure it.
-    pub(super) fn tier(&self, variant: &Variant) -> Result<Tier, Finding> {
+    pub(in crate::measure) fn tier(&self, variant: &Variant) -> Result<Tier, Finding> {
         let Some(denied) = self.denied(variant).get() else {
             return Ok(variant.tier());
         };
@@ -125,7 +125,12 @@ impl<'a> Bench<'a> {
 
     /// The tier to try after one that cannot measure a variant, by the finding there; `None` where
     /// the finding is not about the tier, or where no tier is left.
-    pub(super) fn below(&self, variant: &Variant, tier: Tier, found: &Finding) -> Option<Tier> {
+    pub(in crate::measure) fn below(
+        &self,
+        variant: &Variant,
+        tier: Tier,
+        found: &Finding,
+    ) -> Option<Tier> {
         if !tier.has_counters() || !is_about_tier(found) {
             return None;
         }
@@ -143,7 +148,12 @@ impl<'a> Bench<'a> {
     }
 
     /// Why a variant was not measured, with the finding about the counters where that was the cause.
-    pub(super) fn unmeasured(&self, variant: &Variant, tier: Tier, found: Finding) -> Vec<Finding> {
+    pub(in crate::measure) fn unmeasured(
+        &self,
+        variant: &Variant,
+        tier: Tier,
+        found: Finding,
+    ) -> Vec<Finding> {
         // Where no other tier is left, the configuration may accept the static tier alone.
         let code_alone = is_about_tier(&found)
             && variant.accepts(Tier::Static)
@@ -171,7 +181,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Shows a note on a stage of a variant.
-    pub(super) fn note(&self, variant: &Variant, stage: &str, text: &str) {
+    pub(in crate::measure) fn note(&self, variant: &Variant, stage: &str, text: &str) {
         self.watch.ended(variant, stage, text);
         self.watch.begins(variant, "profile");
     }
@@ -208,12 +218,12 @@ impl<'a> Bench<'a> {
     }
 
     /// What watches the GPU for faults.
-    pub(super) fn faults(&self) -> Option<&FaultWatch> {
+    pub(in crate::measure) fn faults(&self) -> Option<&FaultWatch> {
         self.faults.get()?.as_ref()
     }
 
     /// The GPU, where the driver reported a defect of its hardware since the lock was taken, or lost it.
-    pub(super) fn sick(&self) -> Option<SickGpu> {
+    pub(in crate::measure) fn sick(&self) -> Option<SickGpu> {
         let faults = self.faults().map(FaultWatch::faults).unwrap_or_default();
         let mut symptoms = symptoms_of(&faults);
         symptoms.extend(self.lost().map(|cause| Symptom::Lost { cause }));
@@ -236,7 +246,7 @@ impl<'a> Bench<'a> {
     }
 
     /// The same finding; or that the GPU is lost: the finding is then a consequence.
-    pub(super) fn unless_lost(&self, found: Finding) -> Finding {
+    pub(in crate::measure) fn unless_lost(&self, found: Finding) -> Finding {
         let Some(why) = self.lost() else {
             return found;
         };

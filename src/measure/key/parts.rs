@@ -5,14 +5,14 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::folder::{BASE, FILES, Key};
 use super::readable::{ReadableFiles, known_bytes};
-use super::sides::Sides;
 use super::verified::is_recordable;
 use crate::build::Artifact;
 use crate::config::{Recipe, Variant};
 use crate::device::Gpu;
 use crate::hash::sha256_of;
+use crate::measure::folder::{BASE, FILES, Key};
+use crate::measure::place::sides::Sides;
 use crate::plan::Side;
 use crate::process;
 use crate::profiler::LibraryFile;
@@ -21,7 +21,7 @@ use crate::verify::{verify_argv, verify_given};
 
 /// The values that all keys of a run depend on.
 #[derive(Clone, Copy)]
-pub(super) struct Keys<'a> {
+pub(in crate::measure) struct Keys<'a> {
     /// The ID of this build of the tool; `None` where it cannot be read.
     pub tool: Option<&'a str>,
     pub gpu: &'a Gpu,
@@ -192,10 +192,10 @@ mod tests {
     use crate::build::Witness;
     use crate::config::Config;
     use crate::hash::sha256_hex;
-    use crate::measure::base::{BaseProject, BaseVariant};
-    use crate::measure::built::Pair;
     use crate::measure::folder::difference;
-    use crate::measure::same::{different_runs, same_artifact};
+    use crate::measure::key::same::{different_runs, same_artifact};
+    use crate::measure::place::base::{BaseProject, BaseVariant};
+    use crate::measure::run::built::Pair;
 
     const CONFIG: &str = "[metric.duration]\ncounter = \"gpu__time_duration.sum\"\n\
         direction = \"lower\"\ntolerance = { relative_percent = 1.0 }\n\

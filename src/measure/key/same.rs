@@ -4,16 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::base::BaseProject;
-use super::built::{Built, CompiledSources, Pair};
 use super::readable::{path_from_top, words_of_runs};
 use crate::binary::{contains, loads_at_run_time};
 use crate::build::Artifact;
 use crate::config::{Config, Recipe, Unread, Variant};
 use crate::git;
+use crate::measure::place::base::BaseProject;
+use crate::measure::run::built::{Built, CompiledSources, Pair};
 
 /// What differs between the base and the files that are judged.
-pub(super) struct ChangedFiles {
+pub(in crate::measure) struct ChangedFiles {
     /// Paths from the top of the repository; those of `unread` only where a variant is a command.
     files: BTreeSet<String>,
     /// The folder of the configuration, from there.
@@ -73,7 +73,7 @@ impl ChangedFiles {
 /// Why both sides of a variant must be measured; `None` where the program, its arguments and its
 /// environment are the same on both sides, and nothing that it could read differs. `compiled` are
 /// the sources of every variant that is known.
-pub(super) fn must_measure(
+pub(in crate::measure) fn must_measure(
     built: &Built<'_>,
     pair: &Pair<'_>,
     changed: &ChangedFiles,
@@ -103,7 +103,7 @@ pub(super) fn must_measure(
 }
 
 /// What of the runs of a variant differs between the sides.
-pub(super) fn different_runs(pair: &Pair<'_>) -> Option<&'static str> {
+pub(in crate::measure) fn different_runs(pair: &Pair<'_>) -> Option<&'static str> {
     let (now, base) = (pair.variant, pair.base_variant);
     let same = [
         ("its arguments", now.args == base.args),
@@ -122,7 +122,7 @@ pub(super) fn different_runs(pair: &Pair<'_>) -> Option<&'static str> {
 }
 
 /// Whether the programs are the same, byte for byte, and are those that were built.
-pub(super) fn same_artifact(pair: &Pair<'_>) -> bool {
+pub(in crate::measure) fn same_artifact(pair: &Pair<'_>) -> bool {
     let (now, base) = (pair.artifact, pair.base);
     let unaltered = |artifact: &Artifact| artifact.check_unaltered(&pair.variant.id).is_ok();
     let same = match pair.variant.recipe {

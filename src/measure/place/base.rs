@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 
 use super::batch::Batch;
 use super::prebuilt::PrebuiltSide;
-use super::watch::{Silent, Watch};
 use crate::build::{Artifact, Witness};
 use crate::config::{self, Config, Mismatch, Pins, Toolchain, Variant};
 use crate::files::{base_folder, create_work_folder};
 use crate::finding::{Code, Error, Finding};
 use crate::git::{self, Worktree};
+use crate::measure::watch::{Silent, Watch};
 use crate::profile::Profile;
 
 /// The base's version of a variant, built.
 #[derive(Debug)]
-pub(super) struct BaseVariant<'p> {
+pub(in crate::measure) struct BaseVariant<'p> {
     pub project: &'p BaseProject,
     pub config: &'p Config,
     pub variant: Variant,
@@ -29,7 +29,7 @@ pub(super) struct BaseVariant<'p> {
 pub struct BaseProject {
     source: BaseSource,
     /// Its configuration, or why there is none.
-    pub(super) config: Result<Config, String>,
+    pub(in crate::measure) config: Result<Config, String>,
 }
 
 /// Where a base comes from.
@@ -135,12 +135,12 @@ impl BaseProject {
 
     /// Whether a variant is left out if it cannot be measured beside this base. Beside the base of
     /// a check it is then measured alone, and compared with its baseline.
-    pub(super) fn is_required(&self) -> bool {
+    pub(in crate::measure) fn is_required(&self) -> bool {
         matches!(self.source, BaseSource::Program)
     }
 
     /// Static profiles of the base's versions that were built.
-    pub(super) fn keep_compiled(
+    pub(in crate::measure) fn keep_compiled(
         &self,
         built: &[Result<BaseVariant<'_>, Finding>],
         output: &Path,
@@ -197,7 +197,7 @@ impl BaseProject {
     ///
     /// # Errors
     /// [`Error`] where the machine failed.
-    pub(super) fn build(
+    pub(in crate::measure) fn build(
         &self,
         current: &[&Variant],
         prebuilt: Option<&PrebuiltSide>,
@@ -285,7 +285,7 @@ impl BaseProject {
     }
 
     /// What to report of a base that was not measured because of a finding.
-    pub(super) fn lacking(&self, variant: &Variant, found: Finding) -> Finding {
+    pub(in crate::measure) fn lacking(&self, variant: &Variant, found: Finding) -> Finding {
         if self.is_required() {
             found.in_base()
         } else {
@@ -294,7 +294,7 @@ impl BaseProject {
     }
 
     /// The finding that a variant has no base to measure side by side with.
-    pub(super) fn unavailable(&self, variant: &Variant, why: &str) -> Finding {
+    pub(in crate::measure) fn unavailable(&self, variant: &Variant, why: &str) -> Finding {
         let commit = self.commit().unwrap_or_default().chars().take(10);
         let at = commit.collect::<String>();
         Finding::deny(

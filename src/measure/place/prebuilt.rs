@@ -29,7 +29,10 @@ pub struct PrebuiltSide {
 
 impl PrebuiltSide {
     /// What was built of these variants, in their order, and the findings about them.
-    pub(super) fn of(&self, variants: &[&Variant]) -> (Vec<Option<Artifact>>, Vec<Finding>) {
+    pub(in crate::measure) fn of(
+        &self,
+        variants: &[&Variant],
+    ) -> (Vec<Option<Artifact>>, Vec<Finding>) {
         let artifacts = variants
             .iter()
             .map(|variant| self.artifacts.get(&variant.id).cloned());
@@ -42,7 +45,7 @@ impl PrebuiltSide {
     }
 
     /// The versions of the compilers, each once.
-    pub(super) fn compilers(&self) -> Vec<&str> {
+    pub(in crate::measure) fn compilers(&self) -> Vec<&str> {
         let mut all: Vec<&str> = self
             .artifacts
             .values()

@@ -1,20 +1,20 @@
 //! Variants that need no measurement, because both sides of the comparison are one program.
 
-use super::base::BaseProject;
 use super::built::{Built, CompiledSources, Pair};
-use super::captures::SameProgram;
-use super::order::{Locks, Plan};
-use super::same::{ChangedFiles, must_measure};
-use super::watch::Watch;
 use crate::comparable::{changed_code, changed_conditions};
 use crate::config::{Config, Metric, Recipe, Variant};
+use crate::measure::captures::SameProgram;
+use crate::measure::key::same::{ChangedFiles, must_measure};
+use crate::measure::place::base::BaseProject;
+use crate::measure::place::order::{Locks, Plan};
+use crate::measure::watch::Watch;
 use crate::metric::Level;
 use crate::profile::Profile;
 use crate::terms::Tier;
 
 /// The variants that were built on both sides and need not be measured. `watch` is informed why
 /// the others are.
-pub(super) fn same_programs(
+pub(in crate::measure) fn same_programs(
     plan: &Plan<'_>,
     built: &Built<'_>,
     base: &BaseProject,

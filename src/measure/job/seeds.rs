@@ -10,13 +10,13 @@ use crate::terms::Seed;
 ///
 /// # Errors
 /// [`Error::Io`] where the system has no random numbers.
-pub(super) fn fresh_seed() -> Result<Seed, Error> {
+pub(in crate::measure) fn fresh_seed() -> Result<Seed, Error> {
     Seed::fresh().map_err(Error::io("read", "the random numbers of the system"))
 }
 
 /// Which seed each job gets: one that nothing else gets, except that base and current of a pair
 /// share it, so that both compute the same.
-pub(super) struct Seeds {
+pub(in crate::measure) struct Seeds {
     source: Box<dyn FnMut() -> Result<Seed, Error>>,
     /// By the stem of the jobs' files: the first process of the base and the first of the current
     /// code are a pair, and so on.

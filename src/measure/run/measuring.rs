@@ -1,17 +1,17 @@
 //! From a plan to captures: the variants alone or beside their base, with the controls that they need.
 
-use super::base::BaseProject;
-use super::bench::Bench;
 use super::built::{Built, build};
-use super::captures::{Captures, SameProgram};
-use super::cost::Spent;
-use super::order::{Order, Place, Plan};
-use super::prebuilt::Prebuilt;
-use super::same::ChangedFiles;
 use super::unmeasured::same_programs;
 use crate::config::Variant;
 use crate::device::Gpu;
 use crate::finding::Error;
+use crate::measure::captures::{Captures, SameProgram};
+use crate::measure::cost::Spent;
+use crate::measure::key::same::ChangedFiles;
+use crate::measure::place::base::BaseProject;
+use crate::measure::place::bench::Bench;
+use crate::measure::place::order::{Order, Place, Plan};
+use crate::measure::place::prebuilt::Prebuilt;
 use crate::terms::VariantId;
 use crate::verdict::{Fewest, Stopping};
 
