@@ -725,6 +725,9 @@ part_slices() {
   expect "what a missing slice has is not measured" 6 "slice-unusable" \
     "$gate" check --from "$work.slices/1" "${archive[@]}"
   [ -n "$output" ] && tar czf "$output/slices.tgz" -C "$work.slices" .
+  expect "a checkout is measured beside its base, for a check elsewhere" 0 "is complete" \
+    "$gate" profile --against HEAD "${some[@]}" --output "$work.there"
+  expect "which judges it as a recording" 0 "PASS" "$gate" check --from "$work.there" "${some[@]}"
   local alone together
   alone=$SECONDS
   expect "unchanged kernels pass on one GPU" 0 "PASS" "$gate" check "${same[@]}" "${some[@]}"
@@ -733,7 +736,7 @@ part_slices() {
   echo "      on one GPU $((together - alone)) s, on all $((SECONDS - together)) s"
   [ -n "$output" ] && cp together.json "$output/"
   cd "$work" || exit 70
-  rm -rf "$of_slices" "$work.slices" "$work.gate.tar.zst"
+  rm -rf "$of_slices" "$work.slices" "$work.there" "$work.gate.tar.zst"
 }
 
 # A check that is killed after its first variant.
