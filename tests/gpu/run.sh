@@ -746,6 +746,8 @@ part_resume() {
   expect "two kernels are profiled" 0 "launches" "$gate" profile "${same[@]:3}"
   expect "and locked" 0 "locked" "$gate" baseline --lock --reason "first measurement" --who tests "${same[@]:3}"
   commit "the baselines"
+  # The records of that run are there.
+  rm -rf .sparsek-gate/profiles
   interrupted() {
     local run
     "$gate" check "${same[@]}" >first.txt 2>&1 &
