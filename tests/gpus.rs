@@ -608,7 +608,13 @@ fn all_gpus_measure_both_sides_of_a_check_that_is_judged_later() {
         })
         .collect();
     assert_eq!(by_slice.iter().filter(|is_there| **is_there).count(), 2);
-    let record = sealed::content(&machine.project, "d/1/run.json");
-    let sha256 = record["slice"]["archive"].as_str().unwrap();
-    assert_eq!(sha256.len(), 64);
+    // They are judged as slices of a checkout, without what was packed for the GPUs.
+    let (found, _) = outcome(&machine, &["check", "--from", "d"], 0);
+    all_measured(&found, 2);
+    assert_eq!(uuids(&found), [UUID, SECOND]);
+    assert_eq!(found["origin"]["kind"], "recorded");
+    outcome(&machine, &["check", "--from", "d/2"], 6);
+    let sha256 = packed(&machine);
+    let by = ["--archive", "tmp/a.tar.zst", "--archive-sha256", &sha256];
+    outcome(&machine, &[&["check", "--from", "d"], &by[..]].concat(), 6);
 }

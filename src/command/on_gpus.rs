@@ -8,7 +8,7 @@ use super::archive::{self, Opened};
 use super::from::Measured;
 use super::judging::Judging;
 use super::run_folder::{RunFolder, slice_in};
-use super::slice;
+use super::slice::{self, Check};
 use crate::cli::CheckArgs;
 use crate::config::{Config, Selected};
 use crate::device::{Gpu, GpusAsked, short_names};
@@ -105,9 +105,9 @@ pub(super) struct Slices {
 }
 
 /// Lets each GPU measure a slice of an archive into the folder `folder_of` its number. `variants` is
-/// how many are to be measured.
+/// how many are to be measured; `by_it`, whether the slices are judged by the archive.
 pub(super) fn slices(
-    (archive, sha256): (&Path, &str),
+    ((archive, sha256), by_it): ((&Path, &str), bool),
     (gpus, variants): (Vec<Named>, usize),
     folder_of: impl Fn(u32) -> PathBuf + Sync,
     resume: bool,
@@ -120,7 +120,11 @@ pub(super) fn slices(
     let ended = on_each((archive, sha256), &gpus, |index, gpu, opened| {
         let slice = SlicePlace { index, count };
         let watch = Progress::of_gpu(detail, &gpu.short);
-        let whole = slice::measured(&opened.check(), slice, &folder_of(index), resume, &watch)?;
+        let check = Check {
+            archive: by_it.then_some(sha256),
+            ..opened.check()
+        };
+        let whole = slice::measured(&check, slice, &folder_of(index), resume, &watch)?;
         let findings = whole.findings.clone();
         Ok((whole.end(), findings))
     })?;
@@ -170,8 +174,13 @@ pub(super) fn measured(current: Config, arguments: &CheckArgs) -> Result<OnGpus,
     let sha256 = packed.content.sha256;
     let measured = (gpus, packed.to_measure);
     let folder_of = |index| slice_in(folder, index);
-    let Slices { folders, known, .. } =
-        slices((&archive, &sha256), measured, folder_of, false, detail)?;
+    let Slices { folders, known, .. } = slices(
+        ((&archive, &sha256), true),
+        measured,
+        folder_of,
+        false,
+        detail,
+    )?;
     Progress::with(detail).notes(&format!("captures: {}", folder.display()));
     let spent = packed.spent;
     Ok(OnGpus {

@@ -143,7 +143,8 @@ fn for_check(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Error> 
             Some(asked) => {
                 let gpus = named(asked)?;
                 refuse_unfit(&opened.judging.plan, &gpus)?;
-                slices(arguments, (file, &opened.sha256), (gpus, variants), output)
+                let archive = (file.as_path(), opened.sha256.as_str());
+                slices(arguments, archive, true, (gpus, variants), output)
             }
             None => slice(arguments, &opened.check(), output),
         };
@@ -159,12 +160,9 @@ fn for_check(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Error> 
         let file = run.archive();
         let packed = archive::done(&judging, selection, true, &file)?;
         drop(judging);
-        let code = slices(
-            arguments,
-            (&file, &packed.content.sha256),
-            (gpus, packed.to_measure),
-            output,
-        )?;
+        let archive = (file.as_path(), packed.content.sha256.as_str());
+        let measured = (gpus, packed.to_measure);
+        let code = slices(arguments, archive, false, measured, output)?;
         run.end();
         return Ok(code);
     }
@@ -173,6 +171,7 @@ fn for_check(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Error> 
         judging: &judging,
         base: base.as_ref(),
         archive: None,
+        packed: None,
     };
     slice(arguments, &check, output)
 }
@@ -196,16 +195,23 @@ fn slice(arguments: &ProfileArgs, check: &Check<'_>, output: &Path) -> Result<Ex
     Ok(code)
 }
 
-/// Measures a check on several GPUs, a slice on each.
+/// Measures a check on several GPUs, a slice on each. `by_it`: it is judged by the archive.
 fn slices(
     arguments: &ProfileArgs,
     archive: (&Path, &str),
+    by_it: bool,
     measured: (Vec<Named>, usize),
     output: &Path,
 ) -> Result<ExitCode, Error> {
     let detail = arguments.verbosity.detail();
     let folder_of = |index: u32| output.join(index.to_string());
-    let mut slices = on_gpus::slices(archive, measured, folder_of, arguments.resume, detail)?;
+    let mut slices = on_gpus::slices(
+        (archive, by_it),
+        measured,
+        folder_of,
+        arguments.resume,
+        detail,
+    )?;
     let unusable = slices
         .known
         .values()

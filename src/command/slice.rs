@@ -22,9 +22,11 @@ pub(super) struct Check<'a> {
     pub judging: &'a Judging,
     /// The base that is measured beside them.
     pub base: Option<&'a BaseProject>,
-    /// sha256 of the archive, what is in it, and how long variants took before; `None` where a checkout
-    /// is measured. There each machine knows other times, and all must share out alike.
-    pub archive: Option<(&'a str, Packed<'a>, &'a Times)>,
+    /// sha256 of the archive that it is judged by; `None` where a checkout is.
+    pub archive: Option<&'a str>,
+    /// What was packed, and how long variants took before; `None` where a checkout is measured. There each
+    /// machine knows other times, and all must share out alike.
+    pub packed: Option<(Packed<'a>, &'a Times)>,
 }
 
 impl Opened {
@@ -33,7 +35,8 @@ impl Opened {
         Check {
             judging: &self.judging,
             base: self.base.as_ref(),
-            archive: Some((&self.sha256, self.packed(), &self.times)),
+            archive: Some(&self.sha256),
+            packed: Some((self.packed(), &self.times)),
         }
     }
 }
@@ -66,15 +69,15 @@ pub(super) fn measured(
         judging,
         base,
         archive,
+        packed,
     } = *check;
     let selected = &judging.plan;
-    let packed = archive.map(|(_, packed, _)| packed);
-    let same_programs = packed.map_or(&[][..], |packed| packed.same_programs);
+    let same_programs = packed.map_or(&[][..], |(packed, _)| packed.same_programs);
     let is_same = |variant: &Variant| same_programs.iter().any(|same| same.variant == variant.id);
     let measured = selected.variants.iter().filter(|one| !is_same(one));
     let ids: Vec<VariantId> = measured.map(|variant| variant.id.clone()).collect();
     let seconds = |id: &VariantId| {
-        let (_, _, times) = archive?;
+        let (_, times) = packed?;
         let variant = selected.config.variant(id)?;
         times.seconds(&match base {
             Some(_) => VariantPlan::side_by_side(variant),
@@ -85,7 +88,7 @@ pub(super) fn measured(
         tool: env!("CARGO_PKG_VERSION").to_owned(),
         plan: plan_sha256(selected)?,
         place,
-        archive: archive.map(|(sha256, ..)| sha256.to_owned()),
+        archive: archive.map(str::to_owned),
         slices: shared_out(&ids, place.count, seconds),
         same_programs: same_programs.to_vec(),
     };
@@ -99,7 +102,7 @@ pub(super) fn measured(
             output,
             watch,
             records: RecordUse::NONE,
-            packed,
+            packed: packed.map(|(packed, _)| packed),
             run_file: Some(&run_file),
         };
         captures = of_plan(judging, base, &own, &place)?;
