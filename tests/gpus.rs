@@ -553,11 +553,11 @@ fn what_a_program_writes_to_the_slice_of_another_gpu_is_found() {
 /// Measures a check on both GPUs, for who judges it later: a slice on each.
 #[track_caller]
 fn both_measure(machine: &Machine, of: &[&str]) {
-    let profile = ["profile", "--gpus", "all", "--output", "d"];
+    let profile = ["profile", "--gpus", "all", "--output", "tmp/d"];
     let ran = machine.run(&[&profile[..], of].concat()).exits(0);
     ran.says("2 slices in").says("nothing is judged yet");
     for (index, uuid) in [(1, UUID), (2, SECOND)] {
-        let record = sealed::content(&machine.project, &format!("d/{index}/run.json"));
+        let record = sealed::content(&machine.project, &format!("tmp/d/{index}/run.json"));
         assert_eq!(record["state"], "said");
         assert_eq!(record["found"]["captures"]["gpus"][0]["uuid"], uuid);
     }
@@ -578,21 +578,22 @@ fn all_gpus_measure_an_archive_that_is_judged_later() {
     both_measure(&machine, &["--archive", "tmp/a.tar.zst"]);
     let by = ["--archive", "tmp/a.tar.zst", "--archive-sha256", &sha256];
     let judge = |from: &'static str| [&["check", "--from", from], &by[..]].concat();
-    let (found, _) = outcome(&machine, &judge("d"), 0);
+    let (found, _) = outcome(&machine, &judge("tmp/d"), 0);
     all_measured(&found, 2);
     assert_eq!(uuids(&found), [UUID, SECOND]);
-    let (lacks, _) = outcome(&machine, &judge("d/1"), 6);
+    let (lacks, _) = outcome(&machine, &judge("tmp/d/1"), 6);
     let codes = lacks["findings"].as_array().unwrap().iter();
     let codes: Vec<&str> = codes.map(|one| one["code"].as_str().unwrap()).collect();
     assert!(codes.contains(&"slice-unusable") && codes.contains(&"not-measured"));
 
     // A GPU that cannot measure is named, and the other one's slice counts.
     let lock = refuse_lock(&machine, SECOND);
-    let profile = ["profile", "--gpus", "all", "--output", "d"];
+    let profile = ["profile", "--gpus", "all", "--output", "tmp/d"];
     let ran = machine.run(&[&profile[..], &by[..2]].concat());
-    ran.says(&format!("slice 2/2 on {SECOND} is not used"))
+    ran.exits(6)
+        .says(&format!("slice 2/2 on {SECOND} is not used"))
         .says(&format!("cannot open {}", lock.display()));
-    outcome(&machine, &judge("d"), 6);
+    outcome(&machine, &judge("tmp/d"), 6);
 }
 
 #[test]
@@ -603,18 +604,56 @@ fn all_gpus_measure_both_sides_of_a_check_that_is_judged_later() {
     let by_slice: Vec<bool> = (1..=2)
         .flat_map(|index| variants.map(|variant| (index, variant)))
         .map(|(index, variant)| {
-            let base = format!("d/{index}/bsr_gemm/{variant}/base/profile.json");
+            let base = format!("tmp/d/{index}/bsr_gemm/{variant}/base/profile.json");
             machine.project.path(&base).is_file()
         })
         .collect();
     assert_eq!(by_slice.iter().filter(|is_there| **is_there).count(), 2);
     // They are judged as slices of a checkout, without what was packed for the GPUs.
-    let (found, _) = outcome(&machine, &["check", "--from", "d"], 0);
+    let (found, _) = outcome(&machine, &["check", "--from", "tmp/d"], 0);
     all_measured(&found, 2);
     assert_eq!(uuids(&found), [UUID, SECOND]);
     assert_eq!(found["origin"]["kind"], "recorded");
-    outcome(&machine, &["check", "--from", "d/2"], 6);
+    outcome(&machine, &["check", "--from", "tmp/d/2"], 6);
     let sha256 = packed(&machine);
     let by = ["--archive", "tmp/a.tar.zst", "--archive-sha256", &sha256];
-    outcome(&machine, &[&["check", "--from", "d"], &by[..]].concat(), 6);
+    outcome(
+        &machine,
+        &[&["check", "--from", "tmp/d"], &by[..]].concat(),
+        6,
+    );
+}
+
+#[test]
+fn slices_on_all_gpus_resume_their_own_runs() {
+    let machine = two_gpus(4);
+    let against = ["--against", "HEAD"];
+    let profile = ["profile", "--gpus", "all", "--output", "tmp/d"];
+    machine.slow(0.1);
+    let mut command = machine.gate(&[&profile[..], &against].concat());
+    let command = command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut run = command.spawn().unwrap();
+    let has_one = |index: u32| {
+        let suite = machine.project.path(&format!("tmp/d/{index}/bsr_gemm"));
+        let variants = fs::read_dir(suite).into_iter().flatten().flatten();
+        variants
+            .map(|variant| variant.path().join("variant.json"))
+            .any(|record| record.exists())
+    };
+    let end = Instant::now() + PATIENCE;
+    while !(has_one(1) && has_one(2)) {
+        assert!(Instant::now() < end && run.try_wait().unwrap().is_none());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    run.kill().unwrap();
+    run.wait().unwrap();
+    wait_for_orphans(&machine.project.path(""));
+    let unjudged = machine.run(&["check", "--from", "tmp/d"]).exits(6);
+    unjudged.says("it was cut off: its run did not end");
+    // A program could read the script of ncu, so that stays as it is.
+    both_measure(&machine, &[&against[..], &["--resume"]].concat());
+    let (found, _) = outcome(&machine, &["check", "--from", "tmp/d"], 0);
+    all_measured(&found, 4);
+    let resumed = found["resumed"].as_array().unwrap();
+    assert!(resumed.len() >= 2, "{resumed:?}");
 }

@@ -228,7 +228,7 @@ fn slices(
     measured_for_check(arguments, &text, 1, &slices.findings)
 }
 
-/// Says what was measured for a check. Only that the machine failed is no success: an engine may then
+/// Says what was measured for a check. Only that the machine failed, or left no slice, is no success: an engine may then
 /// measure again, on another one.
 fn measured_for_check(
     arguments: &ProfileArgs,
@@ -240,9 +240,12 @@ fn measured_for_check(
         1 => "sparsek-gate check --from, with this folder".to_owned(),
         count => format!("sparsek-gate check --from, with the folders of all {count} slices"),
     };
-    let mut denied = findings.iter().filter(|finding| finding.denies());
-    let code = match denied.any(|one| one.code.exit_code() == ExitCode::Environment) {
+    let denied = findings.iter().filter(|finding| finding.denies());
+    let codes: Vec<Code> = denied.map(|finding| finding.code).collect();
+    let is_of_machine = |code: &Code| code.exit_code() == ExitCode::Environment;
+    let code = match codes.iter().any(is_of_machine) {
         true => ExitCode::Environment,
+        false if codes.contains(&Code::SliceUnusable) => ExitCode::Inconclusive,
         false => ExitCode::Pass,
     };
     let content = Measured {
