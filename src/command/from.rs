@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use super::archive::Opened;
 use super::judging::{Judging, refuse_without_folder};
-use crate::evidence::SickGpu;
 use crate::finding::Error;
 use crate::judge::{Outcome, PackedBase, examined};
 use crate::measure::{Captures, SliceOf, Source, Spent};
@@ -103,13 +102,19 @@ fn of_slices(
         times.push((gpu, found.times));
         captures.add(found.captures);
     }
-    if archive.is_some() {
-        // Of a GPU that is not its own no slice says anything.
-        captures.sick.clear();
-        let own = captures.parts.iter().flat_map(|part| part.sick.clone());
-        let own: Vec<SickGpu> = own.collect();
-        own.into_iter()
-            .for_each(|gpu| gpu.add_to(&mut captures.sick));
+    // Of a GPU that is not its own no slice says anything.
+    captures.sick.clear();
+    for gpu in captures.parts.iter().flat_map(|part| &part.sick) {
+        gpu.clone().add_to(&mut captures.sick);
+    }
+    // What was found of the project while it was packed belongs to no variant that is measured.
+    let packed = archive
+        .iter()
+        .flat_map(|opened| &opened.programs.current.findings);
+    let of_project = packed.filter(|finding| finding.variant.is_none());
+    captures.findings.extend(of_project.cloned());
+    if let Some(base) = archive.and_then(|opened| opened.base.as_ref()) {
+        slices.recordings.base = base.commit().map(str::to_owned);
     }
     slices.recordings.packed_base = archive.map(|opened| {
         let base = opened.base.as_ref();

@@ -8,11 +8,11 @@ use super::archive::{self, Opened};
 use super::from::Measured;
 use super::judging::Judging;
 use super::run_folder::{RunFolder, slice_in};
-use super::slice::{self, Check};
+use super::slice::{self, Check, Whole};
 use crate::cli::CheckArgs;
 use crate::config::{Config, Selected};
 use crate::device::{Gpu, GpusAsked, short_names};
-use crate::finding::{Error, Finding};
+use crate::finding::Error;
 use crate::measure::{Batch, Bench, Watch as _};
 use crate::parallel;
 use crate::plan::SlicePlace;
@@ -95,13 +95,25 @@ pub(super) fn words(error: &Error) -> String {
     error.to_string().replace("\n  next: ", "; ")
 }
 
-/// Slices that were measured.
-pub(super) struct Slices {
-    pub folders: Vec<PathBuf>,
-    /// What is known of each.
-    pub known: BTreeMap<PathBuf, Known>,
-    /// What was found, of each slice that is whole.
-    pub findings: Vec<Finding>,
+/// A slice that a GPU was to measure.
+pub(super) struct OfGpu {
+    pub folder: PathBuf,
+    /// Which one it is and on which GPU, for a message.
+    pub words: String,
+    /// The slice; otherwise why there is none, in words.
+    pub whole: Result<Whole, String>,
+}
+
+impl OfGpu {
+    /// The slice is reported: its folder, and what is known of it.
+    pub fn end(self) -> (PathBuf, Known) {
+        let record = self.whole.and_then(|whole| {
+            let sha256 = whole.end();
+            sha256.ok_or_else(|| "its record could not be written".to_owned())
+        });
+        let words = self.words;
+        (self.folder, Known { words, record })
+    }
 }
 
 /// Lets each GPU measure a slice of an archive into the folder `folder_of` its number. `variants` is
@@ -112,7 +124,7 @@ pub(super) fn slices(
     folder_of: impl Fn(u32) -> PathBuf + Sync,
     resume: bool,
     detail: Detail,
-) -> Result<Slices, Error> {
+) -> Result<Vec<OfGpu>, Error> {
     let notes = Progress::with(detail);
     let gpus = with_part(gpus, variants, &|text| notes.notes(text));
     drop(notes);
@@ -124,28 +136,15 @@ pub(super) fn slices(
             archive: by_it.then_some(sha256),
             ..opened.check()
         };
-        let whole = slice::measured(&check, slice, &folder_of(index), resume, &watch)?;
-        let findings = whole.findings.clone();
-        Ok((whole.end(), findings))
+        slice::measured(&check, slice, &folder_of(index), resume, &watch)
     })?;
-    let mut slices = Slices {
-        folders: (1..=count).map(folder_of).collect(),
-        known: BTreeMap::new(),
-        findings: Vec::new(),
-    };
-    let numbered = (1..).zip(&gpus).zip(&slices.folders).zip(ended);
-    for (((index, Named { gpu, .. }), folder), ended) in numbered {
-        let record = match ended {
-            Ok((sha256, findings)) => {
-                slices.findings.extend(findings);
-                sha256.ok_or_else(|| "its record could not be written".to_owned())
-            }
-            Err(error) => Err(words(&error)),
-        };
-        let words = format!("slice {index}/{count} on {}", gpu.uuid);
-        slices.known.insert(folder.clone(), Known { words, record });
-    }
-    Ok(slices)
+    let numbered = (1..).zip(&gpus).zip(ended);
+    let slices = numbered.map(|((index, Named { gpu, .. }), whole)| OfGpu {
+        folder: folder_of(index),
+        words: format!("slice {index}/{count} on {}", gpu.uuid),
+        whole: whole.map_err(|error| words(&error)),
+    });
+    Ok(slices.collect())
 }
 
 /// What GPUs of this host measured of a check, and the archive that it is judged by.
@@ -174,13 +173,10 @@ pub(super) fn measured(current: Config, arguments: &CheckArgs) -> Result<OnGpus,
     let sha256 = packed.content.sha256;
     let measured = (gpus, packed.to_measure);
     let folder_of = |index| slice_in(folder, index);
-    let Slices { folders, known, .. } = slices(
-        ((&archive, &sha256), true),
-        measured,
-        folder_of,
-        false,
-        detail,
-    )?;
+    let archive = ((archive.as_path(), sha256.as_str()), true);
+    let slices = slices(archive, measured, folder_of, false, detail)?;
+    let folders = slices.iter().map(|slice| slice.folder.clone()).collect();
+    let known = slices.into_iter().map(OfGpu::end).collect();
     Progress::with(detail).notes(&format!("captures: {}", folder.display()));
     let spent = packed.spent;
     Ok(OnGpus {

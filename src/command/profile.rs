@@ -19,7 +19,7 @@ use crate::device::GpusAsked;
 use crate::files::{PROFILE_FILE, create_work_folder, read_regular, variant_folder};
 use crate::finding::{Code, Error, ExitCode, Finding, Note};
 use crate::measure::{
-    Locks, Place, Plan, RecordUse, RunFile, measure, measured_on, measured_on_none,
+    Locks, Place, Plan, RecordUse, RunFile, SliceOf, measure, measured_on, measured_on_none,
 };
 use crate::plan::SlicePlace;
 use crate::profile::Profile;
@@ -69,7 +69,8 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
     if arguments.dry_run {
         return dry_run::of_profile(selected, arguments);
     }
-    resume::refuse_unreviewed(arguments.resume, &selected.config)?;
+    let pull_request = arguments.trusted.pull_request;
+    resume::refuse(arguments.resume, &judging, pull_request)?;
     if let Some(asked) = &arguments.gpus {
         return each_on_gpus(arguments, judging, &folder, asked);
     }
@@ -81,7 +82,7 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
         // What is locked was verified in the run that measured it.
         records: RecordUse {
             reads: false,
-            writes: trust::is_of_reviewed_code(&selected.config.root, variable),
+            writes: resume::is_reviewed(&selected.config, pull_request)?,
         },
         packed: None,
         run_file: Some(&run_file),
@@ -101,10 +102,13 @@ fn rules(config: &Path, arguments: &ProfileArgs) -> Result<Judging, Error> {
     } = arguments;
     let pull_request = trust::pull_request(trusted.pull_request, variable)?;
     let is_change = pull_request.is_some() || trusted.baseline_ref.is_some();
-    match is_change && arguments.trial.define.is_empty() {
-        true => Judging::in_checkout(Config::load(config)?, trusted, None, selection),
-        false => Judging::of_working_tree(load(config, selection, Some(&arguments.trial))?),
+    if !arguments.trial.define.is_empty() || !is_change {
+        return Judging::of_working_tree(load(config, selection, Some(&arguments.trial))?);
     }
+    let judging = Judging::in_checkout(Config::load(config)?, trusted, None, selection)?;
+    // It has no base to measure beside, and its checkout must be whole as that of a check.
+    judging.check_out_base()?;
+    Ok(judging)
 }
 
 fn profiled(
@@ -205,27 +209,39 @@ fn slices(
 ) -> Result<ExitCode, Error> {
     let detail = arguments.verbosity.detail();
     let folder_of = |index: u32| output.join(index.to_string());
-    let mut slices = on_gpus::slices(
+    if !arguments.resume {
+        remove_slices(output);
+    }
+    let slices = on_gpus::slices(
         (archive, by_it),
         measured,
         folder_of,
         arguments.resume,
         detail,
     )?;
-    let unusable = slices
-        .known
-        .values()
-        .filter_map(|known| known.record.as_ref().err().zip(Some(&known.words)));
-    let unusable: Vec<Finding> = unusable
-        .map(|(why, words)| {
-            let message = format!("{words} is not used: {why}");
-            Finding::of_project(Code::SliceUnusable, message, "measure again")
-        })
-        .collect();
-    slices.findings.extend(unusable);
-    let count = slices.folders.len();
-    let text = format!("{count} slices in {}", output.display());
-    measured_for_check(arguments, &text, 1, &slices.findings)
+    let mut findings = Vec::new();
+    for slice in &slices {
+        match &slice.whole {
+            Ok(whole) => findings.extend(whole.findings.iter().cloned()),
+            Err(why) => {
+                let message = format!("{} is not used: {why}", slice.words);
+                let code = Code::SliceUnusable;
+                findings.push(Finding::of_project(code, message, "measure again"));
+            }
+        }
+    }
+    let text = format!("{} slices in {}", slices.len(), output.display());
+    let code = measured_for_check(arguments, &text, 1, &findings)?;
+    slices.into_iter().for_each(|slice| drop(slice.end()));
+    Ok(code)
+}
+
+/// Removes the slices of an earlier run, which must not be taken for those of this one.
+fn remove_slices(output: &Path) {
+    let folders = (1_u32..).map(|index| output.join(index.to_string()));
+    for folder in folders.take_while(|folder| SliceOf::is_in(folder)) {
+        let _ = std::fs::remove_dir_all(folder);
+    }
 }
 
 /// Says what was measured for a check. Only that the machine failed, or left no slice, is no success: an engine may then

@@ -20,11 +20,6 @@ pub(super) fn refuse(
     refuse_unless(reviewed || !resume, config)
 }
 
-/// The same where nothing is judged.
-pub(super) fn refuse_unreviewed(resume: bool, config: &Config) -> Result<(), Error> {
-    refuse_unless(!resume || is_reviewed(config, None)?, config)
-}
-
 /// Whether no pull request's code is measured, as far as the service and the command line say.
 pub(super) fn is_reviewed(config: &Config, pull_request: Option<u64>) -> Result<bool, Error> {
     let pull_request = trust::pull_request(pull_request, variable)?;

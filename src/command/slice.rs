@@ -8,6 +8,7 @@ use super::judging::Judging;
 use crate::config::Variant;
 use crate::device::Gpu;
 use crate::finding::{Error, Finding};
+use crate::git;
 use crate::measure::{
     BaseProject, Captures, GpuPart, Packed, Place, Plan, RecordUse, RunFile, SliceOf, Times, Watch,
     measure,
@@ -89,6 +90,10 @@ pub(super) fn measured(
         plan: plan_sha256(selected)?,
         place,
         archive: archive.map(str::to_owned),
+        revisions: [
+            git::revision(&selected.config.root),
+            base.and_then(BaseProject::commit).map(str::to_owned),
+        ],
         slices: shared_out(&ids, place.count, seconds),
         same_programs: same_programs.to_vec(),
     };

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::recordings::{PackedBase, Recordings};
+use super::recordings::Recordings;
 use super::rules::Rules;
 use super::variants::Judge;
 use crate::baseline::{CaptureIndex, rederive, rederive_loaded};
@@ -91,8 +91,8 @@ pub fn examined(
             reading.part_of_change()?;
         }
     }
-    if let Some(packed) = &recordings.packed_base {
-        reading.beside_base(packed.as_ref());
+    if let Some(commit) = &recordings.base {
+        reading.beside_base(commit);
     }
     let Reading {
         captures: read,
@@ -393,12 +393,9 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Where an archive says which base is measured, each variant must have been measured beside it,
-    /// unless a finding says why it was not.
-    fn beside_base(&mut self, packed: Option<&PackedBase>) {
-        let Some(packed) = packed else {
-            return;
-        };
+    /// Where it is known which base is measured, each variant must have been measured beside it, unless a
+    /// finding says why it was not.
+    fn beside_base(&mut self, commit: &String) {
         let excused = |id: &VariantId| {
             let mut about = self.so_far.iter().filter(|one| one.concerns(id));
             about.any(|one| one.code == Code::BaseUnavailable || one.denies())
@@ -409,11 +406,8 @@ impl Reading<'_> {
             let why = match base {
                 None if excused(&current.variant) => continue,
                 None => "its slice measured no base beside it, and does not say why".to_owned(),
-                Some(base) if base.provenance.git.as_ref() == Some(&packed.commit) => continue,
-                Some(_) => format!(
-                    "its base is not the commit {} of the archive",
-                    packed.commit
-                ),
+                Some(base) if base.provenance.git.as_ref() == Some(commit) => continue,
+                Some(_) => format!("its base is not the commit {commit} that the slices name"),
             };
             let next = "run its slice again, and check all of them together";
             let finding = Finding::deny(Code::NotMeasured, &current.variant, why, next);

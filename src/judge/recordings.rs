@@ -18,6 +18,8 @@ pub struct Recordings {
     /// Whether machines measured them for this check, so that a variant of which a finding says why
     /// it was not measured need not have a profile.
     pub measured: bool,
+    /// The commit that each variant was measured beside, where one is known.
+    pub base: Option<String>,
     /// Where an archive supplies the rules: the base that is in it, if there is one. Git is not asked
     /// then.
     pub packed_base: Option<Option<PackedBase>>,

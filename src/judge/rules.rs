@@ -59,6 +59,8 @@ pub fn judge(mut captures: Captures, rules: &Rules<'_>) -> Outcome {
     let is_recording = matches!(captures.source, Source::Recording(_));
     if !is_recording {
         outcome.findings.extend(rules.of_locks.iter().cloned());
+    }
+    if !is_recording || !captures.parts.is_empty() {
         // Only now: a control that deviates speaks of what was measured before it, too.
         captures.set_aside(judge.sick_gpus(&captures));
     }

@@ -181,6 +181,9 @@ impl Captures {
     /// Sets aside all that sick GPUs measured, before the symptom and after, whether it passes or fails:
     /// neither counts. The files stay.
     pub fn set_aside(&mut self, sick: Vec<SickGpu>) {
+        if sick.is_empty() && self.parts.is_empty() {
+            return;
+        }
         sick.into_iter().for_each(|gpu| gpu.add_to(&mut self.sick));
         self.sick.sort_by(|one, other| one.uuid.cmp(&other.uuid));
         if self.sick.is_empty() {

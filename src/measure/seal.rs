@@ -47,7 +47,9 @@ impl Seal {
     /// The files below a folder, by their paths from there, with their hashes. Only programs under test
     /// write files whose names are not UTF-8.
     pub fn below(&self, folder: &Path) -> BTreeMap<String, String> {
-        let own = self.content.iter().filter_map(|(path, sha256)| {
+        let from = self.content.range(folder.to_path_buf()..);
+        let own = from.take_while(|(path, _)| path.starts_with(folder));
+        let own = own.filter_map(|(path, sha256)| {
             let name = path.strip_prefix(folder).ok()?.to_str()?;
             Some((name.to_owned(), sha256.clone()))
         });

@@ -51,7 +51,10 @@ fn list(
             place => format!("{place}/{name}"),
         };
         let kind = entry.file_type().map_err(unreadable)?;
-        if kind.is_dir() {
+        if kind.is_dir() && name.starts_with(".earlier") {
+            // Its files would be read in the place of those that are named.
+            return Err(format!("`{below}` was added to it"));
+        } else if kind.is_dir() {
             list(&entry.path(), &below, depth + 1, found, bytes)?;
         } else if kind.is_file() && below == files::VARIANT_FILE {
             continue;

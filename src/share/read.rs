@@ -64,6 +64,7 @@ struct Slice<'f> {
 #[derive(Clone, PartialEq)]
 struct Common {
     archive: Option<String>,
+    revisions: [Option<String>; 2],
     slices: Vec<Vec<VariantId>>,
     same_programs: Vec<SameProgram>,
 }
@@ -86,11 +87,14 @@ impl Slice<'_> {
     fn common(&self) -> Common {
         let SliceOf {
             archive,
+            revisions,
             slices,
             same_programs,
             ..
         } = self.of.clone();
         Common {
+            // The archive says which they are, and who unpacks it has no git.
+            revisions: archive.as_ref().map_or(revisions, |_| Default::default()),
             archive,
             slices,
             same_programs,
@@ -150,7 +154,13 @@ pub fn read_slices(folders: &[PathBuf], wanted: Wanted<'_>) -> Slices {
     found.findings = reading.findings;
     let folders = found.recordings.folders.iter().flatten();
     let there: BTreeSet<&VariantId> = folders.map(|(variant, _)| variant).collect();
-    let is_there = |one: &Finding| one.variant.as_ref().is_some_and(|id| there.contains(id));
+    let said = used.iter().flat_map(|slice| &slice.found.captures.findings);
+    let said = said.filter(|one| one.denies());
+    let said: BTreeSet<&VariantId> = said.filter_map(|one| one.variant.as_ref()).collect();
+    let is_there = |one: &Finding| {
+        let mut id = one.variant.iter();
+        id.any(|id| there.contains(id) || said.contains(id))
+    };
     let unmeasured = nothing_of(wanted, &common.same_programs, &why_not).into_iter();
     found
         .findings
@@ -358,6 +368,16 @@ fn differs(own: &Common, common: &Common) -> Option<String> {
             other(&common.archive)
         ));
     }
+    if own.revisions != common.revisions {
+        let words = |[own, base]: &[Option<String>; 2]| {
+            let name = |one: &Option<String>| one.clone().unwrap_or_else(|| "none".to_owned());
+            format!("{} beside {}", name(own), name(base))
+        };
+        let (own, most) = (words(&own.revisions), words(&common.revisions));
+        return Some(format!(
+            "it measured other revisions ({own}) than most ({most})"
+        ));
+    }
     (own.slices != common.slices)
         .then(|| "it is of another plan: it shares the variants out in another way".to_owned())
 }
@@ -422,9 +442,11 @@ fn recordings(slices: &[Slice<'_>], common: &Common) -> Recordings {
             }
         }
     }
+    let [_, base] = common.revisions.clone();
     Recordings {
         shown: PathBuf::new(),
         measured: true,
+        base,
         folders: Some(folders),
         controls,
         packed_base: None,
@@ -448,7 +470,7 @@ pub fn recordings_in(
         return (Recordings::in_folder(folder), Vec::new());
     }
     let mut findings = Vec::new();
-    let mut of_each = BTreeMap::new();
+    let (mut of_each, mut controls) = (BTreeMap::new(), Vec::new());
     for variant in plan.config.variants() {
         let id = &variant.id;
         let has = |folder: &&PathBuf| recorded_folder(folder, id).symlink_metadata().is_ok();
@@ -465,7 +487,11 @@ pub fn recordings_in(
                 let next = "give one recording of each variant";
                 findings.push(Finding::deny(Code::NotMeasured, id, message, next));
             }
-            ([one, ..], _) => drop(of_each.insert(id.clone(), (*one).clone())),
+            ([one, others @ ..], _) => {
+                of_each.insert(id.clone(), (*one).clone());
+                let others = others.iter().map(|other| (id.clone(), (*other).clone()));
+                controls.extend(others);
+            }
             // There it is looked for, and missed.
             ([], first) => drop(first.map(|first| of_each.insert(id.clone(), first.clone()))),
         }
@@ -473,6 +499,7 @@ pub fn recordings_in(
     let recordings = Recordings {
         shown: PathBuf::from(shown),
         folders: Some(of_each),
+        controls,
         ..Recordings::default()
     };
     (recordings, findings)

@@ -15,6 +15,6 @@ pub(super) use record::difference;
 pub(super) use record::{
     BASE, Complete, Done, FILES, Kept, Key, failed_before, not_resumed, resumed,
 };
-pub(super) use run::{Recording, keep_sick};
+pub(super) use run::{Recording, SickFile};
 pub use run::{RunFile, RunRecord};
 pub use slice::{Found, SliceOf};

@@ -24,6 +24,7 @@ pub fn measured_on(folder: &Path, variants: &[VariantId], gpus: &[String]) -> Re
             key: None,
             retries: Vec::new(),
             done: None,
+            part: false,
             on: gpus.to_vec(),
         };
         let path = own.join(VARIANT_FILE);

@@ -45,6 +45,9 @@ pub struct VariantRecord {
     pub(in crate::measure) retries: Vec<Finding>,
     /// `None` while it is measured.
     pub(in crate::measure) done: Option<Done>,
+    /// Whether its run measures a part of a check, which nobody judges without the record of the run.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub(in crate::measure) part: bool,
     /// Where it was measured on several GPUs: their folders in that of the run.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub(in crate::measure) on: Vec<String>,
@@ -319,6 +322,7 @@ mod tests {
                 key: then,
                 retries: vec![finding(Code::Retried)],
                 done: Some(done),
+                part: false,
                 on: Vec::new(),
             };
             let used = Kept::of(record, output.path()).resumption(&now);
@@ -393,6 +397,7 @@ mod tests {
             key: Some(Key::default()),
             retries: Vec::new(),
             done,
+            part: false,
             on: Vec::new(),
         };
         (

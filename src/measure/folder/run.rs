@@ -120,11 +120,12 @@ impl RunRecord {
 }
 
 impl SliceOf {
-    /// Whether the folder has a run that measures a slice. One whose record is damaged counts as one:
-    /// nobody knows what it found.
+    /// Whether the folder has a run that measures a slice. One whose record is damaged, or was lost, counts
+    /// as one: nobody knows what it found.
     pub fn is_in(folder: &Path) -> bool {
         match read::<RunRecord>(&folder.join(RUN_FILE)) {
-            Ok(run) => run.is_some_and(|(run, _)| run.slice.is_some()),
+            Ok(Some((run, _))) => run.slice.is_some(),
+            Ok(None) => has_parts(folder),
             Err(_) => folder.is_dir(),
         }
     }
@@ -222,20 +223,13 @@ impl RunFile {
             // What it started may still be on the GPU, and write where this run does.
             process::end_marked(&run.mark);
         }
-        let sick = read(&self.sick_file()).unwrap_or_else(|why| {
+        let sick_file = self.folder.join(SICK_FILE);
+        let sick = read::<SickRecord>(&sick_file).unwrap_or_else(|why| {
             found = Err(why);
             None
         });
-        let mut sick = sick.map(|(sick, _)| sick);
         let (interrupted, unusable) = self.to_resume(found, &earlier, watch)?;
         let resumes = interrupted.is_some();
-        if !resumes {
-            // The run first: it must not be resumed without what it saw.
-            for file in [&path, &self.sick_file()] {
-                let _ = fs::remove_file(file);
-            }
-            sick = None;
-        }
         let (mark, state) = (process::mark_of_run(), State::Measuring);
         let (id, began) = match interrupted {
             Some(run) => (run.id, run.began),
@@ -252,6 +246,12 @@ impl RunFile {
         // Without a lock this run goes on, too: every other one takes it for one that still measures,
         // because nobody can lock the file.
         let (lock, _) = run.write(&path).map_err(Error::io("write", &path))?;
+        // Only now: the run before must not be resumed without what it saw.
+        let sick = sick.filter(|(sick, _)| resumes && sick.run == run.id);
+        let sick = sick.map(|(sick, _)| sick.gpu);
+        if sick.is_none() {
+            let _ = fs::remove_file(&sick_file);
+        }
         let _ = self.begun.set(Begun {
             run: RefCell::new(run),
             resumes,
@@ -336,8 +336,11 @@ impl RunFile {
     }
 
     /// Where it is kept that a GPU is sick.
-    pub fn sick_file(&self) -> PathBuf {
-        self.folder.join(SICK_FILE)
+    pub fn sick_file(&self) -> SickFile {
+        SickFile {
+            path: self.folder.join(SICK_FILE),
+            run: self.id(),
+        }
     }
 
     fn id(&self) -> String {
@@ -353,6 +356,7 @@ impl RunFile {
             key: None,
             retries: Vec::new(),
             done: None,
+            part: self.slice.is_some(),
             on: Vec::new(),
         }
     }
@@ -366,7 +370,7 @@ impl RunFile {
             return Ok(None);
         }
         let folder = variant_folder(&self.folder, variant);
-        let Some((record, sha256)) = read::<VariantRecord>(&folder.join(VARIANT_FILE))? else {
+        let Some((record, _)) = read::<VariantRecord>(&folder.join(VARIANT_FILE))? else {
             return Ok(None);
         };
         if record.run != self.id() {
@@ -375,7 +379,6 @@ impl RunFile {
         if record.variant != *variant {
             return Err(format!("its {VARIANT_FILE} is that of another variant"));
         }
-        self.completes(&record, sha256);
         Ok(Some(Kept::of(record, &self.folder)))
     }
 
@@ -442,11 +445,25 @@ impl RunFile {
     /// could be written.
     pub fn end(self) -> Option<String> {
         let ended = self.enter(State::Said);
-        if ended.is_err() {
+        // A slice is whole without it.
+        if ended.is_err() && self.slice.is_none() {
             let _ = fs::remove_file(self.path());
         }
         ended.ok().flatten()
     }
+}
+
+/// Whether the record of a variant in a folder is of a run that measures a slice.
+fn has_parts(folder: &Path) -> bool {
+    let folders = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
+    let suites = folders(folder).map(|suite| suite.path());
+    let mut variants = suites
+        .flat_map(|suite| folders(&suite))
+        .map(|entry| entry.path());
+    variants.any(|variant| {
+        let record = read::<VariantRecord>(&variant.join(VARIANT_FILE));
+        matches!(record, Ok(Some((record, _))) if record.part)
+    })
 }
 
 /// Whether no process has the lock of the file. Where nobody knows that it counts as locked: nothing of
@@ -494,10 +511,31 @@ fn fresh_id() -> Result<String, Error> {
 /// What becomes the record of a variant while it is measured; `None` where nobody can resume the run.
 pub type Recording<'a> = Option<(&'a RunFile, VariantRecord)>;
 
-/// Keeps in the folder of a run that a GPU is sick. Nothing depends on the file in this run, so a failed
-/// write is ignored.
-pub fn keep_sick(path: &Path, sick: &SickGpu) {
-    let _ = write_atomically(path, &sealed(sick));
+/// What says that a GPU is sick.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SickRecord {
+    /// The run that saw it.
+    run: String,
+    gpu: SickGpu,
+}
+
+/// Where a run keeps that its GPU is sick.
+#[derive(Clone, Debug)]
+pub struct SickFile {
+    path: PathBuf,
+    run: String,
+}
+
+impl SickFile {
+    /// Keeps it. Nothing depends on the file in this run, so a failed write is ignored.
+    pub fn keep(&self, gpu: &SickGpu) {
+        let record = SickRecord {
+            run: self.run.clone(),
+            gpu: gpu.clone(),
+        };
+        let _ = write_atomically(&self.path, &sealed(&record));
+    }
 }
 
 #[cfg(test)]
@@ -604,7 +642,7 @@ mod tests {
         };
         let (first, _) = begin(folder.path(), false);
         assert!(RunFile::is_running_in(folder.path()), "it still measures");
-        keep_sick(&first.sick_file(), &sick);
+        first.sick_file().keep(&sick);
         drop(first);
         assert!(!RunFile::is_running_in(folder.path()));
         for _ in 0..2 {
@@ -614,17 +652,17 @@ mod tests {
         fs::write(folder.path().join(SICK_FILE), "{}").unwrap();
         let (second, said) = begin(folder.path(), true);
         assert!(said.is_some() && second.sick().is_none());
-        keep_sick(&second.sick_file(), &sick);
+        second.sick_file().keep(&sick);
         drop(second);
         let (third, _) = begin(folder.path(), false);
         let sick_file = third.sick_file();
-        assert!(third.sick().is_none() && !sick_file.exists());
-        keep_sick(&sick_file, &sick);
+        assert!(third.sick().is_none() && !sick_file.path.exists());
+        sick_file.keep(&sick);
         third.end();
-        assert!(sick_file.exists(), "nothing of that run may be locked");
+        assert!(sick_file.path.exists(), "nothing of that run may be locked");
         let (fourth, _) = begin(folder.path(), true);
         assert!(fourth.interrupted().is_none() && fourth.sick().is_none());
-        assert!(!sick_file.exists());
+        assert!(!sick_file.path.exists());
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub struct SliceOf {
     /// sha256 of the archive that is measured; `None` where a checkout is.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub archive: Option<String>,
+    /// The revision that is measured, and the commit of the base beside it, where they are known.
+    pub revisions: [Option<String>; 2],
     /// The variants of every slice of the plan, this one's among them.
     pub slices: Vec<Vec<VariantId>>,
     /// Variants that no slice measures, because their program is the base's.

@@ -12,7 +12,7 @@ use crate::device::{FaultWatch, Faults, Gpu, GpuLock, Health, Unwatched};
 use crate::evidence::{SickGpu, Symptom, gpu_pins, symptoms_of};
 use crate::files::{PROFILE_FILE, VARIANT_FILE};
 use crate::finding::{Code, Error, Finding, WarnReason};
-use crate::measure::folder::keep_sick;
+use crate::measure::folder::SickFile;
 use crate::measure::watch::Watch;
 use crate::profiler::{LibraryFile, Ncu, Profilers};
 use crate::terms::{Phase, Tier};
@@ -193,7 +193,7 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// As [`Gpu::lock`].
-    pub fn lock(&self, keep: Option<PathBuf>) -> Result<GpuLock, Error> {
+    pub fn lock(&self, keep: Option<SickFile>) -> Result<GpuLock, Error> {
         let lock = self.gpu.lock(|| self.watch.waits())?;
         self.faults.get_or_init(|| {
             let counted = self.counted.clone();
@@ -201,7 +201,7 @@ impl<'a> Bench<'a> {
             let at_once = move |faults: &Faults| {
                 if let Some(sick) = sick_of(&uuid, &name, symptoms_of(faults)) {
                     // First: without it, what is left after a kill would be measured again.
-                    keep.iter().for_each(|path| keep_sick(path, &sick));
+                    keep.iter().for_each(|file| file.keep(&sick));
                     counted.discard();
                 }
             };

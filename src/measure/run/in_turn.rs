@@ -18,8 +18,7 @@ use crate::finding::{Code, Error, Finding, Severity, Stop};
 use crate::measure::captures::{Captures, ChosenLaunches, Resumed};
 use crate::measure::cost::{Cost, Costs};
 use crate::measure::folder::{
-    Complete, Done, Kept, Recording, RunFile, VariantRecord, failed_before, keep_sick, not_resumed,
-    resumed,
+    Complete, Done, Kept, Recording, RunFile, VariantRecord, failed_before, not_resumed, resumed,
 };
 use crate::measure::job::retry::Retries;
 use crate::measure::job::rounds::{Profiles, SideStop, StillOpen, Subjects};
@@ -179,7 +178,7 @@ impl<'a> Run<'a> {
         // The driver may report what the last program met only now.
         let sick = self.bench.sick().or(self.sick.take());
         if let (Some(sick), Some(run_file)) = (&sick, self.order.run_file) {
-            keep_sick(&run_file.sick_file(), sick);
+            run_file.sick_file().keep(sick);
         }
         if sick.is_some() {
             let removed = self.bench.counted.discard();
@@ -384,7 +383,7 @@ impl<'a> Run<'a> {
         }
         self.sick = self.bench.sick();
         if let (Some(sick), Some((run_file, _))) = (&self.sick, &recording) {
-            keep_sick(&run_file.sick_file(), sick);
+            run_file.sick_file().keep(sick);
         }
         Ok(Turn::Measured(
             recording.map(|(_, record)| Box::new(record)),
