@@ -523,7 +523,7 @@ fn what_a_program_writes_to_the_slice_of_another_gpu_is_found() {
          --import:* | --version:*) ;;
          *fe)
              record=$(echo {0}/*)/slices/1/run.json
-             until grep -q '\"state\":\"said\"' \"$record\"; do sleep 0.05; done
+             until grep -q '\"found\":' \"$record\"; do sleep 0.05; done
              content=$(sed -e 's/^{{\"sha256\":\"[0-9a-f]*\",\"content\"://' -e 's/}}$//' \
                  -e 's/\"profiled\":[0-9]*/\"profiled\":1000/g' \"$record\")
              sha256=$(printf %s \"$content\" | sha256sum | cut -c -64)

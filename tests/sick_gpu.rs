@@ -143,6 +143,12 @@ fn heat_and_a_control_that_deviates_set_all_aside() {
             "Only another GPU shows",
         ],
     );
+    // So is what is measured here and judged elsewhere.
+    let elsewhere = ["profile", "--slice", "1/1", "--output", "tmp/elsewhere"];
+    machine.run(&elsewhere).exits(0);
+    let (report, _) = check(&machine, &["--from", "tmp/elsewhere"], 6);
+    nothing_counts(&report);
+    assert!(!messages(&report, "gpu-sick").is_empty());
 
     ncu(&machine, WATCHED);
     let machine = machine.with("NVML_REASONS", "0x40");

@@ -330,6 +330,11 @@ fn a_slice_of_another_plan_or_given_twice_is_named_and_not_used() {
             json!([{"variant": "bsr_gemm/cp_async", "base": "0"}]),
             "it is of an archive",
         ),
+        (
+            "revisions",
+            json!(["a", "b"]),
+            "it measured other revisions (a beside b) than most (none beside none)",
+        ),
         ("place", json!({"index": 3, "count": 2}), "no slice 3"),
         ("place", json!({"index": 0, "count": 2}), "no slice 0"),
         ("place", json!({"index": 1, "count": 2}), "given 2 times"),
@@ -573,6 +578,9 @@ fn a_slice_whose_run_did_not_end_is_cut_off() {
         project.write(&path, damaged);
         incomplete(&project, &["slices/1".to_owned()]);
     }
+    fs::remove_file(project.path(&path)).unwrap();
+    let report = incomplete(&project, &["slices/1".to_owned()]);
+    assert!(unusable(&report).contains("it has no run.json"));
 }
 
 #[test]

@@ -109,7 +109,7 @@ impl OfGpu {
     pub fn end(self) -> (PathBuf, Known) {
         let record = self.whole.and_then(|whole| {
             let sha256 = whole.end();
-            sha256.ok_or_else(|| "its record could not be written".to_owned())
+            sha256.ok_or_else(|| "its run.json is not what was written".to_owned())
         });
         let words = self.words;
         (self.folder, Known { words, record })

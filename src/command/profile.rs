@@ -244,7 +244,8 @@ fn remove_slices(output: &Path) {
     }
 }
 
-/// Says what was measured for a check. Only that the machine failed, or left no slice, is no success: an engine may then
+/// Says what was measured for a check. Only that the machine failed, or left no slice, is no success: an
+/// engine may then
 /// measure again, on another one.
 fn measured_for_check(
     arguments: &ProfileArgs,

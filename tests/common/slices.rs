@@ -71,6 +71,7 @@ pub fn made_in(config: &Path, recording: &Path, into: &Path, count: u32, names: 
                 "tool": env!("CARGO_PKG_VERSION"),
                 "plan": plan_sha256(&plan).unwrap(),
                 "place": {"index": index, "count": count},
+                "revisions": [null, null],
                 "slices": slices,
             },
             "found": {"captures": {}, "times": {}, "variants": variants},
@@ -92,6 +93,7 @@ fn record(folder: &Path, variant: &VariantId) -> Json {
         "variant": variant,
         "key": null,
         "retries": [],
+        "part": true,
         "done": {"captures": {}, "profiles": profiles, "files": files},
     })
 }

@@ -51,6 +51,8 @@ struct Begun {
     resumes: bool,
     /// The GPU that the interrupted run saw to be sick.
     sick: Option<SickGpu>,
+    /// The sha256 of the record, as it was written last.
+    sha256: RefCell<String>,
     /// sha256 of the record of each variant that is complete.
     complete: RefCell<BTreeMap<VariantId, String>>,
     /// The file, locked for as long as this process lives; `None` on a file system without locks.
@@ -245,7 +247,7 @@ impl RunFile {
         };
         // Without a lock this run goes on, too: every other one takes it for one that still measures,
         // because nobody can lock the file.
-        let (lock, _) = run.write(&path).map_err(Error::io("write", &path))?;
+        let (lock, sha256) = run.write(&path).map_err(Error::io("write", &path))?;
         // Only now: the run before must not be resumed without what it saw.
         let sick = sick.filter(|(sick, _)| resumes && sick.run == run.id);
         let sick = sick.map(|(sick, _)| sick.gpu);
@@ -256,6 +258,7 @@ impl RunFile {
             run: RefCell::new(run),
             resumes,
             sick,
+            sha256: RefCell::new(sha256),
             complete: RefCell::default(),
             lock: RefCell::new(lock),
         });
@@ -266,19 +269,22 @@ impl RunFile {
         self.folder.join(RUN_FILE)
     }
 
-    /// Notes how far the run came, unless another one began in the same folder meanwhile: the sha256 of
-    /// the record.
+    /// Notes how far the run came: the sha256 of the record. `None` where another one began in the same
+    /// folder meanwhile, or the record of a slice is not what was written.
     fn enter(&self, state: State) -> std::io::Result<Option<String>> {
         let path = self.path();
         let there = read::<RunRecord>(&path).ok().flatten();
-        let Some((begun, (there, _))) = self.begun.get().zip(there) else {
+        let Some((begun, (there, sha256))) = self.begun.get().zip(there) else {
             return Ok(None);
         };
-        if there.id != begun.run.borrow().id {
+        // That a program wrote to the record of a slice is for who judges it.
+        let is_other = self.slice.is_some() && sha256 != *begun.sha256.borrow();
+        if is_other || there.id != begun.run.borrow().id {
             return Ok(None);
         }
         begun.run.borrow_mut().state = state;
         let (lock, sha256) = begun.run.borrow().write(&path)?;
+        begun.sha256.replace(sha256.clone());
         // The lock of the file before goes only then.
         begun.lock.replace(lock);
         Ok(Some(sha256))
@@ -437,7 +443,7 @@ impl RunFile {
         let written = written.map_err(Error::io("write", &path))?;
         written.map(drop).ok_or_else(|| Error::Input {
             path,
-            cause: "another run began in its folder".to_owned(),
+            cause: "it is not what this run wrote, or another one began in its folder".to_owned(),
         })
     }
 
