@@ -103,7 +103,7 @@ impl GpusAsked {
     /// line.
     ///
     /// # Errors
-    /// As [`GpuAsked::of`]; [`Error::Usage`] where one is named twice.
+    /// [`Error::Usage`] where this host has no such GPU, or one is named twice.
     pub fn of(&self, all: &[Gpu]) -> Result<Vec<Gpu>, Error> {
         let GpusAsked::These(asked) = self else {
             return Ok(all.to_vec());
