@@ -9,6 +9,7 @@ use std::fs;
 use std::io::{Read, Write as _};
 use std::path::Path;
 use std::process::Command;
+use std::sync::OnceLock;
 
 use crate::common::crash::{kill_at_random, kills, wait_for_orphans};
 use crate::common::sealed;
@@ -33,6 +34,11 @@ struct Checkout(Machine);
 
 impl Checkout {
     fn new() -> Checkout {
+        static LOCKED: OnceLock<Vec<u8>> = OnceLock::new();
+        Checkout(Machine::once(&LOCKED, || Checkout::make().0))
+    }
+
+    fn make() -> Checkout {
         let expect = "expect = [\"bsr_gemm_baseline\"]\n";
         let machine = Machine::new()
             .configured("ncu = \"bin/ncu\"\n", "")
