@@ -31,7 +31,6 @@ public_keys = ["RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3"]
 
 [profile]
 launches = 20
-max_launches = 80
 skip = 1
 processes = 2
 max_processes = 6
@@ -218,7 +217,6 @@ launches = 20 | launches = 10001 | `launches` must be a number from 1 to 10000
 processes = 2 | processes = 0 | `processes` must be a number from 1 to 10000
 launches = 10 | launches = 0 | `launches` must be a number from 1 to 10000
 launches = 5 | launches = 0 | `launches` must be a number from 1 to 10000
-max_launches = 80 | max_launches = 10001 | `max_launches` must be a number from 1 to 10000
 max_rounds = 7 | max_rounds = 0 | `max_rounds` must be a number from 1 to 10000
 max_processes = 6 | max_processes = 0 | `max_processes` must be a number from 1 to 10000
 timeout_s = 120.0 | timeout_s = 0 | seconds above 0, up to 86400
@@ -243,7 +241,6 @@ min = 0 | min = 2e9 | `min` is larger than `max`
 # At most is no fewer than always.
 max_rounds = 7 | max_rounds = 2 | `max_rounds` is 2, fewer than the 3 that are always measured
 max_processes = 6 | max_processes = 1 | `max_processes` is 1, fewer than the 2 that are always measured
-max_launches = 80 | max_launches = 19 | `max_launches` is 19, fewer than the 20 that are always measured
 # A tolerance is one number, of a metric that is judged by it.
 against = { relative_percent = 0.5 } | against = {} | either `relative_percent` or `absolute`
 against = { relative_percent = 0.5 } | against = { relative_percent = 1, absolute = 1 } | either `relative_percent` or `absolute`

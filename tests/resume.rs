@@ -173,17 +173,11 @@ fn essence(outcome: &Json) -> Json {
         .collect();
     let mut findings = list("findings");
     findings.retain(|finding| finding["code"] != "resumed");
-    let chosen = list("chosen_launches");
-    let chosen: Vec<Json> = chosen
-        .iter()
-        .map(|chosen| json!([chosen["variant"], chosen["launches"]]))
-        .collect();
     json!({
         "exit_code": outcome["exit_code"],
         "variants": variants,
         "findings": findings,
         "same_programs": outcome["same_programs"],
-        "chosen_launches": chosen,
     })
 }
 

@@ -293,10 +293,6 @@ pub struct ProfileSettings {
     #[serde(deserialize_with = "range::count::<_, 1, 10_000>")]
     #[schemars(extend("x-stricter" = "more"))]
     pub launches: u32,
-    /// The most launches in one ncu process with `check --against`, as the noise of the baseline
-    /// asks for. Default: `launches`.
-    #[serde(deserialize_with = "range::count::<_, 1, 10_000>")]
-    pub max_launches: u32,
     /// Matching launches before them that are left out. Default: 0.
     pub skip: u32,
     /// Separate ncu processes of a profile, at least 2: they show the noise. Default: 4.
@@ -357,7 +353,6 @@ impl Default for ProfileSettings {
     fn default() -> ProfileSettings {
         ProfileSettings {
             launches: 20,
-            max_launches: UNSET,
             skip: 0,
             processes: 4,
             max_processes: UNSET,
@@ -669,7 +664,6 @@ impl ProfileSettings {
     /// The same with each number that follows from another one.
     pub(super) fn settled(mut self) -> ProfileSettings {
         for (most, default) in [
-            (&mut self.max_launches, self.launches),
             (&mut self.max_processes, self.processes.saturating_mul(2)),
             (&mut self.max_rounds, self.rounds.max(5)),
             (

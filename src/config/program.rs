@@ -168,7 +168,6 @@ impl ProgramSettings {
     ) -> Variant {
         let mut profile = default.profile.clone();
         profile.launches = self.launches;
-        profile.max_launches = self.launches;
         profile.counted_launches = self.counted_launches;
         profile.skip = self.skip;
         profile.per_kernel = self.total;

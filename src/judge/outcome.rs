@@ -8,7 +8,7 @@ use super::programs::ComparedPrograms;
 use super::variant_report::VariantReport;
 use crate::evidence::SickGpu;
 use crate::finding::{ExitCode, Finding};
-use crate::measure::{ChosenLaunches, GpuPart, Resumed, ReusedVerification, SameProgram, Spent};
+use crate::measure::{GpuPart, Resumed, ReusedVerification, SameProgram, Spent};
 use crate::metric::Level;
 use crate::terms::VariantId;
 use crate::verdict::Verdict;
@@ -77,9 +77,6 @@ pub struct Outcome {
     /// Variants whose program is the base's, so that nothing of them was measured.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub same_programs: Vec<SameProgram>,
-    /// How many launches were chosen for the processes of variants that were measured side by side.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub chosen_launches: Vec<ChosenLaunches>,
     /// Verifications of earlier runs that were not repeated.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub reused_verifications: Vec<ReusedVerification>,

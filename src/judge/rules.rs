@@ -71,7 +71,6 @@ pub fn judge(mut captures: Captures, rules: &Rules<'_>) -> Outcome {
     judge.set_controls_apart(&mut captures);
     judge.all(&captures, &mut outcome);
     outcome.same_programs = captures.same_programs;
-    outcome.chosen_launches = captures.chosen_launches;
     outcome.reused_verifications = captures.reused;
     outcome.resumed = captures.resumed;
     outcome.sick_gpus = captures.sick;

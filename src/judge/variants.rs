@@ -207,12 +207,6 @@ impl<'a> Judge<'a> {
         self.locked.get(&(profile.identity.folder(), id.clone()))
     }
 
-    /// What is locked of a variant, on every GPU model and tier.
-    pub(super) fn locks_of(&self, id: &VariantId) -> impl Iterator<Item = &Profile> {
-        let of_variant = self.locked.iter().filter(move |((_, of), _)| of == id);
-        of_variant.map(|(_, profile)| profile)
-    }
-
     /// Whether the baseline that a profile is judged by was measured. Then so must be the profile:
     /// an imported one says little of its code.
     pub(crate) fn is_locked_measured(&self, profile: &Profile) -> bool {

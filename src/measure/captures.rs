@@ -12,7 +12,6 @@ use crate::finding::Finding;
 use crate::measure::key::verified::ReusedVerification;
 use crate::profile::Profile;
 use crate::terms::VariantId;
-use crate::verdict::Schedule;
 
 /// A variant that was taken over from an interrupted run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -21,33 +20,6 @@ pub struct Resumed {
     pub variant: VariantId,
     /// When the interrupted run began, RFC 3339, UTC.
     pub began: String,
-}
-
-/// The launches that were chosen for a variant, and what was expected of them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ChosenLaunches {
-    /// Which variant.
-    pub variant: VariantId,
-    /// Launches in each process of the timing phase.
-    pub launches: u32,
-    /// The round by which nine of ten unchanged checks are decided, by the locked noise; `None` where
-    /// no round was expected to do that.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub round: Option<u32>,
-    /// What these rounds were expected to take, in seconds.
-    pub expected_s: f64,
-}
-
-impl ChosenLaunches {
-    /// Of a variant.
-    pub fn new(variant: VariantId, schedule: Schedule) -> ChosenLaunches {
-        ChosenLaunches {
-            variant,
-            launches: schedule.launches,
-            round: schedule.round,
-            expected_s: schedule.seconds,
-        }
-    }
 }
 
 /// What one GPU measured of a run.
@@ -154,8 +126,6 @@ pub struct Captures {
     pub spent: Spent,
     /// The variants that were taken over from an interrupted run.
     pub resumed: Vec<Resumed>,
-    /// How many launches were chosen for variants that were measured side by side.
-    pub chosen_launches: Vec<ChosenLaunches>,
     /// The GPU, where its driver reported a defect: all that it measured is set aside then.
     pub sick: Vec<SickGpu>,
     /// What each GPU did, where slices were measured.
@@ -230,8 +200,6 @@ impl Captures {
         let sick = &self.sick;
         self.controls
             .retain(|one| !sick.iter().any(|gpu| gpu.measured(one)));
-        self.chosen_launches
-            .retain(|one| !variants.contains(&one.variant));
         let concerned =
             |one: &Finding| one.variant.as_ref().is_some_and(|id| variants.contains(id));
         self.gaps.retain(|gap| !concerned(gap));
@@ -257,7 +225,6 @@ impl Captures {
         self.reused.extend(further.reused);
         self.spent += further.spent;
         self.resumed.extend(further.resumed);
-        self.chosen_launches.extend(further.chosen_launches);
         further
             .gpus
             .into_iter()

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use crate::files::{bounded_json, create_work_folder, most, read_regular_up_to, write_atomically};
 use crate::plan::{Task, VariantPlan};
 use crate::terms::VariantId;
-use crate::verdict::ProcessCost;
 
 /// Time inside the programs that a run starts, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -64,11 +63,6 @@ pub(super) struct Cost {
     pub profiled: u32,
     /// Of `profile`, until the first launch of each process.
     pub start: Duration,
-    /// In the processes of the timing phase alone.
-    pub timing: Duration,
-    pub timed: u32,
-    /// Launches of each of these.
-    pub launches: u32,
 }
 
 /// What earlier runs on this machine took: a display, which decides nothing.
@@ -118,9 +112,6 @@ impl Times {
 struct Each {
     verify_s: f64,
     profile_s: f64,
-    /// Of the timing phase, by its launches.
-    #[serde(default)]
-    timing_s: BTreeMap<u32, f64>,
 }
 
 /// The file of [`Costs`] in the work folder.
@@ -151,35 +142,12 @@ impl Costs {
             each.verify_s = cost.verify.as_secs_f64() / f64::from(cost.verified);
         }
         each.profile_s = cost.profile.as_secs_f64() / f64::from(cost.profiled);
-        if cost.timed > 0 {
-            let timing_s = cost.timing.as_secs_f64() / f64::from(cost.timed);
-            each.timing_s.insert(cost.launches, timing_s);
-        }
         self.write();
     }
 
     fn write(&self) {
         let text = serde_json::to_vec(&self.variants).unwrap_or_default();
         let _ = write_atomically(&self.path, &text);
-    }
-
-    /// What one process of the timing phase costs: by what was measured with the fewest launches and
-    /// with the most; where there is one of these, with the usual cost of a launch.
-    pub fn process(&self, variant: &VariantId) -> ProcessCost {
-        let known = self.variants.get(&variant.to_string());
-        let mut timings = known.into_iter().flat_map(|each| &each.timing_s);
-        let (Some((few, least_s)), last) = (timings.next(), timings.next_back()) else {
-            return ProcessCost::default();
-        };
-        let launch_s = match last {
-            Some((many, most_s)) => (most_s - least_s) / f64::from(many - few),
-            None => ProcessCost::default().launch_s,
-        };
-        let launch_s = launch_s.clamp(0.0, least_s / f64::from(*few).max(1.0));
-        ProcessCost {
-            start_s: least_s - launch_s * f64::from(*few),
-            launch_s,
-        }
     }
 
     /// How long variants will take with the fewest rounds and with the most, in words; `None` where
@@ -250,9 +218,7 @@ fn duration_words(seconds: f64) -> String {
 
 impl Each {
     fn is_sound(&self) -> bool {
-        let mut all = [self.verify_s, self.profile_s].into_iter();
-        let mut timings = self.timing_s.values();
-        all.all(|s| s >= 0.0) && timings.all(|s| *s >= 0.0)
+        self.verify_s >= 0.0 && self.profile_s >= 0.0
     }
 
     /// The time of a plan.
@@ -308,30 +274,12 @@ mod tests {
             expected().unwrap(),
             "measuring 2 variants will take 32 s to 2 min 8 s, by the times of earlier runs"
         );
-        let process = |variant: usize| Costs::of(work).process(&plans[variant].variant);
-        let usual = ProcessCost::default();
-        assert_eq!(process(0), usual);
-        let timed = |launches: u32, seconds: u64| Cost {
-            timing: Duration::from_secs(seconds),
-            timed: 2,
-            launches,
-            ..cost
-        };
-        Costs::of(work).note(&plans[0].variant, timed(20, 6));
-        assert!((process(0).start_s - (3.0 - 20.0 * usual.launch_s)).abs() < 1e-9);
-        Costs::of(work).note(&plans[0].variant, timed(80, 12));
-        let learned = process(0);
-        assert!((learned.start_s - 2.0).abs() < 1e-9 && (learned.launch_s - 0.05).abs() < 1e-9);
-        // A longer process cannot be faster, nor launches take more than the whole.
-        Costs::of(work).note(&plans[1].variant, timed(20, 6));
-        Costs::of(work).note(&plans[1].variant, timed(80, 4));
-        assert_eq!(process(1).launch_s, 0.0);
         for garbage in [
             "",
             "{",
             "[]",
             "{\"s/a\": {\"verify_s\": -1.0, \"profile_s\": 1.0}}",
-            "{\"s/a\": {\"verify_s\": 1.0, \"profile_s\": 1.0, \"timing_s\": {\"20\": -1.0}}}",
+            "{\"s/a\": {\"verify_s\": 1.0, \"profile_s\": -1.0}}",
         ] {
             std::fs::write(work.join(FILE), garbage).unwrap();
             assert_eq!(Costs::of(work).expected(&plans), None, "{garbage}");

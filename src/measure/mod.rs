@@ -14,7 +14,7 @@ mod run;
 mod seal;
 mod watch;
 
-pub use captures::{Captures, ChosenLaunches, GpuPart, Resumed, SameProgram, SlicePart, Source};
+pub use captures::{Captures, GpuPart, Resumed, SameProgram, SlicePart, Source};
 pub use cost::{Spent, Times};
 pub use folder::{
     Found, RunFile, RunRecord, SliceOf, VariantRecord, folders_of, measured_on, measured_on_none,

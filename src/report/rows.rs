@@ -410,7 +410,6 @@ pub(super) fn headline(outcome: &Outcome) -> String {
 pub(super) fn head(outcome: &Outcome) -> Vec<String> {
     let mut lines = vec![origin(outcome)];
     lines.extend(same_programs(outcome));
-    lines.extend(chosen_launches(outcome));
     lines.extend(time(outcome));
     lines.extend(gpus(outcome));
     lines.extend(reused(outcome));
@@ -555,26 +554,6 @@ fn gpus(outcome: &Outcome) -> Vec<String> {
         lines.push(format!("and {}", counted(more, "GPU more", "GPUs more")));
     }
     lines
-}
-
-/// How many launches were chosen for which variants.
-fn chosen_launches(outcome: &Outcome) -> Option<String> {
-    let chosen = outcome.chosen_launches.iter();
-    let words: Vec<String> = chosen
-        .map(|one| {
-            let round = match one.round {
-                Some(round) => format!("expected to be decided by round {round}"),
-                None => "not expected to be decided by any round".to_owned(),
-            };
-            format!("{} {} ({round})", one.variant, one.launches)
-        })
-        .collect();
-    (!words.is_empty()).then(|| {
-        format!(
-            "launches of each process, chosen by the noise of the baseline: {}",
-            words.join(", ")
-        )
-    })
 }
 
 /// Which variants were not measured because their program is the base's, and what their hard limits

@@ -109,7 +109,7 @@ impl Samples {
     /// By how much the variance of a process value changes where a process has so many launches
     /// instead of those that are here. The launches explain a part of it, which is inversely
     /// proportional to their number; the rest stays. 1 where nothing says how large that part is.
-    pub fn variance_ratio(&self, launches: usize) -> f64 {
+    fn variance_ratio(&self, launches: usize) -> f64 {
         let processes = self.machines.iter().flatten();
         let count = processes.clone().count() as f64;
         let here = processes.map(Vec::len).sum::<usize>() as f64 / count;

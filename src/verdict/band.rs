@@ -18,7 +18,7 @@ use crate::statistics::{Samples, Scatter, farthest, mean};
 /// Chance that a whole check raises any alarm where every change is exactly its tolerance.
 const ALARM: f64 = 0.01;
 /// Chance that one regression of exactly its tolerance is called the same.
-pub(super) const MISS: f64 = 0.01;
+const MISS: f64 = 0.01;
 /// Machines from which the variance between them is estimated; of fewer the largest distance counts.
 const FEWEST_MACHINES: usize = 4;
 /// Chance that another machine is displaced further than is allowed, to one side, if machines vary

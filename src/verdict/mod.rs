@@ -4,11 +4,9 @@ mod band;
 mod change;
 mod outlying;
 mod quantile;
-mod schedule;
 mod stopping;
 
 pub use band::{Decision, Question, Scale, Timed, against_stored, side_by_side};
 pub use change::{Change, Verdict};
 pub use outlying::{Outlying, ROUNDS_IN_ALL};
-pub use schedule::{Bounds, KnownNoise, ProcessCost, Schedule, cheapest};
 pub use stopping::{Fewest, Stopping};

@@ -1,8 +1,6 @@
 //! When a variant is measured enough: the rule by which a run stops, given to it as a value.
 
-use super::{ProcessCost, Schedule};
 use crate::config::Variant;
-use crate::device::Gpu;
 use crate::profile::Profile;
 
 /// Decides whether more processes of a variant are measured, within the configured bound.
@@ -16,10 +14,6 @@ pub trait Stopping {
         base: Option<&Profile>,
         before: &[Profile],
     ) -> bool;
-
-    /// How many launches a process of a variant makes side by side, by what a process costs; `None` for
-    /// the configured number.
-    fn launches(&self, variant: &Variant, gpu: &Gpu, cost: ProcessCost) -> Option<Schedule>;
 }
 
 /// Measures as many processes as are configured at least.
@@ -29,9 +23,5 @@ pub struct Fewest;
 impl Stopping for Fewest {
     fn is_open(&self, _: &Variant, _: &Profile, _: Option<&Profile>, _: &[Profile]) -> bool {
         false
-    }
-
-    fn launches(&self, _: &Variant, _: &Gpu, _: ProcessCost) -> Option<Schedule> {
-        None
     }
 }

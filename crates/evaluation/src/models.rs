@@ -12,8 +12,7 @@ use sparsek_gate::plan::{Side, VariantPlan};
 use sparsek_gate::statistics::Samples;
 use sparsek_gate::terms::{Phase, Tier, VariantId};
 use sparsek_gate::verdict::{
-    Bounds, Decision, KnownNoise, ProcessCost, Question, ROUNDS_IN_ALL, Scale, Timed, Verdict,
-    cheapest, side_by_side,
+    Decision, Question, ROUNDS_IN_ALL, Scale, Timed, Verdict, side_by_side,
 };
 
 use super::random::Random;
@@ -23,11 +22,6 @@ const DURATION: &str = "duration";
 /// What a process takes, in seconds, where the drift is stated by the minute: measured under ncu on
 /// one H200 with 20 launches, 1.8 to 2.8 s.
 const PROCESS_S: f64 = 2.0;
-/// What a process is assumed to cost where no earlier run says it.
-const COST: ProcessCost = ProcessCost {
-    start_s: 1.5,
-    launch_s: 0.026,
-};
 
 /// How the values of processes vary.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -178,34 +172,18 @@ impl Locked {
     }
 }
 
-/// The metrics of a variant, with as many launches as the tool would choose.
+/// The metrics of a variant, with as many launches as a check measures.
 fn series(variant: &Variant, known: &[(&String, Samples, Tolerance, Direction)]) -> Suite {
     let looks = variant.profile.round_looks();
-    let noises: Vec<KnownNoise<'_>> = known
-        .iter()
-        .map(|(_, samples, tolerance, _)| {
-            let (scale, tolerance) = Scale::of(*tolerance);
-            KnownNoise {
-                samples,
-                scale,
-                tolerance,
-            }
-        })
-        .collect();
-    let bounds = Bounds {
-        least: variant.profile.launches,
-        most: variant.profile.max_launches,
-        looks: looks.clone(),
-    };
-    let launches = cheapest(&noises, &bounds, COST).launches as usize;
+    let launches = variant.profile.launches as usize;
     let one =
         |(metric, samples, tolerance, direction): &(&String, Samples, Tolerance, Direction)| {
             let (scale, tolerance) = Scale::of(*tolerance);
-            let between = samples.noise().between.unwrap_or(0.0);
+            let noise = samples.with_launches(launches).noise();
             Series {
                 metric: metric.to_string(),
                 level: samples.value(),
-                sigma: between * samples.variance_ratio(launches).sqrt(),
+                sigma: noise.between.unwrap_or(0.0),
                 question: Question {
                     scale,
                     direction: *direction,

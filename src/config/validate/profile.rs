@@ -14,7 +14,6 @@ impl File<'_> {
     ) -> Result<ProfileSettings, ConfigError> {
         let settings = settings.clone().settled();
         for (setting, most, least) in [
-            ("max_launches", settings.max_launches, settings.launches),
             ("max_processes", settings.max_processes, settings.processes),
             ("max_rounds", settings.max_rounds, settings.rounds),
         ] {

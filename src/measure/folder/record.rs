@@ -292,7 +292,6 @@ pub fn resumed(all: &[Resumed]) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::captures::ChosenLaunches;
     use crate::measure::folder::{sealed, unsealed};
     use std::fs;
 
@@ -377,12 +376,6 @@ mod tests {
             compiled: vec![compiled],
             findings: vec![finding(Code::Retried), finding(Code::NotMeasured)],
             gaps: vec![finding(Code::ClockChanged)],
-            chosen_launches: vec![ChosenLaunches {
-                variant: variant.clone(),
-                launches: 20,
-                round: Some(2),
-                expected_s: 0.1 + 0.2,
-            }],
             ..Captures::default()
         };
         let folder = variant_folder(output, &variant);
@@ -415,8 +408,7 @@ mod tests {
             let profiles = [&measured.profiles, &measured.bases];
             let compiled = [&measured.compiled, &measured.compiled_bases];
             let findings = [&measured.findings, &measured.gaps];
-            let others = (&measured.reused, &measured.chosen_launches);
-            serde_json::to_string(&(profiles, compiled, findings, others)).unwrap()
+            serde_json::to_string(&(profiles, compiled, findings, &measured.reused)).unwrap()
         };
         let read = || {
             let kept = Kept::of(unsealed::<VariantRecord>(&text).unwrap(), output.path());

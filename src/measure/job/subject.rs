@@ -103,8 +103,6 @@ impl<'a> Subject<'a> {
         self.cost.profiled += 1;
         if phase == Phase::Timing {
             self.processes += 1;
-            self.cost.timing += times.wall;
-            self.cost.timed += 1;
         }
         let settled = self.settle();
         self.pending = Some(pending);

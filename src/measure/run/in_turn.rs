@@ -15,7 +15,7 @@ use crate::files::{
     STATIC_PROFILE_FILE, base_folder, clear_measured, has_room, settle, variant_folder,
 };
 use crate::finding::{Code, Error, Finding, Severity, Stop};
-use crate::measure::captures::{Captures, ChosenLaunches, Resumed};
+use crate::measure::captures::{Captures, Resumed};
 use crate::measure::cost::{Cost, Costs};
 use crate::measure::folder::{
     Complete, Done, Kept, Recording, RunFile, VariantRecord, failed_before, not_resumed, resumed,
@@ -39,7 +39,7 @@ use crate::process::interrupted_soon;
 use crate::profile::Profile;
 use crate::terms::{Phase, Tier, VariantId};
 use crate::toolchain::can_start;
-use crate::verdict::{Schedule, Stopping};
+use crate::verdict::Stopping;
 
 /// What the variants of one run share.
 pub(in crate::measure) struct Run<'a> {
@@ -234,7 +234,7 @@ impl<'a> Run<'a> {
     ) -> Result<(), Error> {
         let Order { batch, output, .. } = self.order;
         batch.watch.expects(sides.len());
-        for mut sides in sides {
+        for sides in sides {
             let id = sides.variant.id.clone();
             let kept = earlier.remove(&id);
             let all = std::mem::take(&mut self.measured);
@@ -244,11 +244,10 @@ impl<'a> Run<'a> {
                 self.measured.not_begun.extend(not_begun);
                 Ok(Turn::Measured(None))
             } else {
-                let chosen = sides.choose(&self.bench.gpu, &costs, stop);
                 let open = |variant: &Variant, current: &Profile, base: Option<&Profile>| {
                     stop.is_open(variant, current, base, &all.profiles)
                 };
-                self.in_turn(sides, chosen, kept, &open)
+                self.in_turn(sides, kept, &open)
             };
             let own = std::mem::replace(&mut self.measured, all);
             let has_profile = own.profiles.iter().any(|profile| profile.variant == id);
@@ -326,7 +325,6 @@ impl<'a> Run<'a> {
     fn in_turn(
         &mut self,
         sides: Sides<'a>,
-        chosen: Option<(Variant, Schedule)>,
         kept: Option<Kept>,
         open: &StillOpen<'_>,
     ) -> Result<Turn, Error> {
@@ -367,16 +365,11 @@ impl<'a> Run<'a> {
             }
             recording = Some((run_file, record));
         }
-        let variant = chosen
-            .as_ref()
-            .map_or(sides.variant, |(variant, _)| variant);
+        let variant = sides.variant;
         if let Some((artifact, witness)) = sides.current {
             if self.verified(batch, variant, &artifact)? {
                 let built = (artifact, sides.base);
                 self.variant(variant, built, &witness, &mut recording, open)?;
-                let schedule = chosen.as_ref().map(|(_, schedule)| *schedule);
-                let schedule = schedule.map(|one| ChosenLaunches::new(variant.id.clone(), one));
-                self.measured.chosen_launches.extend(schedule);
             } else {
                 self.measured.findings.extend(witness.changes(variant));
             }
@@ -557,15 +550,12 @@ impl<'a> Run<'a> {
 
     /// Counts what profiling a side took.
     fn add_cost(&mut self, subject: Option<&Subject<'_>>) {
-        let Some(Subject { cost, variant, .. }) = subject else {
+        let Some(Subject { cost, .. }) = subject else {
             return;
         };
         self.cost.profile += cost.profile;
         self.cost.profiled += cost.profiled;
         self.cost.start += cost.start;
-        self.cost.timing += cost.timing;
-        self.cost.timed += cost.timed;
-        self.cost.launches = variant.profile.launches;
     }
 
     /// A base that cannot be measured only warns, unless somebody wrote to its program: that must not
