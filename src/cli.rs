@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::config::{
-    CacheControl, ClockControl, Collector, GraphProfiling, ReplayMode, SanitizerTool,
-};
+use crate::config::{CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool};
 use crate::device::GpusAsked;
 use crate::engine::engine_parser;
 use crate::plan::{MOST_SLICES, SlicePlace};
@@ -606,7 +604,7 @@ pub struct CompareArgs {
     /// Launches measured in one process.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub launches: u32,
-    /// Launches measured in the process that counts work [default: as --launches, or 2]
+    /// Launches measured in the process that counts work [default: as --launches]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub counted_launches: Option<u32>,
     /// Compare also the sum of all kernels.
@@ -621,9 +619,6 @@ pub struct CompareArgs {
     /// Seconds after which a process is killed.
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub timeout: u32,
-    /// What reads the counters: `ncu` or `cupti` [default: the faster one that can]
-    #[arg(long, value_parser = parse_spelled::<Collector>)]
-    pub collector: Option<Collector>,
     /// Whether ncu locks the clocks.
     #[arg(long, default_value = "none", value_parser = parse_spelled::<ClockControl>)]
     pub clock_control: ClockControl,

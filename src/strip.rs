@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::IgnoredAny;
 
-use crate::capture::{counter_records, kernel_records};
+use crate::capture::kernel_records;
 use crate::files::{RECORDS, bounded_json, most, read_regular, read_regular_up_to};
 use crate::finding::Error;
 use crate::hash::sha256_hex;
@@ -81,8 +81,7 @@ fn kind_of(path: &Path, bytes: &[u8]) -> Option<Kind> {
     if report::ending(bytes).is_some() {
         return Some(Kind::Report);
     }
-    let own = [counter_records::MAGIC, kernel_records::MAGIC];
-    if own.iter().any(|magic| bytes.starts_with(magic)) {
+    if bytes.starts_with(kernel_records::MAGIC) {
         return Some(Kind::Text);
     }
     match path.extension()?.to_str()? {

@@ -200,11 +200,6 @@ fn a_mistake_in_the_arguments_ends_with_2_and_names_the_argument() {
         (&[old, new, "--kernels", ""], "it names no kernel"),
         (&[old, new, "--tolerance", "100"], "below 100"),
         (&[old, new, "--launches", "0"], "--launches"),
-        (&[old, new, "--collector", "cuda"], "--collector"),
-        (
-            &[old, new, "--collector", "cupti", "--clock-control", "base"],
-            "does not lock the clocks",
-        ),
         (&[old, new, "--report", "no/where.html"], "does not exist"),
         (&[old, new, new], "no more were expected"),
         (&[], "COMMAND"),

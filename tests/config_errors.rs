@@ -394,7 +394,6 @@ clock_control = "none" | clock_control = "bass" | unknown value `bass`; did you 
 cache_control = "all" | cache_control = "al" | unknown value `al`; did you mean `all`?
 replay_mode = "kernel" | replay_mode = "kernels" | unknown value `kernels`; did you mean `kernel`?
 graph_profiling = "node" | graph_profiling = "nodes" | unknown value `nodes`; did you mean `node`?
-retries = 1 | retries = 1\ncollector = "cupty" | unknown value `cupty`; did you mean `cupti`?
 ["memcheck", "racecheck"] | ["memcheck", "racechek"] | unknown value `racechek`; did you mean `racecheck`?
 mismatch = "warn" | mismatch = "warm" | unknown value `warm`; did you mean `warn`?
 "#;

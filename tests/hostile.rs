@@ -137,7 +137,7 @@ fn launches_are_bounded_whatever_their_file_states() {
     };
     let file = written(folder, "hostile", &records(60_000));
     let inspected = run(folder, &["inspect", &file]).exits(5);
-    inspected.says("launches of a kernel");
+    inspected.says("launches of kernels");
     let file = written(folder, "fine", &records(20_000));
     run(folder, &["inspect", &file]).exits(0);
     run(folder, &["inspect", &file, "--format", "json"]).exits(0);

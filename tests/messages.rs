@@ -34,7 +34,6 @@ run = ["sh", "bench.sh"]\ninputs = ["src/*.py"] | build | 2 | matches no file; `
 run = ["sh", "bench.sh"]\nprogram = "bench.sh" | build | 5 | it is no ELF file, no fatbin and no cubin; `bench.sh`; `program` and `libraries`
 run = ["sh", "bench.sh"]\nbuild = ["make -j4"] | build | 5 | there is no program with the name `make -j4`; s/v; build = ["make", "-j4"]
 run = ["sh", "bench.sh"]\nbuild = ["no-such-tool", "all"] | build | 5 | the program `no-such-tool` was not found; s/v; correct `build` of the variant
-source = "k.cu"\nprofile = { collector = "cupti" } | list | 2 | `clock_control` does not work with `collector = "cupti"`; collector; set `clock_control = "none"`
 source = "k.cu" | list w | 2 | no variant or suite is called `w`; did you mean `s`?; `sparsek-gate list` shows all
 source = "k.cu" | list s/x* | 2 | no variant or suite is called `s/x*`; did you mean `s/v`?; `sparsek-gate list` shows all
 source = "k.cu" | check --report out.foo | 2 | selects no form; `--report out.foo`; The endings are: .txt (text)

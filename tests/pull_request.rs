@@ -344,7 +344,6 @@ immutable = true\n | | no longer sets `suite.bsr_gemm.variant.baseline.immutable
 [toolchain]\n | [toolchain]\nncu = "./tools/ncu"\n | sets `toolchain.ncu` to "./tools/ncu"
 work = { flop = 68719476736, | work = { flop = 1, | changes `suite.bsr_gemm.work.flop` from 68719476736 to 1
 "--m", "8192" | "--m", "256" | `suite.bsr_gemm.args`
-[profile]\n | [profile]\ncollector = "cupti"\n | sets `profile.collector`
 "#;
 
 /// Makes the edits of such a table, and returns what the findings say.

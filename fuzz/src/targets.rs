@@ -10,7 +10,6 @@ use sparsek_gate::binary::{
     census, compiler_warnings, has_kernels, kernels_of, listing, resource_report,
 };
 use sparsek_gate::build::definitions::Kernels;
-use sparsek_gate::capture::counter_records::{self, CounterCapture, ProcessCounters};
 use sparsek_gate::capture::kernel_records::{self, KernelCapture, ProcessRecords};
 use sparsek_gate::capture::tuned;
 use sparsek_gate::config::{Config, KernelFilter, Trust, VersionRange};
@@ -71,7 +70,7 @@ const fn target(name: &'static str, most: usize, mutation: Mutation, run: fn(&[u
 }
 
 /// All targets. A reader whose target takes long inputs makes fewer executions a second.
-pub static TARGETS: [Target; 34] = [
+pub static TARGETS: [Target; 33] = [
     target("report", 16384, Mutation::Report, read_report),
     target("report_edits", 97, Mutation::Bytes, edits::check),
     target("machine_code", 16384, Mutation::Report, machine_code),
@@ -100,7 +99,6 @@ pub static TARGETS: [Target; 34] = [
     target("git", 1024, Mutation::Bytes, git),
     target("process_records", 1024, Mutation::Bytes, process_records),
     target("kernel_records", 1024, Mutation::Bytes, read_kernel_records),
-    target("counter_records", 1024, Mutation::Bytes, counters),
     target("tuning", 1024, Mutation::Bytes, tuning),
     target("strip_report", 16384, Mutation::Report, strip_report),
     target("strip_page", 4096, Mutation::Bytes, strip_page),
@@ -588,28 +586,6 @@ fn read_kernel_records(input: &[u8]) {
     }
 }
 
-fn counters(input: &[u8]) {
-    let whole = [counter_records::MAGIC, input].concat();
-    let read = counter_records::read(&whole);
-    checks::recording(&whole, &read);
-    if let Ok(recording) = read {
-        used(&recording);
-    }
-    let Ok(process) = ProcessCounters::parse(&text(input)) else {
-        return;
-    };
-    let launches = process.launches.len();
-    let capture = CounterCapture {
-        gpu: "GPU".to_owned(),
-        compute_capability: "9.0".to_owned(),
-        cache_control: "all".to_owned(),
-        process,
-    };
-    let written =
-        counter_records::read(capture.text().as_bytes()).expect("what was written can be read");
-    assert_eq!(written.launches.len(), launches);
-}
-
 /// What a program prints, and its result file.
 fn tuning(input: &[u8]) {
     let _ = serde_json::from_slice::<ResultFile>(input);
@@ -648,8 +624,7 @@ fn stripped(name: &str, input: &[u8]) -> Option<Vec<u8>> {
 
 fn strip_page(input: &[u8]) {
     // By its beginning such a file is a text, whatever its name is.
-    let own = [kernel_records::MAGIC, counter_records::MAGIC];
-    if own.iter().any(|magic| input.starts_with(magic)) {
+    if input.starts_with(kernel_records::MAGIC) {
         return;
     }
     let Some(copy) = stripped("x.csv", input) else {
@@ -689,10 +664,8 @@ fn strip_text(input: &[u8]) {
     let Some(copy) = stripped("x.log", input) else {
         return;
     };
-    for read in [kernel_records::read, counter_records::read] {
-        if let Ok(before) = read(input) {
-            let after = read(&copy).expect("the copy has the launches");
-            assert_eq!(Numbers::of_all(&after), Numbers::of_all(&before));
-        }
+    if let Ok(before) = kernel_records::read(input) {
+        let after = kernel_records::read(&copy).expect("the copy has the launches");
+        assert_eq!(Numbers::of_all(&after), Numbers::of_all(&before));
     }
 }

@@ -9,11 +9,12 @@ use ncu_report::{
     Kernel, Launch, Measurement, Metrics, ReadError, Recording, ResultKind, Unit, Value, base_name,
 };
 
-use super::file::{capability, fits};
 use crate::metric::Role;
 
 /// How a capture file begins; the number is its version.
 pub const MAGIC: &[u8] = b"sparsek-gate kernel records 1\n";
+/// The most launches of a file: it states one in few bytes, and each takes about 1 KiB of memory.
+const MOST_LAUNCHES: usize = 48 << 10;
 
 /// One launch of one kernel, as CUPTI's `CUpti_ActivityKernel` reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -375,7 +376,12 @@ impl KernelCapture {
             } else {
                 let kernel = KernelRecord::parse(line).map_err(|problem| error(number, problem))?;
                 let pid = pid.ok_or_else(|| error(number, "a launch of no process".to_owned()))?;
-                fits(launches.len() + 1, 0).map_err(|problem| error(number, problem))?;
+                if launches.len() == MOST_LAUNCHES {
+                    return Err(error(
+                        number,
+                        format!("more than {MOST_LAUNCHES} launches of kernels"),
+                    ));
+                }
                 launches.push((pid, kernel));
             }
         }
@@ -397,8 +403,13 @@ impl KernelCapture {
 /// [`ReadError::Records`], with the line.
 pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
     let capture = KernelCapture::parse(bytes)?;
-    let (major, minor) = capability(&capture.compute_capability)?;
-    let compute_capability = Some((major, minor));
+    let capability = capture.compute_capability.split_once('.');
+    let compute_capability =
+        capability.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+    let (major, minor) = compute_capability.ok_or_else(|| ReadError::Records {
+        line: 3,
+        problem: format!("no compute capability: {:?}", capture.compute_capability),
+    })?;
     let of_device = [
         (Role::DeviceName, Value::Text(capture.gpu.into())),
         (Role::ComputeCapabilityMajor, Value::Integer(major)),

@@ -1,13 +1,10 @@
 //! What one profiling run left, and the two readers of it.
 //!
 //! [`report`] decodes the report file at full precision, [`csv`] reads the pages that
-//! `ncu --csv` prints. Both give a [`Recording`], as [`counter_records`] does of the counters that were
-//! read inside of the program, and [`kernel_records`] of times alone, each under the name of ncu's
-//! counter. A value that was not measured is absent, and never zero. [`read_file`] distinguishes the
+//! `ncu --csv` prints. Both give a [`Recording`], as [`kernel_records`] does of times alone, under the
+//! name of ncu's counter. A value that was not measured is absent, and never zero. [`read_file`] distinguishes the
 //! files by content.
 
-pub mod counter_records;
-mod file;
 pub mod kernel_records;
 mod tuning;
 
@@ -27,8 +24,6 @@ pub enum Format {
     Report,
     /// A CSV page, with or without the profiler's and the program's own lines around it.
     Csv,
-    /// Counters read inside of the program, see [`counter_records`].
-    CounterRecords,
     /// Kernel records, see [`kernel_records`].
     KernelRecords,
 }
@@ -38,13 +33,12 @@ impl Format {
     pub fn tier(self) -> Tier {
         match self {
             Format::Report | Format::Csv => Tier::Counters,
-            Format::CounterRecords => Tier::InProcessCounters,
             Format::KernelRecords => Tier::KernelTimes,
         }
     }
 }
 
-/// Reads a report, a CSV page, counter records or kernel records; the content says which it is.
+/// Reads a report, a CSV page or kernel records; the content says which it is.
 ///
 /// # Errors
 /// [`ReadError::InFile`] with the path, around whatever was wrong with the file.
@@ -69,8 +63,6 @@ pub fn read_file(path: impl AsRef<Path>) -> Result<(Format, Recording), ReadErro
 pub fn read_bytes(path: &Path, bytes: &[u8]) -> Result<(Format, Recording), ReadError> {
     let (format, recording) = if report::ending(bytes).is_some() {
         (Format::Report, report::read(bytes))
-    } else if bytes.starts_with(counter_records::MAGIC) {
-        (Format::CounterRecords, counter_records::read(bytes))
     } else if bytes.starts_with(kernel_records::MAGIC) {
         (Format::KernelRecords, kernel_records::read(bytes))
     } else {

@@ -5,15 +5,13 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::answer::{self, answer};
-use super::collector;
 use super::command_line::words;
 use super::judging::refuse_targets;
 use super::program::{Folders, name};
 use super::stored;
 use crate::cli::{CompareArgs, Format};
 use crate::config::{
-    ClockControl, Collector, Config, KernelFilter, Program, ProgramSettings, Purpose, Selected,
-    Verification,
+    Config, KernelFilter, Program, ProgramSettings, Purpose, Selected, Verification,
 };
 use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
@@ -47,13 +45,6 @@ pub(super) fn run(arguments: &CompareArgs) -> Result<ExitCode, Error> {
                 "a `:` in it does not work with --total: ncu separates its `--kernel-id` by it";
             return Err(refused(why.to_owned()));
         }
-    }
-    if arguments.collector == Some(Collector::Cupti)
-        && arguments.clock_control != ClockControl::None
-    {
-        return Err(Error::Usage(
-            "`--collector cupti` does not lock the clocks: leave out `--clock-control`, or state `--collector ncu`".to_owned(),
-        ));
     }
     process::pass(&arguments.env_pass);
     let place = Folders::of(
@@ -145,7 +136,6 @@ fn settings(place: &Folders, arguments: &CompareArgs, gpu: &Gpu) -> ProgramSetti
         },
         max_rounds: arguments.max_rounds,
         timeout: Duration::from_secs(arguments.timeout.into()),
-        collector: arguments.collector.unwrap_or(Collector::Ncu),
         clock_control: arguments.clock_control,
         accept_kernel_times: arguments.accept_kernel_times,
         tolerance_percent: arguments.tolerance,
@@ -159,13 +149,7 @@ fn compared(
     place: &Folders,
     [base, current]: [&Program; 2],
 ) -> Result<Outcome, Error> {
-    let mut settings = settings(place, arguments, &Gpu::query(arguments.gpu)?);
-    if arguments.collector.is_none() {
-        let chosen = collector::choose(place, &settings, [base, current])?;
-        settings.collector = chosen.collector;
-        let counted = arguments.counted_launches.or(chosen.counted_launches);
-        settings.counted_launches = counted.unwrap_or(settings.launches);
-    }
+    let settings = settings(place, arguments, &Gpu::query(arguments.gpu)?);
     let id = name(current);
     let config = |program| Config::of_program(&settings, &id, program);
     let base = BaseProject::of_program(config(base)?);

@@ -92,7 +92,6 @@ fn format_name(format: FileFormat) -> &'static str {
     match format {
         FileFormat::Report => "ncu-rep",
         FileFormat::Csv => "csv",
-        FileFormat::CounterRecords => "counter-records",
         FileFormat::KernelRecords => "kernel-records",
     }
 }

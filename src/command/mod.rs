@@ -5,7 +5,6 @@ mod archive;
 mod baseline;
 mod build;
 mod check;
-mod collector;
 mod command_line;
 mod compare;
 mod doctor;

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::config::{Config, Program, ProgramSettings, Selected, Verification};
+use crate::config::{Config, Program, ProgramSettings, Selected};
 use crate::finding::Error;
 use crate::measure::{Captures, Locks, Place, Plan, RecordUse, measure};
-use crate::report::{Detail, Progress};
+use crate::report::Progress;
 use crate::terms::VariantId;
 use crate::verdict::Fewest;
 
@@ -57,56 +57,25 @@ impl Folders {
         settings: &ProgramSettings,
         program: &Program,
     ) -> Result<Captures, Error> {
-        measure_alone(settings, program, &self.output, Detail::default())
-    }
-
-    /// The same without a check of its numbers, a line about it, or a file that is left.
-    pub fn trial(&self, settings: &ProgramSettings, program: &Program) -> Result<Captures, Error> {
-        let folder = self.work.join("trial");
-        let settings = ProgramSettings {
-            work: folder.clone(),
-            ..settings.clone()
+        let config = Config::of_program(settings, &name(program), program)?;
+        let selected = Selected::new(config, &[], false, &[])?;
+        let plan = Plan {
+            selected: &selected,
+            base: None,
+            part: None,
+            locks: Locks::default(),
+            measure_all: true,
         };
-        let program = Program {
-            verification: Verification::None,
-            ..program.clone()
+        let place = Place {
+            output: &self.output,
+            watch: &Progress::new(),
+            // No run verified a program before, and none after may rely on this one.
+            records: RecordUse::NONE,
+            packed: None,
+            run_file: None,
         };
-        let measured = measure_alone(
-            &settings,
-            &program,
-            &folder.join("profiles"),
-            Detail::Verdict,
-        );
-        // Files that stay there change nothing.
-        let _ = std::fs::remove_dir_all(&folder);
-        measured
+        measure(&plan, &place, &Fewest)
     }
-}
-
-fn measure_alone(
-    settings: &ProgramSettings,
-    program: &Program,
-    output: &Path,
-    detail: Detail,
-) -> Result<Captures, Error> {
-    let config = Config::of_program(settings, &name(program), program)?;
-    let selected = Selected::new(config, &[], false, &[])?;
-    let plan = Plan {
-        selected: &selected,
-        base: None,
-        part: None,
-        locks: Locks::default(),
-        measure_all: true,
-    };
-    let place = Place {
-        output,
-        watch: &Progress::with(detail),
-        // No run verified a program before, and none after may rely on this one.
-        records: RecordUse::NONE,
-        packed: None,
-        run_file: None,
-    };
-    measure(&plan, &place, &Fewest)
 }
 
 /// The name of a program in the report and in the folder of captures.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::program::{Folders, name};
-use crate::config::{ClockControl, Collector, Program, ProgramSettings, Purpose, Verification};
+use crate::config::{ClockControl, Program, ProgramSettings, Purpose, Verification};
 use crate::device::Gpu;
 use crate::finding::{Code, Error, Finding};
 use crate::judge::{KernelOverview, Overview, Proposal};
@@ -88,7 +88,6 @@ pub(super) fn survey(folder: &Path, argv: &[String], device: u32) -> Result<Surv
         purpose: Purpose::Survey,
         max_rounds: 1,
         timeout: TIMEOUT,
-        collector: Collector::Ncu,
         clock_control: ClockControl::None,
         // Times are all that is asked for.
         accept_kernel_times: true,

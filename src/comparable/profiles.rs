@@ -31,8 +31,8 @@ pub fn measured(reference: &Profile, current: &Profile) -> Vec<Difference> {
     .into_iter()
     .flatten()
     .collect();
-    // Below the counters nothing sets the conditions. Two collectors differ in their tiers already.
-    if was.tier.has_counters() && was.tier == is.tier {
+    // Below the counters nothing sets the conditions.
+    if was.tier == Tier::Counters && is.tier == Tier::Counters {
         let conditions = was.conditions.named().into_iter();
         let conditions = conditions.zip(is.conditions.named());
         // Two unknown conditions are not known to be the same.

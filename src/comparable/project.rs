@@ -73,11 +73,8 @@ pub fn changed_conditions(variant: &Variant, profile: &Profile) -> Vec<Differenc
     if profile.identity.workload != variant.args {
         changed.push(Difference::Configured(Property::Workload));
     }
-    let tier = profile.identity.tier;
-    if profile.provenance.origin == ProfileOrigin::Measured && tier.has_counters() {
-        if tier != variant.tier() {
-            changed.push(Difference::Configured(Property::Tier));
-        }
+    let measured = profile.provenance.origin == ProfileOrigin::Measured;
+    if measured && profile.identity.tier == Tier::Counters {
         let stated = Conditions::from(&variant.profile).named();
         let differing = stated.into_iter().zip(profile.identity.conditions.named());
         changed.extend(

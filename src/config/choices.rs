@@ -6,16 +6,6 @@ use crate::terms::spelled;
 pub(super) const DEFAULT_ARCH: &str = "sm_90a";
 
 spelled! {
-    /// What reads the hardware counters.
-    Collector {
-        /// Nsight Compute, around the program.
-        Ncu = "ncu",
-        /// CUPTI's range profiler, inside of the program.
-        Cupti = "cupti",
-    }
-}
-
-spelled! {
     /// Whether ncu locks the clocks to base while it profiles (`--clock-control`).
     ClockControl {
         /// Locked to base: steadier numbers, needs the right to change clocks.

@@ -23,9 +23,7 @@ mod unread;
 mod validate;
 mod version_range;
 
-pub use choices::{
-    CacheControl, ClockControl, Collector, GraphProfiling, ReplayMode, SanitizerTool,
-};
+pub use choices::{CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool};
 pub use error::ConfigError;
 pub(crate) use error::suggest;
 pub use kernel_filter::KernelFilter;
@@ -34,8 +32,8 @@ pub(crate) use key::all as all_keys;
 pub(crate) use key::{Counts as KeyCounts, Key};
 pub use launches::LaunchSelection;
 pub use model::{
-    COUNTED_LAUNCHES, Config, Counts, FILE_NAME, Metric, ProfileSettings, Recipe, SourceText,
-    Suite, TailTolerances, Toolchain, Trust, Variant, Verification, Waiver, Work,
+    Config, Counts, FILE_NAME, Metric, ProfileSettings, Recipe, SourceText, Suite, TailTolerances,
+    Toolchain, Trust, Variant, Verification, Waiver, Work,
 };
 pub use pins::{Mismatch, Pin, Pins};
 pub use program::{Program, ProgramSettings, Purpose};

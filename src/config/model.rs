@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::choices::{
-    CacheControl, ClockControl, Collector, DEFAULT_ARCH, GraphProfiling, ReplayMode, SanitizerTool,
+    CacheControl, ClockControl, DEFAULT_ARCH, GraphProfiling, ReplayMode, SanitizerTool,
 };
 use super::error::suggest;
 use super::kernel_filter::KernelFilter;
@@ -319,9 +319,6 @@ pub struct ProfileSettings {
     /// outlying. Default: 5, or `rounds` if that is more.
     #[serde(deserialize_with = "range::count::<_, 1, 10_000>")]
     pub max_rounds: u32,
-    /// What reads the hardware counters. Default: `ncu`. `cupti` reads them inside of the program,
-    /// needs `clock_control = "none"`, and has baselines of its own.
-    pub collector: Collector,
     /// Whether ncu locks the clocks while it profiles. Default: `base`.
     pub clock_control: ClockControl,
     /// Whether ncu flushes the caches before each replay pass. Default: `all`.
@@ -361,7 +358,6 @@ impl Default for ProfileSettings {
             total: false,
             rounds: 1,
             max_rounds: UNSET,
-            collector: Collector::Ncu,
             clock_control: ClockControl::Base,
             cache_control: CacheControl::All,
             replay_mode: ReplayMode::Kernel,
@@ -380,7 +376,7 @@ const UNSET: u32 = 0;
 
 /// Launches that the counting phase profiles, or `launches` where these are fewer. Its counters are the
 /// same in every launch of the same work: a second launch shows whether they are.
-pub const COUNTED_LAUNCHES: u32 = 2;
+const COUNTED_LAUNCHES: u32 = 2;
 
 /// How the numbers are checked.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -616,17 +612,9 @@ impl Variant {
         metrics.any(|metric| metric.phase == phase && measures(tier, &metric.counter, phase))
     }
 
-    /// The tier of its collector, which is tried first.
-    pub fn tier(&self) -> Tier {
-        match self.profile.collector {
-            Collector::Ncu => Tier::Counters,
-            Collector::Cupti => Tier::InProcessCounters,
-        }
-    }
-
     /// Whether the configuration takes a profile of this tier for a measurement.
     pub fn accepts(&self, tier: Tier) -> bool {
-        tier == self.tier() || self.profile.accept_tiers.contains(&tier)
+        tier == Tier::Counters || self.profile.accept_tiers.contains(&tier)
     }
 
     /// Launches that are profiled in one process of a phase.

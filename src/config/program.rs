@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ncu_report::Chip;
 
-use super::choices::{ClockControl, Collector};
+use super::choices::ClockControl;
 use super::model::{Config, Metric, Recipe, Suite, Variant, Verification};
 use super::stated_by::StatedBy;
 use crate::finding::Error;
@@ -71,8 +71,6 @@ pub struct ProgramSettings {
     pub max_rounds: u32,
     /// When a process is killed.
     pub timeout: Duration,
-    /// What reads the counters.
-    pub collector: Collector,
     /// Clocks.
     pub clock_control: ClockControl,
     /// Whether the times of kernels alone are accepted where the counters are denied.
@@ -175,7 +173,6 @@ impl ProgramSettings {
         profile.processes = self.purpose.processes();
         profile.max_processes = profile.processes;
         profile.max_rounds = self.max_rounds;
-        profile.collector = self.collector;
         profile.clock_control = self.clock_control;
         profile.timeout = self.timeout;
         if self.accept_kernel_times {

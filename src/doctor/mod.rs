@@ -40,7 +40,6 @@ pub fn examine(setup: &Setup<'_>) -> Result<Vec<Check>, Error> {
     }
     let probed = counters::checks(setup, gpu.as_ref(), ncu.as_ref());
     checks.extend(probed?);
-    checks.extend(tools::libcupti(config, gpu.as_ref(), ncu.as_ref()));
     storage::checks(setup, gpu.as_ref(), &mut checks);
     checks.push(environment(config));
     if process::interrupted() {

@@ -1,12 +1,9 @@
-//! The programs that this tool runs, and a library that it loads into others.
-
-use std::path::Path;
+//! The programs that this tool runs.
 
 use super::check::{Check, State};
 use super::setup::Setup;
-use crate::config::{Collector, Config, numbers};
-use crate::device::Gpu;
-use crate::profiler::{Libraries, Ncu};
+use crate::config::{Config, numbers};
+use crate::profiler::Ncu;
 use crate::toolchain::{Nvcc, Sanitizer, Tool, dropped_target};
 
 /// Returns ncu, where it was found.
@@ -63,27 +60,6 @@ fn profiler(config: &Config, checks: &mut Vec<Check>) -> Option<Ncu> {
         Err(error) => Check::of_error("ncu", error),
     });
     ncu.ok()
-}
-
-/// libcupti, where a variant's counters are read inside of its program.
-pub(super) fn libcupti(config: &Config, gpu: Option<&Gpu>, ncu: Option<&Ncu>) -> Option<Check> {
-    const WHAT: &str = "libcupti";
-    let mut variants = config.variants();
-    variants.find(|variant| variant.profile.collector == Collector::Cupti)?;
-    let beside = ncu.map_or(Path::new("ncu"), |ncu| &ncu.path);
-    let cuda = gpu.map_or("", |gpu| &gpu.cuda);
-    let found = Libraries::beside(beside).libcupti(&config.toolchain, cuda);
-    Some(match found {
-        Ok(path) => Check::ok(
-            WHAT,
-            format!("{}, for `collector = \"cupti\"`", path.display()),
-        ),
-        Err(why) => Check::fail(
-            WHAT,
-            format!("{why}; `collector = \"cupti\"` needs it"),
-            "install the CUDA toolkit or its CUPTI (12.6 or newer), or set `toolchain.cupti`",
-        ),
-    })
 }
 
 /// Of nvcc's toolkit. Without it no instructions are counted.

@@ -6,7 +6,7 @@ use crate::config::Variant;
 use crate::device::State;
 use crate::finding::{Code, Finding, WarnReason};
 use crate::profile::{Profile, ProfileOrigin};
-use crate::terms::VariantId;
+use crate::terms::{Tier, VariantId};
 
 /// What disturbed a profile while it was measured: counters that could not be read, and the state
 /// that the GPU reported. Each GPU is compared with itself alone.
@@ -42,7 +42,7 @@ pub fn disturbed(variant: &Variant, profile: &Profile, purpose: Purpose) -> Vec<
 /// configuration accepts that tier by name.
 pub fn below_counters(variant: &Variant, profile: &Profile) -> Option<Finding> {
     let tier = profile.identity.tier;
-    if tier.has_counters() {
+    if tier == Tier::Counters {
         return None;
     }
     let message = format!(

@@ -51,7 +51,7 @@ fn found(variant: &Variant, list: &LaunchList, than: &str) -> Finding {
 
 fn unknown(variant: &Variant) -> Finding {
     let message = "which other kernels the measured processes launch is not known, although it is known of the reference";
-    let next = "make CUPTI available where the GPU is measured: sparsek-gate doctor";
+    let next = "make CUPTI available where the GPU is measured (`toolchain.cupti`)";
     Finding::deny(Code::OtherLaunches, &variant.id, message, next)
         .warn_for(WarnReason::BesideMeasured)
 }

@@ -169,7 +169,7 @@ codes! {
     /// The profiler does not work on this machine, or kernels cannot be timed without it.
     ProfilerUnsupported = "profiler-unsupported", Either => Environment,
         "ncu or CUPTI is missing, or does not support the GPU, the driver, the virtual machine, or the variant's options.",
-        "Install an ncu, or a CUPTI of CUDA 12.6 or newer (`toolchain.cupti`), that supports them, or measure on a machine with direct access to the GPU.";
+        "Install an ncu, or a CUPTI of CUDA 12 or newer (`toolchain.cupti`), that supports them, or measure on a machine with direct access to the GPU.";
     /// A tool, the driver or the GPU is not the one that the configuration pins.
     ToolchainMismatch = "toolchain-mismatch", Either => Environment,
         "An update of CUDA, the driver or the image, or another GPU model.",

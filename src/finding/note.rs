@@ -14,8 +14,6 @@ pub enum Note {
     InChange,
     /// It is about what this GPU measured.
     OnGpu(String),
-    /// It keeps the launches of a process from being listed.
-    Unlisted,
     /// The kernel became faster by so many percent.
     Faster(f64),
     /// The duration was shown not to be worse.
@@ -44,7 +42,6 @@ impl Note {
             Note::InBase => format!("in the base: {message}"),
             Note::InChange => format!("in this change: {message}"),
             Note::OnGpu(gpu) => format!("on {gpu}: {message}"),
-            Note::Unlisted => format!("its launches cannot be listed: {message}"),
             Note::Faster(percent) => {
                 format!("{message}, while the kernel became {percent:.1} % faster")
             }

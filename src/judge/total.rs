@@ -9,7 +9,7 @@ use crate::metric::Role;
 use crate::profile::{KernelLaunches, LaunchList, Profile};
 use crate::verdict::Verdict;
 
-const NEXT: &str = "let every process of a side launch the same kernels in the same number of steps (`{launches}`), select all of them (`kernels`), and measure both again, or lock a new baseline, where CUPTI is available (sparsek-gate doctor)";
+const NEXT: &str = "let every process of a side launch the same kernels in the same number of steps (`{launches}`), select all of them (`kernels`), and measure both again, or lock a new baseline, where CUPTI is available (`toolchain.cupti`)";
 
 /// Judges the total where the variant asks for it, which goes to the report; with whether a verdict on
 /// it stands for kernels that are gone.

@@ -11,17 +11,6 @@ const ADDED_UP_IN_FP32: &str = "_dst_fp32";
 const BLOCK_LIMIT: &str = "launch__occupancy_limit_";
 /// Floating-point instructions of threads; what stands between names the instruction.
 const THREAD_FLOP: (&str, &str) = ("smsp__sass_thread_inst_executed_op_", "_pred_on.sum");
-/// Part of every counter's name, after the unit of the chip.
-const UNIT_END: &str = "__";
-/// Beginnings of names that ncu itself makes, which no list of a chip's counters has.
-const NO_CHIP_COUNTER: [&str; 6] = [
-    "launch__",
-    "device__",
-    "sass__",
-    "derived__",
-    "profiler__",
-    "smsp__pcsamp",
-];
 /// What the name of a metric contains that describes the machine, the launch or the profiler, and
 /// not what the kernel did.
 const CIRCUMSTANCE: [&str; 8] = [
@@ -124,20 +113,6 @@ pub fn bounds(counter: &str) -> Option<(f64, f64)> {
     }
 }
 
-/// Whether a text has the form of a counter's name.
-pub(crate) fn is_counter_name(name: &str) -> bool {
-    name.contains(UNIT_END)
-}
-
-/// Whether a list of the chip's counters must have a metric. The others are ncu's own.
-pub(crate) fn is_chip_counter(metric: &str) -> bool {
-    is_counter_name(metric)
-        && !metric.contains(':')
-        && !NO_CHIP_COUNTER
-            .iter()
-            .any(|beginning| metric.starts_with(beginning))
-}
-
 /// Whether a metric describes the machine, the launch or the profiler.
 pub(crate) fn is_circumstance(metric: &str) -> bool {
     CIRCUMSTANCE.iter().any(|part| metric.contains(part))
@@ -170,9 +145,6 @@ mod tests {
         let limit = "launch__occupancy_limit_shared_mem";
         assert_eq!(block_limit(limit), Some("shared_mem"));
         assert!(is_time("gpu__time_duration.max"));
-        assert!(is_chip_counter(Role::Duration.counter()));
-        assert!(!is_chip_counter(Role::RegistersPerThread.counter()));
-        assert!(!is_chip_counter("group:memory__chart"));
         assert!(is_circumstance("smsp__pcsamp_interval_cycles"));
     }
 

@@ -16,8 +16,7 @@ pub use base_unit::{base_unit, spelled};
 pub use display::{display_value, display_values};
 pub use family::bounds;
 pub(crate) use family::{
-    block_limit, is_chip_counter, is_circumstance, is_part_of, is_tensor_flop, is_time,
-    source_type, thread_flop,
+    block_limit, is_circumstance, is_part_of, is_tensor_flop, is_time, source_type, thread_flop,
 };
 pub use role::Role;
 pub(crate) use role::measures;

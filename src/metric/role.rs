@@ -6,7 +6,6 @@
 
 use ncu_report::{Chip, Existence, Launch, Measurement, exists};
 
-use super::family::is_chip_counter;
 use crate::terms::{Phase, Tier};
 
 macro_rules! roles {
@@ -167,17 +166,6 @@ impl Role {
         latest_first.find(|counter| !matches!(exists(chip, counter), Existence::Unknown { .. }))
     }
 
-    /// Whether a counter is known from a launch itself: what it was given, and what its kernel takes.
-    pub(crate) fn is_of_launch(counter: &str) -> bool {
-        let known = [
-            Role::RegistersPerThread,
-            Role::ThreadsPerBlock,
-            Role::StaticSharedBytes,
-            Role::DynamicSharedBytes,
-        ];
-        known.iter().any(|role| role.counter() == counter)
-    }
-
     /// What a launch has of it.
     pub fn measured(self, launch: &Launch) -> Option<&Measurement> {
         let mut latest_first = self.counters().iter().rev();
@@ -207,7 +195,6 @@ impl std::fmt::Display for Role {
 pub(crate) fn measures(tier: Tier, counter: &str, phase: Phase) -> bool {
     match tier {
         Tier::Counters => true,
-        Tier::InProcessCounters => is_chip_counter(counter) || Role::is_of_launch(counter),
         Tier::KernelTimes => Role::of(counter) == Some(Role::Duration) && phase == Phase::Timing,
         Tier::Static => false,
     }

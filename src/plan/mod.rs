@@ -14,7 +14,7 @@ mod place;
 mod print;
 mod share;
 
-use crate::config::{Collector, GraphProfiling, KernelFilter, SanitizerTool, Variant};
+use crate::config::{GraphProfiling, KernelFilter, SanitizerTool, Variant};
 use crate::terms::{Phase, RoundOrder, VariantId};
 use crate::verdict::ROUNDS_IN_ALL;
 
@@ -176,17 +176,16 @@ impl VariantPlan {
             in_place: rounds(most + 1..=in_all),
             looks: settings.round_looks(),
         };
-        plan.listing_before_the_first_look(variant)
+        plan.listing_before_the_first_look()
     }
 
     /// With launches listed between the last process before the first look and the look itself:
-    /// ncu then prints that process's report beside it, which takes as long. What is measured inside
-    /// of the program needs the list before.
-    fn listing_before_the_first_look(mut self, variant: &Variant) -> VariantPlan {
+    /// ncu then prints that process's report beside it, which takes as long.
+    fn listing_before_the_first_look(mut self) -> VariantPlan {
         let (least, _) = self.bounds();
         let last = usize::try_from(least).unwrap_or_default().checked_sub(1);
         let round = last.and_then(|last| self.rounds.get_mut(last));
-        if let (Collector::Ncu, Some(round)) = (variant.profile.collector, round) {
+        if let Some(round) = round {
             round.extend(self.once.extract_if(.., |job| job.task == Task::List));
         }
         self
@@ -228,16 +227,11 @@ fn sanitized(variant: &Variant) -> impl Iterator<Item = SanitizerTool> {
         .map(|index| asked[index])
 }
 
-/// The tasks that measure or list launches once. What is measured inside of the program needs the
-/// list of its launches before: their names say which of them are selected.
+/// The tasks that measure or list launches once.
 fn before_rounds(variant: &Variant) -> Vec<Task> {
     let counting = counted(variant).then_some(Task::Measure(Phase::Counting));
     let list = listed(variant).then_some(Task::List);
-    let (first, second) = match variant.profile.collector {
-        Collector::Ncu => (counting, list),
-        Collector::Cupti => (list, counting),
-    };
-    first.into_iter().chain(second).collect()
+    counting.into_iter().chain(list).collect()
 }
 
 /// Whether anything is counted, in a process of its own.
@@ -245,16 +239,12 @@ fn counted(variant: &Variant) -> bool {
     variant.profile.hotspots || variant.has_phase(Phase::Counting)
 }
 
-/// Whether the launches of a variant are listed: where they are measured inside of the program, where
-/// a filter by name leaves some of them out, and where each kernel is counted by itself, which does
+/// Whether the launches of a variant are listed: where a filter by name leaves some of them out, and where each kernel is counted by itself, which does
 /// not show how often it is launched. What ncu selects in other ways, this tool cannot tell apart.
 /// With `profiler_range` the user already selected the launches, so they are listed only if a total needs
 /// their number.
 fn listed(variant: &Variant) -> bool {
     let settings = &variant.profile;
-    if settings.collector == Collector::Cupti {
-        return true;
-    }
     let filter = variant.kernels.as_deref();
     let leaves_out = filter.is_some() || settings.per_kernel;
     let wanted = leaves_out && (!settings.profiler_range || settings.total);

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{Job, Side, Task, VariantPlan};
 use crate::build::{Artifact, BuildState, PlannedBuild, UNBUILT, planned_build};
-use crate::config::{Collector, Config, SanitizerTool, Variant};
+use crate::config::{Config, SanitizerTool, Variant};
 use crate::device::Gpu;
 use crate::files::{base_folder, variant_folder};
 use crate::process::{passed, shell_line};
@@ -288,9 +288,6 @@ impl Runner<'_> {
     fn profiler_argv(&self, phase: Phase, stem: &str) -> Vec<String> {
         let (gpu, env) = (Gpu::default(), BTreeMap::new());
         let session = self.session(&gpu, &env, phase, stem);
-        if self.variant.profile.collector == Collector::Cupti {
-            return session.measured_argv();
-        }
         let ncu = Ncu {
             path: Ncu::path(&self.config.toolchain).unwrap_or_else(|_| "ncu".into()),
             version: String::new(),
@@ -317,7 +314,6 @@ impl Runner<'_> {
             folder: &self.folder,
             stem,
             seed: None,
-            listing: None,
         }
     }
 }

@@ -18,7 +18,7 @@ pub fn importable(format: Format, bytes: &[u8]) -> Option<&'static str> {
     match format {
         Format::Report => report::ending(bytes),
         Format::Csv => Some("csv"),
-        Format::CounterRecords | Format::KernelRecords => None,
+        Format::KernelRecords => None,
     }
 }
 

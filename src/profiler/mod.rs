@@ -2,7 +2,7 @@
 //!
 //! [`Profiler`] is what a profiler has to bring; [`run`] starts, watches and ends a process in
 //! the same way for all of them. There is one implementation a tier: [`ncu`] reads hardware
-//! counters, [`cupti`] times kernels or reads the counters inside of the program.
+//! counters, [`cupti`] times kernels.
 
 mod capture;
 pub mod cupti;
@@ -12,8 +12,6 @@ mod profilers;
 mod session;
 
 pub use capture::{Capture, Page, Pending, Times};
-pub(crate) use cupti::Launched;
-pub use cupti::Libraries;
 pub use first_launch::LogSign;
 pub(crate) use ncu::{NCU_LOCK, filter_in, home, judge_printed, reports};
 pub use ncu::{Ncu, Trouble};

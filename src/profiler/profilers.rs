@@ -2,9 +2,8 @@
 
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
-use std::rc::Rc;
 
-use super::cupti::{Cupti, CuptiCounters, Libraries};
+use super::cupti::Cupti;
 use super::ncu::Ncu;
 use super::session::Profiler;
 use crate::config::Toolchain;
@@ -18,19 +17,14 @@ pub type LibraryFile = (OsString, u64, i64, i64);
 /// The profilers of one machine, one a tier.
 pub struct Profilers {
     ncu: Ncu,
-    cupti_counters: CuptiCounters,
     cupti: Cupti,
-    libraries: Rc<Libraries>,
 }
 
 impl Profilers {
     /// The profilers beside an installation of ncu. Nothing else is looked for yet.
     pub fn new(ncu: Ncu) -> Profilers {
-        let libraries = Rc::new(Libraries::beside(&ncu.path));
         Profilers {
-            cupti_counters: CuptiCounters::new(Rc::clone(&libraries)),
-            cupti: Cupti::new(Rc::clone(&libraries)),
-            libraries,
+            cupti: Cupti::beside(&ncu.path),
             ncu,
         }
     }
@@ -42,7 +36,7 @@ impl Profilers {
 
     /// The libcupti that measures below ncu's tier; `None` where there is none.
     pub fn libcupti(&self, toolchain: &Toolchain, cuda: &str) -> Option<LibraryFile> {
-        let path = self.libraries.libcupti(toolchain, cuda).ok()?;
+        let path = self.cupti.libcupti(toolchain, cuda).ok()?;
         let path = path.canonicalize().ok()?;
         let meta = path.metadata().ok()?;
         let (bytes, seconds, nanoseconds) = (meta.len(), meta.mtime(), meta.mtime_nsec());
@@ -56,7 +50,6 @@ impl Profilers {
     pub fn of(&self, tier: Tier) -> Result<&dyn Profiler, Error> {
         match tier {
             Tier::Counters => Ok(&self.ncu),
-            Tier::InProcessCounters => Ok(&self.cupti_counters),
             Tier::KernelTimes => Ok(&self.cupti),
             Tier::Static => Err(Error::Usage(
                 "nothing runs on the static tier, so there is nothing to measure".to_owned(),

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use ncu_report::Recording;
 
 use super::capture::{Capture, Pending, Times};
-use super::cupti::select::Launched;
 use super::first_launch::{FirstLaunch, LogSign};
 use crate::build::{Artifact, Given, program_argv};
 use crate::capture::{Tuned, tuned};
@@ -18,7 +17,7 @@ use crate::files::{read_regular, write_atomically};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::hash::sha256_hex;
 use crate::process::{self, Ending, Finished, Invocation};
-use crate::terms::{Phase, Seed, Tier};
+use crate::terms::{Phase, Seed};
 use crate::verify::{Failure, Proof, asks_for_result, remove_result};
 
 const PRINT_AUTOTUNING: &str = "TRITON_PRINT_AUTOTUNING";
@@ -39,13 +38,10 @@ const PRINT_AUTOTUNING: &str = "TRITON_PRINT_AUTOTUNING";
 ///   kernel's name, grid and block, and counter values with units; a value that was not measured is
 ///   absent, never 0. The file itself is kept, hashed, and read again by `check --from`;
 /// * the names of its counters in [`crate::metric`]: aliases, roles and units;
-/// * a [`Tier`], if it measures another set of metrics than the tiers that there are, with that set
+/// * a [`Tier`](crate::terms::Tier), if it measures another set of metrics than the tiers that there are, with that set
 ///   in `metric::measures`;
 /// * its place in [`Profilers::of`](super::Profilers::of), and its version among the pins.
 pub trait Profiler {
-    /// The tier it measures on.
-    fn tier(&self) -> Tier;
-
     /// The name of the process that is started, for messages: `ncu`, or `the program`.
     fn process_name(&self) -> &'static str;
 
@@ -101,8 +97,6 @@ pub struct Session<'a> {
     pub stem: &'a str,
     /// What the values of the program's inputs are made from; `None` in a dry run.
     pub seed: Option<Seed>,
-    /// What an earlier process with the same command line launched, where that was listed.
-    pub listing: Option<&'a Launched>,
 }
 
 /// How a process ended.

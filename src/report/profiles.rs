@@ -31,7 +31,6 @@ pub fn text(profiles: &[Profile], detail: Detail) -> String {
 fn place(profile: &Profile) -> String {
     let tier = match profile.identity.tier {
         Tier::Counters => String::new(),
-        Tier::InProcessCounters => ", by CUPTI in the program".to_owned(),
         lower => format!(", by {lower} without counters"),
     };
     format!("{} on {}{tier}", profile.variant, profile.identity.gpu)

@@ -229,7 +229,9 @@ fn counted(count: usize, one: &str, several: &str) -> String {
 
 /// A metric that is only recorded, on a tier that has no value for it.
 fn unmeasured(report: &VariantReport, comparison: &Comparison) -> bool {
-    !report.tier.has_counters() && comparison.level == Level::Record && comparison.current.is_none()
+    report.tier != Tier::Counters
+        && comparison.level == Level::Record
+        && comparison.current.is_none()
 }
 
 /// One line with the share of each kernel in the total; one for each kernel that got worse, with what moved together; one with where its time moved;
@@ -646,7 +648,6 @@ pub(super) fn provenance(report: &VariantReport) -> String {
             format!(", read from machine code alone ({NOT_REPORTED})")
         }
         Tier::Counters | Tier::Static => String::new(),
-        Tier::InProcessCounters => ", counters read by CUPTI in the program".to_owned(),
         lower => format!(", {lower} without counters"),
     };
     format!(

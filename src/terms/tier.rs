@@ -10,10 +10,6 @@ use serde::{Deserialize, Serialize};
 pub enum Tier {
     /// Hardware counters, through ncu.
     Counters,
-    /// Hardware counters, through CUPTI's range profiler inside of the program. No lower tier than
-    /// ncu's, and another: their values are never compared. `profile.collector` chooses one of them.
-    #[serde(rename = "cupti-counters")]
-    InProcessCounters,
     /// Start and end of every kernel, through CUPTI's activity records.
     KernelTimes,
     /// What the compiler made, and nothing that runs.
@@ -31,16 +27,10 @@ impl Tier {
             .find(|tier| tier.as_str() == name)
     }
 
-    /// Whether it measures hardware counters.
-    pub fn has_counters(self) -> bool {
-        matches!(self, Tier::Counters | Tier::InProcessCounters)
-    }
-
     /// As the configuration and the reports spell it.
     pub fn as_str(self) -> &'static str {
         match self {
             Tier::Counters => "counters",
-            Tier::InProcessCounters => "cupti-counters",
             Tier::KernelTimes => "kernel-times",
             Tier::Static => "static",
         }
@@ -63,7 +53,6 @@ impl Tier {
     pub fn of_folder(folder: &str) -> Tier {
         Tier::ACCEPTABLE
             .into_iter()
-            .chain([Tier::InProcessCounters])
             .find(|tier| folder.ends_with(&format!("+{tier}")))
             .unwrap_or(Tier::Counters)
     }
@@ -106,10 +95,7 @@ mod tests {
 
     #[test]
     fn each_tier_has_a_folder_of_its_own() {
-        for tier in Tier::ACCEPTABLE
-            .into_iter()
-            .chain([Tier::Counters, Tier::InProcessCounters])
-        {
+        for tier in Tier::ACCEPTABLE.into_iter().chain([Tier::Counters]) {
             assert_eq!(Tier::of_folder(&tier.folder("NVIDIA H200")), tier);
         }
     }

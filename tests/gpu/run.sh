@@ -4,7 +4,7 @@
 #     cargo build --release && tests/gpu/run.sh target/release/sparsek-gate [OUTPUT [PART...]]
 #
 # Works in a copy of the repository and does not change the checkout. OUTPUT keeps captures and logs.
-# PART is any of gate, chips, sanitizer, inputs, against, contention, python, misbehave, ladder, collector, compare,
+# PART is any of gate, chips, sanitizer, inputs, against, contention, python, misbehave, ladder, compare,
 # resume, sick, slices, all, slurm, examples and frameworks. Without PART, all of them run but the
 # last five: slices, all and slurm take minutes, and the others need CMake, PyTorch and Triton.
 set -u
@@ -12,7 +12,7 @@ usage="usage: tests/gpu/run.sh BINARY [OUTPUT [PART...]]"
 gate=$(realpath "${1:?$usage}")
 output=${2:-}
 parts=" ${*:3} "
-[ "$parts" = "  " ] && parts=" gate chips sanitizer inputs against contention python misbehave ladder collector compare resume sick "
+[ "$parts" = "  " ] && parts=" gate chips sanitizer inputs against contention python misbehave ladder compare resume sick "
 root=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/gate.XXXXXX")
 [ -n "$output" ] && mkdir -p "$output" && output=$(realpath "$output")
@@ -615,40 +615,6 @@ P
     fi
   fi
   cd ../..
-}
-
-# Counters that CUPTI reads in the program, beside those that ncu reads around it.
-part_collector() {
-  mkdir "$work/collector"
-  copy_to "$work/collector"
-  git show HEAD:config.toml >"$work/collector/ncu.toml"
-  cd "$work/collector" || exit 70
-  # Processes of the same kernel differ by up to 0.4 %: a wider tolerance side by side. With 8 launches in
-  # each, the band of their SM activity was 0.21 points on an H200, wider than the tolerance of 0.2.
-  sed -e 's|^\[profile\]|[profile]\ncollector = "cupti"|' \
-    -e '/^\[metric.sm_active.on\]/,/^$/s|^\("bsr_gemm/cp_async".*\){ absolute = 0\.[0-9]* }|\1{ absolute = 0.5 }|' \
-    -e 's|^against = { relative_percent = 0.25 }|against = { relative_percent = 1.0 }|' ncu.toml >config.toml
-  printf '.sparsek-gate/\n' >.gitignore
-  git init -q && commit base
-  expect "counters are read in the program" 0 "by CUPTI in the program" "$gate" profile "${ladder[@]}"
-  tail -2 "$log"
-  mkdir -p "$work/cupti/bsr_gemm"
-  cp -r .sparsek-gate/profiles/bsr_gemm/cp_async "$work/cupti/bsr_gemm/"
-  expect "they are locked in a folder of their own" 0 "+cupti-counters: locked" \
-    "$gate" baseline --lock --reason "CUPTI" --who tests "${ladder[@]}"
-  expect "and derived again from their captures" 0 "derived again" \
-    "$gate" baseline --verify --captures .sparsek-gate/profiles "${ladder[@]}"
-  expect "an unchanged kernel passes" 0 "PASS" "$gate" check cp_async
-  worse
-  expect "a kernel made slower fails" 1 "regressed" "$gate" -C worse.toml check cp_async
-  expect "an unchanged kernel passes side by side" 0 "PASS" "$gate" check --against HEAD --measure-all cp_async
-  expect "counters of ncu are not compared with them" 4 "by counters, and has a baseline only for" \
-    "$gate" -C ncu.toml check bsr_gemm/baseline
-  expect "ncu reads them too" 0 "profiles in" "$gate" -C ncu.toml profile cp_async --output "$work/ncu"
-  tail -2 "$log"
-  expect "the two agree within 3 %" 0 "agree" python3 "$root/ci/collector-agrees.py" "$work/ncu" "$work/cupti" --within 3
-  cat "$log"
-  cd ..
 }
 
 # The programs that `compare` compares.

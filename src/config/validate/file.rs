@@ -43,14 +43,6 @@ impl File<'_> {
         ConfigError::new(self.path, self.source, self.span(keys), message.into())
     }
 
-    /// Whether the file sets a key.
-    pub(super) fn has(&self, keys: &[&str]) -> bool {
-        let mut keys = keys.iter();
-        let first = keys.next().and_then(|key| self.tree.get(*key));
-        keys.fold(first, |value, key| value?.get_ref().get(*key))
-            .is_some()
-    }
-
     pub(super) fn name(&self, at: &[&str], name: &str) -> Result<(), ConfigError> {
         if is_name(name) {
             return Ok(());

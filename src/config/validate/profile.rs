@@ -1,7 +1,7 @@
 //! `[profile]`, in each of the tables that may contain one.
 
 use super::file::File;
-use crate::config::choices::{ClockControl, Collector, GraphProfiling, ReplayMode};
+use crate::config::choices::{GraphProfiling, ReplayMode};
 use crate::config::error::ConfigError;
 use crate::config::model::ProfileSettings;
 
@@ -25,7 +25,6 @@ impl File<'_> {
             }
         }
         self.countable(at, &settings)?;
-        self.collectable(at, &settings)?;
         Ok(settings)
     }
 
@@ -54,47 +53,6 @@ impl File<'_> {
             return Err(self.wrong_setting(at, "replay_mode", message));
         }
         Ok(())
-    }
-
-    /// That the collector supports every other setting: what only ncu does is refused beside
-    /// `cupti`, and never ignored.
-    fn collectable(&self, at: &[&str], settings: &ProfileSettings) -> Result<(), ConfigError> {
-        if settings.collector == Collector::Ncu {
-            return Ok(());
-        }
-        let refused: [(&str, bool, &str); 5] = [
-            (
-                "clock_control",
-                settings.clock_control != ClockControl::None,
-                "only ncu locks the clocks: set `clock_control = \"none\"`",
-            ),
-            (
-                "replay_mode",
-                settings.replay_mode != ReplayMode::Kernel,
-                "it replays single launches: set `replay_mode = \"kernel\"`",
-            ),
-            (
-                "graph_profiling",
-                settings.graph_profiling != GraphProfiling::Node,
-                "only ncu measures a whole CUDA graph",
-            ),
-            (
-                "profiler_range",
-                settings.profiler_range,
-                "CUPTI's counters cannot be limited to what is launched between cudaProfilerStart and cudaProfilerStop",
-            ),
-            ("hotspots", settings.hotspots, "only ncu samples warps"),
-        ];
-        match refused.iter().find(|(_, is_set, _)| *is_set) {
-            None => Ok(()),
-            Some((setting, _, why)) => {
-                let message =
-                    format!("`{setting}` does not work with `collector = \"cupti\"`: {why}");
-                // A default is nowhere in the file.
-                let is_set = self.has(&[at, &[*setting]].concat());
-                Err(self.wrong_setting(at, if is_set { setting } else { "collector" }, message))
-            }
-        }
     }
 
     fn wrong_setting(&self, at: &[&str], setting: &str, message: String) -> ConfigError {

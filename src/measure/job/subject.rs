@@ -10,7 +10,7 @@ use crate::build::{Artifact, code_not_kept, compiled_profile, cubins_of, loaded_
 use crate::config::{Config, Pin, Variant};
 use crate::evidence::{gpu_pins, launch_mismatches};
 use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, most, read_regular_up_to};
-use crate::finding::{Code, Error, Finding, Note, Stop, WarnReason};
+use crate::finding::{Code, Error, Finding, Stop, WarnReason};
 use crate::hash::sha256_hex;
 use crate::measure::cost::Cost;
 use crate::measure::place::bench::Bench;
@@ -20,7 +20,7 @@ use crate::profile::{
     CaptureRecord, Conditions, Derived, FileHash, LaunchList, Profile, ProfileOrigin, Provenance,
     Source, derive, now,
 };
-use crate::profiler::{Capture, Launched, Pending, Session, run};
+use crate::profiler::{Capture, Pending, Session, run};
 use crate::terms::{Phase, Seed, Tier, VariantId};
 use crate::toolchain::{Nvcc, Nvdisasm};
 
@@ -39,19 +39,13 @@ pub struct Subject<'a> {
     processes: u32,
     /// What profiling it took so far, of every attempt.
     pub(in crate::measure) cost: Cost,
-    /// What its command line launches; `None` before it was looked for, and [`Listed::Unknown`]
-    /// where that cannot be found out. It is not looked for again.
-    listed: Option<Listed>,
+    /// What its command line launches; `None` before it was looked for, and `Some(None)` where that
+    /// cannot be found out. It is not looked for again.
+    listed: Option<Option<LaunchList>>,
     /// The instructions of the cubins that were measured, each disassembled once.
     listings: Vec<(Cubin, Option<Listing>)>,
     /// What its processes left.
     seal: Seal,
-}
-
-/// What a subject's command line launches.
-enum Listed {
-    Known(Launched),
-    Unknown,
 }
 
 impl<'a> Subject<'a> {
@@ -70,7 +64,7 @@ impl<'a> Subject<'a> {
             folder,
             git,
             verified_before: None,
-            tier: variant.tier(),
+            tier: Tier::Counters,
             captures: Vec::new(),
             pending: None,
             processes: 0,
@@ -127,10 +121,6 @@ impl<'a> Subject<'a> {
             folder: &self.folder,
             stem: &job.stem,
             seed: Some(seed),
-            listing: match &self.listed {
-                Some(Listed::Known(listing)) => Some(listing),
-                Some(Listed::Unknown) | None => None,
-            },
         }
     }
 
@@ -141,7 +131,7 @@ impl<'a> Subject<'a> {
     /// # Errors
     /// The finding that the numbers of that process are wrong; an error where the machine failed.
     pub fn list(&mut self, bench: &Bench<'_>, job: &Job, seed: Seed) -> Result<(), Stop> {
-        if !self.tier.has_counters() || self.listed.is_some() {
+        if self.tier != Tier::Counters || self.listed.is_some() {
             return Ok(());
         }
         let stage = match job.side {
@@ -154,8 +144,7 @@ impl<'a> Subject<'a> {
         self.cost.profile += started.elapsed();
         self.cost.profiled += 1;
         self.listed = Some(match answer {
-            Ok(listing) => {
-                let list = &listing.launches;
+            Ok(list) => {
                 let (measured, others) = (list.measured, list.other_launches());
                 let text = format!(
                     "{measured} are measured, {others} are not: {}",
@@ -163,16 +152,12 @@ impl<'a> Subject<'a> {
                 );
                 let text = text.trim_end_matches([':', ' ']);
                 bench.note(self.variant, stage, text);
-                Listed::Known(listing)
-            }
-            // Without the list nothing says which launches are measured inside of the program.
-            Err(Stop::Finding(found)) if self.tier == Tier::InProcessCounters => {
-                return Err(unlisted(*found).into());
+                Some(list)
             }
             Err(Stop::Finding(found)) if found.code != Code::WrongNumbers => {
                 let text = format!("what else is launched is not known: {}", found.message);
                 bench.note(self.variant, stage, &text);
-                Listed::Unknown
+                None
             }
             Err(stop) => return Err(stop),
         });
@@ -355,7 +340,7 @@ impl<'a> Subject<'a> {
         })?;
         self.name_instructions(&mut derived);
         let conditions = match self.tier {
-            Tier::Counters | Tier::InProcessCounters => Conditions::from(&self.variant.profile),
+            Tier::Counters => Conditions::from(&self.variant.profile),
             Tier::KernelTimes | Tier::Static => Conditions::default(),
         };
         let provenance = self.provenance(bench);
@@ -436,7 +421,7 @@ impl<'a> Subject<'a> {
     fn profiler(&self, bench: &Bench<'_>) -> Option<String> {
         match self.tier {
             Tier::Counters => Some(bench.ncu_version.clone()),
-            Tier::InProcessCounters | Tier::KernelTimes | Tier::Static => {
+            Tier::KernelTimes | Tier::Static => {
                 self.captures.first()?.report.profiler_version.clone()
             }
         }
@@ -444,12 +429,9 @@ impl<'a> Subject<'a> {
 
     /// What the measured command line launches, as far as that is known.
     fn launch_list(&self) -> Option<LaunchList> {
-        match (self.tier, &self.listed) {
-            (tier, Some(Listed::Known(listing))) if tier.has_counters() => {
-                Some(listing.launches.clone())
-            }
-            (tier, _) if tier.has_counters() => None,
-            _ => self.captures.first()?.launch_list.clone(),
+        match self.tier {
+            Tier::Counters => self.listed.clone()?,
+            Tier::KernelTimes | Tier::Static => self.captures.first()?.launch_list.clone(),
         }
     }
 
@@ -503,14 +485,6 @@ fn record_of(capture: &Capture, bench: &Bench<'_>) -> CaptureRecord {
         seed: capture.seed,
         checked: capture.checked,
         tuned: capture.tuned.clone(),
-    }
-}
-
-/// Why launches that must be listed are not, where CUPTI cannot record them.
-fn unlisted(found: Finding) -> Finding {
-    match found.code {
-        Code::ProfilerUnsupported => found.with(Note::Unlisted),
-        _ => found,
     }
 }
 

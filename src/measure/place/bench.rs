@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::batch::Batch;
 use super::prebuilt::Prebuilt;
-use crate::config::{Collector, Variant};
+use crate::config::Variant;
 use crate::device::{FaultWatch, Faults, Gpu, GpuLock, Health, Unwatched};
 use crate::evidence::{SickGpu, Symptom, gpu_pins, symptoms_of};
 use crate::files::{PROFILE_FILE, VARIANT_FILE};
@@ -37,9 +37,8 @@ pub struct Bench<'a> {
     /// Watches the GPU for faults from the moment that it is this run's; `None` where NVML does not
     /// show it.
     faults: OnceCell<Option<FaultWatch>>,
-    /// Why ncu, and why CUPTI in the program, has no access to the counters. This is found out once a
-    /// run.
-    denied: [OnceCell<Finding>; 2],
+    /// Why ncu has no access to the counters. This is found out once a run.
+    denied: OnceCell<Finding>,
 }
 
 /// The folders of what this run measured. On a GPU that turns out to have a defect nothing of it counts, now
@@ -107,15 +106,15 @@ impl<'a> Bench<'a> {
             watch: batch.watch,
             counted: Counted::default(),
             faults: OnceCell::new(),
-            denied: Default::default(),
+            denied: OnceCell::new(),
         })
     }
 
     /// The highest tier for a variant that is not known to be out of reach; the finding about the
     /// counters where no other tier can measure it.
     pub(in crate::measure) fn tier(&self, variant: &Variant) -> Result<Tier, Finding> {
-        let Some(denied) = self.denied(variant).get() else {
-            return Ok(variant.tier());
+        let Some(denied) = self.denied.get() else {
+            return Ok(Tier::Counters);
         };
         lower_tier(variant).ok_or_else(|| Finding {
             variant: Some(variant.id.clone()),
@@ -131,12 +130,10 @@ impl<'a> Bench<'a> {
         tier: Tier,
         found: &Finding,
     ) -> Option<Tier> {
-        if !tier.has_counters() || !is_about_tier(found) {
+        if tier != Tier::Counters || !is_about_tier(found) {
             return None;
         }
-        if tier == variant.tier() {
-            self.denied(variant).get_or_init(|| found.clone());
-        }
+        self.denied.get_or_init(|| found.clone());
         let next = lower_tier(variant)?;
         self.watch.ended(
             variant,
@@ -159,8 +156,7 @@ impl<'a> Bench<'a> {
             && variant.accepts(Tier::Static)
             && variant.why_nothing_without_gpu().is_none();
         let found = found.warn_for(code_alone.then_some(WarnReason::TierAccepted));
-        let denied = self.denied(variant).get();
-        let denied = denied.filter(|_| tier != variant.tier());
+        let denied = self.denied.get().filter(|_| tier != Tier::Counters);
         let Some(denied) = denied else {
             return vec![found];
         };
@@ -171,13 +167,6 @@ impl<'a> Bench<'a> {
         let accepted = variant.accepts(tier) || code_alone;
         let reason = accepted.then_some(WarnReason::TierAccepted);
         vec![denied.warn_for(reason), found]
-    }
-
-    fn denied(&self, variant: &Variant) -> &OnceCell<Finding> {
-        match variant.profile.collector {
-            Collector::Ncu => &self.denied[0],
-            Collector::Cupti => &self.denied[1],
-        }
     }
 
     /// Shows a note on a stage of a variant.

@@ -65,10 +65,6 @@ fn limits_on_locks(
     let locks = locks.of(&variant.id);
     let locks: Vec<&Profile> = locks
         .filter(|locked| locked.identity.tier != Tier::Static)
-        .filter(|locked| {
-            let tier = locked.identity.tier;
-            !tier.has_counters() || tier == variant.tier()
-        })
         .collect();
     if locks.is_empty() {
         return Err("it has no baseline".to_owned());

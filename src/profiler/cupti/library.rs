@@ -1,10 +1,9 @@
 //! The two libraries that measure inside of a program: the injected one, which is a part of this
 //! program, and NVIDIA's libcupti, which is looked for.
 
-use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
-use crate::config::{Config, Toolchain};
+use crate::config::Toolchain;
 use crate::files::write_atomically;
 use crate::finding::Error;
 use crate::hash::sha256_hex;
@@ -14,56 +13,11 @@ use crate::toolchain::{cuda_roots, path_folders};
 /// libraries do not run on.
 const INJECTION: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libinjection.so"));
 
-/// Where libcupti is, for all that measures with it.
-#[derive(Debug)]
-pub struct Libraries {
-    /// The program `ncu`, whose installation may have a libcupti.
-    ncu: PathBuf,
-    /// NVIDIA's library, or why there is none. It is looked for once, when it is needed first.
-    libcupti: OnceCell<Result<PathBuf, String>>,
-}
-
-impl Libraries {
-    /// Nothing is looked for yet.
-    pub fn beside(ncu: &Path) -> Libraries {
-        Libraries {
-            ncu: ncu.to_path_buf(),
-            libcupti: OnceCell::new(),
-        }
-    }
-
-    /// NVIDIA's library, for a driver that supports CUDA up to this version.
-    ///
-    /// # Errors
-    /// Why there is none.
-    pub fn libcupti(&self, toolchain: &Toolchain, cuda: &str) -> Result<PathBuf, String> {
-        let find = || libcupti(toolchain, &self.ncu, cuda);
-        self.libcupti.get_or_init(find).clone()
-    }
-
-    /// The variables by which the driver loads the injected library, and that loads libcupti.
-    ///
-    /// # Errors
-    /// Why one of the two is not there.
-    pub(super) fn env(
-        &self,
-        config: &Config,
-        cuda: &str,
-    ) -> Result<[(&'static str, PathBuf); 2], String> {
-        let injection = injection_path(&config.work)?;
-        let libcupti = self.libcupti(&config.toolchain, cuda)?;
-        Ok([
-            ("CUDA_INJECTION64_PATH", injection),
-            ("SPARSEK_GATE_CUPTI", libcupti),
-        ])
-    }
-}
-
 /// The path of the injected library below the work folder.
 ///
 /// # Errors
 /// Why there is no such library.
-fn injection_path(work: &Path) -> Result<PathBuf, String> {
+pub(super) fn injection_path(work: &Path) -> Result<PathBuf, String> {
     if INJECTION.is_empty() {
         return Err(
             "this build of sparsek-gate has no library to record kernels with: build it for Linux with glibc"
@@ -94,7 +48,11 @@ pub(super) fn write_injection(work: &Path) -> Result<(), Error> {
 ///
 /// # Errors
 /// Why there is none.
-fn libcupti(toolchain: &Toolchain, ncu: &Path, cuda: &str) -> Result<PathBuf, String> {
+pub(super) fn find_libcupti(
+    toolchain: &Toolchain,
+    ncu: &Path,
+    cuda: &str,
+) -> Result<PathBuf, String> {
     if let Some(path) = &toolchain.cupti {
         return if path.is_file() {
             Ok(path.clone())

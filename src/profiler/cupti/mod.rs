@@ -1,51 +1,59 @@
-//! What NVIDIA's CUPTI measures inside of a program, which runs with an injected library: here the
-//! times of kernels, in `counters` the hardware counters.
+//! The times of kernels, which NVIDIA's CUPTI records inside of a program that runs with an injected
+//! library.
 //!
-//! Kernel times need neither ncu nor a right to the counters: CUPTI records when each kernel began
+//! They need neither ncu nor a right to the counters: CUPTI records when each kernel began
 //! and ended. This measures the program as it runs: launches follow each other as it makes them, with caches as
 //! the launch before left them. ncu runs each launch alone, and flushes the caches first unless
 //! `cache_control` is `none`, so the two differ where that matters.
 
-mod counters;
 mod left;
 mod library;
-pub(super) mod select;
+mod select;
 
-use std::path::Path;
-use std::rc::Rc;
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
 
 use super::capture::Pending;
 use super::session::{Profiler, Ran, Session, execute};
 use crate::capture::kernel_records::{Incomplete, KernelCapture, ProcessRecords, read};
-use crate::config::{GraphProfiling, KernelFilter, Variant};
+use crate::config::{GraphProfiling, KernelFilter, Toolchain, Variant};
 use crate::files::write_atomically;
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::process::Invocation;
-use crate::terms::{Phase, Tier};
-pub use counters::CuptiCounters;
+use crate::profile::LaunchList;
+use crate::terms::Phase;
 use left::{left, none_selected, on_one_device, remove, unreadable};
-pub use library::Libraries;
-use library::write_injection;
-pub use select::Launched;
+use library::{find_libcupti, injection_path, write_injection};
 
 /// Times kernels.
 #[derive(Debug)]
 pub struct Cupti {
-    libraries: Rc<Libraries>,
+    /// The program `ncu`, whose installation may have a libcupti.
+    ncu: PathBuf,
+    /// NVIDIA's library, or why there is none. It is looked for once, when it is needed first.
+    libcupti: OnceCell<Result<PathBuf, String>>,
 }
 
 impl Cupti {
-    /// With these libraries.
-    pub fn new(libraries: Rc<Libraries>) -> Cupti {
-        Cupti { libraries }
+    /// Nothing is looked for yet.
+    pub fn beside(ncu: &Path) -> Cupti {
+        Cupti {
+            ncu: ncu.to_path_buf(),
+            libcupti: OnceCell::new(),
+        }
+    }
+
+    /// NVIDIA's library, for a driver that supports CUDA up to this version.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn libcupti(&self, toolchain: &Toolchain, cuda: &str) -> Result<PathBuf, String> {
+        let find = || find_libcupti(toolchain, &self.ncu, cuda);
+        self.libcupti.get_or_init(find).clone()
     }
 }
 
 impl Profiler for Cupti {
-    fn tier(&self) -> Tier {
-        Tier::KernelTimes
-    }
-
     fn process_name(&self) -> &'static str {
         "the program"
     }
@@ -53,16 +61,20 @@ impl Profiler for Cupti {
     fn invocation(&self, session: &Session<'_>) -> Result<Invocation, Stop> {
         let variant = session.variant;
         let unavailable = |why| unavailable(variant, why);
-        let libraries = self.libraries.env(session.config, &session.gpu.cuda);
-        let libraries = libraries.map_err(unavailable)?;
+        let injection = injection_path(&session.config.work).map_err(unavailable)?;
+        let libcupti = self.libcupti(&session.config.toolchain, &session.gpu.cuda);
+        let libcupti = libcupti.map_err(unavailable)?;
         if variant.profile.graph_profiling == GraphProfiling::Graph {
             let why = "`graph_profiling = \"graph\"` takes a whole CUDA graph for a launch, which only ncu supports";
             return Err(by_ncu_alone(variant, why.to_owned()).into());
         }
         filter(variant)?;
         let mut invocation = session.invocation(session.listed_argv());
-        let records = ("SPARSEK_GATE_KERNEL_RECORDS", session.path("process"));
-        for (name, path) in libraries.into_iter().chain([records]) {
+        for (name, path) in [
+            ("CUDA_INJECTION64_PATH", injection),
+            ("SPARSEK_GATE_CUPTI", libcupti),
+            ("SPARSEK_GATE_KERNEL_RECORDS", session.path("process")),
+        ] {
             let value = path.display().to_string();
             invocation.env.insert(name.to_owned(), value);
         }
@@ -115,7 +127,7 @@ impl Cupti {
     /// # Errors
     /// A finding that says why they cannot be listed, or that the numbers of that process are
     /// wrong; an error where the machine failed.
-    pub fn list(&self, session: &Session<'_>) -> Result<Launched, Stop> {
+    pub fn list(&self, session: &Session<'_>) -> Result<LaunchList, Stop> {
         let (ran, unproven) = execute(self, session)?;
         let variant = session.variant;
         ran.succeeded(variant, "while its launches were listed")?;
@@ -130,7 +142,7 @@ impl Cupti {
             Some(finding) => Err(finding.into()),
             None => {
                 let selection = variant.selection(Phase::Timing);
-                Ok(capture.listing(&variant.kernel_filter(), selection))
+                Ok(capture.launch_list(&variant.kernel_filter(), selection))
             }
         }
     }

@@ -1,27 +1,12 @@
 //! Selects the launches of a program that are measured, as ncu does by `--kernel-name`,
 //! `--launch-skip` and `--launch-count`, or by `--kernel-id`.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-
-use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
 
 use crate::capture::kernel_records::{KernelCapture, KernelRecord};
 use crate::config::{KernelFilter, LaunchSelection};
 use crate::profile::{KernelLaunches, LaunchList};
 use ncu_report::base_name;
-
-/// What a command line launches, and which of its kernels a variant selects.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Launched {
-    /// All launches, by kernel.
-    pub launches: LaunchList,
-    /// The linker's names of the selected kernels, each once.
-    pub selected: Vec<String>,
-    /// Those of all other kernels.
-    pub others: Vec<String>,
-    /// A kernel that a CUDA graph launches, if any does.
-    pub in_graph: Option<String>,
-}
 
 /// Counts the launches that match, and says which of them are measured.
 struct Counting<'a> {
@@ -97,21 +82,6 @@ impl KernelCapture {
         LaunchList {
             kernels: each.collect(),
             ..LaunchList::of(&launches)
-        }
-    }
-
-    /// All launches, with the names by which the selected ones are known in the program.
-    pub fn listing(&self, filter: &KernelFilter, selection: LaunchSelection) -> Launched {
-        let kernels = self.launches.iter().map(|(_, kernel)| kernel);
-        let names: BTreeSet<&str> = kernels.clone().map(|kernel| kernel.name.as_str()).collect();
-        let names = names.into_iter().map(str::to_owned);
-        let (selected, others) = names.partition(|name| filter.matches(&base_name(name)));
-        let mut in_graphs = kernels.filter(|kernel| kernel.graph_node != 0);
-        Launched {
-            launches: self.launch_list(filter, selection),
-            selected,
-            others,
-            in_graph: in_graphs.next().map(|kernel| base_name(&kernel.name)),
         }
     }
 

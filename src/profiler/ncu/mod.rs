@@ -18,7 +18,7 @@ use crate::files::{most, read_regular, read_regular_up_to};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::hash::sha256_hex;
 use crate::process::{self, Ending, Invocation};
-use crate::terms::{Phase, Seed, Tier, VariantId};
+use crate::terms::{Phase, Seed, VariantId};
 use log::{Logs, judge};
 
 pub use log::Trouble;
@@ -27,10 +27,6 @@ pub use tool::Ncu;
 pub(crate) use tool::{filter_in, home, reports};
 
 impl Profiler for Ncu {
-    fn tier(&self) -> Tier {
-        Tier::Counters
-    }
-
     fn process_name(&self) -> &'static str {
         "ncu"
     }

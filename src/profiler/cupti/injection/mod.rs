@@ -2,18 +2,12 @@
 //! with those beside it, `crate::profiler::cupti::library` embeds the result).
 //!
 //! The driver loads what `CUDA_INJECTION64_PATH` names when the program initializes CUDA, and calls
-//! `InitializeInjection`. The library then records when each kernel began and ended ([`records`]), or
-//! measures hardware counters of selected launches ([`counters`]). Nothing that goes wrong here may
-//! stop the program: every failure is a line of the file that it writes.
+//! `InitializeInjection`. The library then records when each kernel began and ended ([`records`]).
+//! Nothing that goes wrong here may stop the program: every failure is a line of the file that it
+//! writes.
 
-mod callbacks;
-mod counters;
-mod driver;
-mod flush;
-mod range_profiler;
 mod ranges;
 mod records;
-mod request;
 mod symbols;
 
 use std::ffi::c_int;
@@ -27,9 +21,7 @@ pub extern "C" fn InitializeInjection() -> c_int {
     if CALLED.swap(true, Ordering::AcqRel) {
         return 1;
     }
-    if let Some(prefix) = std::env::var_os("SPARSEK_GATE_COUNTERS") {
-        counters::begin(prefix);
-    } else if let Some(prefix) = std::env::var_os("SPARSEK_GATE_KERNEL_RECORDS") {
+    if let Some(prefix) = std::env::var_os("SPARSEK_GATE_KERNEL_RECORDS") {
         records::begin(prefix);
     }
     1

@@ -1,11 +1,11 @@
-//! Finds libcupti and libcuda in the program, and functions in them.
+//! Finds libcupti in the program, and functions in it.
 
 use std::ffi::{CStr, CString, OsString, c_char, c_int, c_void};
 use std::fs::File;
 
 /// What CUPTI's functions return: `CUptiResult`.
 pub type Status = u32;
-/// `CUPTI_SUCCESS`, and `CUDA_SUCCESS`.
+/// `CUPTI_SUCCESS`.
 pub const SUCCESS: Status = 0;
 
 /// Resolved as called: few of libcupti's functions are.
@@ -19,33 +19,23 @@ unsafe extern "C" {
     fn atexit(handler: extern "C" fn()) -> c_int;
 }
 
-/// A loaded library.
+/// A loaded libcupti.
 #[derive(Clone, Copy)]
-pub struct Library {
-    handle: *mut c_void,
-    name: &'static str,
-    /// Whether it was loaded by the path in `SPARSEK_GATE_CUPTI`.
-    is_ours: bool,
-}
+pub struct Library(*mut c_void);
 
 impl Library {
     /// The program's own libcupti where it has one: two of them do not work beside each other.
     pub fn cupti() -> Result<Library, String> {
-        let of = |handle, is_ours| Library {
-            handle,
-            name: "libcupti",
-            is_ours,
-        };
         for known in ["libcupti.so.13", "libcupti.so.12", "libcupti.so"] {
             let handle = open(known, RTLD_LAZY | RTLD_NOLOAD);
             if !handle.is_null() {
-                return Ok(of(handle, false));
+                return Ok(Library(handle));
             }
         }
         let path = std::env::var("SPARSEK_GATE_CUPTI").unwrap_or_default();
         let handle = open(&path, RTLD_LAZY);
         if !handle.is_null() {
-            return Ok(of(handle, true));
+            return Ok(Library(handle));
         }
         // SAFETY: the text, where there is one, lives until the next call of this thread.
         let why = unsafe {
@@ -59,41 +49,13 @@ impl Library {
         Err(format!("`{path}` cannot be loaded: {why}"))
     }
 
-    /// Loads what libcupti loads by its name alone to evaluate counters, from the folder of a
-    /// libcupti that the program does not have itself: in an environment of Python nothing else
-    /// says where it is.
-    pub fn load_beside(self, file: &str) {
-        if !self.is_ours {
-            return;
-        }
-        let path = std::env::var("SPARSEK_GATE_CUPTI").unwrap_or_default();
-        if let Some((folder, _)) = path.rsplit_once('/') {
-            open(&format!("{folder}/{file}"), RTLD_LAZY);
-        }
-    }
-
-    /// The driver's library, which called this one.
-    pub fn cuda() -> Result<Library, String> {
-        for known in ["libcuda.so.1", "libcuda.so"] {
-            let handle = open(known, RTLD_LAZY | RTLD_NOLOAD);
-            if !handle.is_null() {
-                return Ok(Library {
-                    handle,
-                    name: "libcuda",
-                    is_ours: false,
-                });
-            }
-        }
-        Err("the driver's library is not loaded under its name".to_owned())
-    }
-
     /// The address of a function.
     pub fn symbol(self, name: &str) -> Result<*mut c_void, String> {
         let text = CString::new(name).map_err(|error| error.to_string())?;
         // SAFETY: the library is open and the name ends in a zero.
-        let found = unsafe { dlsym(self.handle, text.as_ptr()) };
+        let found = unsafe { dlsym(self.0, text.as_ptr()) };
         if found.is_null() {
-            return Err(format!("{} has no {name}", self.name));
+            return Err(format!("libcupti has no {name}"));
         }
         Ok(found)
     }
