@@ -10,7 +10,6 @@ mod builder;
 mod command;
 mod commands;
 mod cubins;
-pub mod definitions;
 mod depfile;
 mod flags;
 mod inputs;

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
-use crate::build::definitions::Kernels;
 use crate::config::{Recipe, Selected, Variant};
 use crate::files::read_regular_up_to;
 use crate::judge::{Outcome, Place};
 use ncu_report::{base_name, function_name};
+use regex::Regex;
 
 /// Largest source that is searched, 4 MiB: a larger one is generated.
 const LARGEST_SOURCE: u64 = 4 << 20;
@@ -90,7 +90,7 @@ fn is_below(file: &str) -> bool {
 /// Sources, each read once.
 struct Texts {
     root: PathBuf,
-    read: BTreeMap<String, Option<Kernels>>,
+    read: BTreeMap<String, Option<String>>,
 }
 
 impl Texts {
@@ -101,21 +101,73 @@ impl Texts {
         constants: &BTreeMap<String, String>,
     ) -> Option<u32> {
         let root = &self.root;
-        let kernels = self.read.entry(file.to_owned()).or_insert_with(|| {
+        let text = self.read.entry(file.to_owned()).or_insert_with(|| {
             let path = root.join(file).canonicalize().ok()?;
             // A link may lead out of the project too.
             if !path.starts_with(root.canonicalize().ok()?) {
                 return None;
             }
             let bytes = read_regular_up_to(&path, LARGEST_SOURCE).ok()?;
-            let text = String::from_utf8_lossy(&bytes);
-            Some(if file.ends_with(".py") {
-                Kernels::in_python(&text)
-            } else {
-                Kernels::in_cuda(&text)
-            })
+            Some(String::from_utf8_lossy(&bytes).into_owned())
         });
         let name = base_name(kernel);
-        kernels.as_ref()?.line(function_name(&name), constants)
+        line(text.as_ref()?, function_name(&name), constants)
+    }
+}
+
+/// The line, from 1, where a source in CUDA C++ or Python defines a kernel; where it only declares
+/// it, that of the declaration. The name may be a macro: `constants` are those of the command line,
+/// which replace what the text itself defines. Read without a compiler, so that a comment with the
+/// same words can be taken for the kernel: no verdict reads it.
+fn line(text: &str, kernel: &str, constants: &BTreeMap<String, String>) -> Option<u32> {
+    let name = regex::escape(kernel);
+    let define = Regex::new(&format!(
+        r"(?m)^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+{name}\s*$"
+    ));
+    let in_text = define.ok()?;
+    let in_text = in_text.captures_iter(text).map(|found| found[1].to_owned());
+    let given = constants.iter().filter(|(_, value)| value.trim() == kernel);
+    let mut names = vec![name];
+    names.extend(in_text.filter(|name| !constants.contains_key(name)));
+    names.extend(given.map(|(name, _)| regex::escape(name)));
+    let names = names.join("|");
+    let cuda = format!(
+        r"^[^/\n#]*\b__global__\b[^;{{}}]*?\b(?:{names})\s*(?:<[^;{{}}()]*>\s*)?\([^;{{}}]*[;{{]"
+    );
+    let python = format!(r"^[ \t]*(?:async\s+)?def\s+(?:{names})\s*\(");
+    let pattern = Regex::new(&format!("(?m){cuda}|{python}")).ok()?;
+    let mut found: Vec<_> = pattern.find_iter(text).collect();
+    found.sort_by_key(|found| found.as_str().ends_with(';'));
+    let before = &text[..found.first()?.start()];
+    u32::try_from(before.matches('\n').count() + 1).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_definition_is_found_before_a_declaration() {
+        let none = BTreeMap::new();
+        let text = "// __global__ void k() {}\n__global__ void other(int n) { k(); }\n\
+            #define MAKE __global__ void k() {}\n__global__ void k();\n\
+            template <int N>\n__global__ void\n__launch_bounds__(256, (N > 2) ? 2 : 1)\n\
+            k<float>\n(const float* a) noexcept\n{ }\n";
+        assert_eq!(line(text, "k", &none), Some(6));
+        assert_eq!(line(text, "other", &none), Some(2));
+        assert_eq!(line(text, "a", &none), None);
+        assert_eq!(line("__global__ void k();\n", "k", &none), Some(1));
+        assert_eq!(line("__global__ void k(", "k", &none), None);
+        let python = "# def k(a):\n@triton.jit\ndef k_other(a): pass\ndef  k (a):\n  pass\n";
+        assert_eq!(line(python, "k", &none), Some(4));
+    }
+
+    #[test]
+    fn a_name_may_be_a_constant_of_the_text_or_of_the_command_line() {
+        let text = "#ifndef NAME\n#define NAME slow\n#endif\n__global__ void\nNAME(int n) {}\n";
+        assert_eq!(line(text, "slow", &BTreeMap::new()), Some(4));
+        let constants = BTreeMap::from([("NAME".to_owned(), "fast".to_owned())]);
+        assert_eq!(line(text, "fast", &constants), Some(4));
+        assert_eq!(line(text, "slow", &constants), None);
     }
 }
