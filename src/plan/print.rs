@@ -258,7 +258,7 @@ impl Runner<'_> {
             Task::List => {
                 let (gpu, env) = (Gpu::default(), BTreeMap::new());
                 self.session(&gpu, &env, Phase::Timing, &job.stem)
-                    .listed_argv()
+                    .program_argv()
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::capture::{Tuned, tuned};
 use crate::config::{Config, Recipe, Variant};
 use crate::device::{FaultWatch, Gpu, State, Watcher};
 use crate::evidence::tuning_measured;
-use crate::files::{read_regular, write_atomically};
+use crate::files::read_regular;
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::hash::sha256_hex;
 use crate::process::{self, Ending, Finished, Invocation};
@@ -102,6 +102,10 @@ pub struct Session<'a> {
 /// How a process ended.
 #[derive(Debug)]
 pub struct Ran {
+    /// Which metrics were measured.
+    pub phase: Phase,
+    /// What the program was given to make the values of its inputs from.
+    pub seed: Option<Seed>,
     /// The process that was run.
     pub invocation: Invocation,
     /// How it ended.
@@ -143,44 +147,30 @@ impl Session<'_> {
         Ok(paths.filter(named).collect())
     }
 
-    /// The program's argv where launches are measured in it or around it.
-    pub(crate) fn measured_argv(&self) -> Vec<String> {
-        self.program(self.phase)
-    }
-
-    /// The program's argv where all of its launches are listed: that of the processes which take
-    /// times.
-    pub(crate) fn listed_argv(&self) -> Vec<String> {
-        self.program(Phase::Timing)
-    }
-
-    fn program(&self, phase: Phase) -> Vec<String> {
-        let given = Given {
-            result: &self.result(),
-            launches: self.variant.launches_needed(phase),
+    /// What the program is given.
+    fn given<'r>(&self, result: &'r Path) -> Given<'r> {
+        Given {
+            result,
+            launches: self.variant.launches_needed(self.phase),
             seed: self.seed,
-        };
-        program_argv(
-            self.variant,
-            self.artifact,
-            &self.variant.profile_args,
-            &given,
-        )
+        }
+    }
+
+    /// The program's argv.
+    pub(crate) fn program_argv(&self) -> Vec<String> {
+        let (result, variant) = (self.result(), self.variant);
+        let given = self.given(&result);
+        program_argv(variant, self.artifact, &variant.profile_args, &given)
     }
 
     /// The file for the program's result.
-    pub(super) fn result(&self) -> PathBuf {
+    fn result(&self) -> PathBuf {
         self.path("result.json")
     }
 
     /// A process of this session with its output in one file.
     pub(super) fn invocation(&self, argv: Vec<String>) -> Invocation {
-        let given = Given {
-            result: &self.result(),
-            launches: self.variant.launches_needed(self.phase),
-            seed: self.seed,
-        };
-        let mut env = given.env(self.env, self.variant);
+        let mut env = self.given(&self.result()).env(self.env, self.variant);
         if matches!(self.variant.recipe, Recipe::Command { .. }) {
             // Triton then prints what it chose. Nothing else reads the variable.
             env.entry(PRINT_AUTOTUNING.to_owned())
@@ -267,6 +257,8 @@ pub(super) fn execute(
         return Err(Finding::of(Code::AlteredDuringRun, &session.variant.id, message).into());
     }
     let mut ran = Ran {
+        phase: session.phase,
+        seed: session.seed,
         invocation,
         times: Times {
             wall: finished.wall,
@@ -354,27 +346,20 @@ impl Ran {
         Err(Finding::deny(code, &variant.id, message, next).detail(log))
     }
 
-    /// Keeps what was measured of a program that ran without ncu, and makes it a capture.
-    pub(super) fn keep(
-        self,
-        session: &Session<'_>,
-        path: PathBuf,
-        content: &[u8],
-        report: Recording,
-    ) -> Result<Capture, Error> {
-        write_atomically(&path, content).map_err(Error::io("write", &path))?;
-        Ok(Capture {
-            report_sha256: sha256_hex(content),
-            report_path: path,
+    /// The capture of a report that it left.
+    pub(super) fn capture(self, report_path: PathBuf, bytes: &[u8], report: Recording) -> Capture {
+        Capture {
+            report_sha256: sha256_hex(bytes),
+            report_path,
             page: None,
-            phase: session.phase,
+            phase: self.phase,
             device: self.device,
             argv: self.invocation.argv,
             report,
-            seed: session.seed,
+            seed: self.seed,
             checked: self.checked,
             tuned: self.tuned,
             launch_list: None,
-        })
+        }
     }
 }

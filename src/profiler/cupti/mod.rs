@@ -1,28 +1,27 @@
 //! The times of kernels, which NVIDIA's CUPTI records inside of a program that runs with an injected
 //! library.
 //!
-//! They need neither ncu nor a right to the counters: CUPTI records when each kernel began
-//! and ended. This measures the program as it runs: launches follow each other as it makes them, with caches as
+//! They need neither ncu nor a right to the counters: CUPTI records when each kernel began and ended.
+//! This measures the program as it runs: launches follow each other as it makes them, with caches as
 //! the launch before left them. ncu runs each launch alone, and flushes the caches first unless
 //! `cache_control` is `none`, so the two differ where that matters.
 
-mod left;
 mod library;
 mod select;
 
 use std::cell::OnceCell;
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::capture::Pending;
+use super::capture::{Capture, Pending};
 use super::session::{Profiler, Ran, Session, execute};
 use crate::capture::kernel_records::{Incomplete, KernelCapture, ProcessRecords, read};
 use crate::config::{GraphProfiling, KernelFilter, Toolchain, Variant};
-use crate::files::write_atomically;
+use crate::files::{most, read_regular_up_to, write_atomically};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::process::Invocation;
 use crate::profile::LaunchList;
 use crate::terms::Phase;
-use left::{left, none_selected, on_one_device, remove, unreadable};
 use library::{find_libcupti, injection_path, write_injection};
 
 /// Times kernels.
@@ -69,7 +68,7 @@ impl Profiler for Cupti {
             return Err(by_ncu_alone(variant, why.to_owned()).into());
         }
         filter(variant)?;
-        let mut invocation = session.invocation(session.listed_argv());
+        let mut invocation = session.invocation(session.program_argv());
         for (name, path) in [
             ("CUDA_INJECTION64_PATH", injection),
             ("SPARSEK_GATE_CUPTI", libcupti),
@@ -86,18 +85,21 @@ impl Profiler for Cupti {
     }
 
     fn prepare(&self, session: &Session<'_>) -> Result<(), Error> {
-        write_injection(&session.config.work)?;
-        remove(&session.path("process"))
+        write_injection(&session.config.work)
     }
 
     fn finish(&self, session: &Session<'_>, ran: Ran) -> Result<Pending, Stop> {
-        let (variant, gpu) = (session.variant, session.gpu);
+        let variant = session.variant;
         ran.succeeded(variant, "while its kernels were recorded")?;
-        let prefix = session.path("process");
-        let processes = processes(variant, &prefix)?;
-        let mut capture = KernelCapture::of(&gpu.name, &gpu.compute_capability, processes);
-        let devices = capture.launches.iter().map(|(_, kernel)| kernel.device);
-        on_one_device(session, devices)?;
+        let mut capture = recorded(session)?;
+        let mut devices = capture.launches.iter().map(|(_, kernel)| kernel.device);
+        if let Some(device) = devices.find(|device| *device != 0) {
+            let uuid = &session.gpu.uuid;
+            let message =
+                format!("the program launched on its device {device}, but it may only use {uuid}");
+            let next = "do not change CUDA_VISIBLE_DEVICES in the program";
+            return Err(Finding::deny(Code::NotMeasured, &variant.id, message, next).into());
+        }
         let seen = capture.functions();
         let filter = filter(variant)?;
         let selection = variant.selection(Phase::Timing);
@@ -111,10 +113,12 @@ impl Profiler for Cupti {
             path: path.clone(),
             cause: error.to_string(),
         })?;
+        keep(session, &text)?;
         let times = ran.times;
-        let mut capture = ran.keep(session, path, text.as_bytes(), report)?;
-        capture.launch_list = Some(launch_list);
-        remove(&prefix)?;
+        let capture = Capture {
+            launch_list: Some(launch_list),
+            ..ran.capture(path, text.as_bytes(), report)
+        };
         Ok(Pending::of(capture, times))
     }
 }
@@ -131,13 +135,8 @@ impl Cupti {
         let (ran, unproven) = execute(self, session)?;
         let variant = session.variant;
         ran.succeeded(variant, "while its launches were listed")?;
-        let prefix = session.path("process");
-        let processes = processes(variant, &prefix)?;
-        let gpu = session.gpu;
-        let capture = KernelCapture::of(&gpu.name, &gpu.compute_capability, processes);
-        let path = session.path("records");
-        write_atomically(&path, capture.text().as_bytes()).map_err(Error::io("write", &path))?;
-        remove(&prefix)?;
+        let capture = recorded(session)?;
+        keep(session, &capture.text())?;
         match unproven {
             Some(finding) => Err(finding.into()),
             None => {
@@ -166,11 +165,25 @@ fn filter(variant: &Variant) -> Result<KernelFilter, Finding> {
     KernelFilter::of(variant.kernels.as_deref()).map_err(|why| by_ncu_alone(variant, why))
 }
 
-/// What every process of a program left.
-fn processes(variant: &Variant, prefix: &Path) -> Result<Vec<ProcessRecords>, Stop> {
+/// The files that the injected library left, one a process; sorted.
+fn left(session: &Session<'_>) -> Result<Vec<PathBuf>, Error> {
+    let begin = session
+        .path("process.")
+        .into_os_string()
+        .into_encoded_bytes();
+    let mut files = session.files()?;
+    files.retain(|path| path.as_os_str().as_encoded_bytes().starts_with(&begin));
+    files.sort();
+    Ok(files)
+}
+
+/// All that every process of a program launched.
+fn recorded(session: &Session<'_>) -> Result<KernelCapture, Stop> {
+    let (variant, gpu) = (session.variant, session.gpu);
     let mut processes = Vec::new();
-    for (file, text) in left(prefix)? {
-        let process = ProcessRecords::parse(&text);
+    for file in left(session)? {
+        let bytes = read_regular_up_to(&file, most::RECORDS).map_err(Error::io("read", &file))?;
+        let process = ProcessRecords::parse(&String::from_utf8_lossy(&bytes));
         processes.push(process.map_err(|why| incomplete(variant, &file, why))?);
     }
     if processes.is_empty() {
@@ -180,7 +193,21 @@ fn processes(variant: &Variant, prefix: &Path) -> Result<Vec<ProcessRecords>, St
         )
         .into());
     }
-    Ok(processes)
+    Ok(KernelCapture::of(
+        &gpu.name,
+        &gpu.compute_capability,
+        processes,
+    ))
+}
+
+/// Keeps a capture file in the place of what the processes left.
+fn keep(session: &Session<'_>, text: &str) -> Result<(), Error> {
+    let path = session.path("records");
+    write_atomically(&path, text.as_bytes()).map_err(Error::io("write", &path))?;
+    for file in left(session)? {
+        fs::remove_file(&file).map_err(Error::io("clear", &file))?;
+    }
+    Ok(())
 }
 
 fn incomplete(variant: &Variant, file: &Path, why: Incomplete) -> Finding {
@@ -190,6 +217,22 @@ fn incomplete(variant: &Variant, file: &Path, why: Incomplete) -> Finding {
             let next = "let the program end through `exit` or its `main`, and launch no more than is measured";
             Finding::deny(Code::NotMeasured, &variant.id, why.to_string(), next)
         }
-        Incomplete::Damaged { .. } => unreadable(variant, file, &why),
+        Incomplete::Damaged { .. } => {
+            let message = format!("{}: {why}", file.display());
+            Finding::of(Code::CaptureUnreadable, &variant.id, message)
+        }
     }
+}
+
+/// The finding that no launch was selected of the kernels that were seen.
+fn none_selected(variant: &Variant, seen: &[String]) -> Finding {
+    let seen = match seen.is_empty() {
+        true => "no kernel at all".to_owned(),
+        false => seen.join(", "),
+    };
+    let message = format!(
+        "no recorded kernel was selected: the filter is {}, the program launched {seen}",
+        variant.kernels.as_deref().unwrap_or("(none)")
+    );
+    Finding::of(Code::KernelMissing, &variant.id, message)
 }

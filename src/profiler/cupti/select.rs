@@ -8,14 +8,6 @@ use crate::config::{KernelFilter, LaunchSelection};
 use crate::profile::{KernelLaunches, LaunchList};
 use ncu_report::base_name;
 
-/// Counts the launches that match, and says which of them are measured.
-struct Counting<'a> {
-    filter: &'a KernelFilter,
-    selection: LaunchSelection,
-    /// By kernel where each is counted by itself, otherwise under one key.
-    seen: HashMap<Option<KernelKey<'a>>, u64>,
-}
-
 /// Name, grid and block.
 type KernelKey<'a> = (&'a str, [u64; 3], [u64; 3]);
 
@@ -23,38 +15,28 @@ fn key(kernel: &KernelRecord) -> KernelKey<'_> {
     (&kernel.name, kernel.grid, kernel.block)
 }
 
-impl<'a> Counting<'a> {
-    fn new(filter: &'a KernelFilter, selection: LaunchSelection) -> Counting<'a> {
-        Counting {
-            filter,
-            selection,
-            seen: HashMap::new(),
-        }
-    }
-
-    /// Whether the next launch in their order is measured; `None` where it does not match.
-    fn next(&mut self, kernel: &'a KernelRecord) -> Option<bool> {
-        if !self.filter.matches(&base_name(&kernel.name)) {
-            return None;
-        }
-        let key = self.selection.per_kernel.then(|| key(kernel));
-        let seen = self.seen.entry(key).or_default();
-        let ordinal = *seen;
-        *seen += 1;
-        Some(self.selection.contains(ordinal))
-    }
-}
-
 impl KernelCapture {
+    /// Whether each launch is measured, in their order.
+    fn measured(&self, filter: &KernelFilter, selection: LaunchSelection) -> Vec<bool> {
+        // By kernel where each is counted by itself, otherwise under one key.
+        let mut seen: HashMap<Option<KernelKey<'_>>, u64> = HashMap::new();
+        let mut is_measured = |kernel| {
+            let seen = seen.entry(selection.per_kernel.then(|| key(kernel)));
+            let seen = seen.or_default();
+            *seen += 1;
+            selection.contains(*seen - 1)
+        };
+        let kernels = self.launches.iter().map(|(_, kernel)| kernel);
+        kernels
+            .map(|kernel| filter.matches(&base_name(&kernel.name)) && is_measured(kernel))
+            .collect()
+    }
+
     /// All launches, of which those that [`select`](KernelCapture::select) keeps are measured. Where
     /// each kernel is counted by itself, further launches of a measured one are part of its number.
     pub fn launch_list(&self, filter: &KernelFilter, selection: LaunchSelection) -> LaunchList {
-        let mut counting = Counting::new(filter, selection);
+        let measured = self.measured(filter, selection);
         let kernels = self.launches.iter().map(|(_, kernel)| kernel);
-        let measured: Vec<bool> = kernels
-            .clone()
-            .map(|kernel| counting.next(kernel).unwrap_or(false))
-            .collect();
         let mut each: BTreeMap<KernelKey<'_>, u32> = BTreeMap::new();
         if selection.per_kernel {
             for (kernel, _) in kernels.clone().zip(&measured).filter(|(_, one)| **one) {
@@ -87,12 +69,7 @@ impl KernelCapture {
 
     /// Keeps the selected launches that match.
     pub fn select(&mut self, filter: &KernelFilter, selection: LaunchSelection) {
-        let mut counting = Counting::new(filter, selection);
-        let kernels = self.launches.iter().map(|(_, kernel)| kernel);
-        let kept: Vec<bool> = kernels
-            .map(|kernel| counting.next(kernel).unwrap_or(false))
-            .collect();
-        let mut kept = kept.into_iter();
+        let mut kept = self.measured(filter, selection).into_iter();
         self.launches.retain(|_| kept.next().unwrap_or(false));
     }
 

@@ -12,13 +12,11 @@ use ncu_report::{ReadError, agree, csv, report};
 use super::capture::{Capture, Page, Pending};
 use super::first_launch::LogSign;
 use super::session::{Profiler, Ran, Session};
-use crate::capture::Tuned;
-use crate::device::State;
 use crate::files::{most, read_regular, read_regular_up_to};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::hash::sha256_hex;
 use crate::process::{self, Ending, Invocation};
-use crate::terms::{Phase, Seed, VariantId};
+use crate::terms::VariantId;
 use log::{Logs, judge};
 
 pub use log::Trouble;
@@ -33,7 +31,7 @@ impl Profiler for Ncu {
 
     fn invocation(&self, session: &Session<'_>) -> Result<Invocation, Stop> {
         let (variant, phase) = (session.variant, session.phase);
-        let program = session.measured_argv();
+        let program = session.program_argv();
         let stem = session.folder.join(session.stem);
         let log = session.path("ncu.log");
         let argv = self.profile_argv(variant, phase, &stem, &log, &program);
@@ -79,35 +77,29 @@ impl Profiler for Ncu {
         // Now, before another program runs that could write to it.
         let bytes = read_regular_up_to(&report_path, most::BINARY)
             .map_err(Error::io("read", &report_path))?;
-        let phase = session.phase;
         let counters = variant.metrics.iter();
-        let counters = counters.filter(|metric| metric.phase == phase);
+        let counters = counters.filter(|metric| metric.phase == ran.phase);
         let csv_path = session.path("csv");
         // A variant may have a locale of its own, and ncu prints numbers by it.
-        let mut env = ran.invocation.env;
+        let mut env = ran.invocation.env.clone();
         env.insert("LC_ALL".to_owned(), "C".to_owned());
         let reader = Reader {
             variant: variant.id.clone(),
             counters: counters.map(|metric| metric.counter.clone()).collect(),
-            phase,
-            device: ran.device,
-            argv: ran.invocation.argv,
-            seed: session.seed,
-            checked: ran.checked,
-            tuned: ran.tuned,
             import: Invocation {
                 argv: self.csv_argv(&report_path),
                 stdout: csv_path.clone(),
                 stderr: session.path("import.log"),
-                dir: ran.invocation.dir,
+                dir: ran.invocation.dir.clone(),
                 env,
                 timeout: ran.invocation.timeout,
             },
             bytes,
             report_path,
             csv_path,
+            ran,
         };
-        let times = ran.times;
+        let (phase, times) = (reader.ran.phase, reader.ran.times);
         Ok(Pending::reading(phase, times, move || reader.read()))
     }
 }
@@ -116,12 +108,7 @@ impl Profiler for Ncu {
 struct Reader {
     variant: VariantId,
     counters: Vec<String>,
-    phase: Phase,
-    device: Option<State>,
-    argv: Vec<String>,
-    seed: Option<Seed>,
-    checked: bool,
-    tuned: Vec<Tuned>,
+    ran: Ran,
     import: Invocation,
     /// The report.
     bytes: Vec<u8>,
@@ -145,22 +132,14 @@ impl Reader {
             );
             self.kept(Code::ReadersDisagree, message)
         })?;
+        let page = Page {
+            path: self.csv_path,
+            sha256: sha256_hex(&csv_bytes),
+            recording: csv,
+        };
         Ok(Capture {
-            report_sha256: sha256_hex(bytes),
-            report_path: self.report_path,
-            page: Some(Page {
-                path: self.csv_path,
-                sha256: sha256_hex(&csv_bytes),
-                recording: csv,
-            }),
-            phase: self.phase,
-            device: self.device,
-            argv: self.argv,
-            report,
-            seed: self.seed,
-            checked: self.checked,
-            tuned: self.tuned,
-            launch_list: None,
+            page: Some(page),
+            ..self.ran.capture(self.report_path, &self.bytes, report)
         })
     }
 
