@@ -253,7 +253,6 @@ proptest! {
         let mut said = None;
         for processes in 2 * first..=base.len() {
             let (base, current) = (&base[..processes], &current[..processes]);
-            // Without a learned noise no round is set aside.
             let verdict = in_turn(base, current, None, &question).verdict;
             if clear(verdict) {
                 prop_assert_eq!(*said.get_or_insert(verdict), verdict);

@@ -417,28 +417,16 @@ fn an_answer_that_stays_open_is_measured_as_long_as_the_configuration_allows() {
 }
 
 #[test]
-fn a_round_with_an_outlying_process_is_measured_again_and_its_captures_are_kept() {
+fn a_disturbed_process_leaves_the_comparison_inconclusive() {
     let machine = Machine::locked();
-    // The second of twelve processes is slower.
-    let recorded = format!("{SAME} {WORSE} {}", [SAME; 10].join(" "));
+    // The second of ten processes is slower.
+    let recorded = format!("{SAME} {WORSE} {}", [SAME; 8].join(" "));
     machine.program("cp_async", &recorded, "");
-    let report = machine.check(&["cp_async", "--against", "HEAD"], 0);
-    // It is launched with less shared memory than the others.
-    let warned = ["launch-changed", "gpu-unwatched", "outlying-processes"];
-    assert_eq!(report.warned(), warned);
-    let words = [
-        "0 of 10 in the base and 1 of 10 in current",
-        "is not judged",
-    ];
-    report.tells_all("outlying-processes", &words);
+    let report = machine.check(&["cp_async", "--against", "HEAD"], 6);
+    assert!(report.denied().contains(&"inconclusive".to_owned()));
     assert_eq!(machine.order("cp_async"), rounds(5));
-    for file in ["profile.json", "base/profile.json"] {
-        let captures = machine.captures("cp_async", file);
-        let timed = captures.iter().filter(|one| one["phase"] == "timing");
-        assert_eq!(timed.count(), 10);
-    }
     // The recording gives the same verdict again.
-    let again = machine.check(&["cp_async", "--from", PROFILES], 0);
+    let again = machine.check(&["cp_async", "--from", PROFILES], 6);
     let comparisons = |report: &Report| report.0["variants"][0]["comparisons"].clone();
     assert_eq!(comparisons(&again), comparisons(&report));
 }

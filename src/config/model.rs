@@ -315,8 +315,7 @@ pub struct ProfileSettings {
     /// Rounds of two processes a side with `check --against`. Default: 1.
     #[serde(deserialize_with = "range::count::<_, 1, 10_000>")]
     pub rounds: u32,
-    /// The most rounds, while the result is open; up to four times as many if processes are
-    /// outlying. Default: 5, or `rounds` if that is more.
+    /// The most rounds, while the result is open. Default: 5, or `rounds` if that is more.
     #[serde(deserialize_with = "range::count::<_, 1, 10_000>")]
     pub max_rounds: u32,
     /// Whether ncu locks the clocks while it profiles. Default: `base`.

@@ -158,10 +158,6 @@ codes! {
     Resumed = "resumed", Warns => Environment,
         "`--resume` after a run that was killed. What is not as it was then is measured anew.",
         "Measure without `--resume` if a program that you do not trust could write to that run's files.";
-    /// Some measured processes are far from the others of their side.
-    OutlyingProcesses = "outlying-processes", Warns => Inconclusive,
-        "Something disturbed the machine, or the kernel is slower in some processes.",
-        "Nothing, if it is rare. Otherwise find what disturbs the machine.";
     /// The GPU's counters could not be read, also if a lower tier measured instead.
     NoPermission = "no-permission", Either => Environment,
         "The driver allows only administrators to read counters, or the container lacks the capability.",

@@ -5,14 +5,13 @@ use super::explain::{CodeChanges, Explanation};
 use super::kernels::pair_kernels;
 use super::launch::shared_memory;
 use super::metric::{Case, Comparison, Gap, Pair, Reference};
-use super::outlying::outlying_finding;
 use super::speed::speed_change;
 use super::tail_row::judge_tail;
 use super::total::judge_total;
 use super::variant_report::VariantReport;
 use super::work::{declared_findings, work_findings};
 use crate::comparable::{Difference, measured, side_by_side, words};
-use crate::config::Variant;
+use crate::config::{Metric, Variant};
 use crate::evidence::{
     Purpose, SameClock, below_counters, disturbances, disturbed, incomplete, incomplete_side,
     missing_launches_side, unwatched,
@@ -108,9 +107,8 @@ pub(crate) fn compare_with_code(
     for pair in pairing.pairs() {
         of_pairs.extend(judge_pair(case, pair, &mut code, &mut report));
     }
-    findings.extend(disturbances_of(case, &report));
+    findings.extend(disturbances_of(case));
     findings.extend(of_pairs);
-    findings.extend(outlying_finding(variant, &report));
     (report, findings)
 }
 
@@ -138,11 +136,13 @@ fn incomplete_sides(case: &Case<'_>) -> Vec<Finding> {
 }
 
 /// What disturbed the measurement. A baseline was measured at another time, and judged then.
-fn disturbances_of(case: &Case<'_>, report: &VariantReport) -> Vec<Finding> {
+fn disturbances_of(case: &Case<'_>) -> Vec<Finding> {
     let Case {
         variant, current, ..
     } = *case;
-    let purpose = purpose_of(case, report);
+    let tolerance = |metric: &Metric| case.reference.tolerance(metric);
+    let clock = SameClock::of(variant, case.reference.profile(), current, tolerance);
+    let purpose = Purpose::verdict(clock);
     match case.reference {
         Reference::Stored { .. } => disturbed(variant, current, purpose),
         Reference::Base { base, .. } | Reference::Program { base } => {
@@ -153,21 +153,6 @@ fn disturbances_of(case: &Case<'_>, report: &VariantReport) -> Vec<Finding> {
             findings
         }
     }
-}
-
-/// What the captures are for, by the clocks of both sides. The clocks are those of all launches: where
-/// rounds are set aside, they say nothing about the others.
-fn purpose_of(case: &Case<'_>, report: &VariantReport) -> Purpose {
-    let outlying = report
-        .comparisons
-        .iter()
-        .filter_map(|one| one.outlying.as_ref());
-    if outlying.into_iter().any(|one| !one.set_aside.is_empty()) {
-        return Purpose::Verdict;
-    }
-    let (reference, current) = (case.reference.profile(), case.current);
-    let tolerance = |metric: &crate::config::Metric| case.reference.tolerance(metric);
-    Purpose::verdict(SameClock::of(case.variant, reference, current, tolerance))
 }
 
 fn metrics_gone(variant: &Variant, locked: &Profile) -> Vec<Finding> {

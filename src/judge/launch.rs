@@ -49,7 +49,6 @@ pub(super) fn shared_memory(case: &Case<'_>, pair: Pair<'_>) -> Option<Compariso
         verdict: None,
         open: false,
         not_worse: false,
-        outlying: None,
         why,
     })
 }

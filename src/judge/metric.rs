@@ -2,7 +2,7 @@
 //! The mathematics is in [`crate::verdict::band`].
 
 use crate::verdict::{
-    Change, Decision, Outlying, Question, Scale, Timed, Verdict, against_stored, side_by_side,
+    Change, Decision, Question, Scale, Timed, Verdict, against_stored, side_by_side,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -185,13 +185,10 @@ pub struct Comparison {
     pub threshold: Option<f64>,
     /// The judgement; a metric that is only recorded has none.
     pub verdict: Option<Verdict>,
-    /// More samples may decide what is inconclusive, or confirm what a single round showed.
+    /// More samples may decide what is inconclusive.
     pub open: bool,
     /// Surely not worse by more than the tolerance, though nothing else may be certain.
     pub not_worse: bool,
-    /// Processes that are far from their siblings, side by side, where some are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outlying: Option<Outlying>,
     /// Of the slowest launches of a metric: which these are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail: Option<Tail>,
@@ -243,7 +240,6 @@ impl Comparison {
             verdict: None,
             open: false,
             not_worse: false,
-            outlying: None,
             tail: None,
             why: String::new(),
         }
@@ -497,12 +493,6 @@ impl Quantity<'_> {
                 side_by_side(base, current, learned.as_ref(), &question)
             }
         };
-        if let Some(outlying) = &decision.outlying {
-            // The values that are shown are those that the change is between.
-            let judged = |samples: &Samples| samples.without_rounds(&outlying.set_aside);
-            comparison.reference = judged(before).as_ref().map(Summary::from);
-            comparison.current = judged(now).as_ref().map(Summary::from);
-        }
         show(comparison, decision);
         show_tail(comparison);
     }
@@ -551,7 +541,6 @@ fn show(comparison: &mut Comparison, decision: Decision) {
     comparison.verdict = Some(decision.verdict);
     comparison.open = decision.open;
     comparison.not_worse = decision.not_worse;
-    comparison.outlying = decision.outlying;
     comparison.why = if decision.verdict == Verdict::Inconclusive && decision.not_worse {
         "not worse by more than the tolerance; whether it is the same or better is open".to_owned()
     } else {

@@ -16,7 +16,6 @@ mod metric;
 mod mode;
 mod next;
 mod outcome;
-mod outlying;
 mod overview;
 mod precision;
 mod programs;

@@ -23,10 +23,6 @@ impl Stopping for Judge<'_> {
                 .stored(variant, current, control.as_ref())
                 .is_some_and(|(report, _)| report.open(waived));
         };
-        let (report, _) = self.against(variant, base, current);
-        match current.provenance.processes < 2 * variant.profile.max_rounds {
-            true => report.open(waived),
-            false => report.replaces_rounds(waived),
-        }
+        self.against(variant, base, current).0.open(waived)
     }
 }

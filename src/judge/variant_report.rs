@@ -99,31 +99,18 @@ impl VariantReport {
         }
     }
 
-    /// Whether more samples may decide what is open, among those that are planned. A variant that
-    /// surely fails already is only measured on for its duration. A waived metric decides nothing.
+    /// Whether more samples may decide what is open. A variant that surely fails already is only measured
+    /// on for its duration. A waived metric decides nothing.
     pub fn open(&self, waived: impl Fn(&str) -> bool) -> bool {
-        self.unsure(waived).next().is_some()
-    }
-
-    /// The same beyond the rounds that are planned: whether some are to be measured in place of rounds
-    /// with outlying processes.
-    pub fn replaces_rounds(&self, waived: impl Fn(&str) -> bool) -> bool {
-        let mut unsure = self.unsure(waived);
-        unsure.any(|comparison| comparison.outlying.as_ref().is_some_and(|one| one.more))
-    }
-
-    /// The comparisons that more samples may decide or confirm, and that matter.
-    fn unsure(&self, waived: impl Fn(&str) -> bool) -> impl Iterator<Item = &Comparison> {
         let fails = self.comparisons.iter().any(|comparison| {
             comparison.verdict == Some(Verdict::Regressed)
-                && !comparison.open
                 && comparison.level == Level::Deny
                 && !waived(&comparison.metric)
         });
         let decided = |comparison: &Comparison| {
             comparison.not_worse && comparison.verdict == Some(Verdict::Inconclusive)
         };
-        self.comparisons.iter().filter(move |comparison| {
+        self.comparisons.iter().any(|comparison| {
             let matters = !fails || comparison.is_duration();
             matters && comparison.open && !decided(comparison)
         })

@@ -4,7 +4,6 @@
 //! same jobs can be executed elsewhere: a part of a plan that goes to another machine is a list of
 //! [`VariantPlan`]s, since base and current of a variant must be measured on the same GPU.
 
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -16,7 +15,6 @@ mod share;
 
 use crate::config::{GraphProfiling, KernelFilter, SanitizerTool, Variant};
 use crate::terms::{Phase, RoundOrder, VariantId};
-use crate::verdict::ROUNDS_IN_ALL;
 
 pub use place::{MOST_SLICES, SlicePlace};
 pub use print::{PlanOf, Planned, planned};
@@ -103,8 +101,6 @@ pub struct VariantPlan {
     /// Jobs that are repeated: one process alone, or two of each side, side by side. The last rounds
     /// are left out where the verdict is clear before.
     pub rounds: Vec<Vec<Job>>,
-    /// Further rounds, only in place of those that are set aside because of outlying processes.
-    pub in_place: Vec<Vec<Job>>,
     /// After how many rounds the verdict is looked at, ascending; the first is the least that is
     /// measured.
     pub looks: Vec<u32>,
@@ -129,7 +125,6 @@ impl VariantPlan {
             rounds: rounds
                 .map(|round| vec![Job::timed(variant, Side::Current, round, round)])
                 .collect(),
-            in_place: Vec::new(),
             looks: settings.process_looks(),
         }
     }
@@ -159,21 +154,14 @@ impl VariantPlan {
                 (inner, second),
                 (outer, second),
             ];
-            sides.map(|(side, process)| Job::timed(variant, side, round, process))
+            let jobs = sides.map(|(side, process)| Job::timed(variant, side, round, process));
+            jobs.into()
         };
-        let most = settings.max_rounds;
-        let in_all = u32::try_from(ROUNDS_IN_ALL)
-            .unwrap_or(1)
-            .saturating_mul(most);
-        let rounds = |numbers: RangeInclusive<u32>| -> Vec<Vec<Job>> {
-            let numbers = numbers.filter(|_| timed);
-            numbers.map(|number| round(number).into()).collect()
-        };
+        let rounds = (1..=settings.max_rounds).filter(|_| timed);
         let plan = VariantPlan {
             variant: variant.id.clone(),
             once: jobs,
-            rounds: rounds(1..=most),
-            in_place: rounds(most + 1..=in_all),
+            rounds: rounds.map(round).collect(),
             looks: settings.round_looks(),
         };
         plan.listing_before_the_first_look()
@@ -199,8 +187,7 @@ impl VariantPlan {
             Task::Verify | Task::Sanitize(_) => variant.verify_timeout,
             Task::Measure(_) | Task::List => variant.profile.timeout * tries,
         };
-        let rounds = self.rounds.iter().chain(&self.in_place);
-        let jobs = self.once.iter().chain(rounds.flatten());
+        let jobs = self.once.iter().chain(self.rounds.iter().flatten());
         jobs.map(limit).sum()
     }
 
@@ -210,7 +197,7 @@ impl VariantPlan {
         self.once.iter().filter(is_one)
     }
 
-    /// The fewest rounds that are measured, and the most where none is set aside.
+    /// The fewest rounds that are measured, and the most.
     pub fn bounds(&self) -> (u32, u32) {
         let most = u32::try_from(self.rounds.len()).unwrap_or(u32::MAX);
         let least = self.looks.first().copied().unwrap_or(most);

@@ -57,8 +57,6 @@ struct VariantRow {
     least_rounds: u32,
     /// The most of them, where the answer is open until then.
     most_rounds: u32,
-    /// Further ones, only in place of rounds that are set aside because of outlying processes.
-    rounds_in_place: usize,
     /// Why the variant has no base to be measured beside.
     #[serde(skip_serializing_if = "Option::is_none")]
     without_base: Option<String>,
@@ -132,7 +130,6 @@ impl Planned {
             variant: one.variant.id.clone(),
             least_rounds,
             most_rounds,
-            rounds_in_place: plan.in_place.len(),
             without_base: one
                 .base
                 .as_ref()
@@ -195,11 +192,7 @@ impl Planned {
                     "{least} to {most} rounds, more than {least} only while the answer is open"
                 ),
             };
-            let in_place = match variant.rounds_in_place {
-                0 => String::new(),
-                more => format!("; up to {more} more in place of rounds with outlying processes"),
-            };
-            let _ = writeln!(text, "\n{}: {rounds}{in_place}", variant.variant);
+            let _ = writeln!(text, "\n{}: {rounds}", variant.variant);
             if let Some(why) = &variant.without_base {
                 let _ = writeln!(text, "  measured alone, because the base cannot be: {why}");
             }

@@ -144,21 +144,6 @@ impl Samples {
         }
     }
 
-    /// These samples without the two processes of each of these rounds, which count from 1. `None` where
-    /// no process is left.
-    pub fn without_rounds(&self, rounds: &[usize]) -> Option<Samples> {
-        let mut process = 0..;
-        let machines = self.machines.iter().map(|processes| {
-            let judged = processes.iter().zip(&mut process);
-            judged
-                .filter(|(_, at)| !rounds.contains(&(at / 2 + 1)))
-                .map(|(launches, _)| launches.clone())
-                .collect::<Vec<Vec<f64>>>()
-        });
-        let machines = machines.filter(|processes| !processes.is_empty());
-        Samples::new(machines.collect())
-    }
-
     /// How much the samples vary.
     pub fn noise(&self) -> Noise {
         let within = self

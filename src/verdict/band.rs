@@ -9,7 +9,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::outlying::{MOST_PROCESSES, Outlying, limit};
 use super::quantile::upper_quantile;
 use super::{Change, Verdict};
 use crate::metric::{Direction, Tolerance};
@@ -104,15 +103,13 @@ pub struct Decision {
     /// The change beyond which a regression would have been called, signed: the tolerance and the
     /// alarm band. Where any change is worse, the upper one of the two.
     pub threshold: Option<f64>,
-    /// More samples may decide what is inconclusive, or confirm what a single round showed.
+    /// More samples may decide what is inconclusive.
     pub open: bool,
     /// Some look showed that it is not worse by more than the tolerance, and none that it is. An
     /// inconclusive verdict that is not worse need not fail a gate.
     pub not_worse: bool,
     /// Looks taken.
     pub looks: usize,
-    /// Processes that are far from their siblings, where some are.
-    pub outlying: Option<Outlying>,
     /// Why.
     pub why: String,
 }
@@ -135,23 +132,7 @@ impl<'a> Timed<'a> {
             places,
         }
     }
-
-    /// Values and places without those of some rounds, which count from 1.
-    fn without(self, rounds: &[usize]) -> (Vec<f64>, Vec<f64>) {
-        let others = |all: &[f64]| -> Vec<f64> {
-            let rounds = (1..)
-                .zip(all.chunks(2))
-                .filter(|(at, _)| !rounds.contains(at));
-            rounds.flat_map(|(_, round)| round).copied().collect()
-        };
-        (others(self.values), others(self.places))
-    }
 }
-
-/// In a check of at least so many comparisons, a second round confirms a change that one round shows.
-/// If one process in 20 is disturbed, both processes of a side are disturbed in one round of 200. That is
-/// one of eleven checks of the 18 shipped variants, and rare in small checks.
-const CONFIRMED_FROM: usize = 20;
 
 /// Judges process values measured in one run, two processes a side and round, taken in turn so that
 /// both sides have the same mean place in each round. What a machine drifts linearly within a round
@@ -161,11 +142,8 @@ const CONFIRMED_FROM: usize = 20;
 /// `learned` are the samples of a locked baseline; their spread between processes counts with
 /// this run's. It is left out of a relative question where one of its values is not positive.
 ///
-/// Rounds with a process that is far from its siblings are set aside if these are few, and others are
-/// measured in their place, see [`Outlying`]. `learned` says what is far.
-///
-/// A planned look, once its samples are there, never changes as long as no round is set aside: more
-/// rounds never turn a clear verdict into another clear one. With fewer rounds than the first planned
+/// A planned look, once its samples are there, never changes: more rounds never turn a clear verdict
+/// into another clear one. With fewer rounds than the first planned
 /// look, one look is taken at those, which later ones replace.
 pub fn side_by_side(
     base: Timed<'_>,
@@ -178,79 +156,6 @@ pub fn side_by_side(
             return not_measured(why);
         }
     }
-    let rounds = base.values.len().min(current.values.len()) / 2;
-    let planned = question.looks.iter().copied().max();
-    let planned = planned.filter(|looks| *looks > 0).unwrap_or(rounds);
-    let (found, noise_known) = outlying([base, current], learned, question, planned);
-    let Some(found) = found else {
-        let mut decision = judge_rounds([base, current], learned, question, Looks::Planned);
-        let change = matches!(decision.verdict, Verdict::Regressed | Verdict::Improved);
-        // Two processes that are both outlying look like a change of their side.
-        let many = question.comparisons >= CONFIRMED_FROM;
-        decision.open |= change && many && noise_known && rounds == 1 && planned > 1;
-        return decision;
-    };
-    if found.too_many() {
-        let mut decision = judge_rounds([base, current], learned, question, Looks::LastOnly);
-        let open = decision.verdict == Verdict::Inconclusive;
-        decision.open = found.more && (open || rounds == 1);
-        if open {
-            decision.why = found.why();
-        }
-        decision.outlying = Some(found);
-        return decision;
-    }
-    let others = [base, current].map(|side| side.without(&found.set_aside));
-    let [base, current] = &others;
-    let sides = [base, current].map(|(values, places)| Timed { values, places });
-    let mut decision = judge_rounds(sides, learned, question, Looks::Planned);
-    let first = question.looks.iter().copied().min().unwrap_or(0);
-    decision.open = match rounds - found.set_aside.len() < first {
-        true => found.more,
-        false => decision.open,
-    };
-    decision.outlying = Some(found);
-    decision
-}
-
-/// Which looks are taken.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Looks {
-    /// The planned ones that the samples reach.
-    Planned,
-    /// One at all samples, which shows a change but not that there is none.
-    LastOnly,
-}
-
-/// The outlying processes of whole rounds, and whether the noise is known that they are compared with.
-fn outlying(
-    sides: [Timed<'_>; 2],
-    learned: Option<&Samples>,
-    question: &Question,
-    planned: usize,
-) -> (Option<Outlying>, bool) {
-    let rounds = sides.iter().map(|side| side.values.len() / 2).min();
-    let processes = 2 * rounds.unwrap_or(0);
-    let sides = sides.map(|side| side.first(processes));
-    let terms = Terms::of(question, sides.iter().flat_map(|side| side.values));
-    let noise = learned.map_or(Scatter::default(), |samples| terms.scatter(samples));
-    let looked_at = (1..=MOST_PROCESSES).contains(&processes);
-    let Some(limit) = limit(terms.tolerance, noise).filter(|_| looked_at) else {
-        return (None, false);
-    };
-    let values = sides.map(|side| terms.convert(side.values));
-    let [base, current] = [0, 1].map(|at: usize| (values[at].as_slice(), sides[at].places));
-    let limit = limit + terms.rounding;
-    (Outlying::find([base, current], limit, planned), true)
-}
-
-/// Judges the given rounds; none of them is set aside.
-fn judge_rounds(
-    [base, current]: [Timed<'_>; 2],
-    learned: Option<&Samples>,
-    question: &Question,
-    looks: Looks,
-) -> Decision {
     let rounds = base.values.len().min(current.values.len()) / 2;
     let look = |rounds: usize| {
         let processes = (2 * rounds).max(1);
@@ -275,7 +180,7 @@ fn judge_rounds(
             terms,
         }
     };
-    decide(question, rounds, looks, look)
+    decide(question, rounds, look)
 }
 
 /// How much the process values of both sides, each with their places, vary by themselves. In a single
@@ -339,7 +244,7 @@ pub fn against_stored(
             terms,
         }
     };
-    decide(question, now.len(), Looks::Planned, look)
+    decide(question, now.len(), look)
 }
 
 /// How far a further machine may lie from the mean of the locked ones, which have these values; `None`
@@ -546,18 +451,13 @@ impl Evidence {
 
 /// Takes the planned looks that the available samples reach, and joins their claims. What is shown, and
 /// what no claim may contradict, is of all samples, also of those beyond the last look.
-fn decide(
-    question: &Question,
-    available: usize,
-    looks: Looks,
-    look: impl Fn(usize) -> Evidence,
-) -> Decision {
+fn decide(question: &Question, available: usize, look: impl Fn(usize) -> Evidence) -> Decision {
     let mut planned = question.looks.clone();
     planned.retain(|samples| *samples > 0);
     planned.sort_unstable();
     planned.dedup();
     let shares = planned.len().max(1) as f64;
-    planned.retain(|samples| *samples <= available && looks == Looks::Planned);
+    planned.retain(|samples| *samples <= available);
     if planned.is_empty() {
         planned.push(available);
     }
@@ -589,9 +489,6 @@ fn decide(
         last = (evidence, bands);
     }
     let (evidence, bands) = last;
-    if looks == Looks::LastOnly {
-        (claims.same, claims.not_worse) = (false, false);
-    }
     let (verdict, open, why) = conclude(&claims, &evidence, bands.is_some(), question.direction);
 
     let terms = evidence.terms;
@@ -622,7 +519,6 @@ fn decide(
             && !claims.regressed
             && evidence.estimate(question.direction) != Estimate::Worse,
         looks: planned.len(),
-        outlying: None,
         why: why.to_owned(),
     }
 }
@@ -711,7 +607,6 @@ fn not_measured(why: &str) -> Decision {
         open: false,
         not_worse: false,
         looks: 0,
-        outlying: None,
         why: why.to_owned(),
     }
 }
@@ -1057,7 +952,7 @@ mod tests {
     #[test]
     fn looks_that_disagree_decide_nothing() {
         // Nothing varies in the first round: worse by 11. Then the changes are -11 and 11 each
-        // round. No noise is learned, so nothing says that these are outlying.
+        // round.
         let asked = |tolerance| question(Scale::Absolute, Direction::Lower, tolerance, &[1, 4]);
         let base = [100.0; 8];
         let current = [111.0, 111.0, 89.0, 89.0].repeat(2);
@@ -1085,74 +980,19 @@ mod tests {
     }
 
     #[test]
-    fn a_process_far_from_its_siblings_costs_rounds_and_no_verdict() {
+    fn a_process_far_from_its_siblings_leaves_the_comparison_open() {
         let learned = quiet_lock();
         let asked = question(Scale::Relative, Direction::Lower, 1.0, &[1, 2, 3, 4, 5]);
         let quiet = [100.0, 100.1, 99.9, 100.0].repeat(3);
         for side in [0, 1] {
             let mut sides = [quiet.clone(), quiet.clone()];
-            sides[side][1] = 110.0;
-            let judged = |rounds: usize| {
-                let [base, current] = &sides;
-                let (base, current) = (&base[..2 * rounds], &current[..2 * rounds]);
-                in_turn(base, current, Some(&learned), &asked)
-            };
-            // One in two, or in eight, may be how the kernel is.
-            for rounds in 1..=4 {
-                let early = judged(rounds);
-                assert_eq!((early.verdict, early.open), (Verdict::Inconclusive, true));
-                assert!(!early.not_worse, "{early:?}");
+            sides[side][1] = 109.0;
+            for rounds in 1..=5 {
+                let [base, current] = sides.each_ref().map(|side| &side[..2 * rounds]);
+                let decision = in_turn(base, current, Some(&learned), &asked);
+                let ended = (decision.verdict, decision.open, decision.not_worse);
+                assert_eq!(ended, (Verdict::Inconclusive, true, false), "{decision:?}");
             }
-            let later = judged(5);
-            assert_eq!((later.verdict, later.open), (Verdict::Pass, false));
-            let outlying = later.outlying.as_ref().unwrap();
-            assert_eq!(outlying.set_aside, [1]);
-            assert_eq!([outlying.base, outlying.current][side], 1);
-            // As if the first round had never been.
-            let others = sides.clone().map(|side| side[2..10].to_vec());
-            let without = in_turn(&others[0], &others[1], Some(&learned), &asked);
-            let found = |decision: &Decision| (decision.verdict, decision.effect);
-            assert_eq!(found(&without), found(&later));
-        }
-    }
-
-    #[test]
-    fn two_slow_processes_of_one_side_in_the_first_round_are_no_regression() {
-        let learned = quiet_lock();
-        let mut asked = question(Scale::Relative, Direction::Lower, 1.0, &[1, 2, 3, 4, 5]);
-        asked.comparisons = CONFIRMED_FROM;
-        let base = [100.0, 100.1, 99.9, 100.0].repeat(4);
-        let mut current = base.clone();
-        current[..2].fill(110.0);
-        let judged = |rounds: usize| {
-            let (base, current) = (&base[..2 * rounds], &current[..2 * rounds]);
-            in_turn(base, current, Some(&learned), &asked)
-        };
-        // A single round cannot show that both are outlying: another one is measured.
-        let ended = |decision: Decision| (decision.verdict, decision.open);
-        assert_eq!(ended(judged(1)), (Verdict::Regressed, true));
-        assert_eq!(ended(judged(2)), (Verdict::Inconclusive, true));
-        assert_eq!(judged(8).verdict, Verdict::Pass);
-        // What is really slower is so in the second round too.
-        let slower = [110.0, 110.1, 109.9, 110.0];
-        let confirmed = in_turn(&base[..4], &slower, Some(&learned), &asked);
-        assert_eq!(ended(confirmed), (Verdict::Regressed, false));
-        // A check of few kernels seldom meets two of them, and ends after a clear round.
-        asked.comparisons = CONFIRMED_FROM - 1;
-        let alone = in_turn(&base[..2], &current[..2], Some(&learned), &asked);
-        assert_eq!(ended(alone), (Verdict::Regressed, false));
-    }
-
-    #[test]
-    fn in_a_recording_of_very_many_processes_none_is_outlying() {
-        let learned = quiet_lock();
-        let asked = question(Scale::Relative, Direction::Lower, 1.0, &[1, 2, 3, 4, 5]);
-        for (processes, found) in [(MOST_PROCESSES, true), (MOST_PROCESSES + 2, false)] {
-            let base = [100.0, 100.1].repeat(processes / 2);
-            let mut current = base.clone();
-            current[0] = 110.0;
-            let decision = in_turn(&base, &current, Some(&learned), &asked);
-            assert_eq!(decision.outlying.is_some(), found, "{processes}");
         }
     }
 

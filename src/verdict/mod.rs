@@ -2,11 +2,9 @@
 
 mod band;
 mod change;
-mod outlying;
 mod quantile;
 mod stopping;
 
 pub use band::{Decision, Question, Scale, Timed, against_stored, side_by_side};
 pub use change::{Change, Verdict};
-pub use outlying::{Outlying, ROUNDS_IN_ALL};
 pub use stopping::{Fewest, Stopping};

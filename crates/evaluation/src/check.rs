@@ -8,7 +8,7 @@ use sparsek_gate::finding::{Code, Finding, Severity};
 use sparsek_gate::judge::{Case, Control, Reference, VariantReport, compare};
 use sparsek_gate::profile::Profile;
 use sparsek_gate::terms::VariantId;
-use sparsek_gate::verdict::{Change, ROUNDS_IN_ALL, Verdict};
+use sparsek_gate::verdict::{Change, Verdict};
 
 use super::data::{A_ROUND, Data, Pair, Start, of_launches, of_rounds};
 use super::random::Random;
@@ -91,7 +91,7 @@ pub fn drawn_sides<'p>(
 }
 
 /// `check --against`: judges these rounds one after the other, until the verdict is clear or no
-/// round is left. More than the planned ones are only used in place of rounds that are set aside.
+/// round is left.
 pub fn against(
     variant: &Variant,
     (base, head): (&Profile, &Profile),
@@ -101,8 +101,7 @@ pub fn against(
 ) -> Answer {
     let mut answer = Answer::default();
     let first = variant.profile.rounds as usize;
-    let planned = variant.profile.max_rounds as usize;
-    for look in first..=ROUNDS_IN_ALL * planned {
+    for look in first..=variant.profile.max_rounds as usize {
         let rounds = &rounds[..rounds.len().min(look)];
         let (base, head) = (of_rounds(base, rounds), of_rounds(head, rounds));
         let reference = Reference::Base {
@@ -111,11 +110,7 @@ pub fn against(
         };
         let (report, findings) = compare(&Case::new(variant, reference, &head, comparisons));
         answer = Answer::new(&report, &findings, A_ROUND * rounds.len());
-        let open = match look < planned {
-            true => report.open(|_| false),
-            false => report.replaces_rounds(|_| false),
-        };
-        if !open || rounds.len() < look {
+        if !report.open(|_| false) || rounds.len() < look {
             break;
         }
     }

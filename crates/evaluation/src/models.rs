@@ -11,9 +11,7 @@ use sparsek_gate::metric::{Direction, Level, Tolerance};
 use sparsek_gate::plan::{Side, VariantPlan};
 use sparsek_gate::statistics::Samples;
 use sparsek_gate::terms::{Phase, Tier, VariantId};
-use sparsek_gate::verdict::{
-    Decision, Question, ROUNDS_IN_ALL, Scale, Timed, Verdict, side_by_side,
-};
+use sparsek_gate::verdict::{Decision, Question, Scale, Timed, Verdict, side_by_side};
 
 use super::random::Random;
 
@@ -218,8 +216,7 @@ impl Suite {
     /// Measures round by round until no metric is open, and judges.
     fn decisions(&self, model: Model, random: &mut Random) -> Vec<Decision> {
         let most = self.series.iter().flat_map(|series| &series.question.looks);
-        let planned = most.copied().max().unwrap_or(1);
-        let rounds = ROUNDS_IN_ALL * planned;
+        let rounds = most.copied().max().unwrap_or(1);
         let places = VariantPlan::ORDER.places(rounds);
         let slow = |side: Side, random: &mut Random| match (model, side) {
             (Model::Outliers(share, _), _) | (Model::Unstable(share, _), Side::Current) => {
@@ -241,8 +238,7 @@ impl Suite {
                 .collect();
             let open = |decision: &Decision| {
                 let decided = decision.not_worse && decision.verdict == Verdict::Inconclusive;
-                let in_place = decision.outlying.as_ref().is_some_and(|one| one.more);
-                decision.open && !decided && (round < planned || in_place)
+                decision.open && !decided
             };
             if round == rounds || !decisions.iter().any(open) {
                 return decisions;

@@ -4,7 +4,6 @@ use sparsek_gate::config::Variant;
 use sparsek_gate::judge::{Control, comparison_count};
 use sparsek_gate::metric::Tolerance;
 use sparsek_gate::terms::Tier;
-use sparsek_gate::verdict::ROUNDS_IN_ALL;
 
 use super::Settings;
 use super::check::{Answer, Locks, Sides, against, drawn_sides, lock, stored};
@@ -297,10 +296,9 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// As many rounds as a check may take, with those in place of others.
+/// As many rounds as a check may take.
 fn drawn_rounds(variant: &Variant, pair: &Pair, random: &mut Random) -> Vec<usize> {
-    let most = ROUNDS_IN_ALL * variant.profile.max_rounds as usize;
-    random.with_replacement(most, pair.rounds())
+    random.with_replacement(variant.profile.max_rounds as usize, pair.rounds())
 }
 
 fn same(variants: &[Variant]) -> Vec<(&Variant, Sides)> {

@@ -8,7 +8,7 @@ use sparsek_gate::finding::Error;
 use sparsek_gate::profile::{Profile, Series};
 use sparsek_gate::statistics::location;
 use sparsek_gate::terms::{Phase, Tier};
-use sparsek_gate::verdict::{ROUNDS_IN_ALL, Verdict};
+use sparsek_gate::verdict::Verdict;
 
 use super::check::{Answer, against};
 use super::data::{Pair, each_below};
@@ -117,7 +117,7 @@ impl Unchanged {
         comparisons: usize,
         random: &mut Random,
     ) -> Answer {
-        let most = ROUNDS_IN_ALL * self.variant.profile.max_rounds as usize;
+        let most = self.variant.profile.max_rounds as usize;
         let rounds = random.with_replacement(most, pair.rounds());
         let learned = self.locked.as_ref();
         against(

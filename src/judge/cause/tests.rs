@@ -50,7 +50,6 @@ pub(in crate::judge) fn comparison(counter: &str, was: f64, is: f64) -> Comparis
         direction: Direction::Equal,
         level: Level::Record,
         exact: false,
-        outlying: None,
         never_zero: false,
         tail: None,
         tolerance: Tolerance::Absolute(0.0),

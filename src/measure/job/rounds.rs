@@ -128,14 +128,12 @@ impl<'a> Subjects<'a> {
             }
         }
         if self.current.has_phase(Phase::Timing) {
-            let planned = plan.rounds.len();
-            let most = planned + plan.in_place.len();
-            for (round, done) in plan.rounds.iter().chain(&plan.in_place).zip(1..) {
+            for (round, done) in plan.rounds.iter().zip(1..) {
                 for job in round {
                     self.capture(job, bench)?;
                 }
                 let look = u32::try_from(done).is_ok_and(|done| plan.looks.contains(&done));
-                if (look || done >= planned) && done < most {
+                if look && done < plan.rounds.len() {
                     let profiles = self.profiles(bench)?;
                     let base = profiles.base.as_ref();
                     if !open(self.variant(), &profiles.current, base) {
