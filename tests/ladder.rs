@@ -73,10 +73,12 @@ fn program(percent: i64, profiled: &str) -> String {
     format!(
         r#"case " $* " in *" --mode profile "*) ;; *) exit 0 ;; esac
 {profiled}
+[ -z "$SPARSEK_GATE_TURN" ] || while ! [ -e "$SPARSEK_GATE_TURN" ]; do kill -STOP $$; done
 echo run >>"$JOURNAL"
 turn=$(wc -l <"$JOURNAL")
 while read -r kind correlation start end rest; do
     case $kind in
+    process) echo "process $correlation $start $end"; echo turn ;;
     k) echo "k $correlation $start $((end + (end - start) * {percent} / 100 + turn * 37)) $rest" ;;
     *) echo "$kind $correlation $start${{end:+ $end}}" ;;
     esac
@@ -527,33 +529,38 @@ fn a_tier_that_does_not_exist_is_a_slip_in_the_configuration() {
     }
 }
 
-/// What the injected library, as it is embedded in this program, writes about a stand-in program; with a
-/// setting in the environment, which the tool sets for `profiler_range`.
+impl Machine {
+    /// A stand-in program with the injected library, as it is embedded in this program.
+    fn injected(&self, how: &str, records: &Path) -> Command {
+        let folder = self.project.path(".sparsek-gate/cupti");
+        let injection = fs::read_dir(&folder).unwrap().next().unwrap();
+        let mut command = Command::new(self.driver.join("program"));
+        command
+            .arg(how)
+            .env("CUDA_INJECTION64_PATH", injection.unwrap().path())
+            .env("SPARSEK_GATE_CUPTI", self.driver.join("libcupti.so.13"))
+            .env("SPARSEK_GATE_KERNEL_RECORDS", records.join("process"))
+            .env("LD_LIBRARY_PATH", self.driver);
+        command
+    }
+}
+
+/// What the injected library writes about a stand-in program; with a setting in the environment, which
+/// the tool sets for `profiler_range`.
 fn injected(
     machine: &Machine,
     how: &str,
     goes_wrong: &str,
     setting: Option<&str>,
 ) -> (Option<i32>, Vec<String>) {
-    let folder = machine.project.path(".sparsek-gate/cupti");
-    let injection = fs::read_dir(&folder)
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap()
-        .path();
     let left = machine
         .project
         .path(&format!("tmp/{how}{goes_wrong}{}", setting.is_some()));
     fs::create_dir(&left).unwrap();
-    let status = Command::new(machine.driver.join("program"))
+    let status = machine
+        .injected(how, &left)
         .envs(setting.map(|name| (name, "1")))
-        .arg(how)
-        .env("CUDA_INJECTION64_PATH", injection)
-        .env("SPARSEK_GATE_CUPTI", machine.driver.join("libcupti.so.13"))
-        .env("SPARSEK_GATE_KERNEL_RECORDS", left.join("process"))
         .env("STAND_IN_CUPTI", goes_wrong)
-        .env("LD_LIBRARY_PATH", machine.driver)
         .status()
         .unwrap();
     let texts = fs::read_dir(&left)
@@ -584,6 +591,55 @@ fn launches_outside_of_the_ranges_of_the_profiler_are_not_recorded() {
     assert_eq!(status, Some(0));
     let message = ProcessRecords::parse(&texts[0]).unwrap_err().to_string();
     assert!(message.contains("cuptiSubscribe answered 39"), "{message}");
+}
+
+#[test]
+fn the_injected_library_holds_a_program_at_its_first_work_until_its_turn() {
+    let machine = Machine::accepting("kernel-times");
+    machine.profile(0);
+    let turn = machine.project.path("tmp/turn");
+    let [log, records] = ["tmp/log", "tmp/records"].map(|name| machine.project.path(name));
+    fs::create_dir(&records).unwrap();
+    let mut program = machine
+        .injected("launch", &records)
+        .env("SPARSEK_GATE_TURN", &turn)
+        .stdout(fs::File::create(&log).unwrap())
+        .spawn()
+        .unwrap();
+    let stat = format!("/proc/{}/stat", program.id());
+    let state = || {
+        fs::read_to_string(&stat)
+            .unwrap()
+            .split(' ')
+            .nth(2)
+            .map(str::to_owned)
+    };
+    let go_on = || {
+        let id = program.id().to_string();
+        let sent = Command::new("kill").args(["-CONT", &id]).status();
+        assert!(sent.unwrap().success());
+    };
+    while state().as_deref() != Some("T") {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert_eq!(fs::read_to_string(&log).unwrap(), "allocated\n");
+    // Somebody else's signal is not its turn.
+    go_on();
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    assert_eq!(state().as_deref(), Some("T"));
+    fs::write(&turn, "").unwrap();
+    go_on();
+    assert_eq!(program.wait().unwrap().code(), Some(0));
+    let text = fs::read_to_string(
+        fs::read_dir(&records)
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap()
+            .path(),
+    );
+    let process = ProcessRecords::parse(&text.unwrap()).unwrap();
+    assert!(process.in_turn);
 }
 
 #[test]
