@@ -67,13 +67,17 @@ fn stand_ins() -> &'static Path {
     &FOLDER
 }
 
+/// What the injected library does at the first work on the GPU.
+const HOLD: &str =
+    r#"[ -z "$SPARSEK_GATE_TURN" ] || while ! [ -e "$SPARSEK_GATE_TURN" ]; do kill -STOP $$; done"#;
+
 /// A program that leaves the records of an H200, all of them longer by so many percent, and never
 /// twice the same. The further lines run before it in profiled runs.
 fn program(percent: i64, profiled: &str) -> String {
     format!(
         r#"case " $* " in *" --mode profile "*) ;; *) exit 0 ;; esac
 {profiled}
-[ -z "$SPARSEK_GATE_TURN" ] || while ! [ -e "$SPARSEK_GATE_TURN" ]; do kill -STOP $$; done
+{HOLD}
 echo run >>"$JOURNAL"
 turn=$(wc -l <"$JOURNAL")
 while read -r kind correlation start end rest; do
@@ -289,6 +293,104 @@ fn side_by_side_on_kernel_times_unchanged_code_passes_and_a_slower_kernel_fails(
     assert_eq!(report.variant("cp_async")["mode"], "against");
     assert_eq!(report.verdict("cp_async", "duration"), "regressed");
     assert!(report.warned().contains(&"no-permission".to_owned()));
+}
+
+/// The starts and the beginnings and ends of the work of the measured processes, in their order.
+fn journal(machine: &Machine) -> Vec<String> {
+    let journal = machine.project.read("tmp/journal");
+    let lines = journal.lines().filter(|line| *line != "run");
+    lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn programs_start_together_and_work_in_turn_and_one_after_the_other_where_they_cannot_be_held() {
+    let machine = Machine::accepting("kernel-times");
+    let works = "echo begins >>\"$JOURNAL\"; sleep 0.05; echo ends >>\"$JOURNAL\"";
+    let held = program(0, "echo starts >>\"$JOURNAL\"").replace(HOLD, &format!("{HOLD}\n{works}"));
+    machine.project.write("cp_async.sh", &held);
+    machine.project.commit();
+    let against = ["--against", "HEAD", "--measure-all"];
+    machine.project.write("tmp/journal", "");
+    // Nothing is locked, which says nothing of how it was measured.
+    machine.check(&against, 4);
+    let lines = journal(&machine);
+    assert_eq!(lines.len(), 12, "{lines:?}");
+    assert_eq!(lines[..2], ["starts", "starts"], "{lines:?}");
+    let works: Vec<&str> = lines
+        .iter()
+        .map(String::as_str)
+        .filter(|it| *it != "starts")
+        .collect();
+    assert!(
+        works.chunks(2).all(|pair| pair == ["begins", "ends"]),
+        "{lines:?}"
+    );
+
+    // Nothing holds it, as where another library in the program gets the calls.
+    let alone = held.replace(HOLD, "");
+    machine
+        .project
+        .write("cp_async.sh", alone.replace("; echo turn", ""));
+    machine.project.commit();
+    machine.project.write("tmp/journal", "");
+    let ran = machine
+        .run(&["check", "--against", "HEAD", "--measure-all"])
+        .exits(4);
+    assert!(ran.err.contains("cannot be held"), "{}", ran.err);
+    let lines = journal(&machine);
+    // What two processes left that ran side by side does not count.
+    let alone = &lines[lines.len() - 12..];
+    assert!(
+        alone
+            .chunks(3)
+            .all(|one| one == ["starts", "begins", "ends"]),
+        "{lines:?}"
+    );
+}
+
+#[test]
+fn a_program_that_fails_beside_others_is_measured_alone() {
+    let machine = Machine::accepting("kernel-times");
+    // As where the memory of the GPU is too small for two.
+    let claims = "mkdir \"$JOURNAL.claimed\" 2>/dev/null || { echo refused >>\"$JOURNAL\"; exit 3; }\ntrap 'rmdir \"$JOURNAL.claimed\"' EXIT";
+    machine.project.write("cp_async.sh", program(0, claims));
+    machine.project.commit();
+    let ran = machine
+        .run(&["check", "--against", "HEAD", "--measure-all"])
+        .exits(4);
+    assert!(ran.err.contains("fewer start together"), "{}", ran.err);
+    assert!(journal(&machine).contains(&"refused".to_owned()));
+}
+
+#[test]
+fn an_interrupt_while_programs_wait_for_their_turn_leaves_no_process() {
+    let machine = Machine::accepting("kernel-times");
+    let never = "echo $$ >>\"$JOURNAL\"";
+    let held = program(0, never).replace(HOLD, &format!("{HOLD}\nsleep 60"));
+    machine.project.write("cp_async.sh", held);
+    machine.project.commit();
+    let mut run = machine
+        .command(&["check", "--against", "HEAD", "--measure-all"])
+        .spawn()
+        .unwrap();
+    let state = |pid: &str| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+        stat.ok()
+            .and_then(|stat| stat.split(' ').nth(2).map(str::to_owned))
+    };
+    while !journal(&machine)
+        .iter()
+        .any(|pid| state(pid).as_deref() == Some("T"))
+    {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let sent = Command::new("kill")
+        .args(["-INT", &run.id().to_string()])
+        .status();
+    assert!(sent.unwrap().success());
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+    let pids = journal(&machine);
+    assert!(pids.iter().all(|pid| state(pid).is_none()), "{pids:?}");
 }
 
 #[test]
