@@ -349,17 +349,13 @@ impl KernelCapture {
             .ok_or_else(|| error(1, "not a file of kernel records".to_owned()))?;
         // The first line was the version.
         let mut lines = text.split_inclusive('\n').zip(2..);
-        let mut line_of = |key: &str, at: usize| {
-            let (line, _) = lines.next()?;
-            let line = line.strip_suffix('\n')?;
-            Some((line.strip_prefix(key)?.strip_prefix(' ')?.to_owned(), at))
-        };
         let mut value = |key: &str, at: usize| {
-            let found = line_of(key, at).map(|(value, _)| value);
-            found.ok_or_else(|| error(at, format!("`{key}` was expected")))
+            let line = lines.next().and_then(|(line, _)| line.strip_suffix('\n'));
+            let value = line.and_then(|line| line.strip_prefix(key)?.strip_prefix(' '));
+            value.ok_or_else(|| error(at, format!("`{key}` was expected")))
         };
-        let gpu = value("gpu", 2)?;
-        let compute_capability = value("compute-capability", 3)?;
+        let gpu = value("gpu", 2)?.to_owned();
+        let compute_capability = value("compute-capability", 3)?.to_owned();
         let cupti_version = value("cupti", 4)?
             .parse()
             .map_err(|_| error(4, "the version is no number".to_owned()))?;

@@ -45,7 +45,7 @@ impl FaultWatch {
     /// no events, or does not count errors, these stay unknown. `at_once` gets the Xid errors so far when
     /// a new one comes: the program that is measured may hang then, and this process be killed.
     pub fn start(uuid: &str, at_once: impl Fn(&Faults) + Send + 'static) -> Option<FaultWatch> {
-        let device = NvmlProbe::open(uuid).ok()?.into_device();
+        let device = NvmlProbe::open(uuid).ok()?.device;
         let seen = Arc::new(Seen::default());
         if let Some(events) = events(&device) {
             let thread = {

@@ -1,17 +1,10 @@
 //! What NVML reports about a GPU at one moment, before anything is measured on it.
 
-use std::collections::HashSet;
-use std::thread;
-use std::time::Duration;
-
 use nvml_wrapper::enum_wrappers::device::TemperatureThreshold;
 
 use super::faults::uncorrected;
 use super::state::{Owner, Reading, Slowdown};
-use super::watcher::{self, NvmlProbe, Probe as _, Unwatched};
-
-/// Between the two readings of a GPU that is not at rest. A clock that changes takes less.
-const AGAIN: Duration = Duration::from_millis(300);
+use super::watcher::{NvmlProbe, Unwatched, settled};
 
 /// The health of a GPU. Values that it does not report are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,17 +28,10 @@ impl Health {
     /// [`Unwatched`] where there is no NVML, or where it does not show the GPU.
     pub fn of(uuid: &str) -> Result<Health, Unwatched> {
         let mut probe = NvmlProbe::open(uuid)?;
-        let mut reading = probe.read();
-        if !reading.slowdown.is_empty() || !reading.processes.is_empty() {
-            thread::sleep(AGAIN);
-            let later = probe.read();
-            let still: HashSet<u32> = later.processes.iter().map(|(it, _)| it.pid).collect();
-            reading.processes.retain(|(it, _)| still.contains(&it.pid));
-            reading
-                .slowdown
-                .retain(|reason| later.slowdown.contains(reason));
-        }
-        let device = probe.device();
+        let reading = settled(&mut probe, |reading| {
+            !reading.slowdown.is_empty() || !reading.processes.is_empty()
+        });
+        let device = &probe.device;
         let ecc = device.is_ecc_enabled().ok();
         Ok(Health {
             reading,
@@ -64,11 +50,6 @@ impl Health {
     /// As [`Health::of`].
     pub fn is_shown(uuid: &str) -> Result<(), Unwatched> {
         NvmlProbe::open(uuid).map(|_| ())
-    }
-
-    /// Whether any GPU of the machine is split into instances (MIG).
-    pub fn any_mig() -> bool {
-        watcher::any_mig()
     }
 
     /// Processes on the GPU that are not of this run, in words.

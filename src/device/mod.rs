@@ -18,4 +18,4 @@ pub use gpu::Gpu;
 pub use health::Health;
 pub use lock::GpuLock;
 pub use state::{ComputeProcess, Faults, Owner, Reading, Slowdown, Span, State};
-pub use watcher::{Unwatched, Watcher};
+pub use watcher::{Unwatched, Watcher, any_mig};

@@ -21,8 +21,9 @@ use super::state::{ComputeProcess, Owner, Reading, Slowdown, State};
 
 /// Between two readings.
 const POLL: Duration = Duration::from_millis(100);
-/// How long a program of an earlier run may take to leave the GPU.
-const LEAVING: Duration = Duration::from_millis(300);
+/// Between the two readings of a GPU that is not at rest. A program of an earlier run takes less to
+/// leave it, and a clock to change.
+const AGAIN: Duration = Duration::from_millis(300);
 /// Where containers put the library when the loader's own folders do not have it.
 const CONTAINER_LIBRARY: &str = "/usr/local/nvidia/lib64/libnvidia-ml.so.1";
 
@@ -109,24 +110,11 @@ impl Watcher {
     }
 
     fn over(mut probe: impl Probe + 'static) -> Result<Watcher, Unwatched> {
-        let mut before = probe.read();
-        if before
-            .processes
-            .iter()
-            .any(|(_, owner)| *owner != Owner::Ours)
-        {
-            // A program that an earlier run ended may still be leaving.
-            thread::sleep(LEAVING);
-            let still: HashSet<u32> = probe
-                .read()
-                .processes
-                .iter()
-                .map(|(process, _)| process.pid)
-                .collect();
-            before
-                .processes
-                .retain(|(process, _)| still.contains(&process.pid));
-        }
+        // A program that an earlier run ended may still be leaving.
+        let is_foreign = |(_, owner): &(_, Owner)| *owner != Owner::Ours;
+        let before = settled(&mut probe, |reading| {
+            reading.processes.iter().any(is_foreign)
+        });
         let counted = probe.counters();
         let (stop, stopped) = mpsc::channel();
         let watch = move || {
@@ -152,6 +140,21 @@ pub(super) trait Probe: Send {
     fn counters(&mut self) -> BTreeMap<Slowdown, u64>;
 }
 
+/// A reading; where it asks for a second one, with only those slowdowns and processes that both saw.
+pub(super) fn settled(probe: &mut impl Probe, asks: impl Fn(&Reading) -> bool) -> Reading {
+    let mut reading = probe.read();
+    if asks(&reading) {
+        thread::sleep(AGAIN);
+        let later = probe.read();
+        let still: HashSet<u32> = later.processes.iter().map(|(it, _)| it.pid).collect();
+        reading.processes.retain(|(it, _)| still.contains(&it.pid));
+        reading
+            .slowdown
+            .retain(|reason| later.slowdown.contains(reason));
+    }
+    reading
+}
+
 /// The version of the kernel driver, where NVML reports it.
 pub(super) fn driver_version() -> Option<String> {
     nvml().ok()?.sys_driver_version().ok()
@@ -159,7 +162,7 @@ pub(super) fn driver_version() -> Option<String> {
 
 /// Whether any GPU of this machine is split into instances (MIG). The driver gives an instance a UUID
 /// that is not a GPU's.
-pub(super) fn any_mig() -> bool {
+pub fn any_mig() -> bool {
     let Ok(nvml) = nvml() else {
         return false;
     };
@@ -184,7 +187,7 @@ fn nvml() -> Result<&'static Nvml, String> {
 }
 
 pub(super) struct NvmlProbe {
-    device: Device<'static>,
+    pub(super) device: Device<'static>,
     uuid: String,
     /// Once ours, always ours: a process that ends loses its parent and its environment first.
     ours: HashSet<u32>,
@@ -262,14 +265,6 @@ impl NvmlProbe {
             uuid: uuid.to_owned(),
             ours: HashSet::new(),
         })
-    }
-
-    pub(super) fn device(&self) -> &Device<'static> {
-        &self.device
-    }
-
-    pub(super) fn into_device(self) -> Device<'static> {
-        self.device
     }
 
     fn owned(&mut self, pid: u32, memory_bytes: Option<u64>) -> (ComputeProcess, Owner) {

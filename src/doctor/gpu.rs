@@ -2,7 +2,7 @@
 
 use super::check::Check;
 use super::setup::Setup;
-use crate::device::{Gpu, Health};
+use crate::device::{Gpu, Health, any_mig};
 
 /// A temperature so many degrees below the one at which the clock is lowered is a warning.
 const NEAR_C: u32 = 5;
@@ -46,7 +46,7 @@ pub(super) fn checks(setup: &Setup<'_>, gpu: &Gpu, checks: &mut Vec<Check>) {
     match Health::of(&gpu.uuid) {
         Ok(health) => state(gpu, &health, checks),
         Err(unwatched) => {
-            if Health::any_mig() {
+            if any_mig() {
                 checks.push(split_gpu("sudo nvidia-smi -mig 0"));
             }
             checks.push(Check::warn(

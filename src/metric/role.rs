@@ -136,8 +136,6 @@ roles! {
     RegistersPerThread = "launch__registers_per_thread",
     /// Named barriers of a block.
     Barriers = "launch__barrier_count",
-    /// Threads of a block.
-    ThreadsPerBlock = "launch__block_size",
     /// Static shared memory of a block, in bytes.
     StaticSharedBytes = "launch__shared_mem_per_block_static",
     /// Dynamic shared memory of a block, in bytes.

@@ -158,25 +158,19 @@ impl VariantPlan {
             jobs.into()
         };
         let rounds = (1..=settings.max_rounds).filter(|_| timed);
-        let plan = VariantPlan {
+        let mut plan = VariantPlan {
             variant: variant.id.clone(),
             once: jobs,
             rounds: rounds.map(round).collect(),
             looks: settings.round_looks(),
         };
-        plan.listing_before_the_first_look()
-    }
-
-    /// With launches listed between the last process before the first look and the look itself:
-    /// ncu then prints that process's report beside it, which takes as long.
-    fn listing_before_the_first_look(mut self) -> VariantPlan {
-        let (least, _) = self.bounds();
-        let last = usize::try_from(least).unwrap_or_default().checked_sub(1);
-        let round = last.and_then(|last| self.rounds.get_mut(last));
-        if let Some(round) = round {
-            round.extend(self.once.extract_if(.., |job| job.task == Task::List));
+        // Launches are listed between the last process before the first look and the look itself: ncu
+        // then prints that process's report beside it, which takes as long.
+        let (least, _) = plan.bounds();
+        if let Some(round) = plan.rounds.iter_mut().take(least as usize).last() {
+            round.extend(plan.once.extract_if(.., |job| job.task == Task::List));
         }
-        self
+        plan
     }
 
     /// The longest that the jobs can take: the sum of the time limits of their processes, with every
@@ -216,20 +210,16 @@ fn sanitized(variant: &Variant) -> impl Iterator<Item = SanitizerTool> {
 
 /// The tasks that measure or list launches once.
 fn before_rounds(variant: &Variant) -> Vec<Task> {
-    let counting = counted(variant).then_some(Task::Measure(Phase::Counting));
+    let counted = variant.profile.hotspots || variant.has_phase(Phase::Counting);
+    let counting = counted.then_some(Task::Measure(Phase::Counting));
     let list = listed(variant).then_some(Task::List);
     counting.into_iter().chain(list).collect()
 }
 
-/// Whether anything is counted, in a process of its own.
-fn counted(variant: &Variant) -> bool {
-    variant.profile.hotspots || variant.has_phase(Phase::Counting)
-}
-
-/// Whether the launches of a variant are listed: where a filter by name leaves some of them out, and where each kernel is counted by itself, which does
-/// not show how often it is launched. What ncu selects in other ways, this tool cannot tell apart.
-/// With `profiler_range` the user already selected the launches, so they are listed only if a total needs
-/// their number.
+/// Whether the launches of a variant are listed: where a filter by name leaves some of them out, and
+/// where each kernel is counted by itself, which does not show how often it is launched. What ncu
+/// selects in other ways, this tool cannot tell apart. With `profiler_range` the user already selected
+/// the launches, so they are listed only if a total needs their number.
 fn listed(variant: &Variant) -> bool {
     let settings = &variant.profile;
     let filter = variant.kernels.as_deref();

@@ -132,7 +132,7 @@ fn line(text: &str, kernel: &str, constants: &BTreeMap<String, String>) -> Optio
     names.extend(given.map(|(name, _)| regex::escape(name)));
     let names = names.join("|");
     let cuda = format!(
-        r"^[^/\n#]*\b__global__\b[^;{{}}]*?\b(?:{names})\s*(?:<[^;{{}}()]*>\s*)?\([^;{{}}]*[;{{]"
+        r"^[^/\n#]*\b(?:__global__)\b[^;{{}}]*?\b(?:{names})\s*(?:<[^;{{}}()]*>\s*)?\([^;{{}}]*[;{{]"
     );
     let python = format!(r"^[ \t]*(?:async\s+)?def\s+(?:{names})\s*\(");
     let pattern = Regex::new(&format!("(?m){cuda}|{python}")).ok()?;
