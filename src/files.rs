@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::finding::Error;
 use crate::terms::VariantId;
@@ -258,6 +258,12 @@ fn end_of_text(document: &[u8], mut at: usize) -> usize {
 /// Where the folder cannot be opened.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
+}
+
+/// Whether a path stays below its folder, and is not the folder itself.
+pub fn is_below(path: impl AsRef<Path>) -> bool {
+    let mut parts = path.as_ref().components().peekable();
+    parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
 /// Creates the work folder where it does not exist, and keeps a new one out of git.

@@ -6,8 +6,7 @@ use super::artifact::Artifact;
 use crate::binary::{Compiled, LaunchShape};
 use crate::config::{Toolchain, Variant};
 use crate::profile::{
-    Code, Conditions, Identity, KernelProfile, MetricIdentity, Profile, ProfileOrigin, Provenance,
-    Series,
+    Code, Conditions, Identity, KernelProfile, MetricIdentity, Profile, Provenance, Series,
 };
 use crate::terms::{Phase, Tier};
 use ncu_report::base_name;
@@ -55,18 +54,9 @@ pub fn compiled_profile(
         },
         kernels,
         provenance: Provenance {
-            stripped: false,
-            verified_before: None,
-            round_order: None,
-            origin: ProfileOrigin::Measured,
             tool: env!("CARGO_PKG_VERSION").to_owned(),
             created: crate::profile::now(),
-            launches: 0,
-            processes: 0,
-            profiler: None,
             compiler: artifact.compiler.clone(),
-            driver: None,
-            gpu_uuid: None,
             pins: artifact
                 .compiler
                 .as_deref()
@@ -79,8 +69,6 @@ pub fn compiled_profile(
             sources: artifact.sources.clone(),
             overrides: overrides.to_vec(),
             warnings: compiled.warnings.clone(),
-            captures: Vec::new(),
-            launch_list: None,
             unselected: match selects_none {
                 true => compiled
                     .kernels
@@ -90,6 +78,7 @@ pub fn compiled_profile(
                     .collect(),
                 false => Vec::new(),
             },
+            ..Provenance::default()
         },
     })
 }

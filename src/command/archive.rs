@@ -10,10 +10,11 @@ use crate::cli::{ArchiveArgs, Format, Selection};
 use crate::config::Config;
 use crate::finding::{Error, ExitCode, Finding};
 use crate::measure::{
-    BaseProject, Packed, Place, Plan, Prebuilt, RecordUse, SameProgram, Spent, Times, programs,
+    BaseProject, Packed, Place, Plan, Prebuilt, SameProgram, Spent, Times, programs,
 };
 use crate::report::{self, Progress};
 use crate::share::{Packing, SelectedNames, Unpacked, pack};
+use crate::terms::counted;
 use crate::trust::Grounds;
 
 /// What was packed, for scripts.
@@ -80,14 +81,8 @@ pub(super) fn done(
         locks: rules.judge.locks(),
         measure_all,
     };
-    let place = Place {
-        output: output.path(),
-        watch: &Progress::new(),
-        // No run on another machine reuses a verification, or is reused.
-        records: RecordUse::NONE,
-        packed: None,
-        run_file: None,
-    };
+    let watch = Progress::new();
+    let place = Place::new(output.path(), &watch);
     let (programs, same_programs, spent) = programs(&to_build, &place)?;
     let selected = SelectedNames {
         names: selection.names.clone(),
@@ -141,9 +136,9 @@ fn text(packed: &Content) -> String {
         0 => String::new(),
         count => format!("; {count} need no measurement, because their program is the base's"),
     };
-    let plural = if *variants == 1 { "" } else { "s" };
+    let variants = counted(*variants, "variant", "variants");
     format!(
-        "{archive}: {variants} variant{plural}{same}; {files} files of {contents} contents, {bytes} bytes\nsha256 {sha256}\n  next: sparsek-gate profile --archive {archive} --output DIR, on a machine with a GPU\n"
+        "{archive}: {variants}{same}; {files} files of {contents} contents, {bytes} bytes\nsha256 {sha256}\n  next: sparsek-gate profile --archive {archive} --output DIR, on a machine with a GPU\n"
     )
 }
 

@@ -16,7 +16,7 @@ use crate::cli::BaselineArgs;
 use crate::config::Selected;
 use crate::finding::{Error, ExitCode};
 use crate::report::Detail;
-use crate::terms::VariantId;
+use crate::terms::{VariantId, counted};
 
 pub(super) fn run(config: &Path, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
     options_fit_the_action(arguments)?;
@@ -162,13 +162,13 @@ fn lock_text(
     if !stored {
         text.push_str("nothing was locked: with --all-or-none either all selected variants are locked, or none\n");
     } else if detail == Detail::Verdict || !left_out.is_empty() {
-        let s = if new == 1 { "" } else { "s" };
+        let new = counted(new, "baseline", "baselines");
         let names: Vec<String> = left_out.iter().map(|one| one.variant.to_string()).collect();
         let not = match names.is_empty() {
             true => String::new(),
             false => format!("; not locked: {}", names.join(", ")),
         };
-        let _ = writeln!(text, "{new} baseline{s} locked{not}");
+        let _ = writeln!(text, "{new} locked{not}");
     }
     text
 }

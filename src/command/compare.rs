@@ -18,7 +18,7 @@ use crate::finding::{Error, ExitCode};
 use crate::judge::{
     ComparedProgram, ComparedPrograms, KernelOverview, Origin, Outcome, Overview, Rules, judge,
 };
-use crate::measure::{BaseProject, Locks, Place, Plan, RecordUse, measure};
+use crate::measure::{BaseProject, Locks, Place, Plan, measure};
 use crate::metric::display_value;
 use crate::process;
 use crate::report::{self, Detail, Form, Progress, one_line, plain_table, table_lines};
@@ -163,13 +163,8 @@ fn compared(
         // What is the same program may be measured with other arguments.
         measure_all: true,
     };
-    let here = Place {
-        output: &place.output,
-        watch: &Progress::new(),
-        records: RecordUse::NONE,
-        packed: None,
-        run_file: None,
-    };
+    let watch = Progress::new();
+    let here = Place::new(&place.output, &watch);
     let captures = measure(&plan, &here, &rules.judge)?;
     Ok(judge(captures, &rules))
 }

@@ -19,6 +19,7 @@ use crate::plan::SlicePlace;
 use crate::process;
 use crate::report::{Detail, Progress};
 use crate::share::Known;
+use crate::terms::counted;
 
 /// A GPU, with a short name that no other of this host has.
 #[derive(Clone)]
@@ -189,10 +190,7 @@ pub(super) fn measured(current: Config, arguments: &CheckArgs) -> Result<OnGpus,
 
 /// The GPUs that have any variant to measure.
 fn with_part(mut gpus: Vec<Named>, variants: usize, note: &dyn Fn(&str)) -> Vec<Named> {
-    let measured = match variants {
-        1 => "1 variant is".to_owned(),
-        count => format!("{count} variants are"),
-    };
+    let measured = counted(variants, "variant is", "variants are");
     let count = gpus.len().min(variants.max(1));
     for Named { short, .. } in gpus.drain(count..) {
         note(&format!("{short} has no part: {measured} to be measured"));

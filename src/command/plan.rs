@@ -15,7 +15,7 @@ use crate::engine::{Task, engine};
 use crate::finding::{Error, ExitCode};
 use crate::measure::Times;
 use crate::plan::{SlicePlace, VariantPlan, shared_out};
-use crate::terms::VariantId;
+use crate::terms::{VariantId, counted};
 
 /// How many slices there are where nobody says it, at most.
 const USUAL: u32 = 8;
@@ -133,10 +133,7 @@ fn text(slices: &[Listed]) -> String {
     let mut text = String::new();
     for slice in slices {
         let minutes = (slice.most_s / 60.0).ceil();
-        let count = match slice.variants.len() {
-            1 => "1 variant".to_owned(),
-            count => format!("{count} variants"),
-        };
+        let count = counted(slice.variants.len(), "variant", "variants");
         let _ = writeln!(
             text,
             "slice {}: {count}, at most {minutes} min",

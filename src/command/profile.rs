@@ -24,7 +24,7 @@ use crate::measure::{
 use crate::plan::SlicePlace;
 use crate::profile::Profile;
 use crate::report::{Progress, profiles_text};
-use crate::terms::VariantId;
+use crate::terms::{VariantId, counted};
 use crate::trust;
 use crate::verdict::Fewest;
 
@@ -186,10 +186,7 @@ fn slice(arguments: &ProfileArgs, check: &Check<'_>, output: &Path) -> Result<Ex
     let watch = Progress::with(arguments.verbosity.detail());
     let whole = slice::measured(check, place, output, arguments.resume, &watch)?;
     drop(watch);
-    let variants = match whole.variants {
-        1 => "1 variant".to_owned(),
-        count => format!("{count} variants"),
-    };
+    let variants = counted(whole.variants, "variant", "variants");
     let text = format!(
         "slice {place} is complete: {variants} in {}",
         output.display()
@@ -368,12 +365,11 @@ fn of_archive(
     let start = Instant::now();
     let selected = &opened.judging.plan;
     let run_file = RunFile::of(folder, &selected.config.work, arguments.resume);
+    let watch = Progress::of_gpu(arguments.verbosity.detail(), gpu);
     let place = Place {
-        output: folder,
-        watch: &Progress::of_gpu(arguments.verbosity.detail(), gpu),
-        records: RecordUse::NONE,
         packed: Some(opened.packed()),
         run_file: Some(&run_file),
+        ..Place::new(folder, &watch)
     };
     let (content, findings) = profiled(selected, &place, start)?;
     Ok((content, findings, run_file))

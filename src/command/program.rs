@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::config::{Config, Program, ProgramSettings, Selected};
 use crate::finding::Error;
-use crate::measure::{Captures, Locks, Place, Plan, RecordUse, measure};
+use crate::measure::{Captures, Locks, Place, Plan, measure};
 use crate::report::Progress;
 use crate::terms::VariantId;
 use crate::verdict::Fewest;
@@ -66,15 +66,8 @@ impl Folders {
             locks: Locks::default(),
             measure_all: true,
         };
-        let place = Place {
-            output: &self.output,
-            watch: &Progress::new(),
-            // No run verified a program before, and none after may rely on this one.
-            records: RecordUse::NONE,
-            packed: None,
-            run_file: None,
-        };
-        measure(&plan, &place, &Fewest)
+        let watch = Progress::new();
+        measure(&plan, &Place::new(&self.output, &watch), &Fewest)
     }
 }
 

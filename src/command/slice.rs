@@ -10,8 +10,7 @@ use crate::device::Gpu;
 use crate::finding::{Error, Finding};
 use crate::git;
 use crate::measure::{
-    BaseProject, Captures, GpuPart, Packed, Place, Plan, RecordUse, RunFile, SliceOf, Times, Watch,
-    measure,
+    BaseProject, Captures, GpuPart, Packed, Place, Plan, RunFile, SliceOf, Times, Watch, measure,
 };
 use crate::plan::{SlicePlace, VariantPlan, shared_out};
 use crate::share::plan_sha256;
@@ -104,11 +103,9 @@ pub(super) fn measured(
     let mut captures = Captures::default();
     if !own.is_empty() {
         let place = Place {
-            output,
-            watch,
-            records: RecordUse::NONE,
             packed: packed.map(|(packed, _)| packed),
             run_file: Some(&run_file),
+            ..Place::new(output, watch)
         };
         captures = of_plan(judging, base, &own, &place)?;
     }

@@ -166,6 +166,27 @@ pub struct Work {
 }
 
 impl Metric {
+    /// A metric that is only shown.
+    pub(crate) fn shown(alias: &str, counter: &str) -> Metric {
+        Metric {
+            alias: alias.to_owned(),
+            counter: counter.to_owned(),
+            direction: Direction::Equal,
+            tolerance: Tolerance::Absolute(0.0),
+            against: Tolerance::Absolute(0.0),
+            tail: None,
+            phase: Phase::Timing,
+            exact: false,
+            counts: None,
+            min: None,
+            max: None,
+            level: Level::Record,
+            unless_faster: false,
+            unless_as_fast: false,
+            never_zero: false,
+        }
+    }
+
     /// What its counter measures; `None` of a counter that only the configuration knows.
     pub fn role(&self) -> Option<Role> {
         Role::of(&self.counter)

@@ -148,7 +148,7 @@ impl Variant {
     /// [`Error::Usage`], where there is no such variant.
     pub fn of_counters(counters: impl IntoIterator<Item = String>) -> Result<Variant, Error> {
         let (_, _, variant) = blank(Path::new("none"), "90")?;
-        let metrics = counters.into_iter().map(|name| shown(&name, &name));
+        let metrics = counters.into_iter().map(|name| Metric::shown(&name, &name));
         Ok(Variant {
             metrics: metrics.collect(),
             ..variant
@@ -230,37 +230,37 @@ impl ProgramSettings {
             level: Level::Warn,
             unless_faster: true,
             unless_as_fast: false,
-            ..shown(alias, role.counter())
+            ..Metric::shown(alias, role.counter())
         };
         let counted = |alias: &str, counter: &str, level| Metric {
             exact: true,
             phase: Phase::Counting,
             level,
-            ..shown(alias, counter)
+            ..Metric::shown(alias, counter)
         };
         let mut metrics = vec![
             Metric {
                 direction: Direction::Lower,
                 against: Tolerance::RelativePercent(self.tolerance_percent),
                 level: Level::Deny,
-                ..shown("duration", Role::Duration.counter())
+                ..Metric::shown("duration", Role::Duration.counter())
             },
             unit("sm_active", Role::SmActive),
             unit("tensor_core", Role::TensorActive),
             unit("dram_bw", Role::DramThroughput),
-            shown("registers", Role::RegistersPerThread.counter()),
-            shown("clock", Role::Clock.counter()),
-            shown("dram_read", Role::DramBytesRead.counter()),
-            shown("dram_write", Role::DramBytesWritten.counter()),
-            shown("bank_conflicts", Role::BankConflicts.counter()),
+            Metric::shown("registers", Role::RegistersPerThread.counter()),
+            Metric::shown("clock", Role::Clock.counter()),
+            Metric::shown("dram_read", Role::DramBytesRead.counter()),
+            Metric::shown("dram_write", Role::DramBytesWritten.counter()),
+            Metric::shown("bank_conflicts", Role::BankConflicts.counter()),
         ];
         if self.purpose == Purpose::Survey {
             metrics.truncate(1);
             return metrics;
         }
         if self.purpose == Purpose::Overview {
-            metrics.push(shown("sm_throughput", Role::SmThroughput.counter()));
-            metrics.push(shown("l2_throughput", Role::L2Throughput.counter()));
+            metrics.push(Metric::shown("sm_throughput", Role::SmThroughput.counter()));
+            metrics.push(Metric::shown("l2_throughput", Role::L2Throughput.counter()));
         }
         for (alias, counter) in chip.map(tensor_flop).unwrap_or_default() {
             metrics.push(counted(&alias, &counter, work));
@@ -284,26 +284,5 @@ impl ProgramSettings {
             counter.map(|counter| metric.counter = counter).is_some()
         });
         metrics
-    }
-}
-
-/// A metric that is only shown.
-fn shown(alias: &str, counter: &str) -> Metric {
-    Metric {
-        alias: alias.to_owned(),
-        counter: counter.to_owned(),
-        direction: Direction::Equal,
-        tolerance: Tolerance::Absolute(0.0),
-        against: Tolerance::Absolute(0.0),
-        tail: None,
-        phase: Phase::Timing,
-        exact: false,
-        counts: None,
-        min: None,
-        max: None,
-        level: Level::Record,
-        unless_faster: false,
-        unless_as_fast: false,
-        never_zero: false,
     }
 }

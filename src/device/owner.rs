@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::state::Owner;
-use crate::process::{MARK, is_mark_of, running};
+use crate::process::{self, is_mark_of, running};
 
 /// Deeper than any real process tree: a walk through a tree that changes meanwhile ends here.
 const DEEPEST: usize = 64;
@@ -11,7 +11,8 @@ const DEEPEST: usize = 64;
 /// The owner of a process on a GPU: one that descends from this process, or carries its mark, is ours,
 /// unless it is of a program that got another GPU.
 pub(super) fn owner(pid: u32, gpu: &str) -> Owner {
-    let Some(stat) = Stat::of(pid) else {
+    let pid = i32::try_from(pid).unwrap_or(i32::MAX);
+    let Some(stat) = process::stat(pid) else {
         return Owner::Unknown;
     };
     if is_ours(pid, gpu) {
@@ -30,32 +31,10 @@ pub(super) fn name(pid: u32) -> Option<String> {
     Some(name.trim_end().to_owned())
 }
 
-struct Stat {
-    parent: u32,
-    ended: bool,
-}
-
-impl Stat {
-    fn of(pid: u32) -> Option<Stat> {
-        Stat::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
-    }
-
-    /// `pid (name) state parent ...`, where the name may contain any character.
-    fn parse(text: &str) -> Option<Stat> {
-        let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace();
-        let state = fields.next()?;
-        Some(Stat {
-            parent: fields.next()?.parse().ok()?,
-            ended: matches!(state, "Z" | "X"),
-        })
-    }
-}
-
-fn is_ours(pid: u32, gpu: &str) -> bool {
+fn is_ours(pid: i32, gpu: &str) -> bool {
     let (lineage, running) = (lineage(pid), running());
-    let program = |pid: &u32| running.get(&i32::try_from(*pid).ok()?);
-    let mark = lineage.iter().find_map(program).cloned();
-    match mark.or_else(|| mark_in_environment(pid)) {
+    let mark = lineage.iter().find_map(|pid| running.get(pid)).cloned();
+    match mark.or_else(|| process::carried(pid, |_| true)) {
         Some(mark) => is_mark_of(&mark, gpu),
         // It lost its parent and its mark: it may be of any program that runs.
         None => descends(&lineage) && running.values().all(|mark| is_mark_of(mark, gpu)),
@@ -63,27 +42,16 @@ fn is_ours(pid: u32, gpu: &str) -> bool {
 }
 
 /// A process and those above it.
-fn lineage(pid: u32) -> Vec<u32> {
+fn lineage(pid: i32) -> Vec<i32> {
     let ancestors = std::iter::successors(Some(pid), |pid| {
-        Stat::of(*pid)
-            .map(|stat| stat.parent)
-            .filter(|parent| *parent != 0)
+        let parent = process::stat(*pid)?.parent;
+        (parent != 0).then_some(parent)
     });
     ancestors.take(DEEPEST).collect()
 }
 
-fn descends(lineage: &[u32]) -> bool {
-    lineage.contains(&std::process::id())
-}
-
-fn mark_in_environment(pid: u32) -> Option<String> {
-    let environ = fs::read(format!("/proc/{pid}/environ")).ok()?;
-    let mut variables = environ.split(|byte| *byte == 0);
-    variables.find_map(|variable| {
-        let variable = std::str::from_utf8(variable).ok()?;
-        let mark = variable.strip_prefix(MARK)?.strip_prefix('=')?;
-        Some(mark.to_owned())
-    })
+fn descends(lineage: &[i32]) -> bool {
+    lineage.contains(&std::process::id().cast_signed())
 }
 
 #[cfg(test)]
@@ -152,7 +120,7 @@ mod tests {
         let escaped = || {
             let text = fs::read_to_string(dir.path().join("escaped")).ok()?;
             let pid: u32 = text.trim().parse().ok()?;
-            (!descends(&lineage(pid))).then_some(pid)
+            (!descends(&lineage(pid.cast_signed()))).then_some(pid)
         };
         std::thread::scope(|scope| {
             let running = scope.spawn(|| run.run().unwrap());
@@ -167,13 +135,5 @@ mod tests {
             fs::write(dir.path().join("seen"), "").unwrap();
             assert_eq!(owners, [Owner::Ours, Owner::Other]);
         });
-    }
-
-    #[test]
-    fn a_program_may_have_any_name() {
-        let stat = Stat::parse("12 (a) R 1 (b) S 34 12 12").unwrap();
-        assert_eq!((stat.parent, stat.ended), (34, false));
-        assert!(Stat::parse("12 (a) Z 34 12").unwrap().ended);
-        assert!(Stat::parse("12 (a)").is_none());
     }
 }

@@ -20,8 +20,8 @@ pub use merge::{Merged, trial_merge};
 pub use name::{Named, former_commits, full_name, named, of_reference};
 pub use revision::{
     Repository, commit_of, contains, is_shallow, merge_base, origin, person, repository, revision,
-    why_unknown,
+    short, why_unknown,
 };
 pub use settings::settings_from_tree;
 pub use tree::{Object, TreeEntry, Version, files_at, objects_at, shown, tracked, versions};
-pub use worktree::{Worktree, folder_in_repository};
+pub use worktree::Worktree;

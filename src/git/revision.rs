@@ -45,6 +45,11 @@ pub fn commit_of(root: &Path, revision: &str) -> Option<String> {
     .filter(|commit| !commit.is_empty() && commit.chars().all(|c| c.is_ascii_hexdigit()))
 }
 
+/// The start of a commit, for people.
+pub fn short(commit: &str) -> String {
+    commit.chars().take(10).collect()
+}
+
 /// The best common ancestor of two commits; `None` where the clone has none.
 pub fn merge_base(root: &Path, one: &str, other: &str) -> Option<String> {
     git(root, &["merge-base", "--end-of-options", one, other])

@@ -3,7 +3,8 @@
 
 use super::metric::{Case, Comparison, Pair, Summary};
 use crate::binary::static_metric;
-use crate::metric::{Direction, Level, Role, Tolerance};
+use crate::config::Metric;
+use crate::metric::{Direction, Role};
 use crate::profile::KernelProfile;
 use crate::verdict::Change;
 
@@ -26,30 +27,20 @@ pub(super) fn shared_memory(case: &Case<'_>, pair: Pair<'_>) -> Option<Compariso
         (None, Some(_)) => format!("recorded only: the {reference} does not state it"),
         (Some(_), None) => "recorded only: the launches do not show it".to_owned(),
     };
+    let (reference, current) = (was.map(Summary::of_one), is.map(Summary::of_one));
+    let name = &pair.current.name;
     Some(Comparison {
-        tail: None,
-        kernel: pair.current.name.clone(),
-        grid: pair.current.grid,
-        block: pair.current.block,
-        metric: NAME.to_owned(),
-        counter: counter.to_owned(),
         unit: static_metric(NAME).map(|metric| metric.unit.to_owned()),
         direction: Direction::Lower,
-        level: Level::Record,
-        exact: false,
-        never_zero: false,
-        tolerance: Tolerance::Absolute(0.0),
-        reference: was.map(Summary::of_one),
-        current: is.map(Summary::of_one),
-        samples: None,
         change: was.zip(is).map(|(was, is)| Change::Absolute(is - was)),
-        band: None,
-        allowance: None,
-        threshold: None,
-        verdict: None,
-        open: false,
-        not_worse: false,
         why,
+        ..Comparison::new(
+            &Metric::shown(NAME, counter),
+            name,
+            pair,
+            reference,
+            current,
+        )
     })
 }
 

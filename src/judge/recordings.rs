@@ -1,8 +1,9 @@
 //! Where recorded profiles are: in one folder, or in those of several slices.
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
+use crate::files::is_below;
 use crate::hash::sha256_file;
 use crate::terms::VariantId;
 
@@ -39,10 +40,6 @@ impl PackedBase {
     pub(super) fn unlike<'s>(&self, stated: &'s BTreeMap<String, String>) -> Vec<&'s str> {
         let Some(root) = &self.root else {
             return stated.keys().map(String::as_str).collect();
-        };
-        let is_below = |path: &str| {
-            let mut parts = Path::new(path).components();
-            parts.all(|part| matches!(part, Component::Normal(_)))
         };
         let stated = stated.iter().filter(|(path, _)| is_below(path));
         let unlike = stated.filter(|(path, sha256)| {

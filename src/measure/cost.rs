@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::files::{bounded_json, create_work_folder, most, read_regular_up_to, write_atomically};
 use crate::plan::{Task, VariantPlan};
-use crate::terms::VariantId;
+use crate::terms::{VariantId, counted};
 
 /// Time inside the programs that a run starts, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -160,16 +160,15 @@ impl Costs {
         let known: Vec<Takes> = known.collect();
         let unknown = plans.len() - known.len();
         let all = known.iter().copied().reduce(|sum, one| sum + one)?;
-        let variants = |count: usize| match count {
-            1 => "1 variant".to_owned(),
-            count => format!("{count} variants"),
-        };
         let mut text = format!(
             "measuring {} will take {all}, by the times of earlier runs",
-            variants(known.len())
+            counted(known.len(), "variant", "variants")
         );
         if unknown > 0 {
-            text.push_str(&format!("; {} never ran here", variants(unknown)));
+            text.push_str(&format!(
+                "; {} never ran here",
+                counted(unknown, "variant", "variants")
+            ));
         }
         Some(text)
     }

@@ -13,7 +13,7 @@ mod tree;
 
 pub use environment::{absolute_parts, is_credential, parts_outside, pass, passed, passed_values};
 pub use lock::{is_locked, wait_for_lock};
-pub(crate) use tree::{MARK, running};
+pub(crate) use tree::{MARK, carried, running, stat};
 pub use tree::{end_marked, guard, mark_of_run};
 
 use std::collections::BTreeMap;

@@ -50,10 +50,10 @@ type Process = (i32, u64);
 
 /// A process as `/proc` shows it.
 #[derive(Clone, Copy, Debug)]
-struct Stat {
+pub(crate) struct Stat {
     pid: i32,
-    parent: i32,
-    ended: bool,
+    pub(crate) parent: i32,
+    pub(crate) ended: bool,
     stopped: bool,
     since: u64,
 }
@@ -330,14 +330,17 @@ fn stats() -> Vec<Stat> {
     entries
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
-        .filter_map(|pid| {
-            // Of these files nobody knows the size: with room for all of it, it is read at once.
-            let mut text = Vec::with_capacity(1024);
-            let mut file = fs::File::open(format!("/proc/{pid}/stat")).ok()?;
-            file.read_to_end(&mut text).ok()?;
-            parse(pid, &text)
-        })
+        .filter_map(stat)
         .collect()
+}
+
+/// A process.
+pub(crate) fn stat(pid: i32) -> Option<Stat> {
+    // Of these files nobody knows the size: with room for all of it, it is read at once.
+    let mut text = Vec::with_capacity(1024);
+    let mut file = fs::File::open(format!("/proc/{pid}/stat")).ok()?;
+    file.read_to_end(&mut text).ok()?;
+    parse(pid, &text)
 }
 
 /// `pid (name) state parent ... start ...`, where the name may contain any byte.
@@ -355,17 +358,21 @@ fn parse(pid: i32, line: &[u8]) -> Option<Stat> {
     })
 }
 
-/// Whether the environment of a process carries a mark with such a value.
+/// The mark in the environment of a process, if such a one is in it.
+pub(crate) fn carried(pid: i32, wanted: impl Fn(&str) -> bool) -> Option<String> {
+    let environ = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    // Most processes are no programs of this tool.
+    memchr::memmem::find(&environ, MARK.as_bytes())?;
+    environ
+        .split(|&byte| byte == 0)
+        .filter_map(|variable| std::str::from_utf8(variable).ok()?.strip_prefix(MARK))
+        .filter_map(|rest| rest.strip_prefix('='))
+        .find(|mark| wanted(mark))
+        .map(str::to_owned)
+}
+
 fn carries(pid: i32, wanted: impl Fn(&str) -> bool) -> bool {
-    fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| {
-        // Most processes are no programs of this tool.
-        memchr::memmem::find(&environ, MARK.as_bytes()).is_some()
-            && environ
-                .split(|&byte| byte == 0)
-                .filter_map(|variable| std::str::from_utf8(variable).ok()?.strip_prefix(MARK))
-                .filter_map(|rest| rest.strip_prefix('='))
-                .any(wanted)
-    })
+    carried(pid, wanted).is_some()
 }
 
 #[cfg(test)]

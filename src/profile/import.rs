@@ -75,9 +75,6 @@ pub fn profile_of(
     let launches = recordings.iter().map(|(one, _)| one.launches.len());
     let launches = launches.max().unwrap_or_default();
     let provenance = Provenance {
-        stripped: false,
-        verified_before: None,
-        round_order: None,
         origin: ProfileOrigin::Imported,
         tool: env!("CARGO_PKG_VERSION").to_owned(),
         created: first
@@ -87,19 +84,8 @@ pub fn profile_of(
         launches: u32::try_from(launches).unwrap_or(u32::MAX),
         processes: u32::try_from(recordings.len()).unwrap_or(u32::MAX),
         profiler: first.profiler_version.clone(),
-        compiler: None,
-        driver: None,
-        gpu_uuid: None,
-        pins: Vec::new(),
-        git: None,
-        artifact_sha256: None,
-        build_argv: Vec::new(),
-        sources: Default::default(),
-        overrides: Vec::new(),
-        warnings: Vec::new(),
         captures: recordings.iter().map(capture).collect(),
-        launch_list: None,
-        unselected: Vec::new(),
+        ..Provenance::default()
     };
     Ok(Profile::new(
         variant,

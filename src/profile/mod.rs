@@ -128,7 +128,7 @@ impl From<&ProfileSettings> for Conditions {
 }
 
 /// Where a profile came from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Provenance {
     /// Measured by this tool, or imported.
     pub origin: ProfileOrigin,
@@ -186,10 +186,11 @@ pub struct Provenance {
 }
 
 /// Who measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProfileOrigin {
     /// `sparsek-gate profile`.
+    #[default]
     Measured,
     /// `sparsek-gate import`.
     Imported,

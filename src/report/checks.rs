@@ -4,6 +4,7 @@ use anstyle::{AnsiColor, Style};
 
 use super::print::one_line;
 use crate::doctor::{Check, State};
+use crate::terms::counted;
 
 /// Aligned rows, each with its next step below, and a last line that sums up.
 pub fn checks(checks: &[Check]) -> String {
@@ -39,11 +40,14 @@ pub fn checks(checks: &[Check]) -> String {
         ),
         (0, warned) => (
             style(State::Warn),
-            format!("it works here, with {warned} warning{}", s(warned)),
+            format!(
+                "it works here, with {}",
+                counted(warned, "warning", "warnings")
+            ),
         ),
         (failed, _) => (
             style(State::Fail),
-            format!("{failed} thing{} to fix first", s(failed)),
+            format!("{} to fix first", counted(failed, "thing", "things")),
         ),
     };
     text.push_str(&format!(
@@ -52,10 +56,6 @@ pub fn checks(checks: &[Check]) -> String {
         count(State::Skipped)
     ));
     text
-}
-
-fn s(count: usize) -> &'static str {
-    if count == 1 { "" } else { "s" }
 }
 
 fn style(state: State) -> Style {

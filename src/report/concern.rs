@@ -2,10 +2,10 @@
 //! fingerprint that a moved line does not change.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Component, Path};
 
 use super::weight::by_weight;
 use crate::config::FILE_NAME;
+use crate::files::is_below;
 use crate::finding::Finding;
 use crate::hash::sha256_hex;
 use crate::judge::Outcome;
@@ -69,7 +69,7 @@ impl<'a> Places<'a> {
     /// Those of an outcome that lie below the folder of the configuration.
     pub(super) fn of(outcome: &'a Outcome) -> Places<'a> {
         let mut places = BTreeMap::new();
-        for place in outcome.places.iter().filter(|place| below(&place.file)) {
+        for place in outcome.places.iter().filter(|place| is_below(&place.file)) {
             let key = (&place.variant, place.kernel.as_deref());
             places
                 .entry(key)
@@ -84,12 +84,6 @@ impl<'a> Places<'a> {
         let of = |kernel| self.0.get(&(variant, kernel)).copied();
         of(finding.kernel.as_deref()).or_else(|| of(None))
     }
-}
-
-/// Whether a relative path stays below its folder.
-fn below(file: &str) -> bool {
-    let mut parts = Path::new(file).components().peekable();
-    parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
 /// The parts of a finding that do not change with numbers and lines.

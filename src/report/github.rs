@@ -9,6 +9,7 @@ use super::print::{clean, one_line};
 use super::rows::headline;
 use crate::finding::{ExitCode, Severity};
 use crate::judge::Outcome;
+use crate::terms::more;
 
 /// Annotations of a kind that GitHub shows of a step.
 const MOST: usize = 10;
@@ -50,14 +51,10 @@ fn render(outcome: &Outcome) -> String {
     }
     text.push_str(&command("notice", "sparsek-gate", None, &headline(outcome)));
     let left_out = |commands: &[String]| commands.len().saturating_sub(MOST);
-    let counts: Vec<String> = [
+    let counts = more(&[
         (left_out(&errors), "error"),
         (left_out(&warnings), "warning"),
-    ]
-    .into_iter()
-    .filter(|(count, _)| *count > 0)
-    .map(|(count, kind)| format!("{count} more {kind}{}", if count == 1 { "" } else { "s" }))
-    .collect();
+    ]);
     if !counts.is_empty() {
         text.push_str(&format!(
             "{} left out: GitHub shows {MOST} of each kind; the other forms of the report contain all\n",

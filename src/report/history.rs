@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::print::one_line;
+use crate::git::short;
 use crate::history::{Acceptance, Course, Point, Trend};
 use crate::metric::display_value;
 use crate::verdict::Change;
@@ -104,10 +105,8 @@ pub fn lines(table: &Table) -> String {
 
 /// The start of the commit, or a dash without one.
 fn commit(acceptance: &Acceptance) -> String {
-    acceptance.commit.as_ref().map_or_else(
-        || "–".to_owned(),
-        |id| one_line(id).chars().take(10).collect(),
-    )
+    let commit = acceptance.commit.as_deref();
+    commit.map_or("–".to_owned(), |id| short(&one_line(id)))
 }
 
 fn value(course: &Course, point: Option<Point>) -> String {

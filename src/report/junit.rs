@@ -205,30 +205,28 @@ fn case(report: &VariantReport, comparison: &Comparison, row: Row, findings: &[&
         row.tolerance,
         row.why
     );
-    let missing = comparison.verdict == Some(Verdict::NotMeasured);
+    let missing =
+        comparison.verdict == Some(Verdict::NotMeasured) && comparison.level == Level::Deny;
+    let error = |message: String, text: String| {
+        let kind = Verdict::NotMeasured.as_str().to_owned();
+        Answer::Error(Problem {
+            kind,
+            message,
+            text,
+        })
+    };
     let result = match comparison.verdict {
-        _ if !findings.is_empty() => answer(findings),
+        _ if !findings.is_empty() => match answer(findings) {
+            // A warning does not replace a missing value.
+            Answer::Skipped(message) if missing => error(message.clone(), message),
+            answer => answer,
+        },
+        // It fails the check even without a finding, see `Outcome::exit_code`.
+        _ if missing => error(row.why, numbers),
         None => Answer::Skipped(row.why),
         Some(Verdict::Pass | Verdict::Improved) => Answer::Passed,
-        // It fails the check even without a finding, see `Outcome::exit_code`.
-        Some(Verdict::NotMeasured) if comparison.level == Level::Deny => Answer::Error(Problem {
-            kind: Verdict::NotMeasured.as_str().to_owned(),
-            message: row.why,
-            text: numbers,
-        }),
         Some(Verdict::Inconclusive) if comparison.not_worse => Answer::Passed,
         Some(_) => Answer::Skipped(numbers),
-    };
-    let result = match result {
-        // A warning does not replace a missing value.
-        Answer::Skipped(message) if missing && comparison.level == Level::Deny => {
-            Answer::Error(Problem {
-                kind: Verdict::NotMeasured.as_str().to_owned(),
-                text: message.clone(),
-                message,
-            })
-        }
-        result => result,
     };
     Case {
         name: format!("{} {}", row.kernel, row.metric),

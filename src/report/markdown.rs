@@ -18,7 +18,7 @@ use super::rows::{
 use super::weight::{badly, badness, by_badness, by_weight};
 use crate::finding::{ExitCode, Finding, Severity};
 use crate::judge::{Comparison, Outcome, VariantReport};
-use crate::terms::VariantId;
+use crate::terms::{VariantId, counted, more};
 
 /// It identifies the comment of an earlier run.
 const MARK: &str = "<!-- sparsek-gate -->";
@@ -262,13 +262,8 @@ fn passing_table<'a>(reports: &[&'a VariantReport], left: &mut LeftOut<'a>) -> S
         return String::new();
     }
     let mut text = format!(
-        "\n<details><summary>{} {} in which nothing got worse</summary>\n\n| variant | verdicts | conditions |\n|---|---|---|\n",
-        reports.len(),
-        if reports.len() == 1 {
-            "report"
-        } else {
-            "reports"
-        }
+        "\n<details><summary>{} in which nothing got worse</summary>\n\n| variant | verdicts | conditions |\n|---|---|---|\n",
+        counted(reports.len(), "report", "reports")
     );
     for report in reports {
         let row = format!(
@@ -300,28 +295,16 @@ impl LeftOut<'_> {
             .filter(|finding| finding.severity == Severity::Deny)
             .map(|finding| finding.variant.as_ref())
             .collect();
-        let mut parts = Vec::new();
-        let s = |count: usize| if count == 1 { "" } else { "s" };
-        let (deny, warn) = (count(Severity::Deny), count(Severity::Warn));
-        if deny > 0 {
-            let (all, variants) = (s(deny), denied.len());
-            parts.push(format!(
-                "{deny} more finding{all} in {variants} variant{}",
-                s(variants)
-            ));
-        }
-        if warn > 0 {
-            parts.push(format!("{warn} more warning{}", s(warn)));
-        }
-        if self.variants > 0 {
-            parts.push(format!("{} more table{}", self.variants, s(self.variants)));
-        }
-        if self.rows > 0 {
-            parts.push(format!("{} more row{}", self.rows, s(self.rows)));
-        }
-        if !self.kernels.is_empty() {
-            let count = self.kernels.len();
-            parts.push(format!("{count} more kernel{}", s(count)));
+        let mut parts = more(&[
+            (count(Severity::Deny), "finding"),
+            (count(Severity::Warn), "warning"),
+            (self.variants, "table"),
+            (self.rows, "row"),
+            (self.kernels.len(), "kernel"),
+        ]);
+        if !denied.is_empty() {
+            let variants = counted(denied.len(), "variant", "variants");
+            parts[0].push_str(&format!(" in {variants}"));
         }
         if parts.is_empty() {
             return String::new();

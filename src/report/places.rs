@@ -1,10 +1,10 @@
 //! Where the judged variants and kernels are in the sources.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Component, Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::config::{Recipe, Selected, Variant};
-use crate::files::read_regular_up_to;
+use crate::files::{is_below, read_regular_up_to};
 use crate::judge::{Outcome, Place};
 use ncu_report::{base_name, function_name};
 use regex::Regex;
@@ -52,7 +52,8 @@ pub fn places(plan: &Selected, outcome: &Outcome) -> Vec<Place> {
     places
 }
 
-/// The variant's own files first, then what its profile lists.
+/// The variant's own files first, then what its profile lists. A path in a profile is data: it may not
+/// lead out of the project.
 fn files<'a>(variant: &Variant, own: &'a [String], outcome: &'a Outcome) -> Vec<&'a str> {
     let reports = outcome.variants.iter();
     let listed = reports
@@ -79,12 +80,6 @@ fn kernels(variant: &Variant, outcome: &Outcome) -> BTreeSet<String> {
         .filter(|finding| finding.concerns(&variant.id))
         .filter_map(|finding| finding.kernel.clone());
     judged.chain(of_findings).collect()
-}
-
-/// A path in a profile is data: it may not lead out of the project.
-fn is_below(file: &str) -> bool {
-    let mut parts = Path::new(file).components();
-    !file.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
 /// Sources, each read once.

@@ -3,7 +3,7 @@
 use super::detail::Detail;
 use crate::metric::{Role, display_value};
 use crate::profile::{KernelProfile, Profile, norm_text};
-use crate::terms::{Phase, Tier};
+use crate::terms::{Phase, Tier, counted};
 
 /// Most kernels whose duration a line shows.
 const MOST_KERNELS: usize = 3;
@@ -38,10 +38,11 @@ fn place(profile: &Profile) -> String {
 
 fn line(profile: &Profile) -> String {
     let launches = profile.launch_count(Phase::Timing);
-    let processes = match profile.provenance.processes {
-        1 => "1 process".to_owned(),
-        count => format!("{count} processes"),
-    };
+    let processes = counted(
+        profile.provenance.processes as usize,
+        "process",
+        "processes",
+    );
     let mut parts = vec![
         durations(profile),
         format!("{launches} launches in {processes}"),

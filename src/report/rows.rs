@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::finding::ExitCode;
+use crate::git::short;
 use crate::judge::{Comparison, Mode, Origin, Outcome, Summary, VariantReport, share_words};
 use crate::metric::{Level, Role};
 use crate::profile::TOTAL;
-use crate::terms::{Tier, VariantId};
+use crate::terms::{Tier, VariantId, counted};
 use crate::trust::Authority;
 use crate::verdict::{Change, Verdict};
 
@@ -222,10 +223,6 @@ pub(super) fn left_out(report: &VariantReport) -> Option<String> {
 
 const METRIC: &str = "recorded metric";
 const METRICS: &str = "recorded metrics";
-
-fn counted(count: usize, one: &str, several: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { several })
-}
 
 /// A metric that is only recorded, on a tier that has no value for it.
 fn unmeasured(report: &VariantReport, comparison: &Comparison) -> bool {
@@ -498,8 +495,10 @@ pub(super) fn origin(outcome: &Outcome) -> String {
     match &outcome.authority {
         Authority::WorkingTree => profiles,
         Authority::Revision { commit, found_by } => {
-            let commit: String = commit.chars().take(10).collect();
-            format!("{profiles}; baselines, tolerances and waivers of {commit} ({found_by})")
+            format!(
+                "{profiles}; baselines, tolerances and waivers of {} ({found_by})",
+                short(commit)
+            )
         }
     }
 }
@@ -565,7 +564,7 @@ fn same_programs(outcome: &Outcome) -> Vec<String> {
     let Some(first) = same.first() else {
         return Vec::new();
     };
-    let base: String = first.base.chars().take(10).collect();
+    let base = short(&first.base);
     let names: Vec<String> = same.iter().map(|one| one.variant.to_string()).collect();
     let subject = counted(names.len(), "variant was", "variants were");
     let mut lines = vec![format!(
@@ -623,10 +622,7 @@ pub(super) fn provenance(report: &VariantReport) -> String {
             let (commit, dirty) = git
                 .split_once('+')
                 .map_or((git.as_str(), ""), |(commit, _)| (commit, "+dirty"));
-            parts.push(format!(
-                "{}{dirty}",
-                commit.chars().take(10).collect::<String>()
-            ));
+            parts.push(format!("{}{dirty}", short(commit)));
         }
         if !profile.overrides.is_empty() {
             parts.push(format!("with {}", profile.overrides.join(" ")));

@@ -1,5 +1,6 @@
 //! The words that every room shares: which variant, measured on which tier, in which phase.
 
+mod counted;
 mod phase;
 mod round_order;
 mod seed;
@@ -7,6 +8,7 @@ mod spelled;
 mod tier;
 mod variant_id;
 
+pub(crate) use counted::{counted, more};
 pub use phase::Phase;
 pub use round_order::RoundOrder;
 pub use seed::Seed;

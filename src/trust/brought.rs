@@ -1,11 +1,11 @@
 //! The files that come with a change.
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use super::authority::Authority;
 use super::place::{place_in_repository, unreadable};
-use crate::files::read_regular;
+use crate::files::{is_below, read_regular};
 use crate::finding::Error;
 use crate::git::{self, TreeEntry};
 use crate::hash::sha256_hex;
@@ -89,14 +89,7 @@ pub fn unlike_base<'s>(
     };
     let place = place_in_repository(root)?;
     let mut unlike = Vec::new();
-    for (path, sha256) in stated {
-        let parts = Path::new(path).components();
-        if !parts
-            .clone()
-            .all(|part| matches!(part, Component::Normal(_)))
-        {
-            continue;
-        }
+    for (path, sha256) in stated.iter().filter(|(path, _)| is_below(path)) {
         let whole = place.join(path);
         let files = git::files_at(root, commit, &whole).map_err(unreadable)?;
         // Other files were made by a build, or are behind a link.

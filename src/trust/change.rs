@@ -1,7 +1,7 @@
 //! The change that is judged, beside the base.
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path};
+use std::path::Path;
 
 use super::authority::Authority;
 use super::consent::Consent;
@@ -10,8 +10,9 @@ use super::place::{Place, inside, unreadable};
 use super::root::Root;
 use crate::baseline::Store;
 use crate::config::Config;
+use crate::files::is_below;
 use crate::finding::Error;
-use crate::git::{self, TreeEntry};
+use crate::git::{self, TreeEntry, short};
 
 /// A change, and what it is judged by.
 pub(super) struct ChangeUnderReview<'a> {
@@ -28,8 +29,7 @@ pub(super) struct ChangeUnderReview<'a> {
 impl ChangeUnderReview<'_> {
     /// The revision, for people.
     pub(super) fn revision(&self) -> String {
-        let commit: String = self.root.commit.chars().take(10).collect();
-        format!("{commit} ({})", self.root.found_by)
+        format!("{} ({})", short(&self.root.commit), self.root.found_by)
     }
 
     /// What the base has at a path of the project, and below it.
@@ -62,10 +62,7 @@ impl ChangeUnderReview<'_> {
                 // A lock that is a link counts as missing, and is reported as missing.
                 _ => continue,
             };
-            if rest
-                .components()
-                .all(|part| matches!(part, Component::Normal(_)))
-            {
+            if is_below(rest) {
                 locks::write(&folder.join(rest), &bytes)?;
             }
         }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::service::{Kind, Run, repository_path};
 use crate::finding::Error;
-use crate::git;
+use crate::git::{self, short};
 
 /// Refuses to judge a base as if it were the change: nothing of the change would be measured. A
 /// workflow that runs in the context of the target has the target's code, unless it asks for other.
@@ -82,7 +82,7 @@ pub(super) fn refuse_fork(
         fork.source,
         fork.home,
         found_by,
-        base.chars().take(10).collect::<String>(),
+        short(base),
         fork.home,
         fork.home,
     )))

@@ -7,7 +7,7 @@ use super::root::Root;
 use crate::config::{Config, Recipe};
 use crate::files::create_work_folder;
 use crate::finding::Error;
-use crate::git::{self, Merged, Worktree};
+use crate::git::{self, Merged, Worktree, short};
 
 /// The project of the code that is judged, and the worktree that it is in, if it is not the
 /// checkout itself. `checkout` is the project as it is checked out; outputs stay there.
@@ -205,8 +205,4 @@ fn listed(files: &[String]) -> String {
         0 => first.join(", "),
         more => format!("{} and {more} more", first.join(", ")),
     }
-}
-
-fn short(commit: &str) -> String {
-    commit.chars().take(10).collect()
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::checkout::{refuse_fork, refuse_without_change};
 use super::service::{Kind, Run, Stated};
 use crate::finding::Error;
-use crate::git::{self, Named};
+use crate::git::{self, Named, short};
 
 /// A revision from before the change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -443,10 +443,6 @@ fn reference(branch: &str) -> String {
 
 fn is_hash(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.chars().all(|letter| letter.is_ascii_hexdigit())
-}
-
-fn short(commit: &str) -> String {
-    commit.chars().take(10).collect()
 }
 
 #[cfg(test)]

@@ -17,8 +17,8 @@ use crate::measure::place::bench::Bench;
 use crate::measure::seal::{Seal, listed};
 use crate::plan::{Job, Side, Task};
 use crate::profile::{
-    CaptureRecord, Conditions, Derived, FileHash, LaunchList, Profile, ProfileOrigin, Provenance,
-    Source, derive, now,
+    CaptureRecord, Conditions, Derived, FileHash, LaunchList, Profile, Provenance, Source, derive,
+    now,
 };
 use crate::profiler::{Capture, Pending, Session, run};
 use crate::terms::{Phase, Seed, Tier, VariantId};
@@ -456,10 +456,7 @@ impl<'a> Subject<'a> {
 
     fn provenance(&self, bench: &Bench<'_>) -> Provenance {
         Provenance {
-            stripped: false,
             verified_before: self.verified_before.clone(),
-            round_order: None,
-            origin: ProfileOrigin::Measured,
             tool: env!("CARGO_PKG_VERSION").to_owned(),
             created: now(),
             launches: self.variant.profile.launches,
@@ -474,17 +471,16 @@ impl<'a> Subject<'a> {
             build_argv: self.artifact.build_argv.clone(),
             sources: self.artifact.sources.clone(),
             overrides: bench.overrides.to_vec(),
-            warnings: Vec::new(),
             captures: self
                 .captures
                 .iter()
                 .map(|capture| record_of(capture, bench))
                 .collect(),
-            unselected: Vec::new(),
             launch_list: self.launch_list().map(|list| LaunchList {
                 steps: self.variant.steps().filter(|_| !list.kernels.is_empty()),
                 ..list
             }),
+            ..Provenance::default()
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::build::{Artifact, Witness};
 use crate::config::{self, Config, Mismatch, Pins, Toolchain, Variant};
 use crate::files::{base_folder, create_work_folder};
 use crate::finding::{Code, Error, Finding};
-use crate::git::{self, Worktree};
+use crate::git::{self, Worktree, short};
 use crate::measure::watch::{Silent, Watch};
 use crate::profile::Profile;
 
@@ -295,8 +295,7 @@ impl BaseProject {
 
     /// The finding that a variant has no base to measure side by side with.
     pub(in crate::measure) fn unavailable(&self, variant: &Variant, why: &str) -> Finding {
-        let commit = self.commit().unwrap_or_default().chars().take(10);
-        let at = commit.collect::<String>();
+        let at = short(self.commit().unwrap_or_default());
         Finding::deny(
             Code::BaseUnavailable,
             &variant.id,

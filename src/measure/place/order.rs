@@ -71,6 +71,19 @@ pub struct Place<'a> {
     pub run_file: Option<&'a RunFile>,
 }
 
+impl<'a> Place<'a> {
+    /// For one run alone: it reuses no verification, and no other run reuses or resumes it.
+    pub fn new(output: &'a Path, watch: &'a dyn Watch) -> Place<'a> {
+        Place {
+            output,
+            watch,
+            records: RecordUse::NONE,
+            packed: None,
+            run_file: None,
+        }
+    }
+}
+
 /// What another machine built, and found out.
 #[derive(Clone, Copy, Debug)]
 pub struct Packed<'a> {

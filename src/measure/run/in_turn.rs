@@ -38,7 +38,7 @@ use crate::measure::watch::OfBase;
 use crate::plan::{Side, VariantPlan};
 use crate::process::interrupted_soon;
 use crate::profile::Profile;
-use crate::terms::{Phase, Tier, VariantId};
+use crate::terms::{Phase, Tier, VariantId, counted};
 use crate::toolchain::can_start;
 use crate::verdict::Stopping;
 
@@ -727,14 +727,13 @@ fn base_subject<'b>(base: &'b BaseVariant<'_>, output: &Path) -> Result<Subject<
 fn words(profile: &Profile, gap: Option<&Finding>) -> String {
     match gap {
         None => format!(
-            "{} launches in {} process{}",
+            "{} launches in {}",
             profile.launch_count(Phase::Timing),
-            profile.provenance.processes,
-            if profile.provenance.processes == 1 {
-                ""
-            } else {
-                "es"
-            }
+            counted(
+                profile.provenance.processes as usize,
+                "process",
+                "processes"
+            )
         ),
         Some(gap) => gap.message.clone(),
     }

@@ -1,12 +1,13 @@
 //! What an archive says of itself.
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::binary::Compiled;
 use crate::config::{Config, Selected};
+use crate::files;
 use crate::finding::Finding;
 use crate::measure::{BaseProject, Prebuilt, SameProgram, Times};
 use crate::terms::VariantId;
@@ -152,12 +153,9 @@ pub(super) enum Place {
 
 /// Whether a path stays in its folder.
 pub(super) fn is_below(path: &str) -> bool {
-    let mut count = 0;
-    let normal = Path::new(path).components().all(|part| {
-        count += 1;
-        matches!(part, Component::Normal(_))
-    });
-    normal && (1..=most::DEPTH).contains(&count) && path.len() <= most::PATH
+    files::is_below(path)
+        && Path::new(path).components().count() <= most::DEPTH
+        && path.len() <= most::PATH
 }
 
 /// Whether a text is a sha256 in hex.

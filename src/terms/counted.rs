@@ -1,0 +1,13 @@
+//! How many there are of something, in words.
+
+/// `1 variant`, `2 variants`.
+pub(crate) fn counted(count: usize, one: &str, several: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { several })
+}
+
+/// `1 more row`, `2 more rows`, of each kind of which there is any.
+pub(crate) fn more(kinds: &[(usize, &str)]) -> Vec<String> {
+    let any = kinds.iter().filter(|(count, _)| *count > 0);
+    any.map(|(count, kind)| counted(*count, &format!("more {kind}"), &format!("more {kind}s")))
+        .collect()
+}
