@@ -8,25 +8,11 @@ use crate::common::outcomes::{every_verdict, large};
 use sparsek_gate::finding::Code;
 use sparsek_gate::judge::{Ended, Outcome};
 use sparsek_gate::report::form;
-use sparsek_gate::trust::{Web, WebStyle};
 
-const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 const HOSTILE: &str = "<img src=x onerror=\"document.title='ran'\">]]></script><script>document.title='ran'</script>\u{202e}`x`";
 
 fn html(outcome: &Outcome) -> String {
     form("html").unwrap().render(outcome)
-}
-
-/// An outcome with the address of its repository, as a run on GitHub has it.
-fn linked() -> Outcome {
-    let mut outcome = every_verdict();
-    outcome.web = Some(Web {
-        address: "https://github.com/owner/name".to_owned(),
-        style: WebStyle::Github,
-        commit: COMMIT.to_owned(),
-        folder: "gpu/".to_owned(),
-    });
-    outcome
 }
 
 /// Names, messages and outputs that a program may have chosen.
@@ -53,12 +39,6 @@ fn hostile() -> Outcome {
     outcome.ended = Some(Ended {
         message: HOSTILE.to_owned(),
         exit_code: 3,
-    });
-    outcome.web = Some(Web {
-        address: "javascript:document.title='ran'//".to_owned(),
-        style: WebStyle::Gitlab,
-        commit: COMMIT.to_owned(),
-        folder: HOSTILE.to_owned(),
     });
     outcome
 }
@@ -150,19 +130,4 @@ fn what_fails_first_is_shown_in_full_and_the_rest_is_folded() {
     assert_eq!(folded, kernels.len() - 3);
     let (in_full, _) = section.split_once("class=\"brief\"").unwrap();
     assert!(in_full.contains("more of this kernel"));
-}
-
-#[test]
-fn commits_and_lines_are_links_where_the_service_shows_them() {
-    let page = html(&linked());
-    let line =
-        format!("https://github.com/owner/name/blob/{COMMIT}/gpu/kernels/faults/spills.cu#L");
-    assert!(page.contains(&line), "{line}");
-    assert!(page.contains(&format!(
-        "href=\"https://github.com/owner/name/commit/{COMMIT}\""
-    )));
-    // The commits of both sides.
-    assert!(page.contains("current <a href=\"https://github.com/owner/name/commit/a444a34168"));
-    assert!(!html(&every_verdict()).contains("href=\"http"));
-    assert!(!html(&hostile()).contains("javascript:"));
 }

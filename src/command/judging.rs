@@ -11,7 +11,7 @@ use crate::judge::{Judge, Outcome, Rules, judge, unchecked};
 use crate::measure::{BaseProject, Captures};
 use crate::process;
 use crate::report::{Target, places};
-use crate::trust::{self, Asked, Authority, Consent, Grounds, Web};
+use crate::trust::{self, Asked, Authority, Consent, Grounds};
 
 /// The rules of a run, and what it judges by them.
 pub(super) struct Judging {
@@ -21,8 +21,6 @@ pub(super) struct Judging {
     pub against: Option<String>,
     /// Locked variants that are not judged.
     unchecked: Vec<Finding>,
-    /// The repository as the service of this run shows it.
-    web: Option<Web>,
 }
 
 /// What was accepted, for the pull request of this run.
@@ -44,11 +42,9 @@ impl Judging {
             against,
         };
         let bases = trust::bases(&current.root, asked, variable)?;
-        let web = trust::web(&current.root, variable);
         let grounds = trust::establish(current, bases.root, &consent(trusted)?)?;
         let plan = select(grounds.config.clone(), selection, None)?;
-        let judging = Judging::of(grounds, plan, bases.against)?;
-        Ok(Judging { web, ..judging })
+        Judging::of(grounds, plan, bases.against)
     }
 
     /// By the working tree's own rules.
@@ -66,7 +62,6 @@ impl Judging {
             plan,
             grounds,
             against,
-            web: None,
         })
     }
 
@@ -95,7 +90,6 @@ impl Judging {
         Ok(Rules {
             judge,
             authority: self.grounds.authority.clone(),
-            web: self.web.clone(),
             findings: found.chain(trust::credentials(&self.plan.config)).collect(),
             of_locks,
             unchecked: self.unchecked.clone(),

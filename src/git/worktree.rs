@@ -102,7 +102,7 @@ impl Worktree {
 ///
 /// # Errors
 /// Git's complaint where the folder is in no repository.
-pub fn folder_in_repository(root: &Path) -> Result<String, String> {
+fn folder_in_repository(root: &Path) -> Result<String, String> {
     git(root, &["rev-parse", "--show-prefix"])
 }
 

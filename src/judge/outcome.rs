@@ -1,6 +1,6 @@
 //! The outcome: all findings of a run; it alone decides the exit code.
 
-use crate::trust::{Authority, Web};
+use crate::trust::Authority;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -66,9 +66,6 @@ pub struct Outcome {
     /// Why the run ended before everything was judged.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ended: Option<Ended>,
-    /// Where the service of the run shows the repository.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub web: Option<Web>,
     /// Where variants and kernels are in the sources, as far as they were found.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub places: Vec<Place>,

@@ -8,7 +8,7 @@ use crate::config::{Selected, Variant};
 use crate::finding::{Code, Finding};
 use crate::measure::{Captures, Source, Spent};
 use crate::terms::Tier;
-use crate::trust::{Authority, Web};
+use crate::trust::Authority;
 
 /// By what a run judges.
 pub struct Rules<'a> {
@@ -16,8 +16,6 @@ pub struct Rules<'a> {
     pub judge: Judge<'a>,
     /// Whose rules they are.
     pub authority: Authority,
-    /// The repository as the service of the run shows it.
-    pub web: Option<Web>,
     /// What was found before anything was measured.
     pub findings: Vec<Finding>,
     /// What is wrong with locks.
@@ -32,7 +30,6 @@ impl<'a> Rules<'a> {
         Rules {
             judge: Judge::of_programs(plan),
             authority: Authority::default(),
-            web: None,
             findings: Vec::new(),
             of_locks: Vec::new(),
             unchecked: Vec::new(),
@@ -54,7 +51,6 @@ pub fn judge(mut captures: Captures, rules: &Rules<'_>) -> Outcome {
         Source::Recording(shown) => Origin::Recorded(shown.clone()),
     });
     outcome.authority = rules.authority.clone();
-    outcome.web = rules.web.clone();
     outcome.findings.clone_from(&rules.findings);
     let is_recording = matches!(captures.source, Source::Recording(_));
     if !is_recording {

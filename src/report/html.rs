@@ -17,7 +17,6 @@ use super::rows::{
 use super::weight::{badly, by_badness, groups};
 use crate::finding::{ExitCode, Finding, Severity};
 use crate::judge::{Outcome, VariantReport};
-use crate::trust::Authority;
 use crate::verdict::Verdict;
 
 const PAGE_STYLE: &str = include_str!("page.css");
@@ -66,7 +65,6 @@ fn render(outcome: &Outcome) -> String {
                 header class=(class) {
                     h1 { (one_line(&first)) }
                     @for line in head(outcome) { p class="quiet" { (one_line(&line)) } }
-                    (checked(outcome))
                     @if let Some(ended) = &outcome.ended {
                         p class="ended" role="alert" {
                             strong { "The run ended before everything was judged: " }
@@ -87,40 +85,6 @@ fn render(outcome: &Outcome) -> String {
     page.into_string()
 }
 
-/// Links to the commits that the report is about, where the service shows them.
-fn checked(outcome: &Outcome) -> Markup {
-    let Some(web) = &outcome.web else {
-        return html! {};
-    };
-    let rules = match &outcome.authority {
-        Authority::Revision { commit, .. } => Some(commit.as_str()),
-        Authority::WorkingTree => None,
-    };
-    html! {
-        p class="quiet" {
-            "Checked: " (commit(outcome, &web.commit))
-            @if let Some(rules) = rules { "; rules and locks: " (commit(outcome, rules)) }
-        }
-    }
-}
-
-/// A commit by its start, as a link where the service shows it.
-fn commit(outcome: &Outcome, commit: &str) -> Markup {
-    let commit = commit.split_once('+').map_or(commit, |(commit, _)| commit);
-    let short: String = one_line(commit).chars().take(10).collect();
-    let web = outcome.web.as_ref();
-    linked(web.and_then(|web| web.of_commit(commit)), &short)
-}
-
-/// Code, as a link where there is an address.
-fn linked(address: Option<String>, code: &str) -> Markup {
-    html! {
-        @if let Some(address) = address {
-            a href=(address) rel="noreferrer" { code { (one_line(code)) } }
-        } @else { code { (one_line(code)) } }
-    }
-}
-
 /// The findings of a severity, the weightiest first: those on one kernel together, as many as there is
 /// room for.
 fn findings(outcome: &Outcome, severity: Severity) -> Markup {
@@ -137,7 +101,7 @@ fn findings(outcome: &Outcome, severity: Severity) -> Markup {
         room -= group.len();
     }
     let places = Places::of(outcome);
-    let full = |finding| in_full(outcome, &places, finding);
+    let full = |finding| in_full(&places, finding);
     html! {
         @if count > 0 {
             section id=(id) {
@@ -177,13 +141,12 @@ fn subject(finding: &Finding) -> Markup {
 }
 
 /// A finding: message, place, output and next step.
-fn in_full<'a>(outcome: &Outcome, places: &Places<'a>, finding: &'a Finding) -> Markup {
-    let web = outcome.web.as_ref();
+fn in_full<'a>(places: &Places<'a>, finding: &'a Finding) -> Markup {
     html! {
         p { (prose(&finding.message)) }
         @if let Some((file, line)) = places.of_finding(finding) {
             @let shown = line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}"));
-            p { (linked(web.and_then(|web| web.of_line(file, line)), &shown)) }
+            p { code { (one_line(&shown)) } }
         }
         @if let Some(detail) = &finding.detail {
             details { summary { "output" } pre tabindex="0" { (clean(detail)) } }
@@ -231,7 +194,6 @@ fn variants(outcome: &Outcome) -> Markup {
                 details class="box" open[opens] {
                     summary { h3 { (one_line(&title(report))) } " " span class=(class(worst)) { (mark(worst)) " " (counts_of(report)) } }
                     p class="quiet" { (one_line(&provenance(report))) }
-                    (commits(outcome, report))
                     (table(report, &mut room))
                     ul class="quiet" {
                         @for line in left_out(report).into_iter().chain(causes_and_drift(report)) { li { (one_line(&line)) } }
@@ -248,23 +210,6 @@ fn worst(report: &VariantReport) -> Option<Verdict> {
         comparisons.any(|one| one.verdict == Some(*verdict))
     };
     Verdict::WORST_FIRST.into_iter().find(of)
-}
-
-/// The commits of both sides, where the service shows them.
-fn commits(outcome: &Outcome, report: &VariantReport) -> Markup {
-    let sides = [
-        (report.mode.reference(), &report.reference.git),
-        ("current", &report.current.git),
-    ];
-    html! {
-        @if outcome.web.is_some() {
-            p class="quiet" {
-                @for (name, git) in sides {
-                    @if let Some(git) = git { (name) " " (commit(outcome, git)) " " }
-                }
-            }
-        }
-    }
 }
 
 fn table(report: &VariantReport, room: &mut usize) -> Markup {

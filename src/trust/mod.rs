@@ -25,7 +25,6 @@ mod rules;
 mod service;
 mod tampered;
 mod tools;
-mod web;
 
 pub use authority::Authority;
 pub use brought::{Brought, brought_by_change, unlike_base};
@@ -36,7 +35,6 @@ pub use merge::refuse_untracked;
 pub use pull_request::{consent, pull_request};
 pub use root::{Asked, Bases, Root, bases, is_of_reviewed_code};
 pub use service::variables;
-pub use web::{Web, WebStyle, web};
 
 #[cfg(test)]
 mod tests {
