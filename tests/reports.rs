@@ -19,7 +19,7 @@ use sparsek_gate::finding::{Code, ExitCode, Finding, Reported, Severity};
 use sparsek_gate::hash::sha256_hex;
 use sparsek_gate::judge::{Comparison, Origin, Outcome, Place, VariantReport};
 use sparsek_gate::profile::{Profile, norm_text};
-use sparsek_gate::report::{findings_page, form};
+use sparsek_gate::report::form;
 use sparsek_gate::terms::Tier;
 use sparsek_gate::verdict::Verdict;
 
@@ -743,6 +743,54 @@ fn the_schema_of_the_outcome_in_the_repository_is_the_one_of_the_types() {
         "docs/outcome.schema.json is not what the types say; write it again:\n  \
          cargo run -- generate schema --outcome > docs/outcome.schema.json"
     );
+}
+
+/// Before the table of the page of findings.
+const HEAD_OF_FINDINGS: &str = "\
+# Findings
+
+Every finding has a code, which scripts and waivers can match. This page is generated from the table \
+in `src/finding/code.rs`.
+
+*Fails* means that the finding fails the check with this exit code, *warns* that it is only a \
+warning. *Fails or warns* depends on the case: on the metric's `level`, a waiver, another setting of \
+the configuration, or consent (`--accept`). If several findings fail the check, its exit code is the \
+first of 5, 3, 4, 1, 6 among theirs. `VARIANT` stands for the variant that the finding names. A \
+finding prints the next step of this table, or a more precise one.
+
+| code | severity | exit code | meaning | usual cause | next step |
+|---|---|--:|---|---|---|
+";
+
+/// The page: one table of all codes, by name.
+fn findings_page() -> String {
+    let mut codes = Code::ALL.to_vec();
+    codes.sort_by_key(|code| code.as_str());
+    codes
+        .into_iter()
+        .fold(HEAD_OF_FINDINGS.to_owned(), |mut page, code| {
+            page.push_str(&row_of_finding(code));
+            page
+        })
+}
+
+fn row_of_finding(code: Code) -> String {
+    let name = code.as_str();
+    let severity = match code.reported() {
+        Reported::Fails => "fails",
+        Reported::Warns => "warns",
+        Reported::Either => "fails or warns",
+    };
+    let exit_code = match code.reported() {
+        Reported::Warns => "–".to_owned(),
+        Reported::Fails | Reported::Either => (code.exit_code() as u8).to_string(),
+    };
+    format!(
+        "| <a id=\"{name}\"></a>`{name}` | {severity} | {exit_code} | {} | {} | {} |\n",
+        code.meaning(),
+        code.cause(),
+        code.next_step()
+    )
 }
 
 #[test]

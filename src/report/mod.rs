@@ -22,7 +22,6 @@ mod plot;
 mod print;
 mod profiles;
 mod progress;
-mod reference;
 mod rows;
 mod sarif;
 mod target;
@@ -46,6 +45,5 @@ pub use print::{
 pub(crate) use print::{clean, json_for_terminals, one_line};
 pub use profiles::text as profiles_text;
 pub use progress::Progress;
-pub use reference::findings_page;
 pub use target::{Target, targets};
 pub use terminal::{findings as findings_text, report as outcome_text};

@@ -1,7 +1,5 @@
 //! The rules that a run judges by.
 
-use std::path::PathBuf;
-
 use super::authority::Authority;
 use super::change::ChangeUnderReview;
 use super::consent::Consent;
@@ -20,8 +18,6 @@ pub struct Grounds {
     pub config: Config,
     /// The locks of the authority.
     pub store: Store,
-    /// The folder of the baselines in the code that is judged, whose past git records.
-    pub baselines: PathBuf,
     /// Whose they are.
     pub authority: Authority,
     /// What the change does to policy and locks.
@@ -41,7 +37,6 @@ impl Grounds {
         findings: Vec<Finding>,
     ) -> Grounds {
         Grounds {
-            baselines: config.baselines.clone(),
             config,
             store,
             authority,
@@ -60,7 +55,6 @@ pub fn establish(head: Config, root: Option<Root>, consent: &Consent) -> Result<
     let Some(root) = root else {
         return Ok(Grounds {
             store: Store::open(&head.baselines)?,
-            baselines: head.baselines.clone(),
             config: head,
             authority: Authority::WorkingTree,
             findings: consent.unneeded(),
@@ -101,7 +95,6 @@ pub fn establish(head: Config, root: Option<Root>, consent: &Consent) -> Result<
     Ok(Grounds {
         config,
         store,
-        baselines: head.baselines.clone(),
         authority: Authority::Revision {
             commit: root.commit.clone(),
             found_by: root.found_by.clone(),
