@@ -374,8 +374,14 @@ pub struct InspectArgs {
     pub format: Format,
 }
 
+/// The actions of `baseline` but for `--lock`. clap does not enforce `requires` between an option and an
+/// action where another action is given.
+const NOT_LOCK: [&str; 3] = ["sign", "verify", "show"];
+
 /// Arguments of `baseline`.
 #[derive(Args, Debug)]
+#[command(mut_arg("verbose", |option| option.conflicts_with_all(NOT_LOCK)))]
+#[command(mut_arg("quiet", |option| option.conflicts_with_all(NOT_LOCK)))]
 #[command(group(clap::ArgGroup::new("action").required(true).args(["lock", "sign", "verify", "show"])))]
 pub struct BaselineArgs {
     /// Selected variants.
@@ -385,13 +391,13 @@ pub struct BaselineArgs {
     #[arg(long, requires = "reason")]
     pub lock: bool,
     /// With --lock: lock only the static profiles.
-    #[arg(long, requires = "lock")]
+    #[arg(long, requires = "lock", conflicts_with_all = NOT_LOCK)]
     pub r#static: bool,
     /// Sign the present locks; requires --sign-key.
     #[arg(long, requires = "sign_key")]
     pub sign: bool,
     /// A minisign secret key. Its password is read from the terminal or SPARSEK_GATE_KEY_PASSWORD.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["verify", "show"])]
     pub sign_key: Option<PathBuf>,
     /// Verify that the locked files are unchanged, and their signatures; with --captures, also the
     /// numbers.
@@ -411,19 +417,19 @@ pub struct BaselineArgs {
     #[arg(long, value_name = "DIR")]
     pub from: Vec<PathBuf>,
     /// Derive every locked number again from the captures in this folder.
-    #[arg(long, value_name = "DIR", requires = "verify")]
+    #[arg(long, value_name = "DIR", requires = "verify", conflicts_with_all = ["lock", "sign", "show"])]
     pub captures: Option<PathBuf>,
     /// Lock nothing if a selected variant cannot be locked.
-    #[arg(long, requires = "lock")]
+    #[arg(long, requires = "lock", conflicts_with_all = NOT_LOCK)]
     pub all_or_none: bool,
     /// Lock even if the environment variable CI is set.
-    #[arg(long, requires = "lock")]
+    #[arg(long, requires = "lock", conflicts_with_all = NOT_LOCK)]
     pub in_ci: bool,
     /// Also lock profiles that were imported, not measured by this tool.
-    #[arg(long, requires = "lock")]
+    #[arg(long, requires = "lock", conflicts_with_all = NOT_LOCK)]
     pub accept_imported: bool,
     /// Also lock an immutable variant whose sources or flags changed.
-    #[arg(long, requires = "lock")]
+    #[arg(long, requires = "lock", conflicts_with_all = NOT_LOCK)]
     pub accept_immutable: bool,
     /// How much is printed.
     #[command(flatten)]

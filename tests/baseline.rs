@@ -355,7 +355,7 @@ fn a_lock_prints_what_changed_or_all_or_the_verdict_alone() {
     assert_eq!(again(&[RECORDED, "-q"]), "0 baselines locked\n");
     for option in ["-q", "-v"] {
         let ran = project.run(&["baseline", "--show", option]).exits(2);
-        ran.says("belongs to `--lock`");
+        ran.says("cannot be used with");
     }
 }
 

@@ -19,7 +19,6 @@ use crate::report::Detail;
 use crate::terms::{VariantId, counted};
 
 pub(super) fn run(config: &Path, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
-    options_fit_the_action(arguments)?;
     let selected = load(config, &arguments.selection, None)?;
     if arguments.lock {
         lock(&selected, arguments)
@@ -30,49 +29,6 @@ pub(super) fn run(config: &Path, arguments: &BaselineArgs) -> Result<ExitCode, E
     } else {
         show(&selected, arguments)
     }
-}
-
-/// clap does not enforce `requires` between an option and an action where another action is given.
-fn options_fit_the_action(arguments: &BaselineArgs) -> Result<(), Error> {
-    let (lock, verify) = (arguments.lock, arguments.verify);
-    let verbosity = arguments.verbosity;
-    let lock_or_sign = lock || arguments.sign;
-    for (option, given, action, fits) in [
-        (
-            "--captures",
-            arguments.captures.is_some(),
-            "--verify",
-            verify,
-        ),
-        ("--in-ci", arguments.in_ci, "--lock", lock),
-        ("--static", arguments.r#static, "--lock", lock),
-        ("--all-or-none", arguments.all_or_none, "--lock", lock),
-        ("--verbose", verbosity.verbose, "--lock", lock),
-        ("--quiet", verbosity.quiet, "--lock", lock),
-        (
-            "--sign-key",
-            arguments.sign_key.is_some(),
-            "--lock` or `--sign",
-            lock_or_sign,
-        ),
-        (
-            "--accept-imported",
-            arguments.accept_imported,
-            "--lock",
-            lock,
-        ),
-        (
-            "--accept-immutable",
-            arguments.accept_immutable,
-            "--lock",
-            lock,
-        ),
-    ] {
-        if given && !fits {
-            return Err(Error::Usage(format!("`{option}` belongs to `{action}`")));
-        }
-    }
-    Ok(())
 }
 
 fn lock(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
