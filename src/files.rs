@@ -1,7 +1,7 @@
 //! The places of a variant's files, and atomic writes: a killed process leaves the old content or the
 //! new.
 
-use std::fs::{self, File};
+use std::fs::{self, DirEntry, File};
 use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 
@@ -260,6 +260,19 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
+/// What lies in a folder; nothing where it does not exist.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn entries(folder: &Path) -> Result<Vec<DirEntry>, Error> {
+    match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        entries => entries
+            .and_then(Iterator::collect)
+            .map_err(Error::io("read", folder)),
+    }
+}
+
 /// Whether a path stays below its folder, and is not the folder itself.
 pub fn is_below(path: impl AsRef<Path>) -> bool {
     let mut parts = path.as_ref().components().peekable();
@@ -491,11 +504,8 @@ fn left_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
         VARIANT_FILE,
     ];
     let mut left = Vec::new();
-    if !folder.is_dir() {
-        return Ok(left);
-    }
-    for entry in fs::read_dir(folder).map_err(Error::io("read", folder))? {
-        let path = entry.map_err(Error::io("read", folder))?.path();
+    for entry in entries(folder)? {
+        let path = entry.path();
         let name = path
             .file_name()
             .map(|name| name.to_string_lossy().into_owned());

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::lock::Lock;
-use crate::files::{read_regular, sync_folder};
+use crate::files::{entries, read_regular, sync_folder};
 use crate::finding::Error;
 use crate::hash::sha256_hex;
 use crate::terms::VariantId;
@@ -192,8 +192,7 @@ impl Store {
         let mut found = BTreeSet::new();
         for (_, gpu) in folders(&self.root)? {
             for (suite, folder) in folders(&gpu)? {
-                for entry in fs::read_dir(&folder).map_err(Error::io("read", &folder))? {
-                    let entry = entry.map_err(Error::io("read", &folder))?;
+                for entry in entries(&folder)? {
                     let name = entry.file_name().to_string_lossy().into_owned();
                     let variant = FILES
                         .iter()
@@ -402,13 +401,8 @@ fn is_there(path: &Path) -> bool {
 
 /// Folders in a folder, with their names; none where it does not exist.
 fn folders(parent: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
-    let entries = match fs::read_dir(parent) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(Error::io("read", parent)(error)),
-    };
-    let mut found: Vec<(String, PathBuf)> = entries
-        .flatten()
+    let mut found: Vec<(String, PathBuf)> = entries(parent)?
+        .into_iter()
         .filter(|entry| entry.path().is_dir())
         .filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())))
         .collect();

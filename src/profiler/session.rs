@@ -15,7 +15,7 @@ use crate::capture::{Tuned, tuned};
 use crate::config::{Config, Recipe, Variant};
 use crate::device::{FaultWatch, Faults, Gpu, State, Watcher};
 use crate::evidence::tuning_measured;
-use crate::files::read_regular;
+use crate::files::{entries, read_regular};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::hash::sha256_hex;
 use crate::process::{self, Ending, Finished, Invocation, Running, Standing};
@@ -138,16 +138,12 @@ impl Session<'_> {
     /// [`Error::Io`] where the folder cannot be read.
     pub fn files(&self) -> Result<Vec<PathBuf>, Error> {
         let begin = format!("{}.", self.stem);
-        let entries = match fs::read_dir(self.folder) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(Error::io("read", self.folder)(error)),
-        };
         let named = |path: &PathBuf| {
             let name = path.file_name().map(|name| name.to_string_lossy());
             name.is_some_and(|name| name.starts_with(&begin))
         };
-        let paths = entries.flatten().map(|entry| entry.path());
+        let paths = entries(self.folder)?.into_iter();
+        let paths = paths.map(|entry| entry.path());
         Ok(paths.filter(named).collect())
     }
 

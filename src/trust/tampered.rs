@@ -7,6 +7,7 @@ use super::change::{ChangeUnderReview, config_name};
 use super::place::{inside, unreadable};
 use crate::baseline::Store;
 use crate::config::Config;
+use crate::files::entries;
 use crate::finding::{Code, Error, Finding};
 use crate::git;
 
@@ -111,13 +112,7 @@ impl ChangeUnderReview<'_> {
 }
 
 fn links_below(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Error> {
-    let entries = match std::fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(Error::io("read", folder)(error)),
-    };
-    for entry in entries {
-        let entry = entry.map_err(Error::io("read", folder))?;
+    for entry in entries(folder)? {
         let kind = entry.file_type().map_err(Error::io("read", folder))?;
         if kind.is_symlink() {
             found.push(entry.path());

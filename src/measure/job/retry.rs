@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::config::Variant;
 use crate::evidence::{Purpose, SameClock, disturbances};
+use crate::files::entries;
 use crate::finding::{Code, Error, Finding, Note, Severity};
 use crate::measure::folder::Recording;
 use crate::measure::watch::Watch;
@@ -124,12 +125,8 @@ pub(in crate::measure) fn disturbance(
 
 /// Removes the captures of a try that failed, so that they are not taken for those that count.
 pub(in crate::measure) fn discard(folder: &Path) -> Result<(), Error> {
-    let entries = match std::fs::read_dir(folder) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        entries => entries.map_err(Error::io("read", folder))?,
-    };
-    for entry in entries {
-        let path = entry.map_err(Error::io("read", folder))?.path();
+    for entry in entries(folder)? {
+        let path = entry.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if (name.starts_with("capture-") || name.starts_with("counting.")) && path.is_file() {
             std::fs::remove_file(&path).map_err(Error::io("clear", &path))?;

@@ -13,7 +13,7 @@ use super::index::{
 };
 use crate::build::Artifact;
 use crate::config::{Config, Recipe};
-use crate::files::{open_regular, sync_folder};
+use crate::files::{entries, open_regular, sync_folder};
 use crate::finding::Error;
 use crate::git;
 use crate::hash::{Hashing, sha256_file};
@@ -350,7 +350,7 @@ fn contents(
 /// Adds the locks, and returns their hashes by their paths.
 fn locks(folder: &Path, blobs: &mut Blobs) -> Result<BTreeMap<String, String>, String> {
     let mut paths = Vec::new();
-    list(folder, "", 0, &mut paths)?;
+    list(folder, "", 0, &mut paths).map_err(|error| error.to_string())?;
     let files = contents(&paths, blobs)?;
     let hashes = files.into_iter().map(|(name, file)| (name, file.sha256));
     Ok(hashes.collect())
@@ -361,21 +361,15 @@ fn list(
     place: &str,
     depth: usize,
     found: &mut Vec<(String, PathBuf)>,
-) -> Result<(), String> {
-    let unreadable = |error: io::Error| format!("cannot read {}: {error}", folder.display());
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries.map_err(unreadable)?,
-    };
-    for entry in entries {
-        let entry = entry.map_err(unreadable)?;
+) -> Result<(), Error> {
+    for entry in entries(folder)? {
         let name = entry.file_name();
         let Some(name) = name.to_str() else { continue };
         let below = match place {
             "" => name.to_owned(),
             place => format!("{place}/{name}"),
         };
-        let kind = entry.file_type().map_err(unreadable)?;
+        let kind = entry.file_type().map_err(Error::io("read", folder))?;
         // Baselines are two folders deep. A lock that is a link counts as missing.
         if kind.is_dir() && depth < 4 {
             list(&entry.path(), &below, depth + 1, found)?;
