@@ -10,7 +10,7 @@ use crate::capture::{self, Format as FileFormat};
 use crate::cli::{Format, InspectArgs};
 use crate::finding::{Error, ExitCode};
 use crate::metric::{self, Role, display_value};
-use crate::report::{Part, columns, one_line, print_json, print_parts};
+use crate::report::{Part, columns, cut, one_line, print_json, print_parts};
 use ncu_report::{Launch, Measurement, Recording, Value};
 
 /// Fields of the JSON form; `launches` is the part that scripts rely on.
@@ -79,7 +79,7 @@ pub(super) fn run(arguments: &InspectArgs) -> Result<ExitCode, Error> {
                 return listing(&recording, &wanted, part);
             }
             let columns = columns();
-            let part = &mut |text: &str| part(&overview::cut(text, columns));
+            let part = &mut |text: &str| part(&(cut(text.trim_end(), columns) + "\n"));
             about(format, &recording, part)?;
             overview::print(&recording, columns, part)
         }),

@@ -138,17 +138,6 @@ fn wrapped(cells: &[(&str, String)], columns: usize) -> Vec<String> {
     lines
 }
 
-/// What fits of a line with its end.
-pub(super) fn cut(line: &str, columns: usize) -> String {
-    match line.char_indices().nth(columns) {
-        Some((end, _)) if end + 1 < line.len() => {
-            let fits = line.chars().take(columns.saturating_sub(1));
-            fits.chain("…\n".chars()).collect()
-        }
-        _ => line.to_owned(),
-    }
-}
-
 /// In each launch the sum of what these roles have, or what the label has; `None` where one launch lacks
 /// it, or has another unit.
 fn numbers<'a>(launches: &[&'a Launch], roles: &[Role], label: &str) -> Option<Numbers<'a>> {

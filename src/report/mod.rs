@@ -42,7 +42,7 @@ pub use print::{
     Part, color, columns, is_plain, print, print_commands, print_error, print_json, print_parts,
     say,
 };
-pub(crate) use print::{clean, json_for_terminals, one_line};
+pub(crate) use print::{clean, cut, json_for_terminals, one_line};
 pub use profiles::text as profiles_text;
 pub use progress::Progress;
 pub use target::{Target, targets};

@@ -213,6 +213,15 @@ pub(crate) fn one_line(text: &str) -> String {
     clean(text).replace(['\n', '\t'], " ")
 }
 
+/// The start of a text, where there is no room for all of it.
+pub(crate) fn cut(text: &str, columns: usize) -> String {
+    if text.chars().count() <= columns {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(columns.saturating_sub(1)).collect();
+    format!("{kept}…")
+}
+
 #[cfg(test)]
 mod tests {
     use super::{clean, inert, json_for_terminals};

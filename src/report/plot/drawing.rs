@@ -109,15 +109,6 @@ impl Drawing {
     }
 }
 
-/// The start of a text, where there is no room for all of it.
-pub(super) fn shortened(text: &str, columns: usize) -> String {
-    if text.chars().count() <= columns {
-        return text.to_owned();
-    }
-    let kept: String = text.chars().take(columns.saturating_sub(1)).collect();
-    format!("{kept}…")
-}
-
 /// A coordinate: a tenth of a pixel is not seen.
 pub(super) fn px(value: f64) -> String {
     // SVG has neither infinity nor numbers that are none; nobody sees what lies so far outside.

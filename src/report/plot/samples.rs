@@ -4,11 +4,11 @@
 use maud::{Markup, html};
 
 use super::axis::Axis;
-use super::drawing::{Drawing, WIDTH, px, shortened};
+use super::drawing::{Drawing, WIDTH, px};
 use crate::judge::{Comparison, Outcome, VariantReport};
 use crate::metric::{Direction, display_value};
 use crate::report::form::Form;
-use crate::report::print::one_line;
+use crate::report::print::{cut, one_line};
 use crate::report::rows::{class, mark, several_kernels, title, verdict_word};
 use crate::statistics::location;
 use crate::verdict::{Change, Verdict};
@@ -199,7 +199,7 @@ impl Strip {
         html! {
             title { (self.description()) }
             text class="name" x="0" y="13" {
-                (shortened(&self.name, 60))
+                (cut(&self.name, 60))
                 tspan class=(class(self.verdict)) dx="8" { (mark(self.verdict)) " " (verdict_word(self.verdict)) }
             }
             text class="figure" x=(px(WIDTH)) y="13" text-anchor="end" { (self.summary) }

@@ -3,10 +3,10 @@
 use maud::{Markup, html};
 
 use super::axis::Axis;
-use super::drawing::{Drawing, WIDTH, px, shortened};
+use super::drawing::{Drawing, WIDTH, px};
 use crate::history::{Acceptance, Course, Point, Trend};
 use crate::metric::display_value;
-use crate::report::print::one_line;
+use crate::report::print::{cut, one_line};
 use crate::verdict::Change;
 
 /// Pixels of one course, with its name and the axis below.
@@ -130,7 +130,7 @@ fn panel(course: &Course, acceptances: &[Acceptance], kernels: bool) -> Markup {
         .ceil()
         .max(1.0) as usize;
     html! {
-        text class="name" x="0" y="14" { (one_line(&shortened(&name(course, kernels), 40))) }
+        text class="name" x="0" y="14" { (one_line(&cut(&name(course, kernels), 40))) }
         text class="figure" x=(px(WIDTH)) y="14" text-anchor="end" { (one_line(&latest)) }
         @for value in ticks {
             path class="grid" d=(format!("M{} {}H{}", px(left), px(y.at(value)), px(right))) {}
