@@ -2,8 +2,8 @@
 
 use std::io;
 
-use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
+use serde_json::{Value as Json, json};
 
 use super::overview;
 use crate::capture::{self, Format as FileFormat};
@@ -102,87 +102,46 @@ struct OfLaunch<'a> {
     wanted: &'a dyn Fn(&str) -> bool,
 }
 
-/// A value with its unit.
-#[derive(Serialize)]
-struct OfMeasurement<'a> {
-    unit: Option<&'a str>,
-    value: OfValue<'a>,
-}
-
-#[derive(Serialize)]
-struct OfLabel<'a> {
-    label: &'a str,
-    section: &'a str,
-    #[serde(flatten)]
-    measurement: OfMeasurement<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum OfValue<'a> {
-    Integer(u64),
-    Float(f64),
-    Text(&'a str),
-    Missing,
-}
-
-impl<'a> From<&'a Measurement> for OfMeasurement<'a> {
-    fn from(measurement: &'a Measurement) -> OfMeasurement<'a> {
-        OfMeasurement {
-            unit: measurement.unit.symbol(),
-            value: match &measurement.value {
-                Value::Integer(number) => OfValue::Integer(*number),
-                Value::Float(number) => OfValue::Float(*number),
-                Value::Text(text) => OfValue::Text(text),
-                Value::Missing => OfValue::Missing,
-            },
-        }
-    }
-}
-
-/// The metrics of a launch by name, written as they are read.
-struct OfMetrics<'a>(&'a OfLaunch<'a>);
-
-impl Serialize for OfMetrics<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let all = self.0.launch.metrics.iter();
-        let wanted = all.filter(|(name, _)| (self.0.wanted)(name));
-        serializer.collect_map(wanted.map(|(name, value)| (&**name, OfMeasurement::from(value))))
-    }
-}
-
-struct OfLabels<'a>(&'a Launch);
-
-impl Serialize for OfLabels<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.labels.iter().map(|label| OfLabel {
-            label: &label.name,
-            section: &label.section,
-            measurement: (&label.measurement).into(),
-        }))
-    }
-}
-
 impl Serialize for OfLaunch<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let launch = self.launch;
-        let kind = format!("{:?}", launch.kind).to_lowercase();
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("block", &launch.block)?;
-        map.serialize_entry("clock_locked", &launch.clock_locked)?;
-        map.serialize_entry("context", &launch.context)?;
-        map.serialize_entry("demangled", &launch.kernel.demangled)?;
-        map.serialize_entry("device", &launch.device)?;
-        map.serialize_entry("grid", &launch.grid)?;
-        map.serialize_entry("kernel", &launch.kernel.function)?;
-        map.serialize_entry("kind", &kind)?;
-        map.serialize_entry("labels", &OfLabels(launch))?;
-        map.serialize_entry("mangled", &launch.kernel.mangled)?;
-        map.serialize_entry("metrics", &OfMetrics(self))?;
-        map.serialize_entry("process", &launch.process_id)?;
-        map.serialize_entry("stream", &launch.stream)?;
-        map.end()
+        let metrics = launch.metrics.iter();
+        let metrics = metrics.filter(|(name, _)| (self.wanted)(name));
+        let metrics = metrics.map(|(name, measured)| (name.to_string(), of_measurement(measured)));
+        let labels = launch.labels.iter().map(|label| {
+            let mut of_label = of_measurement(&label.measurement);
+            of_label["label"] = json!(label.name);
+            of_label["section"] = json!(label.section);
+            of_label
+        });
+        let of_launch = json!({
+            "block": launch.block,
+            "clock_locked": launch.clock_locked,
+            "context": launch.context,
+            "demangled": launch.kernel.demangled,
+            "device": launch.device,
+            "grid": launch.grid,
+            "kernel": launch.kernel.function,
+            "kind": format!("{:?}", launch.kind).to_lowercase(),
+            "labels": labels.collect::<Vec<_>>(),
+            "mangled": launch.kernel.mangled,
+            "metrics": metrics.collect::<serde_json::Map<_, _>>(),
+            "process": launch.process_id,
+            "stream": launch.stream,
+        });
+        of_launch.serialize(serializer)
     }
+}
+
+/// A value with its unit.
+fn of_measurement(measurement: &Measurement) -> Json {
+    let value = match &measurement.value {
+        Value::Integer(number) => json!(number),
+        Value::Float(number) => json!(number),
+        Value::Text(text) => json!(&**text),
+        Value::Missing => Json::Null,
+    };
+    json!({ "unit": measurement.unit.symbol(), "value": value })
 }
 
 /// Prints where a recording comes from.
