@@ -17,7 +17,7 @@ mod worktree;
 pub use attributes::{attributes, converted};
 pub use changed::changed_since;
 pub use merge::{Merged, trial_merge};
-pub use name::{Named, former_commits, full_name, named, of_reference};
+pub use name::{Named, former_commits, full_name, is_whole_hash, named, of_reference};
 pub use revision::{
     Repository, commit_of, contains, is_shallow, merge_base, origin, person, repository, revision,
     short, why_unknown,

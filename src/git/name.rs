@@ -140,6 +140,6 @@ fn is_hash(text: &str) -> bool {
 }
 
 /// Whether a text is the whole hash of an object.
-fn is_whole_hash(text: &str) -> bool {
+pub fn is_whole_hash(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && is_hash(text)
 }

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::hash::sha256_file;
+use crate::terms::first;
 
 /// Files and folders with the hashes of all that is in them.
 #[derive(Debug, Default)]
@@ -96,19 +97,11 @@ fn read(path: &Path, content: &mut BTreeMap<PathBuf, String>) {
 
 /// A short list of paths, as they are seen from a folder.
 pub(super) fn listed(paths: &[PathBuf], root: &Path) -> String {
-    const MOST: usize = 3;
-    let shown = paths.iter().take(MOST);
-    let shown = shown.map(|path| {
-        path.strip_prefix(root)
-            .unwrap_or(path)
-            .display()
-            .to_string()
+    let shown = paths.iter().map(|path| {
+        let shown = path.strip_prefix(root).unwrap_or(path);
+        shown.display().to_string()
     });
-    let mut text = shown.collect::<Vec<_>>().join(", ");
-    if paths.len() > MOST {
-        text.push_str(&format!(" and {} more", paths.len() - MOST));
-    }
-    text
+    first(shown, 3)
 }
 
 #[cfg(test)]

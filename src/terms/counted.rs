@@ -11,3 +11,13 @@ pub(crate) fn more(kinds: &[(usize, &str)]) -> Vec<String> {
     any.map(|(count, kind)| counted(*count, &format!("more {kind}"), &format!("more {kind}s")))
         .collect()
 }
+
+/// The first of some names, and how many more there are.
+pub(crate) fn first(names: impl ExactSizeIterator<Item = String>, most: usize) -> String {
+    let more = names.len().saturating_sub(most);
+    let first = names.take(most).collect::<Vec<_>>().join(", ");
+    match more {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}

@@ -8,6 +8,7 @@ use crate::config::{Config, Recipe};
 use crate::files::create_work_folder;
 use crate::finding::Error;
 use crate::git::{self, Merged, Worktree, short};
+use crate::terms::first;
 
 /// The project of the code that is judged, and the worktree that it is in, if it is not the
 /// checkout itself. `checkout` is the project as it is checked out; outputs stay there.
@@ -40,7 +41,7 @@ pub(super) fn judged(checkout: Config, root: &Root) -> Result<(Config, Option<Wo
                 "this change conflicts with its base {} ({}) in {}: there is no merged code to check\n  next: merge or rebase onto the base, and resolve the conflicts",
                 short(&root.commit),
                 root.found_by,
-                listed(&files)
+                first(files.iter().map(|file| format!("`{file}`")), 5)
             )));
         }
     };
@@ -192,17 +193,4 @@ fn place(checkout: &Config) -> Result<PathBuf, Error> {
         std::env::temp_dir().join("sparsek-gate")
     };
     Ok(work.join("merges"))
-}
-
-/// The first names of files, and how many more there are.
-fn listed(files: &[String]) -> String {
-    let first: Vec<String> = files
-        .iter()
-        .take(5)
-        .map(|file| format!("`{file}`"))
-        .collect();
-    match files.len().saturating_sub(first.len()) {
-        0 => first.join(", "),
-        more => format!("{} and {more} more", first.join(", ")),
-    }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::checkout::{refuse_fork, refuse_without_change};
 use super::service::{Kind, Run, Stated};
 use crate::finding::Error;
-use crate::git::{self, Named, short};
+use crate::git::{self, Named, is_whole_hash, short};
 
 /// A revision from before the change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -269,7 +269,7 @@ impl Place<'_> {
                 git::contains(self.folder, here, &commit)
                     || git::contains(self.folder, &commit, here)
             });
-            (is_hash(&stated.commit) && fits).then(|| Root {
+            (is_whole_hash(&stated.commit) && fits).then(|| Root {
                 commit,
                 found_by: stated.by.to_owned(),
             })
@@ -322,7 +322,7 @@ impl Place<'_> {
     /// A stated commit that HEAD must contain.
     fn ancestor(&self, stated: &Stated, otherwise: &str) -> Result<Root, Error> {
         let commit = git::commit_of(self.folder, &stated.commit)
-            .filter(|_| is_hash(&stated.commit))
+            .filter(|_| is_whole_hash(&stated.commit))
             .ok_or_else(|| {
                 self.missing(&format!(
                     "{} is {}, and there is no such commit",
@@ -439,10 +439,6 @@ impl Place<'_> {
 /// `main` too.
 fn reference(branch: &str) -> String {
     format!("refs/remotes/origin/{branch}")
-}
-
-fn is_hash(text: &str) -> bool {
-    matches!(text.len(), 40 | 64) && text.chars().all(|letter| letter.is_ascii_hexdigit())
 }
 
 #[cfg(test)]
