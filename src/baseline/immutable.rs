@@ -2,7 +2,7 @@
 
 use super::lock::Lock;
 use crate::build::stated_flags;
-use crate::comparable::{added_sources, words};
+use crate::comparable::added_sources;
 use crate::config::{Config, Variant};
 use crate::finding::{Code, Finding};
 use crate::hash::sha256_file;
@@ -17,7 +17,7 @@ pub fn immutable_additions(
     let new = added_sources(locked, current);
     let message = format!(
         "it is also built from {}, which its lock does not list",
-        words(&new, ", ")
+        new.join(", ")
     );
     (variant.immutable && !new.is_empty()).then(|| changed(variant, message))
 }

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use super::difference::words;
-use super::profiles::mergeable;
 use crate::profile::{KernelProfile, Profile, Provenance, Series};
 use crate::terms::Phase;
 
@@ -22,13 +20,32 @@ pub fn merge(profiles: Vec<Profile>) -> Result<Profile, String> {
         if !differences.is_empty() {
             return Err(format!(
                 "{} differ between the profiles of {}",
-                words(&differences, ", "),
+                differences.join(", "),
                 merged.variant
             ));
         }
         merged = joined(merged, profile)?;
     }
     Ok(merged)
+}
+
+/// What must not differ between profiles that are merged.
+fn mergeable(one: &Profile, other: &Profile) -> Vec<String> {
+    let (was, is) = (&one.provenance, &other.provenance);
+    let (kernels, others) = (one.kernels.len(), other.kernels.len());
+    let numbers = format!("the numbers of kernels ({kernels} and {others} kernels)");
+    let differing = [
+        ("the variant", one.variant != other.variant),
+        ("the conditions", one.identity != other.identity),
+        ("the sources", was.sources != is.sources),
+        ("the flags", was.build_argv != is.build_argv),
+        ("the constants of the trial", was.overrides != is.overrides),
+        ("the launches a process", was.launches != is.launches),
+        ("who measured", was.origin != is.origin),
+        (&numbers, kernels != others),
+    ];
+    let differing = differing.into_iter().filter(|(_, differs)| *differs);
+    differing.map(|(what, _)| what.to_owned()).collect()
 }
 
 /// Both in one, of profiles without a difference.

@@ -2,67 +2,78 @@
 
 use std::collections::BTreeSet;
 
-use super::difference::{Difference, Property};
 use crate::process::shell_line;
 use crate::profile::{Profile, ProfileOrigin};
 use crate::terms::{Phase, Tier};
 
-fn stated(property: Property, was: Option<String>, is: Option<String>) -> Option<Difference> {
-    (was != is).then_some(Difference::Stated { property, was, is })
+/// What a profile states of the measurement: its name, and the value in each of two profiles; `None` or
+/// empty where it is not known.
+type Stated = (&'static str, [Option<String>; 2]);
+
+/// What differs, in words.
+fn said((name, values): Stated) -> String {
+    let [was, is] = values.map(|value| value.unwrap_or_else(|| "unknown".to_owned()));
+    format!("{name} was {was}, is {is}")
 }
 
 /// Conditions in which two measured profiles differ. Metrics are compared one by one elsewhere.
-pub fn measured(reference: &Profile, current: &Profile) -> Vec<Difference> {
-    let (was, is) = (&reference.identity, &current.identity);
-    let of = |property, was: String, is: String| stated(property, Some(was), Some(is));
-    let (was_tier, is_tier) = (was.tier.to_string(), is.tier.to_string());
-    let (was_args, is_args) = (shell_line(&was.workload), shell_line(&is.workload));
-    let capability = (&was.compute_capability, &is.compute_capability);
-    let mut differences: Vec<Difference> = [
-        of(Property::Gpu, was.gpu.clone(), is.gpu.clone()),
-        of(
-            Property::ComputeCapability,
-            capability.0.clone(),
-            capability.1.clone(),
+pub fn measured(reference: &Profile, current: &Profile) -> Vec<String> {
+    conditions(reference, current).map(said).collect()
+}
+
+/// Of these, the ones that both profiles state.
+pub fn measured_where_known(reference: &Profile, current: &Profile) -> Vec<String> {
+    let is_known = |value: &Option<String>| value.as_ref().is_some_and(|it| !it.is_empty());
+    conditions(reference, current)
+        .filter(|(_, values)| values.iter().all(is_known))
+        .map(said)
+        .collect()
+}
+
+fn conditions(reference: &Profile, current: &Profile) -> impl Iterator<Item = Stated> {
+    let both = [&reference.identity, &current.identity];
+    let capabilities = both.map(|it| Some(it.compute_capability.clone()));
+    let of_profile = [
+        ("the GPU", both.map(|it| Some(it.gpu.clone()))),
+        ("the compute capability", capabilities),
+        (
+            "the workload",
+            both.map(|it| Some(shell_line(&it.workload))),
         ),
-        of(Property::Workload, was_args, is_args),
-        of(Property::Tier, was_tier, is_tier),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+        (
+            "the tier of measurement",
+            both.map(|it| Some(it.tier.to_string())),
+        ),
+    ];
     // Below the counters nothing sets the conditions.
-    if was.tier == Tier::Counters && is.tier == Tier::Counters {
-        let conditions = was.conditions.named().into_iter();
-        let conditions = conditions.zip(is.conditions.named());
-        // Two unknown conditions are not known to be the same.
-        let differing = conditions.filter(|((_, was), (_, is))| was.is_none() || was != is);
-        differences.extend(differing.map(|((name, was), (_, is))| Difference::Stated {
-            property: Property::Condition(name),
-            was: was.map(str::to_owned),
-            is: is.map(str::to_owned),
-        }));
-    }
-    differences
+    let by_ncu = both.iter().all(|it| it.tier == Tier::Counters);
+    let [was, is] = both.map(|it| it.conditions.named());
+    let of_ncu = was.into_iter().zip(is).filter(move |_| by_ncu);
+    // Two unknown conditions are not known to be the same.
+    let differing = of_ncu.filter(|((_, was), (_, is))| was.is_none() || was != is);
+    let differing = differing
+        .map(|((name, was), (_, is))| (name, [was, is].map(|value| value.map(str::to_owned))));
+    let of_profile = of_profile.into_iter().filter(|(_, [was, is])| was != is);
+    of_profile.chain(differing)
 }
 
 /// Why a base and a current profile were not measured side by side.
-pub fn side_by_side(base: &Profile, current: &Profile) -> Vec<Difference> {
+pub fn side_by_side(base: &Profile, current: &Profile) -> Vec<String> {
     let mut differences = Vec::new();
     let (was, is) = (base.gpu_uuids(), current.gpu_uuids());
     if was != is || was.len() != 1 {
-        let owned = |uuids: Vec<&str>| uuids.into_iter().map(str::to_owned).collect();
-        differences.push(Difference::Machines {
-            base: owned(was),
-            current: owned(is),
+        let [was, is] = [was, is].map(|uuids| match uuids.is_empty() {
+            true => "an unnamed GPU".to_owned(),
+            false => uuids.join(" and "),
         });
+        differences.push(format!("the base was measured on {was}, current on {is}"));
     }
     let processes = |profile: &Profile| profile.machines(Phase::Timing).len();
-    if processes(base) != processes(current) {
-        differences.push(Difference::Processes {
-            base: processes(base),
-            current: processes(current),
-        });
+    let (was, is) = (processes(base), processes(current));
+    if was != is {
+        differences.push(format!(
+            "the base was measured in {was} processes, current in {is}"
+        ));
     }
     fn hashes(profile: &Profile) -> BTreeSet<&str> {
         let captures = profile.provenance.captures.iter();
@@ -71,72 +82,42 @@ pub fn side_by_side(base: &Profile, current: &Profile) -> Vec<Difference> {
             .collect()
     }
     if !hashes(base).is_disjoint(&hashes(current)) {
-        differences.push(Difference::SameCaptures);
+        differences.push("base and current name the same captures".to_owned());
     }
     if base.provenance.origin != ProfileOrigin::Measured {
-        differences.push(Difference::BaseImported);
+        differences.push("the base was imported".to_owned());
     }
     if !base.provenance.overrides.is_empty() {
-        let overrides = base.provenance.overrides.clone();
-        differences.push(Difference::BaseTrial(overrides));
+        let overrides = base.provenance.overrides.join(" ");
+        differences.push(format!("the base was measured with --define {overrides}"));
     }
     differences
 }
 
 /// Why the code of two static profiles was not compiled alike.
-pub fn compiled(reference: &Profile, current: &Profile) -> Vec<Difference> {
-    let (was, is) = (&reference.identity, &current.identity);
-    let tier = |tier: Tier| Some(tier.to_string());
+pub fn compiled(reference: &Profile, current: &Profile) -> Vec<String> {
+    let both = [&reference.identity, &current.identity];
     [
-        stated(
-            Property::Target,
-            Some(was.gpu.clone()),
-            Some(is.gpu.clone()),
+        ("the target", both.map(|it| Some(it.gpu.clone()))),
+        ("the compiler", both.map(|it| it.compiler.clone())),
+        (
+            "the tier of measurement",
+            both.map(|it| Some(it.tier.to_string())),
         ),
-        stated(
-            Property::Compiler,
-            was.compiler.clone(),
-            is.compiler.clone(),
-        ),
-        stated(Property::Tier, tier(was.tier), tier(is.tier)),
     ]
     .into_iter()
-    .flatten()
+    .filter(|(_, [was, is])| was != is)
+    .map(said)
     .collect()
 }
 
 /// Files that only the current profile was made from. A profile that lists no file is not known
 /// to lack one.
-pub fn added_sources(reference: &Profile, current: &Profile) -> Vec<Difference> {
+pub fn added_sources(reference: &Profile, current: &Profile) -> Vec<String> {
     let listed = &reference.provenance.sources;
     let added = current.provenance.sources.keys();
     added
         .filter(|path| !listed.is_empty() && !listed.contains_key(*path))
-        .map(|path| Difference::AddedSource(path.clone()))
+        .map(|path| format!("`{path}`"))
         .collect()
-}
-
-/// What must not differ between profiles that are merged.
-pub fn mergeable(one: &Profile, other: &Profile) -> Vec<Difference> {
-    let (was, is) = (&one.provenance, &other.provenance);
-    let differing = [
-        ("the variant", one.variant != other.variant),
-        ("the conditions", one.identity != other.identity),
-        ("the sources", was.sources != is.sources),
-        ("the flags", was.build_argv != is.build_argv),
-        ("the constants of the trial", was.overrides != is.overrides),
-        ("the launches a process", was.launches != is.launches),
-        ("who measured", was.origin != is.origin),
-    ];
-    let differing = differing.into_iter().filter(|(_, differs)| *differs);
-    let mut differences: Vec<Difference> = differing
-        .map(|(what, _)| Difference::Merged(what))
-        .collect();
-    if one.kernels.len() != other.kernels.len() {
-        differences.push(Difference::KernelCount(
-            one.kernels.len(),
-            other.kernels.len(),
-        ));
-    }
-    differences
 }

@@ -1,6 +1,5 @@
 //! The differences of a profile and the project as it is now: code and conditions.
 
-use super::difference::{Difference, Property};
 use crate::build::stated_flags;
 use crate::config::{Config, Recipe, Variant};
 use crate::hash::sha256_file;
@@ -8,28 +7,29 @@ use crate::profile::{Conditions, Profile, ProfileOrigin};
 use crate::terms::Tier;
 
 /// Sources, headers and flags that changed since a profile was measured.
-pub fn changed_code(config: &Config, variant: &Variant, profile: &Profile) -> Vec<Difference> {
-    let mut code: Vec<Difference> = profile
+pub fn changed_code(config: &Config, variant: &Variant, profile: &Profile) -> Vec<String> {
+    let mut code: Vec<String> = profile
         .provenance
         .sources
         .iter()
         .filter(|(path, measured)| {
             sha256_file(&config.root.join(path)).ok().as_ref() != Some(measured)
         })
-        .map(|(path, _)| Difference::Source(path.clone()))
+        .map(|(path, _)| format!("`{path}`"))
         .collect();
     for named in own_sources(config, variant) {
         let listed = profile.provenance.sources.contains_key(&named);
         if profile.provenance.origin == ProfileOrigin::Measured && !listed {
-            code.push(Difference::UnlistedSource(named));
+            code.push(format!("`{named}`, which the profile does not list,"));
         }
     }
     // Constants of a trial are flags too, and are reported as such.
     if profile.provenance.overrides.is_empty() && !same_flags(config, variant, profile) {
-        code.push(match variant.recipe {
-            Recipe::Nvcc { .. } => Difference::Flags,
-            Recipe::Command { .. } => Difference::BuildCommand,
-        });
+        let what = match variant.recipe {
+            Recipe::Nvcc { .. } => "the flags in the configuration",
+            Recipe::Command { .. } => "the build command in the configuration",
+        };
+        code.push(what.to_owned());
     }
     code
 }
@@ -65,13 +65,13 @@ fn same_flags(config: &Config, variant: &Variant, profile: &Profile) -> bool {
 
 /// Conditions of the measurement that the configuration no longer names. Of an imported profile only the
 /// workload is compared: the configuration did not set its conditions.
-pub fn changed_conditions(variant: &Variant, profile: &Profile) -> Vec<Difference> {
+pub fn changed_conditions(variant: &Variant, profile: &Profile) -> Vec<String> {
     let mut changed = Vec::new();
     if profile.identity.tier == Tier::Static {
         return changed;
     }
     if profile.identity.workload != variant.args {
-        changed.push(Difference::Configured(Property::Workload));
+        changed.push("the workload in the configuration".to_owned());
     }
     let measured = profile.provenance.origin == ProfileOrigin::Measured;
     if measured && profile.identity.tier == Tier::Counters {
@@ -80,7 +80,7 @@ pub fn changed_conditions(variant: &Variant, profile: &Profile) -> Vec<Differenc
         changed.extend(
             differing
                 .filter(|(stated, measured)| stated != measured)
-                .map(|((name, _), _)| Difference::Configured(Property::Condition(name))),
+                .map(|((name, _), _)| format!("{name} in the configuration")),
         );
     }
     changed

@@ -632,9 +632,9 @@ impl Variant {
         metrics.any(|metric| metric.phase == phase && measures(tier, &metric.counter, phase))
     }
 
-    /// Whether the configuration takes a profile of this tier for a measurement.
+    /// Whether the configuration takes a profile of this lower tier for a measurement.
     pub fn accepts(&self, tier: Tier) -> bool {
-        tier == Tier::Counters || self.profile.accept_tiers.contains(&tier)
+        self.profile.accept_tiers.contains(&tier)
     }
 
     /// Launches that are profiled in one process of a phase.

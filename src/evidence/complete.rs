@@ -117,7 +117,7 @@ fn listed(names: &[&str]) -> String {
 /// Whether the profile's tier cannot measure a metric, and the configuration accepts that tier.
 pub(crate) fn tier_gap_accepted(variant: &Variant, metric: &Metric, profile: &Profile) -> bool {
     let tier = profile.identity.tier;
-    let accepted = variant.profile.accept_tiers.contains(&tier);
+    let accepted = variant.accepts(tier);
     accepted && !measures(tier, &metric.counter, metric.phase)
 }
 

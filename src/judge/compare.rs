@@ -10,7 +10,7 @@ use super::tail_row::judge_tail;
 use super::total::judge_total;
 use super::variant_report::VariantReport;
 use super::work::{declared_findings, work_findings};
-use crate::comparable::{Difference, measured, side_by_side, words};
+use crate::comparable::{measured, side_by_side};
 use crate::config::{Metric, Variant};
 use crate::evidence::{
     Purpose, SameClock, below_counters, disturbances, disturbed, incomplete, incomplete_side,
@@ -91,7 +91,7 @@ pub(crate) fn compare_with_code(
         let message = format!(
             "{} and current profile were measured under different conditions: {}",
             mode.reference(),
-            words(&differences, "; ")
+            differences.join("; ")
         );
         findings.push(Finding::of(Code::NotComparable, &variant.id, message));
         return (report, findings);
@@ -113,7 +113,7 @@ pub(crate) fn compare_with_code(
 }
 
 /// Every condition in which the sides differ, and that keeps them from being compared.
-fn differences(case: &Case<'_>) -> Vec<Difference> {
+fn differences(case: &Case<'_>) -> Vec<String> {
     let mut differences = measured(case.reference.profile(), case.current);
     if let Reference::Base { base, .. } | Reference::Program { base } = case.reference {
         differences.extend(side_by_side(base, case.current));

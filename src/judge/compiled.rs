@@ -10,7 +10,7 @@ use super::mode::Mode;
 use super::next::{fix_or_accept, lock_command};
 use super::variant_report::{KernelCauses, VariantReport};
 use crate::binary::other_source_types;
-use crate::comparable::{compiled, words};
+use crate::comparable::compiled;
 use crate::config::{Metric, Variant};
 use crate::evidence::{incomplete_compiled, static_value};
 use crate::finding::{Code, Finding, Note, WarnReason};
@@ -37,7 +37,7 @@ pub(super) fn compare_compiled(
     let mut findings = incomplete_compiled(variant, current);
     let differences = compiled(reference, current);
     if !differences.is_empty() {
-        let (reference, how) = (mode.reference(), words(&differences, "; "));
+        let (reference, how) = (mode.reference(), differences.join("; "));
         let message = format!("{reference} and current code were compiled differently: {how}");
         findings.push(Finding::of(Code::NotComparable, &variant.id, message));
         return (report, findings);

@@ -8,7 +8,7 @@ use super::recordings::Recordings;
 use super::rules::Rules;
 use super::variants::Judge;
 use crate::baseline::{CaptureIndex, rederive, rederive_loaded};
-use crate::comparable::{changed_code, words};
+use crate::comparable::changed_code;
 use crate::config::{Config, Variant};
 use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, recorded_base_folder, recorded_folder};
 use crate::finding::{Code, Error, Finding, WarnReason};
@@ -497,7 +497,7 @@ fn stale(config: &Config, variant: &Variant, profile: &Profile) -> Option<Findin
     (!code.is_empty()).then(|| {
         let message = format!(
             "{} changed since the profile was recorded: the verdict is on that code, not on this",
-            words(&code, ", ")
+            code.join(", ")
         );
         Finding::of(Code::ProfileStale, &variant.id, message)
     })

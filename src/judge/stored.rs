@@ -8,7 +8,7 @@ use super::hotspot::{Sampled, moved};
 use super::kernels::pair_kernels;
 use super::metric::Pair;
 use super::mode::Mode;
-use crate::comparable::{Difference, measured};
+use crate::comparable::measured_where_known;
 use crate::metric::Role;
 use crate::profile::{KernelProfile, MetricIdentity, Profile, Series};
 use crate::statistics::median;
@@ -66,16 +66,10 @@ impl Stored {
     /// Puts two profiles side by side.
     pub fn of(before: &Profile, after: &Profile) -> Stored {
         let pairing = pair_kernels(before, after, Mode::Programs, false);
-        // What one side does not state is no difference.
-        let known = |value: &Option<String>| value.as_ref().is_some_and(|it| !it.is_empty());
-        let stated = |one: &Difference| match one {
-            Difference::Stated { was, is, .. } => known(was) && known(is),
-            _ => true,
-        };
-        let differences = measured(before, after).into_iter().filter(stated);
         let all = |kernels: &[&KernelProfile]| kernels.iter().map(|one| named(one)).collect();
         Stored {
-            warnings: differences.map(|one| one.to_string()).collect(),
+            // What one side does not state is no difference.
+            warnings: measured_where_known(before, after),
             kernels: pairing
                 .pairs()
                 .map(|pair| StoredKernel::of(pair, before, after))

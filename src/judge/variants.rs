@@ -16,7 +16,7 @@ use super::outcome::{Origin, Outcome};
 use super::tuning::{tuning_changes, tuning_findings, unexplained_code};
 use super::variant_report::VariantReport;
 use crate::baseline::{Store, Trusted, immutable_additions, verify_stored};
-use crate::comparable::{changed_conditions, words};
+use crate::comparable::changed_conditions;
 use crate::config::{Config, Selected, Variant};
 use crate::evidence::{
     Purpose, SameClock, below_counters, disturbed, incomplete, incomplete_compiled,
@@ -486,7 +486,7 @@ impl<'a> Judge<'a> {
         let conditions = changed_conditions(variant, current);
         let not_comparable = |finding: &Finding| finding.code == Code::NotComparable;
         (!conditions.is_empty() && !findings.iter().any(not_comparable)).then(|| {
-            let conditions = words(&conditions, ", ");
+            let conditions = conditions.join(", ");
             let message = format!("{conditions} changed since baseline and profile were measured");
             Finding::of(Code::NotComparable, &variant.id, message)
         })
