@@ -321,7 +321,7 @@ impl<'a> Page<'a> {
         let models = [
             (Model::Normal, Some(0.005)),
             (Model::Drift(1.0), Some(0.01)),
-            (Model::HeavyTails, Some(0.02)),
+            (Model::HeavyTails, Some(0.1)),
             (Model::Outliers(0.05, 10.0), None),
         ];
         let mut rows = Vec::new();
