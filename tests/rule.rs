@@ -122,15 +122,9 @@ fn judged(
     current: &Profile,
 ) -> (Comparison, Vec<Finding>) {
     let reference = match mode {
-        Mode::Stored => Reference::Stored {
-            locked: reference,
-            control: None,
-        },
-        Mode::Against => Reference::Base {
-            base: reference,
-            learned: None,
-        },
-        Mode::Programs => Reference::Program { base: reference },
+        Mode::Stored => Reference::stored(reference, None),
+        Mode::Against => Reference::base(reference, None),
+        Mode::Programs => Reference::program(reference),
     };
     let (report, findings) = compare(&Case::new(variant, reference, current, 1));
     assert_eq!((report.mode, report.comparisons.len()), (mode, 1));

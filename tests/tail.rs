@@ -57,17 +57,11 @@ impl Recorded {
     }
 
     fn side_by_side(&self) -> (VariantReport, Vec<Finding>) {
-        self.judge(Reference::Base {
-            base: &self.base,
-            learned: Some(&self.locked),
-        })
+        self.judge(Reference::base(&self.base, Some(&self.locked)))
     }
 
     fn stored(&self) -> (VariantReport, Vec<Finding>) {
-        self.judge(Reference::Stored {
-            locked: &self.locked,
-            control: None,
-        })
+        self.judge(Reference::stored(&self.locked, None))
     }
 
     fn judge(&self, reference: Reference<'_>) -> (VariantReport, Vec<Finding>) {
@@ -276,10 +270,7 @@ fn a_tail_is_one_comparison_more_and_shares_the_chance_of_a_false_alarm() {
     metrics.for_each(|metric| metric.tail = None);
     let count = |variant: &Variant| comparison_count(Tier::Counters, [(variant, None)].into_iter());
     assert_eq!(count(&with.variant), count(&without) + 1);
-    let base = Reference::Base {
-        base: &with.base,
-        learned: Some(&with.locked),
-    };
+    let base = Reference::base(&with.base, Some(&with.locked));
     let (report, _) = compare(&Case::new(&without, base, &with.current, 1));
     assert!(report.comparisons.iter().all(|one| one.metric != TAIL));
 }

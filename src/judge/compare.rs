@@ -4,7 +4,8 @@ use super::comparison_finding::{comparison_finding, doubt, limit_finding};
 use super::explain::{CodeChanges, Explanation};
 use super::kernels::pair_kernels;
 use super::launch::shared_memory;
-use super::metric::{Case, Comparison, Gap, Pair, Reference};
+use super::metric::{Case, Comparison, Gap, Pair};
+use super::mode::Mode;
 use super::speed::speed_change;
 use super::tail_row::judge_tail;
 use super::total::judge_total;
@@ -80,11 +81,9 @@ pub(crate) fn compare_with_code(
         current,
         ..
     } = *case;
-    let (before, mode) = (reference.profile(), reference.mode());
+    let (before, mode) = (reference.profile, reference.mode);
     let mut report = VariantReport::new(variant, mode, before, current);
-    if let Reference::Stored { control, .. } = reference {
-        report.control = control.cloned();
-    }
+    report.control = reference.control.cloned();
     let mut findings = incomplete_sides(case);
     let differences = differences(case);
     if !differences.is_empty() {
@@ -96,8 +95,11 @@ pub(crate) fn compare_with_code(
         findings.push(Finding::of(Code::NotComparable, &variant.id, message));
         return (report, findings);
     }
-    let locked = reference.locked();
-    findings.extend(locked.map_or_else(Vec::new, |locked| metrics_gone(variant, locked)));
+    findings.extend(
+        reference
+            .locked
+            .map_or_else(Vec::new, |locked| metrics_gone(variant, locked)),
+    );
     let (found, in_total) = judge_total(case, &mut report);
     findings.extend(found);
     let pairing = pair_kernels(before, current, mode, in_total);
@@ -114,9 +116,10 @@ pub(crate) fn compare_with_code(
 
 /// Every condition in which the sides differ, and that keeps them from being compared.
 fn differences(case: &Case<'_>) -> Vec<String> {
-    let mut differences = measured(case.reference.profile(), case.current);
-    if let Reference::Base { base, .. } | Reference::Program { base } = case.reference {
-        differences.extend(side_by_side(base, case.current));
+    let reference = case.reference;
+    let mut differences = measured(reference.profile, case.current);
+    if reference.mode != Mode::Stored {
+        differences.extend(side_by_side(reference.profile, case.current));
     }
     differences
 }
@@ -124,35 +127,34 @@ fn differences(case: &Case<'_>) -> Vec<String> {
 /// What each side lacks. That the base lacks a metric, or a kernel, is reported where these are
 /// compared; a baseline was complete when it was locked.
 fn incomplete_sides(case: &Case<'_>) -> Vec<Finding> {
-    match case.reference {
-        Reference::Stored { .. } => incomplete(case.variant, case.current),
-        Reference::Base { base, .. } | Reference::Program { base } => {
-            let mut findings = incomplete_side(case.variant, case.current);
-            let of_base = missing_launches_side(case.variant, base);
-            findings.extend(of_base.into_iter().map(Finding::in_base));
-            findings
-        }
+    if case.reference.mode == Mode::Stored {
+        return incomplete(case.variant, case.current);
     }
+    let mut findings = incomplete_side(case.variant, case.current);
+    let of_base = missing_launches_side(case.variant, case.reference.profile);
+    findings.extend(of_base.into_iter().map(Finding::in_base));
+    findings
 }
 
 /// What disturbed the measurement. A baseline was measured at another time, and judged then.
 fn disturbances_of(case: &Case<'_>) -> Vec<Finding> {
     let Case {
-        variant, current, ..
+        variant,
+        reference,
+        current,
+        ..
     } = *case;
-    let tolerance = |metric: &Metric| case.reference.tolerance(metric);
-    let clock = SameClock::of(variant, case.reference.profile(), current, tolerance);
+    let tolerance = |metric: &Metric| reference.tolerance(metric);
+    let clock = SameClock::of(variant, reference.profile, current, tolerance);
     let purpose = Purpose::verdict(clock);
-    match case.reference {
-        Reference::Stored { .. } => disturbed(variant, current, purpose),
-        Reference::Base { base, .. } | Reference::Program { base } => {
-            let sides = [("base", base), ("current", current)];
-            let mut findings = disturbances(&variant.id, &sides, purpose);
-            findings.extend(unwatched(&variant.id, current));
-            findings.extend(below_counters(variant, current));
-            findings
-        }
+    if reference.mode == Mode::Stored {
+        return disturbed(variant, current, purpose);
     }
+    let sides = [("base", reference.profile), ("current", current)];
+    let mut findings = disturbances(&variant.id, &sides, purpose);
+    findings.extend(unwatched(&variant.id, current));
+    findings.extend(below_counters(variant, current));
+    findings
 }
 
 fn metrics_gone(variant: &Variant, locked: &Profile) -> Vec<Finding> {
@@ -177,7 +179,7 @@ fn judge_pair<'a>(
     code: &mut CodeChanges,
     report: &mut VariantReport,
 ) -> Vec<Finding> {
-    let mode = case.reference.mode();
+    let mode = case.reference.mode;
     let speed = speed_change(case, pair);
     let mut comparisons = Vec::new();
     let mut findings = Vec::new();

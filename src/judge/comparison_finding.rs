@@ -1,7 +1,8 @@
 //! The findings of one comparison: it got worse, it is open, it has no value, or its value is
 //! outside of a limit or implausible.
 
-use super::metric::{Comparison, Gap, Quantity, Reference};
+use super::metric::{Comparison, Gap, Quantity};
+use super::mode::Mode;
 use super::next::fix_or_accept;
 use super::speed::Speed;
 use crate::config::{Metric, Variant};
@@ -61,7 +62,7 @@ fn regressed(
         comparison.tolerance.display(unit)
     );
     let (mode, tier) = (
-        quantity.case.reference.mode(),
+        quantity.case.reference.mode,
         quantity.case.current.identity.tier,
     );
     let next = fix_or_accept(variant, mode, tier);
@@ -181,15 +182,13 @@ pub(crate) fn doubt(quantity: &Quantity<'_>, comparison: &Comparison) -> Option<
     let finding = odd(&samples.machines().concat().concat())
         .or_else(|| {
             // A baseline was examined when it was locked; a base was measured now.
-            let of_base = match case.reference {
-                Reference::Base { .. } | Reference::Program { .. } => quantity.before()?,
-                Reference::Stored { .. } => return None,
-            };
+            let beside = case.reference.mode != Mode::Stored;
+            let of_base = beside.then(|| quantity.before()).flatten()?;
             Some(odd(&of_base.machines().concat().concat())?.in_base())
         })
         .or_else(|| {
             // Two programs may differ by any factor.
-            let is_program = matches!(case.reference, Reference::Program { .. });
+            let is_program = case.reference.mode == Mode::Programs;
             let (before, now) = (comparison.reference?.value, comparison.current?.value);
             let is_judged = comparison.is_duration() && !is_program;
             is_judged.then(|| too_good(&of, before, now)).flatten()

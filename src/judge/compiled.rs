@@ -14,7 +14,7 @@ use crate::comparable::compiled;
 use crate::config::{Metric, Variant};
 use crate::evidence::{incomplete_compiled, static_value};
 use crate::finding::{Code, Finding, Note, WarnReason};
-use crate::metric::{Direction, Level, Tolerance, display_value};
+use crate::metric::{Direction, Level, Tolerance};
 use crate::profile::{KernelProfile, Profile};
 use crate::terms::Tier;
 use crate::verdict::{Change, Verdict};
@@ -228,13 +228,7 @@ fn comparison_finding(
     excused: bool,
 ) -> Option<Finding> {
     let unit = comparison.unit.as_deref();
-    let value = |side: Option<Summary>| {
-        side.map_or_else(
-            || "unknown".to_owned(),
-            |side| display_value(side.value, unit),
-        )
-    };
-    let (was, is) = (value(comparison.reference), value(comparison.current));
+    let [was, is] = comparison.shown().map(Option::unwrap_or_default);
     let finding = match comparison.verdict? {
         Verdict::Regressed => {
             let tolerance = if metric.never_zero {

@@ -69,7 +69,7 @@ fn hotspots(case: &Case<'_>, pair: Pair<'_>, comparisons: &[Comparison]) -> Opti
     let reference = side(
         pair.reference.hotspots.as_ref()?,
         duration.and_then(|one| value(one.reference)),
-        case.reference.profile(),
+        case.reference.profile,
     );
     let current = side(
         pair.current.hotspots.as_ref()?,

@@ -20,7 +20,7 @@ pub(super) fn shared_memory(case: &Case<'_>, pair: Pair<'_>) -> Option<Compariso
         return None;
     }
     let (was, is) = (largest(pair.reference), largest(pair.current));
-    let reference = case.reference.mode().reference();
+    let reference = case.reference.mode.reference();
     let why = match (was, is) {
         (None, None) => return None,
         (Some(_), Some(_)) => "recorded, not judged".to_owned(),

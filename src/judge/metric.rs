@@ -64,69 +64,61 @@ impl From<&Samples> for Summary {
 
 /// What the current profile of a variant is compared with.
 #[derive(Clone, Copy, Debug)]
-pub enum Reference<'a> {
-    /// What was locked, maybe on other machines.
-    Stored {
-        /// The locked profile.
-        locked: &'a Profile,
-        /// How much this machine differs from those that were locked on.
-        control: Option<&'a Control>,
-    },
-    /// The base revision, measured side by side with the current one.
-    Base {
-        /// The base's profile.
-        base: &'a Profile,
-        /// The locked profile, which the noise is learned from.
-        learned: Option<&'a Profile>,
-    },
-    /// Another program, measured side by side with the current one.
-    Program {
-        /// The other program's profile.
-        base: &'a Profile,
-    },
+pub struct Reference<'a> {
+    /// What kind of reference it is.
+    pub(crate) mode: Mode,
+    /// The profile that is compared with.
+    pub(crate) profile: &'a Profile,
+    /// What is locked of the variant.
+    pub(crate) locked: Option<&'a Profile>,
+    /// How much this machine differs from those that were locked on.
+    pub(crate) control: Option<&'a Control>,
 }
 
 impl<'a> Reference<'a> {
-    /// The profile that is compared with.
-    pub fn profile(&self) -> &'a Profile {
-        match self {
-            Reference::Stored { locked, .. } => locked,
-            Reference::Base { base, .. } | Reference::Program { base } => base,
+    /// What was locked, maybe on other machines.
+    pub fn stored(locked: &'a Profile, control: Option<&'a Control>) -> Reference<'a> {
+        Reference {
+            mode: Mode::Stored,
+            profile: locked,
+            locked: Some(locked),
+            control,
         }
     }
 
-    /// What is locked of the variant.
-    pub(crate) fn locked(&self) -> Option<&'a Profile> {
-        match self {
-            Reference::Stored { locked, .. } => Some(locked),
-            Reference::Base { learned, .. } => *learned,
-            Reference::Program { .. } => None,
+    /// The base revision, measured side by side with the current one. The noise is learned from what is
+    /// locked, too.
+    pub fn base(base: &'a Profile, locked: Option<&'a Profile>) -> Reference<'a> {
+        Reference {
+            mode: Mode::Against,
+            profile: base,
+            locked,
+            control: None,
         }
     }
 
-    /// What kind of reference it is.
-    pub(crate) fn mode(&self) -> Mode {
-        match self {
-            Reference::Stored { .. } => Mode::Stored,
-            Reference::Base { .. } => Mode::Against,
-            Reference::Program { .. } => Mode::Programs,
+    /// Another program, measured side by side with the current one.
+    pub fn program(base: &'a Profile) -> Reference<'a> {
+        Reference {
+            mode: Mode::Programs,
+            ..Reference::base(base, None)
         }
     }
 
     /// What a metric may be worse by.
     pub(crate) fn tolerance(&self, metric: &Metric) -> Tolerance {
-        match self {
-            Reference::Stored { .. } => metric.tolerance,
-            Reference::Base { .. } | Reference::Program { .. } => metric.against,
+        match self.mode {
+            Mode::Stored => metric.tolerance,
+            Mode::Against | Mode::Programs => metric.against,
         }
     }
 
     /// What the slowest launches of a metric may be worse by, where these are judged.
     fn tail_tolerance(&self, metric: &Metric) -> Option<Tolerance> {
         let tail = metric.tail?;
-        Some(match self {
-            Reference::Stored { .. } => tail.tolerance,
-            Reference::Base { .. } | Reference::Program { .. } => tail.against,
+        Some(match self.mode {
+            Mode::Stored => tail.tolerance,
+            Mode::Against | Mode::Programs => tail.against,
         })
     }
 }
@@ -423,7 +415,7 @@ impl Quantity<'_> {
 
     /// The samples of the reference.
     pub fn before(&self) -> Option<Samples> {
-        let reference = self.case.reference.profile();
+        let reference = self.case.reference.profile;
         reference.samples(self.pair.reference, &self.metric.alias)
     }
 
@@ -431,7 +423,7 @@ impl Quantity<'_> {
         let Quantity {
             case, pair, metric, ..
         } = self;
-        let reference = case.reference.profile();
+        let reference = case.reference.profile;
         if let Some(why) = why_not_measured(metric, case.current, pair.current) {
             return Some((Gap::Current, why));
         }
@@ -467,13 +459,15 @@ impl Quantity<'_> {
         }
         let question = self.question();
         let processes = now.process_values().concat();
-        let decision = match self.case.reference {
-            Reference::Stored { control, .. } => {
+        let reference = self.case.reference;
+        let decision = match reference.mode {
+            Mode::Stored => {
+                let control = reference.control;
                 let control = control.and_then(|control| control.of(&self.name()));
                 against_stored(before, &processes, control, &question)
             }
-            Reference::Base { .. } | Reference::Program { .. } => {
-                let learned = self.case.reference.locked();
+            Mode::Against | Mode::Programs => {
+                let learned = reference.locked;
                 let learned =
                     learned.and_then(|locked| noise_of(self.metric, self.pair.current, locked));
                 let learned = learned.and_then(|locked| self.part.noise(&locked, launches));
@@ -500,7 +494,7 @@ impl Quantity<'_> {
     /// In which order the sides took turns; `None` where they state different ones.
     fn round_order(&self) -> Option<RoundOrder> {
         let case = &self.case;
-        let [base, current] = [case.reference.profile(), case.current]
+        let [base, current] = [case.reference.profile, case.current]
             .map(|side| side.provenance.round_order.unwrap_or(RoundOrder::Repeated));
         (base == current).then_some(base)
     }
@@ -510,9 +504,9 @@ impl Quantity<'_> {
             variant, reference, ..
         } = self.case;
         let (scale, tolerance) = Scale::of(self.tolerance());
-        let looks = match reference {
-            Reference::Stored { .. } => variant.profile.process_looks(),
-            Reference::Base { .. } | Reference::Program { .. } => variant.profile.round_looks(),
+        let looks = match reference.mode {
+            Mode::Stored => variant.profile.process_looks(),
+            Mode::Against | Mode::Programs => variant.profile.round_looks(),
         };
         Question {
             scale,

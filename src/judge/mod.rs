@@ -27,7 +27,6 @@ mod share;
 mod sick;
 mod speed;
 mod stall;
-mod stopping;
 mod stored;
 mod tail;
 mod tail_row;

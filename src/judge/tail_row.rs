@@ -45,5 +45,5 @@ fn follows(every: &Comparison, tail: &Comparison) -> bool {
         tail.verdict,
         Some(Verdict::Regressed | Verdict::Inconclusive)
     );
-    fails && every.verdict == Some(Verdict::Regressed) && !every.open && beyond <= 0.0
+    fails && every.verdict == Some(Verdict::Regressed) && beyond <= 0.0
 }

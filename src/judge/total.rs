@@ -30,7 +30,7 @@ fn known(case: &Case<'_>, report: &mut VariantReport) -> Result<(Vec<Finding>, b
         let message = format!("the total of its kernels is not known: {why}");
         Finding::deny(Code::NotMeasured, &variant.id, message, NEXT)
     };
-    let base = reference.profile();
+    let base = reference.profile;
     let current_total = case.current.of_total().map_err(not_measured)?;
     let of_reference = |why| not_measured(format!("in the reference: {why}"));
     let base_total = base.of_total().map_err(of_reference)?;
@@ -41,9 +41,13 @@ fn known(case: &Case<'_>, report: &mut VariantReport) -> Result<(Vec<Finding>, b
     if let Some(why) = other_steps(base, case.current) {
         return Err(not_measured(why));
     }
-    let learned = reference.locked().and_then(|locked| locked.of_total().ok());
+    let learned = reference.locked.and_then(|locked| locked.of_total().ok());
     let total = Case {
-        reference: replaced(reference, &base_total, learned.as_ref()),
+        reference: Reference {
+            profile: &base_total,
+            locked: learned.as_ref(),
+            ..reference
+        },
         current: &current_total,
         ..*case
     };
@@ -74,25 +78,6 @@ fn known(case: &Case<'_>, report: &mut VariantReport) -> Result<(Vec<Finding>, b
         }
     }
     Ok((findings, judged))
-}
-
-/// The reference with the total in place of its kernels.
-fn replaced<'a>(
-    reference: Reference<'a>,
-    total: &'a Profile,
-    learned: Option<&'a Profile>,
-) -> Reference<'a> {
-    match reference {
-        Reference::Stored { control, .. } => Reference::Stored {
-            locked: total,
-            control,
-        },
-        Reference::Base { .. } => Reference::Base {
-            base: total,
-            learned,
-        },
-        Reference::Program { .. } => Reference::Program { base: total },
-    }
 }
 
 /// The launches that the reference does not have and that are not measured: the work of a measured
@@ -178,11 +163,7 @@ mod tests {
     }
 
     fn judged(reference: &Profile, current: &Profile) -> (VariantReport, Vec<Finding>) {
-        let reference = Reference::Stored {
-            locked: reference,
-            control: None,
-        };
-        judged_by(reference, current)
+        judged_by(Reference::stored(reference, None), current)
     }
 
     fn judged_by(reference: Reference<'_>, current: &Profile) -> (VariantReport, Vec<Finding>) {
@@ -236,11 +217,7 @@ mod tests {
         assert_eq!(denied(&findings), []);
         // Beside a base, and of two programs, on one GPU.
         let (two, slower) = (on_one_gpu(two, "0"), on_one_gpu(slower, "1"));
-        let (base, learned) = (&two, Some(&two));
-        for reference in [
-            Reference::Base { base, learned },
-            Reference::Program { base },
-        ] {
+        for reference in [Reference::base(&two, Some(&two)), Reference::program(&two)] {
             let (report, findings) = judged_by(reference, &slower);
             assert_eq!(denied(&findings), [Code::Regressed]);
             assert_eq!(verdict_of_total(&report), Some(Verdict::Regressed));

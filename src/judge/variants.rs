@@ -29,6 +29,7 @@ use crate::parallel;
 use crate::profile::{Profile, ProfileOrigin, Taken};
 use crate::terms::{Tier, VariantId};
 use crate::trust::Authority;
+use crate::verdict::Stopping;
 
 /// The selected variants with what is locked of them.
 pub struct Judge<'a> {
@@ -169,7 +170,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Whether a waiver names the metric, so that its regression does not decide.
-    pub fn waived(&self, variant: &Variant, metric: &str) -> bool {
+    pub(super) fn waived(&self, variant: &Variant, metric: &str) -> bool {
         let mut waivers = self.plan.config.waivers.iter();
         waivers.any(|waiver| waiver.variant == variant.id && waiver.metric == metric)
     }
@@ -227,7 +228,7 @@ impl<'a> Judge<'a> {
 
     /// How far this machine is from those that the immutable variant of the suite was locked on.
     /// An incomplete or disturbed control is ignored.
-    pub fn control<'p>(
+    fn control<'p>(
         &self,
         variant: &Variant,
         profile: impl Fn(&VariantId) -> Option<&'p Profile>,
@@ -253,27 +254,26 @@ impl<'a> Judge<'a> {
 
     /// What disturbed a profile that is compared with its baseline.
     fn disturbed(&self, variant: &Variant, profile: &Profile) -> Vec<Finding> {
-        let clock = self
-            .locked(&variant.id, profile)
-            .and_then(|locked| SameClock::of(variant, locked, profile, |metric| metric.tolerance));
+        let clock = self.locked(&variant.id, profile).and_then(|locked| {
+            SameClock::of(variant, locked, profile, |metric| metric.tolerance)
+        });
         disturbed(variant, profile, Purpose::verdict(clock))
     }
 
     /// A profile against its baseline; `None` where nothing is locked for its GPU.
-    pub fn stored(
+    pub(super) fn stored(
         &self,
         variant: &Variant,
         profile: &Profile,
         control: Option<&Control>,
     ) -> Option<(VariantReport, Vec<Finding>)> {
         let locked = self.locked(&variant.id, profile)?;
-        let reference = Reference::Stored { locked, control };
-        let case = self.case(variant, reference, profile);
-        Some(compare(&case))
+        let reference = Reference::stored(locked, control);
+        Some(compare(&self.case(variant, reference, profile)))
     }
 
     /// A profile against its base.
-    pub fn against(
+    fn against(
         &self,
         variant: &Variant,
         base: &Profile,
@@ -286,8 +286,8 @@ impl<'a> Judge<'a> {
     /// What was measured side by side, as a reference.
     fn beside<'p>(&self, base: &'p Profile, learned: Option<&'p Profile>) -> Reference<'p> {
         match self.needs_locks {
-            true => Reference::Base { base, learned },
-            false => Reference::Program { base },
+            true => Reference::base(base, learned),
+            false => Reference::program(base),
         }
     }
 
@@ -332,7 +332,7 @@ impl<'a> Judge<'a> {
 
     /// Judges all profiles of a variant. `outcome` has what was found about it so far.
     fn one(&self, variant: &Variant, profiles: &Captures, outcome: &mut Outcome) {
-        let reported = match of(variant, &profiles.profiles) {
+        let reported = match of(&variant.id, &profiles.profiles) {
             Some(current) => self.measured(variant, current, profiles, outcome),
             None => Reported::default(),
         };
@@ -342,14 +342,14 @@ impl<'a> Judge<'a> {
         };
         if has_gate {
             let (current, bases) = (&profiles.compiled, &profiles.compiled_bases);
-            let sides = of(variant, current).map(|current| Sides {
+            let sides = of(&variant.id, current).map(|current| Sides {
                 current,
-                base: of(variant, bases),
+                base: of(&variant.id, bases),
                 locked: self.locked(&variant.id, current),
             });
-            let measured = of(variant, &profiles.profiles);
+            let measured = of(&variant.id, &profiles.profiles);
             let references = [
-                of(variant, &profiles.bases),
+                of(&variant.id, &profiles.bases),
                 measured.and_then(|one| self.locked(&variant.id, one)),
             ];
             let reference = references.into_iter().flatten().next();
@@ -377,7 +377,7 @@ impl<'a> Judge<'a> {
     ) -> Reported {
         let sides = Sides {
             current,
-            base: of(variant, &profiles.bases),
+            base: of(&variant.id, &profiles.bases),
             locked: self.locked(&variant.id, current),
         };
         let answer = match sides.base {
@@ -426,15 +426,12 @@ impl<'a> Judge<'a> {
         profiles: &Captures,
         outcome: &Outcome,
     ) -> (VariantReport, Vec<Finding>) {
-        let code = of(variant, &profiles.compiled)
-            .zip(of(variant, &profiles.compiled_bases))
+        let code = of(&variant.id, &profiles.compiled)
+            .zip(of(&variant.id, &profiles.compiled_bases))
             .map(|(current, base)| code_changes(base, current));
         let reference = self.beside(base, sides.locked);
-        let tuned = tuning_changes(base, sides.current);
-        let case = self.case(variant, reference, sides.current);
-        let code = with_tuning(code.unwrap_or_default(), &tuned);
-        let (mut report, mut findings) = compare_with_code(&case, code);
-        findings.extend(tuning_findings(variant, reference.mode(), &tuned));
+        let (mut report, mut findings) =
+            self.measured_with(variant, reference, sides.current, code);
         match self.stored(variant, base, None) {
             Some((drift, _)) => {
                 let locked = self.locked(&variant.id, base);
@@ -459,20 +456,29 @@ impl<'a> Judge<'a> {
             let mut all = profiles.profiles.iter().chain(&profiles.controls);
             all.find(|other| other.variant == *id && other.gpu_uuids() == uuids)
         });
-        let code = of(variant, &profiles.compiled).and_then(|current| {
+        let code = of(&variant.id, &profiles.compiled).and_then(|current| {
             let locked = self.locked(&variant.id, current)?;
             Some(code_changes(locked, current))
         });
-        let reference = Reference::Stored {
-            locked: sides.locked?,
-            control: control.as_ref(),
-        };
-        let tuned = tuning_changes(sides.locked?, sides.current);
-        let case = self.case(variant, reference, sides.current);
+        let reference = Reference::stored(sides.locked?, control.as_ref());
+        Some(self.measured_with(variant, reference, sides.current, code))
+    }
+
+    /// A profile against a reference, where it may be known how the code and what an autotuner chose
+    /// differ.
+    fn measured_with(
+        &self,
+        variant: &Variant,
+        reference: Reference<'_>,
+        current: &Profile,
+        code: Option<CodeChanges>,
+    ) -> (VariantReport, Vec<Finding>) {
+        let tuned = tuning_changes(reference.profile, current);
         let code = with_tuning(code.unwrap_or_default(), &tuned);
+        let case = self.case(variant, reference, current);
         let (report, mut findings) = compare_with_code(&case, code);
-        findings.extend(tuning_findings(variant, Mode::Stored, &tuned));
-        Some((report, findings))
+        findings.extend(tuning_findings(variant, reference.mode, &tuned));
+        (report, findings)
     }
 
     /// Conditions in the configuration that neither profile was measured under. That the profiles
@@ -665,9 +671,28 @@ impl<'a> Judge<'a> {
     }
 }
 
-fn of<'p>(variant: &Variant, profiles: &'p [Profile]) -> Option<&'p Profile> {
-    let mut profiles = profiles.iter();
-    profiles.find(|profile| profile.variant == variant.id)
+impl Stopping for Judge<'_> {
+    /// Whether the verdict is not clear yet.
+    fn is_open(
+        &self,
+        variant: &Variant,
+        current: &Profile,
+        base: Option<&Profile>,
+        before: &[Profile],
+    ) -> bool {
+        let judged = match base {
+            Some(base) => Some(self.against(variant, base, current)),
+            None => {
+                let control = self.control(variant, |id| of(id, before));
+                self.stored(variant, current, control.as_ref())
+            }
+        };
+        judged.is_some_and(|(report, _)| report.open(|metric| self.waived(variant, metric)))
+    }
+}
+
+fn of<'p>(id: &VariantId, profiles: &'p [Profile]) -> Option<&'p Profile> {
+    profiles.iter().find(|profile| profile.variant == *id)
 }
 
 /// How the code of kernels differs, with what an autotuner chose first: it is the cause.

@@ -157,12 +157,12 @@ impl Samples {
                 let squares = spread.sigma?.powi(2) * dof as f64;
                 Some(Scatter { squares, dof })
             })
-            .fold(Scatter::default(), Scatter::and);
+            .sum::<Scatter>();
         let between = self
             .values
             .iter()
             .map(|values| Scatter::of(values))
-            .fold(Scatter::default(), Scatter::and);
+            .sum::<Scatter>();
         Noise {
             within: within.sigma(),
             between: between.sigma(),
@@ -226,6 +226,13 @@ impl Scatter {
     /// The standard deviation; `None` where nothing varies freely.
     pub(crate) fn sigma(self) -> Option<f64> {
         (self.dof > 0).then(|| (self.squares / self.dof as f64).sqrt())
+    }
+}
+
+/// All of them, pooled.
+impl std::iter::Sum for Scatter {
+    fn sum<I: Iterator<Item = Scatter>>(all: I) -> Scatter {
+        all.fold(Scatter::default(), Scatter::and)
     }
 }
 

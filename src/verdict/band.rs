@@ -7,8 +7,6 @@
 //! That nothing changed is shown rather than assumed (two one-sided tests; Schuirmann, 1987).
 //! `docs/verdict.md` has the formulas.
 
-use serde::{Deserialize, Serialize};
-
 use super::quantile::upper_quantile;
 use super::{Change, Verdict};
 use crate::metric::{Direction, Tolerance};
@@ -29,8 +27,7 @@ const LOG_ROUNDING: f64 = 64.0 * f64::EPSILON;
 const ROUNDING: f64 = 4.0 * f64::EPSILON;
 
 /// In which terms a change is judged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// As the logarithm of the ratio; the tolerance is in percent. Exchanging the sides mirrors a
     /// verdict exactly, and a factor on both cancels.
@@ -81,7 +78,7 @@ pub struct Question {
 ///
 /// The numbers are those of the last look, in the terms of the change: percent of the base for a
 /// relative one, otherwise the metric's unit.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
     /// The verdict.
     pub verdict: Verdict,
@@ -190,10 +187,7 @@ fn own_scatter(sides: [(&[f64], &[f64]); 2]) -> Scatter {
         |(values, places): &(&[f64], &[f64])| values.len() > 2 && values.len() == places.len();
     match sides.iter().all(placed) {
         true => Scatter::without_trend(sides),
-        false => sides
-            .map(|(values, _)| Scatter::of(values))
-            .into_iter()
-            .fold(Scatter::default(), Scatter::and),
+        false => sides.iter().map(|(values, _)| Scatter::of(values)).sum(),
     }
 }
 
@@ -359,7 +353,7 @@ impl Terms {
         machines
             .iter()
             .map(|values| Scatter::of(&self.convert(values)))
-            .fold(Scatter::default(), Scatter::and)
+            .sum()
     }
 
     /// Standard deviation of a process value and its degrees of freedom: of all that is known,
@@ -470,25 +464,18 @@ fn decide(question: &Question, available: usize, look: impl Fn(usize) -> Evidenc
     let alarm_chance = ALARM / (question.comparisons.max(1) as f64 * shares * sides);
     let pass_chance = MISS / shares;
 
-    let mut claims = Claims::default();
-    let mut judge = |samples: usize| {
+    let seen = |samples: usize| {
         let evidence = look(samples);
         let bands = evidence.bands(alarm_chance, pass_chance);
-        if let Some(bands) = &bands {
-            evidence.claim(bands, question.direction, &mut claims);
-        }
         (evidence, bands)
     };
-    let mut last = judge(planned[0]);
-    for samples in &planned[1..] {
-        last = judge(*samples);
+    let mut claims = Claims::default();
+    for samples in &planned {
+        if let (evidence, Some(bands)) = seen(*samples) {
+            evidence.claim(&bands, question.direction, &mut claims);
+        }
     }
-    if planned.last() != Some(&available) {
-        let evidence = look(available);
-        let bands = evidence.bands(alarm_chance, pass_chance);
-        last = (evidence, bands);
-    }
-    let (evidence, bands) = last;
+    let (evidence, bands) = seen(available);
     let (verdict, open, why) = conclude(&claims, &evidence, bands.is_some(), question.direction);
 
     let terms = evidence.terms;

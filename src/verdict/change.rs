@@ -91,8 +91,6 @@ impl Change {
 
     /// The size, without its sign.
     pub(crate) fn size(&self) -> f64 {
-        match self {
-            Change::RelativePercent(value) | Change::Absolute(value) => value.abs(),
-        }
+        self.value().abs()
     }
 }

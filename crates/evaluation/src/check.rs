@@ -104,10 +104,7 @@ pub fn against(
     for look in first..=variant.profile.max_rounds as usize {
         let rounds = &rounds[..rounds.len().min(look)];
         let (base, head) = (of_rounds(base, rounds), of_rounds(head, rounds));
-        let reference = Reference::Base {
-            base: &base,
-            learned,
-        };
+        let reference = Reference::base(&base, learned);
         let (report, findings) = compare(&Case::new(variant, reference, &head, comparisons));
         answer = Answer::new(&report, &findings, A_ROUND * rounds.len());
         if !report.open(|_| false) || rounds.len() < look {
@@ -133,7 +130,7 @@ pub fn stored(
     let mut last = None;
     for look in variant.profile.process_looks() {
         let now = of_rounds(side, &drawn[..(look as usize).div_ceil(A_ROUND)]);
-        let reference = Reference::Stored { locked, control };
+        let reference = Reference::stored(locked, control);
         let (report, findings) = compare(&Case::new(variant, reference, &now, comparisons));
         let processes = now.provenance.processes as usize;
         let open = report.open(|_| false);
