@@ -22,6 +22,7 @@ use crate::measure::{BaseProject, Locks, Place, Plan, measure};
 use crate::metric::display_value;
 use crate::process;
 use crate::report::{self, Detail, Form, Progress, one_line, plain_table, table_lines};
+use crate::terms::dimensions;
 
 pub(super) fn run(arguments: &CompareArgs) -> Result<ExitCode, Error> {
     let started = Instant::now();
@@ -262,11 +263,10 @@ fn row(kernel: &KernelOverview) -> Vec<String> {
         None => "–".to_owned(),
     };
     let percent = |share| value(share, Some("%"));
-    let shape = |[x, y, z]: [u64; 3]| format!("({x}, {y}, {z})");
     vec![
         one_line(&kernel.kernel).to_string(),
-        shape(kernel.grid),
-        shape(kernel.block),
+        dimensions(kernel.grid),
+        dimensions(kernel.block),
         kernel.launches.to_string(),
         percent(kernel.time_percent),
         value(kernel.duration_ns, Some("ns")),

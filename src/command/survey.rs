@@ -11,6 +11,7 @@ use crate::judge::{KernelOverview, Overview, Proposal};
 use crate::metric::{ALIASES, arch_of_capability, chip_of_arch, display_value};
 use crate::process::shell_line;
 use crate::report::one_line;
+use crate::terms::dimensions;
 
 /// The annotated configuration of a new project.
 const TEMPLATE: &str = include_str!("init.toml");
@@ -181,7 +182,6 @@ impl Survey {
 
 /// One kernel, in a comment.
 fn listed(kernel: &KernelOverview) -> String {
-    let shape = |[x, y, z]: [u64; 3]| format!("({x}, {y}, {z})");
     let share = kernel.time_percent.map(|share| format!("{share:5.1} % "));
     let duration = kernel.duration_ns;
     let duration = duration.map(|time| format!(", {} each", display_value(time, Some("ns"))));
@@ -190,8 +190,8 @@ fn listed(kernel: &KernelOverview) -> String {
         share.unwrap_or_default(),
         kernel.launches,
         one_line(&kernel.kernel),
-        shape(kernel.grid),
-        shape(kernel.block),
+        dimensions(kernel.grid),
+        dimensions(kernel.block),
         duration.unwrap_or_default()
     )
 }

@@ -35,27 +35,21 @@ pub struct Measurand<'a> {
 /// What captures are for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Purpose {
-    /// A verdict: what differs between captures is no property of the kernel.
-    Verdict,
-    /// A verdict between launches that ran at the same clock on both sides: what lowered it in some
-    /// captures is noise, which widens the band.
-    VerdictAtOneClock(SameClock),
+    /// A verdict: what differs between captures is no property of the kernel. Between launches that ran
+    /// at the same clock on both sides, what lowered it in some captures is noise, which widens the
+    /// band.
+    Verdict(Option<SameClock>),
     /// A baseline. What differs between its processes is in the spread that is locked, and widens
     /// every band by it.
     Baseline,
 }
 
 impl Purpose {
-    /// The purpose of a comparison, by the clocks of its two sides.
-    pub fn verdict(clock: Option<SameClock>) -> Purpose {
-        clock.map_or(Purpose::Verdict, Purpose::VerdictAtOneClock)
-    }
-
     /// What the launches themselves show about a clock that changed between captures.
     fn counted(self) -> String {
         match self {
-            Purpose::Verdict | Purpose::Baseline => String::new(),
-            Purpose::VerdictAtOneClock(clock) => format!(
+            Purpose::Verdict(None) | Purpose::Baseline => String::new(),
+            Purpose::Verdict(Some(clock)) => format!(
                 "; the measured launches of both sides ran at the same clock, {:.3} % apart (at most {:.3} %)",
                 clock.apart_percent, clock.most_percent
             ),
@@ -66,8 +60,8 @@ impl Purpose {
     fn finding(self, variant: &VariantId, message: String) -> Finding {
         let finding = Finding::of(Code::ClockChanged, variant, message);
         let excuse = match self {
-            Purpose::Verdict => return finding,
-            Purpose::VerdictAtOneClock(_) => WarnReason::SameClock,
+            Purpose::Verdict(None) => return finding,
+            Purpose::Verdict(Some(_)) => WarnReason::SameClock,
             Purpose::Baseline => WarnReason::InLockedSpread,
         };
         let next = format!(
@@ -344,7 +338,7 @@ mod tests {
 
     /// Findings of a comparison.
     fn compared(base: &[&State], current: &[&State]) -> Vec<Finding> {
-        judged_for(Purpose::Verdict, base, current)
+        judged_for(Purpose::Verdict(None), base, current)
     }
 
     fn judged_for(purpose: Purpose, base: &[&State], current: &[&State]) -> Vec<Finding> {

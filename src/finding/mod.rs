@@ -18,7 +18,7 @@ pub use stop::Stop;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::terms::VariantId;
+use crate::terms::{VariantId, dimensions};
 
 /// How a kernel is launched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -35,8 +35,8 @@ pub struct Launch {
 impl Launch {
     /// For people.
     pub fn words(&self) -> String {
-        let words = |[x, y, z]: [u64; 3]| format!("({x}, {y}, {z})");
-        format!("grid {}, block {}", words(self.grid), words(self.block))
+        let (grid, block) = (dimensions(self.grid), dimensions(self.block));
+        format!("grid {grid}, block {block}")
     }
 }
 

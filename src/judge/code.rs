@@ -1,6 +1,6 @@
 //! How the compiler's code of two kernels differs: registers, spills, instructions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::explain::CodeChanges;
 use super::kernels::pair_kernels;
@@ -77,18 +77,10 @@ fn telling_opcodes(pair: Pair<'_>) -> Option<String> {
         Some(counts)
     };
     let (was, is) = (counts(pair.reference)?, counts(pair.current)?);
-    let mut steps: Vec<(i64, &String)> = was
-        .keys()
-        .chain(is.keys().filter(|opcode| !was.contains_key(*opcode)))
-        .map(|opcode| {
-            let of = |counts: &BTreeMap<String, u32>| {
-                i64::from(counts.get(opcode).copied().unwrap_or(0))
-            };
-            (of(&is) - of(&was), opcode)
-        })
-        .filter(|(step, _)| *step != 0)
+    let mut steps: Vec<(i64, &str)> = changed_counts(&was, &is)
+        .map(|(opcode, was, is)| (i64::from(is) - i64::from(was), opcode))
         .collect();
-    steps.sort_by_key(|(step, opcode)| (std::cmp::Reverse(step.abs()), opcode.as_str()));
+    steps.sort_by_key(|(step, opcode)| (std::cmp::Reverse(step.abs()), *opcode));
     let named: Vec<String> = steps
         .iter()
         .take(NAMED_OPCODES)
@@ -100,6 +92,19 @@ fn telling_opcodes(pair: Pair<'_>) -> Option<String> {
     (!named.is_empty()).then(|| format!("SASS: {}", named.join(", ")))
 }
 
+/// Opcodes of which there are more or fewer, by their names, with both numbers.
+fn changed_counts<'c>(
+    was: &'c BTreeMap<String, u32>,
+    is: &'c BTreeMap<String, u32>,
+) -> impl Iterator<Item = (&'c str, u32, u32)> {
+    let opcodes: BTreeSet<&String> = was.keys().chain(is.keys()).collect();
+    let count = |side: &BTreeMap<String, u32>, opcode| side.get(opcode).copied().unwrap_or(0);
+    let counts = opcodes
+        .into_iter()
+        .map(move |opcode| (opcode.as_str(), count(was, opcode), count(is, opcode)));
+    counts.filter(|(_, was, is)| was != is)
+}
+
 /// How the machine code of two kernels differs, in a few opcodes; those that changed most first.
 pub(crate) fn code_difference(pair: Pair<'_>) -> Option<String> {
     let (was, is) = (pair.reference.code.as_ref()?, pair.current.code.as_ref()?);
@@ -107,20 +112,10 @@ pub(crate) fn code_difference(pair: Pair<'_>) -> Option<String> {
         return Some("the machine code is the same".to_owned());
     }
     let (was, is) = (was.opcodes.as_ref()?, is.opcodes.as_ref()?);
-    let mut steps: Vec<(&str, u32, u32)> = was
-        .keys()
-        .chain(is.keys())
-        .map(|opcode| {
-            let count = |side: &BTreeMap<String, u32>| {
-                side.get(opcode).copied().unwrap_or(0)
-            };
-            (opcode.as_str(), count(was), count(is))
-        })
-        // Padding follows from the rest.
-        .filter(|(opcode, was, is)| was != is && *opcode != "NOP")
+    // Padding follows from the rest.
+    let mut steps: Vec<(&str, u32, u32)> = changed_counts(was, is)
+        .filter(|(opcode, _, _)| *opcode != "NOP")
         .collect();
-    steps.sort();
-    steps.dedup();
     // Instructions that are new, or all gone, come first.
     steps.sort_by_key(|(_, was, is)| {
         (

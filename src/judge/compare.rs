@@ -146,7 +146,7 @@ fn disturbances_of(case: &Case<'_>) -> Vec<Finding> {
     } = *case;
     let tolerance = |metric: &Metric| reference.tolerance(metric);
     let clock = SameClock::of(variant, reference.profile, current, tolerance);
-    let purpose = Purpose::verdict(clock);
+    let purpose = Purpose::Verdict(clock);
     if reference.mode == Mode::Stored {
         return disturbed(variant, current, purpose);
     }

@@ -9,7 +9,7 @@ use super::next::lock_command;
 use crate::config::Variant;
 use crate::finding::{Code, Finding, WarnReason};
 use crate::profile::{KernelProfile, Profile};
-use crate::terms::{Phase, Tier};
+use crate::terms::{Phase, Tier, dimensions};
 
 /// Why a kernel of the one profile is taken for one of the other.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -181,51 +181,32 @@ impl<'a> Pairing<'a> {
     ) -> Option<(Code, &'a KernelProfile, String)> {
         let (was, now) = (pair.reference, pair.current);
         let reference = mode.reference();
-        match how {
-            Match::Same => None,
+        let (before, after) = (self.reference.label(was), self.current.label(now));
+        let compared = format!("`{before}` of the base is compared with `{after}`");
+        let message = match how {
+            Match::Same => return None,
             Match::OtherShape => {
-                let message = format!(
-                    "`{}` is launched with {}, the {reference} with {}",
-                    now.name,
-                    shape(now),
-                    shape(was)
-                );
-                Some((Code::LaunchChanged, now, message))
+                let (name, is, was) = (&now.name, shape(now), shape(was));
+                let message = format!("`{name}` is launched with {is}, the {reference} with {was}");
+                return Some((Code::LaunchChanged, now, message));
             }
-            Match::Renamed if mode == Mode::Programs => Some((
-                Code::KernelsChanged,
-                now,
-                format!(
-                    "`{}` of the base is compared with `{}`, which has the same grid and block",
-                    self.reference.label(was),
-                    self.current.label(now)
-                ),
-            )),
-            Match::OnlyOnes => Some((
-                Code::KernelsChanged,
-                now,
-                format!(
-                    "`{}` of the base is compared with `{}`, because each program launches one kernel: {}, now {}",
-                    self.reference.label(was),
-                    self.current.label(now),
-                    shape(was),
-                    shape(now)
-                ),
-            )),
+            Match::Renamed if mode == Mode::Programs => {
+                format!("{compared}, which has the same grid and block")
+            }
+            Match::OnlyOnes => format!(
+                "{compared}, because each program launches one kernel: {}, now {}",
+                shape(was),
+                shape(now)
+            ),
             Match::Renamed => {
-                let message = format!(
-                    "`{}` of the {reference} is gone, and `{}` {}",
-                    self.reference.label(was),
-                    self.current.label(now),
-                    if now.code.is_some() {
-                        "is new"
-                    } else {
-                        "is launched with the same grid and block"
-                    }
-                );
-                Some((Code::KernelsChanged, now, message))
+                let what = match now.code {
+                    Some(_) => "is new",
+                    None => "is launched with the same grid and block",
+                };
+                format!("`{before}` of the {reference} is gone, and `{after}` {what}")
             }
-        }
+        };
+        Some((Code::KernelsChanged, now, message))
     }
 
     /// No metric of a launch shows how often a kernel is launched.
@@ -349,8 +330,7 @@ fn bytes(sizes: &[u32]) -> String {
 
 /// How a kernel is launched, for people.
 fn shape(kernel: &KernelProfile) -> String {
-    let words = |[x, y, z]: [u64; 3]| format!("({x}, {y}, {z})");
-    let (grid, block) = (words(kernel.grid), words(kernel.block));
+    let (grid, block) = (dimensions(kernel.grid), dimensions(kernel.block));
     format!("grid {grid} and block {block}")
 }
 

@@ -3,7 +3,7 @@
 use super::metric::{Case, Pair};
 use crate::metric::{Level, Role};
 use crate::terms::Phase;
-use crate::verdict::{Change, Verdict};
+use crate::verdict::Verdict;
 
 /// How the duration changed, where that is known and certain.
 pub(crate) struct Speed {
@@ -27,12 +27,7 @@ pub(crate) fn speed_change<'a>(case: &Case<'a>, pair: Pair<'a>) -> Option<Speed>
     let (None, Some(before), Some(now)) = (gap, comparison.reference, comparison.current) else {
         return None;
     };
-    let (Some(Change::RelativePercent(change) | Change::Absolute(change)), Some(band)) =
-        (comparison.change, comparison.band)
-    else {
-        return None;
-    };
-    (change.abs() > band && before.value > 0.0).then(|| Speed {
+    (comparison.change?.size() > comparison.band? && before.value > 0.0).then(|| Speed {
         relative_percent: 100.0 * (now.value / before.value - 1.0),
     })
 }

@@ -254,10 +254,10 @@ impl<'a> Judge<'a> {
 
     /// What disturbed a profile that is compared with its baseline.
     fn disturbed(&self, variant: &Variant, profile: &Profile) -> Vec<Finding> {
-        let clock = self.locked(&variant.id, profile).and_then(|locked| {
-            SameClock::of(variant, locked, profile, |metric| metric.tolerance)
-        });
-        disturbed(variant, profile, Purpose::verdict(clock))
+        let clock = self
+            .locked(&variant.id, profile)
+            .and_then(|locked| SameClock::of(variant, locked, profile, |metric| metric.tolerance));
+        disturbed(variant, profile, Purpose::Verdict(clock))
     }
 
     /// A profile against its baseline; `None` where nothing is locked for its GPU.

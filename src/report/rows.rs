@@ -7,7 +7,7 @@ use crate::git::short;
 use crate::judge::{Comparison, Mode, Origin, Outcome, Summary, VariantReport, share_words};
 use crate::metric::{Level, Role};
 use crate::profile::TOTAL;
-use crate::terms::{Tier, VariantId, counted};
+use crate::terms::{Tier, VariantId, counted, dimensions};
 use crate::trust::Authority;
 use crate::verdict::{Change, Verdict};
 
@@ -51,7 +51,6 @@ pub(super) fn kernel_label(comparison: &Comparison, shapes: &BTreeSet<&str>) -> 
     if !shapes.contains(comparison.kernel.as_str()) {
         return comparison.kernel.clone();
     }
-    let dimensions = |[x, y, z]: [u64; 3]| format!("({x}, {y}, {z})");
     format!(
         "{} {}×{}",
         comparison.kernel,
@@ -139,21 +138,17 @@ pub(super) fn columns(report: &VariantReport, kernels: bool) -> Vec<&'static str
 /// moved. Registers are always shown of two programs. The JSON form contains all of them.
 pub(super) fn shown(report: &VariantReport) -> Vec<&Comparison> {
     let moved = |comparison: &Comparison| {
-        let (Some(Change::RelativePercent(size) | Change::Absolute(size)), Some(before)) =
-            (comparison.change, comparison.reference)
-        else {
+        let (Some(change), Some(before)) = (comparison.change, comparison.reference) else {
             return true;
         };
         let band = match comparison.band {
             Some(band) => band,
             None if comparison.exact => 0.0,
             // The noise of a few launches of one process is not known.
-            None if matches!(comparison.change, Some(Change::RelativePercent(_))) => {
-                UNKNOWN_NOISE_PERCENT
-            }
+            None if matches!(change, Change::RelativePercent(_)) => UNKNOWN_NOISE_PERCENT,
             None => before.value.abs() * UNKNOWN_NOISE_PERCENT / 100.0,
         };
-        size.abs() > band
+        change.size() > band
     };
     let always = |comparison: &Comparison| {
         report.mode == Mode::Programs && comparison.role() == Some(Role::RegistersPerThread)
@@ -604,19 +599,11 @@ fn reused(outcome: &Outcome) -> Option<String> {
 pub(super) fn provenance(report: &VariantReport) -> String {
     let side = |profile: &crate::profile::Provenance| {
         let mut parts = vec![profile.created.clone()];
-        match profile
-            .gpu_uuid
-            .as_deref()
-            .map(|uuids| uuids.split(", ").count())
-        {
-            Some(1) => parts.extend(
-                profile
-                    .gpu_uuid
-                    .iter()
-                    .map(|uuid| uuid.chars().take(12).collect()),
-            ),
-            Some(several) => parts.push(format!("{several} GPUs")),
-            None => {}
+        if let Some(uuids) = &profile.gpu_uuid {
+            parts.push(match uuids.split(", ").count() {
+                1 => uuids.chars().take(12).collect(),
+                several => format!("{several} GPUs"),
+            });
         }
         if let Some(git) = &profile.git {
             let (commit, dirty) = git

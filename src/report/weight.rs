@@ -123,7 +123,7 @@ fn sizes(variants: &[VariantReport]) -> BTreeMap<Compared<'_>, Size> {
 
 /// A change as a multiple of the change beyond which it fails; infinite where any change fails.
 pub(super) fn badness(comparison: &Comparison) -> f64 {
-    let Some(change) = comparison.change.map(|change| change.value().abs()) else {
+    let Some(change) = comparison.change.map(|change| change.size()) else {
         return 0.0;
     };
     match comparison.threshold.map(f64::abs) {

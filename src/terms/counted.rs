@@ -1,4 +1,4 @@
-//! How many there are of something, in words.
+//! How many there are of something, in words; and a grid or a block.
 
 /// `1 variant`, `2 variants`.
 pub(crate) fn counted(count: usize, one: &str, several: &str) -> String {
@@ -20,4 +20,9 @@ pub(crate) fn first(names: impl ExactSizeIterator<Item = String>, most: usize) -
         0 => first,
         more => format!("{first} and {more} more"),
     }
+}
+
+/// A grid or a block: `(64, 64, 1)`.
+pub(crate) fn dimensions([x, y, z]: [u64; 3]) -> String {
+    format!("({x}, {y}, {z})")
 }

@@ -8,7 +8,7 @@ mod spelled;
 mod tier;
 mod variant_id;
 
-pub(crate) use counted::{counted, first, more};
+pub(crate) use counted::{counted, dimensions, first, more};
 pub use phase::Phase;
 pub use round_order::RoundOrder;
 pub use seed::Seed;

@@ -3,7 +3,6 @@
 use super::count::both_counted;
 use crate::judge::metric::Comparison;
 use crate::metric::{Role, display_value, is_part_of, is_tensor_flop};
-use crate::verdict::Change;
 
 /// A counter's reference and current value, in its unit.
 #[derive(Clone, Copy, Debug)]
@@ -61,17 +60,13 @@ impl<'a> Moved<'a> {
         let mut moved: Vec<(&str, Step)> = Vec::new();
         for comparison in comparisons {
             // What cannot be compared has no change: its unit or its counter is another one.
-            let (Some(was), Some(is), Some(_)) =
+            let (Some(was), Some(is), Some(change)) =
                 (comparison.reference, comparison.current, comparison.change)
             else {
                 continue;
             };
             // What lies within its noise did not move.
-            let still = matches!(
-                (comparison.change, comparison.band),
-                (Some(Change::RelativePercent(size) | Change::Absolute(size)), Some(band))
-                    if size.abs() <= band
-            );
+            let still = comparison.band.is_some_and(|band| change.size() <= band);
             let step = Step {
                 was: was.value,
                 is: if still { was.value } else { is.value },

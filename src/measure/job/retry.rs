@@ -119,7 +119,7 @@ pub(in crate::measure) fn disturbance(
         .into_iter()
         .chain([("current", current)])
         .collect();
-    let findings = disturbances(&variant.id, &sides, Purpose::verdict(clock));
+    let findings = disturbances(&variant.id, &sides, Purpose::Verdict(clock));
     findings.into_iter().find(of_the_machine)
 }
 
