@@ -67,7 +67,8 @@ impl Profiler for Cupti {
             let why = "`graph_profiling = \"graph\"` takes a whole CUDA graph for a launch, which only ncu supports";
             return Err(by_ncu_alone(variant, why.to_owned()).into());
         }
-        filter(variant)?;
+        let filter = KernelFilter::of(variant.kernels.as_deref());
+        filter.map_err(|why| by_ncu_alone(variant, why))?;
         let mut invocation = session.invocation(session.program_argv());
         for (name, path) in [
             ("CUDA_INJECTION64_PATH", injection),
@@ -105,7 +106,7 @@ impl Profiler for Cupti {
             return Err(Finding::deny(Code::NotMeasured, &variant.id, message, next).into());
         }
         let seen = capture.functions();
-        let filter = filter(variant)?;
+        let filter = variant.kernel_filter();
         let selection = variant.selection(Phase::Timing);
         let launch_list = capture.launch_list(&filter, selection);
         capture.select(&filter, selection);
@@ -169,10 +170,6 @@ fn by_ncu_alone(variant: &Variant, why: String) -> Finding {
         next: next.to_owned(),
         ..unavailable(variant, why)
     }
-}
-
-fn filter(variant: &Variant) -> Result<KernelFilter, Finding> {
-    KernelFilter::of(variant.kernels.as_deref()).map_err(|why| by_ncu_alone(variant, why))
 }
 
 /// The files that the injected library left, one a process; sorted.
