@@ -323,7 +323,7 @@ pub struct ProfileSettings {
     /// The most processes, while the result is open. Default: twice `processes`.
     #[serde(deserialize_with = "range::count::<_, 1, 10_000>")]
     pub max_processes: u32,
-    /// Launches profiled in the one process of the counting phase: no key, see [`COUNTED_LAUNCHES`].
+    /// Launches profiled in the one process of the counting phase: no key.
     #[serde(skip_deserializing)]
     #[schemars(skip)]
     pub counted_launches: u32,

@@ -127,7 +127,7 @@ impl Samples {
     }
 
     /// These samples with the spread of their process values that so many launches in each process
-    /// would have, see [`Samples::variance_ratio`]. The launches themselves stay.
+    /// would have. The launches themselves stay.
     pub fn with_launches(&self, launches: usize) -> Samples {
         let ratio = self.variance_ratio(launches).sqrt();
         if ratio == 1.0 {
