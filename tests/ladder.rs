@@ -352,7 +352,8 @@ fn programs_start_together_and_work_in_turn_and_one_after_the_other_where_they_c
 fn a_program_that_fails_beside_others_is_measured_alone() {
     let machine = Machine::accepting("kernel-times");
     // As where the memory of the GPU is too small for two.
-    let claims = "exec 9>\"$JOURNAL.claimed\"\nflock -n 9 || { echo refused >>\"$JOURNAL\"; exit 3; }";
+    let claims =
+        "exec 9>\"$JOURNAL.claimed\"\nflock -n 9 || { echo refused >>\"$JOURNAL\"; exit 3; }";
     machine.project.write("cp_async.sh", program(0, claims));
     machine.project.commit();
     let ran = machine

@@ -9,6 +9,7 @@ mod pins;
 mod plausible;
 mod proven;
 mod sick;
+mod table;
 mod tuning;
 
 pub use clock::SameClock;
@@ -18,11 +19,11 @@ pub(crate) use complete::{
 };
 pub use disturbed::{below_counters, disturbed};
 pub(crate) use disturbed::{disturbances, unwatched};
-pub use launched::{launch_mismatches, launched_otherwise, stated_otherwise};
-pub use other_launches::{interleaved_launches, other_launches};
+pub use launched::{launch_mismatches, stated_otherwise};
 pub use pins::{gpu_pins, pins_of, recorded_unpinned, unpinned};
 pub use plausible::{Measurand, Purpose, Side, device_findings, implausible, too_good};
 pub use proven::numbers_unchecked;
 pub use sick::{SetAside, SickGpu, Symptom, of_a_process, set_aside, symptoms_in, symptoms_of};
+pub use table::{Examined, When};
 pub(crate) use tuning::chosen;
-pub use tuning::{tuning_measured, tuning_varies};
+pub use tuning::tuning_measured;

@@ -19,9 +19,8 @@ use crate::baseline::{Store, Trusted, immutable_additions, verify_stored};
 use crate::comparable::changed_conditions;
 use crate::config::{Config, Selected, Variant};
 use crate::evidence::{
-    Purpose, SameClock, below_counters, disturbed, incomplete, incomplete_compiled,
-    launched_otherwise, numbers_unchecked, other_launches, recorded_unpinned, stated_otherwise,
-    tuning_measured, tuning_varies, unpinned,
+    Examined, Purpose, SameClock, When, disturbed, incomplete, recorded_unpinned, stated_otherwise,
+    unpinned,
 };
 use crate::finding::{Code, Error, Finding};
 use crate::measure::{Captures, Locks, Source};
@@ -50,6 +49,17 @@ struct Sides<'p> {
     current: &'p Profile,
     base: Option<&'p Profile>,
     locked: Option<&'p Profile>,
+}
+
+impl<'p> Sides<'p> {
+    fn examined(self, variant: &'p Variant) -> Examined<'p> {
+        let references = self.base.into_iter().chain(self.locked);
+        Examined {
+            variant,
+            current: self.current,
+            references: references.collect(),
+        }
+    }
 }
 
 /// What the measured profile of a variant already led to a finding about: the same of its code is
@@ -386,6 +396,7 @@ impl<'a> Judge<'a> {
         };
         let judged = answer.is_some();
         let added = added(variant, sides);
+        let examined = sides.examined(variant);
         let pins = self.pins(variant, sides, outcome);
         let reported = Reported {
             added_sources: added.is_some(),
@@ -402,17 +413,10 @@ impl<'a> Judge<'a> {
                 outcome.findings.extend(conditions);
             }
             None => {
-                outcome.findings.extend(incomplete(variant, current));
-                outcome.findings.extend(below_counters(variant, current));
+                examined.findings(When::Alone, &mut outcome.findings);
             }
         }
-        outcome.findings.extend(beside_references(variant, sides));
-        outcome.findings.extend(tuning_varies(variant, current));
-        let otherwise = launched_otherwise(variant, current);
-        outcome.findings.extend(otherwise);
-        let captures = current.provenance.captures.iter();
-        let mut tuned = captures.filter_map(|capture| tuning_measured(variant, &capture.tuned));
-        outcome.findings.extend(tuned.next());
+        examined.findings(When::Judged, &mut outcome.findings);
         let lacking = self.without_lock(variant, current, judged);
         outcome.findings.extend(lacking);
         reported
@@ -534,6 +538,7 @@ impl<'a> Judge<'a> {
             locked: sides.locked,
         };
         let current = sides.current;
+        let examined = sides.examined(variant);
         let answer = self.compare_code(variant, sides, tuned, profiles, outcome);
         let judged = answer.is_some();
         let found = match answer {
@@ -542,11 +547,15 @@ impl<'a> Judge<'a> {
                 outcome.variants.push(report);
                 found
             }
-            None => incomplete_compiled(variant, current),
+            None => {
+                let mut found = Vec::new();
+                examined.findings(When::CodeAlone, &mut found);
+                found
+            }
         };
         let found = found.into_iter().map(Finding::compiled);
         outcome.findings.extend(found);
-        outcome.findings.extend(beside_references(variant, sides));
+        examined.findings(When::CodeJudged, &mut outcome.findings);
         let lacking = self.without_lock(variant, current, judged);
         outcome.findings.extend(lacking);
     }
@@ -720,14 +729,6 @@ fn with_locked_launches(
         Some(locked) => side.with_launches_of(locked, taken),
         None => (side.clone(), BTreeSet::new()),
     }
-}
-
-/// What the processes of a profile no longer do, or do besides, that those of its references did not.
-fn beside_references(variant: &Variant, sides: Sides<'_>) -> impl Iterator<Item = Finding> {
-    let references: Vec<&Profile> = sides.base.into_iter().chain(sides.locked).collect();
-    let unchecked = numbers_unchecked(variant, &references, sides.current);
-    let others = other_launches(variant, &references, sides.current);
-    unchecked.into_iter().chain(others)
 }
 
 fn same_code(base: &Profile, locked: Option<&Profile>) -> bool {

@@ -7,10 +7,7 @@ use std::time::Duration;
 use crate::build::{Artifact, Witness};
 use crate::config::{StatedBy, Variant, Verification};
 use crate::device::{FaultWatch, GpuLock};
-use crate::evidence::{
-    Purpose, SickGpu, disturbed, incomplete, incomplete_side, interleaved_launches,
-    launched_otherwise, tuning_varies, unpinned,
-};
+use crate::evidence::{Examined, Purpose, SickGpu, When, disturbed, incomplete, incomplete_side};
 use crate::files::{
     STATIC_PROFILE_FILE, base_folder, clear_measured, has_room, settle, variant_folder,
 };
@@ -627,10 +624,12 @@ impl<'a> Run<'a> {
         let first = first.or(findings.first());
         let text = format!("{}{side}", words(&current, first));
         self.order.batch.watch.ended(variant, "profile", &text);
-        gaps.extend(unpinned(&variant.id, "measured", &current.provenance.pins));
-        gaps.extend(interleaved_launches(variant, &current));
-        gaps.extend(tuning_varies(variant, &current));
-        gaps.extend(launched_otherwise(variant, &current));
+        let examined = Examined {
+            variant,
+            current: &current,
+            references: Vec::new(),
+        };
+        examined.findings(When::Measured, &mut gaps);
         self.measured.findings.extend(findings);
         self.measured.gaps.extend(gaps);
         let launched = subjects.current.keep_launched(&self.bench, &current)?;
