@@ -307,7 +307,6 @@ impl Runner<'_> {
             folder: &self.folder,
             stem,
             seed: None,
-            in_turn: false,
         }
     }
 }

@@ -4,4 +4,3 @@ pub(in crate::measure) mod retry;
 pub(in crate::measure) mod rounds;
 pub(in crate::measure) mod seeds;
 pub(in crate::measure) mod subject;
-pub(in crate::measure) mod window;
