@@ -1,4 +1,4 @@
-//! The checks of a profile that need no comparison, in the order in which their findings are reported.
+//! The checks of a profile that compare no values, in the order in which their findings are reported.
 
 use super::complete::{incomplete, incomplete_compiled};
 use super::disturbed::below_counters;
