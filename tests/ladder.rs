@@ -67,16 +67,22 @@ fn stand_ins() -> &'static Path {
     &FOLDER
 }
 
+/// What the injected library does at the first work on the GPU.
+const HOLD: &str =
+    r#"[ -z "$SPARSEK_GATE_TURN" ] || while ! [ -e "$SPARSEK_GATE_TURN" ]; do kill -STOP $$; done"#;
+
 /// A program that leaves the records of an H200, all of them longer by so many percent, and never
 /// twice the same. The further lines run before it in profiled runs.
 fn program(percent: i64, profiled: &str) -> String {
     format!(
         r#"case " $* " in *" --mode profile "*) ;; *) exit 0 ;; esac
 {profiled}
+{HOLD}
 echo run >>"$JOURNAL"
 turn=$(wc -l <"$JOURNAL")
 while read -r kind correlation start end rest; do
     case $kind in
+    process) echo "process $correlation $start $end"; echo turn ;;
     k) echo "k $correlation $start $((end + (end - start) * {percent} / 100 + turn * 37)) $rest" ;;
     *) echo "$kind $correlation $start${{end:+ $end}}" ;;
     esac
@@ -287,6 +293,105 @@ fn side_by_side_on_kernel_times_unchanged_code_passes_and_a_slower_kernel_fails(
     assert_eq!(report.variant("cp_async")["mode"], "against");
     assert_eq!(report.verdict("cp_async", "duration"), "regressed");
     assert!(report.warned().contains(&"no-permission".to_owned()));
+}
+
+/// The starts and the beginnings and ends of the work of the measured processes, in their order.
+fn journal(machine: &Machine) -> Vec<String> {
+    let journal = machine.project.read("tmp/journal");
+    let lines = journal.lines().filter(|line| *line != "run");
+    lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn programs_start_together_and_work_in_turn_and_one_after_the_other_where_they_cannot_be_held() {
+    let machine = Machine::accepting("kernel-times");
+    let works = "echo begins >>\"$JOURNAL\"; sleep 0.05; echo ends >>\"$JOURNAL\"";
+    let held = program(0, "echo starts >>\"$JOURNAL\"").replace(HOLD, &format!("{HOLD}\n{works}"));
+    machine.project.write("cp_async.sh", &held);
+    machine.project.commit();
+    let against = ["--against", "HEAD", "--measure-all"];
+    machine.project.write("tmp/journal", "");
+    // Nothing is locked, which says nothing of how it was measured.
+    machine.check(&against, 4);
+    let lines = journal(&machine);
+    assert_eq!(lines.len(), 12, "{lines:?}");
+    assert_eq!(lines[..2], ["starts", "starts"], "{lines:?}");
+    let works: Vec<&str> = lines
+        .iter()
+        .map(String::as_str)
+        .filter(|it| *it != "starts")
+        .collect();
+    assert!(
+        works.chunks(2).all(|pair| pair == ["begins", "ends"]),
+        "{lines:?}"
+    );
+
+    // Nothing holds it, as where another library in the program gets the calls.
+    let alone = held.replace(HOLD, "");
+    machine
+        .project
+        .write("cp_async.sh", alone.replace("; echo turn", ""));
+    machine.project.commit();
+    machine.project.write("tmp/journal", "");
+    let ran = machine
+        .run(&["check", "--against", "HEAD", "--measure-all"])
+        .exits(4);
+    assert!(ran.err.contains("cannot be held"), "{}", ran.err);
+    let lines = journal(&machine);
+    // What two processes left that ran side by side does not count.
+    let alone = &lines[lines.len() - 12..];
+    assert!(
+        alone
+            .chunks(3)
+            .all(|one| one == ["starts", "begins", "ends"]),
+        "{lines:?}"
+    );
+}
+
+#[test]
+fn a_program_that_fails_beside_others_is_measured_alone() {
+    let machine = Machine::accepting("kernel-times");
+    // As where the memory of the GPU is too small for two.
+    let claims =
+        "exec 9>\"$JOURNAL.claimed\"\nflock -n 9 || { echo refused >>\"$JOURNAL\"; exit 3; }";
+    machine.project.write("cp_async.sh", program(0, claims));
+    machine.project.commit();
+    let ran = machine
+        .run(&["check", "--against", "HEAD", "--measure-all"])
+        .exits(4);
+    assert!(ran.err.contains("fewer start together"), "{}", ran.err);
+    assert!(journal(&machine).contains(&"refused".to_owned()));
+}
+
+#[test]
+fn an_interrupt_while_programs_wait_for_their_turn_leaves_no_process() {
+    let machine = Machine::accepting("kernel-times");
+    let never = "echo $$ >>\"$JOURNAL\"";
+    let held = program(0, never).replace(HOLD, &format!("{HOLD}\nsleep 60"));
+    machine.project.write("cp_async.sh", held);
+    machine.project.commit();
+    let mut run = machine
+        .command(&["check", "--against", "HEAD", "--measure-all"])
+        .spawn()
+        .unwrap();
+    let state = |pid: &str| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+        stat.ok()
+            .and_then(|stat| stat.split(' ').nth(2).map(str::to_owned))
+    };
+    while !journal(&machine)
+        .iter()
+        .any(|pid| state(pid).as_deref() == Some("T"))
+    {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let sent = Command::new("kill")
+        .args(["-INT", &run.id().to_string()])
+        .status();
+    assert!(sent.unwrap().success());
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+    let pids = journal(&machine);
+    assert!(pids.iter().all(|pid| state(pid).is_none()), "{pids:?}");
 }
 
 #[test]
@@ -527,33 +632,38 @@ fn a_tier_that_does_not_exist_is_a_slip_in_the_configuration() {
     }
 }
 
-/// What the injected library, as it is embedded in this program, writes about a stand-in program; with a
-/// setting in the environment, which the tool sets for `profiler_range`.
+impl Machine {
+    /// A stand-in program with the injected library, as it is embedded in this program.
+    fn injected(&self, how: &str, records: &Path) -> Command {
+        let folder = self.project.path(".sparsek-gate/cupti");
+        let injection = fs::read_dir(&folder).unwrap().next().unwrap();
+        let mut command = Command::new(self.driver.join("program"));
+        command
+            .arg(how)
+            .env("CUDA_INJECTION64_PATH", injection.unwrap().path())
+            .env("SPARSEK_GATE_CUPTI", self.driver.join("libcupti.so.13"))
+            .env("SPARSEK_GATE_KERNEL_RECORDS", records.join("process"))
+            .env("LD_LIBRARY_PATH", self.driver);
+        command
+    }
+}
+
+/// What the injected library writes about a stand-in program; with a setting in the environment, which
+/// the tool sets for `profiler_range`.
 fn injected(
     machine: &Machine,
     how: &str,
     goes_wrong: &str,
     setting: Option<&str>,
 ) -> (Option<i32>, Vec<String>) {
-    let folder = machine.project.path(".sparsek-gate/cupti");
-    let injection = fs::read_dir(&folder)
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap()
-        .path();
     let left = machine
         .project
         .path(&format!("tmp/{how}{goes_wrong}{}", setting.is_some()));
     fs::create_dir(&left).unwrap();
-    let status = Command::new(machine.driver.join("program"))
+    let status = machine
+        .injected(how, &left)
         .envs(setting.map(|name| (name, "1")))
-        .arg(how)
-        .env("CUDA_INJECTION64_PATH", injection)
-        .env("SPARSEK_GATE_CUPTI", machine.driver.join("libcupti.so.13"))
-        .env("SPARSEK_GATE_KERNEL_RECORDS", left.join("process"))
         .env("STAND_IN_CUPTI", goes_wrong)
-        .env("LD_LIBRARY_PATH", machine.driver)
         .status()
         .unwrap();
     let texts = fs::read_dir(&left)
@@ -584,6 +694,55 @@ fn launches_outside_of_the_ranges_of_the_profiler_are_not_recorded() {
     assert_eq!(status, Some(0));
     let message = ProcessRecords::parse(&texts[0]).unwrap_err().to_string();
     assert!(message.contains("cuptiSubscribe answered 39"), "{message}");
+}
+
+#[test]
+fn the_injected_library_holds_a_program_at_its_first_work_until_its_turn() {
+    let machine = Machine::accepting("kernel-times");
+    machine.profile(0);
+    let turn = machine.project.path("tmp/turn");
+    let [log, records] = ["tmp/log", "tmp/records"].map(|name| machine.project.path(name));
+    fs::create_dir(&records).unwrap();
+    let mut program = machine
+        .injected("launch", &records)
+        .env("SPARSEK_GATE_TURN", &turn)
+        .stdout(fs::File::create(&log).unwrap())
+        .spawn()
+        .unwrap();
+    let stat = format!("/proc/{}/stat", program.id());
+    let state = || {
+        fs::read_to_string(&stat)
+            .unwrap()
+            .split(' ')
+            .nth(2)
+            .map(str::to_owned)
+    };
+    let go_on = || {
+        let id = program.id().to_string();
+        let sent = Command::new("kill").args(["-CONT", &id]).status();
+        assert!(sent.unwrap().success());
+    };
+    while state().as_deref() != Some("T") {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert_eq!(fs::read_to_string(&log).unwrap(), "allocated\n");
+    // Somebody else's signal is not its turn.
+    go_on();
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    assert_eq!(state().as_deref(), Some("T"));
+    fs::write(&turn, "").unwrap();
+    go_on();
+    assert_eq!(program.wait().unwrap().code(), Some(0));
+    let text = fs::read_to_string(
+        fs::read_dir(&records)
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap()
+            .path(),
+    );
+    let process = ProcessRecords::parse(&text.unwrap()).unwrap();
+    assert!(process.in_turn);
 }
 
 #[test]

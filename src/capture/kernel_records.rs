@@ -54,6 +54,8 @@ pub struct ProcessRecords {
     pub pid: u32,
     /// What `cuptiGetVersion` answers there.
     pub cupti_version: u32,
+    /// Whether it waited for its turn.
+    pub in_turn: bool,
     /// Its kernels in the order in which they were launched. Where only ranges of the profiler count,
     /// those that were launched within one.
     pub kernels: Vec<KernelRecord>,
@@ -212,6 +214,7 @@ impl ProcessRecords {
             .ok_or_else(|| damaged(1, format!("{first:?} names no process")))?;
         let mut kernels = Vec::new();
         let mut ranges = None;
+        let mut in_turn = false;
         let mut end = None;
         for (index, line) in lines {
             let number = index + 1;
@@ -234,6 +237,7 @@ impl ProcessRecords {
                 continue;
             }
             match (line, &mut ranges) {
+                ("turn", _) => in_turn = true,
                 ("ranges", None) => ranges = Some(Ranges::default()),
                 (line, Some(ranges)) if line.starts_with("range ") => {
                     ranges
@@ -261,8 +265,14 @@ impl ProcessRecords {
         Ok(ProcessRecords {
             pid,
             cupti_version,
+            in_turn,
             kernels,
         })
+    }
+
+    /// Whether it launched nothing before its turn.
+    pub fn waited(&self) -> bool {
+        self.in_turn || self.kernels.is_empty()
     }
 
     fn began(&self) -> u64 {

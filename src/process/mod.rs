@@ -38,6 +38,8 @@ const MOST_TABLE: u64 = 2 << 30;
 /// The most that a program may print that is run for it: what is larger must not be read in part.
 const MOST_ANSWER: u64 = most::BINARY;
 const POLL: Duration = Duration::from_millis(50);
+/// Between two looks at whether programs are held.
+const OFTEN: Duration = Duration::from_millis(5);
 const GRACE: Duration = Duration::from_millis(300);
 
 static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
@@ -175,13 +177,7 @@ impl Invocation {
     /// # Errors
     /// Where the program could not be started at all, or its output files not be created.
     pub fn run(&self) -> io::Result<Finished> {
-        let (started, mut finished) = self.run_until(MOST_OUTPUT)?;
-        // A process that outlives the program would disturb the next measurement.
-        started.signal(Signal::KILL);
-        if let Some(left) = tree::end_orphans().first() {
-            finished.ending = Ending::Left(*left);
-        }
-        Ok(finished)
+        self.start()?.end()
     }
 
     /// The same for a tool of this machine that runs beside a program under test: what that program
@@ -190,12 +186,17 @@ impl Invocation {
     /// # Errors
     /// As [`Invocation::run`].
     pub fn run_beside(&self) -> io::Result<Finished> {
-        let (started, finished) = self.run_until(MOST_TABLE)?;
-        started.signal(Signal::KILL);
+        let running = self.start()?;
+        let finished = running.wait(MOST_TABLE)?;
+        running.started.signal(Signal::KILL);
         Ok(finished)
     }
 
-    fn run_until(&self, most_output: u64) -> io::Result<(Started, Finished)> {
+    /// Starts the program.
+    ///
+    /// # Errors
+    /// As [`Invocation::run`].
+    pub fn start(&self) -> io::Result<Running> {
         may_start()?;
         let mark = new_mark(&self.env);
         let program = command(&self.argv)?;
@@ -212,10 +213,125 @@ impl Invocation {
         let expression = redirected.stdout_file(outputs[0].try_clone()?).stdin_null();
         let env = environment_of(environment::inherited(), &[], &self.env, &mark);
         let expression = placed(expression, &self.dir, env);
-        let started = Started::new(&expression, mark)?;
-        let finished = started.wait(self.timeout, interrupted, &outputs, most_output)?;
-        Ok((started, finished))
+        Ok(Running {
+            started: Started::new(&expression, mark)?,
+            outputs,
+            timeout: self.timeout,
+            was_held: false,
+        })
     }
+}
+
+/// A program that was started, with the files of its output. Dropped, it is killed with everything it
+/// started.
+#[derive(Debug)]
+pub struct Running {
+    started: Started,
+    outputs: Vec<fs::File>,
+    timeout: Duration,
+    /// Its turn has come.
+    was_held: bool,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if matches!(self.started.handle.try_wait(), Ok(None)) {
+            self.started.signal(Signal::KILL);
+            // Nothing more can be done about one that does not end.
+            let _ = self.started.handle.wait();
+            tree::ended(self.started.pid);
+            tree::end_orphans();
+        }
+    }
+}
+
+impl Running {
+    /// Waits until each of these programs has ended or stopped itself, or a process of it; then all of
+    /// that program is stopped. The time limit of each counts from its start.
+    ///
+    /// # Errors
+    /// Where the system does not say whether a program has ended.
+    pub fn hold(programs: &[Running]) -> io::Result<Vec<Standing>> {
+        let mut standing: Vec<Option<Standing>> = programs.iter().map(|_| None).collect();
+        loop {
+            let pids = programs.iter().map(|one| one.started.pid.unwrap_or(0));
+            let stopped = tree::stopped_below(&pids.collect::<Vec<i32>>());
+            for ((program, stopped), standing) in programs.iter().zip(stopped).zip(&mut standing) {
+                if standing.is_some() {
+                    continue;
+                }
+                if program.started.handle.try_wait()?.is_some() {
+                    *standing = Some(Standing::Ended);
+                } else if stopped {
+                    tree::stop(program.started.pid, &program.started.mark);
+                    *standing = Some(Standing::Held);
+                } else if program.printed() > MOST_OUTPUT || program.left().is_zero() {
+                    *standing = Some(Standing::Late);
+                }
+            }
+            let all: Option<Vec<Standing>> = standing.iter().copied().collect();
+            if let Some(all) = all {
+                return Ok(all);
+            }
+            if interrupted() {
+                return Ok(programs.iter().map(|_| Standing::Late).collect());
+            }
+            std::thread::sleep(OFTEN);
+        }
+    }
+
+    /// Lets a program that was held go on, with a time limit that counts from now.
+    pub fn go_on(&mut self) {
+        self.started.since = Instant::now();
+        self.was_held = true;
+        tree::go_on(self.started.pid, &self.started.mark);
+    }
+
+    /// Waits for the program's end, or kills it. At its end everything is killed that it started.
+    ///
+    /// # Errors
+    /// Where the system does not say whether it has ended.
+    pub fn end(self) -> io::Result<Finished> {
+        let mut finished = self.wait(MOST_OUTPUT)?;
+        // A process that outlives the program would disturb the next measurement.
+        self.started.signal(Signal::KILL);
+        if let Some(left) = tree::end_orphans().first() {
+            finished.ending = Ending::Left(*left);
+        }
+        Ok(finished)
+    }
+
+    fn wait(&self, most_output: u64) -> io::Result<Finished> {
+        let stopped = || {
+            // A process that came to its first work just as its turn began may have stopped after that.
+            if self.was_held && tree::stopped_below(self.started.pid.as_slice()) == [true] {
+                tree::go_on(self.started.pid, &self.started.mark);
+            }
+            interrupted()
+        };
+        self.started
+            .wait(self.timeout, stopped, &self.outputs, most_output)
+    }
+
+    fn printed(&self) -> u64 {
+        let printed = self.outputs.iter().flat_map(fs::File::metadata);
+        printed.map(|output| output.len()).sum()
+    }
+
+    fn left(&self) -> Duration {
+        self.timeout.saturating_sub(self.started.since.elapsed())
+    }
+}
+
+/// What became of a program that was started to be held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It is stopped, with everything it started.
+    Held,
+    /// It has ended before.
+    Ended,
+    /// It reached its time limit, or printed too much, before it was held.
+    Late,
 }
 
 /// A file for the output of a program, which takes the place of what was there: a program of before
@@ -543,6 +659,52 @@ pub(crate) mod tests {
             state.as_ref().map_or(true, |stat| stat.contains(") Z ")),
             "process {escaped} still runs: {state:?}"
         );
+    }
+
+    #[test]
+    fn programs_that_stop_themselves_are_held_with_their_children_until_their_turn() {
+        let dir = tempfile::tempdir().unwrap();
+        // The child writes as long as it runs; the grandchild stops itself, which holds all of them.
+        let script = |name: &str, rest: &str| {
+            format!(
+                "(while :; do echo >>{name}.child; sleep 0.01; done) & sh -c 'kill -STOP $$; echo >>order {name}'; {rest}"
+            )
+        };
+        let start = |name: &str, rest: &str| {
+            let mut run = invocation(dir.path(), &script(name, rest), Duration::from_secs(20));
+            run.stdout = dir.path().join(name);
+            run.stderr = run.stdout.clone();
+            run.start().unwrap()
+        };
+        let ended = invocation(dir.path(), "exit 3", Duration::from_secs(20));
+        let mut programs = vec![start("a", ""), start("b", "exit 5"), ended.start().unwrap()];
+        let standing = Running::hold(&programs).unwrap();
+        assert_eq!(standing, [Standing::Held, Standing::Held, Standing::Ended]);
+        let written = |name: &str| fs::metadata(dir.path().join(name)).map_or(0, |file| file.len());
+        let before = ["a.child", "b.child"].map(written);
+        std::thread::sleep(Duration::from_millis(100));
+        assert_eq!(["a.child", "b.child"].map(written), before);
+        assert_eq!(
+            programs.pop().unwrap().end().unwrap().ending,
+            Ending::Exited(3)
+        );
+        let mut last = programs.pop().unwrap();
+        last.go_on();
+        assert_eq!(last.end().unwrap().ending, Ending::Exited(5));
+        assert_eq!(written("a.child"), before[0]);
+        assert!(written("b.child") > before[1]);
+        let first = programs[0].started.pid.unwrap();
+        drop(programs);
+        assert!(!Path::new(&format!("/proc/{first}")).exists());
+        assert_eq!(fs::read_to_string(dir.path().join("order")).unwrap(), "b\n");
+    }
+
+    #[test]
+    fn a_program_that_stops_nothing_is_late_at_its_time_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = invocation(dir.path(), "sleep 300", Duration::from_millis(200));
+        let programs = [run.start().unwrap()];
+        assert_eq!(Running::hold(&programs).unwrap(), [Standing::Late]);
     }
 
     #[test]

@@ -29,6 +29,7 @@ const SELDOM: Duration = Duration::from_millis(50);
 static TREE: Mutex<Tree> = Mutex::new(Tree {
     adopts: false,
     started: BTreeMap::new(),
+    held: BTreeSet::new(),
     spared: BTreeSet::new(),
 });
 
@@ -38,6 +39,8 @@ struct Tree {
     adopts: bool,
     /// The programs that run, by process, with their marks.
     started: BTreeMap<i32, String>,
+    /// Those of them that are stopped with all that they started.
+    held: BTreeSet<i32>,
     /// Children that are none of the programs under test.
     spared: BTreeSet<Process>,
 }
@@ -51,6 +54,7 @@ pub(crate) struct Stat {
     pid: i32,
     pub(crate) parent: i32,
     pub(crate) ended: bool,
+    stopped: bool,
     since: u64,
 }
 
@@ -99,7 +103,9 @@ pub(super) fn start<T>(
 /// A program has ended and was waited for.
 pub(super) fn ended(pid: Option<i32>) {
     if let Some(pid) = pid {
-        tree().started.remove(&pid);
+        let mut tree = tree();
+        tree.started.remove(&pid);
+        tree.held.remove(&pid);
     }
 }
 
@@ -116,17 +122,64 @@ pub(super) fn spare(mark: &str) {
 
 /// Sends a signal to all processes below a program, and to all that carry its mark.
 pub(super) fn signal(root: Option<i32>, mark: &str, signal: Signal) {
-    let all = stats();
-    let below: BTreeSet<i32> = root.into_iter().flat_map(|pid| below(&all, pid)).collect();
+    for stat in members(&stats(), root, mark) {
+        send(stat.pid, signal);
+    }
+}
+
+/// Stops all processes of a program, also those that it starts meanwhile. One that does not stop within
+/// [`AT_MOST`] goes on.
+pub(super) fn stop(root: Option<i32>, mark: &str) {
+    let until = Instant::now() + AT_MOST;
+    loop {
+        let all = stats();
+        let goes_on = |stat: &&Stat| !stat.ended && !stat.stopped;
+        let left: Vec<Stat> = members(&all, root, mark);
+        let left: Vec<&Stat> = left.iter().filter(goes_on).collect();
+        if left.is_empty() || Instant::now() >= until {
+            break;
+        }
+        for stat in left {
+            send(stat.pid, Signal::STOP);
+        }
+        std::thread::sleep(AGAIN);
+    }
+    tree().held.extend(root);
+}
+
+/// Lets a program that was stopped go on.
+pub(super) fn go_on(root: Option<i32>, mark: &str) {
+    if let Some(pid) = root {
+        tree().held.remove(&pid);
+    }
+    signal(root, mark, Signal::CONT);
+}
+
+/// The processes of a program: those below it, and those that carry its mark.
+fn members(all: &[Stat], root: Option<i32>, mark: &str) -> Vec<Stat> {
+    let below: BTreeSet<i32> = root.into_iter().flat_map(|pid| below(all, pid)).collect();
     // Older processes than this one carry no mark of its programs, and are most.
     let own = all.iter().find(|stat| stat.pid == own_pid());
     let own = own.map_or(0, |stat| stat.since);
-    for stat in &all {
+    let is_of = |stat: &&Stat| {
         let marked = || stat.since >= own && carries(stat.pid, |it| it == mark);
-        if below.contains(&stat.pid) || marked() {
-            send(stat.pid, signal);
-        }
-    }
+        below.contains(&stat.pid) || marked()
+    };
+    all.iter().filter(is_of).copied().collect()
+}
+
+/// Whether a process below each of these is stopped, or the process itself.
+pub(super) fn stopped_below(roots: &[i32]) -> Vec<bool> {
+    let all = stats();
+    let stopped: Vec<i32> = all
+        .iter()
+        .filter(|stat| stat.stopped)
+        .map(|stat| stat.pid)
+        .collect();
+    let holds = |root: &i32| {
+        !stopped.is_empty() && below(&all, *root).iter().any(|pid| stopped.contains(pid))
+    };
+    roots.iter().map(holds).collect()
 }
 
 /// The programs that run, by process, with their marks.
@@ -226,10 +279,12 @@ impl Tree {
             .collect()
     }
 
-    /// Whether an orphan carries no mark, and a program runs that is not younger.
+    /// Whether an orphan carries no mark, and a program runs that is not younger. One that is held waits
+    /// for others to end, so nothing may wait for it.
     fn may_be_of_running(&self, orphan: &Stat, all: &[Stat]) -> bool {
         let running = all.iter().filter(|stat| !stat.ended);
-        let mut running = running.filter(|stat| self.started.contains_key(&stat.pid));
+        let runs = |pid| self.started.contains_key(pid) && !self.held.contains(pid);
+        let mut running = running.filter(|stat| runs(&stat.pid));
         running.any(|stat| stat.since <= orphan.since) && !carries(orphan.pid, |_| true)
     }
 }
@@ -293,9 +348,11 @@ fn parse(pid: i32, line: &[u8]) -> Option<Stat> {
     let name_ends = memchr::memrchr(b')', line)?;
     let fields = std::str::from_utf8(line.get(name_ends + 2..)?).ok()?;
     let mut fields = fields.split(' ');
+    let state = fields.next()?;
     Some(Stat {
         pid,
-        ended: matches!(fields.next()?, "Z" | "X"),
+        ended: matches!(state, "Z" | "X"),
+        stopped: state == "T",
         parent: fields.next()?.parse().ok()?,
         since: fields.nth(17)?.parse().ok()?,
     })

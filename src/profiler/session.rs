@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ncu_report::Recording;
 
@@ -11,12 +13,12 @@ use super::first_launch::{FirstLaunch, LogSign};
 use crate::build::{Artifact, Given, program_argv};
 use crate::capture::{Tuned, tuned};
 use crate::config::{Config, Recipe, Variant};
-use crate::device::{FaultWatch, Gpu, State, Watcher};
+use crate::device::{FaultWatch, Faults, Gpu, State, Watcher};
 use crate::evidence::tuning_measured;
 use crate::files::{entries, read_regular};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::hash::sha256_hex;
-use crate::process::{self, Ending, Finished, Invocation};
+use crate::process::{self, Ending, Finished, Invocation, Running, Standing};
 use crate::terms::{Phase, Seed};
 use crate::verify::{Failure, Proof, asks_for_result, remove_result};
 
@@ -97,6 +99,8 @@ pub struct Session<'a> {
     pub stem: &'a str,
     /// What the values of the program's inputs are made from; `None` in a dry run.
     pub seed: Option<Seed>,
+    /// Whether the program starts beside others, and waits for its turn at its first work on the GPU.
+    pub in_turn: bool,
 }
 
 /// How a process ended.
@@ -141,6 +145,22 @@ impl Session<'_> {
         let paths = entries(self.folder)?.into_iter();
         let paths = paths.map(|entry| entry.path());
         Ok(paths.filter(named).collect())
+    }
+
+    /// The files that its process left. What ncu prints of its report comes later, and is read at once.
+    ///
+    /// # Errors
+    /// As [`Session::files`].
+    pub fn left(&self) -> Result<Vec<PathBuf>, Error> {
+        let later = [self.path("csv"), self.path("import.log")];
+        let mut left = self.files()?;
+        left.retain(|path| !later.contains(path));
+        Ok(left)
+    }
+
+    /// The file that is there once it is the program's turn.
+    pub(super) fn turn(&self) -> PathBuf {
+        self.path("turn")
     }
 
     /// What the program is given.
@@ -190,6 +210,74 @@ impl Session<'_> {
 /// A finding that says why the variant was not measured, or an error where the machine failed.
 pub fn run(profiler: &dyn Profiler, session: &Session<'_>) -> Result<Pending, Stop> {
     let (ran, unproven) = execute(profiler, session)?;
+    finish(profiler, session, ran, unproven)
+}
+
+/// Starts the programs of sessions together. Each is held at its first work on the GPU, and all wait
+/// there for their turns.
+///
+/// # Errors
+/// As [`run`]; no program is left then.
+pub fn hold(profiler: &dyn Profiler, sessions: &[Session<'_>]) -> Result<Vec<Held>, Stop> {
+    let mut prepared = Vec::new();
+    let mut running = Vec::new();
+    for session in sessions {
+        let one = Prepared::new(profiler, session)?;
+        let started = one.invocation.start();
+        running.push(started.map_err(|error| one.not_started(profiler, session, error))?);
+        prepared.push(one);
+    }
+    let standing = Running::hold(&running).map_err(Error::io("wait for", "the programs"))?;
+    let held = prepared.into_iter().zip(running).zip(standing);
+    let held = held.map(|((prepared, running), standing)| Held {
+        prepared,
+        running,
+        standing,
+    });
+    Ok(held.collect())
+}
+
+/// A program that was started with others. Dropped, it is killed with all that it started.
+pub struct Held {
+    prepared: Prepared,
+    running: Running,
+    standing: Standing,
+}
+
+impl Held {
+    /// Lets the program go on, as the only one of those that were started with it, and reads what it leaves.
+    ///
+    /// # Errors
+    /// As [`run`].
+    pub fn take_turn(
+        mut self,
+        profiler: &dyn Profiler,
+        session: &Session<'_>,
+    ) -> Result<Pending, Stop> {
+        let watch = Watch::start(session);
+        let turn = session.turn();
+        if self.standing == Standing::Held {
+            fs::write(&turn, "").map_err(Error::io("write", &turn))?;
+            self.running.go_on();
+        }
+        let ended = self.running.end();
+        if self.standing == Standing::Held {
+            fs::remove_file(&turn).map_err(Error::io("remove", &turn))?;
+        }
+        let device = watch.stop(session);
+        let (ran, unproven) = self
+            .prepared
+            .judge(profiler, session, ended, None, device)?;
+        finish(profiler, session, ran, unproven)
+    }
+}
+
+fn finish(
+    profiler: &dyn Profiler,
+    session: &Session<'_>,
+    ran: Ran,
+    unproven: Option<Finding>,
+) -> Result<Pending, Stop> {
     let tuning = tuning_measured(session.variant, &ran.tuned).filter(Finding::denies);
     let pending = profiler.finish(session, ran)?;
     // Before more processes are measured in the same way.
@@ -209,78 +297,139 @@ pub(super) fn execute(
     profiler: &dyn Profiler,
     session: &Session<'_>,
 ) -> Result<(Ran, Option<Finding>), Stop> {
-    let invocation = profiler.invocation(session)?;
-    session.artifact.check_unaltered(&session.variant.id)?;
-    for path in session.files()? {
-        // A program of before may have left something there that would be taken for this session's.
-        let removed = match path.is_dir() && !path.is_symlink() {
-            true => fs::remove_dir_all(&path),
-            false => fs::remove_file(&path),
-        };
-        removed.map_err(Error::io("clear", &path))?;
-    }
-    profiler.prepare(session)?;
-    let result = session.result();
-    remove_result(&result)?;
-    let line = process::shell_line(&invocation.argv);
-    let argv_path = session.path("argv");
-    fs::write(&argv_path, format!("{line}\n")).map_err(Error::io("write", &argv_path))?;
-    // Before the program starts: a process that is on the GPU now is not ours.
-    let watcher = Watcher::start(&session.gpu.uuid).ok();
-    let faults_before = session.faults.map(FaultWatch::faults);
+    let prepared = Prepared::new(profiler, session)?;
+    let watch = Watch::start(session);
     let first_launch = profiler.first_launch(session).map(FirstLaunch::watch);
-    let ended = invocation.run();
+    let ended = prepared.invocation.run();
     let until_launch = first_launch.and_then(FirstLaunch::stop);
-    let device = watcher.map(Watcher::stop).map(|state| {
+    let device = watch.stop(session);
+    prepared.judge(profiler, session, ended, until_launch, device)
+}
+
+/// The state of the GPU while a process works on it.
+struct Watch {
+    /// `None` where NVML does not show the GPU.
+    watcher: Option<Watcher>,
+    faults_before: Option<Faults>,
+}
+
+impl Watch {
+    /// Before the process may work: one that is on the GPU now is not ours.
+    fn start(session: &Session<'_>) -> Watch {
+        Watch {
+            watcher: Watcher::start(&session.gpu.uuid).ok(),
+            faults_before: session.faults.map(FaultWatch::faults),
+        }
+    }
+
+    fn stop(self, session: &Session<'_>) -> Option<State> {
+        let state = self.watcher?.stop();
         let now = session.faults.map(FaultWatch::faults).unwrap_or_default();
-        state.with_faults(now.since(&faults_before.unwrap_or_default()))
-    });
-    let finished = match ended {
-        Ok(finished) => finished,
-        Err(error) => {
-            let error = Error::unless_full(&invocation.stdout, error)?;
-            let message = format!("{} could not be started: {error}", profiler.process_name());
-            let next = format!("run it by hand: {line}");
-            return Err(Finding::deny(Code::NotStarted, &session.variant.id, message, next).into());
-        }
-    };
-    if finished.ending == Ending::Interrupted {
-        return Err(Error::Interrupted.into());
+        Some(state.with_faults(now.since(&self.faults_before.unwrap_or_default())))
     }
-    let kept = read_regular(&argv_path).unwrap_or_default();
-    if kept != format!("{line}\n").as_bytes() {
-        let message = format!("changed while the program ran: {}", argv_path.display());
-        return Err(Finding::of(Code::AlteredDuringRun, &session.variant.id, message).into());
-    }
-    let mut ran = Ran {
-        phase: session.phase,
-        seed: session.seed,
-        invocation,
-        times: Times {
-            wall: finished.wall,
-            // The log is read now and then, and a last time after the process has ended.
-            until_launch: until_launch.map(|until| until.min(finished.wall)),
-        },
-        finished,
-        device,
-        line,
-        checked: false,
-        tuned: Vec::new(),
-    };
-    let log = read_regular(&ran.invocation.stdout).unwrap_or_default();
-    let stated = read_regular(&result).unwrap_or_default();
-    ran.tuned = tuned(&String::from_utf8_lossy(&log), &stated);
-    let required = asks_for_result(&session.variant.profile_args);
-    let unproven = match Proof::read(&result, required) {
-        Proof::None => None,
-        Proof::Correct => {
-            ran.checked = true;
-            None
+}
+
+/// A session whose process can be started.
+struct Prepared {
+    invocation: Invocation,
+    /// The command, as it can be pasted into a shell, and the file that has it.
+    line: String,
+    argv_path: PathBuf,
+}
+
+impl Prepared {
+    /// Removes what an earlier session left, and writes what this one needs.
+    fn new(profiler: &dyn Profiler, session: &Session<'_>) -> Result<Prepared, Stop> {
+        let invocation = profiler.invocation(session)?;
+        session.artifact.check_unaltered(&session.variant.id)?;
+        for path in session.files()? {
+            // A program of before may have left something there that would be taken for this session's.
+            let removed = match path.is_dir() && !path.is_symlink() {
+                true => fs::remove_dir_all(&path),
+                false => fs::remove_file(&path),
+            };
+            removed.map_err(Error::io("clear", &path))?;
         }
-        Proof::Wrong(failure) => return Err(ran.unproven(session, failure).into()),
-        Proof::Unusable(failure) => Some(ran.unproven(session, failure)),
-    };
-    Ok((ran, unproven))
+        profiler.prepare(session)?;
+        remove_result(&session.result())?;
+        let line = process::shell_line(&invocation.argv);
+        let argv_path = session.path("argv");
+        fs::write(&argv_path, format!("{line}\n")).map_err(Error::io("write", &argv_path))?;
+        Ok(Prepared {
+            invocation,
+            line,
+            argv_path,
+        })
+    }
+
+    fn not_started(
+        &self,
+        profiler: &dyn Profiler,
+        session: &Session<'_>,
+        error: io::Error,
+    ) -> Stop {
+        let error = match Error::unless_full(&self.invocation.stdout, error) {
+            Ok(error) => error,
+            Err(full) => return full.into(),
+        };
+        let message = format!("{} could not be started: {error}", profiler.process_name());
+        let next = format!("run it by hand: {}", self.line);
+        Finding::deny(Code::NotStarted, &session.variant.id, message, next).into()
+    }
+
+    /// How the process ended, and what it said of its numbers.
+    fn judge(
+        self,
+        profiler: &dyn Profiler,
+        session: &Session<'_>,
+        ended: io::Result<Finished>,
+        until_launch: Option<Duration>,
+        device: Option<State>,
+    ) -> Result<(Ran, Option<Finding>), Stop> {
+        let finished = ended.map_err(|error| self.not_started(profiler, session, error))?;
+        if finished.ending == Ending::Interrupted {
+            return Err(Error::Interrupted.into());
+        }
+        let Prepared {
+            invocation,
+            line,
+            argv_path,
+        } = self;
+        let kept = read_regular(&argv_path).unwrap_or_default();
+        if kept != format!("{line}\n").as_bytes() {
+            let message = format!("changed while the program ran: {}", argv_path.display());
+            return Err(Finding::of(Code::AlteredDuringRun, &session.variant.id, message).into());
+        }
+        let result = session.result();
+        let log = read_regular(&invocation.stdout).unwrap_or_default();
+        let stated = read_regular(&result).unwrap_or_default();
+        let mut ran = Ran {
+            phase: session.phase,
+            seed: session.seed,
+            invocation,
+            times: Times {
+                wall: finished.wall,
+                // The log is read now and then, and a last time after the process has ended.
+                until_launch: until_launch.map(|until| until.min(finished.wall)),
+            },
+            finished,
+            device,
+            line,
+            checked: false,
+            tuned: tuned(&String::from_utf8_lossy(&log), &stated),
+        };
+        let required = asks_for_result(&session.variant.profile_args);
+        let unproven = match Proof::read(&result, required) {
+            Proof::None => None,
+            Proof::Correct => {
+                ran.checked = true;
+                None
+            }
+            Proof::Wrong(failure) => return Err(ran.unproven(session, failure).into()),
+            Proof::Unusable(failure) => Some(ran.unproven(session, failure)),
+        };
+        Ok((ran, unproven))
+    }
 }
 
 /// What to do where a process ended badly.

@@ -4,3 +4,4 @@ pub(in crate::measure) mod retry;
 pub(in crate::measure) mod rounds;
 pub(in crate::measure) mod seeds;
 pub(in crate::measure) mod subject;
+pub(in crate::measure) mod window;

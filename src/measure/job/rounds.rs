@@ -4,11 +4,13 @@
 use super::retry::{Retries, disturbance};
 use super::seeds::Seeds;
 use super::subject::Subject;
+use super::window::Window;
 use crate::config::Variant;
-use crate::finding::{Error, Finding, Stop};
+use crate::finding::{Code, Error, Finding, Stop};
 use crate::measure::place::bench::Bench;
 use crate::plan::{Job, Side, Task, VariantPlan};
 use crate::profile::Profile;
+use crate::profiler::{Session, hold};
 use crate::terms::Phase;
 
 /// Whether a verdict on these profiles is still open, so that more processes may decide it. The second
@@ -21,6 +23,16 @@ pub(in crate::measure) struct Subjects<'a> {
     pub current: Subject<'a>,
     pub base: Option<Subject<'a>>,
     pub seeds: Seeds,
+    pub window: Window,
+}
+
+/// Whether what one of several programs failed by may be that it was not alone.
+fn beside_others(code: Code) -> bool {
+    use Code::{NotStarted, ProfilerUnsupported, ProgramFailed, TimedOut};
+    matches!(
+        code,
+        NotStarted | ProfilerUnsupported | ProgramFailed | TimedOut
+    )
 }
 
 /// What was measured of [`Subjects`].
@@ -128,11 +140,13 @@ impl<'a> Subjects<'a> {
             }
         }
         if self.current.has_phase(Phase::Timing) {
+            let mut waiting = Vec::new();
             for (round, done) in plan.rounds.iter().zip(1..) {
-                for job in round {
-                    self.capture(job, bench)?;
-                }
+                waiting.extend(round);
                 let look = u32::try_from(done).is_ok_and(|done| plan.looks.contains(&done));
+                if look || done == plan.rounds.len() {
+                    self.capture_all(&std::mem::take(&mut waiting), bench)?;
+                }
                 if look && done < plan.rounds.len() {
                     let profiles = self.profiles(bench)?;
                     let base = profiles.base.as_ref();
@@ -145,13 +159,92 @@ impl<'a> Subjects<'a> {
         self.profiles(bench)
     }
 
+    /// Measures in the order of the jobs, whose programs start together where they can be held.
+    fn capture_all(&mut self, jobs: &[&Job], bench: &Bench<'_>) -> Result<(), SideStop> {
+        let mut left = jobs;
+        while !left.is_empty() {
+            let can_hold = |job: &&&Job| self.current.is_held(job);
+            let together = left.iter().take_while(can_hold).count();
+            let size = self.window.of(together);
+            if size < 2 {
+                self.capture(left[0], bench)?;
+                left = &left[1..];
+                continue;
+            }
+            let mut done = 0;
+            match self.capture_together(&left[..size], bench, &mut done) {
+                Ok(()) => self.window.grows(),
+                Err(SideStop::Finding(_, found)) if beside_others(found.code) => {
+                    // Alone it may succeed, or fails in the same way.
+                    let stage = "processes";
+                    bench.note(
+                        self.variant(),
+                        stage,
+                        &format!("fewer start together: {}", found.message),
+                    );
+                    match found.code {
+                        Code::ProfilerUnsupported => self.window.closes(),
+                        _ => self.window.shrinks(),
+                    }
+                }
+                Err(stop) => return Err(stop),
+            }
+            left = &left[done..];
+        }
+        Ok(())
+    }
+
+    /// Starts the programs of some jobs together, and lets them work in turn; `done` counts those that
+    /// were measured.
+    fn capture_together(
+        &mut self,
+        jobs: &[&Job],
+        bench: &Bench<'_>,
+        done: &mut usize,
+    ) -> Result<(), SideStop> {
+        let profiler = bench.profilers.of(self.current.tier)?;
+        let mut seeds = Vec::new();
+        for job in jobs {
+            seeds.push(self.seeds.of(job)?);
+        }
+        let jobs = || jobs.iter().zip(&seeds);
+        let sessions: Vec<Session<'_>> = jobs()
+            .filter_map(|(job, seed)| Some(self.side(job.side)?.held_session(bench, job, *seed)))
+            .collect();
+        let held = hold(profiler, &sessions).map_err(|stop| SideStop::of(Side::Current, stop))?;
+        for ((job, seed), held) in jobs().zip(held) {
+            let of_side = |stop| SideStop::of(job.side, stop);
+            let Some(subject) = self.side_mut(job.side) else {
+                continue;
+            };
+            let session = subject.held_session(bench, job, *seed);
+            let pending = held.take_turn(profiler, &session).map_err(of_side)?;
+            let left = session.left()?;
+            subject.take(pending, left).map_err(of_side)?;
+            *done += 1;
+        }
+        Ok(())
+    }
+
+    fn side(&self, side: Side) -> Option<&Subject<'a>> {
+        match side {
+            Side::Base => self.base.as_ref(),
+            Side::Current => Some(&self.current),
+        }
+    }
+
+    fn side_mut(&mut self, side: Side) -> Option<&mut Subject<'a>> {
+        match side {
+            Side::Base => self.base.as_mut(),
+            Side::Current => Some(&mut self.current),
+        }
+    }
+
     fn capture(&mut self, job: &Job, bench: &Bench<'_>) -> Result<(), SideStop> {
         let side = job.side;
         let seed = self.seeds.of(job)?;
-        let subject = match (side, &mut self.base) {
-            (Side::Base, Some(base)) => base,
-            (Side::Base, None) => return Ok(()),
-            (Side::Current, _) => &mut self.current,
+        let Some(subject) = self.side_mut(side) else {
+            return Ok(());
         };
         let captured = match job.task {
             Task::List => subject.list(bench, job, seed),

@@ -80,22 +80,23 @@ impl<'a> Subject<'a> {
     /// # Errors
     /// A finding that says why the variant was not measured; an error where the machine failed.
     pub fn capture(&mut self, bench: &Bench<'_>, job: &Job, seed: Seed) -> Result<(), Stop> {
-        let Task::Measure(phase) = job.task else {
-            return Ok(());
-        };
-        let profiler = bench.profilers.of(self.tier)?;
-        let session = self.session(bench, job, phase, seed);
-        let pending = run(profiler, &session)?;
-        // Before the next program starts. What ncu prints of a report comes later, and is read at once.
-        let later = [session.path("csv"), session.path("import.log")];
-        let mut left = session.files()?;
-        left.retain(|path| !later.contains(path));
+        let session = self.session(bench, job, seed);
+        let pending = run(bench.profilers.of(self.tier)?, &session)?;
+        let left = session.left()?;
+        self.take(pending, left)
+    }
+
+    /// Takes over what a process left in these files, before the next one works.
+    ///
+    /// # Errors
+    /// As [`Subject::capture`], of the process before.
+    pub fn take(&mut self, pending: Pending, left: Vec<PathBuf>) -> Result<(), Stop> {
         self.seal.add(left);
         let times = pending.times;
         self.cost.profile += times.wall;
         self.cost.start += times.until_launch.unwrap_or_default();
         self.cost.profiled += 1;
-        if phase == Phase::Timing {
+        if pending.phase == Phase::Timing {
             self.processes += 1;
         }
         let settled = self.settle();
@@ -103,13 +104,12 @@ impl<'a> Subject<'a> {
         settled
     }
 
-    fn session<'s>(
-        &'s self,
-        bench: &'s Bench<'_>,
-        job: &'s Job,
-        phase: Phase,
-        seed: Seed,
-    ) -> Session<'s> {
+    /// The session of a job.
+    pub fn session<'s>(&'s self, bench: &'s Bench<'_>, job: &'s Job, seed: Seed) -> Session<'s> {
+        let phase = match job.task {
+            Task::Measure(phase) => phase,
+            _ => Phase::Timing,
+        };
         Session {
             config: self.config,
             variant: self.variant,
@@ -121,7 +121,26 @@ impl<'a> Subject<'a> {
             folder: &self.folder,
             stem: &job.stem,
             seed: Some(seed),
+            in_turn: false,
         }
+    }
+
+    /// The same of a program that starts beside others.
+    pub fn held_session<'s>(
+        &'s self,
+        bench: &'s Bench<'_>,
+        job: &'s Job,
+        seed: Seed,
+    ) -> Session<'s> {
+        Session {
+            in_turn: true,
+            ..self.session(bench, job, seed)
+        }
+    }
+
+    /// Whether the program of a job can start beside others: what times its kernels can hold it.
+    pub fn is_held(&self, job: &Job) -> bool {
+        self.tier == Tier::KernelTimes && job.task == Task::Measure(Phase::Timing)
     }
 
     /// Lists what the measured command line launches, in a process of its own; once, however often
@@ -139,7 +158,7 @@ impl<'a> Subject<'a> {
             Side::Current => "launches",
         };
         let started = std::time::Instant::now();
-        let session = self.session(bench, job, Phase::Timing, seed);
+        let session = self.session(bench, job, seed);
         let answer = bench.profilers.lister().list(&session);
         self.cost.profile += started.elapsed();
         self.cost.profiled += 1;

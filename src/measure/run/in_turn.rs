@@ -21,6 +21,7 @@ use crate::measure::job::retry::Retries;
 use crate::measure::job::rounds::{Profiles, SideStop, StillOpen, Subjects};
 use crate::measure::job::seeds::Seeds;
 use crate::measure::job::subject::{Subject, altered};
+use crate::measure::job::window::Window;
 use crate::measure::key::parts::Keys;
 use crate::measure::key::readable::ReadableFiles;
 use crate::measure::key::verified::{Records, ReusedVerification, VerificationRecord, tool};
@@ -497,6 +498,7 @@ impl<'a> Run<'a> {
             current,
             base: base.map(|base| base_subject(base, output)).transpose()?,
             seeds: Seeds::fresh(),
+            window: Window::new(),
         })
     }
 

@@ -78,6 +78,10 @@ impl Profiler for Cupti {
             let value = path.display().to_string();
             invocation.env.insert(name.to_owned(), value);
         }
+        if session.in_turn {
+            let turn = session.turn().display().to_string();
+            invocation.env.insert("SPARSEK_GATE_TURN".to_owned(), turn);
+        }
         if variant.profile.profiler_range {
             let name = "SPARSEK_GATE_PROFILER_RANGE".to_owned();
             invocation.env.insert(name, "1".to_owned());
@@ -153,6 +157,12 @@ fn unavailable(variant: &Variant, why: String) -> Finding {
     Finding::of(Code::ProfilerUnsupported, &variant.id, message)
 }
 
+/// Of a program that worked on the GPU before its turn.
+fn not_held(variant: &Variant) -> Finding {
+    let message = "its processes cannot be held at their first work on the GPU: CUPTI does not report their calls";
+    Finding::of(Code::ProfilerUnsupported, &variant.id, message)
+}
+
 /// Of what no CUPTI helps.
 fn by_ncu_alone(variant: &Variant, why: String) -> Finding {
     let next = "give ncu the permission to read the counters (docs/permission.md), or change what only ncu supports";
@@ -182,6 +192,9 @@ fn recorded(session: &Session<'_>) -> Result<KernelCapture, Stop> {
         let bytes = read_regular_up_to(&file, most::RECORDS).map_err(Error::io("read", &file))?;
         let process = ProcessRecords::parse(&String::from_utf8_lossy(&bytes));
         processes.push(process.map_err(|why| incomplete(variant, &file, why))?);
+    }
+    if session.in_turn && !processes.iter().all(ProcessRecords::waited) {
+        return Err(not_held(variant).into());
     }
     if processes.is_empty() {
         return Err(unavailable(

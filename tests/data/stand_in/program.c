@@ -1,6 +1,6 @@
 /* Stands in for a CUDA program: loads the injected library as the driver does at cuInit. Its
- * argument says how it ends: "exit", "_exit", "fork", or "range"
- * after a range of the profiler from its first to its third call. */
+ * argument says how it ends: "exit", "_exit", "fork", "range"
+ * after a range of the profiler from its first to its third call, or "launch" after calls of the driver. */
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -20,6 +20,18 @@ int main(int count, char **arguments) {
     if (!initialize || initialize() != 1)
         return 3;
     const char *how = count > 1 ? arguments[1] : "exit";
+    if (strcmp(how, "launch") == 0) {
+        void *cupti = dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD);
+        void (*call)(const char *);
+        call = cupti ? (void (*)(const char *))dlsym(cupti, "stand_in_named_call") : NULL;
+        if (!call)
+            return 4;
+        call("cuMemAlloc_v2");
+        printf("allocated\n");
+        fflush(stdout);
+        call("cuLaunchKernel");
+        call("cuLaunchKernel");
+    }
     if (strcmp(how, "range") == 0) {
         void *cupti = dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD);
         void (*call)(unsigned, unsigned, unsigned);

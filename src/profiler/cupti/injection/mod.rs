@@ -6,7 +6,7 @@
 //! Nothing that goes wrong here may stop the program: every failure is a line of the file that it
 //! writes.
 
-mod ranges;
+mod calls;
 mod records;
 mod symbols;
 

@@ -8,6 +8,7 @@
 //! process <pid> cupti <version>
 //! k <correlation> <start ns> <end ns> <device> <context> <stream> <grid x y z> <block x y z>
 //!   <registers> <static shared bytes> <dynamic shared bytes> <graph node> <mangled name>
+//! turn                        it waited for its turn, which has come
 //! ranges                      only what is launched within a range counts
 //! range start <correlation>   or `range stop`
 //! error <what went wrong>
@@ -24,7 +25,7 @@ use std::io::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::ranges;
+use super::calls;
 use super::symbols::{Library, SUCCESS, Status, at_exit, create, function};
 
 /// `CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL`: kernels, without making them wait for each other.
@@ -129,11 +130,8 @@ pub fn begin(prefix: OsString) {
                 recorder.cupti = Some(cupti);
                 recorder.write(&format!("process {pid} cupti {version}\n"));
             });
-            if std::env::var_os("SPARSEK_GATE_PROFILER_RANGE").is_some() {
-                note("ranges\n");
-                if let Err(what) = ranges::begin(note) {
-                    with_recorder(|recorder| recorder.error(&what));
-                }
+            if let Err(what) = calls::begin(note) {
+                with_recorder(|recorder| recorder.error(&what));
             }
         }
         Err(what) => {

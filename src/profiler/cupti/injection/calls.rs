@@ -1,0 +1,218 @@
+//! What CUPTI reports of the program's calls: its first work on the GPU, at which it waits for its turn,
+//! and the ranges between `cudaProfilerStart` and `cudaProfilerStop`.
+//!
+//! CUPTI numbers all calls of a program in their order, and a kernel has the number of the call that
+//! launched it. Where ranges count, the first work is the beginning of the first one.
+//!
+//! `$SPARSEK_GATE_TURN` names a file that exists once it is the program's turn. A process that comes to
+//! its first work before that stops itself (SIGSTOP), and the tool lets it go on (SIGCONT). A process
+//! whose parent is killed meanwhile ends with it.
+
+use std::ffi::{CStr, c_char, c_int, c_ulong, c_void};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::symbols::{Library, SUCCESS, Status, function};
+
+/// `CUPTI_CB_DOMAIN_DRIVER_API` and `CUPTI_CB_DOMAIN_RUNTIME_API` of `cupti_callbacks.h`.
+const DRIVER_API: u32 = 1;
+const RUNTIME_API: u32 = 2;
+/// `CUPTI_API_ENTER`.
+const ENTER: u32 = 0;
+
+/// Domain, number and meaning of the calls, from `cupti_driver_cbid.h` and `cupti_runtime_cbid.h`.
+/// A call of the runtime may contain the driver's; the second of two that mean the same changes
+/// nothing.
+const CALLS: [(u32, u32, &str); 4] = [
+    (DRIVER_API, 308, "start"),
+    (DRIVER_API, 309, "stop"),
+    (RUNTIME_API, 171, "start"),
+    (RUNTIME_API, 172, "stop"),
+];
+
+/// How the names of the driver's functions begin that have the GPU work.
+const WORK: [&[u8]; 5] = [
+    b"cuLaunch",
+    b"cuGraphLaunch",
+    b"cuMemcpy",
+    b"cuMemset",
+    b"cuMemPrefetch",
+];
+
+const SIGKILL: c_ulong = 9;
+const SIGSTOP: c_int = 19;
+/// `PR_SET_PDEATHSIG` and `PR_GET_PDEATHSIG`.
+const SET_DEATH_SIGNAL: c_int = 1;
+const GET_DEATH_SIGNAL: c_int = 2;
+
+unsafe extern "C" {
+    fn kill(process: c_int, signal: c_int) -> c_int;
+    fn getpid() -> c_int;
+    fn prctl(option: c_int, ...) -> c_int;
+}
+
+/// `CUpti_CallbackData` of `cupti_callbacks.h`.
+#[repr(C)]
+struct CallbackData {
+    site: u32,
+    function_name: *const c_char,
+    parameters: *const c_void,
+    answer: *const c_void,
+    symbol_name: *const c_char,
+    context: *mut c_void,
+    context_id: u32,
+    correlation_data: *mut u64,
+    correlation_id: u32,
+}
+
+/// Gets the domain and the number of the call.
+type Callback = unsafe extern "C" fn(*mut c_void, u32, u32, *const CallbackData);
+
+/// CUPTI's functions, and this library as a subscriber.
+struct Subscription {
+    subscriber: *mut c_void,
+    enable_domain: unsafe extern "C" fn(u32, *mut c_void, u32) -> Status,
+}
+
+// SAFETY: CUPTI may be called from any thread, and the subscriber is only handed to it.
+unsafe impl Send for Subscription {}
+// SAFETY: as above.
+unsafe impl Sync for Subscription {}
+
+/// What is asked of the calls.
+struct Asked {
+    /// Takes each line.
+    write: fn(&str),
+    ranges: bool,
+    /// The file of the turn, where there are turns.
+    turn: Option<PathBuf>,
+}
+
+static ASKED: OnceLock<Asked> = OnceLock::new();
+static SUBSCRIPTION: OnceLock<Subscription> = OnceLock::new();
+/// Whether the turn has come.
+static COME: AtomicBool = AtomicBool::new(false);
+
+/// From now on holds the program as the environment asks for, and hands over lines: `turn`, `range start
+/// CALL`, `range stop CALL`. A program has one subscriber to its calls at most.
+pub fn begin(write: fn(&str)) -> Result<(), String> {
+    let ranges = std::env::var_os("SPARSEK_GATE_PROFILER_RANGE").is_some();
+    let turn = std::env::var_os("SPARSEK_GATE_TURN").map(PathBuf::from);
+    let turns = turn.is_some();
+    if !ranges && !turns {
+        return Ok(());
+    }
+    if ranges {
+        write("ranges\n");
+    }
+    let cupti = Library::cupti()?;
+    let subscribe: unsafe extern "C" fn(*mut *mut c_void, Callback, *mut c_void) -> Status =
+        function!(cupti, "cuptiSubscribe");
+    let enable: unsafe extern "C" fn(u32, *mut c_void, u32, u32) -> Status =
+        function!(cupti, "cuptiEnableCallback");
+    let enable_domain: unsafe extern "C" fn(u32, *mut c_void, u32) -> Status =
+        function!(cupti, "cuptiEnableDomain");
+    ASKED.get_or_init(|| Asked {
+        write,
+        ranges,
+        turn,
+    });
+    let mut subscriber = std::ptr::null_mut();
+    // SAFETY: the callback lives as long as the process.
+    let status = unsafe { subscribe(&mut subscriber, callback, std::ptr::null_mut()) };
+    if status != SUCCESS {
+        return Err(format!(
+            "cuptiSubscribe answered {status} (39: another profiler is in the program)"
+        ));
+    }
+    let subscription = SUBSCRIPTION.get_or_init(|| Subscription {
+        subscriber,
+        enable_domain,
+    });
+    if !ranges {
+        return subscription.first_work(1);
+    }
+    for (domain, call, _) in CALLS {
+        // SAFETY: a plain call.
+        let status = unsafe { enable(1, subscriber, domain, call) };
+        if status != SUCCESS {
+            return Err(format!(
+                "cuptiEnableCallback answered {status} for call {call}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+impl Subscription {
+    /// Whether all calls of the driver are reported (1), of which one is the first work, or none (0).
+    fn first_work(&self, reported: u32) -> Result<(), String> {
+        // SAFETY: a plain call.
+        match unsafe { (self.enable_domain)(reported, self.subscriber, DRIVER_API) } {
+            SUCCESS => Ok(()),
+            status => Err(format!("cuptiEnableDomain answered {status}")),
+        }
+    }
+}
+
+/// # Safety
+/// CUPTI calls this with the data of a call.
+unsafe extern "C" fn callback(_: *mut c_void, domain: u32, id: u32, data: *const CallbackData) {
+    let (Some(asked), false) = (ASKED.get(), data.is_null()) else {
+        return;
+    };
+    // SAFETY: the data lives while this function runs.
+    let (site, call, name) = unsafe {
+        let data = &*data;
+        (data.site, data.correlation_id, data.function_name)
+    };
+    if site != ENTER {
+        return;
+    }
+    if !asked.ranges {
+        // SAFETY: the name ends in a zero.
+        let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_bytes());
+        if name.is_some_and(|name| WORK.iter().any(|work| name.starts_with(work))) {
+            asked.wait();
+            // If it fails, calls take longer, on both sides.
+            let _ = SUBSCRIPTION.get().map(|own| own.first_work(0));
+        }
+        return;
+    }
+    let known = CALLS
+        .iter()
+        .find(|(of, number, _)| (*of, *number) == (domain, id));
+    if let Some((_, _, what)) = known {
+        if *what == "start" {
+            asked.wait();
+        }
+        (asked.write)(&format!("range {what} {call}\n"));
+    }
+}
+
+impl Asked {
+    /// Waits for the turn, where there are turns. A thread that comes here while another waits is stopped
+    /// with it.
+    fn wait(&self) {
+        let Some(turn) = &self.turn else {
+            return;
+        };
+        if COME.load(Ordering::Acquire) {
+            return;
+        }
+        let mut before: c_int = 0;
+        // SAFETY: calls of the process about itself; the second argument is a place for a number.
+        unsafe {
+            prctl(GET_DEATH_SIGNAL, &raw mut before);
+            prctl(SET_DEATH_SIGNAL, SIGKILL);
+            while !turn.exists() {
+                kill(getpid(), SIGSTOP);
+            }
+            prctl(SET_DEATH_SIGNAL, before as c_ulong);
+        }
+        if !COME.swap(true, Ordering::AcqRel) {
+            (self.write)("turn\n");
+        }
+    }
+}
