@@ -582,19 +582,26 @@ fn gap(values: &[f64]) -> Option<&'static str> {
 }
 
 fn not_measured(why: &str) -> Decision {
-    Decision {
-        verdict: Verdict::NotMeasured,
-        effect: None,
-        alarm: None,
-        pass: None,
-        sigma: None,
-        dof: 0,
-        allowance: None,
-        threshold: None,
-        open: false,
-        not_worse: false,
-        looks: 0,
-        why: why.to_owned(),
+    Decision::nothing(Verdict::NotMeasured, false, why.to_owned())
+}
+
+impl Decision {
+    /// Without any number.
+    pub(super) fn nothing(verdict: Verdict, open: bool, why: String) -> Decision {
+        Decision {
+            verdict,
+            effect: None,
+            alarm: None,
+            pass: None,
+            sigma: None,
+            dof: 0,
+            allowance: None,
+            threshold: None,
+            open,
+            not_worse: false,
+            looks: 0,
+            why,
+        }
     }
 }
 

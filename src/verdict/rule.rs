@@ -1,0 +1,373 @@
+//! The rule for what two programs took that ran in turn on one GPU.
+//!
+//! A round is two processes of each side. Every current value of a round is divided by every base value
+//! of it: four ratios. The change is the median of all ratios, and its interval leaves out some of the
+//! smallest and of the largest. Nothing is assumed about the noise: if nothing changed, every order of
+//! the four processes of a round is equally likely. What drifts between rounds cancels, and a disturbed
+//! process spoils two ratios of its round.
+
+use super::{Change, Decision, Question, Scale, Verdict};
+use crate::metric::Direction;
+use crate::statistics::mean;
+
+/// After how many rounds the ratios are looked at, and how many at each end are left out of the interval.
+/// If nothing changed, all of an interval lies above the truth in 0.46, 0.07 and 0.03 % of cases.
+pub const LOOKS: [(usize, usize); 3] = [(3, 0), (6, 2), (10, 6)];
+/// What a pass must exclude where the noise reaches across the tolerance, in percent.
+const LIMIT: f64 = 4.0;
+/// The same in tolerances, where these are in the metric's unit.
+const LIMIT_IN_TOLERANCES: f64 = 8.0;
+/// The longest tick of a clock of durations, in their unit: 1 us. That of an H100 is 32 ns.
+const LONGEST_TICK: u64 = 1000;
+
+/// The interval of the change, in the terms of the question.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Interval {
+    change: f64,
+    low: f64,
+    high: f64,
+}
+
+/// Judges the launches of the processes of both sides, in the order of time. The comparisons and the looks
+/// of the question do not count.
+pub fn in_turn(base: &[Vec<f64>], current: &[Vec<f64>], question: &Question) -> Decision {
+    let rounds = (base.len() / 2).min(current.len() / 2);
+    let planned = LOOKS.iter().rev().find(|(look, _)| *look <= rounds);
+    let Some(&(rounds, left_out)) = planned else {
+        let why = format!(
+            "{rounds} rounds were measured, and {} are the fewest",
+            LOOKS[0].0
+        );
+        return Decision::nothing(Verdict::Inconclusive, true, why);
+    };
+    let sides = [base, current].map(|side| &side[..2 * rounds]);
+    let all = sides.iter().copied().flatten().flatten();
+    if sides.iter().copied().flatten().any(Vec::is_empty) || !all.clone().all(|it| it.is_finite()) {
+        return Decision::nothing(
+            Verdict::NotMeasured,
+            false,
+            "a launch has no value".to_owned(),
+        );
+    }
+    let log = question.scale == Scale::Relative && all.clone().all(|value| *value > 0.0);
+    let terms = |value: f64| if log { value.ln() } else { value };
+    let [base, current] = sides.map(|side| {
+        let values = side.iter().map(|launches| terms(of_process(launches)));
+        values.collect::<Vec<f64>>()
+    });
+    let interval = Interval::of(&base, &current, left_out).wider(tick(sides, log));
+    let tolerance = match question.scale {
+        Scale::Relative if !log => 0.0,
+        scale => scale.in_terms(question.tolerance, question.direction),
+    };
+    let limit = match question.scale {
+        Scale::Relative => LIMIT.max(question.tolerance) / 100.0,
+        Scale::Absolute => LIMIT_IN_TOLERANCES * tolerance,
+    };
+    let is_first = rounds == LOOKS[0].0;
+    let is_last = rounds == LOOKS[LOOKS.len() - 1].0;
+    let worse = match question.direction {
+        Direction::Lower | Direction::Equal => interval,
+        Direction::Higher => interval.mirrored(),
+    };
+    let better = worse.mirrored();
+    let verdict = if worse.exceeds(tolerance, is_first) {
+        Verdict::Regressed
+    } else if better.exceeds(tolerance, is_first) {
+        match question.direction {
+            Direction::Equal => Verdict::Regressed,
+            _ => Verdict::Improved,
+        }
+    } else if worse.high <= tolerance
+        || !is_first && worse.low <= 0.0 && worse.high < limit.max(tolerance)
+    {
+        Verdict::Pass
+    } else {
+        Verdict::Inconclusive
+    };
+    let shown = |difference: f64| match log {
+        true => difference.exp_m1() * 100.0,
+        false => difference,
+    };
+    let width = interval.high - interval.low;
+    let sign = match question.direction {
+        Direction::Higher => -1.0,
+        _ => 1.0,
+    };
+    Decision {
+        effect: Some(match log {
+            true => Change::RelativePercent(shown(interval.change)),
+            false => Change::Absolute(interval.change),
+        }),
+        alarm: Some(shown(width / 2.0)),
+        pass: Some(shown(width / 2.0)),
+        threshold: Some(sign * shown(tolerance + width)),
+        looks: rounds,
+        ..Decision::nothing(
+            verdict,
+            verdict == Verdict::Inconclusive && !is_last,
+            why(verdict).to_owned(),
+        )
+    }
+}
+
+fn why(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Regressed => "the whole interval is worse by more than the tolerance",
+        Verdict::Improved => "the whole interval is better by more than the tolerance",
+        Verdict::Pass => "not worse by more than the tolerance",
+        Verdict::Inconclusive => "the noise reaches across the tolerance",
+        Verdict::NotMeasured => "it has no value",
+    }
+}
+
+/// The value of a process: the mean of its launches, so slow launches count. The first does not, if there
+/// are others: it loads code, and fills caches and tables.
+fn of_process(launches: &[f64]) -> f64 {
+    match launches {
+        [_, others @ ..] if !others.is_empty() => mean(others),
+        all => mean(all),
+    }
+}
+
+/// What a change may be off by because a clock ticks, in the terms of the question: the largest number that
+/// all values are multiples of, up to [`LONGEST_TICK`]. Where the launches of a process differ, their
+/// mean is known better.
+fn tick(sides: [&[Vec<f64>]; 2], log: bool) -> f64 {
+    let processes = || sides.iter().copied().flatten();
+    let one_value = |launches: &Vec<f64>| launches.iter().all(|value| *value == launches[0]);
+    let whole = |value: f64| (value.fract() == 0.0 && value.abs() < 1e15).then_some(value as u64);
+    if !processes().all(one_value) {
+        return 0.0;
+    }
+    let values = processes().map(|launches| whole(launches[0].abs()));
+    let Some(values) = values.collect::<Option<Vec<u64>>>() else {
+        return 0.0;
+    };
+    let divisor = values
+        .iter()
+        .fold(0, |divisor, value| common_divisor(divisor, *value));
+    let tick = divisor.min(LONGEST_TICK) as f64;
+    let smallest = values.iter().min().copied().unwrap_or(0) as f64;
+    if values.iter().all(|value| *value == values[0]) {
+        return 0.0;
+    }
+    match log {
+        true => (tick / smallest).ln_1p(),
+        false => tick,
+    }
+}
+
+/// Euclid's.
+fn common_divisor(one: u64, other: u64) -> u64 {
+    match other {
+        0 => one,
+        _ => common_divisor(other, one % other),
+    }
+}
+
+impl Interval {
+    /// Of process values, two a side and round, without some at each end.
+    fn of(base: &[f64], current: &[f64], left_out: usize) -> Interval {
+        let rounds = base.chunks(2).zip(current.chunks(2));
+        let mut ratios: Vec<f64> = rounds
+            .flat_map(|(base, current)| {
+                let of = |now: &f64| base.iter().map(|was| now - was).collect::<Vec<f64>>();
+                current.iter().flat_map(of).collect::<Vec<f64>>()
+            })
+            .collect();
+        ratios.sort_by(f64::total_cmp);
+        let middle = ratios.len() / 2;
+        Interval {
+            change: ratios[middle - 1].midpoint(ratios[middle]),
+            low: ratios[left_out],
+            high: ratios[ratios.len() - 1 - left_out],
+        }
+    }
+
+    fn wider(self, by: f64) -> Interval {
+        Interval {
+            low: self.low - by,
+            high: self.high + by,
+            ..self
+        }
+    }
+
+    fn mirrored(self) -> Interval {
+        Interval {
+            change: -self.change,
+            low: -self.high,
+            high: -self.low,
+        }
+    }
+
+    /// Whether all of it is above the tolerance. Few rounds must show it by more than their own width.
+    fn exceeds(self, tolerance: f64, is_first: bool) -> bool {
+        self.low > tolerance && (!is_first || self.low > self.high - self.low)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERCENT: f64 = 0.01;
+
+    /// A stream of numbers that are spread normally, always the same.
+    struct Noise(u64);
+
+    impl Noise {
+        fn uniform(&mut self) -> f64 {
+            // Knuth's generator for 64 bits; the upper ones are the better ones.
+            self.0 = self
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            ((self.0 >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+        }
+
+        fn normal(&mut self) -> f64 {
+            let (one, other) = (self.uniform(), self.uniform());
+            (-2.0 * one.ln()).sqrt() * (std::f64::consts::TAU * other).cos()
+        }
+    }
+
+    fn question(tolerance: f64) -> Question {
+        Question {
+            scale: Scale::Relative,
+            direction: Direction::Lower,
+            tolerance,
+            comparisons: 1,
+            looks: Vec::new(),
+        }
+    }
+
+    /// The decision of a whole run: at the first look that is clear, or at the last.
+    fn decided(base: &[Vec<f64>], current: &[Vec<f64>], asked: &Question) -> Decision {
+        let looks = LOOKS.iter().map(|(rounds, _)| (2 * rounds).min(base.len()));
+        let mut decisions = looks.map(|it| in_turn(&base[..it], &current[..it], asked));
+        let found = decisions.find(|decision| !decision.open);
+        found.unwrap_or_else(|| in_turn(base, current, asked))
+    }
+
+    /// How many of a thousand runs end so, where values vary by this much and the current ones are longer.
+    fn share(verdict: Verdict, sigmas: [f64; 2], longer: f64) -> usize {
+        let mut noise = Noise(7);
+        let runs = (0..1000).filter(|_| {
+            let [base, current] = [(sigmas[0], 0.0), (sigmas[1], longer)].map(|(sigma, longer)| {
+                let value = |_| vec![100.0 * (1.0 + longer) * (sigma * noise.normal()).exp(); 1];
+                (0..20).map(value).collect::<Vec<_>>()
+            });
+            decided(&base, &current, &question(0.5)).verdict == verdict
+        });
+        runs.count()
+    }
+
+    #[test]
+    fn unchanged_programs_pass_and_one_percent_is_found_where_processes_are_quiet() {
+        for sigma in [0.05, 0.1, 0.2, 0.3, 0.5, 1.0].map(|it| it * PERCENT) {
+            assert!(share(Verdict::Pass, [sigma; 2], 0.0) >= 998, "{sigma}");
+        }
+        for sigma in [0.05, 0.1, 0.2].map(|it| it * PERCENT) {
+            assert!(
+                share(Verdict::Regressed, [sigma; 2], PERCENT) >= 985,
+                "{sigma}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_change_that_is_exactly_the_tolerance_seldom_fails_and_seldom_passes_a_quiet_program() {
+        let sigma = 0.1 * PERCENT;
+        assert!(share(Verdict::Regressed, [sigma; 2], 0.5 * PERCENT) <= 15);
+        assert!(share(Verdict::Pass, [sigma; 2], 0.5 * PERCENT) <= 15);
+    }
+
+    #[test]
+    fn a_change_in_three_times_the_noise_does_not_pass() {
+        for sigma in [0.2, 0.5, 1.0, 2.0].map(|it| it * PERCENT) {
+            let passed = share(Verdict::Pass, [sigma, 3.0 * sigma], 3.0 * PERCENT);
+            assert!(passed <= 50, "{sigma}: {passed}");
+        }
+    }
+
+    #[test]
+    fn what_it_says_that_it_would_have_caught_is_caught() {
+        let mut noise = Noise(11);
+        for sigma in [0.05, 0.2, 0.5].map(|it| it * PERCENT) {
+            let mut side = |longer: f64| {
+                let value = |_| vec![100.0 * (1.0 + longer) * (sigma * noise.normal()).exp(); 1];
+                (0..20).map(value).collect::<Vec<_>>()
+            };
+            let caught = (0..500).filter(|_| {
+                let would = decided(&side(0.0), &side(0.0), &question(0.5))
+                    .threshold
+                    .unwrap();
+                let again = decided(&side(0.0), &side(would * PERCENT), &question(0.5));
+                again.verdict == Verdict::Regressed
+            });
+            let caught = caught.count();
+            assert!(caught >= 490, "{sigma}: {caught} of 500");
+        }
+    }
+
+    #[test]
+    fn one_tick_of_the_clock_is_no_change() {
+        let side = |value: f64| vec![vec![value]; 20];
+        let answer = |now: f64| decided(&side(4960.0), &side(now), &question(0.5)).verdict;
+        assert_eq!(answer(4960.0), Verdict::Pass);
+        // One tick of 32 ns is 0.65 %.
+        assert_ne!(answer(4992.0), Verdict::Regressed);
+        let mut more = side(4992.0);
+        more[3] = vec![4960.0];
+        assert_ne!(
+            decided(&side(4960.0), &more, &question(0.5)).verdict,
+            Verdict::Regressed
+        );
+        assert_eq!(answer(7200.0), Verdict::Regressed);
+        // Where launches differ, their mean is known better.
+        let launches = |by: f64| vec![vec![9000.0, 4960.0 + by, 4992.0 + by, 4960.0 + by]; 20];
+        let found = decided(&launches(0.0), &launches(64.0), &question(0.5));
+        assert_eq!(found.verdict, Verdict::Regressed);
+    }
+
+    #[test]
+    fn slow_launches_count_and_the_first_one_does_not() {
+        let process = |slow: f64| [vec![500.0], vec![100.0; 18], vec![100.0 * slow; 2]].concat();
+        let sides = |slow: f64| {
+            decided(
+                &vec![process(1.0); 20],
+                &vec![process(slow); 20],
+                &question(0.5),
+            )
+        };
+        assert_eq!(sides(1.0).verdict, Verdict::Pass);
+        assert_eq!(sides(2.0).verdict, Verdict::Regressed);
+        let mut first = process(1.0);
+        first[0] = 1000.0;
+        assert_eq!(
+            decided(&vec![process(1.0); 20], &vec![first; 20], &question(0.5)).verdict,
+            Verdict::Pass
+        );
+    }
+
+    #[test]
+    fn exchanging_the_sides_mirrors_the_verdict_and_drift_between_rounds_cancels() {
+        let drifting = |factor: f64| {
+            let value = |process: usize| vec![factor * (100.5 + 10.0 * (process / 2) as f64)];
+            (0..20).map(value).collect::<Vec<_>>()
+        };
+        let (one, other) = (drifting(1.0), drifting(1.02));
+        assert_eq!(
+            decided(&one, &other, &question(0.5)).verdict,
+            Verdict::Regressed
+        );
+        assert_eq!(
+            decided(&other, &one, &question(0.5)).verdict,
+            Verdict::Improved
+        );
+        assert_eq!(decided(&one, &one, &question(0.5)).verdict, Verdict::Pass);
+        let few = decided(&one[..4], &one[..4], &question(0.5));
+        assert_eq!((few.verdict, few.open), (Verdict::Inconclusive, true));
+    }
+}
