@@ -598,6 +598,9 @@ pub struct CompareArgs {
     /// A program with its arguments, or a stored measurement.
     #[arg(value_name = "COMMAND", required = true, num_args = 1..=2)]
     pub programs: Vec<String>,
+    /// How much is printed.
+    #[command(flatten)]
+    pub verbosity: Verbosity,
     /// Run this first; it must exit with 0. Once for both programs, or for each.
     #[arg(long, value_name = "CMD")]
     pub verify: Vec<String>,
@@ -607,18 +610,10 @@ pub struct CompareArgs {
     /// Matching launches left out before the measured ones.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub skip: u32,
-    /// Launches measured in one process.
+    /// Of one program: launches whose counters are read in a process. Of two, every launch is timed. It is
+    /// what `{launches}` in an argument stands for.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub launches: u32,
-    /// Launches measured in the process that counts work [default: as --launches]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub counted_launches: Option<u32>,
-    /// Compare also the sum of all kernels.
-    #[arg(long)]
-    pub total: bool,
-    /// The most rounds, while the verdict is open.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub max_rounds: u32,
     /// How much longer a kernel may take, in percent.
     #[arg(long, value_name = "PERCENT", default_value_t = 0.5, value_parser = percent)]
     pub tolerance: f64,
@@ -628,9 +623,6 @@ pub struct CompareArgs {
     /// Whether ncu locks the clocks.
     #[arg(long, default_value = "none", value_parser = parse_spelled::<ClockControl>)]
     pub clock_control: ClockControl,
-    /// Accept kernel times where the counters are denied.
-    #[arg(long)]
-    pub accept_kernel_times: bool,
     /// CUDA ordinal of the GPU.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub gpu: u32,

@@ -403,6 +403,11 @@ impl KernelCapture {
     }
 }
 
+/// The signature of a linker's name; `None` of a name that is none, such as that of an `extern "C"` kernel.
+fn demangled(name: &str) -> Option<String> {
+    cpp_demangle::Symbol::new(name).ok()?.demangle().ok()
+}
+
 /// Reads a capture file of kernel records.
 ///
 /// # Errors
@@ -447,8 +452,8 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
         metrics: metrics(&kernel),
         kernel: Kernel {
             function: base_name(&kernel.name),
+            demangled: demangled(&kernel.name),
             mangled: Some(kernel.name),
-            demangled: None,
         },
         grid: kernel.grid,
         block: kernel.block,

@@ -21,7 +21,7 @@ use crate::judge::{
 use crate::measure::{BaseProject, Locks, Place, Plan, measure};
 use crate::metric::display_value;
 use crate::process;
-use crate::report::{self, Detail, Form, Progress, one_line, plain_table, table_lines};
+use crate::report::{self, Form, Progress, one_line, plain_table, table_lines};
 use crate::terms::dimensions;
 
 pub(super) fn run(arguments: &CompareArgs) -> Result<ExitCode, Error> {
@@ -41,9 +41,8 @@ pub(super) fn run(arguments: &CompareArgs) -> Result<ExitCode, Error> {
         }
         KernelFilter::of(Some(filter)).map_err(refused)?;
         let name = filter.strip_prefix("regex:").unwrap_or(filter);
-        if arguments.total && name.contains(':') {
-            let why =
-                "a `:` in it does not work with --total: ncu separates its `--kernel-id` by it";
+        if arguments.programs.len() > 1 && name.contains(':') {
+            let why = "a `:` in it does not work: ncu separates its `--kernel-id` by it";
             return Err(refused(why.to_owned()));
         }
     }
@@ -69,7 +68,13 @@ pub(super) fn run(arguments: &CompareArgs) -> Result<ExitCode, Error> {
             if outcome.spent.is_some() {
                 outcome.wall_s = Some(started.elapsed().as_secs_f64());
             }
-            answer::report(&outcome, ended, arguments.format, Detail::All, &targets)
+            answer::report(
+                &outcome,
+                ended,
+                arguments.format,
+                arguments.verbosity.detail(),
+                &targets,
+            )
         }
         programs => alone(arguments, &place, programs),
     }
@@ -129,16 +134,13 @@ fn settings(place: &Folders, arguments: &CompareArgs, gpu: &Gpu) -> ProgramSetti
         kernels: arguments.kernels.clone(),
         skip: arguments.skip,
         launches: arguments.launches,
-        counted_launches: arguments.counted_launches.unwrap_or(arguments.launches),
-        total: arguments.total,
+        counted_launches: arguments.launches,
         purpose: match arguments.programs.len() {
             1 => Purpose::Overview,
             _ => Purpose::Comparison,
         },
-        max_rounds: arguments.max_rounds,
         timeout: Duration::from_secs(arguments.timeout.into()),
         clock_control: arguments.clock_control,
-        accept_kernel_times: arguments.accept_kernel_times,
         tolerance_percent: arguments.tolerance,
         verified: !arguments.verify.is_empty(),
     }
@@ -210,9 +212,6 @@ fn format_without_report(arguments: &CompareArgs) -> Result<Format, Error> {
     };
     if !arguments.report.is_empty() {
         return refused("--report");
-    }
-    if arguments.total {
-        return refused("--total");
     }
     match arguments.format {
         Form { name: "text", .. } => Ok(Format::Text),

@@ -85,13 +85,9 @@ pub(super) fn survey(folder: &Path, argv: &[String], device: u32) -> Result<Surv
         skip: 0,
         launches: MOST_LAUNCHES,
         counted_launches: 1,
-        total: false,
         purpose: Purpose::Survey,
-        max_rounds: 1,
         timeout: TIMEOUT,
         clock_control: ClockControl::None,
-        // Times are all that is asked for.
-        accept_kernel_times: true,
         tolerance_percent: 0.0,
         verified: false,
     };

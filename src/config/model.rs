@@ -361,6 +361,11 @@ pub struct ProfileSettings {
     pub accept_tiers: Vec<Tier>,
     /// Sample where warps are, for a regression to name source lines. Default: false.
     pub hotspots: bool,
+    /// Whether its times are those of the program as it runs, and counters are read only where these
+    /// differ: no key.
+    #[serde(skip_deserializing)]
+    #[schemars(skip)]
+    pub as_it_runs: bool,
     /// How often a measurement is repeated that failed because of the machine, 0 to 10. Default: 0.
     #[serde(deserialize_with = "range::count::<_, 0, 10>")]
     pub retries: u32,
@@ -385,6 +390,7 @@ impl Default for ProfileSettings {
             profiler_range: false,
             timeout: Duration::from_secs(300),
             accept_tiers: Vec::new(),
+            as_it_runs: false,
             hotspots: false,
             retries: 0,
         }
@@ -652,11 +658,15 @@ impl Variant {
         states.then(|| self.launches_needed(Phase::Timing))
     }
 
-    /// Which of the launches that match its filter are measured in a phase.
+    /// Which of the launches that match its filter are measured in a phase. Of a program that is timed as
+    /// it runs, every launch has a time.
     pub fn selection(&self, phase: Phase) -> LaunchSelection {
         LaunchSelection {
             skip: self.profile.skip,
-            count: self.launches(phase),
+            count: match phase {
+                Phase::Timing if self.profile.as_it_runs => u32::MAX,
+                _ => self.launches(phase),
+            },
             per_kernel: self.profile.per_kernel,
         }
     }

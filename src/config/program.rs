@@ -15,6 +15,13 @@ use crate::terms::{Phase, Tier, VariantId};
 /// How much less a unit may be used than before, in percentage points, before a warning says so.
 const UTILIZATION_TOLERANCE: f64 = 2.0;
 
+/// Rounds of two programs side by side: the fewest, and the most while the result is open.
+const FEWEST_ROUNDS: u32 = 3;
+const MOST_ROUNDS: u32 = 10;
+
+/// Launches of each kernel whose work is counted: what differs from one to the next is no other work.
+const COUNTED_OF_EACH: u32 = 2;
+
 /// What a program is measured for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -62,19 +69,12 @@ pub struct ProgramSettings {
     pub launches: u32,
     /// Launches profiled in the process that counts.
     pub counted_launches: u32,
-    /// Whether the sum over all kernels is compared too; then the launches of each are counted by
-    /// themselves.
-    pub total: bool,
     /// What it is measured for.
     pub purpose: Purpose,
-    /// The most rounds side by side.
-    pub max_rounds: u32,
     /// When a process is killed.
     pub timeout: Duration,
     /// Clocks.
     pub clock_control: ClockControl,
-    /// Whether the times of kernels alone are accepted where the counters are denied.
-    pub accept_kernel_times: bool,
     /// How much longer a kernel may take, in percent.
     pub tolerance_percent: f64,
     /// Whether another command shows that the numbers are right. Counters of work are judged only
@@ -168,16 +168,16 @@ impl ProgramSettings {
         profile.launches = self.launches;
         profile.counted_launches = self.counted_launches;
         profile.skip = self.skip;
-        profile.per_kernel = self.total;
-        profile.total = self.total;
         profile.processes = self.purpose.processes();
         profile.max_processes = profile.processes;
-        profile.max_rounds = self.max_rounds;
+        if self.purpose == Purpose::Comparison {
+            (profile.per_kernel, profile.total, profile.as_it_runs) = (true, true, true);
+            (profile.rounds, profile.max_rounds) = (FEWEST_ROUNDS, MOST_ROUNDS);
+            profile.counted_launches = COUNTED_OF_EACH;
+        }
         profile.clock_control = self.clock_control;
         profile.timeout = self.timeout;
-        if self.accept_kernel_times {
-            profile.accept_tiers = vec![Tier::KernelTimes];
-        }
+        profile.accept_tiers = vec![Tier::KernelTimes];
         let (run, further) = program.argv.split_at(self.words_of_program(&program.argv));
         Variant {
             id: id.clone(),
@@ -274,6 +274,11 @@ impl ProgramSettings {
             ("local_stores", Role::LocalStores, Level::Record),
         ] {
             metrics.push(counted(alias, role.counter(), level));
+        }
+        if self.purpose == Purpose::Comparison {
+            // The times are those of the program as it runs, and ncu reads the rest.
+            let others = metrics.iter_mut().skip(1);
+            others.for_each(|metric| metric.phase = Phase::Counting);
         }
         // What the chip cannot count is left out.
         metrics.retain_mut(|metric| {

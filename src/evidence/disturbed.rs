@@ -42,7 +42,7 @@ pub fn disturbed(variant: &Variant, profile: &Profile, purpose: Purpose) -> Vec<
 /// configuration accepts that tier by name.
 pub fn below_counters(variant: &Variant, profile: &Profile) -> Option<Finding> {
     let tier = profile.identity.tier;
-    if tier == Tier::Counters {
+    if tier == Tier::Counters || variant.profile.as_it_runs {
         return None;
     }
     let message = format!(

@@ -22,6 +22,9 @@ use crate::metric::{Level, Role, measures};
 use crate::profile::{KernelProfile, Profile};
 use crate::terms::Tier;
 
+/// A kernel that takes less of the time than this, in percent, is judged through the sum of all alone.
+const SMALL_PERCENT: f64 = 2.0;
+
 /// How many comparisons a check of these variants judges on a tier. The chance of a false alarm is
 /// shared among them, so the number is known before anything is measured, and the same when the
 /// recording is judged again.
@@ -181,11 +184,15 @@ fn judge_pair<'a>(
 ) -> Vec<Finding> {
     let mode = case.reference.mode;
     let speed = speed_change(case, pair);
+    let small = mode == Mode::Programs && case.variant.kernels.is_none() && is_small(case, pair);
     let mut comparisons = Vec::new();
     let mut findings = Vec::new();
     for metric in &case.variant.metrics {
         let quantity = case.quantity(pair, metric);
         let (mut comparison, gap) = quantity.judge();
+        if small && comparison.is_duration() {
+            through_the_sum(&mut comparison);
+        }
         findings.extend(comparison_finding(
             &quantity,
             gap,
@@ -220,6 +227,30 @@ fn judge_pair<'a>(
     }
     report.comparisons.extend(comparisons);
     findings
+}
+
+/// Whether a kernel takes less of the time than is judged by itself, on both sides.
+fn is_small(case: &Case<'_>, pair: Pair<'_>) -> bool {
+    let share = |profile: &Profile, kernel: &KernelProfile| {
+        let shares = profile.shares_of_total("duration");
+        let at = profile
+            .kernels
+            .iter()
+            .position(|one| std::ptr::eq(one, kernel));
+        at.and_then(|at| shares.get(at))
+            .map_or(100.0, |(_, share)| *share)
+    };
+    let (before, now) = (case.reference.profile, case.current);
+    share(before, pair.reference) < SMALL_PERCENT && share(now, pair.current) < SMALL_PERCENT
+}
+
+/// Leaves a kernel with a small share of the time to the sum of all.
+fn through_the_sum(comparison: &mut Comparison) {
+    comparison.level = Level::Record;
+    comparison.verdict = None;
+    comparison.threshold = None;
+    comparison.open = false;
+    comparison.why = format!("below {SMALL_PERCENT} % of the time: judged through the sum");
 }
 
 /// Whether the profile has this kernel at other grids or blocks too: its name alone does not say which

@@ -2,7 +2,7 @@
 //! The mathematics is in [`crate::verdict::band`].
 
 use crate::verdict::{
-    Change, Decision, Question, Scale, Timed, Verdict, against_stored, side_by_side,
+    Change, Decision, Question, Scale, Timed, Verdict, against_stored, in_turn, side_by_side,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -374,7 +374,10 @@ impl Quantity<'_> {
             tail,
             ..Comparison::new(
                 metric,
-                &pair.current.name,
+                match case.reference.mode {
+                    Mode::Programs => case.current.label(pair.current),
+                    Mode::Stored | Mode::Against => &pair.current.name,
+                },
                 *pair,
                 before.as_ref().map(Summary::from),
                 now.as_ref().map(Summary::from),
@@ -466,7 +469,11 @@ impl Quantity<'_> {
                 let control = control.and_then(|control| control.of(&self.name()));
                 against_stored(before, &processes, control, &question)
             }
-            Mode::Against | Mode::Programs => {
+            Mode::Programs => {
+                let launches = |side: &Samples| side.machines().concat();
+                in_turn(&launches(before), &launches(now), &question)
+            }
+            Mode::Against => {
                 let learned = reference.locked;
                 let learned =
                     learned.and_then(|locked| noise_of(self.metric, self.pair.current, locked));

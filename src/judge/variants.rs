@@ -28,7 +28,7 @@ use crate::parallel;
 use crate::profile::{Profile, ProfileOrigin, Taken};
 use crate::terms::{Tier, VariantId};
 use crate::trust::Authority;
-use crate::verdict::Stopping;
+use crate::verdict::{Stopping, Verdict};
 
 /// The selected variants with what is locked of them.
 pub struct Judge<'a> {
@@ -697,6 +697,19 @@ impl Stopping for Judge<'_> {
             }
         };
         judged.is_some_and(|(report, _)| report.open(|metric| self.waived(variant, metric)))
+    }
+
+    /// Whether a time differs, or a kernel is on one side alone.
+    fn counts(&self, variant: &Variant, current: &Profile, base: Option<&Profile>) -> bool {
+        let Some(base) = base else {
+            return true;
+        };
+        let (report, findings) = self.against(variant, base, current);
+        let same = [Verdict::Pass, Verdict::NotMeasured];
+        let mut verdicts = report.comparisons.iter().filter_map(|one| one.verdict);
+        let changed =
+            |one: &Finding| matches!(one.code, Code::KernelsChanged | Code::LaunchChanged);
+        verdicts.any(|verdict| !same.contains(&verdict)) || findings.iter().any(changed)
     }
 }
 

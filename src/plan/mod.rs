@@ -15,6 +15,7 @@ mod share;
 
 use crate::config::{GraphProfiling, KernelFilter, SanitizerTool, Variant};
 use crate::terms::{Phase, RoundOrder, VariantId};
+use crate::verdict::LOOKS;
 
 pub use place::{MOST_SLICES, SlicePlace};
 pub use print::{PlanOf, Planned, planned};
@@ -162,7 +163,10 @@ impl VariantPlan {
             variant: variant.id.clone(),
             once: jobs,
             rounds: rounds.map(round).collect(),
-            looks: settings.round_looks(),
+            looks: match settings.as_it_runs {
+                true => LOOKS.map(|(rounds, _)| rounds as u32).into(),
+                false => settings.round_looks(),
+            },
         };
         // Launches are listed between the last process before the first look and the look itself: ncu
         // then prints that process's report beside it, which takes as long.

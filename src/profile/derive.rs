@@ -143,24 +143,14 @@ pub fn derive<'f>(
 }
 
 /// What launches of the same kernel with the same grid and block share, see [`Launch::same_kernel`].
-type Key<'a> = (
-    &'a str,
-    Option<&'a str>,
-    Option<&'a str>,
-    [u64; 3],
-    [u64; 3],
-);
+/// The best name that a capture has, grid and block. Records of launches lack the signature.
+type Key<'a> = (&'a str, [u64; 3], [u64; 3]);
 
 fn key(launch: &Launch) -> Key<'_> {
     let kernel = &launch.kernel;
-    let (mangled, demangled) = (kernel.mangled.as_deref(), kernel.demangled.as_deref());
-    (
-        &kernel.function,
-        mangled,
-        demangled,
-        launch.grid,
-        launch.block,
-    )
+    let names = [kernel.mangled.as_deref(), kernel.demangled.as_deref()];
+    let name = names.into_iter().flatten().next();
+    (name.unwrap_or(&kernel.function), launch.grid, launch.block)
 }
 
 struct Group<'a> {
@@ -213,10 +203,13 @@ impl Group<'_> {
                 .unzip();
             Series::new(samples, &machines)
         };
+        // Records of launches have another signature than reports, or none.
+        let all = self.launches.iter().flatten();
+        let mut demangled = all.filter_map(|launch| launch.kernel.demangled.clone());
         KernelProfile {
             name: self.first.kernel.function.clone(),
             mangled: self.first.kernel.mangled.clone(),
-            demangled: self.first.kernel.demangled.clone(),
+            demangled: demangled.next(),
             grid: self.first.grid,
             block: self.first.block,
             dynamic_shared_bytes: self.dynamic_shared_bytes(),

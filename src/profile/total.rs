@@ -2,6 +2,7 @@
 
 use super::{KernelProfile, Profile, Series};
 use crate::metric::Role;
+use crate::statistics::of_process;
 use crate::terms::Phase;
 
 /// Name of what stands for all kernels; no function has such a name.
@@ -144,7 +145,7 @@ impl Profile {
                 let values = values
                     .filter(|values| !values.is_empty())
                     .ok_or_else(missing)?;
-                Ok(values.iter().sum::<f64>() / values.len() as f64 * count)
+                Ok(of_process(&values) * count)
             })
             .collect()
     }

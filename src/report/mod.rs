@@ -4,6 +4,7 @@
 
 mod bencher;
 mod checks;
+mod compared;
 mod concern;
 mod detail;
 mod form;

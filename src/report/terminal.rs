@@ -3,6 +3,7 @@
 use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, Table, presets};
 
+use super::compared;
 use super::detail::Detail;
 use super::form::{Capability, Form};
 use super::print::{clean, inert, one_line};
@@ -42,7 +43,8 @@ pub fn report(outcome: &Outcome, detail: Detail) -> String {
         ExitCode::Inconclusive => colored(AnsiColor::Yellow),
         _ => colored(AnsiColor::Red),
     };
-    let mut text = format!("{style}{}{style:#}\n", headline(outcome));
+    let first = compared::answer(outcome).unwrap_or_else(|| headline(outcome));
+    let mut text = format!("{style}{}{style:#}\n", one_line(&first));
     if detail == Detail::Verdict {
         return text;
     }
@@ -54,6 +56,17 @@ pub fn report(outcome: &Outcome, detail: Detail) -> String {
             "\n{style}ended{style:#} {}\n",
             clean(&ended.message)
         ));
+    }
+    if outcome.programs.is_some() && detail != Detail::All {
+        text.push('\n');
+        for line in outcome.variants.iter().flat_map(compared::rows) {
+            text.push_str(&format!("{}\n", one_line(&line)));
+        }
+        if !outcome.findings.is_empty() {
+            text.push('\n');
+            text.push_str(&listed(&by_weight(&outcome.findings, &outcome.variants)));
+        }
+        return text;
     }
     let in_full =
         |report: &&VariantReport| detail == Detail::All || !passed(outcome, &report.variant);

@@ -4,7 +4,7 @@ mod sample;
 mod spread;
 mod tail;
 
-pub use sample::{Noise, Samples, location};
+pub use sample::{Noise, Samples, location, of_process};
 pub(crate) use sample::{Scatter, farthest, mean};
 pub use spread::median;
 pub use tail::{fewest_launches, slowest_tenth, tenth};

@@ -171,6 +171,15 @@ impl Samples {
     }
 }
 
+/// The value of a process: the mean of its launches, so slow launches count. The first does not, if there
+/// are others: it loads code, and fills caches and tables.
+pub fn of_process(launches: &[f64]) -> f64 {
+    match launches {
+        [_, others @ ..] if !others.is_empty() => mean(others),
+        all => mean(all),
+    }
+}
+
 /// Squared deviations from the means of groups, and their degrees of freedom.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Scatter {

@@ -8,7 +8,7 @@
 
 use super::{Change, Decision, Question, Scale, Verdict};
 use crate::metric::Direction;
-use crate::statistics::mean;
+use crate::statistics::of_process;
 
 /// After how many rounds the ratios are looked at, and how many at each end are left out of the interval.
 /// If nothing changed, all of an interval lies above the truth in 0.46, 0.07 and 0.03 % of cases.
@@ -118,15 +118,6 @@ fn why(verdict: Verdict) -> &'static str {
         Verdict::Pass => "not worse by more than the tolerance",
         Verdict::Inconclusive => "the noise reaches across the tolerance",
         Verdict::NotMeasured => "it has no value",
-    }
-}
-
-/// The value of a process: the mean of its launches, so slow launches count. The first does not, if there
-/// are others: it loads code, and fills caches and tables.
-fn of_process(launches: &[f64]) -> f64 {
-    match launches {
-        [_, others @ ..] if !others.is_empty() => mean(others),
-        all => mean(all),
     }
 }
 

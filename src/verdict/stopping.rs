@@ -14,6 +14,9 @@ pub trait Stopping {
         base: Option<&Profile>,
         before: &[Profile],
     ) -> bool;
+
+    /// Whether counters are read of a variant whose times were measured as it runs.
+    fn counts(&self, variant: &Variant, current: &Profile, base: Option<&Profile>) -> bool;
 }
 
 /// Measures as many processes as are configured at least.
@@ -23,5 +26,9 @@ pub struct Fewest;
 impl Stopping for Fewest {
     fn is_open(&self, _: &Variant, _: &Profile, _: Option<&Profile>, _: &[Profile]) -> bool {
         false
+    }
+
+    fn counts(&self, _: &Variant, _: &Profile, _: Option<&Profile>) -> bool {
+        true
     }
 }

@@ -11,12 +11,15 @@ use crate::measure::place::bench::Bench;
 use crate::plan::{Job, Side, Task, VariantPlan};
 use crate::profile::Profile;
 use crate::profiler::{Session, hold};
-use crate::terms::Phase;
+use crate::terms::{Phase, Tier};
+use crate::verdict::Stopping;
 
-/// Whether a verdict on these profiles is still open, so that more processes may decide it. The second
-/// profile is the base's, where base and current are measured side by side.
-pub(in crate::measure) type StillOpen<'a> =
-    dyn Fn(&Variant, &Profile, Option<&Profile>) -> bool + 'a;
+/// What says whether more is to be measured.
+pub(in crate::measure) struct Asked<'a> {
+    pub stop: &'a dyn Stopping,
+    /// What was measured before in this run.
+    pub before: &'a [Profile],
+}
 
 /// A variant, and its version at the base where both are measured side by side.
 pub(in crate::measure) struct Subjects<'a> {
@@ -80,11 +83,11 @@ impl<'a> Subjects<'a> {
         bench: &Bench<'_>,
         plan: &VariantPlan,
         retries: &mut Retries<'_, '_>,
-        open: &StillOpen<'_>,
+        asked: &Asked<'_>,
     ) -> Result<Profiles, SideStop> {
         let variant = self.variant();
         loop {
-            let answer = self.on_highest_tier(bench, plan, open);
+            let answer = self.on_highest_tier(bench, plan, asked);
             let answer = answer.map_err(|stop| stop.map(|found| bench.unless_lost(found)));
             let failed = match &answer {
                 Ok(Profiles { current, base }) => disturbance(variant, base.as_ref(), current),
@@ -105,7 +108,7 @@ impl<'a> Subjects<'a> {
         &mut self,
         bench: &Bench<'_>,
         plan: &VariantPlan,
-        open: &StillOpen<'_>,
+        asked: &Asked<'_>,
     ) -> Result<Profiles, SideStop> {
         let variant = self.variant();
         let mut tier = bench
@@ -117,7 +120,7 @@ impl<'a> Subjects<'a> {
             if let Some(base) = &mut self.base {
                 base.restart(tier);
             }
-            match self.execute(bench, plan, open) {
+            match self.execute(bench, plan, asked) {
                 Err(SideStop::Finding(side, found)) => match bench.below(variant, tier, &found) {
                     Some(lower) => tier = lower,
                     None => return Err(SideStop::Finding(side, found)),
@@ -131,7 +134,7 @@ impl<'a> Subjects<'a> {
         &mut self,
         bench: &Bench<'_>,
         plan: &VariantPlan,
-        open: &StillOpen<'_>,
+        asked: &Asked<'_>,
     ) -> Result<Profiles, SideStop> {
         for job in plan.before_rounds() {
             let is_measured = |phase| self.current.has_phase(phase);
@@ -150,13 +153,53 @@ impl<'a> Subjects<'a> {
                 if look && done < plan.rounds.len() {
                     let profiles = self.profiles(bench)?;
                     let base = profiles.base.as_ref();
-                    if !open(self.variant(), &profiles.current, base) {
-                        return Ok(profiles);
+                    let (current, before) = (&profiles.current, asked.before);
+                    if !asked.stop.is_open(self.variant(), current, base, before) {
+                        return self.counted(bench, plan, asked, profiles);
                     }
                 }
             }
         }
+        let profiles = self.profiles(bench)?;
+        self.counted(bench, plan, asked, profiles)
+    }
+
+    /// Adds the counters of programs that were timed as they run, where these are asked for and can be read.
+    fn counted(
+        &mut self,
+        bench: &Bench<'_>,
+        plan: &VariantPlan,
+        asked: &Asked<'_>,
+        profiles: Profiles,
+    ) -> Result<Profiles, SideStop> {
+        let variant = self.variant();
+        let (current, base) = (&profiles.current, profiles.base.as_ref());
+        if !variant.profile.as_it_runs || !asked.stop.counts(variant, current, base) {
+            return Ok(profiles);
+        }
+        self.measures_on(Tier::Counters);
+        for job in plan.before_rounds() {
+            if job.task != Task::Measure(Phase::Counting) {
+                continue;
+            }
+            match self.capture(job, bench) {
+                Err(SideStop::Finding(_, found))
+                    if bench.below(variant, Tier::Counters, &found).is_some() =>
+                {
+                    self.measures_on(Tier::KernelTimes);
+                    return Ok(profiles);
+                }
+                captured => captured?,
+            }
+        }
         self.profiles(bench)
+    }
+
+    fn measures_on(&mut self, tier: Tier) {
+        self.current.tier = tier;
+        if let Some(base) = &mut self.base {
+            base.tier = tier;
+        }
     }
 
     /// Measures in the order of the jobs, whose programs start together where they can be held.

@@ -20,7 +20,7 @@ use crate::profile::{
     CaptureRecord, Conditions, Derived, FileHash, LaunchList, Profile, Provenance, Source, derive,
     now,
 };
-use crate::profiler::{Capture, Pending, Session, run};
+use crate::profiler::{Capture, Pending, Profiler, Session, run};
 use crate::terms::{Phase, Seed, Tier, VariantId};
 use crate::toolchain::{Nvcc, Nvdisasm};
 
@@ -81,7 +81,7 @@ impl<'a> Subject<'a> {
     /// A finding that says why the variant was not measured; an error where the machine failed.
     pub fn capture(&mut self, bench: &Bench<'_>, job: &Job, seed: Seed) -> Result<(), Stop> {
         let session = self.session(bench, job, seed);
-        let pending = run(bench.profilers.of(self.tier)?, &session)?;
+        let pending = run(self.measured_by(bench, session.phase)?, &session)?;
         let left = session.left()?;
         self.take(pending, left)
     }
@@ -102,6 +102,18 @@ impl<'a> Subject<'a> {
         let settled = self.settle();
         self.pending = Some(pending);
         settled
+    }
+
+    /// What measures a phase. Times of a program as it runs are those of its own launches.
+    pub fn measured_by<'b>(
+        &self,
+        bench: &'b Bench<'_>,
+        phase: Phase,
+    ) -> Result<&'b dyn Profiler, Error> {
+        bench.profilers.of(match phase {
+            Phase::Timing if self.variant.profile.as_it_runs => Tier::KernelTimes,
+            _ => self.tier,
+        })
     }
 
     /// The session of a job.
@@ -449,8 +461,10 @@ impl<'a> Subject<'a> {
     /// What the measured command line launches, as far as that is known.
     fn launch_list(&self) -> Option<LaunchList> {
         match self.tier {
-            Tier::Counters => self.listed.clone()?,
-            Tier::KernelTimes | Tier::Static => self.captures.first()?.launch_list.clone(),
+            Tier::Counters if !self.variant.profile.as_it_runs => self.listed.clone()?,
+            Tier::Counters | Tier::KernelTimes | Tier::Static => {
+                self.captures.first()?.launch_list.clone()
+            }
         }
     }
 

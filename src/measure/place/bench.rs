@@ -113,6 +113,9 @@ impl<'a> Bench<'a> {
     /// The highest tier for a variant that is not known to be out of reach; the finding about the
     /// counters where no other tier can measure it.
     pub(in crate::measure) fn tier(&self, variant: &Variant) -> Result<Tier, Finding> {
+        if variant.profile.as_it_runs {
+            return Ok(Tier::KernelTimes);
+        }
         let Some(denied) = self.denied.get() else {
             return Ok(Tier::Counters);
         };
