@@ -71,6 +71,9 @@ fn stand_ins() -> &'static Path {
 const HOLD: &str =
     r#"[ -z "$SPARSEK_GATE_TURN" ] || while ! [ -e "$SPARSEK_GATE_TURN" ]; do kill -STOP $$; done"#;
 
+/// What the injected library does once all is written.
+const OVER: &str = r#"[ -z "$SPARSEK_GATE_TURN" ] || kill -STOP $$"#;
+
 /// A program that leaves the records of an H200, all of them longer by so many percent, and never
 /// twice the same. The further lines run before it in profiled runs.
 fn program(percent: i64, profiled: &str) -> String {
@@ -87,6 +90,7 @@ while read -r kind correlation start end rest; do
     *) echo "$kind $correlation $start${{end:+ $end}}" ;;
     esac
 done <"$RECORDS/cp_async.process" >"$SPARSEK_GATE_KERNEL_RECORDS.$$"
+{OVER}
 "#
     )
 }
@@ -302,78 +306,115 @@ fn journal(machine: &Machine) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
+/// `compare` of `cp_async.sh` with itself, on a machine whose ncu may not read the counters.
+fn compare_with_itself(machine: &Machine) -> Command {
+    let project = &machine.project;
+    let path = format!(
+        "{}:{}",
+        project.path("bin").display(),
+        std::env::var("PATH").unwrap()
+    );
+    fs::create_dir_all(project.path("bin")).unwrap();
+    fs::create_dir_all(project.path("lib64")).unwrap();
+    for (from, to) in [
+        ("denied-ncu", "bin/ncu"),
+        ("libcupti.so.13", "lib64/libcupti.so.13"),
+    ] {
+        fs::copy(project.path(from), project.path(to)).unwrap();
+    }
+    let _ = fs::remove_file(project.path("config.toml"));
+    project.write("tmp/journal", "");
+    let program = "sh cp_async.sh --mode profile";
+    let kernels = [
+        "--kernels",
+        "regex:^bsr_gemm_",
+        "--env-pass",
+        "JOURNAL,RECORDS",
+    ];
+    let arguments = [&["compare", program, program][..], &kernels].concat();
+    let mut command = machine.command(&arguments);
+    command.env("CUDA_HOME", project.path("")).env("PATH", path);
+    command
+}
+
 #[test]
 fn programs_start_together_and_work_in_turn_and_one_after_the_other_where_they_cannot_be_held() {
-    let machine = Machine::accepting("kernel-times");
+    let machine = Machine::new();
     let works = "echo begins >>\"$JOURNAL\"; sleep 0.05; echo ends >>\"$JOURNAL\"";
     let held = program(0, "echo starts >>\"$JOURNAL\"").replace(HOLD, &format!("{HOLD}\n{works}"));
+    let held = format!("{held}echo leaves >>\"$JOURNAL\"\n");
     machine.project.write("cp_async.sh", &held);
-    machine.project.commit();
-    let against = ["--against", "HEAD", "--measure-all"];
-    machine.project.write("tmp/journal", "");
-    // Nothing is locked, which says nothing of how it was measured.
-    machine.check(&against, 4);
+    Ran::of(&compare_with_itself(&machine).output().unwrap()).exits(0);
     let lines = journal(&machine);
-    assert_eq!(lines.len(), 12, "{lines:?}");
+    let at = |wanted: &str| lines.iter().position(|line| line == wanted).unwrap();
     assert_eq!(lines[..2], ["starts", "starts"], "{lines:?}");
     let works: Vec<&str> = lines
         .iter()
         .map(String::as_str)
-        .filter(|it| *it != "starts")
+        .filter(|it| ["begins", "ends"].contains(it))
         .collect();
     assert!(
         works.chunks(2).all(|pair| pair == ["begins", "ends"]),
         "{lines:?}"
     );
+    // Both of the first window have worked before one of them leaves.
+    let before = lines[..at("leaves")].iter();
+    assert_eq!(
+        before.filter(|line| *line == "ends").count(),
+        2,
+        "{lines:?}"
+    );
 
     // Nothing holds it, as where another library in the program gets the calls.
-    let alone = held.replace(HOLD, "");
+    let alone = held.replace(HOLD, "").replace("; echo turn", "");
     machine
         .project
-        .write("cp_async.sh", alone.replace("; echo turn", ""));
-    machine.project.commit();
-    machine.project.write("tmp/journal", "");
-    let ran = machine
-        .run(&["check", "--against", "HEAD", "--measure-all"])
-        .exits(4);
+        .write("cp_async.sh", alone.replace(OVER, ""));
+    let ran = Ran::of(&compare_with_itself(&machine).output().unwrap()).exits(0);
     assert!(ran.err.contains("cannot be held"), "{}", ran.err);
     let lines = journal(&machine);
     // What two processes left that ran side by side does not count.
-    let alone = &lines[lines.len() - 12..];
+    let alone = &lines[lines.len() - 24..];
     assert!(
         alone
-            .chunks(3)
-            .all(|one| one == ["starts", "begins", "ends"]),
+            .chunks(4)
+            .all(|one| one == ["starts", "begins", "ends", "leaves"]),
         "{lines:?}"
     );
 }
 
 #[test]
+fn a_program_that_runs_in_the_turn_of_another_is_not_measured_beside_others() {
+    let machine = Machine::new();
+    // Once one works, those that wait are woken.
+    let wakes = "pkill -CONT -f 'sh cp_async.sh' && sleep 0.2";
+    let held = program(0, "echo starts >>\"$JOURNAL\"");
+    let held = held.replace(HOLD, &format!("{HOLD}\n{wakes}"));
+    machine.project.write("cp_async.sh", held);
+    let ran = Ran::of(&compare_with_itself(&machine).output().unwrap()).exits(0);
+    let why = "one of them ran in the turn of another program";
+    assert!(ran.err.contains(why), "{}", ran.err);
+}
+
+#[test]
 fn a_program_that_fails_beside_others_is_measured_alone() {
-    let machine = Machine::accepting("kernel-times");
+    let machine = Machine::new();
     // As where the memory of the GPU is too small for two.
     let claims =
         "exec 9>\"$JOURNAL.claimed\"\nflock -n 9 || { echo refused >>\"$JOURNAL\"; exit 3; }";
     machine.project.write("cp_async.sh", program(0, claims));
-    machine.project.commit();
-    let ran = machine
-        .run(&["check", "--against", "HEAD", "--measure-all"])
-        .exits(4);
+    let ran = Ran::of(&compare_with_itself(&machine).output().unwrap()).exits(0);
     assert!(ran.err.contains("fewer start together"), "{}", ran.err);
     assert!(journal(&machine).contains(&"refused".to_owned()));
 }
 
 #[test]
 fn an_interrupt_while_programs_wait_for_their_turn_leaves_no_process() {
-    let machine = Machine::accepting("kernel-times");
+    let machine = Machine::new();
     let never = "echo $$ >>\"$JOURNAL\"";
     let held = program(0, never).replace(HOLD, &format!("{HOLD}\nsleep 60"));
     machine.project.write("cp_async.sh", held);
-    machine.project.commit();
-    let mut run = machine
-        .command(&["check", "--against", "HEAD", "--measure-all"])
-        .spawn()
-        .unwrap();
+    let mut run = compare_with_itself(&machine).spawn().unwrap();
     let state = |pid: &str| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
         stat.ok()
@@ -732,17 +773,15 @@ fn the_injected_library_holds_a_program_at_its_first_work_until_its_turn() {
     assert_eq!(state().as_deref(), Some("T"));
     fs::write(&turn, "").unwrap();
     go_on();
+    // All is written before it stops again, and it ends outside of its turn.
+    let written = fs::read_dir(&records).unwrap().next().unwrap().unwrap();
+    let process = || ProcessRecords::parse(&fs::read_to_string(written.path()).unwrap());
+    while process().is_err() || state().as_deref() != Some("T") {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert!(process().unwrap().in_turn);
+    go_on();
     assert_eq!(program.wait().unwrap().code(), Some(0));
-    let text = fs::read_to_string(
-        fs::read_dir(&records)
-            .unwrap()
-            .next()
-            .unwrap()
-            .unwrap()
-            .path(),
-    );
-    let process = ProcessRecords::parse(&text.unwrap()).unwrap();
-    assert!(process.in_turn);
 }
 
 #[test]
@@ -871,7 +910,7 @@ fn what_the_compiler_made_passes_alone_only_where_that_tier_is_accepted() {
 }
 
 #[test]
-fn programs_are_compared_by_the_times_of_their_kernels_where_that_is_accepted() {
+fn programs_are_compared_by_the_times_of_their_kernels_without_a_right_to_the_counters() {
     let machine = Machine::new();
     let project = &machine.project;
     project.write("slow.sh", program(5, ""));
@@ -907,14 +946,12 @@ fn programs_are_compared_by_the_times_of_their_kernels_where_that_is_accepted() 
         Ran::of(&output.unwrap())
     };
     let slow = "sh slow.sh --mode profile";
-    let report = compare(&[slow]).exits(3).json();
-    assert!(report.denied().contains(&"no-permission".to_owned()));
-    let report = compare(&[slow, "--accept-kernel-times"]).exits(1).json();
-    assert_eq!(report.denied(), ["regressed"]);
+    let report = compare(&[slow]).exits(1).json();
+    // The sum, and the kernel.
+    assert_eq!(report.denied(), ["regressed", "regressed"]);
     assert_eq!(report.0["variants"][0]["tier"], "kernel-times");
-    let same = "sh cp_async.sh --mode profile";
-    compare(&[same, "--accept-kernel-times"]).exits(0);
-    let report = compare(&["--accept-kernel-times"]).exits(0).json();
+    compare(&["sh cp_async.sh --mode profile"]).exits(0);
+    let report = compare(&[]).exits(0).json();
     let kernel = &report.0["kernels"][0];
     assert_eq!(kernel["kernel"], "bsr_gemm_cp_async");
     assert!(kernel["duration_ns"].is_number() && kernel["bound"].is_null());

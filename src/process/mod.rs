@@ -217,7 +217,7 @@ impl Invocation {
             started: Started::new(&expression, mark)?,
             outputs,
             timeout: self.timeout,
-            was_held: false,
+            stopped_at: None,
         })
     }
 }
@@ -229,8 +229,8 @@ pub struct Running {
     started: Started,
     outputs: Vec<fs::File>,
     timeout: Duration,
-    /// Its turn has come.
-    was_held: bool,
+    /// How long its processes had run when it was stopped.
+    stopped_at: Option<tree::RunTime>,
 }
 
 impl Drop for Running {
@@ -251,7 +251,7 @@ impl Running {
     ///
     /// # Errors
     /// Where the system does not say whether a program has ended.
-    pub fn hold(programs: &[Running]) -> io::Result<Vec<Standing>> {
+    pub fn hold(programs: &mut [Running]) -> io::Result<Vec<Standing>> {
         let mut standing: Vec<Option<Standing>> = programs.iter().map(|_| None).collect();
         loop {
             let pids = programs.iter().map(|one| one.started.pid.unwrap_or(0));
@@ -263,27 +263,90 @@ impl Running {
                 if program.started.handle.try_wait()?.is_some() {
                     *standing = Some(Standing::Ended);
                 } else if stopped {
-                    tree::stop(program.started.pid, &program.started.mark);
                     *standing = Some(Standing::Held);
-                } else if program.printed() > MOST_OUTPUT || program.left().is_zero() {
+                    // It waits while the others still come to their first work.
+                    tree::stop(program.started.pid, &program.started.mark);
+                } else if program.is_beyond_its_limits() || interrupted() {
                     *standing = Some(Standing::Late);
+                    // It would work beside those that have their turns.
+                    tree::stop(program.started.pid, &program.started.mark);
                 }
             }
             let all: Option<Vec<Standing>> = standing.iter().copied().collect();
             if let Some(all) = all {
-                return Ok(all);
-            }
-            if interrupted() {
-                return Ok(programs.iter().map(|_| Standing::Late).collect());
+                for (program, standing) in programs.iter_mut().zip(&all) {
+                    if *standing == Standing::Held {
+                        program.stop();
+                    }
+                }
+                let astray = tree::has_strays();
+                let of = |standing| match standing {
+                    Standing::Held if astray => Standing::Astray,
+                    standing => standing,
+                };
+                return Ok(all.into_iter().map(of).collect());
             }
             std::thread::sleep(OFTEN);
         }
     }
 
-    /// Lets a program that was held go on, with a time limit that counts from now.
+    /// Lets a program that was held work, until it has ended or stopped its own process and `is_over`
+    /// says that it did so because its work is done. Its time limit counts from now. At the end of its
+    /// turn it has ended, or all of it is stopped.
+    ///
+    /// # Errors
+    /// Where the system does not say whether the program has ended.
+    pub fn turn(&mut self, is_over: impl Fn() -> bool) -> io::Result<Turn> {
+        self.go_on();
+        let mut looked = Instant::now();
+        loop {
+            if self.started.handle.wait_timeout(OFTEN)?.is_some() {
+                return Ok(Turn::Ended);
+            }
+            if self.is_beyond_its_limits() || interrupted() {
+                return Ok(Turn::Late);
+            }
+            if tree::is_stopped(self.started.pid) {
+                if is_over() {
+                    self.stop();
+                    return Ok(Turn::Over);
+                }
+                // It came to its first work just as its turn began, or another's signal stopped it.
+                tree::go_on(self.started.pid, &self.started.mark);
+            } else if looked.elapsed() > POLL {
+                looked = Instant::now();
+                if tree::stopped_below(self.started.pid.as_slice()) == [true] {
+                    tree::go_on(self.started.pid, &self.started.mark);
+                }
+            }
+        }
+    }
+
+    /// Stops all of the program, and remembers how long it has run until then.
+    fn stop(&mut self) {
+        let Started { pid, mark, .. } = &self.started;
+        let stopped = tree::stop(*pid, mark);
+        self.stopped_at = stopped.then(|| tree::run_time(*pid, mark));
+    }
+
+    /// Whether nothing of a stopped program has run since then. A timer can wake it.
+    pub fn stood_still(&self) -> bool {
+        let Started { pid, mark, .. } = &self.started;
+        let now = tree::run_time(*pid, mark);
+        self.stopped_at
+            .as_ref()
+            .is_some_and(|before| *before == now)
+    }
+
+    /// The number of its first process.
+    pub fn pid(&self) -> Option<i32> {
+        self.started.pid
+    }
+
+    /// Lets a stopped program go on, with a time limit that counts from now.
     pub fn go_on(&mut self) {
         self.started.since = Instant::now();
-        self.was_held = true;
+        self.stopped_at = None;
         tree::go_on(self.started.pid, &self.started.mark);
     }
 
@@ -302,24 +365,14 @@ impl Running {
     }
 
     fn wait(&self, most_output: u64) -> io::Result<Finished> {
-        let stopped = || {
-            // A process that came to its first work just as its turn began may have stopped after that.
-            if self.was_held && tree::stopped_below(self.started.pid.as_slice()) == [true] {
-                tree::go_on(self.started.pid, &self.started.mark);
-            }
-            interrupted()
-        };
         self.started
-            .wait(self.timeout, stopped, &self.outputs, most_output)
+            .wait(self.timeout, interrupted, &self.outputs, most_output)
     }
 
-    fn printed(&self) -> u64 {
+    fn is_beyond_its_limits(&self) -> bool {
         let printed = self.outputs.iter().flat_map(fs::File::metadata);
-        printed.map(|output| output.len()).sum()
-    }
-
-    fn left(&self) -> Duration {
-        self.timeout.saturating_sub(self.started.since.elapsed())
+        let printed: u64 = printed.map(|output| output.len()).sum();
+        printed > MOST_OUTPUT || self.started.since.elapsed() >= self.timeout
     }
 }
 
@@ -330,7 +383,21 @@ pub enum Standing {
     Held,
     /// It has ended before.
     Ended,
-    /// It reached its time limit, or printed too much, before it was held.
+    /// It reached its time limit, or printed too much, before it was held. It is stopped.
+    Late,
+    /// It is stopped, but one of the programs started a process that is below none of them, and would
+    /// work in the turns of the others.
+    Astray,
+}
+
+/// How the turn of a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Its work is done, and it is stopped.
+    Over,
+    /// It has ended.
+    Ended,
+    /// It reached its time limit, printed too much, or the run is interrupted. It goes on.
     Late,
 }
 
@@ -677,34 +744,57 @@ pub(crate) mod tests {
             run.start().unwrap()
         };
         let ended = invocation(dir.path(), "exit 3", Duration::from_secs(20));
-        let mut programs = vec![start("a", ""), start("b", "exit 5"), ended.start().unwrap()];
-        let standing = Running::hold(&programs).unwrap();
+        let mut programs = vec![
+            start("a", ""),
+            start("b", "kill -STOP $$; exit 5"),
+            ended.start().unwrap(),
+        ];
+        let standing = Running::hold(&mut programs).unwrap();
         assert_eq!(standing, [Standing::Held, Standing::Held, Standing::Ended]);
         let written = |name: &str| fs::metadata(dir.path().join(name)).map_or(0, |file| file.len());
         let before = ["a.child", "b.child"].map(written);
         std::thread::sleep(Duration::from_millis(100));
         assert_eq!(["a.child", "b.child"].map(written), before);
-        assert_eq!(
-            programs.pop().unwrap().end().unwrap().ending,
-            Ending::Exited(3)
-        );
+        let third = programs.pop().unwrap();
+        assert_eq!(third.end().unwrap().ending, Ending::Exited(3));
+        // Its own process stops at the end of its turn; a child that stops is not its end.
         let mut last = programs.pop().unwrap();
+        let is_over = || fs::read_to_string(dir.path().join("order")).is_ok_and(|it| it == "b\n");
+        assert_eq!(last.turn(is_over).unwrap(), Turn::Over);
+        assert!(last.stood_still() && programs[0].stood_still());
+        let after = written("b.child");
+        assert!(after > before[1]);
+        assert_eq!(written("a.child"), before[0]);
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(written("b.child"), after);
         last.go_on();
         assert_eq!(last.end().unwrap().ending, Ending::Exited(5));
-        assert_eq!(written("a.child"), before[0]);
-        assert!(written("b.child") > before[1]);
+        // Somebody wakes it.
         let first = programs[0].started.pid.unwrap();
+        kill_process(Pid::from_raw(first).unwrap(), Signal::CONT).unwrap();
+        let awake = Instant::now();
+        while programs[0].stood_still() && awake.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(OFTEN);
+        }
+        assert!(!programs[0].stood_still());
         drop(programs);
         assert!(!Path::new(&format!("/proc/{first}")).exists());
         assert_eq!(fs::read_to_string(dir.path().join("order")).unwrap(), "b\n");
     }
 
     #[test]
-    fn a_program_that_stops_nothing_is_late_at_its_time_limit() {
+    fn a_program_that_stops_nothing_is_late_at_its_time_limit_and_goes_on_no_more() {
         let dir = tempfile::tempdir().unwrap();
-        let run = invocation(dir.path(), "sleep 300", Duration::from_millis(200));
-        let programs = [run.start().unwrap()];
-        assert_eq!(Running::hold(&programs).unwrap(), [Standing::Late]);
+        let script = "while :; do echo >>beats; sleep 0.01; done";
+        let run = invocation(dir.path(), script, Duration::from_millis(200));
+        let mut programs = vec![run.start().unwrap()];
+        assert_eq!(Running::hold(&mut programs).unwrap(), [Standing::Late]);
+        let beats = || fs::metadata(dir.path().join("beats")).unwrap().len();
+        let before = beats();
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(beats(), before);
+        let ended = programs.pop().unwrap().end().unwrap();
+        assert_eq!(ended.ending, Ending::TimedOut);
     }
 
     #[test]

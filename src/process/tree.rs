@@ -127,24 +127,51 @@ pub(super) fn signal(root: Option<i32>, mark: &str, signal: Signal) {
     }
 }
 
-/// Stops all processes of a program, also those that it starts meanwhile. One that does not stop within
-/// [`AT_MOST`] goes on.
-pub(super) fn stop(root: Option<i32>, mark: &str) {
+/// Stops all processes of a program, also those that it starts meanwhile. Returns whether all stopped
+/// within [`AT_MOST`].
+pub(super) fn stop(root: Option<i32>, mark: &str) -> bool {
     let until = Instant::now() + AT_MOST;
-    loop {
-        let all = stats();
-        let goes_on = |stat: &&Stat| !stat.ended && !stat.stopped;
-        let left: Vec<Stat> = members(&all, root, mark);
-        let left: Vec<&Stat> = left.iter().filter(goes_on).collect();
+    let stopped = loop {
+        let mut left = members(&stats(), root, mark);
+        left.retain(|stat| !stat.ended && !stat.stopped);
         if left.is_empty() || Instant::now() >= until {
-            break;
+            break left.is_empty();
         }
         for stat in left {
             send(stat.pid, Signal::STOP);
         }
         std::thread::sleep(AGAIN);
-    }
+    };
     tree().held.extend(root);
+    stopped
+}
+
+/// How long each thread of a program's processes has run, in nanoseconds, by process and thread.
+pub(super) type RunTime = BTreeMap<(i32, i32), u64>;
+
+/// The same now. `/proc/PID/task/TID/schedstat` begins with it (proc(5) of Linux names `schedstat`;
+/// `Documentation/scheduler/sched-stats.rst`: "time spent on the cpu (in nanoseconds)").
+pub(super) fn run_time(root: Option<i32>, mark: &str) -> RunTime {
+    let threads_of = |stat: Stat| {
+        let tasks = fs::read_dir(format!("/proc/{}/task", stat.pid));
+        let tasks = tasks.into_iter().flatten().flatten();
+        tasks.filter_map(move |task| {
+            let thread = task.file_name().to_str()?.parse::<i32>().ok()?;
+            let text = fs::read_to_string(task.path().join("schedstat")).ok()?;
+            let time = text.split(' ').next()?.parse::<u64>().ok()?;
+            Some(((stat.pid, thread), time))
+        })
+    };
+    let alive = members(&stats(), root, mark).into_iter();
+    alive
+        .filter(|stat| !stat.ended)
+        .flat_map(threads_of)
+        .collect()
+}
+
+/// Whether a process is stopped.
+pub(super) fn is_stopped(pid: Option<i32>) -> bool {
+    pid.and_then(stat).is_some_and(|stat| stat.stopped)
 }
 
 /// Lets a program that was stopped go on.
@@ -185,6 +212,13 @@ pub(super) fn stopped_below(roots: &[i32]) -> Vec<bool> {
 /// The programs that run, by process, with their marks.
 pub(crate) fn running() -> BTreeMap<i32, String> {
     tree().started.clone()
+}
+
+/// Whether a process is below this one that is of none of its programs.
+pub(super) fn has_strays() -> bool {
+    let tree = tree();
+    let all = stats();
+    tree.adopts && tree.orphans(&all).iter().any(|orphan| !orphan.ended)
 }
 
 /// Kills every process below this one that is below no program that still runs, and waits for its

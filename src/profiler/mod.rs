@@ -16,4 +16,4 @@ pub use first_launch::LogSign;
 pub(crate) use ncu::{NCU_LOCK, filter_in, home, judge_printed, reports};
 pub use ncu::{Ncu, Trouble};
 pub use profilers::{LibraryFile, Profilers};
-pub use session::{Held, Profiler, Ran, Session, hold, run};
+pub use session::{Left, Profiler, Ran, Session, Written, in_turn, run};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ncu_report::Recording;
 
@@ -18,7 +18,7 @@ use crate::evidence::tuning_measured;
 use crate::files::{entries, read_regular};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::hash::sha256_hex;
-use crate::process::{self, Ending, Finished, Invocation, Running, Standing};
+use crate::process::{self, Ending, Finished, Invocation, Running, Standing, Turn};
 use crate::terms::{Phase, Seed};
 use crate::verify::{Failure, Proof, asks_for_result, remove_result};
 
@@ -68,6 +68,20 @@ pub trait Profiler {
         None
     }
 
+    /// Whether the work of a program that was held is done: its first process has written all that
+    /// [`finish`](Profiler::finish) reads, and stopped itself.
+    fn is_over(&self, _session: &Session<'_>, _pid: i32) -> bool {
+        false
+    }
+
+    /// What the processes of a program that was held have written. They write nothing more that counts.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn written(&self, _session: &Session<'_>) -> Result<Written, Error> {
+        Ok(Written::new())
+    }
+
     /// Judges how the process ended and reads what it left. What needs no GPU may go on in the
     /// background, see [`Pending`]. An interrupt never gets here.
     ///
@@ -75,6 +89,9 @@ pub trait Profiler {
     /// A finding that says why the session measured nothing.
     fn finish(&self, session: &Session<'_>, ran: Ran) -> Result<Pending, Stop>;
 }
+
+/// The files that the processes of a program wrote, with their content.
+pub type Written = Vec<(PathBuf, Vec<u8>)>;
 
 /// What one process measures, and where its files go.
 #[derive(Clone, Copy, Debug)]
@@ -124,6 +141,8 @@ pub struct Ran {
     pub checked: bool,
     /// What autotuners chose in it, where it shows that.
     pub tuned: Vec<Tuned>,
+    /// What its processes wrote until the end of its turn, where it had one.
+    pub written: Option<Written>,
 }
 
 impl Session<'_> {
@@ -213,61 +232,162 @@ pub fn run(profiler: &dyn Profiler, session: &Session<'_>) -> Result<Pending, St
     finish(profiler, session, ran, unproven)
 }
 
-/// Starts the programs of sessions together. Each is held at its first work on the GPU, and all wait
-/// there for their turns.
+/// What a process left that was measured, and the files that it left.
+pub type Left = (Pending, Vec<PathBuf>);
+
+/// Starts the programs of sessions together, each of which is held at its first work on the GPU, and lets
+/// them work one after the other, in their order. Once the work of all is done they end, side by side.
+///
+/// Returns what each left, up to the first that failed.
 ///
 /// # Errors
-/// As [`run`]; no program is left then.
-pub fn hold(profiler: &dyn Profiler, sessions: &[Session<'_>]) -> Result<Vec<Held>, Stop> {
+/// With the session that is the reason: it could not be started or held, or an error where the machine
+/// failed. Nothing was measured then. No program is left in any case.
+pub fn in_turn(
+    profiler: &dyn Profiler,
+    sessions: &[Session<'_>],
+) -> Result<Vec<Result<Left, Stop>>, (usize, Stop)> {
+    let began = Instant::now();
+    let mut held = hold(profiler, sessions)?;
+    let mut worked = 0;
+    for (at, session) in sessions.iter().enumerate() {
+        let well = held[at]
+            .work(profiler, session)
+            .map_err(|stop| (at, stop))?;
+        worked += 1;
+        if let Some(moved) = held.iter().position(Held::moved) {
+            let why = "one of them ran in the turn of another program";
+            return Err((moved, not_held(sessions[moved].variant, why).into()));
+        }
+        if !well {
+            break;
+        }
+    }
+    // Those that had no turn are killed.
+    held.truncate(worked);
+    for running in held.iter_mut().flat_map(|one| &mut one.running) {
+        running.go_on();
+    }
+    for one in &mut held {
+        one.end();
+    }
+    let each = began.elapsed() / u32::try_from(worked).unwrap_or(u32::MAX);
+    let left = held.into_iter().zip(sessions);
+    let left = left.map(|(one, session)| {
+        let pending = one.read(profiler, session, each)?;
+        Ok((pending, session.left()?))
+    });
+    Ok(left.collect())
+}
+
+/// Of programs that cannot start together.
+pub(super) fn not_held(variant: &Variant, why: &str) -> Finding {
+    let message = format!("its processes cannot be held at their first work on the GPU: {why}");
+    Finding::of(Code::ProfilerUnsupported, &variant.id, message)
+}
+
+/// A program that was started with others. Dropped, it is killed with all that it started.
+struct Held {
+    prepared: Prepared,
+    /// `None` once it has ended.
+    running: Option<Running>,
+    ended: Option<io::Result<Finished>>,
+    device: Option<State>,
+    written: Written,
+}
+
+fn hold(profiler: &dyn Profiler, sessions: &[Session<'_>]) -> Result<Vec<Held>, (usize, Stop)> {
     let mut prepared = Vec::new();
     let mut running = Vec::new();
-    for session in sessions {
-        let one = Prepared::new(profiler, session)?;
+    for (at, session) in sessions.iter().enumerate() {
+        let of_session = |stop| (at, stop);
+        let one = Prepared::new(profiler, session).map_err(of_session)?;
         let started = one.invocation.start();
-        running.push(started.map_err(|error| one.not_started(profiler, session, error))?);
+        let started = started.map_err(|error| one.not_started(profiler, session, error));
+        running.push(started.map_err(of_session)?);
         prepared.push(one);
     }
-    let standing = Running::hold(&running).map_err(Error::io("wait for", "the programs"))?;
-    let held = prepared.into_iter().zip(running).zip(standing);
-    let held = held.map(|((prepared, running), standing)| Held {
-        prepared,
-        running,
-        standing,
+    let waited = Running::hold(&mut running).map_err(Error::io("wait for", "the programs"));
+    let standing = waited.map_err(|error| (0, error.into()))?;
+    if process::interrupted() {
+        return Err((0, Error::Interrupted.into()));
+    }
+    if let Some(astray) = standing.iter().position(|it| *it == Standing::Astray) {
+        let why = "one of them started a process that is not below it";
+        return Err((astray, not_held(sessions[astray].variant, why).into()));
+    }
+    let all = prepared.into_iter().zip(running).zip(standing);
+    let held = all.map(|((prepared, running), standing)| {
+        let mut held = Held {
+            prepared,
+            running: Some(running),
+            ended: None,
+            device: None,
+            written: Written::new(),
+        };
+        if standing != Standing::Held {
+            held.end();
+        }
+        held
     });
     Ok(held.collect())
 }
 
-/// A program that was started with others. Dropped, it is killed with all that it started.
-pub struct Held {
-    prepared: Prepared,
-    running: Running,
-    standing: Standing,
-}
-
 impl Held {
-    /// Lets the program go on, as the only one of those that were started with it, and reads what it leaves.
-    ///
-    /// # Errors
-    /// As [`run`].
-    pub fn take_turn(
+    /// Lets the program work, as the only one. Returns whether it did, as far as is known.
+    fn work(&mut self, profiler: &dyn Profiler, session: &Session<'_>) -> Result<bool, Stop> {
+        if let Some(running) = &mut self.running {
+            let altered = |path: &Path| {
+                let message = format!("changed while the program ran: {}", path.display());
+                Finding::of(Code::AlteredDuringRun, &session.variant.id, message)
+            };
+            let turn = session.turn();
+            let watch = Watch::start(session);
+            fs::File::create_new(&turn).map_err(|_| altered(&turn))?;
+            let pid = running.pid().unwrap_or(0);
+            let ended = running.turn(|| profiler.is_over(session, pid));
+            let ended = ended.map_err(Error::io("wait for", "the program"))?;
+            if ended != Turn::Over {
+                self.end();
+            }
+            self.device = watch.stop(session);
+            fs::remove_file(&turn).map_err(|_| altered(&turn))?;
+        }
+        // Before anything else runs that could write to it.
+        self.written = profiler.written(session)?;
+        let well = |ended: &io::Result<Finished>| matches!(ended, Ok(finished) if finished.ending == Ending::Exited(0));
+        Ok(self.ended.as_ref().is_none_or(well))
+    }
+
+    /// Whether it ran while it should have stood still.
+    fn moved(&self) -> bool {
+        let mut running = self.running.iter();
+        running.any(|running| !running.stood_still())
+    }
+
+    /// Waits for its end.
+    fn end(&mut self) {
+        if let Some(running) = self.running.take() {
+            self.ended = Some(running.end());
+        }
+    }
+
+    /// Reads what it left. `each` is how long one of the programs took.
+    fn read(
         mut self,
         profiler: &dyn Profiler,
         session: &Session<'_>,
+        each: Duration,
     ) -> Result<Pending, Stop> {
-        let watch = Watch::start(session);
-        let turn = session.turn();
-        if self.standing == Standing::Held {
-            fs::write(&turn, "").map_err(Error::io("write", &turn))?;
-            self.running.go_on();
-        }
-        let ended = self.running.end();
-        if self.standing == Standing::Held {
-            fs::remove_file(&turn).map_err(Error::io("remove", &turn))?;
-        }
-        let device = watch.stop(session);
-        let (ran, unproven) = self
+        self.end();
+        let never = || Err(io::Error::other("it was not waited for"));
+        let ended = self.ended.unwrap_or_else(never);
+        let judged = self
             .prepared
-            .judge(profiler, session, ended, None, device)?;
+            .judge(profiler, session, ended, None, self.device);
+        let (mut ran, unproven) = judged?;
+        ran.times.wall = each;
+        ran.written = Some(self.written);
         finish(profiler, session, ran, unproven)
     }
 }
@@ -417,6 +537,7 @@ impl Prepared {
             line,
             checked: false,
             tuned: tuned(&String::from_utf8_lossy(&log), &stated),
+            written: None,
         };
         let required = asks_for_result(&session.variant.profile_args);
         let unproven = match Proof::read(&result, required) {

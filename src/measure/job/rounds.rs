@@ -10,7 +10,7 @@ use crate::finding::{Code, Error, Finding, Stop};
 use crate::measure::place::bench::Bench;
 use crate::plan::{Job, Side, Task, VariantPlan};
 use crate::profile::Profile;
-use crate::profiler::{Session, hold};
+use crate::profiler::{Session, in_turn};
 use crate::terms::{Phase, Tier};
 use crate::verdict::Stopping;
 
@@ -219,12 +219,8 @@ impl<'a> Subjects<'a> {
                 Ok(()) => self.window.grows(),
                 Err(SideStop::Finding(_, found)) if beside_others(found.code) => {
                     // Alone it may succeed, or fails in the same way.
-                    let stage = "processes";
-                    bench.note(
-                        self.variant(),
-                        stage,
-                        &format!("fewer start together: {}", found.message),
-                    );
+                    let text = format!("fewer start together: {}", found.message);
+                    bench.note(self.variant(), "processes", &text);
                     match found.code {
                         Code::ProfilerUnsupported => self.window.closes(),
                         _ => self.window.shrinks(),
@@ -245,25 +241,24 @@ impl<'a> Subjects<'a> {
         bench: &Bench<'_>,
         done: &mut usize,
     ) -> Result<(), SideStop> {
-        let profiler = bench.profilers.of(self.current.tier)?;
+        let profiler = bench.profilers.of(Tier::KernelTimes)?;
         let mut seeds = Vec::new();
         for job in jobs {
             seeds.push(self.seeds.of(job)?);
         }
-        let jobs = || jobs.iter().zip(&seeds);
-        let sessions: Vec<Session<'_>> = jobs()
-            .filter_map(|(job, seed)| Some(self.side(job.side)?.held_session(bench, job, *seed)))
-            .collect();
-        let held = hold(profiler, &sessions).map_err(|stop| SideStop::of(Side::Current, stop))?;
-        for ((job, seed), held) in jobs().zip(held) {
+        let sessions = jobs.iter().zip(seeds).filter_map(|(job, seed)| {
+            let subject = self.side(job.side)?;
+            Some(subject.held_session(bench, job, seed))
+        });
+        let sessions: Vec<Session<'_>> = sessions.collect();
+        let left = in_turn(profiler, &sessions);
+        let left = left.map_err(|(at, stop)| SideStop::of(jobs[at].side, stop))?;
+        for (job, left) in jobs.iter().zip(left) {
             let of_side = |stop| SideStop::of(job.side, stop);
-            let Some(subject) = self.side_mut(job.side) else {
-                continue;
-            };
-            let session = subject.held_session(bench, job, *seed);
-            let pending = held.take_turn(profiler, &session).map_err(of_side)?;
-            let left = session.left()?;
-            subject.take(pending, left).map_err(of_side)?;
+            let (pending, files) = left.map_err(of_side)?;
+            if let Some(subject) = self.side_mut(job.side) {
+                subject.take(pending, files).map_err(of_side)?;
+            }
             *done += 1;
         }
         Ok(())

@@ -150,9 +150,9 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Whether the program of a job can start beside others: what times its kernels can hold it.
+    /// Whether the program of a job can start beside others: it is timed as it runs.
     pub fn is_held(&self, job: &Job) -> bool {
-        self.tier == Tier::KernelTimes && job.task == Task::Measure(Phase::Timing)
+        self.variant.profile.as_it_runs && job.task == Task::Measure(Phase::Timing)
     }
 
     /// Lists what the measured command line launches, in a process of its own; once, however often

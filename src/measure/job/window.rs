@@ -2,14 +2,14 @@
 
 use std::num::NonZero;
 
-/// The fewest that are tried together: a round of two sides.
-const FIRST: usize = 4;
+/// The first that are tried together: one of each side. They show what the others may expect.
+const FIRST: usize = 2;
 /// The most: the processes up to the first look.
 const MOST: usize = 12;
 
 /// How many programs start together. They share cores, host memory and the memory of the GPU, and nobody
-/// knows how much of these a program takes. So a window grows while all of its programs come to their turn,
-/// and shrinks where one fails beside others.
+/// knows how much of these a program takes. So the first window is small, and one shrinks where a program
+/// fails beside others.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::measure) struct Window {
     size: usize,
@@ -38,7 +38,7 @@ impl Window {
 
     /// All programs of a window came to their turn and ended well.
     pub fn grows(&mut self) {
-        self.size = (2 * self.size).min(self.most);
+        self.size = self.most;
     }
 
     /// One failed beside others. The window stays small.
@@ -65,7 +65,7 @@ mod tests {
             window.grows();
             sizes.push(window.of(100));
         }
-        assert_eq!(sizes, [4, 8, 12, 12]);
+        assert_eq!(sizes, [2, 12, 12, 12]);
         assert_eq!(window.of(3), 3);
         window.shrinks();
         window.grows();

@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::capture::{Capture, Pending};
-use super::session::{Profiler, Ran, Session, execute};
+use super::session::{Profiler, Ran, Session, Written, execute, not_held};
 use crate::capture::kernel_records::{Incomplete, KernelCapture, ProcessRecords, read};
 use crate::config::{GraphProfiling, KernelFilter, Toolchain, Variant};
 use crate::files::{most, read_regular_up_to, write_atomically};
@@ -93,10 +93,23 @@ impl Profiler for Cupti {
         write_injection(&session.config.work)
     }
 
-    fn finish(&self, session: &Session<'_>, ran: Ran) -> Result<Pending, Stop> {
+    fn is_over(&self, session: &Session<'_>, pid: i32) -> bool {
+        let path = session.path(&format!("process.{pid}"));
+        let text = read_regular_up_to(&path, most::RECORDS).unwrap_or_default();
+        let mut lines = text.rsplit(|byte| *byte == b'\n');
+        lines.nth(1).is_some_and(|last| last.starts_with(b"end "))
+    }
+
+    fn written(&self, session: &Session<'_>) -> Result<Written, Error> {
+        written(session)
+    }
+
+    fn finish(&self, session: &Session<'_>, mut ran: Ran) -> Result<Pending, Stop> {
         let variant = session.variant;
         ran.succeeded(variant, "while its kernels were recorded")?;
-        let mut capture = recorded(session)?;
+        let of_turn = ran.written.take().map(Ok);
+        let written = of_turn.unwrap_or_else(|| written(session))?;
+        let mut capture = recorded(session, &written)?;
         let mut devices = capture.launches.iter().map(|(_, kernel)| kernel.device);
         if let Some(device) = devices.find(|device| *device != 0) {
             let uuid = &session.gpu.uuid;
@@ -140,7 +153,7 @@ impl Cupti {
         let (ran, unproven) = execute(self, session)?;
         let variant = session.variant;
         ran.succeeded(variant, "while its launches were listed")?;
-        let capture = recorded(session)?;
+        let capture = recorded(session, &written(session)?)?;
         keep(session, &capture.text())?;
         match unproven {
             Some(finding) => Err(finding.into()),
@@ -154,12 +167,6 @@ impl Cupti {
 
 fn unavailable(variant: &Variant, why: String) -> Finding {
     let message = format!("its kernels cannot be timed without ncu: {why}");
-    Finding::of(Code::ProfilerUnsupported, &variant.id, message)
-}
-
-/// Of a program that worked on the GPU before its turn.
-fn not_held(variant: &Variant) -> Finding {
-    let message = "its processes cannot be held at their first work on the GPU: CUPTI does not report their calls";
     Finding::of(Code::ProfilerUnsupported, &variant.id, message)
 }
 
@@ -184,17 +191,26 @@ fn left(session: &Session<'_>) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
+/// What the processes of a program wrote; sorted.
+fn written(session: &Session<'_>) -> Result<Written, Error> {
+    let read = |path: PathBuf| {
+        let bytes = read_regular_up_to(&path, most::RECORDS).map_err(Error::io("read", &path))?;
+        Ok((path, bytes))
+    };
+    left(session)?.into_iter().map(read).collect()
+}
+
 /// All that every process of a program launched.
-fn recorded(session: &Session<'_>) -> Result<KernelCapture, Stop> {
+fn recorded(session: &Session<'_>, written: &Written) -> Result<KernelCapture, Stop> {
     let (variant, gpu) = (session.variant, session.gpu);
     let mut processes = Vec::new();
-    for file in left(session)? {
-        let bytes = read_regular_up_to(&file, most::RECORDS).map_err(Error::io("read", &file))?;
-        let process = ProcessRecords::parse(&String::from_utf8_lossy(&bytes));
-        processes.push(process.map_err(|why| incomplete(variant, &file, why))?);
+    for (file, bytes) in written {
+        let process = ProcessRecords::parse(&String::from_utf8_lossy(bytes));
+        processes.push(process.map_err(|why| incomplete(variant, file, why))?);
     }
     if session.in_turn && !processes.iter().all(ProcessRecords::waited) {
-        return Err(not_held(variant).into());
+        let why = "CUPTI does not report their calls";
+        return Err(not_held(variant, why).into());
     }
     if processes.is_empty() {
         return Err(unavailable(

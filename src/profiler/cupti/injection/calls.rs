@@ -5,15 +5,16 @@
 //! launched it. Where ranges count, the first work is the beginning of the first one.
 //!
 //! `$SPARSEK_GATE_TURN` names a file that exists once it is the program's turn. A process that comes to
-//! its first work before that stops itself (SIGSTOP), and the tool lets it go on (SIGCONT). A process
-//! whose parent is killed meanwhile ends with it.
+//! its first work before that stops itself (SIGSTOP), and the tool lets it go on (SIGCONT). It stops
+//! itself once more when all is written that it did, and ends outside of its turn. A process whose
+//! parent is killed while it waits for its turn ends with it.
 
 use std::ffi::{CStr, c_char, c_int, c_ulong, c_void};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::symbols::{Library, SUCCESS, Status, function};
+use super::symbols::{Library, SUCCESS, Status, function, synchronize};
 
 /// `CUPTI_CB_DOMAIN_DRIVER_API` and `CUPTI_CB_DOMAIN_RUNTIME_API` of `cupti_callbacks.h`.
 const DRIVER_API: u32 = 1;
@@ -201,6 +202,8 @@ impl Asked {
         if COME.load(Ordering::Acquire) {
             return;
         }
+        // What it gave the GPU before a range of the profiler must not run in the turn of another.
+        synchronize();
         let mut before: c_int = 0;
         // SAFETY: calls of the process about itself; the second argument is a place for a number.
         unsafe {
@@ -214,5 +217,13 @@ impl Asked {
         if !COME.swap(true, Ordering::AcqRel) {
             (self.write)("turn\n");
         }
+    }
+}
+
+/// Stops the process, whose work is done, if it had to wait for a turn.
+pub fn end_turn() {
+    if COME.load(Ordering::Acquire) {
+        // SAFETY: a call of the process about itself.
+        unsafe { kill(getpid(), SIGSTOP) };
     }
 }

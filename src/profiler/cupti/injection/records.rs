@@ -26,7 +26,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::calls;
-use super::symbols::{Library, SUCCESS, Status, at_exit, create, function};
+use super::symbols::{Library, SUCCESS, Status, at_exit, create, function, synchronize};
 
 /// `CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL`: kernels, without making them wait for each other.
 const CONCURRENT_KERNEL: u32 = 10;
@@ -291,11 +291,20 @@ unsafe fn kernel(record: *const u8, text: &mut String) {
 }
 
 extern "C" fn finish() {
+    if PID.load(Ordering::Acquire) == std::process::id() {
+        write_rest();
+        calls::end_turn();
+    }
+}
+
+/// Writes the records that CUPTI still has, and the end.
+fn write_rest() {
     // The buffers come back through `complete`, which takes the lock itself.
     let flush = with_recorder(|recorder| recorder.cupti.map(|cupti| cupti.flush)).flatten();
     let Some(flush) = flush else {
         return;
     };
+    synchronize();
     // SAFETY: a plain call.
     let status = unsafe { flush(FLUSH_FORCED) };
     with_recorder(|recorder| {

@@ -80,6 +80,18 @@ macro_rules! function {
 }
 pub(crate) use function;
 
+/// Waits until the GPU has done what the current context gave it. Where there is none, nothing is waited for.
+pub fn synchronize() {
+    let driver = open("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if driver.is_null() {
+        return;
+    }
+    if let Ok(found) = Library(driver).symbol("cuCtxSynchronize") {
+        // SAFETY: the type is that of `cuda.h`; without a context it returns an error.
+        unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> c_int>(found)() };
+    }
+}
+
 /// The file of this process: `PREFIX.PID`.
 pub fn create(prefix: OsString) -> Option<File> {
     let mut path = prefix;
