@@ -85,7 +85,7 @@ echo run >>"$JOURNAL"
 turn=$(wc -l <"$JOURNAL")
 while read -r kind correlation start end rest; do
     case $kind in
-    process) echo "process $correlation $start $end"; echo turn ;;
+    process) echo "process $correlation $start $end"; echo turn 0 1000 ;;
     k) echo "k $correlation $start $((end + (end - start) * {percent} / 100 + turn * 37)) $rest" ;;
     *) echo "$kind $correlation $start${{end:+ $end}}" ;;
     esac
@@ -366,7 +366,7 @@ fn programs_start_together_and_work_in_turn_and_one_after_the_other_where_they_c
     );
 
     // Nothing holds it, as where another library in the program gets the calls.
-    let alone = held.replace(HOLD, "").replace("; echo turn", "");
+    let alone = held.replace(HOLD, "").replace("; echo turn 0 1000", "");
     machine
         .project
         .write("cp_async.sh", alone.replace(OVER, ""));
@@ -387,13 +387,57 @@ fn programs_start_together_and_work_in_turn_and_one_after_the_other_where_they_c
 fn a_program_that_runs_in_the_turn_of_another_is_not_measured_beside_others() {
     let machine = Machine::new();
     // Once one works, those that wait are woken.
-    let wakes = "pkill -CONT -f 'sh cp_async.sh' && sleep 0.2";
-    let held = program(0, "echo starts >>\"$JOURNAL\"");
+    let wakes = "kill -CONT $(cat \"$JOURNAL\") 2>/dev/null; sleep 0.2";
+    let held = program(0, "echo $$ >>\"$JOURNAL\"").replace("echo run", "echo $$");
     let held = held.replace(HOLD, &format!("{HOLD}\n{wakes}"));
     machine.project.write("cp_async.sh", held);
     let ran = Ran::of(&compare_with_itself(&machine).output().unwrap()).exits(0);
     let why = "one of them ran in the turn of another program";
     assert!(ran.err.contains(why), "{}", ran.err);
+}
+
+/// A program that compiles for a moment after its first work on the GPU, in which it launches one kernel.
+fn compiling() -> String {
+    let compiles = "echo compiles >>\"$JOURNAL\"; sleep 0.4";
+    let works = "echo begins >>\"$JOURNAL\"";
+    let waits = format!(
+        "if [ \"${{SPARSEK_GATE_TURN_AFTER:-0}}\" = 0 ]; then\n{HOLD}\n{compiles}\nturn='0 1000'\n\
+         else\n{compiles}\n{HOLD}\nturn='2 500000001'\nfi\n{works}"
+    );
+    program(0, "")
+        .replacen(HOLD, &waits, 1)
+        .replace("turn=$(wc", "lines=$(wc")
+        .replace("turn * 37", "lines * 37")
+        .replace("echo turn 0 1000", "echo turn $turn; echo load 2 500000000")
+}
+
+#[test]
+fn programs_compile_side_by_side_where_nothing_is_lost_if_that_does_not_count() {
+    let machine = Machine::new();
+    machine.project.write("cp_async.sh", compiling());
+    let ran = Ran::of(&compare_with_itself(&machine).output().unwrap()).exits(0);
+    assert!(ran.err.contains("do not count"), "{}", ran.err);
+    let lines = journal(&machine);
+    // Those of the first window, and twelve that count.
+    let compiles = lines.iter().filter(|line| *line == "compiles");
+    assert_eq!(compiles.count(), 14, "{lines:?}");
+    assert_eq!(lines[..4], ["compiles", "begins", "compiles", "begins"]);
+    assert_eq!(lines[4..6], ["compiles", "compiles"]);
+}
+
+#[test]
+fn what_a_program_chooses_differently_beside_others_counts_from_its_first_work_on() {
+    let machine = Machine::new();
+    // What it launches after the load depends on the moment.
+    let tuned = "[ \"$turn\" = '0 1000' ] || set -- \"$@\" other";
+    let program = compiling().replace("echo begins", &format!("{tuned}\necho begins"));
+    let renamed =
+        "k) [ $# -lt 3 ] || [ \"$correlation\" != 9 ] || rest=\"${rest%cp_async}lds\"; echo";
+    machine
+        .project
+        .write("cp_async.sh", program.replacen("k) echo", renamed, 1));
+    let ran = Ran::of(&compare_with_itself(&machine).output().unwrap()).exits(0);
+    assert!(ran.err.contains("all counts again"), "{}", ran.err);
 }
 
 #[test]
@@ -741,12 +785,23 @@ fn launches_outside_of_the_ranges_of_the_profiler_are_not_recorded() {
 fn the_injected_library_holds_a_program_at_its_first_work_until_its_turn() {
     let machine = Machine::accepting("kernel-times");
     machine.profile(0);
+    for (after, before, begins) in [("0", "allocated\n", 2), ("1", "allocated\nloaded\n", 4)] {
+        held_by_the_injected_library(&machine, after, before, begins);
+    }
+}
+
+/// With so many loads of code before its turn, what it prints before, and the call at which the turn begins.
+#[track_caller]
+fn held_by_the_injected_library(machine: &Machine, after: &str, before: &str, begins: u64) {
     let turn = machine.project.path("tmp/turn");
     let [log, records] = ["tmp/log", "tmp/records"].map(|name| machine.project.path(name));
+    let _ = fs::remove_dir_all(&records);
+    let _ = fs::remove_file(&turn);
     fs::create_dir(&records).unwrap();
     let mut program = machine
         .injected("launch", &records)
         .env("SPARSEK_GATE_TURN", &turn)
+        .env("SPARSEK_GATE_TURN_AFTER", after)
         .stdout(fs::File::create(&log).unwrap())
         .spawn()
         .unwrap();
@@ -766,7 +821,7 @@ fn the_injected_library_holds_a_program_at_its_first_work_until_its_turn() {
     while state().as_deref() != Some("T") {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    assert_eq!(fs::read_to_string(&log).unwrap(), "allocated\n");
+    assert_eq!(fs::read_to_string(&log).unwrap(), before);
     // Somebody else's signal is not its turn.
     go_on();
     std::thread::sleep(std::time::Duration::from_millis(50));
@@ -779,7 +834,9 @@ fn the_injected_library_holds_a_program_at_its_first_work_until_its_turn() {
     while process().is_err() || state().as_deref() != Some("T") {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    assert!(process().unwrap().in_turn);
+    let process = process().unwrap();
+    assert_eq!(process.turn.unwrap().correlation, begins);
+    assert_eq!(process.loads.len(), 1);
     go_on();
     assert_eq!(program.wait().unwrap().code(), Some(0));
 }

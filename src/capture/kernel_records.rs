@@ -1,7 +1,7 @@
 //! Kernel records: what the injected library writes of each process, and the capture file that is
 //! kept of the launches that were asked for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -13,6 +13,8 @@ use crate::metric::Role;
 
 /// How a capture file begins; the number is its version.
 pub const MAGIC: &[u8] = b"sparsek-gate kernel records 1\n";
+/// What takes less than this part of the time, 2 %, does not matter.
+const SMALL_PART: u64 = 50;
 /// The most launches of a file: it states one in few bytes, and each takes about 1 KiB of memory.
 const MOST_LAUNCHES: usize = 48 << 10;
 
@@ -54,11 +56,89 @@ pub struct ProcessRecords {
     pub pid: u32,
     /// What `cuptiGetVersion` answers there.
     pub cupti_version: u32,
-    /// Whether it waited for its turn.
-    pub in_turn: bool,
+    /// The call at which it waited for its turn, if it did.
+    pub turn: Option<Call>,
+    /// The calls that loaded code.
+    pub loads: Vec<Call>,
     /// Its kernels in the order in which they were launched. Where only ranges of the profiler count,
     /// those that were launched within one.
     pub kernels: Vec<KernelRecord>,
+}
+
+/// A call of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Call {
+    /// Its number, see [`KernelRecord::correlation`].
+    pub correlation: u64,
+    /// When it was made, in nanoseconds of the system's clock.
+    pub at_ns: u64,
+}
+
+/// A kernel with its grid and block.
+type Shape = (String, [u64; 3], [u64; 3]);
+
+/// What a program does on the GPU from its first work until it has loaded the last of its code: it
+/// compiles, and tries what to launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Startup {
+    /// How often it loads code, from its beginning on.
+    pub loads: u32,
+    /// How long it takes, in nanoseconds.
+    pub takes_ns: u64,
+    /// How long the kernels run that it launches meanwhile, in nanoseconds.
+    pub kernels_ns: u64,
+    /// How long all of its kernels run, in nanoseconds.
+    pub all_ns: u64,
+    /// What it launches afterwards.
+    pub then: BTreeSet<Shape>,
+}
+
+impl Startup {
+    /// Of a run in which one process launches. `None` where it loads nothing, and where it launches a
+    /// kernel before the last load that takes a part of the time and is not launched again.
+    pub fn of(processes: &[ProcessRecords]) -> Option<Startup> {
+        let mut launching = processes.iter().filter(|one| !one.kernels.is_empty());
+        let (process, None) = (launching.next()?, launching.next()) else {
+            return None;
+        };
+        let (turn, last) = (process.turn?, *process.loads.iter().max()?);
+        let takes_ns = last.at_ns.saturating_sub(turn.at_ns);
+        let before = process
+            .kernels
+            .partition_point(|kernel| kernel.correlation < last.correlation);
+        let (before, after) = process.kernels.split_at(before);
+        let sum = |kernels: &[KernelRecord]| -> u64 {
+            kernels.iter().filter_map(KernelRecord::duration_ns).sum()
+        };
+        let (kernels_ns, all_ns) = (sum(before), sum(&process.kernels));
+        let mut of_names: BTreeMap<&str, u64> = BTreeMap::new();
+        for kernel in before {
+            *of_names.entry(&kernel.name).or_default() += kernel.duration_ns().unwrap_or(0);
+        }
+        let again = |name: &str| after.iter().any(|kernel| kernel.name == name);
+        let shape = |kernel: &KernelRecord| (kernel.name.clone(), kernel.grid, kernel.block);
+        let matters = |time: u64| time * SMALL_PART > all_ns;
+        let mut named = of_names.iter();
+        named
+            .all(|(name, time)| !matters(*time) || again(name))
+            .then_some(Startup {
+                loads: u32::try_from(process.loads.len()).ok()?,
+                takes_ns,
+                kernels_ns,
+                all_ns,
+                then: after.iter().map(shape).collect(),
+            })
+    }
+
+    /// Whether the kernels of both take as long: then nothing is lost if neither counts.
+    pub fn is_as_long_as(&self, other: &Startup) -> bool {
+        let [few, many] = match self.kernels_ns <= other.kernels_ns {
+            true => [self, other],
+            false => [other, self],
+        };
+        let difference = many.kernels_ns - few.kernels_ns;
+        difference * 1000 <= many.all_ns || difference * 3 <= many.kernels_ns
+    }
 }
 
 /// The calls at which ranges of the profiler start (`true`) and stop.
@@ -214,7 +294,7 @@ impl ProcessRecords {
             .ok_or_else(|| damaged(1, format!("{first:?} names no process")))?;
         let mut kernels = Vec::new();
         let mut ranges = None;
-        let mut in_turn = false;
+        let (mut turn, mut loads) = (None, Vec::new());
         let mut end = None;
         for (index, line) in lines {
             let number = index + 1;
@@ -236,8 +316,22 @@ impl ProcessRecords {
                 end = Some(counts.ok_or_else(|| damaged(number, format!("{line:?}")))?);
                 continue;
             }
+            let call = |numbers: &str| {
+                let call = numbers.split_once(' ').and_then(|(correlation, at_ns)| {
+                    let (correlation, at_ns) = (correlation.parse().ok()?, at_ns.parse().ok()?);
+                    Some(Call { correlation, at_ns })
+                });
+                call.ok_or_else(|| damaged(number, format!("{line:?}")))
+            };
+            if let Some(numbers) = line.strip_prefix("turn ") {
+                turn = Some(call(numbers)?);
+                continue;
+            }
+            if let Some(numbers) = line.strip_prefix("load ") {
+                loads.push(call(numbers)?);
+                continue;
+            }
             match (line, &mut ranges) {
-                ("turn", _) => in_turn = true,
                 ("ranges", None) => ranges = Some(Ranges::default()),
                 (line, Some(ranges)) if line.starts_with("range ") => {
                     ranges
@@ -265,14 +359,24 @@ impl ProcessRecords {
         Ok(ProcessRecords {
             pid,
             cupti_version,
-            in_turn,
+            turn,
+            loads,
             kernels,
         })
     }
 
+    /// Drops what it launched before its turn.
+    pub fn drop_before_turn(&mut self) {
+        let begins = self.turn.map_or(0, |turn| turn.correlation);
+        self.kernels.retain(|kernel| kernel.correlation >= begins);
+    }
+
     /// Whether it launched nothing before its turn.
     pub fn waited(&self) -> bool {
-        self.in_turn || self.kernels.is_empty()
+        let begins = self.turn.map_or(u64::MAX, |turn| turn.correlation);
+        self.kernels
+            .first()
+            .is_none_or(|first| first.correlation >= begins)
     }
 
     fn began(&self) -> u64 {

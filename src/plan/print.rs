@@ -307,7 +307,7 @@ impl Runner<'_> {
             folder: &self.folder,
             stem,
             seed: None,
-            in_turn: false,
+            in_turn: None,
         }
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use ncu_report::Recording;
 
 use crate::capture::Tuned;
+use crate::capture::kernel_records::Startup;
 use crate::device::State;
 use crate::finding::{Error, Stop};
 use crate::profile::LaunchList;
@@ -67,6 +68,8 @@ pub struct Pending {
     pub phase: Phase,
     /// How long the process took.
     pub times: Times,
+    /// What the program did before it had loaded all of its code, where that is known.
+    pub startup: Option<Startup>,
     reader: Option<JoinHandle<Result<Capture, Stop>>>,
 }
 
@@ -89,6 +92,7 @@ impl Pending {
         Pending {
             phase,
             times,
+            startup: None,
             reader: Some(std::thread::spawn(read)),
         }
     }
@@ -96,6 +100,12 @@ impl Pending {
     /// A capture that is read already.
     pub(super) fn of(capture: Capture, times: Times) -> Pending {
         Pending::reading(capture.phase, times, move || Ok(capture))
+    }
+
+    /// With what is known of the program's start.
+    pub(super) fn with_startup(mut self, startup: Option<Startup>) -> Pending {
+        self.startup = startup;
+        self
     }
 
     /// Waits for the reader.

@@ -116,8 +116,9 @@ pub struct Session<'a> {
     pub stem: &'a str,
     /// What the values of the program's inputs are made from; `None` in a dry run.
     pub seed: Option<Seed>,
-    /// Whether the program starts beside others, and waits for its turn at its first work on the GPU.
-    pub in_turn: bool,
+    /// Whether the program starts beside others, and waits for its turn at its first work on the GPU
+    /// after so many loads of code.
+    pub in_turn: Option<u32>,
 }
 
 /// How a process ended.

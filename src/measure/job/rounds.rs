@@ -5,12 +5,13 @@ use super::retry::{Retries, disturbance};
 use super::seeds::Seeds;
 use super::subject::Subject;
 use super::window::Window;
+use crate::capture::kernel_records::Startup;
 use crate::config::Variant;
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::measure::place::bench::Bench;
 use crate::plan::{Job, Side, Task, VariantPlan};
 use crate::profile::Profile;
-use crate::profiler::{Session, in_turn};
+use crate::profiler::{Left, Session, in_turn};
 use crate::terms::{Phase, Tier};
 use crate::verdict::Stopping;
 
@@ -27,7 +28,12 @@ pub(in crate::measure) struct Subjects<'a> {
     pub base: Option<Subject<'a>>,
     pub seeds: Seeds,
     pub window: Window,
+    /// Whether it was decided if what programs do before they have loaded all of their code counts.
+    pub startup_is_known: bool,
 }
+
+/// What takes less is not left out: 0.3 s, in nanoseconds.
+const WORTH_NS: u64 = 300_000_000;
 
 /// Whether what one of several programs failed by may be that it was not alone.
 fn beside_others(code: Code) -> bool {
@@ -121,6 +127,20 @@ impl<'a> Subjects<'a> {
                 base.restart(tier);
             }
             match self.execute(bench, plan, asked) {
+                Err(SideStop::Finding(_, found))
+                    if self.current.startup.is_some() && beside_others(found.code) =>
+                {
+                    // As it runs from its first work on: programs that choose differently each time.
+                    bench.note(
+                        variant,
+                        "processes",
+                        &format!("all counts again: {}", found.message),
+                    );
+                    self.current.startup = None;
+                    if let Some(base) = &mut self.base {
+                        base.startup = None;
+                    }
+                }
                 Err(SideStop::Finding(side, found)) => match bench.below(variant, tier, &found) {
                     Some(lower) => tier = lower,
                     None => return Err(SideStop::Finding(side, found)),
@@ -209,7 +229,7 @@ impl<'a> Subjects<'a> {
             let can_hold = |job: &&&Job| self.current.is_held(job);
             let together = left.iter().take_while(can_hold).count();
             let size = self.window.of(together);
-            if size < 2 {
+            if size == 0 || size == 1 && self.current.startup.is_none() {
                 self.capture(left[0], bench)?;
                 left = &left[1..];
                 continue;
@@ -217,11 +237,15 @@ impl<'a> Subjects<'a> {
             let mut done = 0;
             match self.capture_together(&left[..size], bench, &mut done) {
                 Ok(()) => self.window.grows(),
-                Err(SideStop::Finding(_, found)) if beside_others(found.code) => {
+                Err(SideStop::Finding(side, found)) if beside_others(found.code) => {
                     // Alone it may succeed, or fails in the same way.
                     let text = format!("fewer start together: {}", found.message);
                     bench.note(self.variant(), "processes", &text);
                     match found.code {
+                        // One that runs alone would be measured from its first work on.
+                        _ if self.current.startup.is_some() => {
+                            return Err(SideStop::Finding(side, found));
+                        }
                         Code::ProfilerUnsupported => self.window.closes(),
                         _ => self.window.shrinks(),
                     }
@@ -253,15 +277,63 @@ impl<'a> Subjects<'a> {
         let sessions: Vec<Session<'_>> = sessions.collect();
         let left = in_turn(profiler, &sessions);
         let left = left.map_err(|(at, stop)| SideStop::of(jobs[at].side, stop))?;
+        if self.leaves_out_startup(jobs, &left, bench) {
+            return Ok(());
+        }
         for (job, left) in jobs.iter().zip(left) {
             let of_side = |stop| SideStop::of(job.side, stop);
             let (pending, files) = left.map_err(of_side)?;
+            self.side(job.side)
+                .map_or(Ok(()), |subject| subject.launches_as_before(&pending))
+                .map_err(of_side)?;
             if let Some(subject) = self.side_mut(job.side) {
                 subject.take(pending, files).map_err(of_side)?;
             }
             *done += 1;
         }
         Ok(())
+    }
+
+    /// Whether programs are measured from when they have loaded all of their code. The first of each side
+    /// show whether that saves time and loses nothing: then they do not count, and what follows compiles
+    /// and tunes side by side.
+    fn leaves_out_startup(
+        &mut self,
+        jobs: &[&Job],
+        left: &[Result<Left, Stop>],
+        bench: &Bench<'_>,
+    ) -> bool {
+        if self.startup_is_known || jobs.len() < 2 {
+            return false;
+        }
+        self.startup_is_known = true;
+        let of = |side: Side| {
+            let mut left = jobs.iter().zip(left).filter(|(job, _)| job.side == side);
+            let (_, left) = left.next()?;
+            left.as_ref().ok()?.0.startup.clone()
+        };
+        let Some(current) = of(Side::Current) else {
+            return false;
+        };
+        let base = of(Side::Base);
+        let worth = |one: &Startup| one.takes_ns >= WORTH_NS;
+        let leaves_out = worth(&current)
+            && (self.base.is_none()
+                || base
+                    .as_ref()
+                    .is_some_and(|base| worth(base) && base.is_as_long_as(&current)));
+        if leaves_out {
+            let text = format!(
+                "launches before load {} of code do not count: it compiles or tunes",
+                current.loads
+            );
+            bench.note(self.variant(), "processes", &text);
+            self.current.startup = Some(current);
+            if let Some(subject) = &mut self.base {
+                subject.startup = base;
+            }
+        }
+        leaves_out
     }
 
     fn side(&self, side: Side) -> Option<&Subject<'a>> {

@@ -7,6 +7,7 @@ use ncu_report::report::Cubin;
 use super::retry::discard;
 use crate::binary::Listing;
 use crate::build::{Artifact, code_not_kept, compiled_profile, cubins_of, loaded_code};
+use crate::capture::kernel_records::Startup;
 use crate::config::{Config, Pin, Variant};
 use crate::evidence::{gpu_pins, launch_mismatches};
 use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, most, read_regular_up_to};
@@ -44,6 +45,8 @@ pub struct Subject<'a> {
     listed: Option<Option<LaunchList>>,
     /// The instructions of the cubins that were measured, each disassembled once.
     listings: Vec<(Cubin, Option<Listing>)>,
+    /// What its programs do before their turns, where that does not count.
+    pub(in crate::measure) startup: Option<Startup>,
     /// What its processes left.
     seal: Seal,
 }
@@ -71,6 +74,7 @@ impl<'a> Subject<'a> {
             cost: Cost::default(),
             listed: None,
             listings: Vec::new(),
+            startup: None,
             seal: Seal::default(),
         }
     }
@@ -104,6 +108,22 @@ impl<'a> Subject<'a> {
         settled
     }
 
+    /// That a program which tuned beside others chose what the first one chose.
+    ///
+    /// # Errors
+    /// The finding that it did not.
+    pub fn launches_as_before(&self, pending: &Pending) -> Result<(), Stop> {
+        let then = |startup: &Startup| startup.then.clone();
+        let (Some(first), now) = (&self.startup, pending.startup.as_ref().map(then)) else {
+            return Ok(());
+        };
+        if now.as_ref() == Some(&first.then) {
+            return Ok(());
+        }
+        let message = "beside others it launches other kernels, or at other shapes, than alone";
+        Err(Finding::of(Code::ProfilerUnsupported, &self.variant.id, message).into())
+    }
+
     /// What measures a phase. Times of a program as it runs are those of its own launches.
     pub fn measured_by<'b>(
         &self,
@@ -133,7 +153,7 @@ impl<'a> Subject<'a> {
             folder: &self.folder,
             stem: &job.stem,
             seed: Some(seed),
-            in_turn: false,
+            in_turn: None,
         }
     }
 
@@ -145,7 +165,7 @@ impl<'a> Subject<'a> {
         seed: Seed,
     ) -> Session<'s> {
         Session {
-            in_turn: true,
+            in_turn: Some(self.startup.as_ref().map_or(0, |startup| startup.loads)),
             ..self.session(bench, job, seed)
         }
     }

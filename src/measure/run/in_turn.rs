@@ -500,6 +500,7 @@ impl<'a> Run<'a> {
             base: base.map(|base| base_subject(base, output)).transpose()?,
             seeds: Seeds::fresh(),
             window: Window::new(),
+            startup_is_known: false,
         })
     }
 

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use super::capture::{Capture, Pending};
 use super::session::{Profiler, Ran, Session, Written, execute, not_held};
-use crate::capture::kernel_records::{Incomplete, KernelCapture, ProcessRecords, read};
+use crate::capture::kernel_records::{Incomplete, KernelCapture, ProcessRecords, Startup, read};
 use crate::config::{GraphProfiling, KernelFilter, Toolchain, Variant};
 use crate::files::{most, read_regular_up_to, write_atomically};
 use crate::finding::{Code, Error, Finding, Stop};
@@ -78,9 +78,11 @@ impl Profiler for Cupti {
             let value = path.display().to_string();
             invocation.env.insert(name.to_owned(), value);
         }
-        if session.in_turn {
+        if let Some(after) = session.in_turn {
             let turn = session.turn().display().to_string();
             invocation.env.insert("SPARSEK_GATE_TURN".to_owned(), turn);
+            let name = "SPARSEK_GATE_TURN_AFTER".to_owned();
+            invocation.env.insert(name, after.to_string());
         }
         if variant.profile.profiler_range {
             let name = "SPARSEK_GATE_PROFILER_RANGE".to_owned();
@@ -109,7 +111,7 @@ impl Profiler for Cupti {
         ran.succeeded(variant, "while its kernels were recorded")?;
         let of_turn = ran.written.take().map(Ok);
         let written = of_turn.unwrap_or_else(|| written(session))?;
-        let mut capture = recorded(session, &written)?;
+        let (mut capture, startup) = recorded(session, &written)?;
         let mut devices = capture.launches.iter().map(|(_, kernel)| kernel.device);
         if let Some(device) = devices.find(|device| *device != 0) {
             let uuid = &session.gpu.uuid;
@@ -137,7 +139,7 @@ impl Profiler for Cupti {
             launch_list: Some(launch_list),
             ..ran.capture(path, text.as_bytes(), report)
         };
-        Ok(Pending::of(capture, times))
+        Ok(Pending::of(capture, times).with_startup(startup))
     }
 }
 
@@ -153,7 +155,7 @@ impl Cupti {
         let (ran, unproven) = execute(self, session)?;
         let variant = session.variant;
         ran.succeeded(variant, "while its launches were listed")?;
-        let capture = recorded(session, &written(session)?)?;
+        let (capture, _) = recorded(session, &written(session)?)?;
         keep(session, &capture.text())?;
         match unproven {
             Some(finding) => Err(finding.into()),
@@ -201,14 +203,23 @@ fn written(session: &Session<'_>) -> Result<Written, Error> {
 }
 
 /// All that every process of a program launched.
-fn recorded(session: &Session<'_>, written: &Written) -> Result<KernelCapture, Stop> {
+fn recorded(
+    session: &Session<'_>,
+    written: &Written,
+) -> Result<(KernelCapture, Option<Startup>), Stop> {
     let (variant, gpu) = (session.variant, session.gpu);
     let mut processes = Vec::new();
     for (file, bytes) in written {
         let process = ProcessRecords::parse(&String::from_utf8_lossy(bytes));
         processes.push(process.map_err(|why| incomplete(variant, file, why))?);
     }
-    if session.in_turn && !processes.iter().all(ProcessRecords::waited) {
+    let startup = Startup::of(&processes);
+    if session.in_turn.is_some_and(|after| after > 0) {
+        processes
+            .iter_mut()
+            .for_each(ProcessRecords::drop_before_turn);
+    }
+    if session.in_turn.is_some() && !processes.iter().all(ProcessRecords::waited) {
         let why = "CUPTI does not report their calls";
         return Err(not_held(variant, why).into());
     }
@@ -219,11 +230,8 @@ fn recorded(session: &Session<'_>, written: &Written) -> Result<KernelCapture, S
         )
         .into());
     }
-    Ok(KernelCapture::of(
-        &gpu.name,
-        &gpu.compute_capability,
-        processes,
-    ))
+    let capture = KernelCapture::of(&gpu.name, &gpu.compute_capability, processes);
+    Ok((capture, startup))
 }
 
 /// Keeps a capture file in the place of what the processes left.

@@ -69,31 +69,30 @@ int cuptiSubscribe(void **subscriber, callback_t callback, void *data) {
 }
 
 int cuptiEnableCallback(uint32_t enable, void *subscriber, uint32_t domain, uint32_t call) {
-    (void)enable, (void)subscriber;
+    (void)subscriber;
+    for (size_t at = 0; !enable && at < subscribed; at++)
+        if (calls[at] == ((uint64_t)domain << 32 | call))
+            calls[at] = 0;
+    if (!enable)
+        return 0;
     if (subscribed == sizeof calls / sizeof *calls)
         return 1;
     calls[subscribed++] = (uint64_t)domain << 32 | call;
     return 0;
 }
 
-static uint32_t whole_domain;
+/* Of the driver's calls these have names. */
+static const char *const named[] = {"cuMemAlloc_v2", "cuLaunchKernel", "cuModuleLoadData"};
+enum { NAMED = sizeof named / sizeof *named };
 
-int cuptiEnableDomain(uint32_t enable, void *subscriber, uint32_t domain) {
-    (void)subscriber;
-    whole_domain = enable ? domain : 0;
+int cuptiGetCallbackName(uint32_t domain, uint32_t call, const char **name) {
+    if (domain != 1 || call == 0 || call > NAMED)
+        return 1;
+    *name = named[call - 1];
     return 0;
 }
 
-/* The program makes a call of the driver of this name. */
-void stand_in_named_call(const char *name) {
-    uint64_t data[9] = {0};
-    memcpy((uint8_t *)data + 8, &name, sizeof name);
-    if (whole_domain == 1)
-        called(NULL, 1, 0, data);
-}
-
-/* The program makes a call, which has this number among all calls. */
-void stand_in_call(uint32_t domain, uint32_t call, uint32_t correlation) {
+static void report(uint32_t domain, uint32_t call, const char *name, uint32_t correlation) {
     for (size_t at = 0; at < subscribed; at++) {
         if (calls[at] != ((uint64_t)domain << 32 | call))
             continue;
@@ -101,10 +100,23 @@ void stand_in_call(uint32_t domain, uint32_t call, uint32_t correlation) {
         uint64_t data[9] = {0};
         for (uint32_t site = 0; site < 2; site++) {
             memcpy(data, &site, 4);
+            memcpy((uint8_t *)data + 8, &name, sizeof name);
             memcpy((uint8_t *)data + 64, &correlation, 4);
             called(NULL, domain, call, data);
         }
     }
+}
+
+/* The program makes a call, which has this number among all calls. */
+void stand_in_call(uint32_t domain, uint32_t call, uint32_t correlation) {
+    report(domain, call, NULL, correlation);
+}
+
+/* The same of a call of the driver of this name. */
+void stand_in_named_call(const char *name, uint32_t correlation) {
+    for (uint32_t call = 1; call <= NAMED; call++)
+        if (strcmp(named[call - 1], name) == 0)
+            report(1, call, name, correlation);
 }
 
 static void put(uint8_t *record, size_t offset, uint64_t value, size_t size) {

@@ -22,15 +22,18 @@ int main(int count, char **arguments) {
     const char *how = count > 1 ? arguments[1] : "exit";
     if (strcmp(how, "launch") == 0) {
         void *cupti = dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD);
-        void (*call)(const char *);
-        call = cupti ? (void (*)(const char *))dlsym(cupti, "stand_in_named_call") : NULL;
+        void (*call)(const char *, unsigned);
+        call = cupti ? (void (*)(const char *, unsigned))dlsym(cupti, "stand_in_named_call") : NULL;
         if (!call)
             return 4;
-        call("cuMemAlloc_v2");
+        call("cuMemAlloc_v2", 1);
         printf("allocated\n");
         fflush(stdout);
-        call("cuLaunchKernel");
-        call("cuLaunchKernel");
+        call("cuLaunchKernel", 2);
+        call("cuModuleLoadData", 3);
+        printf("loaded\n");
+        fflush(stdout);
+        call("cuLaunchKernel", 4);
     }
     if (strcmp(how, "range") == 0) {
         void *cupti = dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD);

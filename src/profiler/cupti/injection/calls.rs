@@ -1,18 +1,20 @@
-//! What CUPTI reports of the program's calls: its first work on the GPU, at which it waits for its turn,
-//! and the ranges between `cudaProfilerStart` and `cudaProfilerStop`.
+//! What CUPTI reports of the program's calls: its work on the GPU, at which it waits for its turn, the
+//! code that it loads, and the ranges between `cudaProfilerStart` and `cudaProfilerStop`.
 //!
 //! CUPTI numbers all calls of a program in their order, and a kernel has the number of the call that
 //! launched it. Where ranges count, the first work is the beginning of the first one.
 //!
 //! `$SPARSEK_GATE_TURN` names a file that exists once it is the program's turn. A process that comes to
-//! its first work before that stops itself (SIGSTOP), and the tool lets it go on (SIGCONT). It stops
+//! its first work after `$SPARSEK_GATE_TURN_AFTER` loads of code (0 if it is not set) before that stops
+//! itself (SIGSTOP), and the tool lets it go on (SIGCONT). It stops
 //! itself once more when all is written that it did, and ends outside of its turn. A process whose
 //! parent is killed while it waits for its turn ends with it.
 
 use std::ffi::{CStr, c_char, c_int, c_ulong, c_void};
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::symbols::{Library, SUCCESS, Status, function, synchronize};
 
@@ -40,6 +42,10 @@ const WORK: [&[u8]; 5] = [
     b"cuMemset",
     b"cuMemPrefetch",
 ];
+/// Of those that load code.
+const LOADS: [&[u8]; 2] = [b"cuModuleLoad", b"cuLibraryLoad"];
+/// More than the driver of CUDA 13.0 has functions (some 800).
+const MOST_CALLS: u32 = 2000;
 
 const SIGKILL: c_ulong = 9;
 const SIGSTOP: c_int = 19;
@@ -70,33 +76,35 @@ struct CallbackData {
 /// Gets the domain and the number of the call.
 type Callback = unsafe extern "C" fn(*mut c_void, u32, u32, *const CallbackData);
 
-/// CUPTI's functions, and this library as a subscriber.
-struct Subscription {
-    subscriber: *mut c_void,
-    enable_domain: unsafe extern "C" fn(u32, *mut c_void, u32) -> Status,
-}
-
-// SAFETY: CUPTI may be called from any thread, and the subscriber is only handed to it.
-unsafe impl Send for Subscription {}
-// SAFETY: as above.
-unsafe impl Sync for Subscription {}
+/// `cuptiEnableCallback`: on or off, the subscriber, domain, number of the call.
+type Enable = unsafe extern "C" fn(u32, *mut c_void, u32, u32) -> Status;
 
 /// What is asked of the calls.
 struct Asked {
     /// Takes each line.
     write: fn(&str),
-    ranges: bool,
     /// The file of the turn, where there are turns.
     turn: Option<PathBuf>,
+    /// How many loads come before the turn.
+    after: u32,
+    subscriber: *mut c_void,
+    enable: Enable,
+    /// The numbers of the driver's calls that may be the first work; none where ranges count.
+    work: Vec<u32>,
 }
 
+// SAFETY: CUPTI may be called from any thread, and the subscriber is only handed to it.
+unsafe impl Send for Asked {}
+// SAFETY: as above.
+unsafe impl Sync for Asked {}
+
 static ASKED: OnceLock<Asked> = OnceLock::new();
-static SUBSCRIPTION: OnceLock<Subscription> = OnceLock::new();
 /// Whether the turn has come.
 static COME: AtomicBool = AtomicBool::new(false);
+static LOADED: AtomicU32 = AtomicU32::new(0);
 
-/// From now on holds the program as the environment asks for, and hands over lines: `turn`, `range start
-/// CALL`, `range stop CALL`. A program has one subscriber to its calls at most.
+/// From now on holds the program as the environment asks for, and hands over lines: `turn CALL TIME`, `load
+/// CALL TIME`, `range start CALL`, `range stop CALL`. A program has one subscriber to its calls at most.
 pub fn begin(write: fn(&str)) -> Result<(), String> {
     let ranges = std::env::var_os("SPARSEK_GATE_PROFILER_RANGE").is_some();
     let turn = std::env::var_os("SPARSEK_GATE_TURN").map(PathBuf::from);
@@ -107,18 +115,11 @@ pub fn begin(write: fn(&str)) -> Result<(), String> {
     if ranges {
         write("ranges\n");
     }
+    let after = std::env::var("SPARSEK_GATE_TURN_AFTER").ok();
     let cupti = Library::cupti()?;
     let subscribe: unsafe extern "C" fn(*mut *mut c_void, Callback, *mut c_void) -> Status =
         function!(cupti, "cuptiSubscribe");
-    let enable: unsafe extern "C" fn(u32, *mut c_void, u32, u32) -> Status =
-        function!(cupti, "cuptiEnableCallback");
-    let enable_domain: unsafe extern "C" fn(u32, *mut c_void, u32) -> Status =
-        function!(cupti, "cuptiEnableDomain");
-    ASKED.get_or_init(|| Asked {
-        write,
-        ranges,
-        turn,
-    });
+    let enable: Enable = function!(cupti, "cuptiEnableCallback");
     let mut subscriber = std::ptr::null_mut();
     // SAFETY: the callback lives as long as the process.
     let status = unsafe { subscribe(&mut subscriber, callback, std::ptr::null_mut()) };
@@ -127,34 +128,46 @@ pub fn begin(write: fn(&str)) -> Result<(), String> {
             "cuptiSubscribe answered {status} (39: another profiler is in the program)"
         ));
     }
-    let subscription = SUBSCRIPTION.get_or_init(|| Subscription {
+    let work = match ranges {
+        true => Vec::new(),
+        false => named(cupti, &WORK)?,
+    };
+    let asked = ASKED.get_or_init(|| Asked {
+        write,
+        turn,
+        after: after.and_then(|after| after.parse().ok()).unwrap_or(0),
         subscriber,
-        enable_domain,
+        enable,
+        work,
     });
-    if !ranges {
-        return subscription.first_work(1);
+    if ranges {
+        return CALLS
+            .iter()
+            .try_for_each(|(domain, call, _)| asked.enable(1, *domain, *call));
     }
-    for (domain, call, _) in CALLS {
-        // SAFETY: a plain call.
-        let status = unsafe { enable(1, subscriber, domain, call) };
-        if status != SUCCESS {
-            return Err(format!(
-                "cuptiEnableCallback answered {status} for call {call}"
-            ));
-        }
-    }
-    Ok(())
+    let loads = named(cupti, &LOADS)?;
+    let mut reported = asked.work.iter().chain(&loads);
+    reported.try_for_each(|call| asked.enable(1, DRIVER_API, *call))
 }
 
-impl Subscription {
-    /// Whether all calls of the driver are reported (1), of which one is the first work, or none (0).
-    fn first_work(&self, reported: u32) -> Result<(), String> {
-        // SAFETY: a plain call.
-        match unsafe { (self.enable_domain)(reported, self.subscriber, DRIVER_API) } {
-            SUCCESS => Ok(()),
-            status => Err(format!("cuptiEnableDomain answered {status}")),
-        }
-    }
+/// The numbers of the driver's calls whose names begin in one of these ways.
+fn named(cupti: Library, beginnings: &[&[u8]]) -> Result<Vec<u32>, String> {
+    let name_of: unsafe extern "C" fn(u32, u32, *mut *const c_char) -> Status =
+        function!(cupti, "cuptiGetCallbackName");
+    let begins = |call: &u32| {
+        let mut name = std::ptr::null();
+        // SAFETY: writes a pointer to a text that lives as long as CUPTI.
+        let status = unsafe { name_of(DRIVER_API, *call, &mut name) };
+        status == SUCCESS && is_of(name, beginnings)
+    };
+    Ok((1..MOST_CALLS).filter(begins).collect())
+}
+
+/// Whether a function's name begins in one of these ways.
+fn is_of(name: *const c_char, beginnings: &[&[u8]]) -> bool {
+    // SAFETY: a name ends in a zero.
+    let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_bytes());
+    name.is_some_and(|name| beginnings.iter().any(|begin| name.starts_with(begin)))
 }
 
 /// # Safety
@@ -171,31 +184,47 @@ unsafe extern "C" fn callback(_: *mut c_void, domain: u32, id: u32, data: *const
     if site != ENTER {
         return;
     }
-    if !asked.ranges {
-        // SAFETY: the name ends in a zero.
-        let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_bytes());
-        if name.is_some_and(|name| WORK.iter().any(|work| name.starts_with(work))) {
-            asked.wait();
-            // If it fails, calls take longer, on both sides.
-            let _ = SUBSCRIPTION.get().map(|own| own.first_work(0));
-        }
-        return;
-    }
     let known = CALLS
         .iter()
         .find(|(of, number, _)| (*of, *number) == (domain, id));
     if let Some((_, _, what)) = known {
         if *what == "start" {
-            asked.wait();
+            asked.wait(call);
         }
         (asked.write)(&format!("range {what} {call}\n"));
+    } else if is_of(name, &LOADS) {
+        LOADED.fetch_add(1, Ordering::AcqRel);
+        (asked.write)(&format!("load {call} {}\n", now()));
+    } else if is_of(name, &WORK) && LOADED.load(Ordering::Acquire) >= asked.after {
+        asked.wait(call);
+        for call in &asked.work {
+            // If it fails, calls take longer, on both sides.
+            let _ = asked.enable(0, DRIVER_API, *call);
+        }
     }
 }
 
+/// Nanoseconds of the system's clock.
+fn now() -> u128 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos())
+}
+
 impl Asked {
-    /// Waits for the turn, where there are turns. A thread that comes here while another waits is stopped
-    /// with it.
-    fn wait(&self) {
+    /// Has a call reported (1) or not (0).
+    fn enable(&self, reported: u32, domain: u32, call: u32) -> Result<(), String> {
+        // SAFETY: a plain call.
+        match unsafe { (self.enable)(reported, self.subscriber, domain, call) } {
+            SUCCESS => Ok(()),
+            status => Err(format!(
+                "cuptiEnableCallback answered {status} for call {call}"
+            )),
+        }
+    }
+
+    /// Waits for the turn, where there are turns, which begins with this call. A thread that comes here
+    /// while another waits is stopped with it.
+    fn wait(&self, call: u32) {
         let Some(turn) = &self.turn else {
             return;
         };
@@ -215,7 +244,7 @@ impl Asked {
             prctl(SET_DEATH_SIGNAL, before as c_ulong);
         }
         if !COME.swap(true, Ordering::AcqRel) {
-            (self.write)("turn\n");
+            (self.write)(&format!("turn {call} {}\n", now()));
         }
     }
 }

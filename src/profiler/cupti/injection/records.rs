@@ -8,7 +8,8 @@
 //! process <pid> cupti <version>
 //! k <correlation> <start ns> <end ns> <device> <context> <stream> <grid x y z> <block x y z>
 //!   <registers> <static shared bytes> <dynamic shared bytes> <graph node> <mangled name>
-//! turn                        it waited for its turn, which has come
+//! turn <correlation> <ns>     it waited for its turn, which begins with this call
+//! load <correlation> <ns>     it loads code
 //! ranges                      only what is launched within a range counts
 //! range start <correlation>   or `range stop`
 //! error <what went wrong>
