@@ -134,7 +134,6 @@ fn settings(place: &Folders, arguments: &CompareArgs, gpu: &Gpu) -> ProgramSetti
         kernels: arguments.kernels.clone(),
         skip: arguments.skip,
         launches: arguments.launches,
-        counted_launches: arguments.launches,
         purpose: match arguments.programs.len() {
             1 => Purpose::Overview,
             _ => Purpose::Comparison,

@@ -84,7 +84,6 @@ pub(super) fn survey(folder: &Path, argv: &[String], device: u32) -> Result<Surv
         kernels: None,
         skip: 0,
         launches: MOST_LAUNCHES,
-        counted_launches: 1,
         purpose: Purpose::Survey,
         timeout: TIMEOUT,
         clock_control: ClockControl::None,

@@ -12,9 +12,6 @@ use crate::finding::Error;
 use crate::metric::{Direction, Level, Role, Tolerance, tensor_flop};
 use crate::terms::{Phase, Tier, VariantId};
 
-/// How much less a unit may be used than before, in percentage points, before a warning says so.
-const UTILIZATION_TOLERANCE: f64 = 2.0;
-
 /// Rounds of two programs side by side: the fewest, and the most while the result is open.
 const FEWEST_ROUNDS: u32 = 3;
 const MOST_ROUNDS: u32 = 10;
@@ -67,8 +64,6 @@ pub struct ProgramSettings {
     pub skip: u32,
     /// Launches profiled in one process.
     pub launches: u32,
-    /// Launches profiled in the process that counts.
-    pub counted_launches: u32,
     /// What it is measured for.
     pub purpose: Purpose,
     /// When a process is killed.
@@ -166,14 +161,13 @@ impl ProgramSettings {
     ) -> Variant {
         let mut profile = default.profile.clone();
         profile.launches = self.launches;
-        profile.counted_launches = self.counted_launches;
+        profile.counted_launches = COUNTED_OF_EACH;
         profile.skip = self.skip;
         profile.processes = self.purpose.processes();
         profile.max_processes = profile.processes;
         if self.purpose == Purpose::Comparison {
             (profile.per_kernel, profile.total, profile.as_it_runs) = (true, true, true);
             (profile.rounds, profile.max_rounds) = (FEWEST_ROUNDS, MOST_ROUNDS);
-            profile.counted_launches = COUNTED_OF_EACH;
         }
         profile.clock_control = self.clock_control;
         profile.timeout = self.timeout;
@@ -218,19 +212,11 @@ impl ProgramSettings {
     }
 
     /// What is measured. Only the time fails a comparison, and other work where nothing checks the
-    /// numbers; a unit that is used less is a warning.
+    /// numbers; the other counters explain.
     fn metrics(&self, chip: Option<Chip>) -> Vec<Metric> {
         let work = match self.verified {
             true => Level::Record,
             false => Level::Deny,
-        };
-        let unit = |alias, role: Role| Metric {
-            direction: Direction::Higher,
-            against: Tolerance::Absolute(UTILIZATION_TOLERANCE),
-            level: Level::Warn,
-            unless_faster: true,
-            unless_as_fast: false,
-            ..Metric::shown(alias, role.counter())
         };
         let counted = |alias: &str, counter: &str, level| Metric {
             exact: true,
@@ -245,9 +231,9 @@ impl ProgramSettings {
                 level: Level::Deny,
                 ..Metric::shown("duration", Role::Duration.counter())
             },
-            unit("sm_active", Role::SmActive),
-            unit("tensor_core", Role::TensorActive),
-            unit("dram_bw", Role::DramThroughput),
+            Metric::shown("sm_active", Role::SmActive.counter()),
+            Metric::shown("tensor_core", Role::TensorActive.counter()),
+            Metric::shown("dram_bw", Role::DramThroughput.counter()),
             Metric::shown("registers", Role::RegistersPerThread.counter()),
             Metric::shown("clock", Role::Clock.counter()),
             Metric::shown("dram_read", Role::DramBytesRead.counter()),
@@ -262,20 +248,20 @@ impl ProgramSettings {
             metrics.push(Metric::shown("sm_throughput", Role::SmThroughput.counter()));
             metrics.push(Metric::shown("l2_throughput", Role::L2Throughput.counter()));
         }
-        for (alias, counter) in chip.map(tensor_flop).unwrap_or_default() {
-            metrics.push(counted(&alias, &counter, work));
-        }
-        for (alias, role, level) in [
-            ("flop_fma", Role::ThreadFfma, work),
-            ("stored_sectors", Role::GlobalStoreSectors, work),
-            ("load_sectors", Role::GlobalLoadSectors, Level::Record),
-            ("instructions", Role::Instructions, Level::Record),
-            ("local_loads", Role::LocalLoads, Level::Record),
-            ("local_stores", Role::LocalStores, Level::Record),
-        ] {
-            metrics.push(counted(alias, role.counter(), level));
-        }
         if self.purpose == Purpose::Comparison {
+            for (alias, counter) in chip.map(tensor_flop).unwrap_or_default() {
+                metrics.push(counted(&alias, &counter, work));
+            }
+            for (alias, role, level) in [
+                ("flop_fma", Role::ThreadFfma, work),
+                ("stored_sectors", Role::GlobalStoreSectors, work),
+                ("load_sectors", Role::GlobalLoadSectors, Level::Record),
+                ("instructions", Role::Instructions, Level::Record),
+                ("local_loads", Role::LocalLoads, Level::Record),
+                ("local_stores", Role::LocalStores, Level::Record),
+            ] {
+                metrics.push(counted(alias, role.counter(), level));
+            }
             // The times are those of the program as it runs, and ncu reads the rest.
             let others = metrics.iter_mut().skip(1);
             others.for_each(|metric| metric.phase = Phase::Counting);

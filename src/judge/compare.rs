@@ -6,11 +6,12 @@ use super::kernels::pair_kernels;
 use super::launch::shared_memory;
 use super::metric::{Case, Comparison, Gap, Pair};
 use super::mode::Mode;
+use super::share::shares;
 use super::speed::speed_change;
 use super::tail_row::judge_tail;
 use super::total::judge_total;
 use super::variant_report::VariantReport;
-use super::work::{declared_findings, work_findings};
+use super::work::{declared_findings, not_faster, work_findings};
 use crate::comparable::{measured, side_by_side};
 use crate::config::{Metric, Variant};
 use crate::evidence::{
@@ -19,7 +20,7 @@ use crate::evidence::{
 };
 use crate::finding::{Code, Finding};
 use crate::metric::{Level, Role, measures};
-use crate::profile::{KernelProfile, Profile};
+use crate::profile::{KernelProfile, Profile, TOTAL};
 use crate::terms::Tier;
 
 /// A kernel that takes less of the time than this, in percent, is judged through the sum of all alone.
@@ -106,11 +107,20 @@ pub(crate) fn compare_with_code(
     let (found, in_total) = judge_total(case, &mut report);
     findings.extend(found);
     let pairing = pair_kernels(before, current, mode, in_total);
+    if let Some(total) = report.comparisons.first() {
+        report.shares = shares(&pairing, &total.metric);
+    }
     findings.extend(pairing.findings(variant, mode));
     findings.extend(declared_findings(variant, current));
     let mut of_pairs = Vec::new();
     for pair in pairing.pairs() {
         of_pairs.extend(judge_pair(case, pair, &mut code, &mut report));
+    }
+    if of_pairs.iter().any(|one| one.code == Code::WorkChanged) {
+        let totals = report.comparisons.iter_mut();
+        totals
+            .filter(|one| one.kernel == TOTAL)
+            .for_each(not_faster);
     }
     findings.extend(disturbances_of(case));
     findings.extend(of_pairs);
@@ -184,13 +194,15 @@ fn judge_pair<'a>(
 ) -> Vec<Finding> {
     let mode = case.reference.mode;
     let speed = speed_change(case, pair);
-    let small = mode == Mode::Programs && case.variant.kernels.is_none() && is_small(case, pair);
+    let judges_small = mode != Mode::Programs || case.variant.kernels.is_some();
     let mut comparisons = Vec::new();
     let mut findings = Vec::new();
     for metric in &case.variant.metrics {
         let quantity = case.quantity(pair, metric);
         let (mut comparison, gap) = quantity.judge();
-        if small && comparison.is_duration() {
+        let share = report.shares.iter().find(|share| share.is_of(&comparison));
+        let is_small = share.is_some_and(|share| share.largest() < SMALL_PERCENT);
+        if is_small && !judges_small && comparison.is_duration() {
             through_the_sum(&mut comparison);
         }
         findings.extend(comparison_finding(
@@ -227,21 +239,6 @@ fn judge_pair<'a>(
     }
     report.comparisons.extend(comparisons);
     findings
-}
-
-/// Whether a kernel takes less of the time than is judged by itself, on both sides.
-fn is_small(case: &Case<'_>, pair: Pair<'_>) -> bool {
-    let share = |profile: &Profile, kernel: &KernelProfile| {
-        let shares = profile.shares_of_total("duration");
-        let at = profile
-            .kernels
-            .iter()
-            .position(|one| std::ptr::eq(one, kernel));
-        at.and_then(|at| shares.get(at))
-            .map_or(100.0, |(_, share)| *share)
-    };
-    let (before, now) = (case.reference.profile, case.current);
-    share(before, pair.reference) < SMALL_PERCENT && share(now, pair.current) < SMALL_PERCENT
 }
 
 /// Leaves a kernel with a small share of the time to the sum of all.

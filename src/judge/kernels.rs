@@ -26,8 +26,8 @@ enum Match {
 
 /// The kernels of two profiles, paired.
 pub(crate) struct Pairing<'a> {
-    reference: &'a Profile,
-    current: &'a Profile,
+    pub reference: &'a Profile,
+    pub current: &'a Profile,
     pairs: Vec<(Pair<'a>, Match)>,
     /// Kernels of the reference alone.
     pub gone: Vec<&'a KernelProfile>,

@@ -2,7 +2,7 @@
 
 use super::comparison_finding::{comparison_finding, doubt};
 use super::metric::{Case, Gap, Pair, Reference};
-use super::share::shares;
+use super::mode::Mode;
 use super::variant_report::VariantReport;
 use crate::finding::{Code, Finding};
 use crate::metric::Role;
@@ -34,11 +34,13 @@ fn known(case: &Case<'_>, report: &mut VariantReport) -> Result<(Vec<Finding>, b
     let current_total = case.current.of_total().map_err(not_measured)?;
     let of_reference = |why| not_measured(format!("in the reference: {why}"));
     let base_total = base.of_total().map_err(of_reference)?;
-    if let Some(beyond) = unmeasured_beyond(base, case.current) {
+    // Of two programs the user states what is compared: all that they launch, or some kernels.
+    let is_program = reference.mode == Mode::Programs;
+    if let Some(beyond) = unmeasured_beyond(base, case.current).filter(|_| !is_program) {
         let why = format!("launches that the reference does not have are not measured: {beyond}");
         return Err(not_measured(why));
     }
-    if let Some(why) = other_steps(base, case.current) {
+    if let Some(why) = other_steps(base, case.current, is_program) {
         return Err(not_measured(why));
     }
     let learned = reference.locked.and_then(|locked| locked.of_total().ok());
@@ -73,9 +75,6 @@ fn known(case: &Case<'_>, report: &mut VariantReport) -> Result<(Vec<Finding>, b
             .verdict
             .is_some_and(|verdict| verdict != Verdict::NotMeasured);
         report.comparisons.push(comparison);
-        if report.shares.is_empty() {
-            report.shares = shares(base, case.current, &metric.alias);
-        }
     }
     Ok((findings, judged))
 }
@@ -92,11 +91,12 @@ fn unmeasured_beyond(reference: &Profile, current: &Profile) -> Option<String> {
 /// how many to make launches each kernel as often as was asked for, or is incomplete. Of any other, a
 /// kernel that both launch must be launched as often; where there is none, the one with the fewest
 /// launches.
-fn other_steps(reference: &Profile, current: &Profile) -> Option<String> {
+fn other_steps(reference: &Profile, current: &Profile, is_program: bool) -> Option<String> {
     let was = reference.provenance.launch_list.as_ref()?;
     let is = current.provenance.launch_list.as_ref()?;
     match (was.steps, is.steps) {
         (Some(_), Some(_)) => return None,
+        (None, None) if is_program => return None,
         (None, None) => {}
         _ => return Some("`{launches}` states the number of steps on one side only".to_owned()),
     }

@@ -93,18 +93,23 @@ pub(crate) fn work_findings(
         };
         findings.push(comparison.finding(finding));
     }
-    for comparison in comparisons.iter_mut().filter(|comparison| {
-        !comparison.exact
-            && comparison.verdict == Some(Verdict::Improved)
-            && changed.contains(&comparison.launched())
-    }) {
-        comparison.verdict = Some(Verdict::Inconclusive);
-        // More samples would not change that.
-        comparison.open = false;
-        comparison.not_worse = false;
-        comparison.why = "the work changed: a kernel that does other work is not faster".to_owned();
-    }
+    let of_changed = comparisons
+        .iter_mut()
+        .filter(|comparison| !comparison.exact && changed.contains(&comparison.launched()));
+    of_changed.for_each(not_faster);
     findings
+}
+
+/// What a kernel that does other work takes part in is not faster.
+pub(crate) fn not_faster(comparison: &mut Comparison) {
+    if comparison.verdict != Some(Verdict::Improved) {
+        return;
+    }
+    comparison.verdict = Some(Verdict::Inconclusive);
+    // More samples would not change that.
+    comparison.open = false;
+    comparison.not_worse = false;
+    comparison.why = "the work changed: a kernel that does other work is not faster".to_owned();
 }
 
 /// The finding that a kernel does other work.

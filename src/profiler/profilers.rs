@@ -1,7 +1,9 @@
 //! The profilers of one machine.
 
+use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use super::cupti::Cupti;
 use super::ncu::Ncu;
@@ -16,17 +18,41 @@ pub type LibraryFile = (OsString, u64, i64, i64);
 
 /// The profilers of one machine, one a tier.
 pub struct Profilers {
-    ncu: Ncu,
+    toolchain: Toolchain,
+    work: PathBuf,
+    /// Looked for when it is needed first.
+    ncu: OnceCell<Ncu>,
     cupti: Cupti,
 }
 
 impl Profilers {
-    /// The profilers beside an installation of ncu. Nothing else is looked for yet.
-    pub fn new(ncu: Ncu) -> Profilers {
+    /// The profilers of a toolchain. No program is started yet.
+    pub fn new(toolchain: &Toolchain, work: &Path) -> Profilers {
         Profilers {
-            cupti: Cupti::beside(&ncu.path),
-            ncu,
+            toolchain: toolchain.clone(),
+            work: work.to_path_buf(),
+            ncu: OnceCell::new(),
+            cupti: Cupti::beside(&Ncu::path(toolchain).unwrap_or_default()),
         }
+    }
+
+    /// The program ncu.
+    ///
+    /// # Errors
+    /// As [`Ncu::locate`].
+    pub fn ncu(&self) -> Result<&Ncu, Error> {
+        match self.ncu.get() {
+            Some(ncu) => Ok(ncu),
+            None => {
+                let ncu = Ncu::locate(&self.toolchain, &self.work)?;
+                Ok(self.ncu.get_or_init(|| ncu))
+            }
+        }
+    }
+
+    /// The same, where it was looked for.
+    pub fn located(&self) -> Option<&Ncu> {
+        self.ncu.get()
     }
 
     /// What lists all launches of a program.
@@ -46,10 +72,10 @@ impl Profilers {
     /// The profiler of a tier.
     ///
     /// # Errors
-    /// [`Error::Usage`] for the static tier, where nothing runs.
+    /// As [`Ncu::locate`]; [`Error::Usage`] for the static tier, where nothing runs.
     pub fn of(&self, tier: Tier) -> Result<&dyn Profiler, Error> {
         match tier {
-            Tier::Counters => Ok(&self.ncu),
+            Tier::Counters => Ok(self.ncu()?),
             Tier::KernelTimes => Ok(&self.cupti),
             Tier::Static => Err(Error::Usage(
                 "nothing runs on the static tier, so there is nothing to measure".to_owned(),
@@ -74,15 +100,12 @@ mod tests {
             fs::write(&path, text).unwrap();
             let time = SystemTime::UNIX_EPOCH + Duration::from_nanos(nanoseconds);
             File::open(&path).unwrap().set_modified(time).unwrap();
-            let ncu = Ncu {
-                path: "/ncu".into(),
-                version: String::new(),
-            };
             let toolchain = Toolchain {
                 cupti: Some(path),
                 ..Toolchain::default()
             };
-            Profilers::new(ncu).libcupti(&toolchain, "13.0").unwrap()
+            let profilers = Profilers::new(&toolchain, folder.path());
+            profilers.libcupti(&toolchain, "13.0").unwrap()
         };
         let one = written(b"lib\xff.so", "13", 1_000_000_001);
         assert_eq!(written(b"lib\xff.so", "31", 1_000_000_001), one);

@@ -1,9 +1,13 @@
 //! Two programs in one screen: the answer in the first line, and a line for each kernel that weighs most.
 
+use std::collections::BTreeMap;
+
 use super::print::one_line;
+use crate::finding::{Code, ExitCode, Finding};
 use crate::judge::{Comparison, KernelShare, Outcome, VariantReport};
 use crate::metric::display_values;
 use crate::profile::TOTAL;
+use crate::terms::{counted, dimensions};
 use crate::verdict::Verdict;
 
 /// The most lines of kernels.
@@ -11,146 +15,144 @@ const MOST_ROWS: usize = 10;
 /// The most characters of a kernel's name.
 const NAME: usize = 36;
 
-/// The answer in one line; `None` where the sum of both programs was not compared.
+/// The answer in one line; `None` where the sum of both programs was not compared, or where something else
+/// than a time decides.
 pub(super) fn answer(outcome: &Outcome) -> Option<String> {
     let report = outcome
         .variants
         .first()
         .filter(|_| outcome.programs.is_some())?;
     let sum = of_sum(report)?;
-    let (change, band) = (sum.change?, sum.band?);
-    let size = format!(
-        "{} ±{}",
-        change.display(None),
-        change.with(band).magnitude(None)
-    );
-    let (gone, new) = replaced(report);
-    let word = match sum.verdict? {
-        Verdict::Regressed => "slower",
-        Verdict::Improved => "faster",
-        Verdict::Pass => "same",
-        Verdict::Inconclusive => "unclear",
-        Verdict::NotMeasured => return None,
-    };
-    let mut line = format!("{word}: {size}");
-    if word == "same" || word == "unclear" {
-        let caught = sum
-            .threshold
-            .map(|caught| change.with(caught).display(None));
-        line.extend(caught.map(|caught| format!(", would have caught {caught}")));
-    }
-    let worse: Vec<&Comparison> = kernels(report)
-        .filter(|one| one.verdict == Some(Verdict::Regressed))
-        .collect();
-    match (gone, new, worse.as_slice()) {
-        (0, 0, []) => {}
-        (0, 0, worse) => {
-            let first = worse.first().map_or(String::new(), |one| name(&one.kernel));
-            line.push_str(&format!(
-                "; {} slower, first {first}",
-                counted(worse.len(), "kernel")
+    let all = change(sum)?;
+    let (word, verdict) = match (outcome.exit_code(), sum.verdict?) {
+        (ExitCode::Regressed, _) => ("slower", Verdict::Regressed),
+        (ExitCode::Inconclusive, _) => ("unclear", Verdict::Inconclusive),
+        (ExitCode::Pass, verdict @ Verdict::Improved) => ("faster", verdict),
+        (ExitCode::Pass, verdict) => ("same", verdict),
+        _ => {
+            let other_work = |one: &&Finding| one.denies() && one.code == Code::WorkChanged;
+            let found = outcome.findings.iter().find(other_work)?;
+            let kernel = name(found.kernel.as_deref().unwrap_or_default(), NAME);
+            return Some(format!(
+                "other work: {kernel}; the sum of all kernels {all}"
             ));
         }
-        (gone, new, _) => {
-            let parts = [(gone, "gone"), (new, "new")]
-                .into_iter()
-                .filter(|(count, _)| *count > 0);
-            let parts: Vec<String> = parts
-                .enumerate()
-                .map(|(at, (count, what))| match at {
-                    0 => format!("{} {what}", counted(count, "kernel")),
-                    _ => format!("{count} {what}"),
-                })
-                .collect();
-            line.push_str(&format!("; {}", parts.join(", ")));
-            let largest = report.shares.iter().find(|share| share.reference.is_none());
-            if let Some(KernelShare {
-                kernel,
-                current: Some(percent),
-                ..
-            }) = largest
-            {
-                line.push_str(&format!(", largest {} {percent:.0} %", name(kernel)));
-            }
+    };
+    let of_verdict: Vec<&Comparison> = kernels(report)
+        .filter(|one| one.verdict == Some(verdict))
+        .collect();
+    let by_sum = sum.verdict == Some(verdict);
+    let caught = |one: &Comparison| Some(one.change?.with(one.threshold?).display(None));
+    let mut line = match of_verdict.first() {
+        // A kernel decides.
+        Some(first) if !by_sum => {
+            let (name, change) = (name(&first.kernel, NAME), change(first).unwrap_or_default());
+            format!("{word}: {name} {change}; the sum of all kernels {all}")
         }
+        _ => format!("{word}: {all}"),
+    };
+    if let (false, Some(caught)) = (word == "slower" || word == "faster", caught(sum)) {
+        line.push_str(&format!(", would have caught {caught}"));
+    }
+    let shares = report.shares.iter();
+    let gone = shares
+        .clone()
+        .filter(|share| share.current.is_none())
+        .count();
+    let new: Vec<&KernelShare> = shares.filter(|share| share.reference.is_none()).collect();
+    let count = |count| counted(count, "kernel", "kernels");
+    let replaced = match (gone, new.len()) {
+        (0, 0) => None,
+        (gone, 0) => Some(format!("{} gone", count(gone))),
+        (0, new) => Some(format!("{} new", count(new))),
+        (gone, new) => Some(format!("{} gone, {new} new", count(gone))),
+    };
+    if let Some(replaced) = replaced {
+        line.push_str(&format!("; {replaced}"));
+        if let Some(largest) = new.first() {
+            let name = name(&largest.kernel, NAME);
+            line.push_str(&format!(", largest {name} {:.0} %", largest.largest()));
+        }
+    } else if let (true, "slower", [first, ..]) = (by_sum, word, of_verdict.as_slice()) {
+        let (count, name) = (count(of_verdict.len()), name(&first.kernel, NAME));
+        line.push_str(&format!("; {count} slower, first {name}"));
     }
     Some(line)
 }
 
+/// `+0.03 % ±0.20 %`; `None` of what has no change.
+fn change(one: &Comparison) -> Option<String> {
+    let (change, band) = (one.change?, one.band?);
+    let band = change.with(band).magnitude(None);
+    Some(format!("{} ±{band}", change.display(None)))
+}
+
 /// The kernels that weigh most, a line each.
 pub(super) fn rows(report: &VariantReport) -> Vec<String> {
-    let mut rows = Vec::new();
-    let share_of = |kernel: &str| {
-        let mut shares = report.shares.iter();
-        shares.find(|share| share.kernel == kernel)
+    let total = KernelShare {
+        kernel: TOTAL.to_owned(),
+        current: Some(100.0),
+        ..KernelShare::default()
     };
-    let weight = |share: Option<&KernelShare>| {
-        share.map_or(0.0, |share| {
-            share
-                .reference
-                .unwrap_or(0.0)
-                .max(share.current.unwrap_or(0.0))
-        })
+    let total = of_sum(report).map(|_| total);
+    let mut shares: Vec<&KernelShare> = total.iter().chain(&report.shares).collect();
+    shares.sort_by(|one, other| other.largest().total_cmp(&one.largest()));
+    let mut shapes: BTreeMap<&str, usize> = BTreeMap::new();
+    for share in &shares {
+        *shapes.entry(&share.kernel).or_default() += 1;
+    }
+    let name = |share: &KernelShare| match shapes.get(share.kernel.as_str()) {
+        Some(2..) => {
+            let grid = format!(" {}", dimensions(share.grid));
+            name(&share.kernel, NAME.saturating_sub(grid.len())) + &grid
+        }
+        _ => name(&share.kernel, NAME),
     };
-    for one in of_sum(report).into_iter().chain(kernels(report)) {
-        let share = share_of(&one.kernel);
-        let percent = match one.kernel == TOTAL {
-            true => 100.0,
-            false => weight(share),
-        };
-        let (Some(was), Some(is), Some(change)) = (one.reference, one.current, one.change) else {
-            continue;
-        };
-        let (was, is) = display_values(was.value, is.value, one.unit.as_deref());
-        let band = one.band.map_or(String::new(), |band| {
-            format!("±{}", change.with(band).magnitude(None))
-        });
-        let said = match one.verdict {
-            Some(Verdict::Regressed) => "slower",
-            Some(Verdict::Improved) => "faster",
-            Some(Verdict::Inconclusive) => "unclear",
-            Some(Verdict::NotMeasured) => "not measured",
-            Some(Verdict::Pass) | None => "",
-        };
-        let cells = format!("{was} → {is}");
-        let change = change.display(None);
-        rows.push((
-            percent,
-            format!(
-                "{:<NAME$} {percent:>5.1} % {cells:>24} {change:>9} {band:<8} {said}",
-                name(&one.kernel),
-            ),
-        ));
-    }
-    for share in &report.shares {
-        let (said, percent) = match (share.reference, share.current) {
-            (None, Some(percent)) => ("new", percent),
-            (Some(percent), None) => ("gone", percent),
-            _ => continue,
-        };
-        rows.push((
-            percent,
-            format!("{:<NAME$} {percent:>5.1} % {said:>24}", name(&share.kernel)),
-        ));
-    }
-    rows.sort_by(|one, other| other.0.total_cmp(&one.0));
-    let more = rows.len().saturating_sub(MOST_ROWS);
-    let mut lines: Vec<String> = rows
-        .into_iter()
+    let mut lines: Vec<String> = shares
+        .iter()
         .take(MOST_ROWS)
-        .map(|(_, line)| line.trim_end().to_owned())
+        .map(|share| {
+            let (name, percent) = (name(share), share.largest());
+            let cells = cells(report, share);
+            let line = format!("{name:<NAME$} {percent:>5.1} % {cells}");
+            line.trim_end().to_owned()
+        })
         .collect();
+    let more = shares.len().saturating_sub(MOST_ROWS);
     if more > 0 {
-        lines.push(format!("{} more (-v)", counted(more, "kernel")));
+        lines.push(format!("{} more (-v)", counted(more, "kernel", "kernels")));
     }
     lines
 }
 
-fn counted(count: usize, what: &str) -> String {
-    match count {
-        1 => format!("1 {what}"),
-        _ => format!("{count} {what}s"),
+/// What is shown of a kernel beside its name and its share.
+fn cells(report: &VariantReport, share: &KernelShare) -> String {
+    match (share.reference, share.current) {
+        (None, Some(_)) if share.kernel != TOTAL => return format!("{:>24}", "new"),
+        (Some(_), None) => return format!("{:>24}", "gone"),
+        _ => {}
     }
+    let mut durations = report.comparisons.iter().filter(|one| one.is_duration());
+    let Some(one) = durations.find(|one| share.is_of(one)) else {
+        return String::new();
+    };
+    let said = match one.verdict {
+        Some(Verdict::Regressed) => "slower",
+        Some(Verdict::Improved) => "faster",
+        Some(Verdict::Inconclusive) => "unclear",
+        Some(Verdict::NotMeasured) => "not measured",
+        Some(Verdict::Pass) | None => "",
+    };
+    let (Some(was), Some(is), Some(change)) = (one.reference, one.current, one.change) else {
+        return said.to_owned();
+    };
+    let (was, is) = display_values(was.value, is.value, one.unit.as_deref());
+    let values = format!("{was} → {is}");
+    let band = one.band.map_or(String::new(), |band| {
+        format!("±{}", change.with(band).magnitude(None))
+    });
+    let change = change.display(None);
+    format!("{values:>24} {change:>9} {band:<8} {said}")
 }
 
 fn of_sum(report: &VariantReport) -> Option<&Comparison> {
@@ -162,43 +164,32 @@ fn kernels(report: &VariantReport) -> impl Iterator<Item = &Comparison> {
     all.filter(|one| one.is_duration() && one.kernel != TOTAL)
 }
 
-/// How many kernels only the first program launches, and how many only the second.
-fn replaced(report: &VariantReport) -> (usize, usize) {
-    let shares = report.shares.iter();
-    let gone = shares.clone().filter(|share| share.current.is_none());
-    let new = shares.filter(|share| share.reference.is_none());
-    (gone.count(), new.count())
-}
-
 /// A kernel's name without its result and parameters; where that is too long, also without its template
 /// arguments, and shortened in its middle.
-fn name(kernel: &str) -> String {
+fn name(kernel: &str, most: usize) -> String {
     let kernel = one_line(kernel);
     let whole = kernel.strip_prefix("void ").unwrap_or(&kernel);
     let mut depth = 0_usize;
-    let parameters = whole.char_indices().find(|(_, c)| {
+    let parameters = whole.char_indices().find(|(at, c)| {
         match c {
             '<' => depth += 1,
             '>' => depth = depth.saturating_sub(1),
             _ => {}
         }
-        *c == '(' && depth == 0
+        // Not `(total)`, and not a function in an `(anonymous namespace)`.
+        *c == '(' && depth == 0 && *at > 0 && !whole[..*at].ends_with("::")
     });
-    // `(total)`, and functions in `(anonymous namespace)`.
-    let whole = match parameters {
-        Some((at, _)) if at > 0 && !whole[..at].ends_with("::") => &whole[..at],
-        _ => whole,
-    };
-    let kernel = match whole.chars().count() > NAME {
+    let whole = parameters.map_or(whole, |(at, _)| &whole[..at]);
+    let kernel = match whole.chars().count() > most {
         true => without_arguments(whole),
         false => whole.to_owned(),
     };
     let letters: Vec<char> = kernel.chars().collect();
-    if letters.len() <= NAME {
+    if letters.len() <= most {
         return kernel;
     }
-    let ends = (NAME - 1) / 2;
-    let begin: String = letters[..NAME - 1 - ends].iter().collect();
+    let ends = most.saturating_sub(1) / 2;
+    let begin: String = letters[..most.saturating_sub(1 + ends)].iter().collect();
     let end: String = letters[letters.len() - ends..].iter().collect();
     format!("{begin}…{end}")
 }
@@ -222,4 +213,27 @@ fn without_arguments(name: &str) -> String {
         }
     }
     short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_name_is_folded_first_and_then_cut_in_its_middle() {
+        let name = |kernel: &str| name(kernel, NAME);
+        assert_eq!(name("(total)"), "(total)");
+        assert_eq!(name("void f<int, 3>(float*, int)"), "f<int, 3>");
+        assert_eq!(
+            name("void cub::merge<cub::policy<int, float>, std::less<int> >(int*, (lambda))"),
+            "cub::merge<…>"
+        );
+        assert_eq!(
+            name("(anonymous namespace)::f(int)"),
+            "(anonymous namespace)::f"
+        );
+        let cut = name("nvjet_tst_128x128_64x5_2x1_v_bz_coopA_NNT_and_more");
+        assert_eq!(cut, "nvjet_tst_128x128_…oopA_NNT_and_more");
+        assert_eq!(cut.chars().count(), NAME);
+    }
 }

@@ -58,9 +58,11 @@ pub fn report(outcome: &Outcome, detail: Detail) -> String {
         ));
     }
     if outcome.programs.is_some() && detail != Detail::All {
-        text.push('\n');
-        for line in outcome.variants.iter().flat_map(compared::rows) {
-            text.push_str(&format!("{}\n", one_line(&line)));
+        for report in &outcome.variants {
+            text.push('\n');
+            for line in compared::rows(report) {
+                text.push_str(&format!("{}\n", one_line(&line)));
+            }
         }
         if !outcome.findings.is_empty() {
             text.push('\n');

@@ -8,7 +8,7 @@
 
 use super::{Change, Decision, Question, Scale, Verdict};
 use crate::metric::Direction;
-use crate::statistics::of_process;
+use crate::statistics::{mean, of_process};
 
 /// After how many rounds the ratios are looked at, and how many at each end are left out of the interval.
 /// If nothing changed, all of an interval lies above the truth in 0.46, 0.07 and 0.03 % of cases.
@@ -38,7 +38,10 @@ pub fn in_turn(base: &[Vec<f64>], current: &[Vec<f64>], question: &Question) -> 
             "{rounds} rounds were measured, and {} are the fewest",
             LOOKS[0].0
         );
-        return Decision::nothing(Verdict::Inconclusive, true, why);
+        return Decision {
+            effect: difference(base, current, question.scale),
+            ..Decision::nothing(Verdict::Inconclusive, true, why)
+        };
     };
     let sides = [base, current].map(|side| &side[..2 * rounds]);
     let all = sides.iter().copied().flatten().flatten();
@@ -109,6 +112,19 @@ pub fn in_turn(base: &[Vec<f64>], current: &[Vec<f64>], question: &Question) -> 
             why(verdict).to_owned(),
         )
     }
+}
+
+/// By how much the means of the processes differ; `None` where a side has none.
+fn difference(base: &[Vec<f64>], current: &[Vec<f64>], scale: Scale) -> Option<Change> {
+    let of_side = |side: &[Vec<f64>]| {
+        let values: Vec<f64> = side.iter().map(|launches| of_process(launches)).collect();
+        (!values.is_empty()).then(|| mean(&values))
+    };
+    let (was, is) = (of_side(base)?, of_side(current)?);
+    Some(match scale {
+        Scale::Relative if was != 0.0 => Change::RelativePercent((is / was - 1.0) * 100.0),
+        _ => Change::Absolute(is - was),
+    })
 }
 
 fn why(verdict: Verdict) -> &'static str {

@@ -25,7 +25,10 @@ pub(crate) fn slower(comparisons: &[Comparison]) -> Option<(String, Vec<String>)
             let Some(change @ Change::Absolute(points)) = comparison.change else {
                 return None;
             };
-            let noise = comparison.band?.max(POINTS_THAT_MATTER);
+            let sides = [comparison.reference, comparison.current];
+            let counted_once = sides.iter().flatten().all(|side| side.processes == 1);
+            let band = comparison.band.or(counted_once.then_some(0.0))?;
+            let noise = band.max(POINTS_THAT_MATTER);
             let text = format!("`{}` {}", comparison.metric, change.display(Some("%")));
             (points.abs() > noise).then_some((points.abs(), text))
         })

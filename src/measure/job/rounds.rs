@@ -7,7 +7,7 @@ use super::subject::Subject;
 use super::window::Window;
 use crate::capture::kernel_records::Startup;
 use crate::config::Variant;
-use crate::finding::{Code, Error, Finding, Stop};
+use crate::finding::{Code, Error, Finding, Stop, WarnReason};
 use crate::measure::place::bench::Bench;
 use crate::plan::{Job, Side, Task, VariantPlan};
 use crate::profile::Profile;
@@ -48,6 +48,8 @@ fn beside_others(code: Code) -> bool {
 pub(in crate::measure) struct Profiles {
     pub current: Profile,
     pub base: Option<Profile>,
+    /// Why counters that were asked for were not read.
+    pub uncounted: Option<Finding>,
 }
 
 /// Why [`Subjects`] were not measured, and which side is the reason.
@@ -96,7 +98,7 @@ impl<'a> Subjects<'a> {
             let answer = self.on_highest_tier(bench, plan, asked);
             let answer = answer.map_err(|stop| stop.map(|found| bench.unless_lost(found)));
             let failed = match &answer {
-                Ok(Profiles { current, base }) => disturbance(variant, base.as_ref(), current),
+                Ok(Profiles { current, base, .. }) => disturbance(variant, base.as_ref(), current),
                 Err(SideStop::Finding(_, found)) => Some((**found).clone()),
                 Err(SideStop::Error(_)) => None,
             };
@@ -198,21 +200,37 @@ impl<'a> Subjects<'a> {
             return Ok(profiles);
         }
         self.measures_on(Tier::Counters);
-        for job in plan.before_rounds() {
-            if job.task != Task::Measure(Phase::Counting) {
-                continue;
+        match self.count(bench, plan) {
+            Err(SideStop::Finding(_, found))
+                if bench.below(variant, Tier::Counters, &found).is_some() =>
+            {
+                self.measures_on(Tier::KernelTimes);
+                let message = format!("no counter was read: {}", found.message);
+                let found = Finding { message, ..*found };
+                Ok(Profiles {
+                    uncounted: Some(found.warn_for(Some(WarnReason::TierAccepted))),
+                    ..profiles
+                })
             }
-            match self.capture(job, bench) {
-                Err(SideStop::Finding(_, found))
-                    if bench.below(variant, Tier::Counters, &found).is_some() =>
-                {
-                    self.measures_on(Tier::KernelTimes);
-                    return Ok(profiles);
-                }
-                captured => captured?,
+            counted => {
+                counted?;
+                self.profiles(bench)
             }
         }
-        self.profiles(bench)
+    }
+
+    fn count(&mut self, bench: &Bench<'_>, plan: &VariantPlan) -> Result<(), SideStop> {
+        if let Err(Error::Environment { what, next }) = bench.profilers.ncu() {
+            let code = Code::ProfilerUnsupported;
+            let found = Finding::deny(code, &self.variant().id, what, next);
+            return Err(SideStop::Finding(Side::Current, Box::new(found)));
+        }
+        for job in plan.before_rounds() {
+            if job.task == Task::Measure(Phase::Counting) {
+                self.capture(job, bench)?;
+            }
+        }
+        Ok(())
     }
 
     fn measures_on(&mut self, tier: Tier) {
@@ -370,7 +388,11 @@ impl<'a> Subjects<'a> {
             .map_err(|stop| SideStop::of(Side::Base, stop))?;
         let current = self.current.profile(bench);
         let current = current.map_err(|stop| SideStop::of(Side::Current, stop))?;
-        let mut profiles = Profiles { current, base };
+        let mut profiles = Profiles {
+            current,
+            base,
+            uncounted: None,
+        };
         if let Some(base) = &mut profiles.base {
             for side in [base, &mut profiles.current] {
                 side.provenance.round_order = Some(VariantPlan::ORDER);

@@ -471,7 +471,7 @@ impl<'a> Subject<'a> {
 
     fn profiler(&self, bench: &Bench<'_>) -> Option<String> {
         match self.tier {
-            Tier::Counters => Some(bench.ncu_version.clone()),
+            Tier::Counters => Some(bench.profilers.located()?.version.clone()),
             Tier::KernelTimes | Tier::Static => {
                 self.captures.first()?.report.profiler_version.clone()
             }

@@ -14,7 +14,7 @@ use crate::files::{PROFILE_FILE, VARIANT_FILE};
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::measure::folder::SickFile;
 use crate::measure::watch::Watch;
-use crate::profiler::{LibraryFile, Ncu, Profilers};
+use crate::profiler::{LibraryFile, Profilers};
 use crate::terms::{Phase, Tier};
 use crate::toolchain::{Nvcc, Sanitizer};
 
@@ -22,6 +22,7 @@ use crate::toolchain::{Nvcc, Sanitizer};
 /// programs, and which tiers turned out to be out of reach.
 pub struct Bench<'a> {
     pub(in crate::measure) profilers: Profilers,
+    /// The version of ncu; empty where it is looked for only once it is needed.
     pub(in crate::measure) ncu_version: String,
     /// The libcupti of this machine.
     pub(in crate::measure) libcupti: Option<LibraryFile>,
@@ -76,12 +77,18 @@ impl<'a> Bench<'a> {
         prebuilt: Option<&Prebuilt>,
     ) -> Result<Bench<'a>, Error> {
         let (config, variants) = (batch.config, batch.variants);
-        let ncu = Ncu::locate(&config.toolchain, &config.work)?;
+        let toolchain = &config.toolchain;
+        let profilers = Profilers::new(toolchain, &config.work);
+        let as_they_run = variants.iter().all(|variant| variant.profile.as_it_runs);
+        let ncu_version = match as_they_run && toolchain.pins.ncu.is_none() {
+            // It is looked for where counters are read.
+            true => String::new(),
+            false => profilers.ncu()?.version.clone(),
+        };
         let sanitizer = batch.locate_sanitizer()?;
         let gpu = Gpu::query(config.device)?;
-        let toolchain = &config.toolchain;
         let mut pins = gpu_pins(toolchain, &gpu);
-        pins.extend(toolchain.pins.ncu(&ncu.version));
+        pins.extend(toolchain.pins.ncu(&ncu_version));
         if let Some(prebuilt) = prebuilt {
             let compilers = prebuilt.current.compilers().into_iter();
             pins.extend(compilers.filter_map(|version| toolchain.pins.cuda(version)));
@@ -92,8 +99,6 @@ impl<'a> Bench<'a> {
         toolchain.enforce(&config.path, &pins)?;
         let env = gpu_env(&gpu);
         let shown = Health::of(&gpu.uuid).is_ok();
-        let ncu_version = ncu.version.clone();
-        let profilers = Profilers::new(ncu);
         Ok(Bench {
             ncu_version,
             libcupti: profilers.libcupti(toolchain, &gpu.cuda),

@@ -601,7 +601,11 @@ impl<'a> Run<'a> {
         subjects: &mut Subjects<'_>,
         profiles: Profiles,
     ) -> Result<(), Error> {
-        let Profiles { current, base } = profiles;
+        let Profiles {
+            current,
+            base,
+            uncounted,
+        } = profiles;
         subjects.current.keep(&current)?;
         let mut gaps = match &base {
             Some(_) => incomplete_side(variant, &current),
@@ -611,6 +615,7 @@ impl<'a> Run<'a> {
             gaps.extend(disturbed(variant, &current, Purpose::Baseline));
         }
         let mut findings = subjects.current.mismatches(&self.bench);
+        findings.extend(uncounted);
         findings.extend(subjects.current.altered());
         if let Some(subject) = &mut subjects.base {
             findings.extend(subject.altered());

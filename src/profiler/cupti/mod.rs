@@ -172,6 +172,17 @@ fn unavailable(variant: &Variant, why: String) -> Finding {
     Finding::of(Code::ProfilerUnsupported, &variant.id, message)
 }
 
+/// That no process of a program loaded the library. Where programs are timed as they run, no other profiler
+/// would see more.
+fn none_initialized(variant: &Variant) -> Finding {
+    let why = "no process of the program loaded the library that records them: none initialized CUDA, or the driver does not support CUDA_INJECTION64_PATH";
+    let message = format!("no kernel was recorded: {why}");
+    match variant.profile.as_it_runs {
+        true => Finding::of(Code::KernelMissing, &variant.id, message),
+        false => unavailable(variant, why.to_owned()),
+    }
+}
+
 /// Of what no CUPTI helps.
 fn by_ncu_alone(variant: &Variant, why: String) -> Finding {
     let next = "give ncu the permission to read the counters (docs/permission.md), or change what only ncu supports";
@@ -224,11 +235,7 @@ fn recorded(
         return Err(not_held(variant, why).into());
     }
     if processes.is_empty() {
-        return Err(unavailable(
-            variant,
-            "no process of the program loaded the library that records them: none initialized CUDA, or the driver does not support CUDA_INJECTION64_PATH".to_owned(),
-        )
-        .into());
+        return Err(none_initialized(variant).into());
     }
     let capture = KernelCapture::of(&gpu.name, &gpu.compute_capability, processes);
     Ok((capture, startup))
