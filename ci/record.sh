@@ -9,7 +9,7 @@
 #     rounds    three unchanged kernels and the planted slowdowns, side by side with their base
 #     unchanged the other variants, unchanged, side by side with themselves
 #     some      the fastest of each suite and warp_specialized, in the same way
-#     compare   what `compare` counts of the programs of tests/compare.rs
+#     compare   what `compare` reads of the programs of tests/compare.rs
 #     faults    the faults that a correct check does not find, each built as cp_async
 #
 # Works in a clone of this repository and does not change the checkout. ci/recordings/README.md
@@ -103,7 +103,9 @@ for what in "$@"; do
         [ "${program%/*}" = same ] || define=(-DSMEM_PAD=0)
         nvcc -gencode=arch=compute_90a,code=sm_90a -O3 -std=c++17 -lineinfo "${define[@]}" -o program \
           "kernels/bsr_gemm/${program#*/}.cu" -lcuda
-        capture counting 2 "$counted"
+        capture counting 2 "$timed,$counted"
+        # Of one program alone.
+        [ "$program" = same/cp_async ] || continue
         for process in 1 2 3 4; do capture "capture-$process" 20 "$timed"; done
       done
       ;;

@@ -4,42 +4,107 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use crate::common::stand_in::Machine;
-use crate::common::{self, PATIENCE, Ran, Report};
+use crate::common::stand_in::{Machine, Sources, compiled, libraries};
+use crate::common::{self, PATIENCE, Ran, Report, install, repository};
+use serde_json::Value as Json;
 
 /// The folder that the user is in.
 const HERE: &str = "here";
 /// The GPU of the recordings.
 const GPU: &str = "NVIDIA H100 80GB HBM3";
-/// The recordings that a program has, and the variant that they are of.
-const EQUAL: [&str; 2] = ["compare/same", "cp_async"];
-const WORSE: [&str; 2] = ["compare/worse", "cp_async"];
-/// As many launches as the recordings count.
-const COUNTED: [&str; 2] = ["--counted-launches", "2"];
+
+/// What a program launches, a line for each kernel as the stand-in of CUPTI reads it, and the recording of
+/// which variant the stand-in of ncu hands over for it.
+#[derive(Clone, Copy)]
+struct Launched<'a> {
+    kernels: &'a str,
+    recorded: &'a str,
+    variant: &'a str,
+}
+
+const EQUAL: Launched<'_> = Launched {
+    kernels: "bsr_gemm_cp_async 20 273180 64,64,1 128,1,1 75776",
+    recorded: "compare/same",
+    variant: "cp_async",
+};
+const WORSE: Launched<'_> = Launched {
+    kernels: "bsr_gemm_cp_async 20 537140 64,64,1 128,1,1 65536",
+    recorded: "compare/worse",
+    variant: "cp_async",
+};
+const BASELINE: Launched<'_> = Launched {
+    kernels: "bsr_gemm_baseline 20 387220 64,64,1 128,1,1 18944",
+    recorded: "compare/same",
+    variant: "baseline",
+};
+const WGMMA: Launched<'_> = Launched {
+    kernels: "bsr_gemm_tma_wgmma 20 194900 2,64,1 384,1,1 197888",
+    recorded: "compare/same",
+    variant: "tma_wgmma",
+};
+
+/// Kernels of which nothing is recorded.
+fn kernels(kernels: &str) -> Launched<'_> {
+    Launched { kernels, ..EQUAL }
+}
+
+/// libcupti and a CUDA program that loads it, as far as they are seen.
+fn stand_ins() -> &'static Path {
+    static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
+        let sources: Sources<'_> = &[
+            ("libcupti.c", "libcupti.so.13", &["-shared", "-fPIC"]),
+            ("program.c", "program", &[]),
+        ];
+        compiled("compare", sources).unwrap()
+    });
+    &FOLDER
+}
 
 /// A machine whose current folder has two programs and nothing else.
-fn machine(old: [&str; 2], new: [&str; 2]) -> Machine {
-    let machine = Machine::new();
+fn machine(old: Launched<'_>, new: Launched<'_>) -> Machine {
+    let [driver, nvml] = libraries();
+    let machine = Machine::new().with_libraries(&[driver, nvml, stand_ins()]);
+    symlink(stand_ins(), machine.project.path("toolkit/lib64")).unwrap();
     program(&machine, "bench_old", old);
     program(&machine, "bench_new", new);
     machine
 }
 
-/// A program of which the stand-in of ncu hands over the recordings of a variant.
-fn program(machine: &Machine, name: &str, [recorded, variant]: [&str; 2]) {
-    let text = format!(
-        "#!/bin/sh\nif [ \"$1\" = --check ]; then echo \"$0\" >>../checked; exit \"$2\"; fi\n\
-         echo 'variant: {variant}'\necho 'recorded: {recorded}'\n"
-    );
-    machine.program(&format!("{HERE}/{name}"), &text);
+/// A program that launches these kernels.
+fn program(machine: &Machine, name: &str, launched: Launched<'_>) {
+    machine.program(&format!("{HERE}/{name}"), &script(machine, launched));
+}
+
+fn script(machine: &Machine, launched: Launched<'_>) -> String {
+    let Launched {
+        kernels,
+        recorded,
+        variant,
+    } = launched;
+    let root = machine.project.path("");
+    format!(
+        r#"#!/bin/sh
+if [ "$1" = --check ]; then echo "$0" >>'{root}/checked'; exit "$2"; fi
+echo 'variant: {variant}'
+echo 'recorded: {recorded}'
+if [ "${{CUDA_INJECTION64_PATH-}}" ]; then
+    echo "$0" >>'{root}/timed'
+    STAND_IN_KERNELS='{kernels}' '{program}' launch || exit
+fi
+"#,
+        root = root.display(),
+        program = stand_ins().join("program").display(),
+    )
 }
 
 fn gate(machine: &Machine, arguments: &[&str]) -> Command {
-    here(machine, &[&["compare"], arguments, &COUNTED].concat())
+    here(machine, &[&["compare"], arguments].concat())
 }
 
 /// The program, in the folder of the user, with ncu on the PATH.
@@ -50,6 +115,7 @@ fn here(machine: &Machine, arguments: &[&str]) -> Command {
     command
         .current_dir(machine.project.path(HERE))
         .env("PATH", format!("{}:{path}", bin.display()))
+        .env("CUDA_HOME", machine.project.path("toolkit"))
         .env("CUDA_NAME", GPU);
     command
 }
@@ -85,7 +151,7 @@ fn json(machine: &Machine, arguments: &[&str], code: i32) -> Report {
 const BOTH: [&str; 2] = ["./bench_old --n 4096", "./bench_new --n 4096"];
 
 #[test]
-fn two_equal_programs_pass_and_the_report_says_what_was_compared() {
+fn two_equal_programs_pass_without_ncu_and_the_report_says_what_was_compared() {
     let machine = machine(EQUAL, EQUAL);
     let report = json(&machine, &BOTH, 0);
     assert_eq!(report.denied(), [""; 0]);
@@ -94,14 +160,20 @@ fn two_equal_programs_pass_and_the_report_says_what_was_compared() {
     assert_eq!(variant["mode"], "programs");
     assert_eq!(report.0["programs"]["base"]["argv"][0], "./bench_old");
     assert!(variant["reference"]["git"].is_null());
-    for metric in ["duration", "sm_active", "tensor_core", "dram_bw"] {
-        assert!(verdict(&report, metric) != "regressed", "{metric}");
+    for metric in ["sm_active", "tensor_core", "dram_bw"] {
+        let comparison = of_kernel(&report, "bsr_gemm_cp_async", metric);
+        assert!(comparison["verdict"].is_null(), "{comparison:#}");
     }
-    assert_eq!(verdict(&report, "duration"), "pass");
+    for kernel in ["(total)", "bsr_gemm_cp_async"] {
+        let comparison = of_kernel(&report, kernel, "duration");
+        assert_eq!(comparison["verdict"], "pass");
+    }
     run(&machine, &BOTH)
         .exits(0)
         .says("side by side: base `./bench_old --n 4096`, current `./bench_new --n 4096`")
-        .says("nothing verified the numbers");
+        .says("nothing verified the numbers")
+        .says("same: ");
+    assert_eq!(machine.ncu_calls(), [""; 0]);
 }
 
 /// The next step of the first finding with this code.
@@ -112,43 +184,56 @@ fn next<'a>(report: &'a Report, code: &str) -> &'a str {
     found.next().unwrap()["next"].as_str().unwrap()
 }
 
-fn verdict(report: &Report, metric: &str) -> String {
+/// The comparison of a metric of a kernel.
+#[track_caller]
+fn of_kernel<'a>(report: &'a Report, kernel: &str, metric: &str) -> &'a Json {
     let comparisons = report.0["variants"][0]["comparisons"].as_array().unwrap();
-    let mut found = comparisons.iter().filter(|one| one["metric"] == metric);
-    found.next().unwrap()["verdict"]
-        .as_str()
-        .unwrap()
-        .to_owned()
+    let is_it = |one: &&Json| one["kernel"] == kernel && one["metric"] == metric;
+    comparisons.iter().find(is_it).unwrap()
+}
+
+/// The verdict on the sum of all kernels.
+#[track_caller]
+fn verdict(report: &Report) -> &str {
+    let total = of_kernel(report, "(total)", "duration");
+    total["verdict"].as_str().unwrap()
 }
 
 #[test]
 fn a_slower_program_fails_and_the_report_names_the_kernel_and_the_cause() {
     let machine = machine(EQUAL, WORSE);
     let report = json(&machine, &BOTH, 1);
-    assert_eq!(report.denied(), ["regressed"]);
-    let message = report.findings("deny")[0]["message"].as_str().unwrap();
+    assert_eq!(report.denied(), ["regressed"; 2]);
+    let of_kernel = |one: &&Json| one["kernel"] == "bsr_gemm_cp_async";
+    let denied = report.findings("deny");
+    let message = &denied.into_iter().find(of_kernel).unwrap()["message"];
     for part in ["`duration` of bsr_gemm_cp_async", "bank conflicts"] {
-        assert!(message.contains(part), "{message}");
+        assert!(message.as_str().unwrap().contains(part), "{message}");
     }
+    // What of a unit's peak is used is explained too.
+    let causes = &report.0["variants"][0]["causes"][0];
+    assert!(causes["percentages"].to_string().contains("tensor_core"));
+    let ran = run(&machine, &BOTH).exits(1);
+    assert!(ran.out.starts_with("slower: +"), "{}", ran.out);
     assert!(!next(&report, "regressed").contains("baseline"));
     // The other way round it is faster, by more than a gate would believe without a review.
     let back = [BOTH[1], BOTH[0]];
     let report = json(&machine, &back, 0);
-    assert_eq!(verdict(&report, "duration"), "improved");
+    assert_eq!(verdict(&report), "improved");
 }
 
 #[test]
 fn kernels_of_other_names_are_compared_where_each_program_has_one() {
-    let machine = machine(["compare/same", "baseline"], EQUAL);
+    let machine = machine(BASELINE, EQUAL);
     let report = json(&machine, &BOTH, 0);
     report.tells_all(
         "kernels-changed",
         &[
             "`bsr_gemm_baseline` of the base",
-            "`bsr_gemm_cp_async`, which has the same grid and block",
+            "`bsr_gemm_cp_async`, because each program launches one kernel",
         ],
     );
-    assert_eq!(verdict(&report, "duration"), "improved");
+    assert_eq!(verdict(&report), "improved");
 }
 
 #[test]
@@ -198,6 +283,10 @@ fn a_mistake_in_the_arguments_ends_with_2_and_names_the_argument() {
         (&[old, new, "--kernels", "regex:("], "regex:("),
         (&[old, new, "--kernels", "regex:(?!a)"], "only by ncu"),
         (&[old, new, "--kernels", ""], "it names no kernel"),
+        (
+            &[old, new, "--kernels", "regex:(?:a|b)"],
+            "a `:` in it does not work",
+        ),
         (&[old, new, "--tolerance", "100"], "below 100"),
         (&[old, new, "--launches", "0"], "--launches"),
         (&[old, new, "--report", "no/where.html"], "does not exist"),
@@ -227,7 +316,7 @@ fn a_program_that_is_missing_on_either_side_is_named() {
     fs::set_permissions(script, fs::Permissions::from_mode(0o644)).unwrap();
     let report = json(&machine, &BOTH, 5);
     report.tells_all("not-started", &["`./bench_old` is not executable"]);
-    assert_eq!(measured(&machine), 0);
+    assert_eq!(started(&machine), 0);
 }
 
 #[test]
@@ -237,8 +326,6 @@ fn a_next_step_names_the_option() {
         let report = json(&machine, &[&BOTH, arguments].concat(), code);
         self::next(&report, finding).to_owned()
     };
-    let launches = next(&["--launches", "40"], 6, "not-measured");
-    assert!(launches.contains("--launches"), "{launches}");
     machine.program(&format!("{HERE}/bench_old"), "#!/bin/sh\nexit 0\n");
     let kernels = next(&[], 5, "kernel-missing");
     assert!(kernels.contains("--kernels` and `--skip"), "{kernels}");
@@ -250,31 +337,10 @@ fn a_next_step_names_the_option() {
     assert!(slow.contains("compare --timeout"), "{slow}");
 }
 
-#[test]
-fn a_total_of_two_programs_is_not_measured_where_nothing_lists_their_launches() {
-    let machine = machine(EQUAL, EQUAL);
-    let report = json(&machine, &[&BOTH[..], &["--total"]].concat(), 6);
-    report.tells_all(
-        "not-measured",
-        &["how often each kernel is launched was not listed"],
-    );
-    let outcome = report.0["variants"][0].to_string();
-    assert!(outcome.contains("--kernel-id") && !outcome.contains("--launch-count"));
-
-    run(&machine, &["./bench_old", "--total"])
-        .exits(2)
-        .says("--total is of two programs that are measured");
-    run(
-        &machine,
-        &[&BOTH[..], &["--total", "--kernels", "regex:(?:a|b)"]].concat(),
-    )
-    .exits(2)
-    .says("a `:` in it does not work with --total");
-}
-
-/// How many processes were profiled.
-fn measured(machine: &Machine) -> usize {
-    machine.project.read("journal").lines().count()
+/// How many programs were started to be measured.
+fn started(machine: &Machine) -> usize {
+    let timed = fs::read_to_string(machine.project.path("timed")).unwrap_or_default();
+    timed.lines().count() + machine.project.read("journal").lines().count()
 }
 
 #[test]
@@ -291,7 +357,7 @@ fn nothing_is_measured_where_the_numbers_of_a_program_are_wrong() {
         let message = report.message("wrong-numbers");
         assert!(message.starts_with(side), "{message}");
     }
-    assert_eq!(measured(&machine), 0);
+    assert_eq!(started(&machine), 0);
     // One check is run once.
     machine.project.write("checked", "");
     run(&machine, &[&BOTH[..], &["--verify", right]].concat())
@@ -339,14 +405,15 @@ fn a_script_that_changes_while_it_is_measured_is_no_measurement() {
 #[test]
 fn a_program_that_does_other_work_is_not_faster_unless_its_numbers_are_checked() {
     // Of `tma_wgmma` the hardware counts the same FLOP under another name.
-    let machine = machine(EQUAL, ["compare/same", "tma_wgmma"]);
+    let machine = machine(EQUAL, WGMMA);
     let report = json(&machine, &BOTH, 4);
     assert!(report.denied().iter().all(|code| code == "work-changed"));
-    assert_ne!(verdict(&report, "duration"), "improved");
+    let ran = run(&machine, &BOTH).exits(4);
+    assert!(!ran.out.contains("faster"), "{}", ran.out);
     assert!(next(&report, "work-changed").contains("--verify"));
     let check = ["--verify", "./bench_new --check 0"];
     let report = json(&machine, &[&BOTH[..], &check].concat(), 0);
-    assert_eq!(verdict(&report, "duration"), "improved");
+    assert_eq!(verdict(&report), "improved");
 }
 
 #[test]
@@ -365,15 +432,150 @@ fn a_program_that_fails_under_the_profiler_ends_with_5_and_one_without_kernels_t
 }
 
 #[test]
-fn without_a_gpu_or_ncu_the_report_says_what_is_missing() {
-    let machine = machine(EQUAL, EQUAL);
+fn without_ncu_the_times_are_compared_and_the_report_says_that_no_counter_was_read() {
+    let machine = machine(EQUAL, WORSE);
     fs::remove_file(machine.project.path("bin/ncu")).unwrap();
-    for programs in [&BOTH[..], &BOTH[..1]] {
-        run(&machine, programs).exits(3).says("ncu");
-    }
+    run(&machine, &[BOTH[0], BOTH[0]]).exits(0);
+    let report = json(&machine, &BOTH, 1);
+    assert_eq!(report.denied(), ["regressed"; 2]);
+    assert_eq!(report.0["variants"][0]["tier"], "kernel-times");
+    let said = "no counter was read: no ncu (NVIDIA Nsight Compute) was found";
+    let warned = report.findings("warn");
+    let said = |one: &&&Json| one["message"].as_str().unwrap().starts_with(said);
+    assert_eq!(warned.iter().filter(said).count(), 1, "{warned:#?}");
+    // As where the driver keeps the counters to administrators.
+    install(
+        &repository().join("tests/gpu/denied-ncu"),
+        &machine.project.path("bin/ncu"),
+    );
+    let report = json(&machine, &BOTH, 1);
+    report.tells_all("no-permission", &["no counter was read: "]);
+}
+
+#[test]
+fn without_a_gpu_or_what_measures_the_report_says_what_is_missing() {
+    let machine = machine(EQUAL, EQUAL);
+    fs::remove_file(machine.project.path("toolkit/lib64")).unwrap();
+    let [driver, nvml] = libraries();
+    let machine = machine.with_libraries(&[driver, nvml]);
+    run(&machine, &BOTH).exits(3).says("libcupti");
+    fs::remove_file(machine.project.path("bin/ncu")).unwrap();
+    run(&machine, &BOTH[..1]).exits(3).says("ncu");
     let machine = machine.with_libraries(&[]);
     for programs in [&BOTH[..], &BOTH[..1]] {
         run(&machine, programs).exits(3).says("driver");
+    }
+}
+
+/// The first line, and the lines of the kernels, of a run that ends with this code.
+#[track_caller]
+fn screen(machine: &Machine, arguments: &[&str], code: i32) -> (String, Vec<String>) {
+    let ran = run(machine, arguments).exits(code);
+    let first = ran.out.lines().next().unwrap().to_owned();
+    let rows = ran.out.split("\n\n").nth(1).unwrap();
+    (first, rows.lines().map(str::to_owned).collect())
+}
+
+/// The row that begins with a name.
+#[track_caller]
+fn row<'a>(rows: &'a [String], name: &str) -> &'a str {
+    let mut found = rows.iter().filter(|row| row.starts_with(name));
+    let row = found.next().unwrap_or_else(|| panic!("{name}: {rows:#?}"));
+    assert!(found.next().is_none(), "{rows:#?}");
+    row
+}
+
+/// Two programs that launch these kernels, and no ncu.
+fn timed(old: &str, new: &str) -> Machine {
+    let machine = machine(kernels(old), kernels(new));
+    fs::remove_file(machine.project.path("bin/ncu")).unwrap();
+    machine
+}
+
+const STEP: &str = "gemm 20 100000 64,1,1 128,1,1 0\nsoftmax 20 50000 64,1,1 128,1,1 0\n\
+                    copy 20 1000 64,1,1 128,1,1 0";
+
+#[test]
+fn kernels_that_appear_and_vanish_are_rows_and_only_a_larger_sum_fails() {
+    let replaced = |by: &str| STEP.replace("softmax 20 50000", by);
+    let machine = timed(STEP, &replaced("fused 20 50000"));
+    let (first, rows) = screen(&machine, &BOTH, 0);
+    assert!(first.starts_with("same: "), "{first}");
+    let said = "; 1 kernel gone, 1 new, largest fused 33 %";
+    assert!(first.ends_with(said), "{first}");
+    assert!(row(&rows, "fused ").ends_with(" new"));
+    assert!(row(&rows, "softmax ").ends_with(" gone"));
+    assert!(row(&rows, "gemm ").contains(" 66.2 % "));
+    assert!(rows.iter().all(|row| row.chars().count() <= 100));
+    let report = json(&machine, &BOTH, 0);
+    assert_eq!(report.denied(), [""; 0]);
+    assert!(report.warned().contains(&"kernels-changed".to_owned()));
+
+    program(&machine, "bench_new", kernels(&replaced("fused 20 51000")));
+    let (first, _) = screen(&machine, &BOTH, 1);
+    assert!(first.starts_with("slower: +0.6"), "{first}");
+    assert_eq!(json(&machine, &BOTH, 1).denied(), ["regressed"]);
+    let quiet = run(&machine, &[&BOTH[..], &["-q"]].concat()).exits(1);
+    assert_eq!(quiet.out.lines().count(), 1, "{}", quiet.out);
+
+    // It vanishes, and its work with it.
+    let without = STEP.replace("softmax 20 50000 64,1,1 128,1,1 0\n", "");
+    program(&machine, "bench_new", kernels(&without));
+    let (first, _) = screen(&machine, &BOTH, 0);
+    assert!(first.starts_with("faster: -33."), "{first}");
+    assert!(first.ends_with("; 1 kernel gone"), "{first}");
+    let back = [BOTH[1], BOTH[0]];
+    let (first, _) = screen(&machine, &back, 1);
+    assert!(first.ends_with("; 1 kernel new, largest softmax 33 %"));
+}
+
+#[test]
+fn a_kernel_with_a_small_share_is_judged_through_the_sum_unless_it_is_named() {
+    let copies = |by: &str| STEP.replace("copy 20 1000", by);
+    let machine = timed(STEP, &copies("copy 20 1300"));
+    let of_copy = |report: &Report| {
+        let comparison = of_kernel(report, "copy", "duration");
+        assert!(comparison["change"]["relative_percent"].as_f64().unwrap() > 20.0);
+        comparison["verdict"].clone()
+    };
+    let report = json(&machine, &BOTH, 0);
+    assert_eq!(verdict(&report), "pass");
+    assert!(of_copy(&report).is_null());
+    let named = [&BOTH[..], &["--kernels", "regex:^(gemm|copy)$"]].concat();
+    let report = json(&machine, &named, 1);
+    assert_eq!(of_copy(&report), "regressed");
+    let (first, _) = screen(&machine, &named, 1);
+    assert!(first.starts_with("slower: copy +30."), "{first}");
+    assert!(first.contains("; the sum of all kernels +0."), "{first}");
+
+    program(&machine, "bench_new", kernels(&copies("copy 20 2000")));
+    let report = json(&machine, &BOTH, 1);
+    assert_eq!(report.denied(), ["regressed"]);
+    assert_eq!(verdict(&report), "regressed");
+    assert!(of_copy(&report).is_null());
+    // No launch takes longer, but there are more.
+    program(&machine, "bench_new", kernels(&copies("copy 40 1000")));
+    let (first, rows) = screen(&machine, &BOTH, 1);
+    assert!(first.starts_with("slower: +0.6"), "{first}");
+    assert!(row(&rows, "copy ").contains(" 1.3 % "), "{rows:#?}");
+}
+
+#[test]
+fn each_shape_of_a_kernel_has_its_share_and_its_row() {
+    let shapes =
+        |large: u32| format!("gemm 20 {large} 64,1,1 128,1,1 0\ngemm 20 25000 8,1,1 128,1,1 0\n");
+    let machine = timed(&shapes(75_000), &shapes(80_000));
+    let (_, rows) = screen(&machine, &BOTH, 1);
+    let [large, small] = ["gemm (64, 1, 1) ", "gemm (8, 1, 1) "].map(|name| row(&rows, name));
+    assert!(large.contains(" 76.2 % ") && large.ends_with(" slower"));
+    assert!(small.contains(" 25.0 % ") && small.contains("25.0"));
+    let report = json(&machine, &BOTH, 1);
+    let shares = report.0["variants"][0]["shares"].as_array().unwrap();
+    let grids: Vec<&Json> = shares.iter().map(|share| &share["grid"][0]).collect();
+    assert_eq!(grids, [64, 8]);
+    for side in ["reference", "current"] {
+        let percent = shares.iter().map(|share| share[side].as_f64().unwrap());
+        assert!((percent.sum::<f64>() - 100.0).abs() < 1e-6);
     }
 }
 
@@ -512,22 +714,20 @@ fn init_with_a_program_that_launches_nothing_writes_nothing() {
 /// A history of a program: the first commit is good, the second does not build, the fourth is slower.
 #[test]
 fn git_bisect_run_with_the_documented_script_finds_the_slower_commit() {
-    let machine = Machine::new();
+    let machine = machine(EQUAL, EQUAL);
     let project = &machine.project;
     project.git(&["init", "--quiet"]);
     project.write(".git/info/exclude", "*\n!/bench.sh\n");
     let mut commits = Vec::new();
+    let [fast, slow] = [EQUAL, WORSE].map(|launched| script(&machine, launched));
     for text in [
-        "echo 'recorded: compare/same' # good",
-        "if",
-        "echo 'recorded: compare/same' # as fast",
-        "echo 'recorded: compare/worse' # slower",
-        "echo 'recorded: compare/worse' # as slow",
+        format!("{fast}# good"),
+        "if".to_owned(),
+        format!("{fast}# as fast"),
+        format!("{slow}# slower"),
+        format!("{slow}# as slow"),
     ] {
-        project.write(
-            "bench.sh",
-            format!("#!/bin/sh\necho 'variant: cp_async'\n{text}\n"),
-        );
+        project.write("bench.sh", text + "\n");
         project.git(&["add", "bench.sh"]);
         project.git(&["commit", "--quiet", "--message", "a step"]);
         commits.push(project.git(&["rev-parse", "HEAD"]).trim().to_owned());
@@ -542,11 +742,7 @@ fn git_bisect_run_with_the_documented_script_finds_the_slower_commit() {
         .replace("make bench", &format!("{{ {build} bench; }}"))
         .replace(
             "sparsek-gate compare",
-            &format!(
-                "{} compare {}",
-                env!("CARGO_BIN_EXE_sparsek-gate"),
-                COUNTED.join(" ")
-            ),
+            &format!("{} compare", env!("CARGO_BIN_EXE_sparsek-gate")),
         )
         .replace("/tmp/good/bench", &good);
     project.write("tmp/step.sh", script);
