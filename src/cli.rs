@@ -604,23 +604,23 @@ pub struct CompareArgs {
     /// Run this first; it must exit with 0. Once for both programs, or for each.
     #[arg(long, value_name = "CMD")]
     pub verify: Vec<String>,
-    /// Which kernels to profile, `NAME` or `regex:PATTERN` [default: all]
+    /// Which kernels to measure, `NAME` or `regex:PATTERN` [default: all]
     #[arg(long, value_name = "FILTER")]
     pub kernels: Option<String>,
-    /// Matching launches left out before the measured ones.
+    /// Matching launches left out before the measured ones; of two programs, of each kernel.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub skip: u32,
-    /// Of one program: launches whose counters are read in a process. Of two, every launch is timed. It is
-    /// what `{launches}` in an argument stands for.
+    /// Launches measured of one program in a process, and `{launches}` in an argument. Of two programs all
+    /// launches are timed.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub launches: u32,
-    /// How much longer a kernel may take, in percent.
+    /// How much longer a kernel, and all together, may take, in percent.
     #[arg(long, value_name = "PERCENT", default_value_t = 0.5, value_parser = percent)]
     pub tolerance: f64,
     /// Seconds after which a process is killed.
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub timeout: u32,
-    /// Whether ncu locks the clocks.
+    /// Whether ncu locks the clocks while it reads counters.
     #[arg(long, default_value = "none", value_parser = parse_spelled::<ClockControl>)]
     pub clock_control: ClockControl,
     /// CUDA ordinal of the GPU.

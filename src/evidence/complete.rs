@@ -7,10 +7,10 @@ use crate::profile::{KernelProfile, Profile, ProfileOrigin};
 use crate::terms::Phase;
 
 /// What to do where a process launches less often than was asked for.
-const FEWER_LAUNCHES: &str = "make the program launch more often, or lower `launches` and `processes` (`compare`: --launches and --counted-launches)";
+const FEWER_LAUNCHES: &str = "make the program launch more often, or lower `launches` and `processes` (`compare`: --launches)";
 
 /// What to do where the launches that were asked for are those of other kernels.
-const LAUNCHES_OF_EACH_KERNEL: &str = "count the launches of each kernel by themselves: `per_kernel = true` under `profile`; or raise `launches` (`compare`: --launches and --counted-launches), which counts over all kernels together";
+const LAUNCHES_OF_EACH_KERNEL: &str = "count the launches of each kernel by themselves: `per_kernel = true` under `profile`; or raise `launches` (`compare`: --launches), which counts over all kernels together";
 
 /// Launches, kernels and values that are missing in a profile. A baseline is locked from, and a
 /// gate passes on, complete measurements only.

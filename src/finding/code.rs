@@ -89,7 +89,7 @@ codes! {
     /// The samples do not show whether the metric got worse by more than its tolerance.
     Inconclusive = "inconclusive", Either => Inconclusive,
         "The noise, or the difference between machines, is as large as the tolerance.",
-        "Measure side by side (`check --against REV`), on a quieter machine, or more processes (`profile.max_processes`, `profile.max_rounds`, `compare --max-rounds`, more imported reports); or widen the tolerance.";
+        "Measure side by side (`check --against REV`), on a quieter machine, or more processes (`profile.max_processes`, `profile.max_rounds`, more imported reports); or widen the tolerance.";
     /// A metric has no value, or fewer values than required.
     NotMeasured = "not-measured", Either => Inconclusive,
         "The counter does not exist on this GPU, a launch has no value for it, or the tier cannot measure it.",
@@ -161,7 +161,7 @@ codes! {
     /// The GPU's counters could not be read, also if a lower tier measured instead.
     NoPermission = "no-permission", Either => Environment,
         "The driver allows only administrators to read counters, or the container lacks the capability.",
-        "As root: `echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' > /etc/modprobe.d/nvidia-profiling.conf`, and reboot; or give the container `--cap-add SYS_ADMIN` (docs/permission.md); or accept the tier: `accept_tiers` under `[profile]` (`compare --accept-kernel-times`).";
+        "As root: `echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' > /etc/modprobe.d/nvidia-profiling.conf`, and reboot; or give the container `--cap-add SYS_ADMIN` (docs/permission.md); or accept the tier: `accept_tiers` under `[profile]`.";
     /// The profiler does not work on this machine, or kernels cannot be timed without it.
     ProfilerUnsupported = "profiler-unsupported", Either => Environment,
         "ncu or CUPTI is missing, or does not support the GPU, the driver, the virtual machine, or the variant's options.",
