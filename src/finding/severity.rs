@@ -55,6 +55,8 @@ reasons! {
     SideBySide => LaunchChanged | KernelsChanged | TuningChanged,
     /// Two programs are compared with each other, and the work of both differs from launch to launch.
     Programs => Inconclusive,
+    /// One of two programs is slower, which other work explains.
+    Slower => WorkChanged,
     /// All captures were affected alike.
     AllCapturesAlike => ClockChanged,
     /// The launches of both sides ran at the same clock, by the profiler's counter.

@@ -18,10 +18,11 @@ use crate::evidence::{
     Purpose, SameClock, below_counters, disturbances, disturbed, incomplete, incomplete_side,
     missing_launches_side, unwatched,
 };
-use crate::finding::{Code, Finding};
+use crate::finding::{Code, Finding, WarnReason};
 use crate::metric::{Level, Role, measures};
 use crate::profile::{KernelProfile, Profile, TOTAL};
 use crate::terms::Tier;
+use crate::verdict::Verdict;
 
 /// A kernel that takes less of the time than this, in percent, is judged through the sum of all alone.
 const SMALL_PERCENT: f64 = 2.0;
@@ -123,6 +124,14 @@ pub(crate) fn compare_with_code(
             .for_each(not_faster);
     }
     findings.extend(disturbances_of(case));
+    let is_slower = |one: &Comparison| one.is_duration() && one.verdict == Some(Verdict::Regressed);
+    if mode == Mode::Programs && report.comparisons.iter().any(is_slower) {
+        // It explains why the program is slower.
+        let work = of_pairs
+            .iter_mut()
+            .filter(|one| one.code == Code::WorkChanged);
+        work.for_each(|one| *one = one.clone().warn_for(Some(WarnReason::Slower)));
+    }
     findings.extend(of_pairs);
     (report, findings)
 }

@@ -15,7 +15,7 @@ use crate::binary::OF_LAUNCH;
 use crate::config::{Variant, Work};
 use crate::finding::Compared;
 use crate::metric::Level;
-use crate::profile::{Profile, Provenance};
+use crate::profile::{Profile, Provenance, TOTAL};
 use crate::terms::{Tier, VariantId};
 use crate::verdict::Verdict;
 
@@ -110,8 +110,11 @@ impl VariantReport {
         let decided = |comparison: &Comparison| {
             comparison.not_worse && comparison.verdict == Some(Verdict::Inconclusive)
         };
+        // Of two programs all was said once the sum is clear.
+        let only_sum = self.mode == Mode::Programs;
         self.comparisons.iter().any(|comparison| {
-            let matters = !fails || comparison.is_duration();
+            let matters =
+                !fails || comparison.is_duration() && (!only_sum || comparison.kernel == TOTAL);
             matters && comparison.open && !decided(comparison)
         })
     }

@@ -11,6 +11,7 @@ use ncu_report::Recording;
 use super::capture::{Capture, Pending, Times};
 use super::first_launch::{FirstLaunch, LogSign};
 use crate::build::{Artifact, Given, program_argv};
+use crate::capture::kernel_records::Startup;
 use crate::capture::{Tuned, tuned};
 use crate::config::{Config, Recipe, Variant};
 use crate::device::{FaultWatch, Faults, Gpu, State, Watcher};
@@ -23,6 +24,12 @@ use crate::terms::{Phase, Seed};
 use crate::verify::{Failure, Proof, asks_for_result, remove_result};
 
 const PRINT_AUTOTUNING: &str = "TRITON_PRINT_AUTOTUNING";
+/// JAX and TensorFlow take most of the GPU's memory at their start unless these are set, and no other
+/// program can wait beside them then.
+const TAKE_AS_NEEDED: [(&str, &str); 2] = [
+    ("XLA_PYTHON_CLIENT_PREALLOCATE", "false"),
+    ("TF_FORCE_GPU_ALLOW_GROWTH", "true"),
+];
 
 /// What measures the launches of a program on one tier.
 ///
@@ -80,6 +87,11 @@ pub trait Profiler {
     /// [`Error::Io`].
     fn written(&self, _session: &Session<'_>) -> Result<Written, Error> {
         Ok(Written::new())
+    }
+
+    /// What a program did before it had loaded all of its code, by what its processes have written.
+    fn startup(&self, _written: &Written) -> Option<Startup> {
+        None
     }
 
     /// Judges how the process ended and reads what it left. What needs no GPU may go on in the
@@ -212,6 +224,12 @@ impl Session<'_> {
             env.entry(PRINT_AUTOTUNING.to_owned())
                 .or_insert_with(|| "1".to_owned());
         }
+        if self.variant.profile.as_it_runs {
+            for (name, value) in TAKE_AS_NEEDED {
+                env.entry(name.to_owned())
+                    .or_insert_with(|| value.to_owned());
+            }
+        }
         Invocation {
             argv,
             dir: self.config.root.clone(),
@@ -239,7 +257,7 @@ pub type Left = (Pending, Vec<PathBuf>);
 /// Starts the programs of sessions together, each of which is held at its first work on the GPU, and lets
 /// them work one after the other, in their order. Once the work of all is done they end, side by side.
 ///
-/// Returns what each left, up to the first that failed.
+/// Returns what each left, up to the first that failed, or after whose turn `goes_on` says no.
 ///
 /// # Errors
 /// With the session that is the reason: it could not be started or held, or an error where the machine
@@ -247,6 +265,7 @@ pub type Left = (Pending, Vec<PathBuf>);
 pub fn in_turn(
     profiler: &dyn Profiler,
     sessions: &[Session<'_>],
+    mut goes_on: impl FnMut(usize, &Written) -> bool,
 ) -> Result<Vec<Result<Left, Stop>>, (usize, Stop)> {
     let began = Instant::now();
     let mut held = hold(profiler, sessions)?;
@@ -260,7 +279,7 @@ pub fn in_turn(
             let why = "one of them ran in the turn of another program";
             return Err((moved, not_held(sessions[moved].variant, why).into()));
         }
-        if !well {
+        if !well || !goes_on(at, &held[at].written) {
             break;
         }
     }

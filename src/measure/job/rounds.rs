@@ -11,7 +11,7 @@ use crate::finding::{Code, Error, Finding, Stop, WarnReason};
 use crate::measure::place::bench::Bench;
 use crate::plan::{Job, Side, Task, VariantPlan};
 use crate::profile::Profile;
-use crate::profiler::{Left, Session, in_turn};
+use crate::profiler::{Session, in_turn};
 use crate::terms::{Phase, Tier};
 use crate::verdict::Stopping;
 
@@ -34,6 +34,34 @@ pub(in crate::measure) struct Subjects<'a> {
 
 /// What takes less is not left out: 0.3 s, in nanoseconds.
 const WORTH_NS: u64 = 300_000_000;
+
+/// What the first program of each side does before it has loaded all of its code.
+#[derive(Default)]
+struct Startups {
+    base: Option<Startup>,
+    current: Option<Startup>,
+}
+
+impl Startups {
+    fn set(&mut self, side: Side, startup: Option<Startup>) {
+        match side {
+            Side::Base => self.base = startup,
+            Side::Current => self.current = startup,
+        }
+    }
+
+    /// Whether it saves time that it does not count, and loses nothing: then it is done side by side.
+    fn leave_out(&self, has_base: bool) -> bool {
+        let worth = |one: &Startup| one.takes_ns >= WORTH_NS;
+        match (&self.base, &self.current) {
+            (Some(base), Some(current)) => {
+                worth(base) && worth(current) && base.is_as_long_as(current)
+            }
+            (None, Some(current)) => !has_base && worth(current),
+            (_, None) => false,
+        }
+    }
+}
 
 /// Whether what one of several programs failed by may be that it was not alone.
 fn beside_others(code: Code) -> bool {
@@ -254,18 +282,19 @@ impl<'a> Subjects<'a> {
             }
             let mut done = 0;
             match self.capture_together(&left[..size], bench, &mut done) {
-                Ok(()) => self.window.grows(),
+                Ok(()) => {}
                 Err(SideStop::Finding(side, found)) if beside_others(found.code) => {
                     // Alone it may succeed, or fails in the same way.
                     let text = format!("fewer start together: {}", found.message);
                     bench.note(self.variant(), "processes", &text);
                     match found.code {
                         // One that runs alone would be measured from its first work on.
-                        _ if self.current.startup.is_some() => {
+                        Code::ProfilerUnsupported if self.current.startup.is_some() => {
                             return Err(SideStop::Finding(side, found));
                         }
+                        _ if size == 1 => return Err(SideStop::Finding(side, found)),
                         Code::ProfilerUnsupported => self.window.closes(),
-                        _ => self.window.shrinks(),
+                        _ => self.window.shrinks(done),
                     }
                 }
                 Err(stop) => return Err(stop),
@@ -293,9 +322,18 @@ impl<'a> Subjects<'a> {
             Some(subject.held_session(bench, job, seed))
         });
         let sessions: Vec<Session<'_>> = sessions.collect();
-        let left = in_turn(profiler, &sessions);
+        let known = self.startup_is_known;
+        let mut startups = Startups::default();
+        let left = in_turn(profiler, &sessions, |at, written| {
+            if !known {
+                startups.set(jobs[at].side, profiler.startup(written));
+            }
+            known || !startups.leave_out(self.base.is_some())
+        });
         let left = left.map_err(|(at, stop)| SideStop::of(jobs[at].side, stop))?;
-        if self.leaves_out_startup(jobs, &left, bench) {
+        self.startup_is_known = true;
+        if !known && startups.leave_out(self.base.is_some()) {
+            self.leave_out(startups, bench);
             return Ok(());
         }
         for (job, left) in jobs.iter().zip(left) {
@@ -312,46 +350,16 @@ impl<'a> Subjects<'a> {
         Ok(())
     }
 
-    /// Whether programs are measured from when they have loaded all of their code. The first of each side
-    /// show whether that saves time and loses nothing: then they do not count, and what follows compiles
-    /// and tunes side by side.
-    fn leaves_out_startup(
-        &mut self,
-        jobs: &[&Job],
-        left: &[Result<Left, Stop>],
-        bench: &Bench<'_>,
-    ) -> bool {
-        if self.startup_is_known || jobs.len() < 2 {
-            return false;
+    /// From now on programs are measured from when they have loaded all of their code.
+    fn leave_out(&mut self, startups: Startups, bench: &Bench<'_>) {
+        let loads = startups.current.as_ref().map_or(0, |startup| startup.loads);
+        let text =
+            format!("launches before load {loads} of code do not count: it compiles or tunes");
+        bench.note(self.variant(), "processes", &text);
+        self.current.startup = startups.current;
+        if let Some(base) = &mut self.base {
+            base.startup = startups.base;
         }
-        self.startup_is_known = true;
-        let of = |side: Side| {
-            let mut left = jobs.iter().zip(left).filter(|(job, _)| job.side == side);
-            let (_, left) = left.next()?;
-            left.as_ref().ok()?.0.startup.clone()
-        };
-        let Some(current) = of(Side::Current) else {
-            return false;
-        };
-        let base = of(Side::Base);
-        let worth = |one: &Startup| one.takes_ns >= WORTH_NS;
-        let leaves_out = worth(&current)
-            && (self.base.is_none()
-                || base
-                    .as_ref()
-                    .is_some_and(|base| worth(base) && base.is_as_long_as(&current)));
-        if leaves_out {
-            let text = format!(
-                "launches before load {} of code do not count: it compiles or tunes",
-                current.loads
-            );
-            bench.note(self.variant(), "processes", &text);
-            self.current.startup = Some(current);
-            if let Some(subject) = &mut self.base {
-                subject.startup = base;
-            }
-        }
-        leaves_out
     }
 
     fn side(&self, side: Side) -> Option<&Subject<'a>> {

@@ -106,6 +106,14 @@ impl Profiler for Cupti {
         written(session)
     }
 
+    fn startup(&self, written: &Written) -> Option<Startup> {
+        let parsed = written.iter().map(|(_, bytes)| {
+            let text = String::from_utf8_lossy(bytes);
+            ProcessRecords::parse(&text).ok()
+        });
+        Startup::of(&parsed.collect::<Option<Vec<_>>>()?)
+    }
+
     fn finish(&self, session: &Session<'_>, mut ran: Ran) -> Result<Pending, Stop> {
         let variant = session.variant;
         ran.succeeded(variant, "while its kernels were recorded")?;
