@@ -479,10 +479,10 @@ fn screen(machine: &Machine, arguments: &[&str], code: i32) -> (String, Vec<Stri
 /// The row that begins with a name.
 #[track_caller]
 fn row<'a>(rows: &'a [String], name: &str) -> &'a str {
-    let mut found = rows.iter().filter(|row| row.starts_with(name));
-    let row = found.next().unwrap_or_else(|| panic!("{name}: {rows:#?}"));
-    assert!(found.next().is_none(), "{rows:#?}");
-    row
+    let found = rows.iter().filter(|row| row.starts_with(name));
+    let found: Vec<&String> = found.collect();
+    assert_eq!(found.len(), 1, "{name}: {rows:#?}");
+    found[0]
 }
 
 /// Two programs that launch these kernels, and no ncu.
@@ -577,6 +577,48 @@ fn each_shape_of_a_kernel_has_its_share_and_its_row() {
         let percent = shares.iter().map(|share| share[side].as_f64().unwrap());
         assert!((percent.sum::<f64>() - 100.0).abs() < 1e-6);
     }
+}
+
+#[test]
+fn what_differs_from_process_to_process_is_part_of_the_sum() {
+    let machine = timed(STEP, STEP);
+    // Every second process of a program gets 1 for `$odd`.
+    let program = |name: &str, kernels_of: &str| {
+        let count = format!(
+            "    n=0\n    while ! mkdir '{}/'\"${{0##*/}}$n\" 2>/dev/null; do n=$((n + 1)); done\n    \
+             odd=$((n % 2))\n    STAND_IN_KERNELS=\"",
+            machine.project.path("home").display()
+        );
+        let text = script(&machine, kernels(kernels_of));
+        let text = text.replace("    STAND_IN_KERNELS='", &count);
+        let text = text.replace("0' '", "0\" '");
+        machine.program(&format!("{HERE}/{name}"), &text);
+    };
+    let both = |with: &str| {
+        let step = STEP.replace("gemm 20", with);
+        program("bench_old", &step);
+        program("bench_new", &step);
+    };
+    both("gemm$odd 20");
+    let (first, rows) = screen(&machine, &BOTH, 0);
+    assert!(first.starts_with("same: "), "{first}");
+    for name in ["gemm0 ", "gemm1 "] {
+        assert!(row(&rows, name).ends_with(" varies"), "{rows:#?}");
+    }
+    let report = json(&machine, &BOTH, 0);
+    assert!(of_kernel(&report, "gemm1", "duration")["verdict"].is_null());
+    // Half of the processes take 6.6 % longer: nobody can say whether both programs do.
+    both("gemm $((20 + 2 * odd))");
+    let (first, _) = screen(&machine, &BOTH, 6);
+    assert!(first.starts_with("unclear: "), "{first}");
+    // One that takes longer in some processes takes longer.
+    both("gemm$odd 20");
+    program(
+        "bench_new",
+        &STEP.replace("gemm 20 100000", "gemm$odd 20 102000"),
+    );
+    let (first, _) = screen(&machine, &BOTH, 1);
+    assert!(first.starts_with("slower: +1.3"), "{first}");
 }
 
 #[test]

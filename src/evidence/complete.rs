@@ -44,7 +44,10 @@ fn too_few_launches(variant: &Variant, profile: &Profile, processes: u32) -> Vec
 fn missing_parts(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Finding> {
     let mut findings = too_few_launches(variant, profile, processes);
     findings.extend(missing_kernels(variant, profile));
-    for kernel in &profile.kernels {
+    // What varies is judged through the sum of all.
+    let as_it_runs = profile.provenance.as_it_runs;
+    let kernels = profile.kernels.iter();
+    for kernel in kernels.filter(|kernel| !as_it_runs || !profile.varies(kernel)) {
         for metric in variant
             .metrics
             .iter()

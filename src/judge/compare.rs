@@ -203,6 +203,12 @@ fn judge_pair<'a>(
 ) -> Vec<Finding> {
     let mode = case.reference.mode;
     let speed = speed_change(case, pair);
+    let sides = [
+        (case.reference.profile, pair.reference),
+        (case.current, pair.current),
+    ];
+    let as_they_run = sides.iter().all(|(side, _)| side.provenance.as_it_runs);
+    let varies = as_they_run && sides.iter().any(|(side, kernel)| side.varies(kernel));
     let judges_small = mode != Mode::Programs || case.variant.kernels.is_some();
     let mut comparisons = Vec::new();
     let mut findings = Vec::new();
@@ -212,7 +218,10 @@ fn judge_pair<'a>(
         let share = report.shares.iter().find(|share| share.is_of(&comparison));
         let is_small = share.is_some_and(|share| share.largest() < SMALL_PERCENT);
         if is_small && !judges_small && comparison.is_duration() {
-            through_the_sum(&mut comparison);
+            let why = format!("below {SMALL_PERCENT} % of the time");
+            through_the_sum(&mut comparison, &why);
+        } else if varies && gap.is_some() {
+            through_the_sum(&mut comparison, "launched in only some of the processes");
         }
         findings.extend(comparison_finding(
             &quantity,
@@ -250,13 +259,13 @@ fn judge_pair<'a>(
     findings
 }
 
-/// Leaves a kernel with a small share of the time to the sum of all.
-fn through_the_sum(comparison: &mut Comparison) {
+/// Leaves a kernel to the sum of all.
+fn through_the_sum(comparison: &mut Comparison, why: &str) {
     comparison.level = Level::Record;
     comparison.verdict = None;
     comparison.threshold = None;
     comparison.open = false;
-    comparison.why = format!("below {SMALL_PERCENT} % of the time: judged through the sum");
+    comparison.why = format!("{why}: judged through the sum");
 }
 
 /// Whether the profile has this kernel at other grids or blocks too: its name alone does not say which

@@ -179,6 +179,9 @@ pub struct Provenance {
     /// without it may be a side whose rounds were all base, current, current, base.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_order: Option<RoundOrder>,
+    /// Whether its times are those of all launches of the program as it runs, and not ncu's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub as_it_runs: bool,
     /// Whether it is a copy without what named machine and people: its captures are not those that
     /// were measured, and its GPUs have names that are valid within the copy alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -385,6 +388,12 @@ impl Profile {
         });
         let samples = of_phase.filter_map(|(_, series)| series.samples.get(process));
         samples.map(Vec::len).max().unwrap_or(0)
+    }
+
+    /// Whether a kernel was launched in some of the processes that were timed, and not in others.
+    pub fn varies(&self, kernel: &KernelProfile) -> bool {
+        let mut processes = 0..self.machines(Phase::Timing).len();
+        processes.any(|process| self.launches_in(kernel, Phase::Timing, process) == 0)
     }
 
     /// The samples of a metric of one of its kernels, by machine and process; `None` where any

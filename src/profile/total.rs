@@ -11,20 +11,21 @@ pub const TOTAL: &str = "(total)";
 impl Profile {
     /// The profile with one kernel in place of all: its duration in a process is the sum over all
     /// kernels, of each the mean of its measured launches, without the first where there are others, times
-    /// how often the program launches it.
+    /// how often the program launches it. Of a program that is timed as it runs, it is the sum over what the
+    /// process launched.
     /// Where `{launches}` states the number of steps, it is that of one step.
     ///
     /// # Errors
     /// Says what is not known of a kernel: without it the sum would be too small.
     pub fn of_total(&self) -> Result<Profile, String> {
-        let counts = self.launches_of_each()?;
+        let counts = self.counts()?;
         let machines = self.machines(Phase::Timing);
         let steps = self.steps();
         let mut metrics = std::collections::BTreeMap::new();
         for alias in self.durations() {
             let mut samples = Vec::new();
             for process in 0..machines.len() {
-                let times = self.times(alias, &counts, process)?;
+                let times = self.times(alias, counts.as_deref(), process)?;
                 samples.push(vec![Some(times.iter().sum::<f64>() / steps)]);
             }
             metrics.insert(alias.clone(), Series::new(samples, &machines));
@@ -52,13 +53,13 @@ impl Profile {
     /// The share of each kernel in the total of a duration, in percent, in the order of the kernels. Empty
     /// where there is no total.
     pub fn shares_of_total(&self, alias: &str) -> Vec<f64> {
-        let Ok(counts) = self.launches_of_each() else {
+        let Ok(counts) = self.counts() else {
             return Vec::new();
         };
         let processes = self.machines(Phase::Timing).len();
         let mut sums = vec![0.0; self.kernels.len()];
         for process in 0..processes {
-            let Ok(times) = self.times(alias, &counts, process) else {
+            let Ok(times) = self.times(alias, counts.as_deref(), process) else {
                 return Vec::new();
             };
             sums.iter_mut()
@@ -86,7 +87,15 @@ impl Profile {
         steps.map_or(1.0, |steps| f64::from(steps.max(1)))
     }
 
-    /// How often each kernel is launched in a process, in the order of the kernels.
+    /// How often each kernel is launched in a process; `None` where all launches were timed.
+    fn counts(&self) -> Result<Option<Vec<f64>>, String> {
+        match self.provenance.as_it_runs {
+            true => Ok(None),
+            false => self.launches_of_each().map(Some),
+        }
+    }
+
+    /// The same from the list of launches, in the order of the kernels.
     fn launches_of_each(&self) -> Result<Vec<f64>, String> {
         let list = self.provenance.launch_list.as_ref();
         let list = list
@@ -131,20 +140,30 @@ impl Profile {
         Ok(counts)
     }
 
-    /// The time of all launches of each kernel in a process, in the unit of the counter.
-    fn times(&self, alias: &str, counts: &[f64], process: usize) -> Result<Vec<f64>, String> {
-        let kernels = self.kernels.iter().zip(counts);
+    /// The time of all launches of each kernel in a process, in the unit of the counter. Without counts it is
+    /// that of the launches that were timed.
+    fn times(
+        &self,
+        alias: &str,
+        counts: Option<&[f64]>,
+        process: usize,
+    ) -> Result<Vec<f64>, String> {
+        let kernels = self.kernels.iter().enumerate();
         kernels
-            .map(|(kernel, count)| {
+            .map(|(at, kernel)| {
                 let missing =
                     || format!("`{alias}` of {} has no value in every process", kernel.name);
+                let count = counts.map(|counts| counts.get(at).copied().unwrap_or(0.0));
+                if count.is_none() && self.launches_in(kernel, Phase::Timing, process) == 0 {
+                    return Ok(0.0);
+                }
                 let series = kernel.metrics.get(alias).ok_or_else(missing)?;
                 let samples = series.samples.get(process).ok_or_else(missing)?;
                 let values: Option<Vec<f64>> = samples.iter().copied().collect();
                 let values = values
                     .filter(|values| !values.is_empty())
                     .ok_or_else(missing)?;
-                Ok(of_process(&values) * count)
+                Ok(of_process(&values) * count.unwrap_or(values.len() as f64))
             })
             .collect()
     }

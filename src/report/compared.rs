@@ -144,7 +144,10 @@ fn cells(report: &VariantReport, share: &KernelShare) -> String {
         Some(Verdict::Pass) | None => "",
     };
     let (Some(was), Some(is), Some(change)) = (one.reference, one.current, one.change) else {
-        return said.to_owned();
+        return match one.verdict {
+            Some(_) => said.to_owned(),
+            None => format!("{:>24}", "varies"),
+        };
     };
     let (was, is) = display_values(was.value, is.value, one.unit.as_deref());
     let values = format!("{was} → {is}");

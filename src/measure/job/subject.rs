@@ -494,6 +494,7 @@ impl<'a> Subject<'a> {
             tool: env!("CARGO_PKG_VERSION").to_owned(),
             created: now(),
             launches: self.variant.profile.launches,
+            as_it_runs: self.variant.profile.as_it_runs,
             processes: self.processes,
             profiler: self.profiler(bench),
             compiler: self.artifact.compiler.clone(),

@@ -130,7 +130,8 @@ static void put(uint8_t *record, size_t offset, uint64_t value, size_t size) {
  * no two launches: each is up to 0.1 % off. */
 static int flush_kernels(FILE *file) {
     static char names[64][256];
-    uint64_t correlation = 1, start = 1000000000000000000;
+    /* The last call of program.c launches the first of them. */
+    uint64_t correlation = 4, start = 1000000000000000000;
     unsigned launches, shape[6], shared;
     double ns;
     srand((unsigned)getpid());
