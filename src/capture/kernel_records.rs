@@ -75,7 +75,7 @@ pub struct Call {
 }
 
 /// A kernel with its grid and block.
-type Shape = (String, [u64; 3], [u64; 3]);
+pub type Shape = (String, [u64; 3], [u64; 3]);
 
 /// What a program does on the GPU from its first work until it has loaded the last of its code: it
 /// compiles, and tries what to launch.
@@ -116,7 +116,6 @@ impl Startup {
             *of_names.entry(&kernel.name).or_default() += kernel.duration_ns().unwrap_or(0);
         }
         let again = |name: &str| after.iter().any(|kernel| kernel.name == name);
-        let shape = |kernel: &KernelRecord| (kernel.name.clone(), kernel.grid, kernel.block);
         let matters = |time: u64| time * SMALL_PART > all_ns;
         let mut named = of_names.iter();
         named
@@ -126,7 +125,7 @@ impl Startup {
                 takes_ns,
                 kernels_ns,
                 all_ns,
-                then: after.iter().map(shape).collect(),
+                then: after.iter().map(KernelRecord::shape).collect(),
             })
     }
 
@@ -208,6 +207,11 @@ impl KernelRecord {
     pub fn duration_ns(&self) -> Option<u64> {
         let length = self.end_ns.checked_sub(self.start_ns)?;
         (self.start_ns > 0 && length > 0).then_some(length)
+    }
+
+    /// Which kernel it is, with its grid and block.
+    pub fn shape(&self) -> Shape {
+        (self.name.clone(), self.grid, self.block)
     }
 
     /// Of a line that begins with `k`.

@@ -1,5 +1,6 @@
 //! What one session left.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use ncu_report::Recording;
 
 use crate::capture::Tuned;
-use crate::capture::kernel_records::Startup;
+use crate::capture::kernel_records::Shape;
 use crate::device::State;
 use crate::finding::{Error, Stop};
 use crate::profile::LaunchList;
@@ -68,8 +69,8 @@ pub struct Pending {
     pub phase: Phase,
     /// How long the process took.
     pub times: Times,
-    /// What the program did before it had loaded all of its code, where that is known.
-    pub startup: Option<Startup>,
+    /// The kernels that it measured, where a program was timed as it runs.
+    pub shapes: BTreeSet<Shape>,
     reader: Option<JoinHandle<Result<Capture, Stop>>>,
 }
 
@@ -92,7 +93,7 @@ impl Pending {
         Pending {
             phase,
             times,
-            startup: None,
+            shapes: BTreeSet::new(),
             reader: Some(std::thread::spawn(read)),
         }
     }
@@ -102,9 +103,9 @@ impl Pending {
         Pending::reading(capture.phase, times, move || Ok(capture))
     }
 
-    /// With what is known of the program's start.
-    pub(super) fn with_startup(mut self, startup: Option<Startup>) -> Pending {
-        self.startup = startup;
+    /// With the kernels that it measured.
+    pub(super) fn with_shapes(mut self, shapes: BTreeSet<Shape>) -> Pending {
+        self.shapes = shapes;
         self
     }
 

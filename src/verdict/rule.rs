@@ -15,6 +15,8 @@ use crate::statistics::{mean, of_process};
 pub const LOOKS: [(usize, usize); 3] = [(3, 0), (6, 2), (10, 6)];
 /// What a pass must exclude where the noise reaches across the tolerance, in percent.
 const LIMIT: f64 = 4.0;
+/// The same after the first rounds, in tolerances: what is slower by so much is found by more rounds.
+const FIRST_LIMIT_IN_TOLERANCES: f64 = 2.0;
 /// The same in tolerances, where these are in the metric's unit.
 const LIMIT_IN_TOLERANCES: f64 = 8.0;
 /// The longest tick of a clock of durations, in their unit: 1 us. That of an H100 is 32 ns.
@@ -63,11 +65,12 @@ pub fn in_turn(base: &[Vec<f64>], current: &[Vec<f64>], question: &Question) -> 
         Scale::Relative if !log => 0.0,
         scale => scale.in_terms(question.tolerance, question.direction),
     };
+    let is_first = rounds == LOOKS[0].0;
     let limit = match question.scale {
+        _ if is_first => FIRST_LIMIT_IN_TOLERANCES * tolerance,
         Scale::Relative => LIMIT.max(question.tolerance) / 100.0,
         Scale::Absolute => LIMIT_IN_TOLERANCES * tolerance,
     };
-    let is_first = rounds == LOOKS[0].0;
     let is_last = rounds == LOOKS[LOOKS.len() - 1].0;
     let worse = match question.direction {
         Direction::Lower | Direction::Equal => interval,
@@ -81,9 +84,7 @@ pub fn in_turn(base: &[Vec<f64>], current: &[Vec<f64>], question: &Question) -> 
             Direction::Equal => Verdict::Regressed,
             _ => Verdict::Improved,
         }
-    } else if worse.high <= tolerance
-        || !is_first && worse.low <= 0.0 && worse.high < limit.max(tolerance)
-    {
+    } else if worse.high <= tolerance || worse.low <= 0.0 && worse.high < limit {
         Verdict::Pass
     } else {
         Verdict::Inconclusive

@@ -113,11 +113,8 @@ impl<'a> Subject<'a> {
     /// # Errors
     /// The finding that it did not.
     pub fn launches_as_before(&self, pending: &Pending) -> Result<(), Stop> {
-        let then = |startup: &Startup| startup.then.clone();
-        let (Some(first), now) = (&self.startup, pending.startup.as_ref().map(then)) else {
-            return Ok(());
-        };
-        if now.as_ref() == Some(&first.then) {
+        let mut first = self.startup.iter();
+        if first.all(|first| first.then == pending.shapes) {
             return Ok(());
         }
         let message = "beside others it launches other kernels, or at other shapes, than alone";

@@ -119,7 +119,7 @@ impl Profiler for Cupti {
         ran.succeeded(variant, "while its kernels were recorded")?;
         let of_turn = ran.written.take().map(Ok);
         let written = of_turn.unwrap_or_else(|| written(session))?;
-        let (mut capture, startup) = recorded(session, &written)?;
+        let mut capture = recorded(session, &written)?;
         let mut devices = capture.launches.iter().map(|(_, kernel)| kernel.device);
         if let Some(device) = devices.find(|device| *device != 0) {
             let uuid = &session.gpu.uuid;
@@ -128,6 +128,8 @@ impl Profiler for Cupti {
             let next = "do not change CUDA_VISIBLE_DEVICES in the program";
             return Err(Finding::deny(Code::NotMeasured, &variant.id, message, next).into());
         }
+        let launches = capture.launches.iter();
+        let shapes = launches.map(|(_, kernel)| kernel.shape()).collect();
         let seen = capture.functions();
         let filter = variant.kernel_filter();
         let selection = variant.selection(Phase::Timing);
@@ -147,7 +149,7 @@ impl Profiler for Cupti {
             launch_list: Some(launch_list),
             ..ran.capture(path, text.as_bytes(), report)
         };
-        Ok(Pending::of(capture, times).with_startup(startup))
+        Ok(Pending::of(capture, times).with_shapes(shapes))
     }
 }
 
@@ -163,7 +165,7 @@ impl Cupti {
         let (ran, unproven) = execute(self, session)?;
         let variant = session.variant;
         ran.succeeded(variant, "while its launches were listed")?;
-        let (capture, _) = recorded(session, &written(session)?)?;
+        let capture = recorded(session, &written(session)?)?;
         keep(session, &capture.text())?;
         match unproven {
             Some(finding) => Err(finding.into()),
@@ -222,17 +224,13 @@ fn written(session: &Session<'_>) -> Result<Written, Error> {
 }
 
 /// All that every process of a program launched.
-fn recorded(
-    session: &Session<'_>,
-    written: &Written,
-) -> Result<(KernelCapture, Option<Startup>), Stop> {
+fn recorded(session: &Session<'_>, written: &Written) -> Result<KernelCapture, Stop> {
     let (variant, gpu) = (session.variant, session.gpu);
     let mut processes = Vec::new();
     for (file, bytes) in written {
         let process = ProcessRecords::parse(&String::from_utf8_lossy(bytes));
         processes.push(process.map_err(|why| incomplete(variant, file, why))?);
     }
-    let startup = Startup::of(&processes);
     if session.in_turn.is_some_and(|after| after > 0) {
         processes
             .iter_mut()
@@ -245,8 +243,11 @@ fn recorded(
     if processes.is_empty() {
         return Err(none_initialized(variant).into());
     }
-    let capture = KernelCapture::of(&gpu.name, &gpu.compute_capability, processes);
-    Ok((capture, startup))
+    Ok(KernelCapture::of(
+        &gpu.name,
+        &gpu.compute_capability,
+        processes,
+    ))
 }
 
 /// Keeps a capture file in the place of what the processes left.
