@@ -509,7 +509,8 @@ fn kernels_that_appear_and_vanish_are_rows_and_only_a_larger_sum_fails() {
     assert!(rows.iter().all(|row| row.chars().count() <= 100));
     let report = json(&machine, &BOTH, 0);
     assert_eq!(report.denied(), [""; 0]);
-    assert!(report.warned().contains(&"kernels-changed".to_owned()));
+    // ncu was to be asked for what differs, and the rows say the rest.
+    assert_eq!(report.warned(), ["profiler-unsupported"]);
 
     program(&machine, "bench_new", kernels(&replaced("fused 20 51000")));
     let (first, _) = screen(&machine, &BOTH, 1);
@@ -568,7 +569,7 @@ fn each_shape_of_a_kernel_has_its_share_and_its_row() {
     let (_, rows) = screen(&machine, &BOTH, 1);
     let [large, small] = ["gemm (64, 1, 1) ", "gemm (8, 1, 1) "].map(|name| row(&rows, name));
     assert!(large.contains(" 76.2 % ") && large.ends_with(" slower"));
-    assert!(small.contains(" 25.0 % ") && small.contains("25.0"));
+    assert!(small.contains(" 25.0 % ") && !small.ends_with(" slower"));
     let report = json(&machine, &BOTH, 1);
     let shares = report.0["variants"][0]["shares"].as_array().unwrap();
     let grids: Vec<&Json> = shares.iter().map(|share| &share["grid"][0]).collect();

@@ -163,6 +163,9 @@ impl<'a> Pairing<'a> {
         // A kernel that is not on both sides is compared with nothing: beside the base it fails too.
         let contained = shares.map(beside).chain(gone.chain(new).map(finding));
         let contained = contained.map(|found| found.warn_for(in_total));
+        // Of two programs their shares say it.
+        let is_said = self.in_total && mode == Mode::Programs;
+        let contained = contained.filter(|_| !is_said);
         let unknown = self
             .pairs()
             .filter_map(|pair| shared_memory_unknown(variant, pair, reference));

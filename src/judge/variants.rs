@@ -13,6 +13,7 @@ use super::metric::{Case, Reference};
 use super::mode::Mode;
 use super::next::lock_command;
 use super::outcome::{Origin, Outcome};
+use super::share::KernelShare;
 use super::tuning::{tuning_changes, tuning_findings, unexplained_code};
 use super::variant_report::VariantReport;
 use crate::baseline::{Store, Trusted, immutable_additions, verify_stored};
@@ -709,7 +710,9 @@ impl Stopping for Judge<'_> {
         let mut verdicts = report.comparisons.iter().filter_map(|one| one.verdict);
         let changed =
             |one: &Finding| matches!(one.code, Code::KernelsChanged | Code::LaunchChanged);
-        verdicts.any(|verdict| !same.contains(&verdict)) || findings.iter().any(changed)
+        verdicts.any(|verdict| !same.contains(&verdict))
+            || findings.iter().any(changed)
+            || report.shares.iter().any(KernelShare::is_unpaired)
     }
 }
 

@@ -140,7 +140,7 @@ fn cells(report: &VariantReport, share: &KernelShare) -> String {
         Some(Verdict::Regressed) => "slower",
         Some(Verdict::Improved) => "faster",
         Some(Verdict::Inconclusive) => "unclear",
-        Some(Verdict::NotMeasured) => "not measured",
+        Some(Verdict::NotMeasured) => "unmeasured",
         Some(Verdict::Pass) | None => "",
     };
     let (Some(was), Some(is), Some(change)) = (one.reference, one.current, one.change) else {
