@@ -580,3 +580,97 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
         ..Recording::default()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `cp_async` launches, as recorded on an H200, with a turn at its first launch and loads of code
+    /// at these calls, the last of them so many seconds later.
+    fn process(loads: &[u64], seconds: u64) -> ProcessRecords {
+        let text = include_str!("../../tests/data/cupti/cp_async.process");
+        let (first, rest) = text.split_once('\n').unwrap();
+        let last = loads.len().saturating_sub(1);
+        let load = |(at, call): (usize, &u64)| {
+            let at_ns = 5_000_000_000
+                + if at == last {
+                    seconds * 1_000_000_000
+                } else {
+                    0
+                };
+            format!("load {call} {at_ns}\n")
+        };
+        let loads: String = loads.iter().enumerate().map(load).collect();
+        ProcessRecords::parse(&format!("{first}\nturn 1 5000000000\n{loads}{rest}")).unwrap()
+    }
+
+    #[test]
+    fn a_start_ends_with_the_last_load_of_code() {
+        let one = process(&[1, 1, 2], 3);
+        let start = Startup::of(std::slice::from_ref(&one)).unwrap();
+        assert_eq!((start.loads, start.takes_ns), (3, 3_000_000_000));
+        assert_eq!(start.kernels_ns, one.kernels[0].duration_ns().unwrap());
+        // Both kernels are launched afterwards.
+        assert_eq!(start.then.len(), 2);
+        // What it launches again may take long.
+        assert!(
+            Startup::of(&[process(&[8], 3)]).is_none(),
+            "fill_normal never again"
+        );
+        let mut again = process(&[8], 3);
+        let fills = again.kernels[0].clone();
+        again.kernels.push(KernelRecord {
+            correlation: 99,
+            ..fills
+        });
+        assert!(Startup::of(std::slice::from_ref(&again)).is_some());
+        // Nothing is loaded, it had no turn, or two processes launch.
+        assert!(Startup::of(&[process(&[], 0)]).is_none());
+        assert!(
+            Startup::of(&[ProcessRecords {
+                turn: None,
+                ..again.clone()
+            }])
+            .is_none()
+        );
+        assert!(Startup::of(&[again.clone(), again]).is_none());
+    }
+
+    #[test]
+    fn starts_are_alike_whose_kernels_take_as_long() {
+        let start = |kernels_ns, all_ns| Startup {
+            loads: 1,
+            takes_ns: 0,
+            kernels_ns,
+            all_ns,
+            then: BTreeSet::new(),
+        };
+        let alike = |one: [u64; 2], other: [u64; 2]| {
+            let [one, other] = [one, other].map(|[kernels, all]| start(kernels, all));
+            assert_eq!(one.is_as_long_as(&other), other.is_as_long_as(&one));
+            one.is_as_long_as(&other)
+        };
+        // Tuning takes about as long, and a difference of a thousandth of the whole is nothing.
+        assert!(alike([900, 1000], [1200, 1300]));
+        assert!(alike([0, 10_000], [10, 10_000]));
+        assert!(!alike([0, 10_000], [500, 10_000]));
+        assert!(!alike([900, 1000], [1400, 1500]));
+    }
+
+    #[test]
+    fn what_is_launched_before_a_turn_is_dropped_only_where_the_turn_comes_later() {
+        let mut one = process(&[2], 1);
+        assert!(one.waited());
+        one.turn = Some(Call {
+            correlation: 3,
+            at_ns: 0,
+        });
+        assert!(!one.waited());
+        let launched = one.kernels.len();
+        one.drop_before_turn();
+        assert_eq!(one.kernels.len(), launched - 2);
+        assert!(one.waited());
+        one.turn = None;
+        assert!(!one.waited());
+    }
+}

@@ -292,6 +292,24 @@ mod tests {
     }
 
     #[test]
+    fn three_rounds_pass_only_what_rules_out_twice_the_tolerance() {
+        // Base values that vary by some tenths of a percent, and the same in another order, longer.
+        let base: Vec<Vec<f64>> = [100.0, 100.3, 100.2, 99.9, 100.1, 100.0]
+            .map(|it| vec![it])
+            .into();
+        let current = |percent: f64| -> Vec<Vec<f64>> {
+            let longer = |it: &Vec<f64>| vec![it[0] * (1.0 + percent / 100.0)];
+            base.iter().rev().map(longer).collect()
+        };
+        let verdict = |percent| in_turn(&base, &current(percent), &question(0.5)).verdict;
+        assert_eq!(verdict(0.0), Verdict::Pass);
+        assert_eq!(verdict(0.25), Verdict::Pass);
+        // Now the interval reaches beyond 1 %.
+        assert_eq!(verdict(0.7), Verdict::Inconclusive);
+        assert_eq!(verdict(2.0), Verdict::Regressed);
+    }
+
+    #[test]
     fn a_change_in_three_times_the_noise_does_not_pass() {
         for sigma in [0.2, 0.5, 1.0, 2.0].map(|it| it * PERCENT) {
             let passed = share(Verdict::Pass, [sigma, 3.0 * sigma], 3.0 * PERCENT);
