@@ -449,6 +449,7 @@ fn a_program_that_fails_beside_others_is_measured_alone() {
     machine.project.write("cp_async.sh", program(0, claims));
     let ran = Ran::of(&compare_with_itself(&machine).output().unwrap()).exits(0);
     assert!(ran.err.contains("fewer start together"), "{}", ran.err);
+    ran.says("measured again, with fewer beside it");
     assert!(journal(&machine).contains(&"refused".to_owned()));
 }
 

@@ -29,7 +29,7 @@ use crate::parallel;
 use crate::profile::{Profile, ProfileOrigin, Taken};
 use crate::terms::{Tier, VariantId};
 use crate::trust::Authority;
-use crate::verdict::{Stopping, Verdict};
+use crate::verdict::{Look, Stopping, Verdict};
 
 /// The selected variants with what is locked of them.
 pub struct Judge<'a> {
@@ -682,14 +682,13 @@ impl<'a> Judge<'a> {
 }
 
 impl Stopping for Judge<'_> {
-    /// Whether the verdict is not clear yet.
-    fn is_open(
+    fn look(
         &self,
         variant: &Variant,
         current: &Profile,
         base: Option<&Profile>,
         before: &[Profile],
-    ) -> bool {
+    ) -> Look {
         let judged = match base {
             Some(base) => Some(self.against(variant, base, current)),
             None => {
@@ -697,7 +696,10 @@ impl Stopping for Judge<'_> {
                 self.stored(variant, current, control.as_ref())
             }
         };
-        judged.is_some_and(|(report, _)| report.open(|metric| self.waived(variant, metric)))
+        judged.map_or_else(Look::default, |(report, _)| Look {
+            open: report.open(|metric| self.waived(variant, metric)),
+            so_far: report.sum_so_far(),
+        })
     }
 
     /// Whether a time differs, or a kernel is on one side alone.

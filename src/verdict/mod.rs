@@ -9,4 +9,4 @@ mod stopping;
 pub use band::{Decision, Question, Scale, Timed, against_stored, side_by_side};
 pub use change::{Change, Verdict};
 pub use rule::{LOOKS, in_turn};
-pub use stopping::{Fewest, Stopping};
+pub use stopping::{Fewest, Look, Stopping};

@@ -28,6 +28,8 @@ pub(in crate::measure) struct Subjects<'a> {
     pub base: Option<Subject<'a>>,
     pub seeds: Seeds,
     pub window: Window,
+    /// A warning for each program that failed beside others.
+    pub failed_beside: Vec<Finding>,
     /// Whether it was decided if what programs do before they have loaded all of their code counts.
     pub startup_is_known: bool,
 }
@@ -204,8 +206,14 @@ impl<'a> Subjects<'a> {
                     let profiles = self.profiles(bench)?;
                     let base = profiles.base.as_ref();
                     let (current, before) = (&profiles.current, asked.before);
-                    if !asked.stop.is_open(self.variant(), current, base, before) {
+                    let look = asked.stop.look(self.variant(), current, base, before);
+                    if !look.open {
                         return self.counted(bench, plan, asked, profiles);
+                    }
+                    if let Some(so_far) = look.so_far {
+                        let text =
+                            format!("{so_far} after {done} rounds, which decides nothing yet");
+                        bench.note(self.variant(), "rounds", &text);
                     }
                 }
             }
@@ -287,6 +295,13 @@ impl<'a> Subjects<'a> {
                     // Alone it may succeed, or fails in the same way.
                     let text = format!("fewer start together: {}", found.message);
                     bench.note(self.variant(), "processes", &text);
+                    if found.code != Code::ProfilerUnsupported {
+                        let id = &self.variant().id;
+                        let message =
+                            format!("measured again, with fewer beside it: {}", found.message);
+                        let again = Finding::of(Code::Retried, id, message);
+                        self.failed_beside.push(again);
+                    }
                     match found.code {
                         // One that runs alone would be measured from its first work on.
                         Code::ProfilerUnsupported if self.current.startup.is_some() => {

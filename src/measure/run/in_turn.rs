@@ -500,6 +500,7 @@ impl<'a> Run<'a> {
             base: base.map(|base| base_subject(base, output)).transpose()?,
             seeds: Seeds::fresh(),
             window: Window::new(),
+            failed_beside: Vec::new(),
             startup_is_known: false,
         })
     }
@@ -533,6 +534,7 @@ impl<'a> Run<'a> {
             answer = subjects.measure(&self.bench, &plan, &mut retries, asked);
         }
         self.measured.findings.extend(retries.warnings());
+        self.measured.findings.append(&mut subjects.failed_beside);
         self.add_cost(Some(&subjects.current));
         Ok(answer)
     }
