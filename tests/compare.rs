@@ -410,6 +410,12 @@ fn a_program_that_does_other_work_is_not_faster_unless_its_numbers_are_checked()
     assert!(report.denied().iter().all(|code| code == "work-changed"));
     let ran = run(&machine, &BOTH).exits(4);
     assert!(!ran.out.contains("faster"), "{}", ran.out);
+    assert!(ran.out.starts_with("other work: bsr_gemm_tma_wgmma; "));
+    // The other way round it is slower, and the other work explains it.
+    let back = [BOTH[1], BOTH[0]];
+    let slower = json(&machine, &back, 1);
+    assert_eq!(slower.denied(), ["regressed"; 2]);
+    assert!(slower.warned().contains(&"work-changed".to_owned()));
     assert!(next(&report, "work-changed").contains("--verify"));
     let check = ["--verify", "./bench_new --check 0"];
     let report = json(&machine, &[&BOTH[..], &check].concat(), 0);
