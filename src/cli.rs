@@ -293,30 +293,32 @@ pub struct ProfileArgs {
     /// Constants for a trial.
     #[command(flatten)]
     pub trial: Trial,
-    /// Print what would be built and run, and do neither.
-    #[arg(long)]
-    pub dry_run: bool,
     /// Folder for profiles and captures [default: profiles in the work folder]
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Go on with a run that was interrupted: what it measured of the same programs is used.
-    #[arg(long, conflicts_with = "dry_run")]
+    #[arg(long)]
     pub resume: bool,
     /// Profile every variant on each of these GPUs of this host at once: `all`, ordinals or UUIDs.
     /// `baseline --lock` locks from all of them. With --against or --archive, share the variants out.
-    #[arg(long, value_name = "GPUS", conflicts_with_all = ["define", "dry_run"])]
+    #[arg(long, value_name = "GPUS", conflicts_with = "define")]
     pub gpus: Option<GpusAsked>,
     /// Measure this git revision too, in turn on the same GPU, for `check --from`.
-    #[arg(long, value_name = "REV", requires = "output", conflicts_with_all = ["define", "dry_run"])]
+    #[arg(
+        long,
+        value_name = "REV",
+        requires = "output",
+        conflicts_with = "define"
+    )]
     pub against: Option<String>,
     /// Measure what `archive` packed, for `check --from --archive`.
-    #[arg(long, value_name = "FILE", requires = "output", conflicts_with_all = ["names", "experimental", "define", "against", "dry_run", "baseline_ref", "accept", "pull_request"])]
+    #[arg(long, value_name = "FILE", requires = "output", conflicts_with_all = ["names", "experimental", "define", "against", "baseline_ref", "accept", "pull_request"])]
     pub archive: Option<PathBuf>,
     /// Refuse an archive with another SHA-256.
     #[arg(long, value_name = "HASH", requires = "archive")]
     pub archive_sha256: Option<String>,
     /// Measure this slice, such as `2/8`, for `check --from` with the others.
-    #[arg(long, value_name = "I/N", requires = "output", conflicts_with_all = ["define", "dry_run", "gpus"])]
+    #[arg(long, value_name = "I/N", requires = "output", conflicts_with_all = ["define", "gpus"])]
     pub slice: Option<SlicePlace>,
     /// Whose rules count.
     #[command(flatten)]
@@ -508,23 +510,20 @@ pub struct CheckArgs {
     /// Whose rules count.
     #[command(flatten)]
     pub trusted: TrustArgs,
-    /// Print what would be built and run, and do neither.
-    #[arg(long, conflicts_with_all = ["from", "report"])]
-    pub dry_run: bool,
     /// Folder for new profiles and captures [default: profiles in the work folder]
     #[arg(long, short, value_name = "DIR", conflicts_with = "from")]
     pub output: Option<PathBuf>,
     /// Go on with a check that was interrupted: what it measured of the same programs is used.
-    #[arg(long, conflicts_with_all = ["from", "static", "dry_run", "gpus"])]
+    #[arg(long, conflicts_with_all = ["from", "static", "gpus"])]
     pub resume: bool,
     /// Judge by the rules that `archive` packed what was measured of it. Requires --from.
-    #[arg(long, value_name = "FILE", requires_all = ["from", "archive_sha256"], conflicts_with_all = ["names", "experimental", "against", "static", "baseline_ref", "accept", "pull_request", "dry_run"])]
+    #[arg(long, value_name = "FILE", requires_all = ["from", "archive_sha256"], conflicts_with_all = ["names", "experimental", "against", "static", "baseline_ref", "accept", "pull_request"])]
     pub archive: Option<PathBuf>,
     /// Refuse an archive with another SHA-256.
     #[arg(long, value_name = "HASH", requires = "archive")]
     pub archive_sha256: Option<String>,
     /// Measure on these GPUs of this host at once: `all`, ordinals or UUIDs.
-    #[arg(long, value_name = "GPUS", conflicts_with_all = ["from", "static", "dry_run", "output"])]
+    #[arg(long, value_name = "GPUS", conflicts_with_all = ["from", "static", "output"])]
     pub gpus: Option<GpusAsked>,
     /// Also write the report to this file, whose ending names the form. Repeatable.
     #[arg(long, value_name = "[FORMAT:]FILE")]

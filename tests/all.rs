@@ -18,7 +18,6 @@ mod config_errors;
 mod control;
 mod cupti_reader;
 mod doctor;
-mod dry_run;
 mod editors;
 mod engines;
 mod environment;

@@ -10,9 +10,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use crate::common::stand_in::{UUID, libraries};
+use crate::common::stand_in::{self, UUID, libraries};
 use crate::common::{self, PATIENCE, Project, Ran, Report, repository};
 use serde_json::{Value as Json, json};
+use sparsek_gate::process::shell_line;
 use sparsek_gate::profile::Identity;
 
 /// Where reports and journal of the stand-in lie, out of the project's way.
@@ -361,6 +362,30 @@ fn both_sides_are_measured_with_as_many_launches_as_are_configured() {
                 argv[at + 1].as_str().unwrap()
             };
             assert_eq!((after("--launch-count"), after("--launches")), ("5", "5"));
+        }
+    }
+}
+
+#[test]
+fn ncu_counts_each_kernel_by_itself_by_an_identifier_that_contains_the_filter() {
+    let machine = stand_in::Machine::new();
+    machine.project.replace(
+        "config.toml",
+        "[profile]\n",
+        "[profile]\nper_kernel = true\nskip = 1\n",
+    );
+    machine.run(&["profile", "baseline"]);
+    for (stem, numbers) in [
+        ("capture-1", "^([2-9]|1[0-9]|2[0-1])$"),
+        ("counting", "^([2-3])$"),
+    ] {
+        let argv = format!(".sparsek-gate/profiles/bsr_gemm/baseline/{stem}.argv");
+        let argv = machine.project.read(&argv);
+        let id = format!("::regex:^bsr_gemm_:{numbers}");
+        let id = shell_line(&["--kernel-id".to_owned(), id]);
+        assert!(argv.contains(&id), "{id} is not in {argv}");
+        for other in ["--kernel-name", "--launch-count", "--launch-skip"] {
+            assert!(!argv.contains(other), "{other}");
         }
     }
 }

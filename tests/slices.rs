@@ -776,7 +776,7 @@ fn a_thousand_variants_in_eight_slices_are_packed_planned_and_judged_in_four_sec
         (took, most)
     };
     let (sha256, packing, of_packing) = packed();
-    let (plan, planning, of_planning) = run("planned", &["check", "--dry-run"]);
+    let (plan, planning, of_planning) = run("planned", &["plan", "--slices", "8"]);
     plan.exits(0);
     let (judging, of_judging) = judged(&sha256);
     lock_all(&project, 1000);

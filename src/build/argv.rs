@@ -19,8 +19,8 @@ pub(crate) struct Given<'a> {
     pub result: &'a Path,
     /// How many launches it makes (`{launches}`).
     pub launches: u32,
-    /// What the values of its inputs are made from (`{seed}`); `None` in a dry run, where no
-    /// process gets one.
+    /// What the values of its inputs are made from (`{seed}`); `None` where no process
+    /// gets one.
     pub seed: Option<Seed>,
 }
 

@@ -17,7 +17,6 @@ mod loaded_code;
 mod machine_code;
 mod nvcc;
 mod opened;
-mod planned;
 mod run;
 mod static_profile;
 mod witness;
@@ -28,6 +27,5 @@ pub use builder::{Builder, stated_flags};
 #[doc(hidden)]
 pub use depfile::{assembled, linked, prerequisites};
 pub use loaded_code::{code_not_kept, cubins_of, loaded_code};
-pub use planned::{BuildState, PlannedBuild, UNBUILT, planned_build};
 pub use static_profile::{compiled_profile, launched};
 pub use witness::Witness;

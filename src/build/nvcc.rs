@@ -248,7 +248,7 @@ impl<'a> NvccBuild<'a> {
 
     /// The artifact of the last build of the same request, if none of its files changed and none can
     /// be found in the place of another. No program is started.
-    pub(super) fn cached(&self) -> Option<Artifact> {
+    fn cached(&self) -> Option<Artifact> {
         let made: Made = serde_json::from_slice(&read_regular(&self.opened_file()).ok()?).ok()?;
         let content = self.content(self.named.as_ref().ok()?, &made).ok()?;
         self.artifact_in(&self.store.join(self.key(&content, None)))

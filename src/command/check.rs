@@ -4,25 +4,20 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::from::{self, Measured};
-use super::judging::{Judging, consent, refuse_targets};
+use super::judging::{Judging, refuse_targets};
 use super::on_gpus::{self, OnGpus};
 use super::run_folder::RunFolder;
-use super::select::{select, variable};
-use super::{answer, archive, dry_run, resume};
+use super::{answer, archive, resume};
 use crate::cli::CheckArgs;
 use crate::config::Config;
 use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
 use crate::judge::{Origin, Outcome};
 use crate::measure::{BaseProject, Place, Plan, RecordUse, RunFile, compile, measure};
-use crate::process;
 use crate::report::{self, Progress, Target};
-use crate::trust::{self, Asked, Authority};
+use crate::trust::Authority;
 
 pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
-    if arguments.dry_run {
-        return dry_run(config, arguments);
-    }
     let started = Instant::now();
     let targets = report::targets(&arguments.report)?;
     let mut run = Started::default();
@@ -71,25 +66,6 @@ fn origin(arguments: &CheckArgs) -> Origin {
         None if arguments.r#static => Origin::Compiled,
         _ => Origin::Measured,
     }
-}
-
-/// Prints what the check would do.
-fn dry_run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
-    let current = Config::load(config)?;
-    let asked = Asked {
-        baseline_ref: arguments.trusted.baseline_ref.as_deref(),
-        against: arguments.against.as_deref(),
-    };
-    let bases = trust::bases(&current.root, asked, variable)?;
-    let grounds = trust::establish(current, bases.root, &consent(&arguments.trusted)?)?;
-    let selected = select(grounds.config.clone(), &arguments.selection, None)?;
-    process::pass(&selected.config.env_pass);
-    dry_run::of_check(
-        &selected,
-        &grounds.store,
-        arguments,
-        bases.against.as_deref(),
-    )
 }
 
 /// Judges slices by the rules of the archive that they were measured from.

@@ -8,7 +8,6 @@ mod check;
 mod command_line;
 mod compare;
 mod doctor;
-mod dry_run;
 mod from;
 mod generate;
 mod history;

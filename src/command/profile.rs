@@ -4,10 +4,10 @@ use super::answer::{answer_in, answer_with};
 use super::archive::{self, Opened};
 use super::judging::Judging;
 use super::on_gpus::{self, Named, named, on_each, refuse_unfit, words};
+use super::resume;
 use super::run_folder::RunFolder;
 use super::select::{load, variable};
 use super::slice::{self, Check};
-use super::{dry_run, resume};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -66,9 +66,6 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
     let judging = rules(config, arguments)?;
     let selected = &judging.plan;
     let folder = selected.profiles(arguments.output.as_deref())?;
-    if arguments.dry_run {
-        return dry_run::of_profile(selected, arguments);
-    }
     let pull_request = arguments.trusted.pull_request;
     resume::refuse(arguments.resume, &judging, pull_request)?;
     if let Some(asked) = &arguments.gpus {

@@ -10,7 +10,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 mod place;
-mod print;
 mod share;
 
 use crate::config::{GraphProfiling, KernelFilter, SanitizerTool, Variant};
@@ -18,7 +17,6 @@ use crate::terms::{Phase, RoundOrder, VariantId};
 use crate::verdict::LOOKS;
 
 pub use place::{MOST_SLICES, SlicePlace};
-pub use print::{PlanOf, Planned, planned};
 pub use share::shared_out;
 
 /// Which code a job runs.
@@ -231,4 +229,51 @@ fn listed(variant: &Variant) -> bool {
     let wanted = leaves_out && (!settings.profiler_range || settings.total);
     let single = settings.graph_profiling == GraphProfiling::Node;
     wanted && single && KernelFilter::of(filter).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::tests::variant;
+
+    #[test]
+    fn side_by_side_the_sides_take_turns_in_being_first_and_last() {
+        let variant = variant(
+            "[profile]\nrounds = 1\nmax_rounds = 5\n[suite.s]\nkernels = \"k\"\n\
+             [suite.s.variant.v]\nrun = [\"x\"]\nprofile = { hotspots = true }\n",
+        );
+        let plan = VariantPlan::side_by_side(&variant);
+        assert_eq!(plan.bounds(), (1, 5));
+        let (base, current) = (Side::Base, Side::Current);
+        let jobs = |jobs: &[Job]| -> Vec<(Task, Side)> {
+            jobs.iter().map(|job| (job.task, job.side)).collect()
+        };
+        let (verify, count) = (Task::Verify, Task::Measure(Phase::Counting));
+        assert_eq!(
+            jobs(&plan.once),
+            [
+                (verify, current),
+                (verify, base),
+                (count, base),
+                (count, current)
+            ]
+        );
+        let odd = [base, current, current, base];
+        let even = [current, base, base, current];
+        for (index, (round, sides)) in plan
+            .rounds
+            .iter()
+            .zip([odd, even].iter().cycle())
+            .enumerate()
+        {
+            let mut expected = sides
+                .map(|side| (Task::Measure(Phase::Timing), side))
+                .to_vec();
+            // Launches are listed while ncu prints the last report before the first look.
+            if index == 0 {
+                expected.extend([base, current].map(|side| (Task::List, side)));
+            }
+            assert_eq!(jobs(round), expected, "round {index}");
+        }
+    }
 }

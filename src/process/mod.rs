@@ -43,7 +43,6 @@ const OFTEN: Duration = Duration::from_millis(5);
 const GRACE: Duration = Duration::from_millis(300);
 
 static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
-static STARTS_NOTHING: AtomicBool = AtomicBool::new(false);
 static RUNS: AtomicU64 = AtomicU64::new(0);
 
 /// Makes SIGINT, SIGTERM and SIGHUP stop the programs that run, rather than leave them behind.
@@ -62,23 +61,6 @@ pub fn stop_on_signals() -> io::Result<()> {
         signal_hook::flag::register(signal, Arc::clone(flag))?;
     }
     Ok(())
-}
-
-/// From now on no [`Invocation`] starts a program, and no tool is asked for its version: a dry run
-/// promises that. A [`Query`] of git, which reads, is still made.
-pub fn start_nothing() {
-    STARTS_NOTHING.store(true, Ordering::Relaxed);
-}
-
-/// Whether programs may be started.
-///
-/// # Errors
-/// Where [`start_nothing`] was called.
-pub(crate) fn may_start() -> io::Result<()> {
-    match STARTS_NOTHING.load(Ordering::Relaxed) {
-        true => Err(io::Error::other("a dry run starts no program")),
-        false => Ok(()),
-    }
 }
 
 /// Whether a signal asked the run to stop.
@@ -197,7 +179,6 @@ impl Invocation {
     /// # Errors
     /// As [`Invocation::run`].
     pub fn start(&self) -> io::Result<Running> {
-        may_start()?;
         let mark = new_mark(&self.env);
         let program = command(&self.argv)?;
         let (stdout, stderr) = (created(&self.stdout)?, self.stderr != self.stdout);

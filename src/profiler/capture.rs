@@ -32,7 +32,7 @@ pub struct Capture {
     /// The report, decoded.
     pub report: Recording,
     /// What the process was given to make the values of its inputs from.
-    pub seed: Option<Seed>,
+    pub seed: Seed,
     /// Whether the process itself reported that the numbers of the measured launches are correct.
     pub checked: bool,
     /// What autotuners chose in the process, where it shows that.

@@ -35,8 +35,8 @@ const TAKE_AS_NEEDED: [(&str, &str); 2] = [
 ///
 /// [`run`] calls the steps of a session in this order: [`invocation`](Profiler::invocation),
 /// [`prepare`](Profiler::prepare), the process itself, [`finish`](Profiler::finish). They are
-/// apart, so that a dry run can print the command without running it, and so that the time limit,
-/// the interrupt, the watch over the GPU and the kept argv are the same for every profiler.
+/// apart, so that the time limit, the interrupt, the watch over the GPU and the kept argv are the same
+/// for every profiler.
 ///
 /// A profiler of another vendor brings:
 /// * the argv and the environment that run a program once under it, restricted to the phase's
@@ -126,8 +126,8 @@ pub struct Session<'a> {
     pub folder: &'a Path,
     /// How their names begin: `capture-1`, `counting`.
     pub stem: &'a str,
-    /// What the values of the program's inputs are made from; `None` in a dry run.
-    pub seed: Option<Seed>,
+    /// What the values of the program's inputs are made from.
+    pub seed: Seed,
     /// Whether the program starts beside others, and waits for its turn at its first work on the GPU
     /// after so many loads of code.
     pub in_turn: Option<u32>,
@@ -139,7 +139,7 @@ pub struct Ran {
     /// Which metrics were measured.
     pub phase: Phase,
     /// What the program was given to make the values of its inputs from.
-    pub seed: Option<Seed>,
+    pub seed: Seed,
     /// The process that was run.
     pub invocation: Invocation,
     /// How it ended.
@@ -200,7 +200,7 @@ impl Session<'_> {
         Given {
             result,
             launches: self.variant.launches_needed(self.phase),
-            seed: self.seed,
+            seed: Some(self.seed),
         }
     }
 
@@ -592,11 +592,11 @@ impl Ran {
             message,
             next,
         } = failure;
-        let seed = session.seed.map_or_else(String::new, |seed| {
-            format!(" with SPARSEK_GATE_SEED={seed}")
-        });
         let message = format!("measured process `{}`: {message}", session.stem);
-        let next = format!("{next}{seed}: {}", self.line);
+        let next = format!(
+            "{next} with SPARSEK_GATE_SEED={}: {}",
+            session.seed, self.line
+        );
         Finding::deny(code, &session.variant.id, message, next)
             .detail(process::tail(&self.invocation.stdout, 12))
     }

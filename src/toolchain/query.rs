@@ -28,7 +28,6 @@ pub(super) fn query_without(argv: Vec<String>, without: &[&str]) -> Result<Strin
         timeout: QUERY_TIMEOUT,
         interruptible: true,
     };
-    process::may_start().map_err(Error::io("run", &program))?;
     let printed = query.run().map_err(Error::io("run", &program))?;
     if printed.ending != Ending::Exited(0) {
         let complaint = String::from_utf8_lossy(&printed.stderr);

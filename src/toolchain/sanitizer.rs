@@ -63,7 +63,7 @@ impl Sanitizer {
     ///
     /// # Errors
     /// [`Error::Environment`], with the places that were looked at.
-    pub fn path(toolchain: &Toolchain) -> Result<PathBuf, Error> {
+    fn path(toolchain: &Toolchain) -> Result<PathBuf, Error> {
         let configured = toolchain.compute_sanitizer.as_deref();
         let path = in_toolkit("compute-sanitizer", configured, None, Vec::new());
         path.map_err(|places| Error::Environment {

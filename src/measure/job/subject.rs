@@ -149,7 +149,7 @@ impl<'a> Subject<'a> {
             env: &bench.env,
             folder: &self.folder,
             stem: &job.stem,
-            seed: Some(seed),
+            seed,
             in_turn: None,
         }
     }
@@ -529,7 +529,7 @@ fn record_of(capture: &Capture, bench: &Bench<'_>) -> CaptureRecord {
             .as_ref()
             .map(|page| file_hash(&page.path, &page.sha256)),
         argv: capture.argv.clone(),
-        seed: capture.seed,
+        seed: Some(capture.seed),
         checked: capture.checked,
         tuned: capture.tuned.clone(),
     }

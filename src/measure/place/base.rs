@@ -183,15 +183,6 @@ impl BaseProject {
         })
     }
 
-    /// The base's project and version of a variant, or why it cannot be measured beside it.
-    ///
-    /// # Errors
-    /// Why, in words.
-    pub fn side(&self, current: &Variant) -> Result<(&Config, Variant), String> {
-        let config = self.config.as_ref().map_err(Clone::clone)?;
-        Ok((config, self.variant(current)?))
-    }
-
     /// Builds the base's versions of variants, in their order: each, or the finding that says why
     /// there is none.
     ///
