@@ -402,13 +402,16 @@ fn compiling() -> String {
     let works = "echo begins >>\"$JOURNAL\"";
     let waits = format!(
         "if [ \"${{SPARSEK_GATE_TURN_AFTER:-0}}\" = 0 ]; then\n{HOLD}\n{compiles}\nturn='0 1000'\n\
-         else\n{compiles}\n{HOLD}\nturn='2 500000001'\nfi\n{works}"
+         else\n{compiles}\n{HOLD}\nturn='2 5000000001'\nfi\n{works}"
     );
     program(0, "")
         .replacen(HOLD, &waits, 1)
         .replace("turn=$(wc", "lines=$(wc")
         .replace("turn * 37", "lines * 37")
-        .replace("echo turn 0 1000", "echo turn $turn; echo load 2 500000000")
+        .replace(
+            "echo turn 0 1000",
+            "echo turn $turn; echo load 2 5000000000",
+        )
 }
 
 #[test]

@@ -13,8 +13,6 @@ use crate::metric::Role;
 
 /// How a capture file begins; the number is its version.
 pub const MAGIC: &[u8] = b"sparsek-gate kernel records 1\n";
-/// What takes less than this part of the time, 2 %, does not matter.
-const SMALL_PART: u64 = 50;
 /// The most launches of a file: it states one in few bytes, and each takes about 1 KiB of memory.
 const MOST_LAUNCHES: usize = 48 << 10;
 
@@ -74,11 +72,11 @@ pub struct Call {
     pub at_ns: u64,
 }
 
-/// A kernel with its grid and block.
-pub type Shape = (String, [u64; 3], [u64; 3]);
+/// A kernel with its grid and block, and what a block takes: registers a thread, static and dynamic shared
+/// memory. Two choices of a compiler or autotuner differ in one of them.
+pub type Shape = (String, [u64; 3], [u64; 3], [u64; 3]);
 
-/// What a program does on the GPU from its first work until it has loaded the last of its code: it
-/// compiles, and tries what to launch.
+/// What a program does on the GPU from its first work until it has loaded the last of its code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Startup {
     /// How often it loads code, from its beginning on.
@@ -94,49 +92,42 @@ pub struct Startup {
 }
 
 impl Startup {
-    /// Of a run in which one process launches. `None` where it loads nothing, and where it launches a
-    /// kernel before the last load that takes a part of the time and is not launched again.
+    /// Of a run in which one process launches. `None` where it loads nothing, and where the rest does not
+    /// stand for all of it: what is launched before the last load takes more than a fifth of the time, or
+    /// more than 2 % of it are kernels that are not launched again.
     pub fn of(processes: &[ProcessRecords]) -> Option<Startup> {
         let mut launching = processes.iter().filter(|one| !one.kernels.is_empty());
         let (process, None) = (launching.next()?, launching.next()) else {
             return None;
         };
         let (turn, last) = (process.turn?, *process.loads.iter().max()?);
-        let takes_ns = last.at_ns.saturating_sub(turn.at_ns);
-        let before = process
+        let is_before = |kernel: &KernelRecord| kernel.correlation < last.correlation;
+        let (before, after) = process
             .kernels
-            .partition_point(|kernel| kernel.correlation < last.correlation);
-        let (before, after) = process.kernels.split_at(before);
-        let sum = |kernels: &[KernelRecord]| -> u64 {
-            kernels.iter().filter_map(KernelRecord::duration_ns).sum()
-        };
-        let (kernels_ns, all_ns) = (sum(before), sum(&process.kernels));
-        let mut of_names: BTreeMap<&str, u64> = BTreeMap::new();
-        for kernel in before {
-            *of_names.entry(&kernel.name).or_default() += kernel.duration_ns().unwrap_or(0);
-        }
-        let again = |name: &str| after.iter().any(|kernel| kernel.name == name);
-        let matters = |time: u64| time * SMALL_PART > all_ns;
-        let mut named = of_names.iter();
-        named
-            .all(|(name, time)| !matters(*time) || again(name))
-            .then_some(Startup {
-                loads: u32::try_from(process.loads.len()).ok()?,
-                takes_ns,
-                kernels_ns,
-                all_ns,
-                then: after.iter().map(KernelRecord::shape).collect(),
-            })
+            .split_at(process.kernels.partition_point(is_before));
+        let then: BTreeSet<Shape> = after.iter().map(KernelRecord::shape).collect();
+        let duration = |kernel: &KernelRecord| kernel.duration_ns().unwrap_or(0);
+        let once = before
+            .iter()
+            .filter(|kernel| !then.contains(&kernel.shape()));
+        let once_ns: u64 = once.map(duration).sum();
+        let kernels_ns: u64 = before.iter().map(duration).sum();
+        let all_ns: u64 = process.kernels.iter().map(duration).sum();
+        let stands_for_all = 5 * kernels_ns <= all_ns && 50 * once_ns <= all_ns;
+        stands_for_all.then_some(Startup {
+            loads: u32::try_from(process.loads.len()).ok()?,
+            takes_ns: last.at_ns.saturating_sub(turn.at_ns),
+            kernels_ns,
+            all_ns,
+            then,
+        })
     }
 
-    /// Whether the kernels of both take as long: then nothing is lost if neither counts.
+    /// Whether the kernels of both take as long, within half a percent of the time of all: then what is
+    /// lost if neither counts is less than a tolerance.
     pub fn is_as_long_as(&self, other: &Startup) -> bool {
-        let [few, many] = match self.kernels_ns <= other.kernels_ns {
-            true => [self, other],
-            false => [other, self],
-        };
-        let difference = many.kernels_ns - few.kernels_ns;
-        difference * 1000 <= many.all_ns || difference * 3 <= many.kernels_ns
+        let difference = self.kernels_ns.abs_diff(other.kernels_ns);
+        200 * difference <= self.all_ns.min(other.all_ns)
     }
 }
 
@@ -209,9 +200,10 @@ impl KernelRecord {
         (self.start_ns > 0 && length > 0).then_some(length)
     }
 
-    /// Which kernel it is, with its grid and block.
+    /// Which kernel it is, with its shape.
     pub fn shape(&self) -> Shape {
-        (self.name.clone(), self.grid, self.block)
+        let takes = [self.registers, self.static_shared, self.dynamic_shared];
+        (self.name.clone(), self.grid, self.block, takes)
     }
 
     /// Of a line that begins with `k`.
@@ -617,13 +609,20 @@ mod tests {
             Startup::of(&[process(&[8], 3)]).is_none(),
             "fill_normal never again"
         );
-        let mut again = process(&[8], 3);
+        let mut again = process(&[5], 3);
         let fills = again.kernels[0].clone();
         again.kernels.push(KernelRecord {
             correlation: 99,
             ..fills
         });
         assert!(Startup::of(std::slice::from_ref(&again)).is_some());
+        // What comes before takes more than a fifth of it.
+        let later = process(&[8], 3).loads;
+        let long = ProcessRecords {
+            loads: later,
+            ..again.clone()
+        };
+        assert!(Startup::of(&[long]).is_none());
         // Nothing is loaded, it had no turn, or two processes launch.
         assert!(Startup::of(&[process(&[], 0)]).is_none());
         assert!(
@@ -650,11 +649,10 @@ mod tests {
             assert_eq!(one.is_as_long_as(&other), other.is_as_long_as(&one));
             one.is_as_long_as(&other)
         };
-        // Tuning takes about as long, and a difference of a thousandth of the whole is nothing.
-        assert!(alike([900, 1000], [1200, 1300]));
-        assert!(alike([0, 10_000], [10, 10_000]));
-        assert!(!alike([0, 10_000], [500, 10_000]));
-        assert!(!alike([900, 1000], [1400, 1500]));
+        assert!(alike([900, 10_000], [949, 10_100]));
+        assert!(alike([0, 10_000], [50, 10_000]));
+        assert!(!alike([0, 10_000], [51, 10_000]));
+        assert!(!alike([900, 1000], [910, 1000]));
     }
 
     #[test]

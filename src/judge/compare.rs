@@ -217,8 +217,7 @@ fn judge_pair<'a>(
         let (mut comparison, gap) = quantity.judge();
         let share = report.shares.iter().find(|share| share.is_of(&comparison));
         let is_small = share.is_some_and(|share| share.largest() < SMALL_PERCENT);
-        let unknown = gap.is_some() || comparison.verdict == Some(Verdict::Inconclusive);
-        if is_small && !judges_small && (comparison.is_duration() || unknown) {
+        if is_small && !judges_small && (comparison.is_duration() || comparison.exact) {
             let why = format!("below {SMALL_PERCENT} % of the time");
             through_the_sum(&mut comparison, &why);
         } else if varies && gap.is_some() {

@@ -199,6 +199,7 @@ impl Invocation {
             outputs,
             timeout: self.timeout,
             stopped_at: None,
+            had_turn: false,
         })
     }
 }
@@ -212,6 +213,8 @@ pub struct Running {
     timeout: Duration,
     /// How long its processes had run when it was stopped.
     stopped_at: Option<tree::RunTime>,
+    /// Whether it was held before, so that processes of it may stop themselves.
+    had_turn: bool,
 }
 
 impl Drop for Running {
@@ -221,7 +224,8 @@ impl Drop for Running {
             // Nothing more can be done about one that does not end.
             let _ = self.started.handle.wait();
             tree::ended(self.started.pid);
-            tree::end_orphans();
+            // Others may be killed next, which nothing here waits for.
+            tree::kill_orphans();
         }
     }
 }
@@ -306,8 +310,7 @@ impl Running {
     /// Stops all of the program, and remembers how long it has run until then.
     fn stop(&mut self) {
         let Started { pid, mark, .. } = &self.started;
-        let stopped = tree::stop(*pid, mark);
-        self.stopped_at = stopped.then(|| tree::run_time(*pid, mark));
+        self.stopped_at = tree::stop(*pid, mark);
     }
 
     /// Whether nothing of a stopped program has run since then. A timer can wake it.
@@ -328,6 +331,7 @@ impl Running {
     pub fn go_on(&mut self) {
         self.started.since = Instant::now();
         self.stopped_at = None;
+        self.had_turn = true;
         tree::go_on(self.started.pid, &self.started.mark);
     }
 
@@ -346,8 +350,15 @@ impl Running {
     }
 
     fn wait(&self, most_output: u64) -> io::Result<Finished> {
+        let stopped = || {
+            // A child whose work is done stops itself too, and the program may wait for its end.
+            if self.had_turn && tree::stopped_below(self.started.pid.as_slice()) == [true] {
+                tree::go_on(self.started.pid, &self.started.mark);
+            }
+            interrupted()
+        };
         self.started
-            .wait(self.timeout, interrupted, &self.outputs, most_output)
+            .wait(self.timeout, stopped, &self.outputs, most_output)
     }
 
     fn is_beyond_its_limits(&self) -> bool {

@@ -127,23 +127,27 @@ pub(super) fn signal(root: Option<i32>, mark: &str, signal: Signal) {
     }
 }
 
-/// Stops all processes of a program, also those that it starts meanwhile. Returns whether all stopped
-/// within [`AT_MOST`].
-pub(super) fn stop(root: Option<i32>, mark: &str) -> bool {
+/// Stops all processes of a program, also those that it starts meanwhile. Returns how long they have run
+/// once nothing of them runs any more; `None` where that takes longer than [`AT_MOST`].
+pub(super) fn stop(root: Option<i32>, mark: &str) -> Option<RunTime> {
     let until = Instant::now() + AT_MOST;
-    let stopped = loop {
+    tree().held.extend(root);
+    let mut before = None;
+    while Instant::now() < until {
         let mut left = members(&stats(), root, mark);
         left.retain(|stat| !stat.ended && !stat.stopped);
-        if left.is_empty() || Instant::now() >= until {
-            break left.is_empty();
-        }
-        for stat in left {
+        for stat in &left {
             send(stat.pid, Signal::STOP);
         }
+        // The first thread of a process may be stopped before its others are.
+        let now = Some(run_time(root, mark));
+        if left.is_empty() && now == before {
+            return now;
+        }
+        before = now;
         std::thread::sleep(AGAIN);
-    };
-    tree().held.extend(root);
-    stopped
+    }
+    None
 }
 
 /// How long each thread of a program's processes has run, in nanoseconds, by process and thread.
@@ -223,34 +227,12 @@ pub(super) fn has_strays() -> bool {
 
 /// Kills every process below this one that is below no program that still runs, and waits for its
 /// end. One that lost its parent and its mark may be of a program that runs beside: it ends once that
-/// has ended, which this waits for, too. Returns those that do not end.
+/// has ended, which this waits for, too, unless the run is interrupted. Returns those that do not end.
 pub(super) fn end_orphans() -> Vec<i32> {
     let mut until = Instant::now() + AT_MOST;
     loop {
-        let mut waits = false;
-        let left = {
-            let tree = tree();
-            if !tree.adopts || !has_children() {
-                return Vec::new();
-            }
-            let all = stats();
-            let mut left = Vec::new();
-            for orphan in tree.orphans(&all) {
-                if orphan.ended {
-                    let pid = Pid::from_raw(orphan.pid);
-                    let _ = waitpid(pid, WaitOptions::NOHANG);
-                } else if tree.may_be_of_running(&orphan, &all) {
-                    waits = true;
-                } else {
-                    left.extend(below(&all, orphan.pid));
-                }
-            }
-            left
-        };
-        for pid in &left {
-            send(*pid, Signal::KILL);
-        }
-        if waits && left.is_empty() {
+        let (left, waits) = kill_orphans();
+        if waits && left.is_empty() && !super::interrupted() {
             std::thread::sleep(SELDOM);
             until = Instant::now() + AT_MOST;
         } else if left.is_empty() || Instant::now() >= until {
@@ -259,6 +241,35 @@ pub(super) fn end_orphans() -> Vec<i32> {
             std::thread::sleep(AGAIN);
         }
     }
+}
+
+/// Kills them once. Returns which there were, and whether there are some that may be of a program that
+/// runs beside.
+pub(super) fn kill_orphans() -> (Vec<i32>, bool) {
+    let mut waits = false;
+    let left = {
+        let tree = tree();
+        if !tree.adopts || !has_children() {
+            return (Vec::new(), false);
+        }
+        let all = stats();
+        let mut left = Vec::new();
+        for orphan in tree.orphans(&all) {
+            if orphan.ended {
+                let pid = Pid::from_raw(orphan.pid);
+                let _ = waitpid(pid, WaitOptions::NOHANG);
+            } else if tree.may_be_of_running(&orphan, &all) {
+                waits = true;
+            } else {
+                left.extend(below(&all, orphan.pid));
+            }
+        }
+        left
+    };
+    for pid in &left {
+        send(*pid, Signal::KILL);
+    }
+    (left, waits)
 }
 
 /// What the marks of all programs of this process begin with, and those of no other process.

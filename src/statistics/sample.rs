@@ -172,13 +172,18 @@ impl Samples {
 }
 
 /// The value of a process: the mean of its launches, so slow launches count. The first does not, if there
-/// are others: it loads code, and fills caches and tables.
+/// are others: it loads code, and fills caches and tables. One that takes [`OTHER_WORK`] times as long does.
 pub fn of_process(launches: &[f64]) -> f64 {
     match launches {
-        [_, others @ ..] if !others.is_empty() => mean(others),
+        [first, others @ ..] if !others.is_empty() && *first <= OTHER_WORK * mean(others) => {
+            mean(others)
+        }
         all => mean(all),
     }
 }
+
+/// From so many times the mean of the others on, the first launch of a kernel is no warm-up.
+const OTHER_WORK: f64 = 10.0;
 
 /// Squared deviations from the means of groups, and their degrees of freedom.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -270,6 +275,13 @@ mod tests {
 
     fn close(found: f64, expected: f64) {
         assert!((found - expected).abs() < 1e-12, "{found}, not {expected}");
+    }
+
+    #[test]
+    fn the_first_launch_of_a_process_counts_only_if_it_is_no_warm_up() {
+        assert_eq!(of_process(&[7.0]), 7.0);
+        assert_eq!(of_process(&[9.0, 1.0, 1.0]), 1.0);
+        assert_eq!(of_process(&[10_000.0, 100.0]), 5050.0);
     }
 
     #[test]

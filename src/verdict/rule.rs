@@ -143,12 +143,17 @@ fn why(verdict: Verdict) -> &'static str {
 /// mean is known better.
 fn tick(sides: [&[Vec<f64>]; 2], log: bool) -> f64 {
     let processes = || sides.iter().copied().flatten();
-    let one_value = |launches: &Vec<f64>| launches.iter().all(|value| *value == launches[0]);
+    // The first launch does not count where there are others.
+    let counted = |launches: &Vec<f64>| launches[launches.len().min(2) - 1];
+    let one_value = |launches: &Vec<f64>| {
+        let mut others = launches.iter().skip(1);
+        others.all(|value| *value == counted(launches))
+    };
     let whole = |value: f64| (value.fract() == 0.0 && value.abs() < 1e15).then_some(value as u64);
     if !processes().all(one_value) {
         return 0.0;
     }
-    let values = processes().map(|launches| whole(launches[0].abs()));
+    let values = processes().flatten().map(|value| whole(value.abs()));
     let Some(values) = values.collect::<Option<Vec<u64>>>() else {
         return 0.0;
     };
@@ -350,6 +355,10 @@ mod tests {
             decided(&side(4960.0), &more, &question(0.5)).verdict,
             Verdict::Regressed
         );
+        // Nor where each process has a first launch that takes longer.
+        let warm = |value: f64| vec![vec![5408.0, value, value]; 20];
+        let answer_of_many = decided(&warm(4960.0), &warm(4992.0), &question(0.5)).verdict;
+        assert_ne!(answer_of_many, Verdict::Regressed);
         assert_eq!(answer(7200.0), Verdict::Regressed);
         // Where launches differ, their mean is known better.
         let launches = |by: f64| vec![vec![9000.0, 4960.0 + by, 4992.0 + by, 4960.0 + by]; 20];
@@ -370,7 +379,7 @@ mod tests {
         assert_eq!(sides(1.0).verdict, Verdict::Pass);
         assert_eq!(sides(2.0).verdict, Verdict::Regressed);
         let mut first = process(1.0);
-        first[0] = 1000.0;
+        first[0] = 900.0;
         assert_eq!(
             decided(&vec![process(1.0); 20], &vec![first; 20], &question(0.5)).verdict,
             Verdict::Pass

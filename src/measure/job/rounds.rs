@@ -34,8 +34,10 @@ pub(in crate::measure) struct Subjects<'a> {
     pub startup_is_known: bool,
 }
 
-/// What takes less is not left out: 0.3 s, in nanoseconds.
-const WORTH_NS: u64 = 300_000_000;
+/// What takes less is not left out: 2 s, in nanoseconds. It costs the start of one more window.
+const WORTH_NS: u64 = 2_000_000_000;
+/// How often a program may fail beside others: a window of twelve shrinks to one in four steps.
+const MOST_FAILED: usize = 4;
 
 /// What the first program of each side does before it has loaded all of its code.
 #[derive(Default)]
@@ -67,11 +69,8 @@ impl Startups {
 
 /// Whether what one of several programs failed by may be that it was not alone.
 fn beside_others(code: Code) -> bool {
-    use Code::{NotStarted, ProfilerUnsupported, ProgramFailed, TimedOut};
-    matches!(
-        code,
-        NotStarted | ProfilerUnsupported | ProgramFailed | TimedOut
-    )
+    use Code::{NotStarted, ProfilerUnsupported, ProgramFailed};
+    matches!(code, NotStarted | ProfilerUnsupported | ProgramFailed)
 }
 
 /// What was measured of [`Subjects`].
@@ -238,11 +237,21 @@ impl<'a> Subjects<'a> {
         self.measures_on(Tier::Counters);
         match self.count(bench, plan) {
             Err(SideStop::Finding(_, found))
-                if bench.below(variant, Tier::Counters, &found).is_some() =>
+                if bench.below(variant, Tier::Counters, &found).is_some()
+                    || matches!(found.code, Code::ProgramFailed | Code::TimedOut) =>
             {
+                // The times are known, whatever happens under ncu.
                 self.measures_on(Tier::KernelTimes);
                 let message = format!("no counter was read: {}", found.message);
-                let found = Finding { message, ..*found };
+                let code = match found.code {
+                    Code::NoPermission => Code::NoPermission,
+                    _ => Code::ProfilerUnsupported,
+                };
+                let found = Finding {
+                    code,
+                    message,
+                    ..*found
+                };
                 Ok(Profiles {
                     uncounted: Some(found.warn_for(Some(WarnReason::TierAccepted))),
                     ..profiles
@@ -307,7 +316,9 @@ impl<'a> Subjects<'a> {
                         Code::ProfilerUnsupported if self.current.startup.is_some() => {
                             return Err(SideStop::Finding(side, found));
                         }
-                        _ if size == 1 => return Err(SideStop::Finding(side, found)),
+                        _ if size == 1 || self.failed_beside.len() > MOST_FAILED => {
+                            return Err(SideStop::Finding(side, found));
+                        }
                         Code::ProfilerUnsupported => self.window.closes(),
                         _ => self.window.shrinks(done),
                     }
@@ -347,7 +358,8 @@ impl<'a> Subjects<'a> {
         });
         let left = left.map_err(|(at, stop)| SideStop::of(jobs[at].side, stop))?;
         self.startup_is_known = true;
-        if !known && startups.leave_out(self.base.is_some()) {
+        let all_well = left.iter().all(Result::is_ok);
+        if !known && all_well && startups.leave_out(self.base.is_some()) {
             self.leave_out(startups, bench);
             return Ok(());
         }

@@ -197,10 +197,6 @@ unsafe extern "C" fn callback(_: *mut c_void, domain: u32, id: u32, data: *const
         (asked.write)(&format!("load {call} {}\n", now()));
     } else if is_of(name, &WORK) && LOADED.load(Ordering::Acquire) >= asked.after {
         asked.wait(call);
-        for call in &asked.work {
-            // If it fails, calls take longer, on both sides.
-            let _ = asked.enable(0, DRIVER_API, *call);
-        }
     }
 }
 
@@ -231,8 +227,10 @@ impl Asked {
         if COME.load(Ordering::Acquire) {
             return;
         }
-        // What it gave the GPU before a range of the profiler must not run in the turn of another.
-        synchronize();
+        if self.work.is_empty() {
+            // What it gave the GPU before a range of the profiler must not run in the turn of another.
+            synchronize();
+        }
         let mut before: c_int = 0;
         // SAFETY: calls of the process about itself; the second argument is a place for a number.
         unsafe {
@@ -245,6 +243,10 @@ impl Asked {
         }
         if !COME.swap(true, Ordering::AcqRel) {
             (self.write)(&format!("turn {call} {}\n", now()));
+            for call in &self.work {
+                // If it fails, calls take longer, on both sides.
+                let _ = self.enable(0, DRIVER_API, *call);
+            }
         }
     }
 }
