@@ -368,7 +368,9 @@ mod tests {
 
     #[test]
     fn slow_launches_count_and_the_first_one_does_not() {
-        let process = |slow: f64| [vec![500.0], vec![100.0; 18], vec![100.0 * slow; 2]].concat();
+        // In ticks of 32 ns, as an H100 has them.
+        let process =
+            |slow: f64| [vec![50_144.0], vec![9984.0; 18], vec![9984.0 * slow; 2]].concat();
         let sides = |slow: f64| {
             decided(
                 &vec![process(1.0); 20],
@@ -379,7 +381,7 @@ mod tests {
         assert_eq!(sides(1.0).verdict, Verdict::Pass);
         assert_eq!(sides(2.0).verdict, Verdict::Regressed);
         let mut first = process(1.0);
-        first[0] = 900.0;
+        first[0] = 90_016.0;
         assert_eq!(
             decided(&vec![process(1.0); 20], &vec![first; 20], &question(0.5)).verdict,
             Verdict::Pass
