@@ -629,9 +629,15 @@ part_compare() {
   wait "$compiling" && cd "$work.programs" || exit 70
   measured() { echo "./$1 ${built[*]} profile --warmup 0 --launches {launches}"; }
   local filter=(--kernels regex:^bsr_gemm_)
-  expect "a program beside itself passes" 0 "PASS" "$gate" compare "$(measured old)" "$(measured old)" "${filter[@]}" --verify "./old ${built[*]} check"
+  expect "a program beside itself passes" 0 "same: " "$gate" compare "$(measured old)" "$(measured old)" "${filter[@]}" --verify "./old ${built[*]} check"
   expect "a slower program fails, and the cause is named" 1 "bank conflicts" \
     "$gate" compare "$(measured old)" "$(measured worse)" "${filter[@]}"
+  cat "$log"
+  if has_torch "a PyTorch program beside itself"; then
+    expect "a PyTorch program beside itself passes" 0 "same: " "$gate" compare \
+      "python3 $root/tests/gpu/torch_double.py --launches 40" "python3 $root/tests/gpu/torch_double.py --launches 40"
+    cat "$log"
+  fi
   expect "the kernels of one program" 0 "bsr_gemm_cp_async" "$gate" compare "$(measured old)" "${filter[@]}"
   cat "$log"
   expect "a configuration for what a program launches" 0 "config.toml" "$gate" init -- ./old "${built[@]}" profile --warmup 0 --launches 40
