@@ -343,7 +343,7 @@ impl Running {
         let mut finished = self.wait(MOST_OUTPUT)?;
         // A process that outlives the program would disturb the next measurement.
         self.started.signal(Signal::KILL);
-        if let Some(left) = tree::end_orphans().first() {
+        if let Some(left) = tree::end_orphans(interrupted).first() {
             finished.ending = Ending::Left(*left);
         }
         Ok(finished)

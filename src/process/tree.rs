@@ -228,11 +228,11 @@ pub(super) fn has_strays() -> bool {
 /// Kills every process below this one that is below no program that still runs, and waits for its
 /// end. One that lost its parent and its mark may be of a program that runs beside: it ends once that
 /// has ended, which this waits for, too, unless the run is interrupted. Returns those that do not end.
-pub(super) fn end_orphans() -> Vec<i32> {
+pub(super) fn end_orphans(interrupted: impl Fn() -> bool) -> Vec<i32> {
     let mut until = Instant::now() + AT_MOST;
     loop {
         let (left, waits) = kill_orphans();
-        if waits && left.is_empty() && !super::interrupted() {
+        if waits && left.is_empty() && !interrupted() {
             std::thread::sleep(SELDOM);
             until = Instant::now() + AT_MOST;
         } else if left.is_empty() || Instant::now() >= until {
