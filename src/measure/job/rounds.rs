@@ -380,8 +380,14 @@ impl<'a> Subjects<'a> {
     /// From now on programs are measured from when they have loaded all of their code.
     fn leave_out(&mut self, startups: Startups, bench: &Bench<'_>) {
         let loads = startups.current.as_ref().map_or(0, |startup| startup.loads);
-        let text =
-            format!("launches before load {loads} of code do not count: it compiles or tunes");
+        let left_out = |startup: &Option<Startup>| {
+            let nanoseconds = startup.as_ref().map_or(0, |startup| startup.kernels_ns);
+            nanoseconds as f64 / 1e6
+        };
+        let (base, current) = (left_out(&startups.base), left_out(&startups.current));
+        let text = format!(
+            "launches before load {loads} of code do not count, as the program compiles: {base:.3} ms of the base, {current:.3} ms"
+        );
         bench.note(self.variant(), "processes", &text);
         self.current.startup = startups.current;
         if let Some(base) = &mut self.base {
