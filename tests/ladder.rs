@@ -444,6 +444,19 @@ fn what_a_program_chooses_differently_beside_others_counts_from_its_first_work_o
 }
 
 #[test]
+fn a_turn_is_over_once_all_processes_of_a_program_have_written_what_they_did() {
+    let machine = Machine::new();
+    // Another process of it ends later than the first.
+    let begins =
+        "other=$SPARSEK_GATE_KERNEL_RECORDS.99999\necho 'process 99999 cupti 130001' >$other";
+    let ends = "echo 'end 0 0' >>$other";
+    let program = program(0, begins).replace(OVER, &format!("{OVER}\n{ends}"));
+    machine.project.write("cp_async.sh", program);
+    let ran = Ran::of(&compare_with_itself(&machine).output().unwrap()).exits(0);
+    assert!(!ran.err.contains("fewer start together"), "{}", ran.err);
+}
+
+#[test]
 fn a_program_that_fails_beside_others_is_measured_alone() {
     let machine = Machine::new();
     // As where the memory of the GPU is too small for two.

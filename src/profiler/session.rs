@@ -75,8 +75,8 @@ pub trait Profiler {
         None
     }
 
-    /// Whether the work of a program that was held is done: its first process has written all that
-    /// [`finish`](Profiler::finish) reads, and stopped itself.
+    /// Whether the work of a program that was held is done: its processes have written all that
+    /// [`finish`](Profiler::finish) reads, and the first of them stopped itself.
     fn is_over(&self, _session: &Session<'_>, _pid: i32) -> bool {
         false
     }

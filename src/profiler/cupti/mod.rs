@@ -96,10 +96,15 @@ impl Profiler for Cupti {
     }
 
     fn is_over(&self, session: &Session<'_>, pid: i32) -> bool {
-        let path = session.path(&format!("process.{pid}"));
-        let text = read_regular_up_to(&path, most::RECORDS).unwrap_or_default();
-        let mut lines = text.rsplit(|byte| *byte == b'\n');
-        lines.nth(1).is_some_and(|last| last.starts_with(b"end "))
+        let first = session.path(&format!("process.{pid}"));
+        let files = left(session).unwrap_or_default();
+        // What another process of it launches counts too.
+        let ends = |path: &PathBuf| {
+            let text = read_regular_up_to(path, most::RECORDS).unwrap_or_default();
+            let mut lines = text.rsplit(|byte| *byte == b'\n');
+            lines.nth(1).is_some_and(|last| last.starts_with(b"end "))
+        };
+        files.contains(&first) && files.iter().all(ends)
     }
 
     fn written(&self, session: &Session<'_>) -> Result<Written, Error> {
