@@ -172,7 +172,7 @@ impl Samples {
 }
 
 /// The value of a process: the mean of its launches, so slow launches count. The first does not, if there
-/// are others: it loads code, and fills caches and tables. One that takes [`OTHER_WORK`] times as long does.
+/// are others: it loads code, and fills caches and tables. One that takes ten times as long does.
 pub fn of_process(launches: &[f64]) -> f64 {
     match launches {
         [first, others @ ..] if !others.is_empty() && *first <= OTHER_WORK * mean(others) => {
