@@ -127,10 +127,11 @@ pub(crate) fn compare_with_code(
     let is_slower = |one: &Comparison| one.is_duration() && one.verdict == Some(Verdict::Regressed);
     if mode == Mode::Programs && report.comparisons.iter().any(is_slower) {
         // It explains why the program is slower.
-        let work = of_pairs
-            .iter_mut()
-            .filter(|one| one.code == Code::WorkChanged);
-        work.for_each(|one| *one = one.clone().warn_for(Some(WarnReason::Slower)));
+        let warned = |one: Finding| match one.code {
+            Code::WorkChanged => one.warn_for(Some(WarnReason::Slower)),
+            _ => one,
+        };
+        of_pairs = of_pairs.into_iter().map(warned).collect();
     }
     findings.extend(of_pairs);
     (report, findings)

@@ -237,6 +237,13 @@ impl Comparison {
         }
     }
 
+    /// The change with its interval, `+0.03 % ±0.20 %`; `None` of what has none.
+    pub fn interval(&self) -> Option<String> {
+        let (change, band) = (self.change?, self.band?);
+        let band = change.with(band).magnitude(None);
+        Some(format!("{} ±{band}", change.display(None)))
+    }
+
     /// Whether it is of the time that a launch took, and not of the slowest ones alone.
     pub(crate) fn is_duration(&self) -> bool {
         self.role() == Some(Role::Duration) && self.tail.is_none()

@@ -99,13 +99,9 @@ impl VariantReport {
         }
     }
 
-    /// What is known of the sum of all kernels.
-    pub fn sum_so_far(&self) -> Option<String> {
-        let mut sums = self.comparisons.iter().filter(|one| one.kernel == TOTAL);
-        let sum = sums.next()?;
-        let (change, band) = (sum.change?, sum.band?);
-        let (change, band) = (change.display(None), change.with(band).magnitude(None));
-        Some(format!("{change} ±{band}"))
+    /// The comparison of the sum of all kernels.
+    pub fn sum(&self) -> Option<&Comparison> {
+        self.comparisons.iter().find(|one| one.kernel == TOTAL)
     }
 
     /// Whether more samples may decide what is open. A variant that surely fails already is only measured

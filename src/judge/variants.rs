@@ -9,7 +9,7 @@ use super::compiled::compare_compiled;
 use super::control::Control;
 use super::drift::{drifted, unvouched};
 use super::explain::CodeChanges;
-use super::metric::{Case, Reference};
+use super::metric::{Case, Comparison, Reference};
 use super::mode::Mode;
 use super::next::lock_command;
 use super::outcome::{Origin, Outcome};
@@ -698,7 +698,7 @@ impl Stopping for Judge<'_> {
         };
         judged.map_or_else(Look::default, |(report, _)| Look {
             open: report.open(|metric| self.waived(variant, metric)),
-            so_far: report.sum_so_far(),
+            so_far: report.sum().and_then(Comparison::interval),
         })
     }
 

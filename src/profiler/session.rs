@@ -38,6 +38,9 @@ const TAKE_AS_NEEDED: [(&str, &str); 2] = [
 /// apart, so that the time limit, the interrupt, the watch over the GPU and the kept argv are the same
 /// for every profiler.
 ///
+/// [`in_turn`] holds programs that start together. It asks [`is_over`](Profiler::is_over) and reads
+/// [`written`](Profiler::written) between the process and [`finish`](Profiler::finish).
+///
 /// A profiler of another vendor brings:
 /// * the argv and the environment that run a program once under it, restricted to the phase's
 ///   metrics and to the launches that the variant selects (`kernels`, `skip`, `launches`);

@@ -22,8 +22,8 @@ pub(super) fn answer(outcome: &Outcome) -> Option<String> {
         .variants
         .first()
         .filter(|_| outcome.programs.is_some())?;
-    let sum = of_sum(report)?;
-    let all = change(sum)?;
+    let sum = report.sum()?;
+    let all = sum.interval()?;
     let (word, verdict) = match (outcome.exit_code(), sum.verdict?) {
         (ExitCode::Regressed, _) => ("slower", Verdict::Regressed),
         (ExitCode::Inconclusive, _) => ("unclear", Verdict::Inconclusive),
@@ -46,7 +46,10 @@ pub(super) fn answer(outcome: &Outcome) -> Option<String> {
     let mut line = match of_verdict.first() {
         // A kernel decides.
         Some(first) if !by_sum => {
-            let (name, change) = (name(&first.kernel, NAME), change(first).unwrap_or_default());
+            let (name, change) = (
+                name(&first.kernel, NAME),
+                first.interval().unwrap_or_default(),
+            );
             format!("{word}: {name} {change}; the sum of all kernels {all}")
         }
         _ => format!("{word}: {all}"),
@@ -80,13 +83,6 @@ pub(super) fn answer(outcome: &Outcome) -> Option<String> {
     Some(line)
 }
 
-/// `+0.03 % ±0.20 %`; `None` of what has no change.
-fn change(one: &Comparison) -> Option<String> {
-    let (change, band) = (one.change?, one.band?);
-    let band = change.with(band).magnitude(None);
-    Some(format!("{} ±{band}", change.display(None)))
-}
-
 /// The kernels that weigh most, a line each.
 pub(super) fn rows(report: &VariantReport) -> Vec<String> {
     let total = KernelShare {
@@ -94,7 +90,7 @@ pub(super) fn rows(report: &VariantReport) -> Vec<String> {
         current: Some(100.0),
         ..KernelShare::default()
     };
-    let total = of_sum(report).map(|_| total);
+    let total = report.sum().map(|_| total);
     let mut shares: Vec<&KernelShare> = total.iter().chain(&report.shares).collect();
     shares.sort_by(|one, other| other.largest().total_cmp(&one.largest()));
     let mut shapes: BTreeMap<&str, usize> = BTreeMap::new();
@@ -156,10 +152,6 @@ fn cells(report: &VariantReport, share: &KernelShare) -> String {
     });
     let change = change.display(None);
     format!("{values:>24} {change:>9} {band:<8} {said}")
-}
-
-fn of_sum(report: &VariantReport) -> Option<&Comparison> {
-    report.comparisons.iter().find(|one| one.kernel == TOTAL)
 }
 
 fn kernels(report: &VariantReport) -> impl Iterator<Item = &Comparison> {

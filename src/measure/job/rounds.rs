@@ -54,7 +54,7 @@ impl Startups {
         }
     }
 
-    /// Whether it saves time that it does not count, and loses nothing: then it is done side by side.
+    /// Whether leaving it out saves time and loses nothing. Then it is done side by side.
     fn leave_out(&self, has_base: bool) -> bool {
         let worth = |one: &Startup| one.takes_ns >= WORTH_NS;
         match (&self.base, &self.current) {
@@ -301,26 +301,23 @@ impl<'a> Subjects<'a> {
             match self.capture_together(&left[..size], bench, &mut done) {
                 Ok(()) => {}
                 Err(SideStop::Finding(side, found)) if beside_others(found.code) => {
-                    // Alone it may succeed, or fails in the same way.
+                    let unsupported = found.code == Code::ProfilerUnsupported;
+                    // One that runs alone would be measured from its first work on.
+                    let is_last = unsupported && self.current.startup.is_some();
+                    if is_last || size == 1 || self.failed_beside.len() == MOST_FAILED {
+                        return Err(SideStop::Finding(side, found));
+                    }
+                    // With fewer beside it, it may succeed.
                     let text = format!("fewer start together: {}", found.message);
                     bench.note(self.variant(), "processes", &text);
-                    if found.code != Code::ProfilerUnsupported {
-                        let id = &self.variant().id;
+                    if unsupported {
+                        self.window.closes();
+                    } else {
+                        self.window.shrinks(done);
                         let message =
                             format!("measured again, with fewer beside it: {}", found.message);
-                        let again = Finding::of(Code::Retried, id, message);
+                        let again = Finding::of(Code::Retried, &self.variant().id, message);
                         self.failed_beside.push(again);
-                    }
-                    match found.code {
-                        // One that runs alone would be measured from its first work on.
-                        Code::ProfilerUnsupported if self.current.startup.is_some() => {
-                            return Err(SideStop::Finding(side, found));
-                        }
-                        _ if size == 1 || self.failed_beside.len() > MOST_FAILED => {
-                            return Err(SideStop::Finding(side, found));
-                        }
-                        Code::ProfilerUnsupported => self.window.closes(),
-                        _ => self.window.shrinks(done),
                     }
                 }
                 Err(stop) => return Err(stop),
