@@ -552,7 +552,13 @@ fn a_kernel_with_a_small_share_is_judged_through_the_sum_unless_it_is_named() {
     let report = json(&machine, &named, 1);
     assert_eq!(of_copy(&report), "regressed");
     let (first, _) = screen(&machine, &named, 1);
-    assert!(first.starts_with("slower: copy +30."), "{first}");
+    // The clock of each stand-in differs a little.
+    assert!(
+        ["slower: copy +29.9", "slower: copy +30."]
+            .iter()
+            .any(|begin| first.starts_with(begin)),
+        "{first}"
+    );
     assert!(first.contains("; the sum of all kernels +0."), "{first}");
 
     program(&machine, "bench_new", kernels(&copies("copy 20 2000")));

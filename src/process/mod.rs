@@ -291,18 +291,19 @@ impl Running {
             if self.is_beyond_its_limits() || interrupted() {
                 return Ok(Turn::Late);
             }
-            if tree::is_stopped(self.started.pid) {
-                if is_over() {
+            let pid = self.started.pid;
+            let is_stopped = tree::is_stopped(pid) || looked.elapsed() > POLL && {
+                looked = Instant::now();
+                tree::stopped_below(pid.as_slice()) == [true]
+            };
+            if is_stopped {
+                // Looked at again: it may have stopped itself since.
+                if tree::is_stopped(pid) && is_over() {
                     self.stop();
                     return Ok(Turn::Over);
                 }
                 // It came to its first work just as its turn began, or another's signal stopped it.
-                tree::go_on(self.started.pid, &self.started.mark);
-            } else if looked.elapsed() > POLL {
-                looked = Instant::now();
-                if tree::stopped_below(self.started.pid.as_slice()) == [true] {
-                    tree::go_on(self.started.pid, &self.started.mark);
-                }
+                tree::go_on(pid, &self.started.mark);
             }
         }
     }
