@@ -212,11 +212,15 @@ fn courses(profiles: &[Option<Profile>]) -> Vec<Course> {
                 let values = found
                     .entry(key)
                     .or_insert_with(|| vec![None; profiles.len()]);
-                let noise = series.between.into_iter().chain(series.machines);
-                values[at] = Some(Point {
-                    value,
-                    noise: noise.reduce(f64::max),
+                let noise = profile.samples(kernel, alias).and_then(|samples| {
+                    let noise = samples.noise();
+                    noise
+                        .between
+                        .into_iter()
+                        .chain(noise.machines)
+                        .reduce(f64::max)
                 });
+                values[at] = Some(Point { value, noise });
             }
         }
     }

@@ -57,8 +57,6 @@ counter = "gpu__time_duration.sum"
 direction = "lower"
 tolerance = { relative_percent = 3.0 }
 against = { relative_percent = 0.5 }
-tail = { relative_percent = 10.0 }
-tail_against = { relative_percent = 5.0 }
 phase = "timing"
 min = 0
 max = 1e9
@@ -67,8 +65,6 @@ level = "deny"
 [metric.duration.on.s]
 tolerance = { relative_percent = 4.0 }
 against = { relative_percent = 1.0 }
-tail = { relative_percent = 12.0 }
-tail_against = { relative_percent = 7.0 }
 
 [metric.sm_active]
 direction = "higher"
@@ -252,7 +248,7 @@ min = 0\nmax = 1e9\nlevel = "deny" | max = 1e9\nlevel = "record" | `max` has no 
 phase = "timing" | phase = "counting" | the counting phase is one process
 [metric.duration.on.s] | [metric.duration.on.t] | no suite and no variant is called `t`; `s`
 counts = { flop = 1 }\n | counts = { flop = 1 }\non.s.tolerance = { absolute = 1 }\n | `flop` is not judged by a tolerance
-counts = { flop = 1 }\n | counts = { flop = 1 }\n\n[metric.duration.on."s/a"]\n | it has none of `tolerance`, `against`, `tail` and `tail_against`
+counts = { flop = 1 }\n | counts = { flop = 1 }\n\n[metric.duration.on."s/a"]\n | it has none of `tolerance` and `against`
 # An exact metric has no tolerance and is counted.
 exact = true\ncounts = { flop = 1 } | exact = true\ntolerance = { absolute = 0 }\ncounts = { flop = 1 } | an exact metric has no tolerance
 exact = true\ncounts = { flop = 1 } | exact = true\nagainst = { relative_percent = 0.1 }\ncounts = { flop = 1 } | an exact metric has no tolerance
@@ -272,15 +268,9 @@ variants = ["s/a", "s/b"] | variants = ["s/a", "s/bb"] | no variant is called `s
 work = { flop = 1024, bytes_written = 4096 } | work = { flop = -1 }
 work = { flop = 1024, bytes_written = 4096 } | work = { flop = 1.5 }
 work = { flop = 1024, bytes_written = 4096 } | work = { bytes = 1 }
-# `unless_faster` does not excuse the duration, and the slowest launches are those of a duration.
+# `unless_faster` does not excuse the duration.
 level = "deny" | unless_faster = true | has no meaning for the duration itself
-tail = { relative_percent = 10.0 } | tail = { relative_percent = -1 } | 0 or more
-tail = { relative_percent = 10.0 } | tail = { relative_percent = 100 } | below 100 %
-tail = { relative_percent = 10.0 } | tail = 10 | tail
-tail = { relative_percent = 10.0 }\n | - | `tail_against` has no effect without `tail`
-unless_faster = true | unless_faster = true\ntail = { absolute = 1 } | only a duration that is judged by a tolerance has a tail
-counts = { flop = 1 } | counts = { flop = 1 }\ntail = { absolute = 1 } | only a duration that is judged by a tolerance has a tail
-tail = { relative_percent = 12.0 }\n | tail = { relative_percent = nan }\n | finite number
+against = { relative_percent = 0.5 } | against = { relative_percent = 0.5 }\ntail = { relative_percent = 4.0 } | unknown key `tail`
 # A counter is one that the chip has.
 gpu__time_duration.sum | gpu__time_duration.summ | did you mean `gpu__time_duration.sum`?
 [metric.sm_active] | [metric.sm_activ] | `sm_activ` is not a built-in name on `sm_90a`; did you mean `sm_active`?
@@ -404,7 +394,7 @@ variant = "s/a" | variant = "s/x" | there is no variant `s/x`
 variant = "s/a" | variant = "a" | there is no variant `a`
 metric = "duration"\nreason | metric = "durations"\nreason | did you mean `duration`?
 metric = "duration"\nreason | metric = "sm_active"\nreason | has no metric `sm_active` to waive
-metric = "duration"\nreason | metric = "sm_active.tail"\nreason | has no metric `sm_active.tail` to waive
+metric = "duration"\nreason | metric = "duration.tail"\nreason | has no metric `duration.tail` to waive
 reason = "the new driver" | reason = " " | needs a `reason`
 reason = "the new driver" | reason = "two\u000alines" | needs a `reason`, in one line
 who = "Ada" | who = "" | needs a `who`
@@ -419,13 +409,12 @@ expires = 2026-12-31 | expires = 12:00:00 | a day such as 2026-12-31
 /// As [`REFUSED`]: the complaint names a line that was not edited, or none.
 const REFUSED_ELSEWHERE: &str = r#"
 profile = { launches = 5 } | profile = { rounds = 9 } | `max_rounds` is 7, fewer than the 9
-direction = "lower" | direction = "equal" | needs `direction = "lower"`
 "flop", "stored"] | "stored"] | nothing counts the declared `flop`; counts = { flop = ... }; give an exact metric of the suite
 "flop", "stored"] | "flop"] | nothing counts the declared `bytes_written`; counts = { bytes_written = ... }
 "flop", "stored"] && { flop = 1024, bytes_written = 4096 } | "flop"] && { flop = 1024 } | nothing counts the declared `bytes_written`; work = { flop = 2048, bytes_written = 4096 }
 ["duration", "flop", "stored"] && work = { flop = 1024, bytes_written = 4096 } && work = { flop = 2048, bytes_written = 4096 } && , "s/b"] | ["stored"] && - && - && ] | without `stored`, `s/b` gates nothing
+"gpu__time_duration.sum" | "sm__cycles_elapsed.max" | gpu__time_duration.sum
 total = false && "duration", "flop" | total = true && "flop" | `total` needs a metric of the counter gpu__time_duration.sum that is judged
-tail = { relative_percent = 10.0 }\ntail_against = { relative_percent = 5.0 } && tail = { relative_percent = 12.0 }\ntail_against = { relative_percent = 7.0 } && "gpu__time_duration.sum" | - && - && "sm__cycles_elapsed.max" | gpu__time_duration.sum
 [metric.duration] | [metric]\n[x.duration] | unknown key `x`
 "#;
 
@@ -436,7 +425,6 @@ profile_args = ["--profile"]\nkernels = "k" | profile_args = ["{m},{n}"]\nkernel
 profile_args = ["--profile"]\nkernels = "k" | profile_args = ["{\"a\": 1}", "{}"]\nkernels = "k"
 profile_args = ["--profile"]\nkernels = "k" | profile_args = ["{launches}{result}{seed}{skip}"]\nkernels = "k"
 expires = 2026-12-31 | expires = "2026-12-31"
-metric = "duration"\nreason | metric = "duration.tail"\nreason
 source = "kernels/a.cu" | source = ["kernels/a.cu", "b.cu"]
 "#;
 

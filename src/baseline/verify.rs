@@ -215,11 +215,7 @@ fn misstated(profile: &Profile) -> Vec<(&str, &str)> {
                 .map(|metric| metric.phase);
             let machines = phase.map_or_else(Vec::new, |phase| profile.machines(phase));
             let again = Series::new(series.samples.clone(), &machines);
-            let same = near(series.value, again.value)
-                && near(series.within, again.within)
-                && near(series.between, again.between)
-                && near(series.machines, again.machines);
-            if !same {
+            if !near(series.value, again.value) {
                 found.push((kernel.name.as_str(), alias.as_str()));
             }
         }

@@ -119,7 +119,7 @@ pub(super) fn measured(
     })
 }
 
-/// Measures some variants of a check, and the controls that they need.
+/// Measures some variants of a check.
 fn of_plan(
     judging: &Judging,
     base: Option<&BaseProject>,

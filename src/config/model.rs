@@ -174,7 +174,6 @@ impl Metric {
             direction: Direction::Equal,
             tolerance: Tolerance::Absolute(0.0),
             against: Tolerance::Absolute(0.0),
-            tail: None,
             phase: Phase::Timing,
             exact: false,
             counts: None,
@@ -190,11 +189,6 @@ impl Metric {
     /// What its counter measures; `None` of a counter that only the configuration knows.
     pub fn role(&self) -> Option<Role> {
         Role::of(&self.counter)
-    }
-
-    /// The name of its slowest launches in reports. No metric is called so: a name has no dot.
-    pub fn tail_name(&self) -> String {
-        format!("{}.tail", self.alias)
     }
 }
 
@@ -316,13 +310,10 @@ pub struct ProfileSettings {
     pub launches: u32,
     /// Matching launches before them that are left out. Default: 0.
     pub skip: u32,
-    /// Separate ncu processes of a profile, at least 2: they show the noise. Default: 4.
+    /// Separate ncu processes of a profile; twice as many where these are too far apart. Default: 4.
     #[serde(deserialize_with = "range::count::<_, 1, 10_000>")]
     #[schemars(extend("x-stricter" = "more"))]
     pub processes: u32,
-    /// The most processes, while the result is open. Default: twice `processes`.
-    #[serde(deserialize_with = "range::count::<_, 1, 10_000>")]
-    pub max_processes: u32,
     /// Launches profiled in the one process of the counting phase: no key.
     #[serde(skip_deserializing)]
     #[schemars(skip)]
@@ -333,12 +324,6 @@ pub struct ProfileSettings {
     /// Whether the duration of all measured kernels together is judged too; needs `per_kernel`.
     /// Default: false.
     pub total: bool,
-    /// Rounds of two processes a side with `check --against`. Default: 1.
-    #[serde(deserialize_with = "range::count::<_, 1, 10_000>")]
-    pub rounds: u32,
-    /// The most rounds, while the result is open. Default: 5, or `rounds` if that is more.
-    #[serde(deserialize_with = "range::count::<_, 1, 10_000>")]
-    pub max_rounds: u32,
     /// Whether ncu locks the clocks while it profiles. Default: `base`.
     pub clock_control: ClockControl,
     /// Whether ncu flushes the caches before each replay pass. Default: `all`.
@@ -377,12 +362,9 @@ impl Default for ProfileSettings {
             launches: 20,
             skip: 0,
             processes: 4,
-            max_processes: UNSET,
             counted_launches: UNSET,
             per_kernel: false,
             total: false,
-            rounds: 1,
-            max_rounds: UNSET,
             clock_control: ClockControl::Base,
             cache_control: CacheControl::All,
             replay_mode: ReplayMode::Kernel,
@@ -441,9 +423,6 @@ pub struct Metric {
     pub tolerance: Tolerance,
     /// How much worse than a base measured side by side is no regression.
     pub against: Tolerance,
-    /// How much worse the mean of the slowest tenth of the launches may be; `None` where it is not
-    /// judged.
-    pub tail: Option<TailTolerances>,
     /// Which capture measures it.
     pub phase: Phase,
     /// The same for the same work: any difference means different work, not another speed.
@@ -463,15 +442,6 @@ pub struct Metric {
     pub unless_as_fast: bool,
     /// A regression only where the reference has some and the current has none.
     pub never_zero: bool,
-}
-
-/// How much worse the mean of the slowest tenth of the launches of each process is no regression.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct TailTolerances {
-    /// Than that of a stored baseline.
-    pub tolerance: Tolerance,
-    /// Than that of a base measured side by side.
-    pub against: Tolerance,
 }
 
 /// What one count of a counter stands for; such counters of a profile are added up, and the sum
@@ -681,32 +651,15 @@ impl Variant {
 impl ProfileSettings {
     /// The same with each number that follows from another one.
     pub(super) fn settled(mut self) -> ProfileSettings {
-        for (most, default) in [
-            (&mut self.max_processes, self.processes.saturating_mul(2)),
-            (&mut self.max_rounds, self.rounds.max(5)),
-            (
-                &mut self.counted_launches,
-                self.launches.min(COUNTED_LAUNCHES),
-            ),
-        ] {
-            if *most == UNSET {
-                *most = default;
-            }
+        if self.counted_launches == UNSET {
+            self.counted_launches = self.launches.min(COUNTED_LAUNCHES);
         }
         self
     }
 
-    /// Numbers of processes after which a profile is judged. Two more are measured while the result
-    /// is open.
-    pub fn process_looks(&self) -> Vec<u32> {
-        let mut looks: Vec<u32> = (self.processes..self.max_processes).step_by(2).collect();
-        looks.push(self.max_processes);
-        looks
-    }
-
-    /// Numbers of rounds after which base and current are compared.
-    pub fn round_looks(&self) -> Vec<u32> {
-        (self.rounds..=self.max_rounds).collect()
+    /// The most processes of a profile.
+    pub fn most_processes(&self) -> u32 {
+        self.processes.saturating_mul(2)
     }
 }
 

@@ -13,8 +13,6 @@ use crate::metric::{Direction, Level, Role, Tolerance, tensor_flop};
 use crate::terms::{Phase, Tier, VariantId};
 
 /// Rounds of two programs side by side: the fewest, and the most while the result is open.
-const FEWEST_ROUNDS: u32 = 3;
-const MOST_ROUNDS: u32 = 10;
 
 /// Launches of each kernel whose work is counted: what differs from one to the next is no other work.
 const COUNTED_OF_EACH: u32 = 2;
@@ -164,10 +162,8 @@ impl ProgramSettings {
         profile.counted_launches = COUNTED_OF_EACH;
         profile.skip = self.skip;
         profile.processes = self.purpose.processes();
-        profile.max_processes = profile.processes;
         if self.purpose == Purpose::Comparison {
             (profile.per_kernel, profile.total, profile.as_it_runs) = (true, true, true);
-            (profile.rounds, profile.max_rounds) = (FEWEST_ROUNDS, MOST_ROUNDS);
         }
         profile.clock_control = self.clock_control;
         profile.timeout = self.timeout;

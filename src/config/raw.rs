@@ -97,13 +97,6 @@ pub(super) struct RawMetric {
     /// How much worse than a base measured side by side is no regression. Default: `tolerance`.
     #[schemars(extend("x-stricter" = "tolerance"))]
     pub against: Option<RawTolerance>,
-    /// How much worse than a locked baseline the slowest tenth of the launches is no regression; of
-    /// a duration. Default: they are not judged.
-    #[schemars(extend("x-stricter" = "tolerance", "x-absent" = "none"))]
-    pub tail: Option<RawTolerance>,
-    /// The same against a base measured side by side. Default: `tail`.
-    #[schemars(extend("x-stricter" = "tolerance"))]
-    pub tail_against: Option<RawTolerance>,
     /// Which capture measures it. Default: `timing`, or `counting` for an `exact` one.
     pub phase: Option<Phase>,
     /// Any difference means different work; takes no tolerance.
@@ -139,24 +132,12 @@ pub(super) struct RawTolerances {
     /// Side by side. Default: that of the metric, or else `tolerance`.
     #[schemars(extend("x-stricter" = "tolerance"))]
     pub against: Option<RawTolerance>,
-    /// Of the slowest launches, against a locked baseline. Default: that of the metric.
-    #[schemars(extend("x-stricter" = "tolerance"))]
-    pub tail: Option<RawTolerance>,
-    /// Of the slowest launches, side by side. Default: that of the metric, or else `tail`.
-    #[schemars(extend("x-stricter" = "tolerance"))]
-    pub tail_against: Option<RawTolerance>,
 }
 
 impl RawTolerances {
     /// Whether it changes nothing.
     pub(super) fn is_empty(&self) -> bool {
-        let all = [
-            &self.tolerance,
-            &self.against,
-            &self.tail,
-            &self.tail_against,
-        ];
-        all.into_iter().all(Option::is_none)
+        self.tolerance.is_none() && self.against.is_none()
     }
 }
 

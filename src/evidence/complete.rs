@@ -5,12 +5,16 @@ use crate::finding::{Code, Finding};
 use crate::metric::{Level, Role, measures};
 use crate::profile::{KernelProfile, Profile, ProfileOrigin};
 use crate::terms::Phase;
+use crate::verdict::LOOKS;
 
 /// What to do where a process launches less often than was asked for.
 const FEWER_LAUNCHES: &str = "make the program launch more often, or lower `launches` and `processes` (`compare`: --launches)";
 
 /// What to do where the launches that were asked for are those of other kernels.
 const LAUNCHES_OF_EACH_KERNEL: &str = "count the launches of each kernel by themselves: `per_kernel = true` under `profile`; or raise `launches` (`compare`: --launches), which counts over all kernels together";
+
+/// Processes of a side before the first look.
+const FEWEST_ON_A_SIDE: u32 = 2 * LOOKS[0].0 as u32;
 
 /// Launches, kernels and values that are missing in a profile. A baseline is locked from, and a
 /// gate passes on, complete measurements only.
@@ -20,12 +24,12 @@ pub fn incomplete(variant: &Variant, profile: &Profile) -> Vec<Finding> {
 
 /// The same for one side of a comparison side by side: two processes a round.
 pub fn incomplete_side(variant: &Variant, profile: &Profile) -> Vec<Finding> {
-    missing_parts(variant, profile, variant.profile.rounds.saturating_mul(2))
+    missing_parts(variant, profile, FEWEST_ON_A_SIDE)
 }
 
 /// The launches and processes that one side of a comparison side by side lacks.
 pub(crate) fn missing_launches_side(variant: &Variant, profile: &Profile) -> Vec<Finding> {
-    too_few_launches(variant, profile, variant.profile.rounds.saturating_mul(2))
+    too_few_launches(variant, profile, FEWEST_ON_A_SIDE)
 }
 
 fn too_few_launches(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Finding> {

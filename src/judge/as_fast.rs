@@ -2,11 +2,13 @@
 //! that the kernels do not take longer. A stored baseline never shows that: it was measured at another
 //! time, and maybe on another machine.
 
+use super::metric::Comparison;
 use super::mode::Mode;
 use super::variant_report::VariantReport;
 use crate::finding::{Code, Finding};
 use crate::metric::Level;
 use crate::terms::VariantId;
+use crate::verdict::Verdict;
 
 /// Whether reports of a variant show that no kernel takes longer by more than the tolerance of its
 /// duration, doing the same work. `findings` are those about the variant so far.
@@ -33,5 +35,8 @@ pub(super) fn shown_as_fast(
         .flat_map(|report| &report.comparisons)
         .filter(|comparison| comparison.is_duration() && comparison.level != Level::Record)
         .peekable();
-    !other_work && durations.peek().is_some() && durations.all(|comparison| comparison.not_worse)
+    let is_fast = |comparison: &Comparison| {
+        matches!(comparison.verdict, Some(Verdict::Pass | Verdict::Improved))
+    };
+    !other_work && durations.peek().is_some() && durations.all(is_fast)
 }

@@ -8,7 +8,6 @@ use super::metric::{Case, Comparison, Gap, Pair};
 use super::mode::Mode;
 use super::share::shares;
 use super::speed::speed_change;
-use super::tail_row::judge_tail;
 use super::total::judge_total;
 use super::variant_report::VariantReport;
 use super::work::{declared_findings, not_faster, work_findings};
@@ -19,56 +18,12 @@ use crate::evidence::{
     missing_launches_side, unwatched,
 };
 use crate::finding::{Code, Finding, WarnReason};
-use crate::metric::{Level, Role, measures};
+use crate::metric::Level;
 use crate::profile::{KernelProfile, Profile, TOTAL};
-use crate::terms::Tier;
 use crate::verdict::Verdict;
 
 /// A kernel that takes less of the time than this, in percent, is judged through the sum of all alone.
 const SMALL_PERCENT: f64 = 2.0;
-
-/// How many comparisons a check of these variants judges on a tier. The chance of a false alarm is
-/// shared among them, so the number is known before anything is measured, and the same when the
-/// recording is judged again.
-pub fn comparison_count<'a>(
-    tier: Tier,
-    variants: impl Iterator<Item = (&'a Variant, Option<&'a Profile>)>,
-) -> usize {
-    variants
-        .map(|(variant, locked)| {
-            let judged = variant
-                .metrics
-                .iter()
-                .filter(|metric| metric.level != Level::Record && !metric.exact)
-                .filter(|metric| measures(tier, &metric.counter, metric.phase))
-                .count();
-            let kernels = locked.map_or(1, |locked| locked.kernels.len().max(1));
-            (judged + tails(tier, variant)) * kernels + totals(variant)
-        })
-        .sum()
-}
-
-/// How many metrics of a variant are judged by their slowest launches too.
-fn tails(tier: Tier, variant: &Variant) -> usize {
-    let metrics = variant.metrics.iter();
-    let metrics = metrics.filter(|metric| metric.tail.is_some());
-    metrics
-        .filter(|metric| measures(tier, &metric.counter, metric.phase))
-        .count()
-}
-
-/// How many totals of a variant are judged.
-fn totals(variant: &Variant) -> usize {
-    let metrics = variant
-        .metrics
-        .iter()
-        .filter(|metric| metric.level != Level::Record && metric.role() == Some(Role::Duration));
-    if variant.profile.total {
-        metrics.count()
-    } else {
-        0
-    }
-}
 
 /// Compares a current profile with a reference under the configured metrics of the variant.
 pub fn compare(case: &Case<'_>) -> (VariantReport, Vec<Finding>) {
@@ -88,7 +43,6 @@ pub(crate) fn compare_with_code(
     } = *case;
     let (before, mode) = (reference.profile, reference.mode);
     let mut report = VariantReport::new(variant, mode, before, current);
-    report.control = reference.control.cloned();
     let mut findings = incomplete_sides(case);
     let differences = differences(case);
     if !differences.is_empty() {
@@ -100,11 +54,6 @@ pub(crate) fn compare_with_code(
         findings.push(Finding::of(Code::NotComparable, &variant.id, message));
         return (report, findings);
     }
-    findings.extend(
-        reference
-            .locked
-            .map_or_else(Vec::new, |locked| metrics_gone(variant, locked)),
-    );
     let (found, in_total) = judge_total(case, &mut report);
     findings.extend(found);
     let pairing = pair_kernels(before, current, mode, in_total);
@@ -180,7 +129,8 @@ fn disturbances_of(case: &Case<'_>) -> Vec<Finding> {
     findings
 }
 
-fn metrics_gone(variant: &Variant, locked: &Profile) -> Vec<Finding> {
+/// Metrics that are locked, and that the configuration no longer names.
+pub(super) fn metrics_gone(variant: &Variant, locked: &Profile) -> Vec<Finding> {
     let configured = |alias: &str| variant.metrics.iter().any(|other| other.alias == alias);
     let metrics = locked.identity.metrics.iter();
     metrics
@@ -218,7 +168,8 @@ fn judge_pair<'a>(
         let (mut comparison, gap) = quantity.judge();
         let share = report.shares.iter().find(|share| share.is_of(&comparison));
         let is_small = share.is_some_and(|share| share.largest() < SMALL_PERCENT);
-        if is_small && !judges_small && (comparison.is_duration() || comparison.exact) {
+        let unknown = gap.is_some() || comparison.verdict == Some(Verdict::Inconclusive);
+        if is_small && !judges_small && (comparison.is_duration() || unknown) {
             let why = format!("below {SMALL_PERCENT} % of the time");
             through_the_sum(&mut comparison, &why);
         } else if varies && gap.is_some() {
@@ -235,12 +186,7 @@ fn judge_pair<'a>(
             findings.extend(limit_finding(case.variant, metric, &mut comparison));
         }
         findings.extend(doubt(&quantity, &comparison));
-        let tail = judge_tail(&quantity, &comparison);
         comparisons.push(comparison);
-        if let Some((tail, finding)) = tail {
-            comparisons.push(tail);
-            findings.extend(finding);
-        }
     }
     findings.extend(work_findings(case.variant, &mut comparisons, mode));
     comparisons.extend(shared_memory(case, pair));

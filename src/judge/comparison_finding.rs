@@ -23,8 +23,6 @@ pub(crate) fn comparison_finding(
         // Counters of work have findings of their own.
         Verdict::Regressed | Verdict::Inconclusive if comparison.exact => return None,
         Verdict::Regressed => regressed(quantity, comparison, speed),
-        // It may have become better; that it is not worse is certain.
-        Verdict::Inconclusive if comparison.not_worse => return None,
         Verdict::Inconclusive => inconclusive(quantity, comparison, speed),
         Verdict::NotMeasured => not_measured(quantity, gap, comparison)?,
     };
@@ -53,10 +51,8 @@ fn regressed(
         (Some(change), Some(band)) => format!(" ±{}", change.with(band).magnitude(unit)),
         _ => String::new(),
     };
-    let tail = comparison.tail.as_ref();
-    let tail = tail.map_or_else(String::new, |tail| format!("; {}", tail.words(true)));
     let message = format!(
-        "{}: {was} → {is}, {}{band} (tolerance {}){tail}",
+        "{}: {was} → {is}, {}{band} (tolerance {})",
         name(comparison),
         change(comparison),
         comparison.tolerance.display(unit)
@@ -132,7 +128,7 @@ fn not_measured(
     let variant = &quantity.case.variant.id;
     Some(match gap {
         None => {
-            let next = "measure again, with a control whose values are plausible";
+            let next = "measure again";
             Finding::deny(code, variant, message, next)
         }
         Some(_) => Finding::of(code, variant, message),

@@ -185,7 +185,6 @@ fn judge(
         verdict_of(metric.direction, by, limit)
     };
     comparison.verdict = Some(verdict);
-    comparison.not_worse = matches!(verdict, Verdict::Pass | Verdict::Improved);
     comparison.why = why.to_owned();
     Some(comparison)
 }

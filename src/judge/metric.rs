@@ -1,22 +1,17 @@
 //! One metric of one kernel, judged: which samples are compared, and how the decision is shown.
-//! The mathematics is in [`crate::verdict::band`].
+//! The rule is in [`crate::verdict`].
 
-use crate::verdict::{
-    Change, Decision, Question, Scale, Timed, Verdict, against_stored, in_turn, side_by_side,
-};
+use crate::verdict::{Change, Decision, Question, Scale, Verdict, against_stored, in_turn};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::control::Control;
 use super::mode::Mode;
-use super::tail::{Part, Tail};
 use crate::config::{Metric, Variant};
 use crate::evidence::{tier_gap_accepted, why_not_measured};
 use crate::finding::{Finding, Values};
 use crate::metric::{Direction, Level, Role, Tolerance, display_value, display_values};
 use crate::profile::{KernelProfile, Profile};
-use crate::statistics::{Samples, fewest_launches};
-use crate::terms::RoundOrder;
+use crate::statistics::Samples;
 
 /// What the samples of one side come to, in the metric's unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -69,40 +64,25 @@ pub struct Reference<'a> {
     pub(crate) mode: Mode,
     /// The profile that is compared with.
     pub(crate) profile: &'a Profile,
-    /// What is locked of the variant.
-    pub(crate) locked: Option<&'a Profile>,
-    /// How much this machine differs from those that were locked on.
-    pub(crate) control: Option<&'a Control>,
 }
 
 impl<'a> Reference<'a> {
     /// What was locked, maybe on other machines.
-    pub fn stored(locked: &'a Profile, control: Option<&'a Control>) -> Reference<'a> {
-        Reference {
-            mode: Mode::Stored,
-            profile: locked,
-            locked: Some(locked),
-            control,
-        }
+    pub fn stored(profile: &'a Profile) -> Reference<'a> {
+        let mode = Mode::Stored;
+        Reference { mode, profile }
     }
 
-    /// The base revision, measured side by side with the current one. The noise is learned from what is
-    /// locked, too.
-    pub fn base(base: &'a Profile, locked: Option<&'a Profile>) -> Reference<'a> {
-        Reference {
-            mode: Mode::Against,
-            profile: base,
-            locked,
-            control: None,
-        }
+    /// The base revision, measured side by side with the current one.
+    pub fn base(profile: &'a Profile) -> Reference<'a> {
+        let mode = Mode::Against;
+        Reference { mode, profile }
     }
 
     /// Another program, measured side by side with the current one.
-    pub fn program(base: &'a Profile) -> Reference<'a> {
-        Reference {
-            mode: Mode::Programs,
-            ..Reference::base(base, None)
-        }
+    pub fn program(profile: &'a Profile) -> Reference<'a> {
+        let mode = Mode::Programs;
+        Reference { mode, profile }
     }
 
     /// What a metric may be worse by.
@@ -111,15 +91,6 @@ impl<'a> Reference<'a> {
             Mode::Stored => metric.tolerance,
             Mode::Against | Mode::Programs => metric.against,
         }
-    }
-
-    /// What the slowest launches of a metric may be worse by, where these are judged.
-    fn tail_tolerance(&self, metric: &Metric) -> Option<Tolerance> {
-        let tail = metric.tail?;
-        Some(match self.mode {
-            Mode::Stored => tail.tolerance,
-            Mode::Against | Mode::Programs => tail.against,
-        })
     }
 }
 
@@ -162,28 +133,19 @@ pub struct Comparison {
     pub reference: Option<Summary>,
     /// The current samples.
     pub current: Option<Summary>,
-    /// The samples, of a metric that is judged by its size. The slowest launches are among those of
-    /// the metric itself.
+    /// The samples, of a metric that is judged by its size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<Judged>,
     /// Current against reference.
     pub change: Option<Change>,
-    /// Half-width of the band around the change that an alarm must clear: the noise, and what the
-    /// machines may differ by. In the terms of the change.
+    /// Half of the width of the interval around the change, in the terms of the change.
     pub band: Option<f64>,
-    /// What the machines may differ by, part of the band.
-    pub allowance: Option<f64>,
-    /// The change beyond which it is a regression: tolerance and band together.
+    /// The change beyond which it would have been a regression.
     pub threshold: Option<f64>,
     /// The judgement; a metric that is only recorded has none.
     pub verdict: Option<Verdict>,
     /// More samples may decide what is inconclusive.
     pub open: bool,
-    /// Surely not worse by more than the tolerance, though nothing else may be certain.
-    pub not_worse: bool,
-    /// Of the slowest launches of a metric: which these are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tail: Option<Tail>,
     /// Why.
     pub why: String,
 }
@@ -227,12 +189,9 @@ impl Comparison {
             samples: None,
             change: None,
             band: None,
-            allowance: None,
             threshold: None,
             verdict: None,
             open: false,
-            not_worse: false,
-            tail: None,
             why: String::new(),
         }
     }
@@ -244,9 +203,9 @@ impl Comparison {
         Some(format!("{} ±{band}", change.display(None)))
     }
 
-    /// Whether it is of the time that a launch took, and not of the slowest ones alone.
+    /// Whether it is of the time that a launch took.
     pub(crate) fn is_duration(&self) -> bool {
-        self.role() == Some(Role::Duration) && self.tail.is_none()
+        self.role() == Some(Role::Duration)
     }
 
     /// The values of both sides, for people: where they differ they read differently.
@@ -313,23 +272,15 @@ pub struct Case<'a> {
     pub reference: Reference<'a>,
     /// The current profile.
     pub current: &'a Profile,
-    /// How many comparisons the whole check judges.
-    pub comparisons: usize,
 }
 
 impl<'a> Case<'a> {
-    /// Of a variant, in a check of so many comparisons.
-    pub fn new(
-        variant: &'a Variant,
-        reference: Reference<'a>,
-        current: &'a Profile,
-        comparisons: usize,
-    ) -> Case<'a> {
+    /// Of a variant.
+    pub fn new(variant: &'a Variant, reference: Reference<'a>, current: &'a Profile) -> Case<'a> {
         Case {
             variant,
             reference,
             current,
-            comparisons,
         }
     }
 
@@ -339,7 +290,6 @@ impl<'a> Case<'a> {
             case: *self,
             pair,
             metric,
-            part: Part::Every,
         }
     }
 }
@@ -350,15 +300,6 @@ pub(crate) struct Quantity<'a> {
     pub case: Case<'a>,
     pub pair: Pair<'a>,
     pub metric: &'a Metric,
-    pub part: Part,
-}
-
-impl<'a> Quantity<'a> {
-    /// The slowest launches of the same metric, where these are judged.
-    pub fn tail(&self) -> Option<Quantity<'a>> {
-        let part = Part::Slowest;
-        self.metric.tail.map(|_| Quantity { part, ..*self })
-    }
 }
 
 impl Quantity<'_> {
@@ -369,16 +310,9 @@ impl Quantity<'_> {
         } = self;
         let before = self.before();
         let now = case.current.samples(pair.current, &metric.alias);
-        let sides = before.as_ref().zip(now.as_ref());
-        let launches = sides.map_or(0, |(before, now)| fewest_launches([before, now]));
-        let tail = (self.part == Part::Slowest).then_some(sides).flatten();
-        let tail = tail.map(|(before, now)| Tail::of([before, now], launches));
-        let [before, now] = [before, now].map(|side| self.part.of(side?, launches));
         let mut comparison = Comparison {
-            metric: self.name(),
             unit: unit(case.current, metric),
             tolerance: self.tolerance(),
-            tail,
             ..Comparison::new(
                 metric,
                 match case.reference.mode {
@@ -392,7 +326,7 @@ impl Quantity<'_> {
         };
         match (self.gap(), before, now) {
             (None, Some(before), Some(now)) => {
-                self.decide(&mut comparison, [&before, &now], launches);
+                self.decide(&mut comparison, [&before, &now]);
                 (comparison, None)
             }
             (gap, _, _) => {
@@ -403,24 +337,9 @@ impl Quantity<'_> {
         }
     }
 
-    /// As reports call it.
-    fn name(&self) -> String {
-        match self.part {
-            Part::Every => self.metric.alias.clone(),
-            Part::Slowest => self.metric.tail_name(),
-        }
-    }
-
     /// What it may be worse by.
     fn tolerance(&self) -> Tolerance {
-        let every = || self.case.reference.tolerance(self.metric);
-        match self.part {
-            Part::Every => every(),
-            Part::Slowest => {
-                let tail = self.case.reference.tail_tolerance(self.metric);
-                tail.unwrap_or_else(every)
-            }
-        }
+        self.case.reference.tolerance(self.metric)
     }
 
     /// The samples of the reference.
@@ -456,79 +375,35 @@ impl Quantity<'_> {
         };
     }
 
-    /// Of the values of both sides, each from so many launches of a process.
-    fn decide(&self, comparison: &mut Comparison, [before, now]: [&Samples; 2], launches: usize) {
+    /// Of the values of both sides.
+    fn decide(&self, comparison: &mut Comparison, [before, now]: [&Samples; 2]) {
         if self.metric.exact {
             return judge_exact(comparison, before, now);
         }
-        if self.metric.level != Level::Record && self.part == Part::Every {
+        if self.metric.level != Level::Record {
             comparison.samples = Some(Judged {
                 reference: before.machines().concat(),
                 current: now.machines().concat(),
             });
         }
-        let question = self.question();
-        let processes = now.process_values().concat();
-        let reference = self.case.reference;
-        let decision = match reference.mode {
-            Mode::Stored => {
-                let control = reference.control;
-                let control = control.and_then(|control| control.of(&self.name()));
-                against_stored(before, &processes, control, &question)
-            }
-            Mode::Programs => {
-                let launches = |side: &Samples| side.machines().concat();
-                in_turn(&launches(before), &launches(now), &question)
-            }
-            Mode::Against => {
-                let learned = reference.locked;
-                let learned =
-                    learned.and_then(|locked| noise_of(self.metric, self.pair.current, locked));
-                let learned = learned.and_then(|locked| self.part.noise(&locked, launches));
-                let base = before.process_values().concat();
-                let rounds = base.len().max(processes.len()).div_ceil(2);
-                let order = self.round_order();
-                let [base_places, places] =
-                    order.map(|order| order.places(rounds)).unwrap_or_default();
-                let base = Timed {
-                    values: &base,
-                    places: &base_places,
-                };
-                let current = Timed {
-                    values: &processes,
-                    places: &places,
-                };
-                side_by_side(base, current, learned.as_ref(), &question)
-            }
-        };
-        show(comparison, decision);
-        show_tail(comparison);
-    }
-
-    /// In which order the sides took turns; `None` where they state different ones.
-    fn round_order(&self) -> Option<RoundOrder> {
-        let case = &self.case;
-        let [base, current] = [case.reference.profile, case.current]
-            .map(|side| side.provenance.round_order.unwrap_or(RoundOrder::Repeated));
-        (base == current).then_some(base)
-    }
-
-    fn question(&self) -> Question {
-        let Case {
-            variant, reference, ..
-        } = self.case;
         let (scale, tolerance) = Scale::of(self.tolerance());
-        let looks = match reference.mode {
-            Mode::Stored => variant.profile.process_looks(),
-            Mode::Against | Mode::Programs => variant.profile.round_looks(),
-        };
-        Question {
+        let question = Question {
             scale,
             direction: self.metric.direction,
             tolerance,
-            comparisons: self.case.comparisons,
-            looks: looks.into_iter().map(|look| look as usize).collect(),
-        }
+        };
+        let current = now.machines().concat();
+        let decision = match self.case.reference.mode {
+            Mode::Stored => {
+                let most = self.case.variant.profile.most_processes();
+                let open = u32::try_from(current.len()).is_ok_and(|count| count < most);
+                against_stored(before, &current, &question, open)
+            }
+            Mode::Against | Mode::Programs => {
+                in_turn(&before.machines().concat(), &current, &question)
+            }
+        };
+        show(comparison, decision);
     }
 }
 
@@ -538,9 +413,8 @@ fn unit(profile: &Profile, metric: &Metric) -> Option<String> {
 }
 
 fn show(comparison: &mut Comparison, decision: Decision) {
-    comparison.change = decision.effect;
-    comparison.band = decision.alarm.filter(|band| band.is_finite());
-    comparison.allowance = decision.allowance;
+    comparison.change = decision.change;
+    comparison.band = decision.band.filter(|band| band.is_finite());
     if comparison.level == Level::Record {
         comparison.why = "recorded, not judged".to_owned();
         return;
@@ -548,34 +422,7 @@ fn show(comparison: &mut Comparison, decision: Decision) {
     comparison.threshold = decision.threshold.filter(|value| value.is_finite());
     comparison.verdict = Some(decision.verdict);
     comparison.open = decision.open;
-    comparison.not_worse = decision.not_worse;
-    comparison.why = if decision.verdict == Verdict::Inconclusive && decision.not_worse {
-        "not worse by more than the tolerance; whether it is the same or better is open".to_owned()
-    } else {
-        decision.why
-    };
-}
-
-/// Says which launches a comparison of the slowest ones is about. With one launch in a process there are
-/// no slower ones, so it is not judged.
-fn show_tail(comparison: &mut Comparison) {
-    let Some(tail) = &comparison.tail else {
-        return;
-    };
-    let sides = [&mut comparison.reference, &mut comparison.current];
-    for side in sides.into_iter().flatten() {
-        side.launches = side.processes * tail.slowest;
-    }
-    if tail.is_judged() {
-        let slower = comparison.verdict == Some(Verdict::Regressed);
-        comparison.why = format!("{}; {}", comparison.why, tail.words(slower));
-        return;
-    }
-    comparison.verdict = None;
-    comparison.threshold = None;
-    (comparison.open, comparison.not_worse) = (false, false);
-    comparison.why =
-        "recorded, not judged: with one launch in a process it is the value itself".to_owned();
+    comparison.why = decision.why;
 }
 
 /// An exact counter reads the same for the same work, so any difference is other work.
@@ -601,7 +448,6 @@ fn judge_exact(comparison: &mut Comparison, before: &Samples, now: &Samples) {
         (Verdict::Inconclusive, "it differs from launch to launch")
     };
     comparison.verdict = Some(verdict);
-    comparison.not_worse = verdict == Verdict::Pass;
     comparison.why = why.to_owned();
 }
 
@@ -609,17 +455,6 @@ fn judge_exact(comparison: &mut Comparison, before: &Samples, now: &Samples) {
 fn apart(before: &[f64], now: &[f64]) -> bool {
     let below = |low: &[f64], high: &[f64]| low.iter().all(|l| high.iter().all(|h| l < h));
     below(before, now) || below(now, before)
-}
-
-/// The locked samples of the same counter and kernel, for their spread.
-fn noise_of(metric: &Metric, kernel: &KernelProfile, learned: &Profile) -> Option<Samples> {
-    let locked = learned
-        .kernels
-        .iter()
-        .find(|locked| locked.identity() == kernel.identity())?;
-    why_not_measured(metric, learned, locked)
-        .is_none()
-        .then(|| learned.samples(locked, &metric.alias))?
 }
 
 #[cfg(test)]

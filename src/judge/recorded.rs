@@ -52,38 +52,26 @@ pub fn examined(
         let explained = variants.iter().filter(|one| is_explained(one, &so_far));
         reading.explained = explained.map(|one| one.id.clone()).collect();
     }
-    let mut controls = judge.controls_beside();
-    controls.retain(|variant| recordings.of(&variant.id).is_some());
     // What takes long is done on all cores. Findings are made from it in the order of the variants.
     let sides = variants
         .iter()
         .flat_map(|variant| [(Side::Current, *variant), (Side::Base, *variant)]);
-    let sides = sides
-        .chain(controls.iter().map(|variant| (Side::Control, *variant)))
-        .filter_map(|(side, variant)| Some((side, variant, recordings.of(&variant.id)?)));
-    let further = recordings.controls.iter().filter_map(|(id, folder)| {
-        let variant = plan.config.variant(id)?;
-        Some((Side::Control, variant, folder.as_path()))
-    });
-    let sides: Vec<_> = sides.chain(further).collect();
+    let sides =
+        sides.filter_map(|(side, variant)| Some((side, variant, recordings.of(&variant.id)?)));
+    let sides: Vec<_> = sides.collect();
     let read = parallel::map(&sides, |(side, variant, folder)| {
         Recorded::read(folder, &plan.config, *side, variant)
     });
-    let mut read = sides.iter().zip(read);
-    for ((side, variant, _), recorded) in read.by_ref().take(2 * variants.len()) {
+    for ((side, variant, _), recorded) in sides.iter().zip(read) {
         match side {
             Side::Base => reading.base(variant, recorded)?,
-            _ => reading.current(variant, recorded)?,
+            Side::Current => reading.current(variant, recorded)?,
         }
     }
     for variant in variants {
         reading.compiled(variant);
         reading.compiled_base(variant);
     }
-    for ((_, variant, _), recorded) in read {
-        reading.control(variant, recorded)?;
-    }
-    reading.controls_are_there();
     reading.trials();
     if reading.is_change() {
         reading.other_bases()?;
@@ -117,7 +105,6 @@ fn is_explained(variant: &Variant, so_far: &[&Finding]) -> bool {
 enum Side {
     Current,
     Base,
-    Control,
 }
 
 /// A recorded profile, and what is found without the rest of the recording.
@@ -135,11 +122,11 @@ impl Recorded {
     /// Reads a profile and its captures.
     fn read(recording: &Path, config: &Config, side: Side, variant: &Variant) -> Recorded {
         let folder = match side {
-            Side::Current | Side::Control => recorded_folder(recording, &variant.id),
+            Side::Current => recorded_folder(recording, &variant.id),
             Side::Base => recorded_base_folder(recording, &variant.id),
         };
         let profile = match side {
-            Side::Current | Side::Control => Profile::recorded(recording, &variant.id),
+            Side::Current => Profile::recorded(recording, &variant.id),
             Side::Base => base(&folder.join(PROFILE_FILE)),
         };
         let own = match &profile {
@@ -291,49 +278,6 @@ impl Reading<'_> {
         let message = format!("its static profile cannot be used: {why}");
         self.findings.push(unreadable(variant, message));
         None
-    }
-
-    /// The profile of a control that was not itself asked for: it bounds how much the machines
-    /// differ.
-    fn control(&mut self, variant: &Variant, recorded: Recorded) -> Result<(), Error> {
-        let why = match recorded.profile {
-            Ok(None) => return Ok(()),
-            Ok(Some(profile)) if profile.variant == variant.id => {
-                self.altered(variant, recorded.altered?, |finding| finding);
-                self.captures.controls.push(profile);
-                return Ok(());
-            }
-            Ok(Some(_)) => "it is the profile of another variant".to_owned(),
-            Err(error) => error.to_string(),
-        };
-        let message = format!("the control cannot be read: {why}");
-        self.findings.push(unreadable(variant, message));
-        Ok(())
-    }
-
-    /// In a change, a recording without the control must not pass where one with it would stay open.
-    fn controls_are_there(&mut self) {
-        if !self.is_change() {
-            return;
-        }
-        let judged = self.captures.profiles.iter();
-        let beside = |id: &VariantId| self.captures.bases.iter().any(|base| base.variant == *id);
-        let alone = judged.filter(|profile| !beside(&profile.variant));
-        let missing = alone.filter_map(|profile| {
-            let variant = self.config.variant(&profile.variant)?;
-            let controls = self.judge.controls_of(variant, profile);
-            let recorded = self.captures.profiles.iter().chain(&self.captures.controls);
-            let on_its_gpu = recorded.filter(|other| other.gpu_uuids() == profile.gpu_uuids());
-            let recorded: BTreeSet<&VariantId> = on_its_gpu.map(|other| &other.variant).collect();
-            let first = controls.first()?;
-            controls.iter().all(|control| !recorded.contains(control)).then(|| {
-                let message = format!("its control, {first}, was not recorded on the same GPU: how much GPUs differ now is unknown");
-                let next = format!("record both: sparsek-gate profile --output {} {} {first}", self.shown(), variant.id);
-                Finding::deny(Code::NotMeasured, &variant.id, message, next)
-            })
-        });
-        let missing: Vec<Finding> = missing.collect();
-        self.findings.extend(missing);
     }
 
     /// What the captures beside a profile show against it.

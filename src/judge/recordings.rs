@@ -14,8 +14,6 @@ pub struct Recordings {
     pub shown: PathBuf,
     /// The folder with the profiles of each variant; `None` where all are in `shown`.
     pub folders: Option<BTreeMap<VariantId, PathBuf>>,
-    /// Further profiles of controls, which ran on other GPUs.
-    pub controls: Vec<(VariantId, PathBuf)>,
     /// Whether machines measured them for this check, so that a variant of which a finding says why
     /// it was not measured need not have a profile.
     pub measured: bool,
@@ -70,8 +68,7 @@ impl Recordings {
     /// Every folder that is read.
     pub(super) fn all(&self) -> Vec<&Path> {
         let folders = self.folders.iter().flat_map(BTreeMap::values);
-        let controls = self.controls.iter().map(|(_, folder)| folder);
-        let mut all: Vec<&Path> = folders.chain(controls).map(PathBuf::as_path).collect();
+        let mut all: Vec<&Path> = folders.map(PathBuf::as_path).collect();
         all.sort_unstable();
         all.dedup();
         // A folder of another machine may not exist here.

@@ -64,7 +64,6 @@ pub fn judge(mut captures: Captures, rules: &Rules<'_>) -> Outcome {
     if is_recording {
         outcome.findings.extend(rules.of_locks.iter().cloned());
     }
-    judge.set_controls_apart(&mut captures);
     judge.all(&captures, &mut outcome);
     outcome.same_programs = captures.same_programs;
     outcome.reused_verifications = captures.reused;

@@ -12,8 +12,7 @@ impl Judge<'_> {
     /// throughout, a control that deviates. No verdict on code that a change can alter is a symptom.
     pub fn sick_gpus(&self, profiles: &Captures) -> Vec<SickGpu> {
         let mut found: Vec<SickGpu> = Vec::new();
-        let measured = profiles.profiles.iter().chain(&profiles.controls);
-        for current in measured {
+        for current in &profiles.profiles {
             let Some(variant) = self.config().variant(&current.variant) else {
                 continue;
             };
@@ -60,7 +59,7 @@ impl Judge<'_> {
         if !same || !self.is_sound(variant, current) {
             return None;
         }
-        let (report, _) = self.stored(variant, current, None)?;
+        let (report, _) = self.stored(variant, current)?;
         let deviates = report.comparisons.iter().find(|comparison| {
             let verdict = comparison.verdict;
             let deviates = matches!(verdict, Some(Verdict::Regressed | Verdict::Improved));

@@ -43,11 +43,9 @@ fn known(case: &Case<'_>, report: &mut VariantReport) -> Result<(Vec<Finding>, b
     if let Some(why) = other_steps(base, case.current, is_program) {
         return Err(not_measured(why));
     }
-    let learned = reference.locked.and_then(|locked| locked.of_total().ok());
     let total = Case {
         reference: Reference {
             profile: &base_total,
-            locked: learned.as_ref(),
             ..reference
         },
         current: &current_total,
@@ -163,7 +161,7 @@ mod tests {
     }
 
     fn judged(reference: &Profile, current: &Profile) -> (VariantReport, Vec<Finding>) {
-        judged_by(Reference::stored(reference, None), current)
+        judged_by(Reference::stored(reference), current)
     }
 
     fn judged_by(reference: Reference<'_>, current: &Profile) -> (VariantReport, Vec<Finding>) {
@@ -171,7 +169,7 @@ mod tests {
             "[suite.bsr_gemm.variant.cp_async]\nrun = [\"x\"]\n\
              profile = { per_kernel = true, total = true }\n",
         );
-        compare(&Case::new(&variant, reference, current, 1))
+        compare(&Case::new(&variant, reference, current))
     }
 
     fn denied(findings: &[Finding]) -> Vec<Code> {
@@ -217,7 +215,7 @@ mod tests {
         assert_eq!(denied(&findings), []);
         // Beside a base, and of two programs, on one GPU.
         let (two, slower) = (on_one_gpu(two, "0"), on_one_gpu(slower, "1"));
-        for reference in [Reference::base(&two, Some(&two)), Reference::program(&two)] {
+        for reference in [Reference::base(&two), Reference::program(&two)] {
             let (report, findings) = judged_by(reference, &slower);
             assert_eq!(denied(&findings), [Code::Regressed]);
             assert_eq!(verdict_of_total(&report), Some(Verdict::Regressed));

@@ -6,7 +6,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cause::Cause;
-use super::control::Control;
 use super::hotspot::KernelHotspots;
 use super::metric::Comparison;
 use super::mode::Mode;
@@ -36,8 +35,6 @@ pub struct VariantReport {
     pub reference: Provenance,
     /// Where the current profile came from.
     pub current: Provenance,
-    /// The control that bounded the machine's difference.
-    pub control: Option<Control>,
     /// Judged metrics.
     pub comparisons: Vec<Comparison>,
     /// The part of each kernel in the total, where that is judged.
@@ -69,7 +66,6 @@ impl VariantReport {
             work: variant.work,
             reference: reference.provenance.clone(),
             current: current.provenance.clone(),
-            control: None,
             comparisons: Vec::new(),
             shares: Vec::new(),
             causes: Vec::new(),
@@ -104,6 +100,11 @@ impl VariantReport {
         self.comparisons.iter().find(|one| one.kernel == TOTAL)
     }
 
+    /// Whether both sides were measured under the same conditions, so that they were compared.
+    pub(super) fn is_compared(&self) -> bool {
+        !self.comparisons.is_empty()
+    }
+
     /// Whether more samples may decide what is open. A variant that surely fails already is only measured
     /// on for its duration. A waived metric decides nothing.
     pub fn open(&self, waived: impl Fn(&str) -> bool) -> bool {
@@ -112,15 +113,12 @@ impl VariantReport {
                 && comparison.level == Level::Deny
                 && !waived(&comparison.metric)
         });
-        let decided = |comparison: &Comparison| {
-            comparison.not_worse && comparison.verdict == Some(Verdict::Inconclusive)
-        };
         // Of two programs all was said once the sum is clear.
         let only_sum = self.mode == Mode::Programs;
         self.comparisons.iter().any(|comparison| {
             let matters =
                 !fails || comparison.is_duration() && (!only_sum || comparison.kernel == TOTAL);
-            matters && comparison.open && !decided(comparison)
+            matters && comparison.open
         })
     }
 }

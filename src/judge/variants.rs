@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::as_fast::shown_as_fast;
 use super::code::code_changes;
-use super::compare::{compare, compare_with_code, comparison_count};
+use super::compare::{compare, compare_with_code, metrics_gone};
 use super::compiled::compare_compiled;
-use super::control::Control;
 use super::drift::{drifted, unvouched};
 use super::explain::CodeChanges;
 use super::metric::{Case, Comparison, Reference};
@@ -87,8 +86,7 @@ fn verify_all(plan: &Selected, store: &Store, variant: &Variant) -> Result<Vec<V
 }
 
 impl<'a> Judge<'a> {
-    /// Verifies every lock of the selected variants, and of the controls of their suites; what is
-    /// wrong with one is a finding.
+    /// Verifies every lock of the selected variants; what is wrong with one is a finding.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -101,8 +99,7 @@ impl<'a> Judge<'a> {
             changed: BTreeSet::new(),
             needs_locks: true,
         };
-        let mut variants = plan.variants();
-        variants.extend(judge.controls_beside());
+        let variants = plan.variants();
         let verified = parallel::map(&variants, |variant| verify_all(plan, store, variant));
         for (variant, verified) in variants.into_iter().zip(verified) {
             let mut gpus = Vec::new();
@@ -139,47 +136,6 @@ impl<'a> Judge<'a> {
         outcome.authority != Authority::WorkingTree && recorded
     }
 
-    /// Profiles of variants that were not asked for are those of controls.
-    pub(super) fn set_controls_apart(&self, captures: &mut Captures) {
-        let asked = |profile: &Profile| {
-            let mut variants = self.plan.variants.iter();
-            variants.any(|variant| variant.id == profile.variant)
-        };
-        let profiles = std::mem::take(&mut captures.profiles);
-        let (current, controls): (Vec<Profile>, Vec<Profile>) =
-            profiles.into_iter().partition(asked);
-        captures.profiles = current;
-        captures.controls.extend(controls);
-    }
-
-    /// Controls of the selected suites that are not themselves selected.
-    pub(crate) fn controls_beside(&self) -> Vec<&'a Variant> {
-        let selected = self.plan.variants();
-        let same_suite = |variant: &Variant| {
-            let mut selected = selected.iter();
-            selected.any(|other| other.id.suite == variant.id.suite)
-        };
-        self.plan
-            .config
-            .variants()
-            .filter(|variant| variant.immutable && same_suite(variant))
-            .filter(|variant| !selected.iter().any(|other| other.id == variant.id))
-            .collect()
-    }
-
-    /// How many comparisons the check judges, where all profiles are of the tier and the GPU model
-    /// of this one.
-    fn comparisons(&self, profile: &Profile) -> usize {
-        let (folder, tier) = (profile.identity.folder(), profile.identity.tier);
-        let counted = self.plan.variants().into_iter().map(|variant| {
-            let key = (folder.clone(), variant.id.clone());
-            // No baseline says how many kernels a program has. The number does not depend on times.
-            let of_program = (!self.needs_locks).then_some(profile);
-            (variant, self.locked.get(&key).or(of_program))
-        });
-        comparison_count(tier, counted).max(1)
-    }
-
     /// Whether a waiver names the metric, so that its regression does not decide.
     pub(super) fn waived(&self, variant: &Variant, metric: &str) -> bool {
         let mut waivers = self.plan.config.waivers.iter();
@@ -191,7 +147,7 @@ impl<'a> Judge<'a> {
         self.plan
     }
 
-    /// What is locked of them and of their controls.
+    /// What is locked of them.
     pub fn locks(&self) -> Locks<'_> {
         let locked = self.locked.iter();
         locked
@@ -226,37 +182,6 @@ impl<'a> Judge<'a> {
             .is_some_and(|locked| locked.provenance.origin == ProfileOrigin::Measured)
     }
 
-    /// The immutable variants that say how far the machine of a profile is from those of its baseline.
-    pub(super) fn controls_of(&self, variant: &Variant, profile: &Profile) -> Vec<&'a VariantId> {
-        let is_control = |other: &&Variant| {
-            let beside = other.id.suite == variant.id.suite && other.id != variant.id;
-            beside && other.immutable && self.locked(&other.id, profile).is_some()
-        };
-        let is_judged = variant.control && self.locked(&variant.id, profile).is_some();
-        let all = self.plan.config.variants().filter(|_| is_judged);
-        all.filter(is_control).map(|other| &other.id).collect()
-    }
-
-    /// How far this machine is from those that the immutable variant of the suite was locked on.
-    /// An incomplete or disturbed control is ignored.
-    fn control<'p>(
-        &self,
-        variant: &Variant,
-        profile: impl Fn(&VariantId) -> Option<&'p Profile>,
-    ) -> Option<Control> {
-        if !variant.control {
-            return None;
-        }
-        let mut candidates = self.plan.config.variants().filter(|other| {
-            other.immutable && other.id.suite == variant.id.suite && other.id != variant.id
-        });
-        candidates.find_map(|other| {
-            let now = profile(&other.id)?;
-            let control = Control::new(other, variant, self.locked(&other.id, now)?, now);
-            (self.is_sound(other, now) && !control.displacements.is_empty()).then_some(control)
-        })
-    }
-
     /// Whether a profile is a complete and undisturbed measurement.
     pub(super) fn is_sound(&self, variant: &Variant, profile: &Profile) -> bool {
         let disturbed = self.disturbed(variant, profile);
@@ -276,11 +201,9 @@ impl<'a> Judge<'a> {
         &self,
         variant: &Variant,
         profile: &Profile,
-        control: Option<&Control>,
     ) -> Option<(VariantReport, Vec<Finding>)> {
-        let locked = self.locked(&variant.id, profile)?;
-        let reference = Reference::stored(locked, control);
-        Some(compare(&self.case(variant, reference, profile)))
+        let reference = Reference::stored(self.locked(&variant.id, profile)?);
+        Some(compare(&Case::new(variant, reference, profile)))
     }
 
     /// A profile against its base.
@@ -290,42 +213,20 @@ impl<'a> Judge<'a> {
         base: &Profile,
         current: &Profile,
     ) -> (VariantReport, Vec<Finding>) {
-        let reference = self.beside(base, self.locked(&variant.id, current));
-        compare(&self.case(variant, reference, current))
+        let reference = self.beside(base);
+        compare(&Case::new(variant, reference, current))
     }
 
     /// What was measured side by side, as a reference.
-    fn beside<'p>(&self, base: &'p Profile, learned: Option<&'p Profile>) -> Reference<'p> {
+    fn beside<'p>(&self, base: &'p Profile) -> Reference<'p> {
         match self.needs_locks {
-            true => Reference::base(base, learned),
+            true => Reference::base(base),
             false => Reference::program(base),
         }
     }
 
-    fn case<'p>(
-        &self,
-        variant: &'p Variant,
-        reference: Reference<'p>,
-        current: &'p Profile,
-    ) -> Case<'p> {
-        Case::new(variant, reference, current, self.comparisons(current))
-    }
-
     /// Judges all profiles.
     pub fn all(&self, profiles: &Captures, outcome: &mut Outcome) {
-        // A control that was measured along is itself not judged, but it must be sound.
-        let any_stored = profiles.profiles.iter().any(|current| {
-            !profiles
-                .bases
-                .iter()
-                .any(|base| base.variant == current.variant)
-        });
-        for control in profiles.controls.iter().filter(|_| any_stored) {
-            if let Some(variant) = self.plan.config.variant(&control.variant) {
-                outcome.findings.extend(incomplete(variant, control));
-                outcome.findings.extend(self.disturbed(variant, control));
-            }
-        }
         let so_far = &*outcome;
         let parts = parallel::map(&self.plan.variants(), |variant| {
             let mut part = so_far.about(&variant.id);
@@ -407,8 +308,13 @@ impl<'a> Judge<'a> {
         outcome.findings.extend(added);
         outcome.findings.extend(pins);
         match answer {
-            Some((report, findings)) => {
+            Some((report, mut findings)) => {
                 let conditions = self.changed_conditions(variant, current, &findings);
+                if report.is_compared()
+                    && let Some(locked) = sides.locked
+                {
+                    findings.extend(metrics_gone(variant, locked));
+                }
                 outcome.variants.push(report);
                 outcome.findings.extend(findings);
                 outcome.findings.extend(conditions);
@@ -434,10 +340,10 @@ impl<'a> Judge<'a> {
         let code = of(&variant.id, &profiles.compiled)
             .zip(of(&variant.id, &profiles.compiled_bases))
             .map(|(current, base)| code_changes(base, current));
-        let reference = self.beside(base, sides.locked);
+        let reference = self.beside(base);
         let (mut report, mut findings) =
             self.measured_with(variant, reference, sides.current, code);
-        match self.stored(variant, base, None) {
+        match self.stored(variant, base) {
             Some((drift, _)) => {
                 let locked = self.locked(&variant.id, base);
                 findings.extend(drifted(variant, &drift, same_code(base, locked)));
@@ -455,17 +361,11 @@ impl<'a> Judge<'a> {
         sides: Sides<'_>,
         profiles: &Captures,
     ) -> Option<(VariantReport, Vec<Finding>)> {
-        // The control must have run on the same GPU.
-        let uuids = sides.current.gpu_uuids();
-        let control = self.control(variant, |id| {
-            let mut all = profiles.profiles.iter().chain(&profiles.controls);
-            all.find(|other| other.variant == *id && other.gpu_uuids() == uuids)
-        });
         let code = of(&variant.id, &profiles.compiled).and_then(|current| {
             let locked = self.locked(&variant.id, current)?;
             Some(code_changes(locked, current))
         });
-        let reference = Reference::stored(sides.locked?, control.as_ref());
+        let reference = Reference::stored(sides.locked?);
         Some(self.measured_with(variant, reference, sides.current, code))
     }
 
@@ -480,7 +380,7 @@ impl<'a> Judge<'a> {
     ) -> (VariantReport, Vec<Finding>) {
         let tuned = tuning_changes(reference.profile, current);
         let code = with_tuning(code.unwrap_or_default(), &tuned);
-        let case = self.case(variant, reference, current);
+        let case = Case::new(variant, reference, current);
         let (report, mut findings) = compare_with_code(&case, code);
         findings.extend(tuning_findings(variant, reference.mode, &tuned));
         (report, findings)
@@ -682,19 +582,10 @@ impl<'a> Judge<'a> {
 }
 
 impl Stopping for Judge<'_> {
-    fn look(
-        &self,
-        variant: &Variant,
-        current: &Profile,
-        base: Option<&Profile>,
-        before: &[Profile],
-    ) -> Look {
+    fn look(&self, variant: &Variant, current: &Profile, base: Option<&Profile>) -> Look {
         let judged = match base {
             Some(base) => Some(self.against(variant, base, current)),
-            None => {
-                let control = self.control(variant, |id| of(id, before));
-                self.stored(variant, current, control.as_ref())
-            }
+            None => self.stored(variant, current),
         };
         judged.map_or_else(Look::default, |(report, _)| Look {
             open: report.open(|metric| self.waived(variant, metric)),

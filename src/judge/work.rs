@@ -108,7 +108,6 @@ pub(crate) fn not_faster(comparison: &mut Comparison) {
     comparison.verdict = Some(Verdict::Inconclusive);
     // More samples would not change that.
     comparison.open = false;
-    comparison.not_worse = false;
     comparison.why = "the work changed: a kernel that does other work is not faster".to_owned();
 }
 
@@ -294,7 +293,6 @@ mod tests {
             level: Level::Deny,
             verdict: Some(verdict),
             open: true,
-            not_worse: true,
             why: "as it was".to_owned(),
             ..comparison("gpu__time_duration.sum", 2e6, 1e6)
         }
@@ -461,7 +459,6 @@ mod tests {
             comparisons[0],
             Comparison {
                 open: false,
-                not_worse: false,
                 why: "the work changed: a kernel that does other work is not faster".to_owned(),
                 ..duration(Verdict::Inconclusive)
             }

@@ -29,7 +29,7 @@ pub struct GpuPart {
     pub uuid: String,
     /// The name of its model.
     pub name: String,
-    /// What it measured, the controls of its suites among them.
+    /// What it measured.
     pub variants: Vec<VariantId>,
     /// Processes that were profiled.
     pub processes: u32,
@@ -113,9 +113,6 @@ pub struct Captures {
     /// The same of the base revision.
     #[serde(skip)]
     pub compiled_bases: Vec<Profile>,
-    /// Profiles of controls that were not themselves asked for, once they are set apart.
-    #[serde(skip)]
-    pub controls: Vec<Profile>,
     /// Why the others could not be measured, and what else happened.
     pub findings: Vec<Finding>,
     /// What the profiles lack. Who compares them finds it again, and reports it in more detail.
@@ -197,9 +194,6 @@ impl Captures {
         for profiles in [&mut self.profiles, &mut self.bases] {
             profiles.retain(|one| !variants.contains(&one.variant));
         }
-        let sick = &self.sick;
-        self.controls
-            .retain(|one| !sick.iter().any(|gpu| gpu.measured(one)));
         let concerned =
             |one: &Finding| one.variant.as_ref().is_some_and(|id| variants.contains(id));
         self.gaps.retain(|gap| !concerned(gap));
@@ -219,7 +213,6 @@ impl Captures {
                 all.push(profile);
             }
         }
-        self.controls.extend(further.controls);
         self.findings.extend(further.findings);
         self.gaps.extend(further.gaps);
         self.reused.extend(further.reused);

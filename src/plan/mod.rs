@@ -13,7 +13,7 @@ mod place;
 mod share;
 
 use crate::config::{GraphProfiling, KernelFilter, SanitizerTool, Variant};
-use crate::terms::{Phase, RoundOrder, VariantId};
+use crate::terms::{Phase, VariantId};
 use crate::verdict::LOOKS;
 
 pub use place::{MOST_SLICES, SlicePlace};
@@ -106,9 +106,6 @@ pub struct VariantPlan {
 }
 
 impl VariantPlan {
-    /// The order of the processes in the rounds of two sides.
-    pub const ORDER: RoundOrder = RoundOrder::Alternating;
-
     /// A variant by itself: processes until the verdict is clear.
     pub fn alone(variant: &Variant) -> VariantPlan {
         let settings = &variant.profile;
@@ -117,22 +114,21 @@ impl VariantPlan {
         jobs.extend(sanitized(variant).map(|tool| once(Task::Sanitize(tool))));
         jobs.extend(before_rounds(variant).into_iter().map(once));
         let timed = variant.has_phase(Phase::Timing);
-        let rounds = (1..=settings.max_processes).filter(|_| timed);
+        let rounds = (1..=settings.most_processes()).filter(|_| timed);
         VariantPlan {
             variant: variant.id.clone(),
             once: jobs,
             rounds: rounds
                 .map(|round| vec![Job::timed(variant, Side::Current, round, round)])
                 .collect(),
-            looks: settings.process_looks(),
+            looks: vec![settings.processes, settings.most_processes()],
         }
     }
 
-    /// A variant and its version at the base, in rounds of two processes a side, in
-    /// [`VariantPlan::ORDER`]: a linear drift of the machine within a round cancels, and neither side
+    /// A variant and its version at the base, in rounds of two processes a side: base,
+    /// current, current, base, then the other way round. A linear drift of the machine within a round cancels, and neither side
     /// is always the first.
     pub fn side_by_side(variant: &Variant) -> VariantPlan {
-        let settings = &variant.profile;
         let mut jobs = vec![Job::once(variant, Side::Current, Task::Verify)];
         let tools = sanitized(variant);
         jobs.extend(tools.map(|tool| Job::once(variant, Side::Current, Task::Sanitize(tool))));
@@ -142,9 +138,9 @@ impl VariantPlan {
         }
         let timed = variant.has_phase(Phase::Timing);
         let round = |round: u32| {
-            let (outer, inner) = match Self::ORDER.base_is_outer(round as usize) {
-                true => (Side::Base, Side::Current),
-                false => (Side::Current, Side::Base),
+            let (outer, inner) = match round.is_multiple_of(2) {
+                false => (Side::Base, Side::Current),
+                true => (Side::Current, Side::Base),
             };
             let (first, second) = (2 * round - 1, 2 * round);
             let sides = [
@@ -156,15 +152,13 @@ impl VariantPlan {
             let jobs = sides.map(|(side, process)| Job::timed(variant, side, round, process));
             jobs.into()
         };
-        let rounds = (1..=settings.max_rounds).filter(|_| timed);
+        let looks = LOOKS.map(|(rounds, _)| rounds as u32);
+        let rounds = (1..=looks[looks.len() - 1]).filter(|_| timed);
         let mut plan = VariantPlan {
             variant: variant.id.clone(),
             once: jobs,
             rounds: rounds.map(round).collect(),
-            looks: match settings.as_it_runs {
-                true => LOOKS.map(|(rounds, _)| rounds as u32).into(),
-                false => settings.round_looks(),
-            },
+            looks: looks.into(),
         };
         // Launches are listed between the last process before the first look and the look itself: ncu
         // then prints that process's report beside it, which takes as long.

@@ -3,8 +3,8 @@
 use crate::terms::VariantId;
 
 /// The variants of each slice. Where `seconds` knows how long one of them took, the slices take about
-/// as long as each other; else they have as many variants, and neighbours stay together, so that few
-/// suites need a control in several slices. Within a slice the variants keep their order.
+/// as long as each other; else they have as many variants, and neighbours stay together. Within a
+/// slice the variants keep their order.
 pub fn shared_out(
     variants: &[VariantId],
     slices: u32,

@@ -292,10 +292,11 @@ impl Running {
                 return Ok(Turn::Late);
             }
             let pid = self.started.pid;
-            let is_stopped = tree::is_stopped(pid) || looked.elapsed() > POLL && {
-                looked = Instant::now();
-                tree::stopped_below(pid.as_slice()) == [true]
-            };
+            let is_stopped = tree::is_stopped(pid)
+                || looked.elapsed() > POLL && {
+                    looked = Instant::now();
+                    tree::stopped_below(pid.as_slice()) == [true]
+                };
             if is_stopped {
                 // Looked at again: it may have stopped itself since.
                 if tree::is_stopped(pid) && is_over() {

@@ -62,12 +62,6 @@ pub struct Code {
 pub struct Series {
     /// The value that is judged, see [`Samples::value`]; absent where a launch has none.
     pub value: Option<f64>,
-    /// Spread of the launches of a process, see [`crate::statistics::Noise::within`].
-    pub within: Option<f64>,
-    /// Spread of the processes of a machine, see [`crate::statistics::Noise::between`].
-    pub between: Option<f64>,
-    /// Spread of the machines, see [`crate::statistics::Noise::machines`].
-    pub machines: Option<f64>,
     /// One list a profiler process, one entry a launch, in launch order; `null` is a launch
     /// without a value.
     pub samples: Vec<Vec<Option<f64>>>,
@@ -113,21 +107,10 @@ impl Series {
     pub fn new(samples: Vec<Vec<Option<f64>>>, machines: &[Option<&str>]) -> Series {
         let mut series = Series {
             value: None,
-            within: None,
-            between: None,
-            machines: None,
             samples,
         };
         if let Some(samples) = series.grouped(machines) {
-            let noise = samples.noise();
-            let sizes = [noise.within, noise.between, noise.machines];
-            // Samples near the largest number have a spread that is none; JSON has none either.
-            if sizes.iter().flatten().all(|size| size.is_finite()) {
-                series.value = Some(samples.value()).filter(|value| value.is_finite());
-            }
-            series.within = noise.within;
-            series.between = noise.between;
-            series.machines = noise.machines;
+            series.value = Some(samples.value()).filter(|value| value.is_finite());
         }
         series
     }

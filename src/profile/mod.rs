@@ -13,7 +13,7 @@ mod total;
 use crate::files::{
     PROFILE_FILE, STATIC_PROFILE_FILE, bounded_json, recorded_folder, write_atomically,
 };
-use crate::terms::{Phase, RoundOrder, Seed, Tier, VariantId};
+use crate::terms::{Phase, Seed, Tier, VariantId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -175,10 +175,6 @@ pub struct Provenance {
     /// When an earlier run verified this program, where the run that measured it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified_before: Option<String>,
-    /// In which order the processes of both sides ran, where this is one of two sides. A profile
-    /// without it may be a side whose rounds were all base, current, current, base.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub round_order: Option<RoundOrder>,
     /// Whether its times are those of all launches of the program as it runs, and not ncu's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub as_it_runs: bool,

@@ -225,7 +225,6 @@ fn case(report: &VariantReport, comparison: &Comparison, row: Row, findings: &[&
         _ if missing => error(row.why, numbers),
         None => Answer::Skipped(row.why),
         Some(Verdict::Pass | Verdict::Improved) => Answer::Passed,
-        Some(Verdict::Inconclusive) if comparison.not_worse => Answer::Passed,
         Some(_) => Answer::Skipped(numbers),
     };
     Case {

@@ -427,28 +427,14 @@ pub(super) fn counts_of(report: &VariantReport) -> String {
 /// How many comparisons got each verdict, in words.
 fn counts(outcome: &Outcome) -> Vec<String> {
     let code = outcome.exit_code();
-    let not_worse = outcome
-        .variants
-        .iter()
-        .flat_map(|report| &report.comparisons)
-        .filter(|comparison| comparison.verdict == Some(Verdict::Inconclusive))
-        .filter(|comparison| comparison.not_worse)
-        .count();
     let counts: Vec<String> = Verdict::WORST_FIRST
         .into_iter()
-        .flat_map(|verdict| {
+        .filter_map(|verdict| {
             let count = outcome.count(verdict);
-            let (count, also) = if verdict == Verdict::Inconclusive {
-                (count.saturating_sub(not_worse), not_worse)
-            } else {
-                (count, 0)
-            };
             let excused =
                 code == ExitCode::Pass && !matches!(verdict, Verdict::Pass | Verdict::Improved);
             let note = if excused { " with a warning" } else { "" };
-            let count = (count > 0).then(|| format!("{count} {}{note}", verdict.as_str()));
-            let also = (also > 0).then(|| format!("{also} not worse"));
-            count.into_iter().chain(also)
+            (count > 0).then(|| format!("{count} {}{note}", verdict.as_str()))
         })
         .collect();
     let same = outcome.same_programs.len();
@@ -619,12 +605,6 @@ pub(super) fn provenance(report: &VariantReport) -> String {
         }
         parts.join(" ")
     };
-    let control = report.control.as_ref().map_or_else(String::new, |control| {
-        format!(
-            "; the difference between machines is bounded by {}",
-            control.variant
-        )
-    });
     let tier = match report.tier {
         // The compiler was not called, so its report is missing.
         Tier::Static if report.current.compiler.is_none() => {
@@ -634,7 +614,7 @@ pub(super) fn provenance(report: &VariantReport) -> String {
         lower => format!(", {lower} without counters"),
     };
     format!(
-        "{}{tier}; {} {}; current {}{control}",
+        "{}{tier}; {} {}; current {}",
         report.gpu,
         report.mode.reference(),
         side(&report.reference),

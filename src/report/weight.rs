@@ -137,7 +137,6 @@ pub(super) fn badness(comparison: &Comparison) -> f64 {
 pub(super) fn badly(comparison: &Comparison) -> u8 {
     match comparison.verdict {
         Some(Verdict::Regressed) => 3,
-        Some(Verdict::Inconclusive) if comparison.not_worse => 0,
         Some(Verdict::Inconclusive | Verdict::NotMeasured) => 2,
         Some(Verdict::Improved) => 1,
         Some(Verdict::Pass) | None => 0,

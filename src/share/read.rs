@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::contents::{hashed, listed};
 use crate::config::Selected;
 use crate::evidence::SickGpu;
-use crate::files::{PROFILE_FILE, recorded_folder, variant_folder};
+use crate::files::{recorded_folder, variant_folder};
 use crate::finding::{Code, Error, Finding};
 use crate::hash::sha256_of;
 use crate::judge::Recordings;
@@ -412,51 +412,21 @@ fn files(slice: &Slice<'_>) -> Result<BTreeMap<VariantId, BTreeMap<String, Strin
     files.into_iter().collect()
 }
 
-/// Where the profiles of each variant are: of its own slice, of a control that none has to measure of
-/// the first that did. Controls on other machines are further ones.
+/// Where the profiles of each variant are: with its own slice.
 fn recordings(slices: &[Slice<'_>], common: &Common) -> Recordings {
-    let mut folders: BTreeMap<VariantId, PathBuf> = BTreeMap::new();
-    let mut controls = Vec::new();
-    let mut seen: BTreeSet<(&VariantId, &str)> = BTreeSet::new();
-    let complete = |slice: &'_ &Slice<'_>, variant: &VariantId| slice.files.contains_key(variant);
-    for slice in slices {
-        let own = slice.of.own().iter().filter(|one| complete(&slice, one));
-        for variant in own {
-            folders.insert(variant.clone(), slice.folder.to_path_buf());
-            seen.extend(profile_of(slice, variant).map(|hash| (variant, hash)));
-        }
-    }
-    let planned: BTreeSet<&VariantId> = common.slices.iter().flatten().collect();
-    for slice in slices {
-        let others = slice.files.keys();
-        for variant in others.filter(|one| !slice.of.own().contains(one)) {
-            let new = profile_of(slice, variant).is_some_and(|hash| seen.insert((variant, hash)));
-            if !new {
-                continue;
-            }
-            // What a slice should have measured for a verdict, another slice's control is not.
-            if folders.contains_key(variant) || planned.contains(variant) {
-                controls.push((variant.clone(), slice.folder.to_path_buf()));
-            } else {
-                folders.insert(variant.clone(), slice.folder.to_path_buf());
-            }
-        }
-    }
+    let folders = slices.iter().flat_map(|slice| {
+        let own = slice.of.own().iter();
+        let complete = own.filter(|variant| slice.files.contains_key(variant));
+        complete.map(|variant| (variant.clone(), slice.folder.to_path_buf()))
+    });
     let [_, base] = common.revisions.clone();
     Recordings {
         shown: PathBuf::new(),
         measured: true,
         base,
-        folders: Some(folders),
-        controls,
+        folders: Some(folders.collect()),
         packed_base: None,
     }
-}
-
-/// The sha256 of the profile of a variant, where a slice has one.
-fn profile_of<'s>(slice: &'s Slice<'_>, variant: &VariantId) -> Option<&'s str> {
-    let files = slice.files.get(variant)?;
-    files.get(PROFILE_FILE).map(String::as_str)
 }
 
 /// Where recordings have the profiles of each variant. Of one that more than one has, nobody says which
@@ -470,7 +440,7 @@ pub fn recordings_in(
         return (Recordings::in_folder(folder), Vec::new());
     }
     let mut findings = Vec::new();
-    let (mut of_each, mut controls) = (BTreeMap::new(), Vec::new());
+    let mut of_each = BTreeMap::new();
     for variant in plan.config.variants() {
         let id = &variant.id;
         let has = |folder: &&PathBuf| recorded_folder(folder, id).symlink_metadata().is_ok();
@@ -487,11 +457,7 @@ pub fn recordings_in(
                 let next = "give one recording of each variant";
                 findings.push(Finding::deny(Code::NotMeasured, id, message, next));
             }
-            ([one, others @ ..], _) => {
-                of_each.insert(id.clone(), (*one).clone());
-                let others = others.iter().map(|other| (id.clone(), (*other).clone()));
-                controls.extend(others);
-            }
+            ([one, ..], _) => drop(of_each.insert(id.clone(), (*one).clone())),
             // There it is looked for, and missed.
             ([], first) => drop(first.map(|first| of_each.insert(id.clone(), first.clone()))),
         }
@@ -499,7 +465,6 @@ pub fn recordings_in(
     let recordings = Recordings {
         shown: PathBuf::from(shown),
         folders: Some(of_each),
-        controls,
         ..Recordings::default()
     };
     (recordings, findings)

@@ -2,9 +2,7 @@
 
 mod sample;
 mod spread;
-mod tail;
 
-pub use sample::{Noise, Samples, location, of_process};
-pub(crate) use sample::{Scatter, farthest, mean};
+pub(crate) use sample::mean;
+pub use sample::{Noise, Samples, of_process};
 pub use spread::median;
-pub use tail::{fewest_launches, slowest_tenth, tenth};

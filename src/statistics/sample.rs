@@ -6,14 +6,6 @@
 
 use super::spread::{FEWEST_FOR_SPREAD, Spread};
 
-/// Launches whose pairs are all averaged; of more, as many evenly spaced order statistics are.
-/// The pairs grow with the square: these are 80,200.
-const MOST_PAIRED: usize = 400;
-
-/// Variance of the location of normal launches over that of their mean: one over its efficiency of
-/// 95.5 %.
-const OVER_THE_MEAN: f64 = 1.0 / 0.955;
-
 /// The samples of one side. Never empty, at no level; every launch is finite.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Samples {
@@ -35,40 +27,6 @@ pub struct Noise {
     pub machines: Option<f64>,
 }
 
-/// The location of the launches of one process: the median of the averages of all pairs, each
-/// launch also paired with itself (Hodges and Lehmann, 1963). Against the mean it is 95.5 %
-/// efficient where launches are normal, and up to 29 % of them may be anything.
-///
-/// Of more than 400 launches the pairs are those of 400 evenly spaced order statistics. `None`
-/// where there is no launch, or one is not finite.
-pub fn location(launches: &[f64]) -> Option<f64> {
-    if launches.is_empty() || launches.iter().any(|launch| !launch.is_finite()) {
-        return None;
-    }
-    let mut sorted = launches.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    if sorted.len() > MOST_PAIRED {
-        // The middles of equal parts: by order, not by time, so that the order of the launches
-        // does not matter here either.
-        sorted = (0..MOST_PAIRED)
-            .map(|part| sorted[(2 * part + 1) * sorted.len() / (2 * MOST_PAIRED)])
-            .collect();
-    }
-    let mut averages = Vec::with_capacity(sorted.len() * (sorted.len() + 1) / 2);
-    for (at, low) in sorted.iter().enumerate() {
-        averages.extend(sorted[at..].iter().map(|high| low.midpoint(*high)));
-    }
-    let middle = averages.len() / 2;
-    let even = averages.len().is_multiple_of(2);
-    let (below, upper, _) = averages.select_nth_unstable_by(middle, f64::total_cmp);
-    let upper = *upper;
-    let lower = below.iter().copied().max_by(f64::total_cmp);
-    Some(match lower {
-        Some(lower) if even => lower.midpoint(upper),
-        _ => upper,
-    })
-}
-
 impl Samples {
     /// The launches of the processes of the machines. `None` where there is no machine, a machine
     /// without a process, a process without a launch, or a launch that is not finite.
@@ -78,7 +36,7 @@ impl Samples {
             .map(|processes| {
                 processes
                     .iter()
-                    .map(|launches| location(launches))
+                    .map(|launches| is_whole(launches).then(|| of_process(launches)))
                     .collect()
             })
             .collect::<Option<Vec<Vec<f64>>>>()?;
@@ -91,7 +49,7 @@ impl Samples {
         &self.machines
     }
 
-    /// The [`location`] of each process of each machine.
+    /// The value of each process of each machine, see [`of_process`].
     pub fn process_values(&self) -> &[Vec<f64>] {
         &self.values
     }
@@ -104,44 +62,6 @@ impl Samples {
     /// The mean of the machines' values: each machine weighs the same.
     pub fn value(&self) -> f64 {
         mean(&self.machine_values())
-    }
-
-    /// By how much the variance of a process value changes where a process has so many launches
-    /// instead of those that are here. The launches explain a part of it, which is inversely
-    /// proportional to their number; the rest stays. 1 where nothing says how large that part is.
-    fn variance_ratio(&self, launches: usize) -> f64 {
-        let processes = self.machines.iter().flatten();
-        let count = processes.clone().count() as f64;
-        let here = processes.map(Vec::len).sum::<usize>() as f64 / count;
-        let noise = self.noise();
-        let (Some(within), Some(between)) = (noise.within, noise.between) else {
-            return 1.0;
-        };
-        let explained = within.powi(2) / here * OVER_THE_MEAN / between.powi(2);
-        // Without any variance between processes nothing is to be divided.
-        if launches == 0 || launches as f64 == here || !explained.is_finite() {
-            return 1.0;
-        }
-        let explained = explained.min(1.0);
-        1.0 - explained + explained * here / launches as f64
-    }
-
-    /// These samples with the spread of their process values that so many launches in each process
-    /// would have. The launches themselves stay.
-    pub fn with_launches(&self, launches: usize) -> Samples {
-        let ratio = self.variance_ratio(launches).sqrt();
-        if ratio == 1.0 {
-            return self.clone();
-        }
-        let scaled = |values: &Vec<f64>| {
-            let center = mean(values);
-            let moved = values.iter().map(|value| center + (value - center) * ratio);
-            moved.collect()
-        };
-        Samples {
-            machines: self.machines.clone(),
-            values: self.values.iter().map(scaled).collect(),
-        }
     }
 
     /// How much the samples vary.
@@ -169,6 +89,11 @@ impl Samples {
             machines: farthest(&self.machine_values()),
         }
     }
+}
+
+/// Whether there is a launch, and each has a value.
+fn is_whole(launches: &[f64]) -> bool {
+    !launches.is_empty() && launches.iter().all(|launch| launch.is_finite())
 }
 
 /// The value of a process: the mean of its launches, so slow launches count. The first does not, if there
@@ -199,33 +124,6 @@ impl Scatter {
         Scatter {
             squares: values.iter().map(|value| (value - center).powi(2)).sum(),
             dof: values.len().saturating_sub(1),
-        }
-    }
-
-    /// Of groups whose values follow one linear trend in their places: around the mean of each group
-    /// and the trend that all have in common, which costs one degree of freedom. Without two places
-    /// in a group there is no trend to be seen.
-    pub(crate) fn without_trend<const GROUPS: usize>(
-        groups: [(&[f64], &[f64]); GROUPS],
-    ) -> Scatter {
-        let mut all = Scatter::default();
-        let (mut together, mut places_alone) = (0.0, 0.0);
-        for (values, places) in groups {
-            all = all.and(Scatter::of(values));
-            let (center, middle) = (mean(values), mean(places));
-            let timed = values.iter().zip(places);
-            // One sum a group: the order of the groups then does not matter for two.
-            together += timed
-                .map(|(value, place)| (value - center) * (place - middle))
-                .sum::<f64>();
-            places_alone += Scatter::of(places).squares;
-        }
-        if !(places_alone > 0.0) || all.dof == 0 {
-            return all;
-        }
-        Scatter {
-            squares: (all.squares - together * (together / places_alone)).max(0.0),
-            dof: all.dof - 1,
         }
     }
 
@@ -285,42 +183,6 @@ mod tests {
     }
 
     #[test]
-    fn the_location_of_known_launches() {
-        assert_eq!(location(&[7.0]), Some(7.0));
-        // Averages 1, 2, 3.
-        assert_eq!(location(&[3.0, 1.0]), Some(2.0));
-        // Averages 1, 1.5, 2, 50.5, 51, 100: the middle of 2 and 50.5.
-        assert_eq!(location(&[100.0, 1.0, 2.0]), Some(26.25));
-        // Of 15 averages 1, 1.5, 2, 2, 2.5, 2.5, 3 are below the eighth, which is 3; the others
-        // are 3.5, 4 and six with the outlier.
-        assert_eq!(location(&[1.0, 2.0, 3.0, 4.0, 1000.0]), Some(3.0));
-    }
-
-    #[test]
-    fn launches_that_are_missing_or_no_number_have_no_location() {
-        for launches in [&[][..], &[1.0, f64::NAN], &[1.0, f64::INFINITY]] {
-            assert_eq!(location(launches), None);
-        }
-    }
-
-    #[test]
-    fn many_launches_are_thinned_evenly_and_in_any_order() {
-        let mut launches: Vec<f64> = (0..10_001_u32).map(f64::from).collect();
-        let found = location(&launches).unwrap();
-        assert!((found - 5000.0).abs() <= 1.0, "{found}");
-        launches.rotate_left(1234);
-        assert_eq!(location(&launches), Some(found));
-    }
-
-    #[test]
-    fn a_quarter_of_outliers_moves_the_location_by_less_than_the_spread() {
-        let mut launches: Vec<f64> = (0..75_u32).map(|at| 100.0 + f64::from(at) / 75.0).collect();
-        launches.extend([1e6; 25]);
-        let found = location(&launches).unwrap();
-        assert!((100.0..101.0).contains(&found), "{found}");
-    }
-
-    #[test]
     fn each_machine_weighs_the_same() {
         let samples = Samples::new(vec![
             vec![vec![1.0], vec![3.0], vec![5.0]],
@@ -352,60 +214,6 @@ mod tests {
         close(noise.between.unwrap(), (6.5_f64 / 3.0).sqrt());
         // 4.5 and 8 about 6.25.
         assert_eq!(noise.machines, Some(1.75));
-    }
-
-    /// Two machines of so many processes, each of so many launches.
-    fn drawn(processes: usize, launches: usize, between: f64, seed: u64) -> Samples {
-        let mut state = seed;
-        // Sums of twelve are nearly normal, with a variance of one.
-        let mut normal = || {
-            let mut uniform = || {
-                state = state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1);
-                (state >> 11) as f64 / (1_u64 << 53) as f64
-            };
-            (0..12).map(|_| uniform()).sum::<f64>() - 6.0
-        };
-        let mut process = || {
-            let center = 100.0 + between * normal();
-            (0..launches).map(|_| center + normal()).collect()
-        };
-        let mut machine = || (0..processes).map(|_| process()).collect();
-        Samples::new(vec![machine(), machine()]).unwrap()
-    }
-
-    #[test]
-    fn what_launches_explain_shrinks_with_their_number_and_the_rest_stays() {
-        let spread = |samples: &Samples| samples.noise().between.unwrap();
-        let alike = |found: &Samples, drawn: &Samples| {
-            let (found, drawn) = (spread(found), spread(drawn));
-            assert!((found / drawn - 1.0).abs() < 0.1, "{found}, not {drawn}");
-        };
-        // Only launches vary: a quarter of the variance with four times as many.
-        let few = drawn(400, 20, 0.0, 1);
-        let ratio = few.variance_ratio(80);
-        assert!((ratio - 0.25).abs() < 0.05, "{ratio}");
-        alike(&few.with_launches(80), &drawn(400, 80, 0.0, 2));
-        // 1 of 1.05 is between the processes.
-        let few = drawn(400, 20, 1.0, 3);
-        assert!(few.variance_ratio(80) > 0.9, "{}", few.variance_ratio(80));
-        alike(&few.with_launches(80), &drawn(400, 80, 1.0, 4));
-        // And back.
-        let fewer = drawn(400, 80, 0.0, 5).with_launches(20);
-        alike(&fewer, &drawn(400, 20, 0.0, 6));
-    }
-
-    #[test]
-    fn the_spread_of_as_many_launches_is_the_spread_that_is_here() {
-        let samples = drawn(4, 20, 0.5, 7);
-        assert_eq!(samples.with_launches(20), samples);
-        // Nothing says what launches explain.
-        let single = Samples::new(vec![vec![vec![1.0], vec![2.0]]]).unwrap();
-        assert_eq!(single.with_launches(80), single);
-        let equal = Samples::new(vec![vec![vec![5.0; 20]; 4]]).unwrap();
-        assert_eq!(equal.with_launches(80), equal);
-        assert_eq!(samples.variance_ratio(0), 1.0);
     }
 
     #[test]

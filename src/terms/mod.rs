@@ -2,7 +2,6 @@
 
 mod counted;
 mod phase;
-mod round_order;
 mod seed;
 mod spelled;
 mod tier;
@@ -10,7 +9,6 @@ mod variant_id;
 
 pub(crate) use counted::{counted, dimensions, first, more};
 pub use phase::Phase;
-pub use round_order::RoundOrder;
 pub use seed::Seed;
 pub(crate) use spelled::spelled;
 pub use tier::Tier;

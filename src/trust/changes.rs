@@ -185,13 +185,10 @@ fn tolerance(
     let word = |value: Option<&Value>| match parts(value) {
         Some((true, size)) => format!("{size} %"),
         Some((false, size)) => format!("{size}"),
-        None if what == "tail" => "none".to_owned(),
         None => "the default".to_owned(),
     };
     let name = match what {
         "against" => format!("`{alias}` side by side"),
-        "tail" => format!("the tail of `{alias}`"),
-        "tail_against" => format!("the tail of `{alias}` side by side"),
         _ => format!("`{alias}`"),
     };
     let (way, verb) = match (parts(before), parts(after)) {
@@ -201,7 +198,6 @@ fn tolerance(
         (Some((of_was, was)), Some((of_is, is))) if of_was == of_is && is > was => {
             (Way::Loosens, "loosens")
         }
-        _ if what == "tail" => (Way::Loosens, "changes"),
         _ => (Way::Loosens, "changes the tolerance of"),
     };
     (
@@ -372,21 +368,6 @@ mod tests {
                 "metric.m = { min = 1, on.s.tolerance.absolute = 1.0 }",
                 "on s changes the tolerance of `m` from the default to 1",
             ),
-            (
-                "metric.m = { min = 1, tail.relative_percent = 5.0 }",
-                "metric.m = { min = 1 }",
-                "changes the tail of `m` from 5 % to none",
-            ),
-            (
-                "metric.m = { min = 1, tail.absolute = 5.0 }",
-                "metric.m = { min = 1, tail.absolute = 5.0, tail_against.absolute = 2.0 }",
-                "changes the tolerance of the tail of `m` side by side from the default to 2",
-            ),
-            (
-                "metric.m.on.s.tail_against.absolute = 1.0",
-                "metric.m.on.s.tail_against.absolute = 1.5",
-                "on s loosens the tail of `m` side by side from 1 to 1.5",
-            ),
             ("metric.m.min = 1", "", "`m` is no longer judged"),
             (
                 "",
@@ -414,11 +395,6 @@ mod tests {
                 "metric.m.against.absolute = 1.5",
                 "metric.m.against.absolute = 1.0",
                 "tightens `m` side by side from 1.5 to 1",
-            ),
-            (
-                "metric.m = { min = 1 }",
-                "metric.m = { min = 1, tail.absolute = 5.0 }",
-                "changes the tail of `m` from none to 5",
             ),
             ("", "metric.m.min = 1", "adds the metric `m`"),
             (

@@ -1,14 +1,17 @@
-//! The rule for what two programs took that ran in turn on one GPU.
+//! The rule of the verdict.
 //!
-//! A round is two processes of each side. Every current value of a round is divided by every base value
-//! of it: four ratios. The change is the median of all ratios, and its interval leaves out some of the
-//! smallest and of the largest. Nothing is assumed about the noise: if nothing changed, every order of
+//! **Side by side.** A round is two processes of each side. Every current value of a round is divided by every
+//! base value of it: four ratios. The change is the median of all ratios, and its interval leaves out some of
+//! the smallest and of the largest. Nothing is assumed about the noise: if nothing changed, every order of
 //! the four processes of a round is equally likely. What drifts between rounds cancels, and a disturbed
 //! process spoils two ratios of its round.
+//!
+//! **Against stored values.** GPUs of one model differ, so the tolerance is flat: the median process is
+//! compared with the mean of the locked GPUs, and the interval says how far the processes are apart.
 
 use super::{Change, Decision, Question, Scale, Verdict};
 use crate::metric::Direction;
-use crate::statistics::{mean, of_process};
+use crate::statistics::{Samples, mean, of_process};
 
 /// After how many rounds the ratios are looked at, and how many at each end are left out of the interval.
 /// If nothing changed, all of an interval lies above the truth in 0.46, 0.07 and 0.03 % of cases.
@@ -19,19 +22,12 @@ const LIMIT: f64 = 4.0;
 const FIRST_LIMIT_IN_TOLERANCES: f64 = 2.0;
 /// The same in tolerances, where these are in the metric's unit.
 const LIMIT_IN_TOLERANCES: f64 = 8.0;
+/// Of so many stored processes, one is left out at each end of the interval.
+const STORED_LEFT_OUT_OF: usize = 8;
 /// The longest tick of a clock of durations, in their unit: 1 us. That of an H100 is 32 ns.
 const LONGEST_TICK: u64 = 1000;
 
-/// The interval of the change, in the terms of the question.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Interval {
-    change: f64,
-    low: f64,
-    high: f64,
-}
-
-/// Judges the launches of the processes of both sides, in the order of time. The comparisons and the looks
-/// of the question do not count.
+/// Judges the launches of the processes of both sides, in the order of time.
 pub fn in_turn(base: &[Vec<f64>], current: &[Vec<f64>], question: &Question) -> Decision {
     let rounds = (base.len() / 2).min(current.len() / 2);
     let planned = LOOKS.iter().rev().find(|(look, _)| *look <= rounds);
@@ -41,30 +37,17 @@ pub fn in_turn(base: &[Vec<f64>], current: &[Vec<f64>], question: &Question) -> 
             LOOKS[0].0
         );
         return Decision {
-            effect: difference(base, current, question.scale),
+            change: difference(base, current, question.scale),
             ..Decision::nothing(Verdict::Inconclusive, true, why)
         };
     };
     let sides = [base, current].map(|side| &side[..2 * rounds]);
-    let all = sides.iter().copied().flatten().flatten();
-    if sides.iter().copied().flatten().any(Vec::is_empty) || !all.clone().all(|it| it.is_finite()) {
-        return Decision::nothing(
-            Verdict::NotMeasured,
-            false,
-            "a launch has no value".to_owned(),
-        );
-    }
-    let log = question.scale == Scale::Relative && all.clone().all(|value| *value > 0.0);
-    let terms = |value: f64| if log { value.ln() } else { value };
-    let [base, current] = sides.map(|side| {
-        let values = side.iter().map(|launches| terms(of_process(launches)));
-        values.collect::<Vec<f64>>()
-    });
-    let interval = Interval::of(&base, &current, left_out).wider(tick(sides, log));
-    let tolerance = match question.scale {
-        Scale::Relative if !log => 0.0,
-        scale => scale.in_terms(question.tolerance, question.direction),
+    let Some(terms) = Terms::of(sides.iter().copied().flatten(), question) else {
+        return no_value();
     };
+    let [base, current] = sides.map(|side| terms.processes(side));
+    let interval = Interval::of_rounds(&base, &current, left_out).wider(tick(sides, terms.log));
+    let tolerance = terms.tolerance;
     let is_first = rounds == LOOKS[0].0;
     let limit = match question.scale {
         _ if is_first => FIRST_LIMIT_IN_TOLERANCES * tolerance,
@@ -72,47 +55,180 @@ pub fn in_turn(base: &[Vec<f64>], current: &[Vec<f64>], question: &Question) -> 
         Scale::Absolute => LIMIT_IN_TOLERANCES * tolerance,
     };
     let is_last = rounds == LOOKS[LOOKS.len() - 1].0;
-    let worse = match question.direction {
-        Direction::Lower | Direction::Equal => interval,
-        Direction::Higher => interval.mirrored(),
-    };
+    let worse = terms.worse(interval);
     let better = worse.mirrored();
+    let is_same = |side: Interval| side.high <= tolerance || side.low <= 0.0 && side.high < limit;
     let verdict = if worse.exceeds(tolerance, is_first) {
         Verdict::Regressed
     } else if better.exceeds(tolerance, is_first) {
-        match question.direction {
-            Direction::Equal => Verdict::Regressed,
-            _ => Verdict::Improved,
-        }
-    } else if worse.high <= tolerance || worse.low <= 0.0 && worse.high < limit {
+        question.better()
+    } else if is_same(worse) && (question.direction != Direction::Equal || is_same(better)) {
         Verdict::Pass
     } else {
         Verdict::Inconclusive
     };
-    let shown = |difference: f64| match log {
-        true => difference.exp_m1() * 100.0,
-        false => difference,
+    let why = match verdict {
+        Verdict::Regressed => "the whole interval is worse by more than the tolerance",
+        Verdict::Improved => "the whole interval is better by more than the tolerance",
+        Verdict::Pass => "not worse by more than the tolerance",
+        _ => "the noise reaches across the tolerance",
     };
-    let width = interval.high - interval.low;
-    let sign = match question.direction {
-        Direction::Higher => -1.0,
-        _ => 1.0,
+    let threshold = tolerance + (interval.high - interval.low);
+    let open = verdict == Verdict::Inconclusive && !is_last;
+    terms.answer(verdict, interval, threshold, open, why)
+}
+
+/// Judges the processes of one machine by what is locked of others. At the first of `looks` what is
+/// inconclusive is open: more processes may decide.
+pub fn against_stored(
+    locked: &Samples,
+    current: &[Vec<f64>],
+    question: &Question,
+    open: bool,
+) -> Decision {
+    let stored = || locked.machines().iter().flatten();
+    let Some(terms) = Terms::of(stored().chain(current), question).filter(|_| !current.is_empty())
+    else {
+        return no_value();
     };
-    Decision {
-        effect: Some(match log {
-            true => Change::RelativePercent(shown(interval.change)),
-            false => Change::Absolute(interval.change),
-        }),
-        alarm: Some(shown(width / 2.0)),
-        pass: Some(shown(width / 2.0)),
-        threshold: Some(sign * shown(tolerance + width)),
-        looks: rounds,
-        ..Decision::nothing(
-            verdict,
-            verdict == Verdict::Inconclusive && !is_last,
-            why(verdict).to_owned(),
-        )
+    let machines = locked.machines().iter();
+    let machines: Vec<f64> = machines
+        .map(|it| mean(&it.iter().map(|it| of_process(it)).collect::<Vec<_>>()))
+        .collect();
+    let reference = terms.of_value(mean(&machines));
+    let processes = terms.processes(current);
+    let left_out = processes.len() / STORED_LEFT_OUT_OF;
+    let interval = Interval::of(
+        processes.iter().map(|it| it - reference).collect(),
+        left_out,
+    );
+    let tolerance = terms.tolerance;
+    let (worse, better) = (terms.worse(interval), terms.worse(interval).mirrored());
+    let is_wide = interval.high - interval.low > tolerance;
+    let verdict = if worse.low > tolerance || !is_wide && worse.change > tolerance {
+        Verdict::Regressed
+    } else if better.low > tolerance || !is_wide && better.change > tolerance {
+        question.better()
+    } else if is_wide {
+        Verdict::Inconclusive
+    } else {
+        Verdict::Pass
+    };
+    let why = match verdict {
+        Verdict::Regressed => "worse by more than the tolerance",
+        Verdict::Improved => "better by more than the tolerance",
+        Verdict::Pass => "not worse by more than the tolerance",
+        _ => "its processes are further apart than the tolerance",
+    };
+    let open = open && verdict == Verdict::Inconclusive;
+    terms.answer(verdict, interval, tolerance, open, why)
+}
+
+fn no_value() -> Decision {
+    let why = "a launch has no value".to_owned();
+    Decision::nothing(Verdict::NotMeasured, false, why)
+}
+
+impl Question {
+    /// The verdict on what is better by more than the tolerance.
+    fn better(self) -> Verdict {
+        match self.direction {
+            Direction::Equal => Verdict::Regressed,
+            Direction::Lower | Direction::Higher => Verdict::Improved,
+        }
     }
+}
+
+/// In which numbers a question is answered: logarithms where it is about a ratio.
+#[derive(Clone, Copy)]
+struct Terms {
+    log: bool,
+    direction: Direction,
+    tolerance: f64,
+}
+
+impl Terms {
+    /// `None` where a process has no launch, or one is not finite. A ratio of what is not positive is
+    /// none: any difference counts then.
+    fn of<'v>(processes: impl Iterator<Item = &'v Vec<f64>>, question: &Question) -> Option<Terms> {
+        let (mut known, mut positive) = (true, true);
+        for launches in processes {
+            known &= !launches.is_empty() && launches.iter().all(|value| value.is_finite());
+            positive &= launches.iter().all(|value| *value > 0.0);
+        }
+        let log = question.scale == Scale::Relative && positive;
+        let tolerance = match question.scale {
+            Scale::Relative if !log => 0.0,
+            scale => scale.in_terms(question.tolerance, question.direction),
+        };
+        known.then_some(Terms {
+            log,
+            direction: question.direction,
+            tolerance,
+        })
+    }
+
+    fn of_value(self, value: f64) -> f64 {
+        if self.log { value.ln() } else { value }
+    }
+
+    fn processes(self, side: &[Vec<f64>]) -> Vec<f64> {
+        let values = side.iter();
+        values
+            .map(|launches| self.of_value(of_process(launches)))
+            .collect()
+    }
+
+    /// With a sign that is positive where it is worse.
+    fn worse(self, interval: Interval) -> Interval {
+        match self.direction {
+            Direction::Lower => interval,
+            Direction::Higher => interval.mirrored(),
+            // Any change is worse.
+            Direction::Equal => interval,
+        }
+    }
+
+    fn shown(self, difference: f64) -> f64 {
+        match self.log {
+            true => difference.exp_m1() * 100.0,
+            false => difference,
+        }
+    }
+
+    fn answer(
+        self,
+        verdict: Verdict,
+        interval: Interval,
+        threshold: f64,
+        open: bool,
+        why: &str,
+    ) -> Decision {
+        let sign = match self.direction {
+            Direction::Higher => -1.0,
+            Direction::Lower | Direction::Equal => 1.0,
+        };
+        let change = self.shown(interval.change);
+        Decision {
+            verdict,
+            change: Some(match self.log {
+                true => Change::RelativePercent(change),
+                false => Change::Absolute(change),
+            }),
+            band: Some(self.shown((interval.high - interval.low) / 2.0)),
+            threshold: Some(self.shown(sign * threshold)),
+            open,
+            why: why.to_owned(),
+        }
+    }
+}
+
+/// The interval of the change, in the terms of the question.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Interval {
+    change: f64,
+    low: f64,
+    high: f64,
 }
 
 /// By how much the means of the processes differ; `None` where a side has none.
@@ -126,16 +242,6 @@ fn difference(base: &[Vec<f64>], current: &[Vec<f64>], scale: Scale) -> Option<C
         Scale::Relative if was != 0.0 => Change::RelativePercent((is / was - 1.0) * 100.0),
         _ => Change::Absolute(is - was),
     })
-}
-
-fn why(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Regressed => "the whole interval is worse by more than the tolerance",
-        Verdict::Improved => "the whole interval is better by more than the tolerance",
-        Verdict::Pass => "not worse by more than the tolerance",
-        Verdict::Inconclusive => "the noise reaches across the tolerance",
-        Verdict::NotMeasured => "it has no value",
-    }
 }
 
 /// What a change may be off by because a clock ticks, in the terms of the question: the largest number that
@@ -181,20 +287,25 @@ fn common_divisor(one: u64, other: u64) -> u64 {
 
 impl Interval {
     /// Of process values, two a side and round, without some at each end.
-    fn of(base: &[f64], current: &[f64], left_out: usize) -> Interval {
+    fn of_rounds(base: &[f64], current: &[f64], left_out: usize) -> Interval {
         let rounds = base.chunks(2).zip(current.chunks(2));
-        let mut ratios: Vec<f64> = rounds
+        let ratios = rounds
             .flat_map(|(base, current)| {
                 let of = |now: &f64| base.iter().map(|was| now - was).collect::<Vec<f64>>();
                 current.iter().flat_map(of).collect::<Vec<f64>>()
             })
             .collect();
-        ratios.sort_by(f64::total_cmp);
-        let middle = ratios.len() / 2;
+        Interval::of(ratios, left_out)
+    }
+
+    /// Of at least one change, without some at each end.
+    fn of(mut changes: Vec<f64>, left_out: usize) -> Interval {
+        changes.sort_by(f64::total_cmp);
+        let (middle, last) = (changes.len() / 2, changes.len() - 1);
         Interval {
-            change: ratios[middle - 1].midpoint(ratios[middle]),
-            low: ratios[left_out],
-            high: ratios[ratios.len() - 1 - left_out],
+            change: changes[(last / 2).min(middle)].midpoint(changes[middle]),
+            low: changes[left_out],
+            high: changes[last - left_out],
         }
     }
 
@@ -250,8 +361,6 @@ mod tests {
             scale: Scale::Relative,
             direction: Direction::Lower,
             tolerance,
-            comparisons: 1,
-            looks: Vec::new(),
         }
     }
 

@@ -15,14 +15,8 @@ pub struct Look {
 /// Decides whether more processes of a variant are measured, within the configured bound.
 pub trait Stopping {
     /// What the processes measured so far say of a variant. `base` is measured beside it, where there is
-    /// one; `before` was measured before it in this run.
-    fn look(
-        &self,
-        variant: &Variant,
-        current: &Profile,
-        base: Option<&Profile>,
-        before: &[Profile],
-    ) -> Look;
+    /// one.
+    fn look(&self, variant: &Variant, current: &Profile, base: Option<&Profile>) -> Look;
 
     /// Whether counters are read of a variant whose times were measured as it runs.
     fn counts(&self, variant: &Variant, current: &Profile, base: Option<&Profile>) -> bool;
@@ -33,7 +27,7 @@ pub trait Stopping {
 pub struct Fewest;
 
 impl Stopping for Fewest {
-    fn look(&self, _: &Variant, _: &Profile, _: Option<&Profile>, _: &[Profile]) -> Look {
+    fn look(&self, _: &Variant, _: &Profile, _: Option<&Profile>) -> Look {
         Look::default()
     }
 

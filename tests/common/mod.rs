@@ -598,9 +598,8 @@ fn as_editors_see(value: toml::Value) -> Json {
     }
 }
 
-/// The repository's configuration with [`VARIANTS`] and the faults, and no other variant. The slowest
-/// launches are not judged: `tests/tail.rs` is about these. All variants are measured in as many
-/// processes, as they were locked.
+/// The repository's configuration with [`VARIANTS`] and the faults, and no other variant. All variants are
+/// measured in as many processes, as they were locked.
 pub fn configuration() -> String {
     let whole = fs::read_to_string(repository().join("config.toml")).unwrap();
     let mut kept = String::new();
@@ -618,8 +617,7 @@ pub fn configuration() -> String {
             || name.starts_with("suite.trajectory_resample")
             || variant.is_some_and(|variant| !VARIANTS.iter().any(|kept| kept == variant));
         if !dropped {
-            let lines = table.split_inclusive('\n');
-            kept.extend(lines.filter(|line| !line.starts_with("tail")));
+            kept.push_str(table);
         }
     }
     without_processes(&kept)

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::file::File;
 use crate::config::error::{ConfigError, suggest};
-use crate::config::model::{Counts, Metric, Suite, TailTolerances, Toolchain, Variant};
-use crate::config::raw::{RawMetric, RawTolerance, RawTolerances};
+use crate::config::model::{Counts, Metric, Suite, Toolchain, Variant};
+use crate::config::raw::{RawMetric, RawTolerance};
 use crate::metric::{self, Direction, Level, Role, Tolerance};
 use crate::terms::Phase;
 use ncu_report::{Chip, Existence};
@@ -106,12 +106,8 @@ impl File<'_> {
                     return Err(self.error(&at, format!("`{alias}` is not judged by a tolerance")));
                 }
                 if own.is_empty() {
-                    return Err(self.error(
-                        &at,
-                        "it has none of `tolerance`, `against`, `tail` and `tail_against`",
-                    ));
+                    return Err(self.error(&at, "it has none of `tolerance` and `against`"));
                 }
-                let of_tail = at;
                 let at = |key| ["metric", alias, "on", name, key];
                 let read = |key, raw: &Option<RawTolerance>| {
                     let raw = raw.as_ref();
@@ -132,7 +128,6 @@ impl File<'_> {
                 for metric in metrics.filter(|metric| metric.alias == *alias) {
                     metric.tolerance = tolerance.unwrap_or(metric.tolerance);
                     metric.against = against.or(inherited).unwrap_or(metric.against);
-                    metric.tail = self.tail_on(&of_tail, raw, own, metric)?;
                 }
             }
         }
@@ -167,13 +162,12 @@ impl File<'_> {
                 "`unless_faster` has no meaning for the duration itself",
             ));
         }
-        let metric = Metric {
+        Ok(Metric {
             alias: alias.to_owned(),
             counter,
             direction,
             tolerance,
             against,
-            tail: None,
             phase,
             exact: raw.exact,
             counts,
@@ -183,10 +177,6 @@ impl File<'_> {
             unless_faster: raw.unless_faster,
             unless_as_fast: false,
             never_zero: false,
-        };
-        Ok(Metric {
-            tail: self.tail(raw, &metric)?,
-            ..metric
         })
     }
 
@@ -399,82 +389,6 @@ impl File<'_> {
             ));
         }
         Ok(Some(counts))
-    }
-
-    /// How much worse the slowest launches of a metric may be, as its table says.
-    fn tail(
-        &self,
-        raw: &RawMetric,
-        metric: &Metric,
-    ) -> Result<Option<TailTolerances>, ConfigError> {
-        let at = |key| ["metric", &metric.alias, key];
-        let tail = self.tail_tolerance(&at("tail"), raw.tail.as_ref())?;
-        let against = self.tail_tolerance(&at("tail_against"), raw.tail_against.as_ref())?;
-        let Some(tolerance) = tail else {
-            return match against {
-                Some(_) => Err(self.without_tail(&at("tail_against"))),
-                None => Ok(None),
-            };
-        };
-        self.has_tail(&at("tail"), metric)?;
-        let against = against.unwrap_or(tolerance);
-        Ok(Some(TailTolerances { tolerance, against }))
-    }
-
-    /// The same as a table of some kernels, `own`, changes it.
-    fn tail_on(
-        &self,
-        at: &[&str; 4],
-        raw: &RawMetric,
-        own: &RawTolerances,
-        metric: &Metric,
-    ) -> Result<Option<TailTolerances>, ConfigError> {
-        let [table, alias, on, name] = *at;
-        let at = |key| [table, alias, on, name, key];
-        let tail = self.tail_tolerance(&at("tail"), own.tail.as_ref())?;
-        let own_against = own.tail_against.as_ref();
-        let against = self.tail_tolerance(&at("tail_against"), own_against)?;
-        let Some(tolerance) = tail.or(metric.tail.map(|tail| tail.tolerance)) else {
-            return match against {
-                Some(_) => Err(self.without_tail(&at("tail_against"))),
-                None => Ok(None),
-            };
-        };
-        self.has_tail(&at("tail"), metric)?;
-        let inherited = match raw.tail_against {
-            Some(_) => None,
-            None => tail,
-        };
-        let outer = metric.tail.map(|tail| tail.against);
-        let against = against.or(inherited).or(outer).unwrap_or(tolerance);
-        Ok(Some(TailTolerances { tolerance, against }))
-    }
-
-    fn tail_tolerance(
-        &self,
-        at: &[&str],
-        raw: Option<&RawTolerance>,
-    ) -> Result<Option<Tolerance>, ConfigError> {
-        raw.map(|raw| self.tolerance(at, raw)).transpose()
-    }
-
-    fn without_tail(&self, at: &[&str]) -> ConfigError {
-        self.error(at, "`tail_against` has no effect without `tail`")
-    }
-
-    /// Only of a duration it is known which launches are the bad ones.
-    fn has_tail(&self, at: &[&str], metric: &Metric) -> Result<(), ConfigError> {
-        let alias = &metric.alias;
-        let why = if metric.role() != Some(Role::Duration) || metric.exact {
-            format!("only a duration that is judged by a tolerance has a tail; `{alias}` is none")
-        } else if metric.level == Level::Record {
-            format!("`tail` has no effect: `{alias}` is only recorded; set its `level`")
-        } else if metric.direction != Direction::Lower {
-            "a tail is the slowest launches, so it needs `direction = \"lower\"`".to_owned()
-        } else {
-            return Ok(());
-        };
-        Err(self.error(at, why))
     }
 }
 

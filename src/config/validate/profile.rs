@@ -13,17 +13,6 @@ impl File<'_> {
         settings: &ProfileSettings,
     ) -> Result<ProfileSettings, ConfigError> {
         let settings = settings.clone().settled();
-        for (setting, most, least) in [
-            ("max_processes", settings.max_processes, settings.processes),
-            ("max_rounds", settings.max_rounds, settings.rounds),
-        ] {
-            if most < least {
-                let message = format!(
-                    "`{setting}` is {most}, fewer than the {least} that are always measured"
-                );
-                return Err(self.wrong_setting(at, setting, message));
-            }
-        }
         self.countable(at, &settings)?;
         Ok(settings)
     }

@@ -77,7 +77,6 @@ impl File<'_> {
             direction: metric.direction,
             tolerance,
             against: tolerance,
-            tail: None,
             phase: Phase::Counting,
             exact: false,
             counts: None,

@@ -37,11 +37,8 @@ impl File<'_> {
             let help = suggest(&raw.variant, &names);
             return Err(wrong("variant", message).help(help));
         };
-        let metrics = || variant.metrics.iter().chain(&variant.static_metrics);
-        let tails = metrics().filter(|metric| metric.tail.is_some());
-        let tails: Vec<String> = tails.map(|metric| metric.tail_name()).collect();
-        let names = metrics().map(|metric| metric.alias.as_str());
-        let names: Vec<&str> = names.chain(tails.iter().map(String::as_str)).collect();
+        let metrics = variant.metrics.iter().chain(&variant.static_metrics);
+        let names: Vec<&str> = metrics.map(|metric| metric.alias.as_str()).collect();
         if !names.contains(&raw.metric.as_str()) {
             let message = format!("{} has no metric `{}` to waive", raw.variant, raw.metric);
             let help = suggest(&raw.metric, &names);

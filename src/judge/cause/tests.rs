@@ -51,7 +51,6 @@ pub(in crate::judge) fn comparison(counter: &str, was: f64, is: f64) -> Comparis
         level: Level::Record,
         exact: false,
         never_zero: false,
-        tail: None,
         tolerance: Tolerance::Absolute(0.0),
         reference: Some(summary(was)),
         current: Some(summary(is)),
@@ -66,7 +65,6 @@ pub(in crate::judge) fn comparison(counter: &str, was: f64, is: f64) -> Comparis
         threshold: None,
         verdict: None,
         open: false,
-        not_worse: false,
         why: String::new(),
     }
 }

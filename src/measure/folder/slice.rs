@@ -43,7 +43,7 @@ pub struct Found {
     pub captures: Captures,
     /// What the variants took, for the next plan.
     pub times: Times,
-    /// The sha256 of the record of each variant that is complete, controls of other slices among them.
+    /// The sha256 of the record of each variant that is complete.
     pub variants: BTreeMap<VariantId, String>,
 }
 

@@ -15,13 +15,6 @@ use crate::profiler::{Session, in_turn};
 use crate::terms::{Phase, Tier};
 use crate::verdict::Stopping;
 
-/// What says whether more is to be measured.
-pub(in crate::measure) struct Asked<'a> {
-    pub stop: &'a dyn Stopping,
-    /// What was measured before in this run.
-    pub before: &'a [Profile],
-}
-
 /// A variant, and its version at the base where both are measured side by side.
 pub(in crate::measure) struct Subjects<'a> {
     pub current: Subject<'a>,
@@ -120,11 +113,11 @@ impl<'a> Subjects<'a> {
         bench: &Bench<'_>,
         plan: &VariantPlan,
         retries: &mut Retries<'_, '_>,
-        asked: &Asked<'_>,
+        stop: &dyn Stopping,
     ) -> Result<Profiles, SideStop> {
         let variant = self.variant();
         loop {
-            let answer = self.on_highest_tier(bench, plan, asked);
+            let answer = self.on_highest_tier(bench, plan, stop);
             let answer = answer.map_err(|stop| stop.map(|found| bench.unless_lost(found)));
             let failed = match &answer {
                 Ok(Profiles { current, base, .. }) => disturbance(variant, base.as_ref(), current),
@@ -145,7 +138,7 @@ impl<'a> Subjects<'a> {
         &mut self,
         bench: &Bench<'_>,
         plan: &VariantPlan,
-        asked: &Asked<'_>,
+        stop: &dyn Stopping,
     ) -> Result<Profiles, SideStop> {
         let variant = self.variant();
         let mut tier = bench
@@ -157,7 +150,7 @@ impl<'a> Subjects<'a> {
             if let Some(base) = &mut self.base {
                 base.restart(tier);
             }
-            match self.execute(bench, plan, asked) {
+            match self.execute(bench, plan, stop) {
                 Err(SideStop::Finding(_, found))
                     if self.current.startup.is_some() && beside_others(found.code) =>
                 {
@@ -185,7 +178,7 @@ impl<'a> Subjects<'a> {
         &mut self,
         bench: &Bench<'_>,
         plan: &VariantPlan,
-        asked: &Asked<'_>,
+        stop: &dyn Stopping,
     ) -> Result<Profiles, SideStop> {
         for job in plan.before_rounds() {
             let is_measured = |phase| self.current.has_phase(phase);
@@ -204,10 +197,9 @@ impl<'a> Subjects<'a> {
                 if look && done < plan.rounds.len() {
                     let profiles = self.profiles(bench)?;
                     let base = profiles.base.as_ref();
-                    let (current, before) = (&profiles.current, asked.before);
-                    let look = asked.stop.look(self.variant(), current, base, before);
+                    let look = stop.look(self.variant(), &profiles.current, base);
                     if !look.open {
-                        return self.counted(bench, plan, asked, profiles);
+                        return self.counted(bench, plan, stop, profiles);
                     }
                     if let Some(so_far) = look.so_far {
                         let text =
@@ -218,7 +210,7 @@ impl<'a> Subjects<'a> {
             }
         }
         let profiles = self.profiles(bench)?;
-        self.counted(bench, plan, asked, profiles)
+        self.counted(bench, plan, stop, profiles)
     }
 
     /// Adds the counters of programs that were timed as they run, where these are asked for and can be read.
@@ -226,12 +218,12 @@ impl<'a> Subjects<'a> {
         &mut self,
         bench: &Bench<'_>,
         plan: &VariantPlan,
-        asked: &Asked<'_>,
+        stop: &dyn Stopping,
         profiles: Profiles,
     ) -> Result<Profiles, SideStop> {
         let variant = self.variant();
         let (current, base) = (&profiles.current, profiles.base.as_ref());
-        if !variant.profile.as_it_runs || !asked.stop.counts(variant, current, base) {
+        if !variant.profile.as_it_runs || !stop.counts(variant, current, base) {
             return Ok(profiles);
         }
         self.measures_on(Tier::Counters);
@@ -426,16 +418,11 @@ impl<'a> Subjects<'a> {
             .map_err(|stop| SideStop::of(Side::Base, stop))?;
         let current = self.current.profile(bench);
         let current = current.map_err(|stop| SideStop::of(Side::Current, stop))?;
-        let mut profiles = Profiles {
+        let profiles = Profiles {
             current,
             base,
             uncounted: None,
         };
-        if let Some(base) = &mut profiles.base {
-            for side in [base, &mut profiles.current] {
-                side.provenance.round_order = Some(VariantPlan::ORDER);
-            }
-        }
         Ok(profiles)
     }
 

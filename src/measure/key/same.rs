@@ -85,9 +85,6 @@ pub(in crate::measure) fn must_measure(
     if !same_artifact(pair) {
         return Some("its program differs".to_owned());
     }
-    if pair.variant.immutable && built.lacks_base(&pair.variant.id.suite) {
-        return Some("it is the control of a variant that has no base".to_owned());
-    }
     let first = changed.files.first()?;
     if let Recipe::Command { .. } = pair.variant.recipe {
         return Some(format!(

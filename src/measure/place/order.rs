@@ -12,7 +12,7 @@ use crate::measure::folder::RunFile;
 use crate::measure::key::verified::RecordUse;
 use crate::measure::watch::Watch;
 use crate::profile::Profile;
-use crate::terms::{Tier, VariantId};
+use crate::terms::VariantId;
 
 /// What is locked of variants, on every GPU model and tier.
 #[derive(Debug, Default)]
@@ -22,12 +22,6 @@ impl<'a> Locks<'a> {
     /// The locked profiles of a variant.
     pub(in crate::measure) fn of(&self, variant: &VariantId) -> impl Iterator<Item = &'a Profile> {
         self.0.get(variant).into_iter().flatten().copied()
-    }
-
-    /// Whether a measured baseline of a variant is locked, on any GPU model.
-    fn has_measured(&self, variant: &VariantId) -> bool {
-        let mut locks = self.of(variant);
-        locks.any(|locked| locked.identity.tier != Tier::Static)
     }
 }
 
@@ -49,7 +43,7 @@ pub struct Plan<'a> {
     pub base: Option<&'a BaseProject>,
     /// The variants of one slice, where not all are measured here.
     pub part: Option<&'a [VariantId]>,
-    /// What is locked of them, and of the other variants of their suites.
+    /// What is locked of them.
     pub locks: Locks<'a>,
     /// Whether variants are measured whose program is the base's.
     pub measure_all: bool,
@@ -101,60 +95,14 @@ impl<'a> Plan<'a> {
         self.part.is_none_or(|part| part.contains(variant))
     }
 
-    /// Whether a variant of the suite is measured here.
-    fn has_suite(&self, suite: &str) -> bool {
-        let mut part = self.part.into_iter().flatten();
-        self.part.is_none() || part.any(|own| own.suite == suite)
-    }
-
-    /// The variants in the order in which they are measured alone, with the controls that they need.
-    /// The controls come first: what they read bounds the others' bands.
+    /// The variants in the order in which they are measured alone. Immutable ones come first: a sick GPU
+    /// shows in them.
     pub fn alone(&self) -> Vec<&'a Variant> {
         let mut variants = self.selected.variants();
-        variants.extend(self.controls());
-        // A control is measured on every GPU whose variants it is for.
-        variants.retain(|variant| {
-            let control = variant.immutable && self.locks.has_measured(&variant.id);
-            self.is_own(&variant.id) || control && self.has_suite(&variant.id.suite)
-        });
+        variants.retain(|variant| self.is_own(&variant.id));
         if !self.locks.0.is_empty() {
             variants.sort_by_key(|variant| !variant.immutable);
         }
-        variants
-    }
-
-    /// Unchanged variants that must be measured beside those that were asked for.
-    fn controls(&self) -> Vec<&'a Variant> {
-        let asked = &self.selected.variants;
-        let is_control = |variant: &&Variant| {
-            let mut judged = asked.iter();
-            variant.immutable
-                && judged.any(|one| one.control && one.id.suite == variant.id.suite)
-                && self.locks.has_measured(&variant.id)
-        };
-        let all = self.selected.config.variants().filter(is_control);
-        all.filter(|variant| !asked.iter().any(|other| other.id == variant.id))
-            .collect()
-    }
-
-    /// The controls of these suites that are measured only where a variant has no base beside it.
-    pub(in crate::measure) fn controls_of(&self, suites: &[&str]) -> Vec<&'a Variant> {
-        let mut controls = self.controls();
-        let others = self.selected.variants().into_iter();
-        let others = others.filter(|one| !self.is_own(&one.id));
-        controls.extend(others.filter(|one| one.immutable && self.locks.has_measured(&one.id)));
-        controls.retain(|control| suites.contains(&control.id.suite.as_str()));
-        controls
-    }
-
-    /// The variants to build for a machine that measures, with the controls.
-    pub(in crate::measure) fn to_pack(&self) -> Vec<&'a Variant> {
-        if self.base.is_none() {
-            return self.alone();
-        }
-        // A variant that has no base on that machine is judged beside a control.
-        let mut variants = self.selected.variants();
-        variants.extend(self.controls());
         variants
     }
 

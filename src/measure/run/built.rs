@@ -193,15 +193,6 @@ impl<'a> Built<'a> {
         }
     }
 
-    /// Whether a variant of a suite can be measured only without a base.
-    pub fn lacks_base(&self, suite: &str) -> bool {
-        let mut sides = self.sides.iter();
-        sides.any(|sides| {
-            let alone = !matches!(sides.base, Some(Ok(_)));
-            sides.variant.id.suite == suite && sides.current.is_some() && alone
-        })
-    }
-
     /// Whether a variant was built by a command of its own, on either side.
     pub fn ran_build_command(&self) -> bool {
         let builds =

@@ -18,7 +18,7 @@ use crate::measure::folder::{
     Complete, Done, Kept, Recording, RunFile, VariantRecord, failed_before, not_resumed, resumed,
 };
 use crate::measure::job::retry::Retries;
-use crate::measure::job::rounds::{Asked, Profiles, SideStop, Subjects};
+use crate::measure::job::rounds::{Profiles, SideStop, Subjects};
 use crate::measure::job::seeds::Seeds;
 use crate::measure::job::subject::{Subject, altered};
 use crate::measure::job::window::Window;
@@ -242,11 +242,7 @@ impl<'a> Run<'a> {
                 self.measured.not_begun.extend(not_begun);
                 Ok(Turn::Measured(None))
             } else {
-                let asked = Asked {
-                    stop,
-                    before: &all.profiles,
-                };
-                self.in_turn(sides, kept, &asked)
+                self.in_turn(sides, kept, stop)
             };
             let own = std::mem::replace(&mut self.measured, all);
             let has_profile = own.profiles.iter().any(|profile| profile.variant == id);
@@ -325,7 +321,7 @@ impl<'a> Run<'a> {
         &mut self,
         sides: Sides<'a>,
         kept: Option<Kept>,
-        asked: &Asked<'_>,
+        stop: &dyn Stopping,
     ) -> Result<Turn, Error> {
         let Order { batch, output, .. } = self.order;
         let id = &sides.variant.id;
@@ -368,7 +364,7 @@ impl<'a> Run<'a> {
         if let Some((artifact, witness)) = sides.current {
             if self.verified(batch, variant, &artifact)? {
                 let built = (artifact, sides.base);
-                self.variant(variant, built, &witness, &mut recording, asked)?;
+                self.variant(variant, built, &witness, &mut recording, stop)?;
             } else {
                 self.measured.findings.extend(witness.changes(variant));
             }
@@ -435,7 +431,7 @@ impl<'a> Run<'a> {
         (artifact, base): (Artifact, Option<Result<BaseVariant<'a>, Finding>>),
         witness: &Witness,
         recording: &mut Recording<'_>,
-        asked: &Asked<'_>,
+        stop: &dyn Stopping,
     ) -> Result<(), Error> {
         let batch = self.order.batch;
         let base = base.map(|base| self.verified_base(variant, base));
@@ -451,7 +447,7 @@ impl<'a> Run<'a> {
         };
         batch.watch.begins(variant, "profile");
         let mut subjects = self.subjects(variant, artifact, base.as_ref())?;
-        let answer = self.beside_or_alone(&mut subjects, base.as_ref(), recording, asked)?;
+        let answer = self.beside_or_alone(&mut subjects, base.as_ref(), recording, stop)?;
         // After the last process of both sides.
         let of_base = base.as_ref().and_then(|base| base.witness.changes(variant));
         let of_base = of_base.map(Finding::in_base);
@@ -512,7 +508,7 @@ impl<'a> Run<'a> {
         subjects: &mut Subjects<'_>,
         base: Option<&BaseVariant<'_>>,
         recording: &mut Recording<'_>,
-        asked: &Asked<'_>,
+        stop: &dyn Stopping,
     ) -> Result<Result<Profiles, SideStop>, Error> {
         let variant = subjects.current.variant;
         // One limit of retries for the variant, side by side and alone together.
@@ -521,7 +517,7 @@ impl<'a> Run<'a> {
             Some(_) => VariantPlan::side_by_side(variant),
             None => VariantPlan::alone(variant),
         };
-        let mut answer = subjects.measure(&self.bench, &plan, &mut retries, asked);
+        let mut answer = subjects.measure(&self.bench, &plan, &mut retries, stop);
         self.add_cost(subjects.base.as_ref());
         if let (Err(SideStop::Finding(Side::Base, finding)), Some(base)) = (&answer, base)
             && !base.project.is_required()
@@ -531,7 +527,7 @@ impl<'a> Run<'a> {
             self.not_excused(finding);
             subjects.base = None;
             let plan = VariantPlan::alone(variant);
-            answer = subjects.measure(&self.bench, &plan, &mut retries, asked);
+            answer = subjects.measure(&self.bench, &plan, &mut retries, stop);
         }
         self.measured.findings.extend(retries.warnings());
         self.measured.findings.append(&mut subjects.failed_beside);

@@ -1,4 +1,4 @@
-//! From a plan to captures: the variants alone or beside their base, with the controls that they need.
+//! From a plan to captures: the variants alone or beside their base.
 
 use super::built::{Built, build};
 use super::unmeasured::same_programs;
@@ -13,7 +13,7 @@ use crate::measure::place::bench::Bench;
 use crate::measure::place::order::{Order, Place, Plan};
 use crate::measure::place::prebuilt::Prebuilt;
 use crate::terms::VariantId;
-use crate::verdict::{Fewest, Stopping};
+use crate::verdict::Stopping;
 
 /// Measures the variants of a plan, side by side with the base where there is one. A variant is measured
 /// in more processes while `stop` says that it is open, within the configured bound. Where a base cannot
@@ -39,7 +39,7 @@ pub fn programs(
     plan: &Plan<'_>,
     place: &Place<'_>,
 ) -> Result<(Prebuilt, Vec<SameProgram>, Spent), Error> {
-    let variants = plan.to_pack();
+    let variants = plan.alone();
     let built = build(Order {
         base: plan.base,
         ..plan.order(place, &variants)
@@ -49,12 +49,6 @@ pub fn programs(
         && let Some(changed) = changed(plan, base, place, &variants)
     {
         same = same_programs(plan, &built, base, &changed, place.watch);
-        same.retain(|same| {
-            plan.selected
-                .variants
-                .iter()
-                .any(|one| one.id == same.variant)
-        });
     }
     let mut programs = built.programs();
     let measured = built.unmeasured();
@@ -105,16 +99,14 @@ fn side_by_side(
             let ids: Vec<VariantId> = same.iter().map(|same| same.variant.clone()).collect();
             built.leave_out(&ids)?;
         }
-        captures = measured(plan, place, built, known, order, stop)?;
+        captures = measured(built, known, order, stop)?;
     }
     captures.same_programs = same;
     Ok(captures)
 }
 
-/// Measures what was built and is left, and the controls of variants that have no base.
+/// Measures what was built and is left.
 fn measured<'a>(
-    plan: &Plan<'_>,
-    place: &Place<'_>,
     built: Built<'a>,
     known: Option<Bench<'a>>,
     order: Order<'a>,
@@ -124,9 +116,7 @@ fn measured<'a>(
         return Ok(built.unmeasured());
     }
     let bench = known.map_or_else(|| bench(order), Ok)?;
-    let mut captures = built.measure(bench, stop)?;
-    add_controls(plan, place, &mut captures)?;
-    Ok(captures)
+    built.measure(bench, stop)
 }
 
 /// The machine that measures. A missing GPU is reported before anything else that is missing.
@@ -152,25 +142,4 @@ fn changed(
             place.watch.notes(&text);
         })
         .ok()
-}
-
-/// Measures the controls of variants that have no base to be measured beside.
-fn add_controls(plan: &Plan<'_>, place: &Place<'_>, captures: &mut Captures) -> Result<(), Error> {
-    if !captures.sick.is_empty() {
-        return Ok(());
-    }
-    // Variants without a base are judged against their baselines, and that needs a control.
-    let has_base = |id: &VariantId| captures.bases.iter().any(|base| base.variant == *id);
-    let measured = captures.profiles.iter().map(|profile| &profile.variant);
-    let alone = measured.filter(|id| !has_base(id));
-    let suites: Vec<&str> = alone.map(|id| id.suite.as_str()).collect();
-    let controls = plan.controls_of(&suites);
-    if !controls.is_empty() {
-        let order = plan.order(place, &controls);
-        let further = build(order)?.measure(bench(order)?, &Fewest)?;
-        // What the GPU measured before it became sick does not count either.
-        captures.set_aside(further.sick.clone());
-        captures.add(further);
-    }
-    Ok(())
 }

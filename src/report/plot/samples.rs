@@ -1,4 +1,4 @@
-//! The samples of a judged metric beside those of its reference: every launch, the location of
+//! The samples of a judged metric beside those of its reference: every launch, the value of
 //! every process, the noise band, and the limits.
 
 use maud::{Markup, html};
@@ -10,7 +10,7 @@ use crate::metric::{Direction, display_value};
 use crate::report::form::Form;
 use crate::report::print::{cut, one_line};
 use crate::report::rows::{class, mark, several_kernels, title, verdict_word};
-use crate::statistics::location;
+use crate::statistics::of_process;
 use crate::verdict::{Change, Verdict};
 
 /// Pixels of the half that each side takes, of the head, and of the whole with its axis.
@@ -28,7 +28,7 @@ const LAUNCHES: usize = 20_000;
 /// Processes that a side of a strip draws.
 const PROCESSES: usize = 2_000;
 /// How to read a strip.
-const LEGEND: &str = "Faint dots: launches, one line for each process. Short marks: the location of each process. Tall mark: the value of the side. Shaded: the noise band around the reference. Dashed line: beyond it, the metric fails.";
+const LEGEND: &str = "Faint dots: launches, one line for each process. Short marks: the value of each process. Tall mark: the value of the side. Shaded: the noise band around the reference. Dashed line: beyond it, the metric fails.";
 
 /// The form.
 pub(in crate::report) const FORM: Form = Form {
@@ -224,14 +224,14 @@ fn processes_paths(processes: &[Vec<f64>], one_of: usize, top: f64, x: Axis) -> 
     let high = (HALF / count).max(4.0);
     let (mut dots, mut marks) = (String::new(), String::new());
     for (at, launches) in processes.iter().enumerate() {
-        let Some(location) = location(launches) else {
+        if launches.is_empty() {
             continue;
-        };
+        }
         let line = top + (at as f64 + 0.5) * HALF / count;
         for launch in launches.iter().step_by(one_of) {
             dots.push_str(&format!("M{} {}h0", px(x.at(*launch)), px(line)));
         }
-        let (x, y) = (px(x.at(location)), px(line - high / 2.0));
+        let (x, y) = (px(x.at(of_process(launches))), px(line - high / 2.0));
         marks.push_str(&format!("M{x} {y}v{}", px(high)));
     }
     (dots, marks)

@@ -1,4 +1,4 @@
-//! The slowest tenth of the launches: what is planted in recorded samples is caught, and what is
+//! Slow launches and slow processes: what is planted in the recorded durations is caught, and what is
 //! unchanged passes.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
@@ -10,11 +10,10 @@ use sparsek_gate::config::{Config, Variant};
 use sparsek_gate::finding::{Code, Finding};
 use sparsek_gate::judge::{Case, Comparison, Reference, VariantReport, compare, comparison_count};
 use sparsek_gate::profile::Profile;
-use sparsek_gate::statistics::location;
 use sparsek_gate::terms::Tier;
 use sparsek_gate::verdict::Verdict;
 
-const TAIL: &str = "duration.tail";
+const DURATION: &str = "duration";
 
 /// What is planted in the launches of a process, by its number.
 type Shape = fn(usize, &mut [f64]);
@@ -125,13 +124,6 @@ fn first_three_doubled(_: usize, launches: &mut [f64]) {
     launches[..3].iter_mut().for_each(|launch| *launch *= 2.0);
 }
 
-fn three_times_the_spread(_: usize, launches: &mut [f64]) {
-    let center = location(launches).unwrap();
-    for launch in launches {
-        *launch = center + 3.0 * (*launch - center);
-    }
-}
-
 fn every_other_process_slower(process: usize, launches: &mut [f64]) {
     if process % 2 == 1 {
         launches.iter_mut().for_each(|launch| *launch *= 1.2);
@@ -139,55 +131,17 @@ fn every_other_process_slower(process: usize, launches: &mut [f64]) {
 }
 
 #[test]
-fn launches_that_are_doubled_regress_the_tail_and_the_finding_says_where_they_are() {
+fn launches_that_are_doubled_regress_the_duration() {
     for recorded in Recorded::both() {
-        let shapes: [(Shape, &str); 2] = [
-            (
-                tenth_doubled,
-                "the slow ones are at other places in each process",
-            ),
-            (
-                first_three_doubled,
-                "launches 1 to 3 are slow in most processes",
-            ),
-        ];
-        for (shape, place) in shapes {
+        for shape in [tenth_doubled as Shape, first_three_doubled] {
             let planted = recorded.with(shape);
             for (report, findings) in [planted.side_by_side(), planted.stored()] {
                 let (id, mode) = (&report.variant, report.mode);
-                let verdict = comparison(&report, TAIL).verdict;
+                let verdict = comparison(&report, DURATION).verdict;
                 assert_eq!(verdict, Some(Verdict::Regressed), "{id} {mode:?}");
-                assert!(failed(&findings).contains(&(Code::Regressed, TAIL)));
-                let said = findings
-                    .iter()
-                    .find(|one| one.metric.as_deref() == Some(TAIL));
-                let message = &said.unwrap().message;
-                assert!(
-                    message.contains("mean of the slowest 2 of 20 launches; ")
-                        && message.ends_with(place),
-                    "{message}"
-                );
+                assert_eq!(failed(&findings), [(Code::Regressed, DURATION)]);
             }
         }
-        // The location of all launches hides a tenth of them.
-        let (report, _) = recorded.with(tenth_doubled).side_by_side();
-        assert_ne!(
-            comparison(&report, "duration").verdict,
-            Some(Verdict::Regressed)
-        );
-    }
-}
-
-#[test]
-fn three_times_the_spread_does_not_pass_side_by_side() {
-    for recorded in Recorded::both() {
-        let (report, findings) = recorded.with(three_times_the_spread).side_by_side();
-        let tail = comparison(&report, TAIL);
-        assert!(
-            failed(&findings).iter().any(|(_, metric)| *metric == TAIL),
-            "{}: {tail:?}",
-            report.variant
-        );
     }
 }
 
@@ -198,16 +152,14 @@ fn a_kernel_that_is_slower_by_a_fifth_in_half_of_its_processes_does_not_pass() {
         for (report, findings) in [planted.side_by_side(), planted.stored()] {
             let (id, mode) = (&report.variant, report.mode);
             let failed = failed(&findings);
-            for metric in ["duration", TAIL] {
-                let fails = failed.iter().any(|(_, failed)| *failed == metric);
-                assert!(fails, "{id} {mode:?}: {metric} is not in {failed:?}");
-            }
+            let fails = failed.iter().any(|(_, metric)| *metric == DURATION);
+            assert!(fails, "{id} {mode:?}: {failed:?}");
         }
     }
 }
 
 #[test]
-fn unchanged_kernels_do_not_fail_by_their_tails() {
+fn unchanged_kernels_do_not_fail_by_their_durations() {
     let mut judged = 0;
     let rounds = [
         "5cadd533", "61d576b4", "9b79270f", "a74b8eae", "af10d30f", "cd851036", "cdbc441e",
@@ -227,77 +179,15 @@ fn unchanged_kernels_do_not_fail_by_their_tails() {
     for recorded in all {
         for (report, findings) in [recorded.side_by_side(), recorded.stored()] {
             let failed = failed(&findings);
+            let duration = comparison(&report, DURATION);
             assert!(
-                failed.iter().all(|(_, metric)| *metric != TAIL),
-                "{} {:?}: {:?}",
+                failed.iter().all(|(_, metric)| *metric != DURATION),
+                "{} {:?}: {duration:?}",
                 report.variant,
                 report.mode,
-                comparison(&report, TAIL)
             );
-            judged += usize::from(comparison(&report, TAIL).not_worse);
+            judged += usize::from(duration.not_worse);
         }
     }
     assert_eq!(judged, 36);
-}
-
-#[test]
-fn a_kernel_that_is_slower_in_every_launch_has_one_finding() {
-    for recorded in Recorded::both() {
-        let planted = recorded.with(|_, launches| {
-            launches.iter_mut().for_each(|launch| *launch *= 1.25);
-        });
-        for (report, findings) in [planted.side_by_side(), planted.stored()] {
-            assert_eq!(failed(&findings), [(Code::Regressed, "duration")]);
-            let tail = comparison(&report, TAIL);
-            assert_eq!(tail.verdict, None);
-            assert_eq!(tail.why, "recorded: it follows `duration`, which regressed");
-        }
-        // What the slowest launches lose beyond that is a finding of its own.
-        let worse = recorded.with(|process, launches| {
-            launches.iter_mut().for_each(|launch| *launch *= 1.25);
-            tenth_doubled(process, launches);
-        });
-        let (_, findings) = worse.side_by_side();
-        assert!(failed(&findings).contains(&(Code::Regressed, TAIL)));
-    }
-}
-
-#[test]
-fn a_tail_is_one_comparison_more_and_shares_the_chance_of_a_false_alarm() {
-    let [with, _] = Recorded::both();
-    let mut without = with.variant.clone();
-    let metrics = without.metrics.iter_mut();
-    metrics.for_each(|metric| metric.tail = None);
-    let count = |variant: &Variant| comparison_count(Tier::Counters, [(variant, None)].into_iter());
-    assert_eq!(count(&with.variant), count(&without) + 1);
-    let base = Reference::base(&with.base, Some(&with.locked));
-    let (report, _) = compare(&Case::new(&without, base, &with.current, 1));
-    assert!(report.comparisons.iter().all(|one| one.metric != TAIL));
-}
-
-#[test]
-fn the_tails_of_a_lock_of_other_launches_are_compared_over_as_many_first_launches() {
-    let [mut recorded, _] = Recorded::both();
-    let first = |profile: &mut Profile, count: usize| {
-        let series = profile.kernels[0].metrics.values_mut();
-        for process in series.flat_map(|series| &mut series.samples) {
-            process.truncate(count);
-        }
-    };
-    first(&mut recorded.locked, 10);
-    let (report, findings) = recorded.stored();
-    let tail = comparison(&report, TAIL);
-    assert_eq!(
-        tail.tail.as_ref().map(|one| (one.slowest, one.launches)),
-        Some((1, 10))
-    );
-    assert_eq!(tail.verdict, Some(Verdict::Pass), "{tail:?}");
-    assert!(failed(&findings).is_empty());
-    // One launch in a process has no slower ones beside it.
-    first(&mut recorded.locked, 1);
-    let (report, findings) = recorded.stored();
-    let tail = comparison(&report, TAIL);
-    assert_eq!(tail.verdict, None);
-    assert!(tail.why.starts_with("recorded, not judged"), "{}", tail.why);
-    assert!(!failed(&findings).iter().any(|(_, metric)| *metric == TAIL));
 }
