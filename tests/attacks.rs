@@ -19,8 +19,8 @@ use sparsek_gate::profile::Profile;
 
 const VARIANT: &str = "cp_async";
 const SOURCE: &str = "kernels/bsr_gemm/cp_async.cu";
-const STRICT: &str = "tolerance = { relative_percent = 3.0 }";
-const LOOSE: &str = "tolerance = { relative_percent = 30.0 }";
+const STRICT: &str = "tolerance = '3 %'";
+const LOOSE: &str = "tolerance = '30 %'";
 
 /// The table. A line is `name | steps | variables | arguments | exit code | text in the output`.
 ///

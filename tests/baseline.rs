@@ -204,7 +204,7 @@ config.toml | expect = ["bsr_gemm_cp_async"] | defines = { A = 1 } | 6 | not-mea
 config.toml | expect = ["bsr_gemm_cp_async"] | args = ["--seed", "2"] | 6 | not-measured | the workload
 config.toml | clock_control = "none" | clock_control = "base" | 6 | not-measured | clock control
 config.toml | launches = 20 | launches = 30 | 6 | not-measured | 20 launches were measured in process 1 of the timing phase, but 30 were requested
-config.toml | [metric.dram_read] | [metric.l2_throughput]\ndirection = "higher"\ntolerance = { absolute = 1 }\n\n[metric.dram_read] | 6 | not-measured | l2_throughput
+config.toml | [metric.dram_read] | [metric.l2_throughput]\ndirection = "higher"\ntolerance = '1'\n\n[metric.dram_read] | 6 | not-measured | l2_throughput
 "#;
 
 #[test]

@@ -10,7 +10,7 @@ const SLOW: &str = "echo begin $1 >>journal\nsleep 0.2\necho end $1 >>journal\nc
 fn project(variants: &[(&str, &str)]) -> Project {
     let project = Project::empty();
     let mut config = "[toolchain]\narch = \"sm_90a\"\n\
-        [metric.duration]\ncounter = \"gpu__time_duration.sum\"\ndirection = \"lower\"\ntolerance = { relative_percent = 1 }\n"
+        [metric.duration]\ncounter = \"gpu__time_duration.sum\"\ndirection = \"lower\"\ntolerance = '1 %'\n"
         .to_owned();
     for (name, keys) in variants {
         config.push_str(&format!("[suite.s.variant.{name}]\n{keys}\n"));

@@ -20,7 +20,7 @@ fn project(head: &str, flags: &str) -> Project {
     let project = Project::empty();
     let config = format!(
         "[toolchain]\narch = \"sm_90a\"\n\n[metric.duration]\ndirection = \"lower\"\n\
-         tolerance = {{ relative_percent = 3.0 }}\n\n\
+         tolerance = '3 %'\n\n\
          [suite.s.variant.v]\nsource = \"kernels/k.cu\"\nflags = [{flags}]\n"
     );
     project.write("config.toml", config);

@@ -312,8 +312,8 @@ fn a_metric_of_level_warn_that_was_not_measured_warns() {
     let project = Project::locked();
     project.replace(
         "config.toml",
-        "tolerance = { absolute = 1.0 }",
-        "tolerance = { absolute = 1.0 }\nlevel = \"warn\"",
+        "tolerance = '1'",
+        "tolerance = '1'\nlevel = \"warn\"",
     );
     let whole = project.read(&Project::profile_path("cp_async"));
     for (what, damage) in gaps() {
@@ -833,8 +833,8 @@ fn a_regression_of_level_warn_warns_and_one_of_level_record_is_only_shown() {
         let project = Project::locked();
         project.replace(
             "config.toml",
-            "tolerance = { relative_percent = 3.0 }",
-            &format!("tolerance = {{ relative_percent = 3.0 }}\nlevel = \"{level}\""),
+            "tolerance = '3 %'",
+            &format!("tolerance = '3 %'\nlevel = \"{level}\""),
         );
         project.edit_profile("cp_async", |profile| scale(profile, DURATION, 2.0));
         let report = project.check(&["cp_async"], 0);
@@ -935,8 +935,8 @@ fn a_share_of_a_baseline_of_nothing_is_nothing() {
     let relative = |project: &Project| {
         project.replace(
             "config.toml",
-            "tolerance = { absolute = 1.0 }",
-            "tolerance = { relative_percent = 5.0 }",
+            "tolerance = '1'",
+            "tolerance = '5 %'",
         );
         project.forge("cp_async", |profile| scale(profile, "tensor_core", 0.0));
     };

@@ -55,20 +55,18 @@ sanitizer = ["memcheck", "racecheck"]
 [metric.duration]
 counter = "gpu__time_duration.sum"
 direction = "lower"
-tolerance = { relative_percent = 3.0 }
-against = { relative_percent = 0.5 }
+tolerance = { stored = '3 %', against = '0.5 %' }
 phase = "timing"
 min = 0
 max = 1e9
 level = "deny"
 
 [metric.duration.on.s]
-tolerance = { relative_percent = 4.0 }
-against = { relative_percent = 1.0 }
+tolerance = { stored = '4 %', against = '1 %' }
 
 [metric.sm_active]
 direction = "higher"
-tolerance = { absolute = 2.0 }
+tolerance = '2'
 unless_faster = true
 
 [metric.flop]
@@ -84,7 +82,7 @@ variants = ["s/a", "s/b"]
 
 [static.registers]
 level = "warn"
-tolerance = { absolute = 4 }
+tolerance = '4'
 min = 1
 max = 255
 
@@ -183,11 +181,11 @@ profile_args = ["--profile"]\nkernels = "k" | profile_args = ["--out={Result}{se
 "docs/**" | "" | without a slash at its beginning; ``
 unread = ["*.md", "docs/**"] | unread = true | unread
 # A typo in a small table within a line, and in the name of a table.
-{ relative_percent = 3.0 } | { relative_percents = 3.0 } | unknown key `relative_percents`; did you mean `relative_percent`?
-{ absolute = 2.0 } | { absolut = 2.0 } | did you mean `absolute`?
+'3 %' | { relative_percents = 3.0 } | unknown key `relative_percents`; did you mean `relative_percent`?
+'2' | { absolut = 2.0 } | did you mean `absolute`?
 profile = { launches = 5 } | profile = { launch = 5 } | unknown key `launch`; did you mean `launches`?
 verify = { timeout_s = 5 } | verify = { timeout = 5 } | did you mean `timeout_s`?
-against = { relative_percent = 0.5 } | against = { absolut = 1 } | did you mean `absolute`?
+against = '0.5 %' | against = { absolut = 1 } | did you mean `absolute`?
 [toolchain] | [toolchains] | unknown key `toolchains`; did you mean `toolchain`?
 [suite.s] | [suit.s] | unknown key `suit`; did you mean `suite`?
 [metric.duration] | [metrics.duration] | did you mean `metric`?
@@ -204,9 +202,9 @@ expires = 2026-12-31 | until = 2026-12-31 | unknown key `until`; `expires`
 [static.registers] | [static.register] | no static metric is called `register`; did you mean `registers`?
 min = 1\nmax = 255 | min = 256\nmax = 255 | `min` is larger than `max`
 max = 255 | max = inf | `max` must be a finite number
-level = "warn"\ntolerance = { absolute = 4 }\nmin = 1 | level = "record"\nmin = 1 | only recorded
-[static.wgmma_instructions]\nlevel = "warn" | [static.wgmma_instructions]\ntolerance = { absolute = 1 } | it takes no tolerance
-{ absolute = 4 } | { absolute = -4 } | 0 or more
+level = "warn"\ntolerance = '4'\nmin = 1 | level = "record"\nmin = 1 | only recorded
+[static.wgmma_instructions]\nlevel = "warn" | [static.wgmma_instructions]\ntolerance = '1' | it takes no tolerance
+'4' | { absolute = -4 } | 0 or more
 # Numbers have a range.
 launches = 20 | launches = 0 | `launches` must be a number from 1 to 10000
 launches = 20 | launches = 10001 | `launches` must be a number from 1 to 10000
@@ -228,9 +226,9 @@ relative_percent = 3.0 | relative_percent = nan | a finite number, 0 or more
 relative_percent = 3.0 | relative_percent = inf | a finite number, 0 or more
 absolute = 2.0 | absolute = -2.0 | a finite number, 0 or more
 absolute = 2.0 | absolute = nan | a finite number, 0 or more
-against = { relative_percent = 0.5 } | against = { relative_percent = -1 } | a finite number, 0 or more
-against = { relative_percent = 0.5 } | against = { relative_percent = nan } | a finite number, 0 or more
-tolerance = { relative_percent = 4.0 } | tolerance = { relative_percent = -4.0 } | a finite number, 0 or more
+against = '0.5 %' | against = { relative_percent = -1 } | a finite number, 0 or more
+against = '0.5 %' | against = { relative_percent = nan } | a finite number, 0 or more
+tolerance = '4 %' | tolerance = { relative_percent = -4.0 } | a finite number, 0 or more
 min = 0 | min = nan | `min` must be a finite number
 max = 1e9 | max = inf | `max` must be a finite number
 min = 0 | min = 2e9 | `min` is larger than `max`
@@ -238,23 +236,23 @@ min = 0 | min = 2e9 | `min` is larger than `max`
 max_rounds = 7 | max_rounds = 2 | `max_rounds` is 2, fewer than the 3 that are always measured
 max_processes = 6 | max_processes = 1 | `max_processes` is 1, fewer than the 2 that are always measured
 # A tolerance is one number, of a metric that is judged by it.
-against = { relative_percent = 0.5 } | against = {} | either `relative_percent` or `absolute`
-against = { relative_percent = 0.5 } | against = { relative_percent = 1, absolute = 1 } | either `relative_percent` or `absolute`
-{ absolute = 2.0 } | {} | either `relative_percent` or `absolute`
-{ absolute = 2.0 } | { absolute = 1.0, relative_percent = 1.0 } | either `relative_percent` or `absolute`
+against = '0.5 %' | against = {} | either `relative_percent` or `absolute`
+against = '0.5 %' | against = { relative_percent = 1, absolute = 1 } | either `relative_percent` or `absolute`
+'2' | {} | either `relative_percent` or `absolute`
+'2' | { absolute = 1.0, relative_percent = 1.0 } | either `relative_percent` or `absolute`
 [metric.sm_active]\ndirection = "higher"\n | [metric.sm_active]\n | `sm_active` is gated, so it needs a `direction`
-[metric.sm_active]\ndirection = "higher"\ntolerance = { absolute = 2.0 }\n | [metric.sm_active]\ndirection = "higher"\n | `sm_active` is gated, so it needs a `tolerance`; `{ relative_percent = 2.0 }`
+[metric.sm_active]\ndirection = "higher"\ntolerance = '2'\n | [metric.sm_active]\ndirection = "higher"\n | `sm_active` is gated, so it needs a `tolerance`; `'2 %'`
 min = 0\nmax = 1e9\nlevel = "deny" | max = 1e9\nlevel = "record" | `max` has no effect; `duration` is only recorded
 phase = "timing" | phase = "counting" | the counting phase is one process
 [metric.duration.on.s] | [metric.duration.on.t] | no suite and no variant is called `t`; `s`
-counts = { flop = 1 }\n | counts = { flop = 1 }\non.s.tolerance = { absolute = 1 }\n | `flop` is not judged by a tolerance
+counts = { flop = 1 }\n | counts = { flop = 1 }\non.s = '1'\n | `flop` is not judged by a tolerance
 counts = { flop = 1 }\n | counts = { flop = 1 }\n\n[metric.duration.on."s/a"]\n | it has none of `tolerance` and `against`
 # An exact metric has no tolerance and is counted.
-exact = true\ncounts = { flop = 1 } | exact = true\ntolerance = { absolute = 0 }\ncounts = { flop = 1 } | an exact metric has no tolerance
-exact = true\ncounts = { flop = 1 } | exact = true\nagainst = { relative_percent = 0.1 }\ncounts = { flop = 1 } | an exact metric has no tolerance
+exact = true\ncounts = { flop = 1 } | exact = true\ntolerance = '0'\ncounts = { flop = 1 } | an exact metric has no tolerance
+exact = true\ncounts = { flop = 1 } | exact = true\nagainst = '0.1 %'\ncounts = { flop = 1 } | an exact metric has no tolerance
 exact = true\ncounts = { flop = 1 } | exact = true\nphase = "timing"\ncounts = { flop = 1 } | its phase must be `counting`
 # What counts the work is exact and gated, and counts one thing.
-exact = true\ncounts = { flop = 1 } | direction = "equal"\ntolerance = { absolute = 0 }\ncounts = { flop = 1 } | must be `exact`
+exact = true\ncounts = { flop = 1 } | direction = "equal"\ntolerance = '0'\ncounts = { flop = 1 } | must be `exact`
 exact = true\ncounts = { flop = 1 } | exact = true\nlevel = "record"\ncounts = { flop = 1 } | not only recorded
 counts = { flop = 1 } | counts = {} | either `flop` or `bytes_written`
 counts = { flop = 1 } | counts = { flop = 1, bytes_written = 32 } | either `flop` or `bytes_written`
@@ -270,7 +268,7 @@ work = { flop = 1024, bytes_written = 4096 } | work = { flop = 1.5 }
 work = { flop = 1024, bytes_written = 4096 } | work = { bytes = 1 }
 # `unless_faster` does not excuse the duration.
 level = "deny" | unless_faster = true | has no meaning for the duration itself
-against = { relative_percent = 0.5 } | against = { relative_percent = 0.5 }\ntail = { relative_percent = 4.0 } | unknown key `tail`
+against = '0.5 %' | against = '0.5 %'\ntail = '4 %' | unknown key `tail`
 # A counter is one that the chip has.
 gpu__time_duration.sum | gpu__time_duration.summ | did you mean `gpu__time_duration.sum`?
 [metric.sm_active] | [metric.sm_activ] | `sm_activ` is not a built-in name on `sm_90a`; did you mean `sm_active`?
@@ -547,7 +545,7 @@ fn a_small_file_with_many_metrics_or_slow_patterns_costs_little() {
         let mut text = "[toolchain]\narch = \"sm_90a\"\n".to_owned();
         for at in 0..metrics {
             text += &format!(
-                "[metric.m{at}]\ncounter = \"sm__cycles_active.sum\"\ndirection = \"lower\"\ntolerance = {{ relative_percent = 3.0 }}\n"
+                "[metric.m{at}]\ncounter = \"sm__cycles_active.sum\"\ndirection = \"lower\"\ntolerance = '3 %'\n"
             );
         }
         for at in 0..suites {
@@ -626,7 +624,7 @@ fn a_suite_without_variants_and_a_file_without_metrics_gate_nothing() {
     load("[metric.duration]\nlevel = \"record\"\n[suite.s.variant.v]\nrun = [\"x\"]\n")
         .exits(2)
         .says("gates nothing");
-    load("[metric.duration]\ndirection = \"lower\"\ntolerance = { absolute = 1 }\n[suite.s]\n")
+    load("[metric.duration]\ndirection = \"lower\"\ntolerance = '1'\n[suite.s]\n")
         .exits(2)
         .says("config.toml:4")
         .says("the suite `s` has no variants");
@@ -748,7 +746,7 @@ fn the_words_of_a_complaint() {
 #[test]
 fn a_filter_that_only_ncu_understands_is_left_to_ncu() {
     load(
-        "[metric.duration]\ndirection = \"lower\"\ntolerance = { absolute = 1.0 }\n\
+        "[metric.duration]\ndirection = \"lower\"\ntolerance = '1'\n\
          [suite.s]\nkernels = 'regex:^bsr_(?!reference).*'\n[suite.s.variant.v]\nrun = [\"true\"]\n",
     )
     .exits(0);

@@ -97,7 +97,7 @@ fn a_control_speaks_in_the_terms_that_the_kernel_is_judged_in() {
     let project = Project::steady();
     // 8 us of 271 are 2.95 %, and the control's own tolerance is in percent.
     let on =
-        "\n[metric.duration.on]\n\"bsr_gemm/cp_async\" = { tolerance = { absolute = 8000.0 } }\n";
+        "\n[metric.duration.on]\n\"bsr_gemm/cp_async\" = '8000'\n";
     project.write("config.toml", project.read("config.toml") + on);
     project.edit_profile(CONTROL, |profile| scale(profile, DURATION, 1.05));
     let report = project.check(&["cp_async"], 6);

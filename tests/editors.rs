@@ -195,7 +195,7 @@ fn variants_are_listed_with_kernels_and_baselines_and_patterns_select_them() {
     // A description cannot look like another variant.
     let text = "[toolchain]\narch = \"sm_90a\"\n[metric.duration]\n\
         counter = \"gpu__time_duration.sum\"\ndirection = \"lower\"\n\
-        tolerance = { absolute = 1 }\n[suite.s.variant.v]\n\
+        tolerance = '1'\n[suite.s.variant.v]\n\
         description = \"a\\ns/other (immutable)\"\nrun = [\"a\"]\n";
     project.write("other.toml", text);
     let listed = project.run(&["--config", "other.toml", "list"]).exits(0);

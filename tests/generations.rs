@@ -186,7 +186,7 @@ fn a_program_of_each_generation_is_locked_and_checked_and_the_loss_of_its_tensor
         let project = Project::empty();
         let config = format!(
             "[toolchain]\narch = \"{arch}\"\n\n[metric.duration]\ncounter = \"gpu__time_duration.sum\"\n\
-             direction = \"lower\"\ntolerance = {{ relative_percent = 3.0 }}\n\n\
+             direction = \"lower\"\ntolerance = '3 %'\n\n\
              [suite.s.variant.v]\nsource = \"k.cu\"\nkernels = \"{kernel}\"\n"
         );
         project.write("config.toml", config);

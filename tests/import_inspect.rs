@@ -255,11 +255,11 @@ clock_control = "none"
 
 [metric.duration]
 direction = "lower"
-tolerance = { relative_percent = 3.0 }
+tolerance = '3 %'
 
 [metric.dram_bw]
 direction = "higher"
-tolerance = { absolute = 2.0 }
+tolerance = '2'
 
 [suite.recorded]
 kernels = "regex:^bsr_gemm_"
@@ -392,7 +392,7 @@ fn an_import_takes_the_kernels_that_the_variant_selects() {
         project.write(
             "config.toml",
             CONFIG.replace("regex:^bsr_gemm_", filter).replace(
-                "[metric.dram_bw]\ndirection = \"higher\"\ntolerance = { absolute = 2.0 }\n",
+                "[metric.dram_bw]\ndirection = \"higher\"\ntolerance = '2'\n",
                 "",
             ),
         );

@@ -307,7 +307,7 @@ fn refused(inputs: &str, words: &[&str]) {
     let config = format!(
         "[toolchain]\narch = \"sm_90a\"\n\n\
          [metric.duration]\ncounter = \"gpu__time_duration.sum\"\ndirection = \"lower\"\n\
-         tolerance = {{ relative_percent = 3.0 }}\n\n\
+         tolerance = '3 %'\n\n\
          [suite.s.variant.v]\nrun = [\"sh\", \"bench.sh\"]\ninputs = [\"{inputs}\"]\n"
     );
     project.write("config.toml", config);

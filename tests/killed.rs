@@ -221,7 +221,7 @@ const IMPORTS: &str = r#"
 [metric.duration]
 counter = "gpu__time_duration.sum"
 direction = "lower"
-tolerance = { relative_percent = 3.0 }
+tolerance = '3 %'
 
 [suite.bsr_gemm]
 kernels = "regex:^bsr_gemm_"

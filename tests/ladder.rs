@@ -26,11 +26,11 @@ max_rounds = 1
 
 [metric.duration]
 direction = "lower"
-tolerance = { relative_percent = 3.0 }
+tolerance = '3 %'
 
 [metric.dram_bw]
 direction = "higher"
-tolerance = { absolute = 1.0 }
+tolerance = '1'
 
 [metric.dram_read]
 level = "record"

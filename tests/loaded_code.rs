@@ -28,8 +28,7 @@ clock_control = "none"
 
 [metric.duration]
 direction = "lower"
-tolerance = { relative_percent = 3.0 }
-against = { relative_percent = 3.0 }
+tolerance = { stored = '3 %', against = '3 %' }
 
 [static.tensor_instructions]
 level = "record"

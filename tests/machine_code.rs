@@ -264,7 +264,7 @@ fn project(keys: &str) -> Project {
     let project = Project::empty();
     let config = format!(
         "[toolchain]\narch = \"sm_90a\"\n\n[metric.duration]\ncounter = \"gpu__time_duration.sum\"\ndirection = \"lower\"\n\
-         tolerance = {{ relative_percent = 3.0 }}\n\n\
+         tolerance = '3 %'\n\n\
          [static.tensor_instructions]\nlevel = \"record\"\n\
          [static.wgmma_instructions]\nlevel = \"record\"\n\n\
          [suite.s.variant.v]\nrun = [\"sh\", \"bench.sh\"]\n{keys}\n"

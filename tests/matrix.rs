@@ -11,7 +11,7 @@ fn with(suite: &str) -> String {
     format!(
         "[toolchain]\narch = \"sm_90a\"\n\n\
          [metric.duration]\ncounter = \"gpu__time_duration.sum\"\ndirection = \"lower\"\n\
-         tolerance = {{ relative_percent = 3.0 }}\n\n{suite}\n"
+         tolerance = '3 %'\n\n{suite}\n"
     )
 }
 
@@ -105,8 +105,8 @@ fn a_named_value_is_a_text_or_any_number_of_arguments() {
 #[test]
 fn produced_variants_are_named_selected_waived_and_given_tolerances_like_others() {
     let project = Project::empty();
-    let rules = "[metric.sm_active]\ndirection = \"higher\"\ntolerance = { absolute = 1 }\n\
-                 variants = [\"s/v-n_1\"]\non.\"s/v-n_1\".tolerance = { absolute = 2 }\n\
+    let rules = "[metric.sm_active]\ndirection = \"higher\"\ntolerance = '1'\n\
+                 variants = [\"s/v-n_1\"]\non.\"s/v-n_1\" = '2'\n\
                  [[waiver]]\nvariant = \"s/v-n_2\"\nmetric = \"duration\"\nreason = \"r\"\nwho = \"w\"\nexpires = 2099-01-01\n\
                  [suite.s.variant.v]\nmatrix.n = [1, 2]\nrun = [\"./v\", \"{n}\"]\n[suite.s.variant.w]\nrun = [\"./w\"]";
     project.write("config.toml", with(rules));

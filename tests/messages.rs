@@ -9,7 +9,7 @@ fn with(keys: &str) -> String {
     format!(
         "[toolchain]\narch = \"sm_90a\"\n\n\
          [metric.duration]\ncounter = \"gpu__time_duration.sum\"\ndirection = \"lower\"\n\
-         tolerance = {{ relative_percent = 3.0 }}\n\n\
+         tolerance = '3 %'\n\n\
          [suite.s.variant.v]\n{keys}\n"
     )
 }

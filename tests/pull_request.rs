@@ -321,7 +321,7 @@ const ATTACKS: &[Attack] = &[
 /// Rules that a change weakens, one a line: what is in the configuration | what stands there then | what the
 /// finding says. `\n` is the end of a line. The recordings pass with consent.
 const WEAKENED: &str = r#"
-tolerance = { relative_percent = 3.0 } | tolerance = { relative_percent = 30.0 } | loosens `duration` from 3 % to 30 %
+tolerance = '3 %' | tolerance = '30 %' | loosens `duration` from 3 % to 30 %
 [metric.bank_conflicts]\n | [metric.bank_conflicts]\nunless_faster = true\n | sets `metric.bank_conflicts.unless_faster` to true
 [static.occupancy]\n | [static.occupancy]\nunless_as_fast = true\n | `static.occupancy.unless_as_fast`
 kernels = "regex:^bsr_gemm_" | kernels = "regex:^small_" | `suite.bsr_gemm.kernels`
@@ -465,8 +465,8 @@ fn rules_that_only_get_stricter_warn() {
     let project = pull_request();
     project.replace(
         "config.toml",
-        "tolerance = { relative_percent = 3.0 }",
-        "tolerance = { relative_percent = 2.0 }",
+        "tolerance = '3 %'",
+        "tolerance = '2 %'",
     );
     let report = checked(&project, &[]).exits(0).json();
     assert_eq!(
@@ -505,8 +505,8 @@ fn what_is_asked_for_by_name_decides_whose_rules_count() {
     slower(&project);
     project.replace(
         "config.toml",
-        "tolerance = { relative_percent = 3.0 }",
-        "tolerance = { relative_percent = 30.0 }",
+        "tolerance = '3 %'",
+        "tolerance = '30 %'",
     );
     // The pull request's own branch is called as the target is.
     commit(&project);

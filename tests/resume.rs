@@ -29,11 +29,11 @@ impl Checkout {
         let machine = Machine::new().with_programs(CP_ASYNC);
         let project = &machine.project;
         // By the noise of the recordings 20 launches are best, whatever a process costs here.
-        let against = "against = { relative_percent = 0.25 }";
+        let against = "against = '0.25 %'";
         project.replace(
             "config.toml",
             against,
-            "against = { relative_percent = 1.0 }",
+            "against = '1 %'",
         );
         // The script of ncu is a file of the checkout, and stays as it is.
         machine.ncu(&format!(

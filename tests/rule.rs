@@ -31,7 +31,7 @@ fn variant(direction: Direction, tolerance: Tolerance, samples: &Processes) -> V
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config.toml");
         let config = "[metric.m]\ncounter = \"gpu__time_duration.sum\"\ndirection = \"lower\"\n\
-            tolerance = { absolute = 1 }\n[suite.s.variant.v]\nrun = [\"x\"]\n";
+            tolerance = '1'\n[suite.s.variant.v]\nrun = [\"x\"]\n";
         std::fs::write(&path, config).unwrap();
         let config = Config::load(&path).unwrap();
         config.variants().next().unwrap().clone()

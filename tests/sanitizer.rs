@@ -164,7 +164,7 @@ compute_sanitizer = "compute-sanitizer"
 
 [metric.duration]
 direction = "lower"
-tolerance = { relative_percent = 3.0 }
+tolerance = '3 %'
 
 [suite.s]
 args = ["--size", "8192"]

@@ -282,8 +282,8 @@ fn only_a_control_that_deviates_and_what_the_driver_reports_are_symptoms() {
         });
         project.replace(
             "config.toml",
-            "tolerance = { relative_percent = 3.0 }\nagainst",
-            "tolerance = { relative_percent = 1.0 }\nagainst",
+            "tolerance = '3 %'\nagainst",
+            "tolerance = '1 %'\nagainst",
         );
         if what.ends_with("files changed") {
             let source = "kernels/bsr_gemm/baseline.cu";

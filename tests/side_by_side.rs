@@ -382,7 +382,7 @@ fn a_base_of_an_earlier_measurement_is_not_judged_against() {
 // `--against`, as far as it goes without a GPU.
 
 const CONFIG: &str = "[metric.duration]\ndirection = \"lower\"\n\
-    tolerance = { relative_percent = 3.0 }\n[suite.s.variant.v]\nrun = [\"true\"]\n";
+    tolerance = '3 %'\n[suite.s.variant.v]\nrun = [\"true\"]\n";
 
 /// A repository with one commit, and a change that is not in it.
 fn repository() -> Project {

@@ -73,7 +73,7 @@ flags = ["-O3"]
 
 [metric.duration]
 direction = "lower"
-tolerance = { relative_percent = 3.0 }
+tolerance = '3 %'
 
 [suite.s.variant.a]
 source = "kernels/a.cu"
@@ -447,7 +447,7 @@ fn a_variant_of_any_command_is_built_by_its_own() {
     let project = project();
     project.write(
         "config.toml",
-        "[metric.duration]\ndirection = \"lower\"\ntolerance = { absolute = 1 }\n\
+        "[metric.duration]\ndirection = \"lower\"\ntolerance = '1'\n\
          [suite.s.variant.c]\nbuild = [\"./make it\", \"a b\", \"$HOME\"]\nrun = [\"./run\", \"x\"]\ninputs = [\"in.py\"]\nenv = { COLOR = \"blue\" }\n",
     );
     project.program("make it", "#!/bin/sh\necho \"$COLOR|$1|$2|$(pwd)\" >made\n");

@@ -428,13 +428,13 @@ fn tolerances_limits_levels_and_waivers_hold_for_static_metrics() {
         project.write("config.toml", format!("{config}\n{table}\n"));
         project
     };
-    let tolerance = "[static.registers]\ntolerance = { absolute = 2 }";
+    let tolerance = "[static.registers]\ntolerance = '2'";
     check(&more(tolerance, 250.0), 0);
     check(&more(tolerance, 251.0), 1);
-    let percent = "[static.registers]\ntolerance = { relative_percent = 1 }";
+    let percent = "[static.registers]\ntolerance = '1 %'";
     check(&more(percent, 250.0), 0);
     check(&more(percent, 251.0), 1);
-    let limit = "[static.registers]\nmax = 250\ntolerance = { absolute = 100 }";
+    let limit = "[static.registers]\nmax = 250\ntolerance = '100'";
     check(&more(limit, 250.0), 0);
     fails_with(
         &more(limit, 251.0),
@@ -487,7 +487,7 @@ flags = ["-O3"]
 
 [metric.duration]
 direction = "lower"
-tolerance = { relative_percent = 3.0 }
+tolerance = '3 %'
 
 [suite.s.variant.held]
 source = "ladder.cu"

@@ -72,7 +72,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config.toml");
         let tables = "toolchain toolchain.pins paths profile verify metric.x metric.x.tolerance \
-                      metric.x.against metric.x.counts static.x suite.x suite.x.work \
+                      metric.x.counts static.x suite.x suite.x.work \
                       suite.x.profile suite.x.variant.y trust [waiver]";
         for table in tables.split(' ') {
             std::fs::write(&path, format!("[{table}]\nno_such_key_by_far = 1\n")).unwrap();

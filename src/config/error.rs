@@ -129,7 +129,7 @@ fn in_words(message: &str) -> String {
         ("a sequence", "a list, such as `[\"one\"]`"),
         (
             "struct RawTolerance",
-            "a table, such as `{ relative_percent = 2.0 }`",
+            "a text, such as `\"4 %\"` or `\"1.5\"`, or a table of `stored` and `against`",
         ),
         ("a map", "a table"),
         ("a boolean", "`true` or `false`"),

@@ -46,7 +46,7 @@ impl Config {
     pub fn defaults(path: &Path) -> Result<Config, ConfigError> {
         // A configuration without a metric is an error.
         const LEAST: &str =
-            "metric.duration = { direction = \"lower\", tolerance = { relative_percent = 3 } }";
+            "metric.duration = { direction = \"lower\", tolerance = '3 %' }";
         validate(path, LEAST)
     }
 }
@@ -69,16 +69,19 @@ mod tests {
                 .variants()
                 .find(|v| (&*v.id.suite, &*v.id.variant) == id);
             let metric = &variant.unwrap().metrics[0];
-            (metric.tolerance, metric.against)
+            (
+                metric.tolerance.stored.unwrap(),
+                metric.tolerance.against.unwrap(),
+            )
         };
         let (one, two) = (Tolerance::Absolute(1.0), Tolerance::Absolute(2.0));
         let (three, four) = (Tolerance::Absolute(3.0), Tolerance::Absolute(4.0));
-        let both = "tolerance.absolute = 1\nagainst.absolute = 2\n\
-            on.s.against.absolute = 3\non.\"s/b\".tolerance.absolute = 4";
+        let both = "tolerance = { stored = '1', against = '2' }\n\
+            on.s.against = '3'\non.\"s/b\".stored = '4'";
         assert_eq!(tolerances(both, ("t", "a")), (one, two));
         assert_eq!(tolerances(both, ("s", "a")), (one, three));
         assert_eq!(tolerances(both, ("s", "b")), (four, three));
-        let alike = "tolerance.absolute = 1\non.s.tolerance.absolute = 2";
+        let alike = "tolerance = '1'\non.s = '2'";
         assert_eq!(tolerances(alike, ("s", "a")), (two, two));
         assert_eq!(tolerances(alike, ("t", "a")), (one, one));
     }

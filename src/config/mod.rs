@@ -54,7 +54,7 @@ pub(crate) mod tests {
     pub(crate) fn config(text: &str) -> Config {
         let text = format!(
             "[toolchain]\narch = \"sm_90a\"\n[metric.duration]\ndirection = \"lower\"\n\
-             tolerance = {{ relative_percent = 3.0 }}\n{text}"
+             tolerance = '3 %'\n{text}"
         );
         Config::parse("/p/config.toml".as_ref(), &text).unwrap()
     }

@@ -1,6 +1,6 @@
 //! The validated configuration.
 
-use crate::metric::{Direction, Level, Role, Tolerance, measures};
+use crate::metric::{Direction, Level, Role, Tolerances, measures};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -172,8 +172,7 @@ impl Metric {
             alias: alias.to_owned(),
             counter: counter.to_owned(),
             direction: Direction::Equal,
-            tolerance: Tolerance::Absolute(0.0),
-            against: Tolerance::Absolute(0.0),
+            tolerance: Tolerances::default(),
             phase: Phase::Timing,
             exact: false,
             counts: None,
@@ -243,8 +242,6 @@ pub struct Variant {
     pub work: Work,
     /// A reference whose sources must not change.
     pub immutable: bool,
-    /// Whether the displacement of its suite's immutable variant widens its bands.
-    pub control: bool,
     /// Left out unless it is asked for.
     pub experimental: bool,
     /// Where its settings come from.
@@ -419,10 +416,8 @@ pub struct Metric {
     pub counter: String,
     /// Which way it gets better.
     pub direction: Direction,
-    /// How much worse than a stored baseline, from any machine of the model, is no regression.
-    pub tolerance: Tolerance,
-    /// How much worse than a base measured side by side is no regression.
-    pub against: Tolerance,
+    /// How much worse is no regression.
+    pub tolerance: Tolerances,
     /// Which capture measures it.
     pub phase: Phase,
     /// The same for the same work: any difference means different work, not another speed.

@@ -9,10 +9,8 @@ use super::choices::ClockControl;
 use super::model::{Config, Metric, Recipe, Suite, Variant, Verification};
 use super::stated_by::StatedBy;
 use crate::finding::Error;
-use crate::metric::{Direction, Level, Role, Tolerance, tensor_flop};
+use crate::metric::{Direction, Level, Role, Tolerance, Tolerances, tensor_flop};
 use crate::terms::{Phase, Tier, VariantId};
-
-/// Rounds of two programs side by side: the fewest, and the most while the result is open.
 
 /// Launches of each kernel whose work is counted: what differs from one to the next is no other work.
 const COUNTED_OF_EACH: u32 = 2;
@@ -117,7 +115,7 @@ impl Config {
 fn blank(path: &Path, digits: &str) -> Result<(Config, Suite, Variant), Error> {
     let text = format!(
         "[toolchain]\narch = \"sm_{digits}\"\n[metric.duration]\ncounter = \"{}\"\n\
-         direction = \"lower\"\ntolerance = {{ relative_percent = 1 }}\n\
+         direction = \"lower\"\ntolerance = \"1 %\"\n\
          [suite.s.variant.v]\nrun = [\"x\"]\n",
         Role::Duration
     );
@@ -223,7 +221,7 @@ impl ProgramSettings {
         let mut metrics = vec![
             Metric {
                 direction: Direction::Lower,
-                against: Tolerance::RelativePercent(self.tolerance_percent),
+                tolerance: Tolerances::both(Tolerance::RelativePercent(self.tolerance_percent)),
                 level: Level::Deny,
                 ..Metric::shown("duration", Role::Duration.counter())
             },

@@ -1,14 +1,17 @@
 //! `config.toml` as written. Nothing after [`super::Config`] reads these types.
 
-use crate::metric::{Direction, Level};
-use crate::terms::Phase;
 use std::collections::BTreeMap;
+use std::fmt::{self, Formatter};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, Deserializer, MapAccess, Visitor};
 
 use super::model::{ProfileSettings, Toolchain, Trust, VerifySettings};
 use super::range;
+use crate::metric::{Direction, Level, Tolerance};
+use crate::terms::Phase;
 
 /// What sparsek-gate builds, measures and gates.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -91,12 +94,10 @@ pub(super) struct RawMetric {
     pub counter: Option<String>,
     /// Which direction is better. Required if the metric is judged, unless `exact`.
     pub direction: Option<Direction>,
-    /// How much worse than a locked baseline is no regression.
+    /// How much worse is no regression: `"4 %"` of the value, or `"1.5"` in the counter's unit (points, for a
+    /// counter in `%`). A table has one for each comparison.
     #[schemars(extend("x-stricter" = "tolerance"))]
-    pub tolerance: Option<RawTolerance>,
-    /// How much worse than a base measured side by side is no regression. Default: `tolerance`.
-    #[schemars(extend("x-stricter" = "tolerance"))]
-    pub against: Option<RawTolerance>,
+    pub tolerance: Option<RawTolerances>,
     /// Which capture measures it. Default: `timing`, or `counting` for an `exact` one.
     pub phase: Option<Phase>,
     /// Any difference means different work; takes no tolerance.
@@ -118,27 +119,8 @@ pub(super) struct RawMetric {
     /// The variants that it is measured on. Default: all whose suite takes it.
     pub variants: Option<Vec<String>>,
     /// Tolerances of some kernels, by `SUITE` or `SUITE/VARIANT`; the narrower name takes precedence.
+    #[schemars(extend("x-stricter" = "tolerance"))]
     pub on: BTreeMap<String, RawTolerances>,
-}
-
-/// The tolerances of a metric on some kernels.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-#[schemars(rename = "on")]
-pub(super) struct RawTolerances {
-    /// Against a locked baseline. Default: that of the metric.
-    #[schemars(extend("x-stricter" = "tolerance"))]
-    pub tolerance: Option<RawTolerance>,
-    /// Side by side. Default: that of the metric, or else `tolerance`.
-    #[schemars(extend("x-stricter" = "tolerance"))]
-    pub against: Option<RawTolerance>,
-}
-
-impl RawTolerances {
-    /// Whether it changes nothing.
-    pub(super) fn is_empty(&self) -> bool {
-        self.tolerance.is_none() && self.against.is_none()
-    }
 }
 
 /// How a static metric is gated; the metric itself is the tool's own.
@@ -164,15 +146,77 @@ pub(super) struct RawStatic {
     pub max: Option<f64>,
 }
 
-/// How much worse is no regression: one of the two.
+/// The tolerances of a metric: one for both comparisons, or one for each.
+#[derive(Debug, JsonSchema)]
+#[schemars(untagged)]
+pub(super) enum RawTolerances {
+    /// The same for both.
+    Both(RawTolerance),
+    /// By what it is compared with.
+    Each(RawEach),
+}
+
+/// One tolerance for each comparison. Without it the metric is recorded there, and not judged.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "tolerances")]
+pub(super) struct RawEach {
+    /// Against a locked baseline.
+    pub stored: Option<RawTolerance>,
+    /// Side by side: `check --against`.
+    pub against: Option<RawTolerance>,
+}
+
+/// How much worse is no regression: `4 %` of the value, or `1.5` in the counter's unit.
+#[derive(Clone, Copy, Debug, JsonSchema)]
 #[schemars(rename = "tolerance")]
-pub(super) struct RawTolerance {
-    /// Percent of the reference.
-    pub relative_percent: Option<f64>,
-    /// In the counter's unit; for a counter in `%` these are percentage points.
-    pub absolute: Option<f64>,
+pub(super) struct RawTolerance(
+    #[schemars(with = "String", regex(pattern = r"^[0-9]+(\.[0-9]+)?( ?%)?$"))] pub Tolerance,
+);
+
+impl<'de> Deserialize<'de> for RawTolerances {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<RawTolerances, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = RawTolerances;
+
+            fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+                f.write_str("struct RawTolerance")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<RawTolerances, E> {
+                RawTolerance::parse(text).map(RawTolerances::Both)
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<RawTolerances, M::Error> {
+                RawEach::deserialize(MapAccessDeserializer::new(map)).map(RawTolerances::Each)
+            }
+        }
+        from.deserialize_any(Either)
+    }
+}
+
+impl RawTolerance {
+    fn parse<E: de::Error>(text: &str) -> Result<RawTolerance, E> {
+        let (number, of): (&str, fn(f64) -> Tolerance) = match text.strip_suffix('%') {
+            Some(percent) => (percent.trim_end(), Tolerance::RelativePercent),
+            None => (text, Tolerance::Absolute),
+        };
+        let size = number.parse::<f64>().ok().filter(|size| size.is_finite());
+        let size = size.filter(|size| *size >= 0.0 && (number == text || *size < 100.0));
+        let size = size.ok_or_else(|| {
+            E::custom(format!(
+                "{text:?} is no tolerance: write `\"4 %\"` of the value, below 100 %, or `\"1.5\"` in the metric's unit"
+            ))
+        })?;
+        Ok(RawTolerance(of(size)))
+    }
+}
+
+impl<'de> Deserialize<'de> for RawTolerance {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<RawTolerance, D::Error> {
+        RawTolerance::parse(&String::deserialize(from)?)
+    }
 }
 
 /// What one count of the counter stands for: one of the two.
@@ -292,10 +336,6 @@ pub(super) struct RawVariant {
     /// A reference: its sources, headers and flags are locked too.
     #[schemars(extend("x-stricter" = "true"))]
     pub immutable: bool,
-    /// Whether the displacement of the suite's immutable variant widens this variant's noise band
-    /// against a baseline. Default: true.
-    #[schemars(extend("x-counts" = "base"))]
-    pub control: Option<bool>,
     /// Left out unless it is named, or asked for with --experimental.
     #[schemars(extend("x-stricter" = "false", "x-absent" = false))]
     pub experimental: bool,

@@ -34,7 +34,7 @@ impl SameClock {
         variant: &Variant,
         reference: &Profile,
         current: &Profile,
-        tolerance: impl Fn(&Metric) -> Tolerance,
+        tolerance: impl Fn(&Metric) -> Option<Tolerance>,
     ) -> Option<SameClock> {
         let (before, now) = (clocks(reference)?, clocks(current)?);
         if before.is_empty() || !before.keys().eq(now.keys()) {
@@ -54,7 +54,7 @@ impl SameClock {
         }
         let most_percent = gated
             .iter()
-            .filter_map(|metric| percent(tolerance(metric), &metric.alias, reference))
+            .filter_map(|metric| percent(tolerance(metric)?, &metric.alias, reference))
             .map(|tolerance| tolerance * OF_TOLERANCE)
             .fold(CLOCK_PERCENT, f64::min);
         (apart_percent <= most_percent).then_some(SameClock {
@@ -130,7 +130,7 @@ mod tests {
         );
         let mut metrics = variant.metrics.iter_mut();
         let duration = metrics.find(|metric| metric.alias == "duration");
-        duration.unwrap().tolerance = tolerance;
+        duration.unwrap().tolerance = Tolerances::both(tolerance);
         (variant, recorded())
     }
 
@@ -147,8 +147,10 @@ mod tests {
     }
 
     fn apart(variant: &Variant, reference: &Profile, current: &Profile) -> Option<f64> {
-        SameClock::of(variant, reference, current, |metric| metric.tolerance)
-            .map(|clock| clock.apart_percent)
+        SameClock::of(variant, reference, current, |metric| {
+            metric.tolerance.stored
+        })
+        .map(|clock| clock.apart_percent)
     }
 
     #[test]
@@ -177,7 +179,7 @@ mod tests {
         // 41 %, so 0.1 % of it are half of the tolerance.
         narrow.alias = "tensor_core".to_owned();
         narrow.counter = Role::TensorActive.counter().to_owned();
-        narrow.tolerance = Tolerance::Absolute(0.082);
+        narrow.tolerance = Tolerances::both(Tolerance::Absolute(0.082));
         let other = scaled(&profile, 1.002);
         assert!(apart(&variant, &profile, &other).is_some());
         variant.metrics.push(narrow);

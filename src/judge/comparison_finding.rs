@@ -142,7 +142,6 @@ pub(crate) fn limit_finding(
     comparison: &mut Comparison,
 ) -> Option<Finding> {
     let value = comparison.current?.value;
-    comparison.verdict?;
     let unit = comparison.unit.as_deref();
     let (side, limit) = match (metric.min, metric.max) {
         (Some(min), _) if !(value >= min) => ("below", min),

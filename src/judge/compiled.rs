@@ -189,9 +189,14 @@ fn judge(
     Some(comparison)
 }
 
+/// A static metric has one tolerance, whatever it is compared with.
+fn tolerance_of(metric: &Metric) -> Tolerance {
+    metric.tolerance.stored.unwrap_or(Tolerance::Absolute(0.0))
+}
+
 /// The change, its size, and how large it may be.
 fn step(metric: &Metric, was: f64, is: f64) -> (Change, f64, f64) {
-    match metric.tolerance {
+    match tolerance_of(metric) {
         Tolerance::RelativePercent(limit) if was > 0.0 => {
             let percent = 100.0 * (is / was - 1.0);
             (Change::RelativePercent(percent), percent, limit)
@@ -233,7 +238,7 @@ fn comparison_finding(
             let tolerance = if metric.never_zero {
                 "never to none".to_owned()
             } else {
-                format!("tolerance {}", metric.tolerance.display(unit))
+                format!("tolerance {}", tolerance_of(metric).display(unit))
             };
             let next = fix_or_accept(variant, mode, Tier::Static);
             let message = format!(

@@ -85,11 +85,19 @@ impl<'a> Reference<'a> {
         Reference { mode, profile }
     }
 
-    /// What a metric may be worse by.
-    pub(crate) fn tolerance(&self, metric: &Metric) -> Tolerance {
+    /// What a metric may be worse by; without a tolerance it is not judged.
+    pub(crate) fn tolerance(&self, metric: &Metric) -> Option<Tolerance> {
         match self.mode {
-            Mode::Stored => metric.tolerance,
-            Mode::Against | Mode::Programs => metric.against,
+            Mode::Stored => metric.tolerance.stored,
+            Mode::Against | Mode::Programs => metric.tolerance.against,
+        }
+    }
+
+    /// What a regression of a metric does here.
+    fn level(&self, metric: &Metric) -> Level {
+        match self.tolerance(metric) {
+            None if !metric.exact => Level::Record,
+            _ => metric.level,
         }
     }
 }
@@ -183,7 +191,7 @@ impl Comparison {
             level: metric.level,
             exact: metric.exact,
             never_zero: false,
-            tolerance: metric.tolerance,
+            tolerance: Tolerance::Absolute(0.0),
             reference,
             current,
             samples: None,
@@ -312,6 +320,7 @@ impl Quantity<'_> {
         let now = case.current.samples(pair.current, &metric.alias);
         let mut comparison = Comparison {
             unit: unit(case.current, metric),
+            level: case.reference.level(metric),
             tolerance: self.tolerance(),
             ..Comparison::new(
                 metric,
@@ -339,7 +348,8 @@ impl Quantity<'_> {
 
     /// What it may be worse by.
     fn tolerance(&self) -> Tolerance {
-        self.case.reference.tolerance(self.metric)
+        let tolerance = self.case.reference.tolerance(self.metric);
+        tolerance.unwrap_or(Tolerance::Absolute(0.0))
     }
 
     /// The samples of the reference.
@@ -366,7 +376,7 @@ impl Quantity<'_> {
 
     fn not_measured(&self, comparison: &mut Comparison, why: String) {
         let given_up = tier_gap_accepted(self.case.variant, self.metric, self.case.current);
-        let judged = self.metric.level != Level::Record && !given_up;
+        let judged = comparison.level != Level::Record && !given_up;
         comparison.verdict = judged.then_some(Verdict::NotMeasured);
         comparison.why = if given_up {
             format!("not judged: {why}, and the configuration accepts that")
@@ -380,7 +390,7 @@ impl Quantity<'_> {
         if self.metric.exact {
             return judge_exact(comparison, before, now);
         }
-        if self.metric.level != Level::Record {
+        if comparison.level != Level::Record {
             comparison.samples = Some(Judged {
                 reference: before.machines().concat(),
                 current: now.machines().concat(),

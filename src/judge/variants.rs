@@ -190,9 +190,9 @@ impl<'a> Judge<'a> {
 
     /// What disturbed a profile that is compared with its baseline.
     fn disturbed(&self, variant: &Variant, profile: &Profile) -> Vec<Finding> {
-        let clock = self
-            .locked(&variant.id, profile)
-            .and_then(|locked| SameClock::of(variant, locked, profile, |metric| metric.tolerance));
+        let clock = self.locked(&variant.id, profile).and_then(|locked| {
+            SameClock::of(variant, locked, profile, |metric| metric.tolerance.stored)
+        });
         disturbed(variant, profile, Purpose::Verdict(clock))
     }
 

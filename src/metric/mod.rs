@@ -21,4 +21,4 @@ pub(crate) use family::{
 pub use role::Role;
 pub(crate) use role::measures;
 pub(crate) use stall::{Stall, StallUnit, is_stall_sample};
-pub use terms::{Direction, Level, Tolerance};
+pub use terms::{Direction, Level, Tolerance, Tolerances};

@@ -47,3 +47,23 @@ pub enum Tolerance {
     /// In the unit of the counter; for a counter in `%` these are percentage points.
     Absolute(f64),
 }
+
+/// How much worse is no regression, by what a metric is compared with. Without a tolerance it is recorded
+/// there, and not judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Tolerances {
+    /// Against a locked baseline, from any GPU of the model.
+    pub stored: Option<Tolerance>,
+    /// Against a base or a program that is measured side by side.
+    pub against: Option<Tolerance>,
+}
+
+impl Tolerances {
+    /// The same for both.
+    pub fn both(tolerance: Tolerance) -> Tolerances {
+        Tolerances {
+            stored: Some(tolerance),
+            against: Some(tolerance),
+        }
+    }
+}

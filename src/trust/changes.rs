@@ -90,15 +90,16 @@ fn walk(path: &[&str], before: Option<&Value>, after: Option<&Value>, found: &mu
                 );
             }
         }
-        ([_, alias, .., what], ..) if Key::at(path).stricter == Some("tolerance") => {
-            let (way, text) = tolerance(alias, what, before, after);
-            let is_first = before.is_none() && Key::at(path).absent.is_some();
-            let way = if is_first { Way::Tightens } else { way };
+        ([_, alias, .., name], ..) if Key::at(path).stricter == Some("tolerance") => {
             let on = match path {
-                [_, _, "on", of, _] => format!("on {of} "),
+                [_, _, "on", _] => format!("on {name} "),
                 _ => String::new(),
             };
-            note(way, format!("{on}{text}"));
+            let is_first = before.is_none() && Key::at(path).absent.is_some();
+            for (way, text) in tolerances(alias, before, after) {
+                let way = if is_first { Way::Tightens } else { way };
+                note(way, format!("{on}{text}"));
+            }
         }
         (_, Some(Value::Table(before)), Some(Value::Table(after))) => {
             walk_tables(path, before, after, found);
@@ -168,30 +169,40 @@ fn rank(level: Option<&Value>) -> Option<u8> {
     }
 }
 
-/// `3 %`, or `1.5` in the counter's unit.
-fn tolerance(
-    alias: &str,
-    what: &str,
-    before: Option<&Value>,
-    after: Option<&Value>,
-) -> (Way, String) {
-    let parts = |value: Option<&Value>| {
-        let value = value?;
-        let of = |kind: &str| value.get(kind).and_then(number);
-        of("relative_percent")
-            .map(|size| (true, size))
-            .or_else(|| of("absolute").map(|size| (false, size)))
+/// How the tolerances of a metric change: as one where each side has one for both comparisons.
+fn tolerances(alias: &str, before: Option<&Value>, after: Option<&Value>) -> Vec<(Way, String)> {
+    let is_one = |value: Option<&Value>| value.is_none_or(Value::is_str);
+    let name = format!("`{alias}`");
+    if is_one(before) && is_one(after) {
+        let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+        return tolerance(&name, text(before), text(after))
+            .into_iter()
+            .collect();
+    }
+    let beside = format!("{name} side by side");
+    let kinds = [("stored", name), ("against", beside)];
+    let each = kinds.iter().filter_map(|(kind, name)| {
+        let of = |value: Option<&Value>| {
+            let own = value.and_then(|value| value.get(kind)).or(value);
+            own.and_then(Value::as_str).map(str::to_owned)
+        };
+        tolerance(name, of(before), of(after))
+    });
+    each.collect()
+}
+
+/// `3 %`, or `1.5` in the counter's unit; `None` where nothing changes.
+fn tolerance(name: &str, before: Option<String>, after: Option<String>) -> Option<(Way, String)> {
+    let parts = |text: &str| {
+        let number = text.strip_suffix('%').map_or(text, str::trim_end);
+        Some((number != text, number.parse::<f64>().ok()?))
     };
-    let word = |value: Option<&Value>| match parts(value) {
-        Some((true, size)) => format!("{size} %"),
-        Some((false, size)) => format!("{size}"),
-        None => "the default".to_owned(),
-    };
-    let name = match what {
-        "against" => format!("`{alias}` side by side"),
-        _ => format!("`{alias}`"),
-    };
-    let (way, verb) = match (parts(before), parts(after)) {
+    let (was, is) = (
+        before.as_deref().and_then(parts),
+        after.as_deref().and_then(parts),
+    );
+    let (way, verb) = match (was, is) {
+        _ if before == after => return None,
         (Some((of_was, was)), Some((of_is, is))) if of_was == of_is && is < was => {
             (Way::Tightens, "tightens")
         }
@@ -200,10 +211,11 @@ fn tolerance(
         }
         _ => (Way::Loosens, "changes the tolerance of"),
     };
-    (
+    let word = |text: Option<String>| text.unwrap_or_else(|| "none".to_owned());
+    Some((
         way,
         format!("{verb} {name} from {} to {}", word(before), word(after)),
-    )
+    ))
 }
 
 fn waivers(before: Option<&Value>, after: Option<&Value>, found: &mut Vec<Change>) {
@@ -344,8 +356,8 @@ mod tests {
         let (soon, late) = (waiver("2026-12-01"), waiver("\"2026-12-31\""));
         let loosens = [
             (
-                "metric.m.tolerance.relative_percent = 3",
-                "metric.m.tolerance.relative_percent = 5.0",
+                "metric.m.tolerance = '3 %'",
+                "metric.m.tolerance = '5 %'",
                 "loosens `m` from 3 % to 5 %",
             ),
             (
@@ -354,19 +366,19 @@ mod tests {
                 "sets `suite.s.variant.v.work` to {}",
             ),
             (
-                "metric.m.tolerance.absolute = 1.5",
-                "metric.m.tolerance.relative_percent = 1.0",
+                "metric.m.tolerance = '1.5'",
+                "metric.m.tolerance = '1 %'",
                 "changes the tolerance of `m` from 1.5 to 1 %",
             ),
             (
-                "metric.m.on.s.against.absolute = 1.0",
-                "metric.m.on.s.against.absolute = 1.5",
+                "metric.m.on.s.against = '1'",
+                "metric.m.on.s.against = '1.5'",
                 "on s loosens `m` side by side from 1 to 1.5",
             ),
             (
                 "metric.m = { min = 1 }",
-                "metric.m = { min = 1, on.s.tolerance.absolute = 1.0 }",
-                "on s changes the tolerance of `m` from the default to 1",
+                "metric.m = { min = 1, on.s = '1' }",
+                "on s changes the tolerance of `m` from none to 1",
             ),
             ("metric.m.min = 1", "", "`m` is no longer judged"),
             (
@@ -392,8 +404,8 @@ mod tests {
                 "changes `verify.sanitizer` from [] to [\"memcheck\"]",
             ),
             (
-                "metric.m.against.absolute = 1.5",
-                "metric.m.against.absolute = 1.0",
+                "metric.m.tolerance.against = '1.5'",
+                "metric.m.tolerance.against = '1'",
                 "tightens `m` side by side from 1.5 to 1",
             ),
             ("", "metric.m.min = 1", "adds the metric `m`"),
@@ -445,9 +457,9 @@ mod tests {
             "'record'",
             "'warn'",
             "'deny'",
-            "{ absolute = 1 }",
-            "{ absolute = 2 }",
-            "{ relative_percent = 1 }",
+            "'1'",
+            "'2'",
+            "'1 %'",
         ];
         let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for path in crate::config::all_keys() {
@@ -474,8 +486,8 @@ mod tests {
                         Some("true" | "false") => is_one_of(&["true", "false"]),
                         Some("more" | "less") => is_one_of(&["1", "2"]),
                         Some("fewer" | "further") => value.starts_with('['),
-                        Some("level") => value.starts_with('\''),
-                        Some("tolerance") => value.starts_with('{'),
+                        Some("level") => is_one_of(&["'record'", "'warn'", "'deny'"]),
+                        Some("tolerance") => value.starts_with("'1") || value.starts_with("'2"),
                         _ => true,
                     }
             };

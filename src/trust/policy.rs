@@ -156,10 +156,10 @@ mod tests {
         arch = "sm_90a"
         flags = ["-O3"]
         [metric.duration]
-        tolerance = { relative_percent = 3.0 }
+        tolerance = '3 %'
         variants = ["s/a", "s/b"]
-        on.s.tolerance = { relative_percent = 4.0 }
-        on."s/b".tolerance = { relative_percent = 5.0 }
+        on.s = '4 %'
+        on."s/b" = '5 %'
         [suite.s]
         kernels = "k"
         [suite.s.variant.a]
@@ -180,7 +180,7 @@ mod tests {
             ncu = "./ncu"
             flags = ["-O2"]
             [metric.duration]
-            tolerance = { relative_percent = 30.0 }
+            tolerance = '30 %'
             [suite.s]
             kernels = "other"
             [suite.s.variant.a]
@@ -202,9 +202,9 @@ mod tests {
             arch = "sm_90a"
             flags = ["-O2"]
             [metric.duration]
-            tolerance = { relative_percent = 3.0 }
+            tolerance = '3 %'
             variants = ["s/a"]
-            on.s.tolerance = { relative_percent = 4.0 }
+            on.s = '4 %'
             [suite.s]
             kernels = "k"
             [suite.s.variant.a]

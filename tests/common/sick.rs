@@ -60,8 +60,8 @@ fn locked() -> Machine {
     // A GPU that reads 3 % more is not one that was locked.
     project.replace(
         "config.toml",
-        "tolerance = { relative_percent = 3.0 }\nagainst",
-        "tolerance = { relative_percent = 1.0 }\nagainst",
+        "tolerance = '3 %'\nagainst",
+        "tolerance = '1 %'\nagainst",
     );
     for (folder, percent) in [("steady", 0.0), ("slow", 3.0)] {
         let folder = project.path(folder);

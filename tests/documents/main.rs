@@ -154,7 +154,7 @@ fn of_benchmarks(file: &str) -> String {
         "[toolchain]\narch = \"sm_90a\"\nncu = \"bin/ncu\"\n\n\
          [profile]\nclock_control = \"none\"\nprocesses = 2\nmax_processes = 2\n\n\
          [metric.duration]\ndirection = \"lower\"\n\
-         tolerance = {{ relative_percent = 3.0 }}\n\n{block}"
+         tolerance = '3 %'\n\n{block}"
     )
 }
 

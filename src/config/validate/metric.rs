@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::file::File;
 use crate::config::error::{ConfigError, suggest};
 use crate::config::model::{Counts, Metric, Suite, Toolchain, Variant};
-use crate::config::raw::{RawMetric, RawTolerance};
-use crate::metric::{self, Direction, Level, Role, Tolerance};
+use crate::config::raw::{RawMetric, RawTolerances};
+use crate::metric::{self, Direction, Level, Role, Tolerances};
 use crate::terms::Phase;
 use ncu_report::{Chip, Existence};
 
@@ -105,29 +105,17 @@ impl File<'_> {
                 if raw.exact || raw.level == Some(Level::Record) {
                     return Err(self.error(&at, format!("`{alias}` is not judged by a tolerance")));
                 }
-                if own.is_empty() {
-                    return Err(self.error(&at, "it has none of `tolerance` and `against`"));
-                }
-                let at = |key| ["metric", alias, "on", name, key];
-                let read = |key, raw: &Option<RawTolerance>| {
-                    let raw = raw.as_ref();
-                    raw.map(|raw| self.tolerance(&at(key), raw)).transpose()
-                };
-                let tolerance = read("tolerance", &own.tolerance)?;
-                let against = read("against", &own.against)?;
                 let of_name = |variant: &&mut Variant| {
                     variant.id.suite == *name || variant.id.to_string() == *name
-                };
-                let inherited = if raw.against.is_some() {
-                    None
-                } else {
-                    tolerance
                 };
                 let variants = suites.iter_mut().flat_map(|suite| &mut suite.variants);
                 let metrics = variants.filter(of_name).flat_map(|v| &mut v.metrics);
                 for metric in metrics.filter(|metric| metric.alias == *alias) {
-                    metric.tolerance = tolerance.unwrap_or(metric.tolerance);
-                    metric.against = against.or(inherited).unwrap_or(metric.against);
+                    let own = Tolerances::from(own);
+                    metric.tolerance = Tolerances {
+                        stored: own.stored.or(metric.tolerance.stored),
+                        against: own.against.or(metric.tolerance.against),
+                    };
                 }
             }
         }
@@ -145,7 +133,7 @@ impl File<'_> {
         let level = raw.level.unwrap_or(Level::Deny);
         let phase = self.phase(alias, raw)?;
         let direction = self.direction(alias, raw, level)?;
-        let (tolerance, against) = self.tolerances(alias, raw, level)?;
+        let tolerance = self.tolerances(alias, raw, level)?;
         let counts = self.counts(alias, raw, level)?;
         if phase == Phase::Counting && !raw.exact && level != Level::Record {
             return Err(self
@@ -167,7 +155,6 @@ impl File<'_> {
             counter,
             direction,
             tolerance,
-            against,
             phase,
             exact: raw.exact,
             counts,
@@ -264,38 +251,27 @@ impl File<'_> {
         }
     }
 
-    /// The tolerance towards a baseline, and towards a base that is measured side by side.
     fn tolerances(
         &self,
         alias: &str,
         raw: &RawMetric,
         level: Level,
-    ) -> Result<(Tolerance, Tolerance), ConfigError> {
-        let read = |key, tolerance: &Option<RawTolerance>| {
-            let at = ["metric", alias, key];
-            match tolerance {
-                Some(_) if raw.exact => Err(self.error(
-                    &at,
-                    "an exact metric has no tolerance: any difference means different work",
-                )),
-                Some(tolerance) => self.tolerance(&at, tolerance).map(Some),
-                None => Ok(None),
-            }
-        };
-        let tolerance = match read("tolerance", &raw.tolerance)? {
-            Some(tolerance) => tolerance,
-            None if raw.exact || level == Level::Record => Tolerance::Absolute(0.0),
-            None => {
-                return Err(self
-                    .error(
-                        &["metric", alias],
-                        format!("`{alias}` is gated, so it needs a `tolerance`"),
-                    )
-                    .help("such as `{ relative_percent = 2.0 }` or `{ absolute = 1.0 }`"));
-            }
-        };
-        let against = read("against", &raw.against)?.unwrap_or(tolerance);
-        Ok((tolerance, against))
+    ) -> Result<Tolerances, ConfigError> {
+        let at = ["metric", alias, "tolerance"];
+        match &raw.tolerance {
+            Some(_) if raw.exact => Err(self.error(
+                &at,
+                "an exact metric has no tolerance: any difference means different work",
+            )),
+            Some(stated) => Ok(Tolerances::from(stated)),
+            None if raw.exact || level == Level::Record => Ok(Tolerances::default()),
+            None => Err(self
+                .error(
+                    &["metric", alias],
+                    format!("`{alias}` is gated, so it needs a `tolerance`"),
+                )
+                .help("such as `\"4 %\"`, or `{ stored = \"4 %\", against = \"0.5 %\" }`")),
+        }
     }
 
     /// Hard limits, of a metric of the gate or of a static metric.
@@ -325,30 +301,6 @@ impl File<'_> {
             return Err(self.error(&[table, name, "min"], "`min` is larger than `max`"));
         }
         Ok(())
-    }
-
-    /// Validates one tolerance.
-    pub(super) fn tolerance(
-        &self,
-        at: &[&str],
-        raw: &RawTolerance,
-    ) -> Result<Tolerance, ConfigError> {
-        let (value, tolerance) = match (raw.relative_percent, raw.absolute) {
-            (Some(percent), None) => (percent, Tolerance::RelativePercent(percent)),
-            (None, Some(value)) => (value, Tolerance::Absolute(value)),
-            _ => {
-                return Err(
-                    self.error(at, "a tolerance is either `relative_percent` or `absolute`")
-                );
-            }
-        };
-        if !(value.is_finite() && value >= 0.0) {
-            return Err(self.error(at, "a tolerance must be a finite number, 0 or more"));
-        }
-        if matches!(tolerance, Tolerance::RelativePercent(percent) if percent >= 100.0) {
-            return Err(self.error(at, "a tolerance must be below 100 %"));
-        }
-        Ok(tolerance)
     }
 
     fn phase(&self, alias: &str, raw: &RawMetric) -> Result<Phase, ConfigError> {
@@ -389,6 +341,18 @@ impl File<'_> {
             ));
         }
         Ok(Some(counts))
+    }
+}
+
+impl From<&RawTolerances> for Tolerances {
+    fn from(raw: &RawTolerances) -> Tolerances {
+        match raw {
+            RawTolerances::Both(one) => Tolerances::both(one.0),
+            RawTolerances::Each(each) => Tolerances {
+                stored: each.stored.map(|one| one.0),
+                against: each.against.map(|one| one.0),
+            },
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::binary::{ONLY_REPORTED, STATIC_METRICS, StaticMetric};
 use crate::config::error::{ConfigError, suggest};
 use crate::config::model::Metric;
 use crate::config::raw::RawStatic;
-use crate::metric::Tolerance;
+use crate::metric::{Tolerance, Tolerances};
 use crate::terms::Phase;
 
 impl File<'_> {
@@ -66,17 +66,13 @@ impl File<'_> {
                 "only a change to 0 is a regression of it, so it takes no tolerance",
             ));
         }
-        let tolerance = match &raw.tolerance {
-            Some(tolerance) => self.tolerance(&["static", name, "tolerance"], tolerance)?,
-            None => Tolerance::Absolute(0.0),
-        };
+        let tolerance = raw.tolerance.map_or(Tolerance::Absolute(0.0), |one| one.0);
         self.limits(&["static", name], level, raw.min, raw.max)?;
         Ok(Metric {
             alias: name.to_owned(),
             counter: metric.counter(),
             direction: metric.direction,
-            tolerance,
-            against: tolerance,
+            tolerance: Tolerances::both(tolerance),
             phase: Phase::Counting,
             exact: false,
             counts: None,

@@ -69,7 +69,6 @@ impl File<'_> {
             loaded_code: raw.loaded_code,
             work: self.work(&[&at[..], &["work"]].concat(), &raw.work, metrics)?,
             immutable: raw.immutable,
-            control: raw.control.unwrap_or(true),
             experimental: raw.experimental,
             profile,
             stated_by: StatedBy::Configuration,

@@ -112,8 +112,8 @@ pub(in crate::measure) fn disturbance(
     base: Option<&Profile>,
     current: &Profile,
 ) -> Option<Finding> {
-    let clock =
-        base.and_then(|base| SameClock::of(variant, base, current, |metric| metric.against));
+    let clock = base
+        .and_then(|base| SameClock::of(variant, base, current, |metric| metric.tolerance.against));
     let sides: Vec<(&str, &Profile)> = base
         .map(|base| ("base", base))
         .into_iter()
