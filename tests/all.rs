@@ -5,7 +5,6 @@ mod common;
 
 mod archive;
 mod attacks;
-mod band_properties;
 mod baseline;
 mod binary;
 mod build_commands;
@@ -15,7 +14,6 @@ mod chips;
 mod compare;
 mod compressed;
 mod config_errors;
-mod control;
 mod cupti_reader;
 mod doctor;
 mod editors;

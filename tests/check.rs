@@ -933,11 +933,7 @@ fn unless_faster_excuses_nothing_where_the_kernel_did_not_become_measurably_fast
 #[test]
 fn a_share_of_a_baseline_of_nothing_is_nothing() {
     let relative = |project: &Project| {
-        project.replace(
-            "config.toml",
-            "tolerance = '1'",
-            "tolerance = '5 %'",
-        );
+        project.replace("config.toml", "tolerance = '1'", "tolerance = '5 %'");
         project.forge("cp_async", |profile| scale(profile, "tensor_core", 0.0));
     };
     // Nothing against nothing passes.

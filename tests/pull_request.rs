@@ -463,11 +463,7 @@ fn a_pull_request_of_code_alone_passes() {
 #[test]
 fn rules_that_only_get_stricter_warn() {
     let project = pull_request();
-    project.replace(
-        "config.toml",
-        "tolerance = '3 %'",
-        "tolerance = '2 %'",
-    );
+    project.replace("config.toml", "tolerance = '3 %'", "tolerance = '2 %'");
     let report = checked(&project, &[]).exits(0).json();
     assert_eq!(
         report.message("policy-changed"),
@@ -503,11 +499,7 @@ fn a_waiver_cannot_be_extended_by_how_its_day_is_spelled() {
 fn what_is_asked_for_by_name_decides_whose_rules_count() {
     let project = pull_request();
     slower(&project);
-    project.replace(
-        "config.toml",
-        "tolerance = '3 %'",
-        "tolerance = '30 %'",
-    );
+    project.replace("config.toml", "tolerance = '3 %'", "tolerance = '30 %'");
     // The pull request's own branch is called as the target is.
     commit(&project);
     checked(&project, &["--baseline-ref", "none"]).exits(0);

@@ -100,7 +100,7 @@ mod tests {
         let path = folder.path().join("config.toml");
         let text = "[toolchain]\narch = \"sm_90a\"\n\
             [metric.duration]\ncounter = \"gpu__time_duration.sum\"\ndirection = \"lower\"\n\
-            tolerance = { absolute = 1 }\n\
+            tolerance = '1'\n\
             [suite.s.variant.v]\nrun = [\"sh\", \"./bench.sh\", \"8192\"]\n";
         let config = Config::parse(&path, text).unwrap();
         let variant = config.variants().next().unwrap();

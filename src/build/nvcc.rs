@@ -624,7 +624,7 @@ mod tests {
         fn new() -> Parts {
             Parts {
                 config: "[toolchain]\narch = \"sm_90\"\n[metric.duration]\ndirection = \"lower\"\n\
-                    tolerance = { relative_percent = 1.0 }\n\
+                    tolerance = '1 %'\n\
                     [suite.s.variant.v]\nsource = \"v.cu\"\n"
                     .to_owned(),
                 root: "/p",
@@ -677,7 +677,7 @@ mod tests {
             (true, |it| it.config += "defines = { A = 1 }\n"),
             (false, |it| it.root = "/elsewhere"),
             (false, |it| it.edit("variant.v]", "variant.w]")),
-            (false, |it| it.edit("1.0", "2.0")),
+            (false, |it| it.edit("'1 %'", "'2 %'")),
             (false, |it| it.config += "args = [\"1\"]\n"),
             (false, |it| it.config += "env = { A = \"1\" }\n"),
             (false, |it| it.config += "description = \"words\"\n"),

@@ -114,7 +114,7 @@ mod tests {
     use crate::report::Progress;
 
     const CONFIG: &str = "[metric.duration]\ncounter = \"gpu__time_duration.sum\"\n\
-        direction = \"lower\"\ntolerance = { relative_percent = 1.0 }\n\
+        direction = \"lower\"\ntolerance = '1 %'\n\
         [suite.s.variant.a]\nrun = [\"a\"]\n";
 
     /// A configuration in a folder.

@@ -60,7 +60,7 @@ impl Key {
         let absent = node.and_then(|node| node.get("x-absent"));
         Key {
             counts,
-            stricter: text(node, "x-stricter"),
+            stricter: text(node, "x-stricter").or_else(|| text(node.map(resolved), "x-stricter")),
             absent: absent
                 .filter(|_| !inherits)
                 .and_then(|value| toml::Value::try_from(value).ok()),

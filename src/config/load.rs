@@ -45,8 +45,7 @@ impl Config {
     /// [`ConfigError`] where the current folder is unknown.
     pub fn defaults(path: &Path) -> Result<Config, ConfigError> {
         // A configuration without a metric is an error.
-        const LEAST: &str =
-            "metric.duration = { direction = \"lower\", tolerance = '3 %' }";
+        const LEAST: &str = "metric.duration = { direction = \"lower\", tolerance = '3 %' }";
         validate(path, LEAST)
     }
 }

@@ -119,7 +119,6 @@ pub(super) struct RawMetric {
     /// The variants that it is measured on. Default: all whose suite takes it.
     pub variants: Option<Vec<String>>,
     /// Tolerances of some kernels, by `SUITE` or `SUITE/VARIANT`; the narrower name takes precedence.
-    #[schemars(extend("x-stricter" = "tolerance"))]
     pub on: BTreeMap<String, RawTolerances>,
 }
 
@@ -148,7 +147,7 @@ pub(super) struct RawStatic {
 
 /// The tolerances of a metric: one for both comparisons, or one for each.
 #[derive(Debug, JsonSchema)]
-#[schemars(untagged)]
+#[schemars(untagged, extend("x-stricter" = "tolerance"))]
 pub(super) enum RawTolerances {
     /// The same for both.
     Both(RawTolerance),

@@ -120,6 +120,7 @@ fn percent(tolerance: Tolerance, alias: &str, reference: &Profile) -> Option<f64
 mod tests {
     use super::*;
     use crate::config::tests::variant;
+    use crate::metric::Tolerances;
     use crate::profile::tests::{recorded, with_another};
 
     /// As locked on an H200, with this tolerance of the duration.

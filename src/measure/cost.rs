@@ -262,16 +262,16 @@ mod tests {
             ..Cost::default()
         };
         Costs::of(work).note(&plans[0].variant, cost);
-        // 2 s twice, and 3 s for each process of 1 to 5 rounds of four.
+        // 2 s twice, and 3 s for each process of 3 to 10 rounds of four.
         let expected = || Costs::of(work).expected(&plans);
         assert_eq!(
             expected().unwrap(),
-            "measuring 1 variant will take 16 s to 1 min 4 s, by the times of earlier runs; 1 variant never ran here"
+            "measuring 1 variant will take 40 s to 2 min 4 s, by the times of earlier runs; 1 variant never ran here"
         );
         Costs::of(work).note(&plans[1].variant, cost);
         assert_eq!(
             expected().unwrap(),
-            "measuring 2 variants will take 32 s to 2 min 8 s, by the times of earlier runs"
+            "measuring 2 variants will take 1 min 20 s to 4 min 8 s, by the times of earlier runs"
         );
         for garbage in [
             "",

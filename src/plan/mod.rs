@@ -233,11 +233,12 @@ mod tests {
     #[test]
     fn side_by_side_the_sides_take_turns_in_being_first_and_last() {
         let variant = variant(
-            "[profile]\nrounds = 1\nmax_rounds = 5\n[suite.s]\nkernels = \"k\"\n\
+            "[suite.s]\nkernels = \"k\"\n\
              [suite.s.variant.v]\nrun = [\"x\"]\nprofile = { hotspots = true }\n",
         );
         let plan = VariantPlan::side_by_side(&variant);
-        assert_eq!(plan.bounds(), (1, 5));
+        assert_eq!(plan.bounds(), (3, 10));
+        assert_eq!(plan.looks, [3, 6, 10]);
         let (base, current) = (Side::Base, Side::Current);
         let jobs = |jobs: &[Job]| -> Vec<(Task, Side)> {
             jobs.iter().map(|job| (job.task, job.side)).collect()
@@ -264,7 +265,7 @@ mod tests {
                 .map(|side| (Task::Measure(Phase::Timing), side))
                 .to_vec();
             // Launches are listed while ncu prints the last report before the first look.
-            if index == 0 {
+            if index == 2 {
                 expected.extend([base, current].map(|side| (Task::List, side)));
             }
             assert_eq!(jobs(round), expected, "round {index}");

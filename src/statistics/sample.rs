@@ -210,10 +210,10 @@ mod tests {
             noise.within.unwrap(),
             1.482_602_218_505_602 * (4.0_f64 / 6.0).sqrt(),
         );
-        // Squares 4.5 with one, 2 with two.
-        close(noise.between.unwrap(), (6.5_f64 / 3.0).sqrt());
-        // 4.5 and 8 about 6.25.
-        assert_eq!(noise.machines, Some(1.75));
+        // 3.5 and 6: squares 3.125 with one, 2 with two.
+        close(noise.between.unwrap(), (5.125_f64 / 3.0).sqrt());
+        // 4.75 and 8 about 6.375.
+        assert_eq!(noise.machines, Some(1.625));
     }
 
     #[test]

@@ -61,7 +61,6 @@ pub(in crate::judge) fn comparison(counter: &str, was: f64, is: f64) -> Comparis
             Change::RelativePercent((is / was - 1.0) * 100.0)
         }),
         band: None,
-        allowance: None,
         threshold: None,
         verdict: None,
         open: false,

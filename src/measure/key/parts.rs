@@ -198,7 +198,7 @@ mod tests {
     use crate::measure::run::built::Pair;
 
     const CONFIG: &str = "[metric.duration]\ncounter = \"gpu__time_duration.sum\"\n\
-        direction = \"lower\"\ntolerance = { relative_percent = 1.0 }\n\
+        direction = \"lower\"\ntolerance = '1 %'\n\
         [suite.s.variant.v]\nsource = \"v.cu\"\nargs = [\"1\"]\nverify_args = [\"2\"]\n\
         profile_args = [\"{result}\"]\n";
 
@@ -425,7 +425,7 @@ mod tests {
         (SETTINGS, [NO, YES], |it| {
             it.edit("variant.v]", "variant.w]")
         }),
-        (SETTINGS, [NO, NO], |it| it.edit("1.0", "2.0")),
+        (SETTINGS, [NO, NO], |it| it.edit("'1 %'", "'2 %'")),
         (SETTINGS, [NO, NO], |it| {
             it.edit("duration.sum", "duration.max");
         }),

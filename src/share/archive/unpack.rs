@@ -448,7 +448,7 @@ mod tests {
         let files = |current: Value, base: Option<Value>| {
             let side = |files: Value| {
                 let config = "[metric.duration]\ndirection = \"lower\"\n\
-                    tolerance = { relative_percent = 3.0 }\n\
+                    tolerance = '3 %'\n\
                     [suite.s.variant.v]\nsource = \"v.cu\"\n";
                 json!({
                     "config_file": "config.toml", "config": config, "files": files,
