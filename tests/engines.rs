@@ -13,7 +13,7 @@ use serde_json::{Value as Json, json};
 use sparsek_gate::cli::Cli;
 
 const CONFIG: &str = "[metric.duration]\ndirection = \"lower\"\n\
-    tolerance = '3 %'\n[profile]\nmax_rounds = 2\n\
+    tolerance = '3 %'\n\
     [suite.s.variant.v]\nmatrix = { n = [1, 2, 3, 4, 5] }\nrun = [\"true\", \"{n}\"]\n";
 
 fn project() -> Project {

@@ -20,9 +20,6 @@ cupti = "libcupti.so.13"
 
 [profile]
 processes = 2
-max_processes = 2
-rounds = 1
-max_rounds = 1
 
 [metric.duration]
 direction = "lower"

@@ -20,9 +20,6 @@ ncu = "bin/ncu"
 [profile]
 launches = 20
 processes = 2
-max_processes = 2
-rounds = 1
-max_rounds = 1
 profiler_range = true
 clock_control = "none"
 

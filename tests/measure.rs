@@ -612,14 +612,6 @@ exit $STATUS
 #[test]
 fn what_a_live_check_left_gives_the_same_verdicts_when_it_is_judged_again() {
     let machine = Machine::new();
-    // There are four recordings of each, and a report must not serve twice.
-    for (setting, fewer) in [
-        ("max_rounds = 5", "max_rounds = 2"),
-        ("rounds = 1 ", "rounds = 2 "),
-        ("processes = 4 ", "processes = 4\nmax_processes = 4 "),
-    ] {
-        machine.replace("config.toml", setting, fewer);
-    }
     machine.lock();
     machine.program("cp_async", WORSE, "");
     for arguments in [&["--against", "HEAD"][..], &["cp_async"]] {
@@ -1145,7 +1137,7 @@ fn where_no_launches_can_be_listed_nothing_fails() {
 fn launches_beside_the_measured_ones_are_counted_and_fail_where_they_run_between() {
     let machine = Machine::new();
     listing(&machine, "libcupti.so.13");
-    let fewer = "processes = 2\nmax_processes = 2 ";
+    let fewer = "processes = 2 ";
     machine.replace("config.toml", "processes = 4 ", fewer);
     let measured = "m".repeat(20);
     let between = |letter: &str| format!("ff{}m", format!("m{letter}").repeat(19));

@@ -271,11 +271,10 @@ fn busy(times: u32, retries: u32) -> Machine {
          [ ! -e loses ] || : >lost\n\
          exit 9\nfi ;; esac",
     );
-    let retries = format!("[profile]\nmax_processes = 2\nretries = {retries}\n");
+    let retries = format!("[profile]\nretries = {retries}\n");
     machine
         .configured("[profile]\n", &retries)
         .configured("\nprocesses = 4 ", "\nprocesses = 2 ")
-        .configured("\nmax_rounds = 5\n", "\nmax_rounds = 1\n")
 }
 
 #[test]

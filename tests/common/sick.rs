@@ -45,9 +45,7 @@ fn locked() -> Machine {
     let project = &machine.project;
     let config = project.read("config.toml");
     let (settings, _) = config.split_once("\n[suite.bsr_gemm]").unwrap();
-    let settings = settings
-        .replacen("[profile]\n", "[profile]\nmax_processes = 2\n", 1)
-        .replacen("\nprocesses = 4 ", "\nprocesses = 2 ", 1);
+    let settings = settings.replacen("\nprocesses = 4 ", "\nprocesses = 2 ", 1);
     project.write("config.toml", format!("{settings}{SUITE}"));
     let program = "echo 'variant: cp_async'\necho 'recorded: h200'\n";
     for name in ["control.sh", "change.sh"] {
