@@ -104,6 +104,15 @@ pub fn against_stored(
     );
     let tolerance = terms.tolerance;
     let (worse, better) = (terms.worse(interval), terms.worse(interval).mirrored());
+    if processes.len() < 2 {
+        let why = "it was measured in one process: the spread between processes is not known";
+        return Decision {
+            change: terms
+                .answer(Verdict::Inconclusive, interval, tolerance, open, why)
+                .change,
+            ..Decision::nothing(Verdict::Inconclusive, open, why.to_owned())
+        };
+    }
     let is_wide = interval.high - interval.low > tolerance;
     let verdict = if worse.low > tolerance || !is_wide && worse.change > tolerance {
         Verdict::Regressed
