@@ -1,4 +1,4 @@
-//! `compare` over whatever samples there may be: which of them are judged, and under what.
+//! The rule and `compare` over whatever samples there may be: which of them are judged, and under what.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
@@ -11,10 +11,11 @@ use serde_json::json;
 use sparsek_gate::config::{Config, Variant};
 use sparsek_gate::finding::{Code, Finding, Severity};
 use sparsek_gate::judge::{Case, Comparison, Mode, Reference, compare};
-use sparsek_gate::metric::{Direction, Tolerance};
+use sparsek_gate::metric::{Direction, Tolerance, Tolerances};
 use sparsek_gate::profile::{KernelProfile, MetricIdentity, Profile, Series};
+use sparsek_gate::statistics::Samples;
 use sparsek_gate::terms::Phase;
-use sparsek_gate::verdict::{Change, Verdict};
+use sparsek_gate::verdict::{Change, Decision, Question, Scale, Verdict, against_stored, in_turn};
 
 const COUNTER: &str = "gpu__time_duration.sum";
 
@@ -40,11 +41,9 @@ fn variant(direction: Direction, tolerance: Tolerance, samples: &Processes) -> V
     let settings = &mut variant.profile;
     settings.launches = count(samples.first().map_or(1, Vec::len));
     settings.processes = count(samples.len());
-    settings.max_processes = 2 * settings.processes;
-    settings.rounds = 1;
     let metric = &mut variant.metrics[0];
     metric.direction = direction;
-    (metric.tolerance, metric.against) = (tolerance, tolerance);
+    metric.tolerance = Tolerances::both(tolerance);
     variant
 }
 
@@ -122,11 +121,11 @@ fn judged(
     current: &Profile,
 ) -> (Comparison, Vec<Finding>) {
     let reference = match mode {
-        Mode::Stored => Reference::stored(reference, None),
-        Mode::Against => Reference::base(reference, None),
+        Mode::Stored => Reference::stored(reference),
+        Mode::Against => Reference::base(reference),
         Mode::Programs => Reference::program(reference),
     };
-    let (report, findings) = compare(&Case::new(variant, reference, current, 1));
+    let (report, findings) = compare(&Case::new(variant, reference, current));
     assert_eq!((report.mode, report.comparisons.len()), (mode, 1));
     (report.comparisons[0].clone(), findings)
 }
@@ -148,26 +147,14 @@ fn badness(verdict: Verdict) -> u8 {
     }
 }
 
-/// Processes of launches that lie near each other, as those of one kernel do.
+/// Processes of launches that lie near each other, as those of one kernel do: enough of them for three
+/// rounds, and for ten.
 fn processes() -> impl Strategy<Value = Processes> {
-    (1.0..1e9_f64, 2..6_usize, 1..8_usize).prop_flat_map(|(center, processes, launches)| {
+    let counts = prop::sample::select(vec![6_usize, 7, 12, 20]);
+    (1.0..1e9_f64, counts, 1..8_usize).prop_flat_map(|(center, processes, launches)| {
         let launch = (0.995..1.005_f64).prop_map(move |factor| Some(center * factor));
         prop::collection::vec(prop::collection::vec(launch, launches), processes)
     })
-}
-
-/// The same with a little less noise. Of a run as noisy as its reference, rounding would decide
-/// whether it counts with its own freedom alone.
-fn quieter(samples: &Processes) -> Processes {
-    let all: Vec<f64> = samples.iter().flatten().copied().flatten().collect();
-    let mean = all.iter().sum::<f64>() / all.len() as f64;
-    let launches = |process: &Vec<Option<f64>>| -> Vec<Option<f64>> {
-        process
-            .iter()
-            .map(|launch| launch.map(|value| mean + 0.9 * (value - mean)))
-            .collect()
-    };
-    samples.iter().map(launches).collect()
 }
 
 fn scaled(samples: &Processes, factor: f64) -> Processes {
@@ -229,7 +216,7 @@ proptest! {
             for (reference, current) in [(&whole, &holed), (&holed, &whole)] {
                 let (comparison, findings) = judged(mode, &variant, reference, current);
                 prop_assert_eq!(comparison.verdict, Some(Verdict::NotMeasured));
-                prop_assert!(comparison.change.is_none() && !comparison.not_worse);
+                prop_assert!(comparison.change.is_none());
                 prop_assert!(denies(&findings));
             }
         }
@@ -243,15 +230,12 @@ proptest! {
         fewer_launches in any::<bool>(),
     ) {
         let mut variant = variant(direction, tolerance, &samples);
-        if fewer_launches {
-            variant.profile.launches += 1;
-        } else {
-            // Side by side it is two processes a round.
-            variant.profile.processes += 1;
-            variant.profile.rounds = count(samples.len() + 1);
-            variant.profile.max_rounds = variant.profile.rounds;
-        }
-        let (before, now) = (profile(&samples), profile(&samples));
+        let measured = match fewer_launches {
+            true => samples,
+            false => samples[..5].to_vec(),
+        };
+        variant.profile.launches += u32::from(fewer_launches);
+        let (before, now) = (profile(&measured), profile(&measured));
         for mode in MODES {
             let (_, findings) = judged(mode, &variant, &before, &now);
             let finding = findings.iter().find(|finding| finding.code == Code::NotMeasured);
@@ -260,7 +244,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_the_launches_of_a_process_does_not_matter(
+    fn the_order_of_the_launches_after_the_first_does_not_matter(
         reference in processes(),
         ratio in 0.9..1.1_f64,
         turn in any::<prop::sample::Index>(),
@@ -269,20 +253,18 @@ proptest! {
     ) {
         let current = scaled(&reference, ratio);
         let mut turned = current.clone();
-        for process in &mut turned {
-            let by = turn.index(process.len());
-            process.rotate_left(by);
+        for process in turned.iter_mut().filter(|process| process.len() > 1) {
+            let by = turn.index(process.len() - 1);
+            process[1..].rotate_left(by);
         }
         let variant = variant(direction, tolerance, &reference);
         for mode in MODES {
-            let of = |current: &Processes| {
-                let mut comparison =
-                    judged(mode, &variant, &profile(&reference), &profile(current)).0;
-                // Shown in their order.
-                comparison.samples = None;
-                comparison
-            };
-            prop_assert_eq!(of(&current), of(&turned));
+            let of = |current: &Processes| judged(mode, &variant, &profile(&reference), &profile(current)).0;
+            let (one, other) = (of(&current), of(&turned));
+            prop_assert_eq!(one.verdict, other.verdict);
+            // The sum of the same numbers in another order is rounded in another way.
+            let of = |it: &Comparison| it.change.unwrap().value();
+            prop_assert!((of(&one) - of(&other)).abs() <= 1e-9 * of(&one).abs().max(1.0));
         }
     }
 
@@ -295,7 +277,7 @@ proptest! {
         // A power of two scales without rounding.
         exponent in -20..20_i32,
     ) {
-        let current = scaled(&quieter(&reference), ratio);
+        let current = scaled(&reference, ratio);
         let tolerance = Tolerance::RelativePercent(percent);
         let variant = variant(direction, tolerance, &reference);
         let unit = 2.0_f64.powi(exponent);
@@ -321,7 +303,7 @@ proptest! {
             let verdicts: Vec<u8> = ratios
                 .iter()
                 .map(|ratio| {
-                    let current = profile(&scaled(&quieter(&reference), *ratio));
+                    let current = profile(&scaled(&reference, *ratio));
                     let (comparison, _) = judged(mode, &variant, &profile(&reference), &current);
                     badness(comparison.verdict.unwrap())
                 })
@@ -331,23 +313,18 @@ proptest! {
     }
 
     #[test]
-    fn any_finite_samples_get_a_verdict_and_what_passes_is_within_the_tolerance(
-        reference in prop::collection::vec(1e-300..1e300_f64, 2..6),
-        current in prop::collection::vec(1e-300..1e300_f64, 2..6),
+    fn any_finite_samples_get_a_verdict_and_what_passes_is_within_tolerance_or_noise(
+        (reference, current) in prop::sample::select(vec![6_usize, 12, 20])
+            .prop_flat_map(|count| (values(count, any_size()), values(count, any_size()))),
         direction in direction(),
         tolerance in tolerance(),
     ) {
         let one_launch = |values: &[f64]| -> Processes {
             values.iter().map(|value| vec![Some(*value)]).collect()
         };
-        let both = reference.len().min(current.len());
+        let (reference, current) = (one_launch(&reference), one_launch(&current));
+        let variant = variant(direction, tolerance, &current);
         for mode in MODES {
-            // Side by side both have as many.
-            let (reference, current) = match mode {
-                Mode::Stored => (one_launch(&reference), one_launch(&current)),
-                Mode::Against | Mode::Programs => (one_launch(&reference[..both]), one_launch(&current[..both])),
-            };
-            let variant = variant(direction, tolerance, &current);
             let (comparison, findings) =
                 judged(mode, &variant, &profile(&reference), &profile(&current));
             prop_assert!(comparison.verdict.is_some());
@@ -355,16 +332,25 @@ proptest! {
                 continue;
             }
             prop_assert!(!denies(&findings));
-            let within = match (comparison.change.unwrap(), tolerance) {
+            let (change, allowed, width) = match (comparison.change.unwrap(), tolerance) {
                 (Change::RelativePercent(change), Tolerance::RelativePercent(allowed)) => {
-                    (change / 100.0).ln_1p().abs() <= -(-allowed / 100.0).ln_1p() + 1e-12
+                    let allowed = [allowed, -allowed][usize::from(direction == Direction::Higher)];
+                    let terms = |percent: f64| (percent / 100.0).ln_1p();
+                    (terms(change), terms(allowed).abs(), 2.0 * terms(comparison.band.unwrap()))
                 }
                 (Change::Absolute(change), Tolerance::Absolute(allowed)) => {
-                    change.abs() <= allowed * (1.0 + 1e-9) + 1e-12
+                    (change, allowed, 2.0 * comparison.band.unwrap())
                 }
                 (change, _) => panic!("{change:?} in other terms than {tolerance:?}"),
             };
-            prop_assert!(within, "{:?}", comparison);
+            let worse = match direction {
+                Direction::Lower => change,
+                Direction::Higher => -change,
+                Direction::Equal => change.abs(),
+            };
+            // Side by side the interval may reach zero, where the noise is larger than the tolerance.
+            let noise = if mode == Mode::Stored { 0.0 } else { width };
+            prop_assert!(worse <= allowed.max(noise) * (1.0 + 1e-9) + 1e-12, "{comparison:?}");
         }
     }
 }
@@ -375,10 +361,10 @@ fn steady(value: f64, processes: usize) -> Processes {
 
 #[test]
 fn each_mode_has_its_own_tolerance_and_its_own_looks() {
-    let samples = steady(100.0, 4);
+    let samples = steady(100.25, 6);
     let mut variant = variant(Direction::Lower, Tolerance::RelativePercent(3.0), &samples);
-    variant.metrics[0].against = Tolerance::Absolute(0.5);
-    let (reference, current) = (profile(&samples), profile(&steady(101.0, 4)));
+    variant.metrics[0].tolerance.against = Some(Tolerance::Absolute(0.5));
+    let (reference, current) = (profile(&samples), profile(&steady(101.25, 6)));
     let (stored, _) = judged(Mode::Stored, &variant, &reference, &current);
     assert_eq!(stored.verdict, Some(Verdict::Pass));
     assert_eq!(stored.tolerance, Tolerance::RelativePercent(3.0));
@@ -387,50 +373,309 @@ fn each_mode_has_its_own_tolerance_and_its_own_looks() {
     assert_eq!(against.tolerance, Tolerance::Absolute(0.5));
     assert_eq!(against.change, Some(Change::Absolute(1.0)));
     assert!(denies(&findings));
+    // Without a tolerance it is recorded in that mode.
+    variant.metrics[0].tolerance.against = None;
+    let (recorded, findings) = judged(Mode::Against, &variant, &reference, &current);
+    assert_eq!((recorded.verdict, denies(&findings)), (None, false));
 
-    // The band is shared over the looks that are planned, of rounds or of processes.
-    let mut noisy = steady(100.0, 4);
-    noisy[1] = vec![Some(100.2); 3];
-    let (before, now) = (profile(&noisy), profile(&noisy));
-    let band = |mode, variant: &Variant| judged(mode, variant, &before, &now).0.band.unwrap();
-    let mut more_rounds = variant.clone();
-    more_rounds.profile.max_rounds += 5;
-    assert!(band(Mode::Against, &more_rounds) > band(Mode::Against, &variant));
-    assert_eq!(
-        band(Mode::Stored, &more_rounds),
-        band(Mode::Stored, &variant)
-    );
-    let mut more_processes = variant.clone();
-    more_processes.profile.max_processes += 6;
-    assert!(band(Mode::Stored, &more_processes) > band(Mode::Stored, &variant));
-    assert_eq!(
-        band(Mode::Against, &more_processes),
-        band(Mode::Against, &variant)
-    );
+    // Stored it is open up to twice the processes, side by side up to ten rounds.
+    variant.metrics[0].tolerance = Tolerances::both(Tolerance::RelativePercent(0.5));
+    for (processes, open) in [(6, [true, true]), (12, [false, true]), (20, [false, false])] {
+        let noisy: Processes = (0..processes)
+            .map(|at| vec![Some(100.25 + f64::from(at % 2) * 10.0); 3])
+            .collect();
+        let (before, now) = (profile(&noisy), profile(&noisy));
+        let found = MODES.map(|mode| {
+            let one = judged(mode, &variant, &before, &now).0;
+            assert_eq!(
+                one.verdict,
+                Some(Verdict::Inconclusive),
+                "{mode:?} {processes}"
+            );
+            one.open
+        });
+        assert_eq!(found, open, "{processes}");
+    }
 }
 
 #[test]
 fn processes_of_a_reference_are_grouped_by_the_gpu_that_they_ran_on() {
-    // Alternating 100 and 102: noise of one GPU, or two GPUs that are two apart.
-    let samples: Processes = (0..6)
-        .map(|at| vec![Some(100.0 + f64::from(at % 2) * 2.0); 3])
-        .collect();
-    let variant = variant(
-        Direction::Lower,
-        Tolerance::Absolute(0.5),
-        &steady(101.0, 6),
+    let samples: Processes = [100.25, 100.25, 103.25, 100.25, 100.25, 103.25]
+        .map(|value| vec![Some(value); 3])
+        .into();
+    let current = steady(102.0, 6);
+    let tolerance = Tolerance::Absolute(0.5);
+    let variant = variant(Direction::Lower, tolerance, &current);
+    let of = |machines: &[&str]| {
+        let reference = profile_on(&samples, machines);
+        judged(Mode::Stored, &variant, &reference, &profile(&current)).0
+    };
+    let one = of(&["GPU-1"]);
+    assert_eq!(
+        (one.reference.unwrap().machines, one.change),
+        (1, Some(Change::Absolute(0.75)))
     );
-    let current = profile(&steady(101.0, 6));
-    let (one, _) = judged(Mode::Stored, &variant, &profile(&samples), &current);
-    assert_eq!(one.allowance, None);
-    assert!(one.reference.unwrap().between.unwrap() > 1.0);
-    let two = profile_on(&samples, &["GPU-1", "GPU-2"]);
-    let (two, _) = judged(Mode::Stored, &variant, &two, &current);
-    assert_eq!(two.allowance, Some(1.0));
+    assert_eq!(one.verdict, Some(Verdict::Regressed));
+    // Each GPU weighs the same, and what they differ by is no noise.
+    let two = of(&["GPU-1", "GPU-1", "GPU-2"]);
     let reference = two.reference.unwrap();
     assert_eq!((reference.machines, reference.between), (2, Some(0.0)));
-    assert_eq!(two.change, Some(Change::Absolute(0.0)));
-    // Within what the machines differ by, which more samples would not resolve.
-    assert_eq!(two.verdict, Some(Verdict::Inconclusive));
-    assert!(!two.open);
+    assert_eq!(
+        (two.change, two.verdict),
+        (Some(Change::Absolute(0.25)), Some(Verdict::Pass))
+    );
+}
+
+// The rule itself, over process values.
+
+const BOTH_SCALES: [Scale; 2] = [Scale::Relative, Scale::Absolute];
+
+/// Values near 100, without noise or with some, and now and then anything.
+fn values(count: usize, any: BoxedStrategy<f64>) -> BoxedStrategy<Vec<f64>> {
+    prop_oneof![3 => quiet(count).boxed(), 1 => prop::collection::vec(any, count).boxed()].boxed()
+}
+
+fn quiet(count: usize) -> impl Strategy<Value = Vec<f64>> {
+    let noise = prop::sample::select(vec![1e-4, 0.01, 0.3]);
+    let steps = prop::collection::vec(-1.0..1.0_f64, count);
+    (98.0..103.0_f64, noise, steps).prop_map(|(level, noise, steps)| {
+        steps.into_iter().map(|step| level + noise * step).collect()
+    })
+}
+
+fn positive() -> BoxedStrategy<f64> {
+    prop_oneof![99.0..101.0_f64, Just(100.0), 1.0..1e4_f64].boxed()
+}
+
+fn any_size() -> BoxedStrategy<f64> {
+    prop_oneof![positive(), 1e-300..1e300_f64].boxed()
+}
+
+fn wild() -> BoxedStrategy<f64> {
+    prop_oneof![positive(), Just(0.0), -1e3..1e3_f64].boxed()
+}
+
+/// Both sides in three to ten rounds.
+fn sides() -> impl Strategy<Value = [Vec<f64>; 2]> {
+    let counts = prop::sample::select(vec![6_usize, 9, 12, 20, 22]);
+    counts.prop_flat_map(|count| [values(count, wild()), values(count, wild())])
+}
+
+fn quiet_sides() -> impl Strategy<Value = [Vec<f64>; 2]> {
+    let counts = prop::sample::select(vec![6_usize, 12, 20]);
+    counts.prop_flat_map(|count| [quiet(count).boxed(), quiet(count).boxed()])
+}
+
+fn question() -> impl Strategy<Value = Question> {
+    let scale = prop::sample::select(BOTH_SCALES.to_vec());
+    let tolerance = prop_oneof![Just(0.0), 0.0..3.0_f64, 0.0..99.0_f64];
+    (scale, direction(), tolerance).prop_map(|(scale, direction, tolerance)| Question {
+        scale,
+        direction,
+        tolerance,
+    })
+}
+
+/// Each value is one launch of a process.
+fn one_launch(values: &[f64]) -> Vec<Vec<f64>> {
+    values.iter().map(|value| vec![*value]).collect()
+}
+
+fn locked(machines: &[Vec<f64>]) -> Samples {
+    Samples::new(machines.iter().map(|it| one_launch(it)).collect()).unwrap()
+}
+
+fn beside(base: &[f64], current: &[f64], question: &Question) -> Decision {
+    in_turn(&one_launch(base), &one_launch(current), question)
+}
+
+fn stored(machines: &[Vec<f64>], current: &[f64], question: &Question) -> Decision {
+    against_stored(&locked(machines), &one_launch(current), question, true)
+}
+
+fn value(decision: &Decision) -> f64 {
+    decision.change.unwrap().value()
+}
+
+fn close(one: f64, other: f64) -> bool {
+    (one - other).abs() <= 1e-6 * one.abs().max(1.0)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 500,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn exchanging_the_sides_mirrors_what_is_clear([base, current] in sides(), question in question()) {
+        let there = beside(&base, &current, &question);
+        let back = beside(&current, &base, &question);
+        prop_assert_eq!(there.band, back.band);
+        let (one, other) = match there.change.unwrap() {
+            Change::RelativePercent(one) => ((one / 100.0).ln_1p(), (value(&back) / 100.0).ln_1p()),
+            Change::Absolute(one) => (one, value(&back)),
+        };
+        prop_assert!((one + other).abs() <= 1e-9 * one.abs().max(1.0), "{there:?} {back:?}");
+        if question.direction == Direction::Equal {
+            prop_assert_eq!(there.verdict, back.verdict);
+        } else {
+            prop_assert_eq!(there.verdict == Verdict::Regressed, back.verdict == Verdict::Improved);
+        }
+    }
+
+    #[test]
+    fn a_factor_on_both_sides_changes_no_relative_verdict_and_a_term_no_absolute_one(
+        [base, current] in quiet_sides(),
+        direction in direction(),
+        tolerance in 0.0..3.0_f64,
+        (factor, term) in (1e-3..1e3_f64, -50.0..1e3_f64),
+    ) {
+        for scale in BOTH_SCALES {
+            let question = Question { scale, direction, tolerance };
+            let moved = |values: &[f64]| -> Vec<f64> {
+                let one = |value: &f64| match scale {
+                    Scale::Relative => value * factor,
+                    Scale::Absolute => value + term,
+                };
+                values.iter().map(one).collect()
+            };
+            let same = |one: Decision, other: Decision| {
+                one.verdict == other.verdict && close(value(&one), value(&other))
+            };
+            let (was, is) = (moved(&base), moved(&current));
+            prop_assert!(same(beside(&base, &current, &question), beside(&was, &is, &question)));
+            let before = stored(&[base.clone()], &current, &question);
+            prop_assert!(same(before, stored(&[was], &is, &question)));
+        }
+    }
+
+    #[test]
+    fn the_order_of_whole_rounds_does_not_matter([base, current] in sides(), question in question(), by in 0..3_usize) {
+        let turned = |values: &[f64]| {
+            let mut values = values[..6].to_vec();
+            values.rotate_left(2 * by);
+            values
+        };
+        let first = beside(&base[..6], &current[..6], &question);
+        prop_assert_eq!(first, beside(&turned(&base), &turned(&current), &question));
+    }
+
+    #[test]
+    fn worse_samples_never_turn_what_regressed_into_a_pass(
+        [base, mut current] in sides(),
+        machines in prop::collection::vec(quiet(4), 1..4),
+        mut question in question(),
+        lower in any::<bool>(),
+        steps in prop::collection::vec(0.0..5.0_f64, 22),
+    ) {
+        question.direction = if lower { Direction::Lower } else { Direction::Higher };
+        let both = |current: &[f64]| {
+            [beside(&base, current, &question), stored(&machines, current, &question)].map(|it| it.verdict)
+        };
+        let before = both(&current);
+        for (value, step) in current.iter_mut().zip(steps) {
+            *value += if lower { step } else { -step };
+        }
+        for (before, after) in before.into_iter().zip(both(&current)) {
+            let may_be = [Verdict::Regressed, Verdict::Inconclusive];
+            prop_assert!(before != Verdict::Regressed || may_be.contains(&after), "{after:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_is_not_measured(
+        [base, current] in sides(),
+        machines in prop::collection::vec(quiet(4), 1..4),
+        at in any::<prop::sample::Index>(),
+        bad in prop::sample::select(vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY]),
+        question in question(),
+    ) {
+        let mut holed = current.clone();
+        // What is beyond the rounds of a look does not count.
+        holed[at.index(6)] = bad;
+        let no_tolerance = Question { tolerance: bad, ..question };
+        for decision in [
+            beside(&base, &holed, &question),
+            beside(&holed, &current, &question),
+            beside(&base, &[], &question),
+            beside(&[], &current, &question),
+            stored(&machines, &holed, &question),
+            stored(&machines, &[], &question),
+            beside(&base, &current, &no_tolerance),
+            stored(&machines, &current, &no_tolerance),
+        ] {
+            prop_assert_eq!((decision.verdict, decision.open), (Verdict::NotMeasured, false));
+        }
+    }
+
+    #[test]
+    fn any_difference_from_zero_counts(
+        zeros in prop::sample::select(vec![6_usize, 12, 20]),
+        value in prop_oneof![1e-3..1.0_f64, 1.0..1e6_f64, Just(512.0)],
+        tolerance in 0.0..99.0_f64,
+    ) {
+        let (zero, other) = (vec![0.0; zeros], vec![value; zeros]);
+        for (direction, worse) in [(Direction::Lower, true), (Direction::Higher, false), (Direction::Equal, true)] {
+            let question = Question { scale: Scale::Relative, direction, tolerance };
+            let verdict = if worse { Verdict::Regressed } else { Verdict::Improved };
+            for (now, expected) in [(&zero, Verdict::Pass), (&other, verdict)] {
+                prop_assert_eq!(beside(&zero, now, &question).verdict, expected);
+                prop_assert_eq!(stored(&[zero.clone()], now, &question).verdict, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn locked_gpus_weigh_the_same_and_how_far_they_are_apart_does_not_matter(
+        machines in prop::collection::vec(quiet(3), 1..4),
+        current in quiet(4),
+        question in question(),
+        again in any::<prop::sample::Index>(),
+        apart in 0.0..20.0_f64,
+    ) {
+        let before = stored(&machines, &current, &question);
+        let mut more = machines.clone();
+        let processes = &mut more[again.index(machines.len())];
+        processes.extend(processes.clone());
+        let mut wider = machines.clone();
+        wider.extend(machines.iter().cloned());
+        for (at, machine) in wider.iter_mut().enumerate() {
+            let by = if at < machines.len() { apart } else { -apart };
+            machine.iter_mut().for_each(|value| *value += by);
+        }
+        for after in [more, wider].map(|it| stored(&it, &current, &question)) {
+            prop_assert!(close(value(&before), value(&after)), "{before:?} {after:?}");
+            prop_assert_eq!(before.verdict, after.verdict);
+        }
+    }
+
+    #[test]
+    fn the_stored_tolerance_is_flat_and_processes_that_are_further_apart_are_open(
+        level in 50.0..150.0_f64,
+        (apart, tolerance) in (0.0..6.0_f64, 0.01..5.0_f64),
+        lower in any::<bool>(),
+    ) {
+        let question = Question {
+            scale: Scale::Absolute,
+            direction: if lower { Direction::Lower } else { Direction::Higher },
+            tolerance,
+        };
+        let current = [-0.5, 0.0, 0.5].map(|part| level + part * apart);
+        let decision = stored(&[vec![100.0]], &current, &question);
+        let worse = if lower { level - 100.0 } else { 100.0 - level };
+        let expected = match worse {
+            _ if worse - apart / 2.0 > tolerance => Verdict::Regressed,
+            _ if worse + apart / 2.0 < -tolerance => Verdict::Improved,
+            _ if apart > tolerance => Verdict::Inconclusive,
+            _ if worse > tolerance => Verdict::Regressed,
+            _ if worse < -tolerance => Verdict::Improved,
+            _ => Verdict::Pass,
+        };
+        prop_assert_eq!(decision.verdict, expected);
+        prop_assert_eq!(decision.open, expected == Verdict::Inconclusive);
+        let signed = if lower { tolerance } else { -tolerance };
+        prop_assert!(close(decision.threshold.unwrap(), signed));
+    }
 }

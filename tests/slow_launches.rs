@@ -8,9 +8,8 @@ use std::path::Path;
 use crate::common;
 use sparsek_gate::config::{Config, Variant};
 use sparsek_gate::finding::{Code, Finding};
-use sparsek_gate::judge::{Case, Comparison, Reference, VariantReport, compare, comparison_count};
+use sparsek_gate::judge::{Case, Comparison, Reference, VariantReport, compare};
 use sparsek_gate::profile::Profile;
-use sparsek_gate::terms::Tier;
 use sparsek_gate::verdict::Verdict;
 
 const DURATION: &str = "duration";
@@ -24,7 +23,6 @@ struct Recorded {
     base: Profile,
     current: Profile,
     locked: Profile,
-    comparisons: usize,
 }
 
 impl Recorded {
@@ -34,8 +32,6 @@ impl Recorded {
         let variant = config
             .variants()
             .find(|variant| variant.id.to_string() == id);
-        let shipped = config.variants().filter(|variant| !variant.experimental);
-        let comparisons = comparison_count(Tier::Counters, shipped.map(|variant| (variant, None)));
         let read = |path: &Path| Profile::read(path).unwrap();
         let folder = common::recordings().join(recorded).join("aa").join(id);
         Recorded {
@@ -43,7 +39,6 @@ impl Recorded {
             base: read(&folder.join("base/profile.json")),
             current: read(&folder.join("profile.json")),
             locked: read(&root.join(format!("baselines/nvidia-h200/{id}.profile.json"))),
-            comparisons,
         }
     }
 
@@ -56,20 +51,15 @@ impl Recorded {
     }
 
     fn side_by_side(&self) -> (VariantReport, Vec<Finding>) {
-        self.judge(Reference::base(&self.base, Some(&self.locked)))
+        self.judge(Reference::base(&self.base))
     }
 
     fn stored(&self) -> (VariantReport, Vec<Finding>) {
-        self.judge(Reference::stored(&self.locked, None))
+        self.judge(Reference::stored(&self.locked))
     }
 
     fn judge(&self, reference: Reference<'_>) -> (VariantReport, Vec<Finding>) {
-        compare(&Case::new(
-            &self.variant,
-            reference,
-            &self.current,
-            self.comparisons,
-        ))
+        compare(&Case::new(&self.variant, reference, &self.current))
     }
 
     /// The same with the durations of each current process changed, by its number.
@@ -81,7 +71,6 @@ impl Recorded {
             base: self.base.clone(),
             current,
             locked: self.locked.clone(),
-            comparisons: self.comparisons,
         }
     }
 }
@@ -112,10 +101,10 @@ fn failed(findings: &[Finding]) -> Vec<(Code, &str)> {
         .collect()
 }
 
-/// One launch in ten takes twice as long, at other places in each process.
+/// One launch in ten takes twice as long, at other places in each process. The first does not count.
 fn tenth_doubled(process: usize, launches: &mut [f64]) {
     let places = [process * 7 + 3, process * 7 + 12];
-    for at in places.map(|at| at % 20) {
+    for at in places.map(|at| 1 + at % 19) {
         launches[at] *= 2.0;
     }
 }
@@ -160,7 +149,7 @@ fn a_kernel_that_is_slower_by_a_fifth_in_half_of_its_processes_does_not_pass() {
 
 #[test]
 fn unchanged_kernels_do_not_fail_by_their_durations() {
-    let mut judged = 0;
+    let mut passed = 0;
     let rounds = [
         "5cadd533", "61d576b4", "9b79270f", "a74b8eae", "af10d30f", "cd851036", "cdbc441e",
         "d3bd1a44",
@@ -177,17 +166,16 @@ fn unchanged_kernels_do_not_fail_by_their_durations() {
         }
     }
     for recorded in all {
-        for (report, findings) in [recorded.side_by_side(), recorded.stored()] {
-            let failed = failed(&findings);
+        for (report, _) in [recorded.side_by_side(), recorded.stored()] {
             let duration = comparison(&report, DURATION);
-            assert!(
-                failed.iter().all(|(_, metric)| *metric != DURATION),
-                "{} {:?}: {duration:?}",
-                report.variant,
-                report.mode,
-            );
-            judged += usize::from(duration.not_worse);
+            let (id, mode) = (&report.variant, report.mode);
+            match duration.verdict {
+                Some(Verdict::Pass) => passed += 1,
+                // One of three rounds, of noisy launches: a check measures three more.
+                Some(Verdict::Inconclusive) if duration.open => {}
+                _ => panic!("{id} {mode:?}: {duration:?}"),
+            }
         }
     }
-    assert_eq!(judged, 36);
+    assert_eq!(passed, 35);
 }
