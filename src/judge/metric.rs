@@ -423,7 +423,7 @@ fn unit(profile: &Profile, metric: &Metric) -> Option<String> {
 }
 
 fn show(comparison: &mut Comparison, decision: Decision) {
-    comparison.change = decision.change;
+    comparison.change = decision.change.filter(|change| change.value().is_finite());
     comparison.band = decision.band.filter(|band| band.is_finite());
     if comparison.level == Level::Record {
         comparison.why = "recorded, not judged".to_owned();

@@ -26,24 +26,30 @@ const LIMIT_IN_TOLERANCES: f64 = 8.0;
 const STORED_LEFT_OUT_OF: usize = 8;
 /// The longest tick of a clock of durations, in their unit: 1 us. That of an H100 is 32 ns.
 const LONGEST_TICK: u64 = 1000;
+/// No launch is as short, in the same unit: smaller numbers are no times.
+const SHORTEST_LAUNCH: u64 = 500;
 
 /// Judges the launches of the processes of both sides, in the order of time.
 pub fn in_turn(base: &[Vec<f64>], current: &[Vec<f64>], question: &Question) -> Decision {
     let rounds = (base.len() / 2).min(current.len() / 2);
     let planned = LOOKS.iter().rev().find(|(look, _)| *look <= rounds);
+    let sides = [base, current].map(|side| match planned {
+        Some((rounds, _)) => &side[..2 * rounds],
+        None => side,
+    });
+    let Some(terms) = Terms::of(sides, question) else {
+        return no_value();
+    };
     let Some(&(rounds, left_out)) = planned else {
         let why = format!(
             "{rounds} rounds were measured, and {} are the fewest",
             LOOKS[0].0
         );
+        let [was, is] = sides.map(|side| terms.of_value(mean(&values(side))));
         return Decision {
-            change: difference(base, current, question.scale),
+            change: Some(terms.change(is - was)),
             ..Decision::nothing(Verdict::Inconclusive, true, why)
         };
-    };
-    let sides = [base, current].map(|side| &side[..2 * rounds]);
-    let Some(terms) = Terms::of(sides.iter().copied().flatten(), question) else {
-        return no_value();
     };
     let [base, current] = sides.map(|side| terms.processes(side));
     let interval = Interval::of_rounds(&base, &current, left_out).wider(tick(sides, terms.log));
@@ -51,8 +57,8 @@ pub fn in_turn(base: &[Vec<f64>], current: &[Vec<f64>], question: &Question) -> 
     let is_first = rounds == LOOKS[0].0;
     let limit = match question.scale {
         _ if is_first => FIRST_LIMIT_IN_TOLERANCES * tolerance,
-        Scale::Relative => LIMIT.max(question.tolerance) / 100.0,
-        Scale::Absolute => LIMIT_IN_TOLERANCES * tolerance,
+        Scale::Relative if terms.log => tolerance.max(question.in_terms(LIMIT)),
+        Scale::Relative | Scale::Absolute => LIMIT_IN_TOLERANCES * tolerance,
     };
     let is_last = rounds == LOOKS[LOOKS.len() - 1].0;
     let worse = terms.worse(interval);
@@ -86,16 +92,12 @@ pub fn against_stored(
     question: &Question,
     open: bool,
 ) -> Decision {
-    let stored = || locked.machines().iter().flatten();
-    let Some(terms) = Terms::of(stored().chain(current), question).filter(|_| !current.is_empty())
-    else {
+    let reference = locked.value();
+    let terms = Terms::of([&locked.machines().concat(), current], question);
+    let Some(terms) = terms.filter(|_| reference.is_finite()) else {
         return no_value();
     };
-    let machines = locked.machines().iter();
-    let machines: Vec<f64> = machines
-        .map(|it| mean(&it.iter().map(|it| of_process(it)).collect::<Vec<_>>()))
-        .collect();
-    let reference = terms.of_value(mean(&machines));
+    let reference = terms.of_value(reference);
     let processes = terms.processes(current);
     let left_out = processes.len() / STORED_LEFT_OUT_OF;
     let interval = Interval::of(
@@ -134,11 +136,21 @@ pub fn against_stored(
 }
 
 fn no_value() -> Decision {
-    let why = "a launch has no value".to_owned();
+    let why = "a launch or the tolerance has no value".to_owned();
     Decision::nothing(Verdict::NotMeasured, false, why)
 }
 
+/// The values of processes.
+fn values(side: &[Vec<f64>]) -> Vec<f64> {
+    side.iter().map(|launches| of_process(launches)).collect()
+}
+
 impl Question {
+    /// A tolerance as it is compared with a change.
+    fn in_terms(self, tolerance: f64) -> f64 {
+        self.scale.in_terms(tolerance, self.direction)
+    }
+
     /// The verdict on what is better by more than the tolerance.
     fn better(self) -> Verdict {
         match self.direction {
@@ -157,20 +169,21 @@ struct Terms {
 }
 
 impl Terms {
-    /// `None` where a process has no launch, or one is not finite. A ratio of what is not positive is
-    /// none: any difference counts then.
-    fn of<'v>(processes: impl Iterator<Item = &'v Vec<f64>>, question: &Question) -> Option<Terms> {
-        let (mut known, mut positive) = (true, true);
-        for launches in processes {
-            known &= !launches.is_empty() && launches.iter().all(|value| value.is_finite());
-            positive &= launches.iter().all(|value| *value > 0.0);
-        }
-        let log = question.scale == Scale::Relative && positive;
+    /// `None` where a side has no process, a launch or the value of a process is not finite, or the
+    /// tolerance is none. A ratio of what is not positive is none: any difference counts then.
+    fn of(sides: [&[Vec<f64>]; 2], question: &Question) -> Option<Terms> {
+        let launches = || sides.into_iter().flatten().flatten();
+        let values = sides.map(values);
+        let known = !values.iter().any(Vec::is_empty)
+            && launches()
+                .chain(values.iter().flatten())
+                .all(|it| it.is_finite());
+        let log = question.scale == Scale::Relative && launches().all(|it| *it > 0.0);
         let tolerance = match question.scale {
             Scale::Relative if !log => 0.0,
-            scale => scale.in_terms(question.tolerance, question.direction),
+            Scale::Relative | Scale::Absolute => question.in_terms(question.tolerance),
         };
-        known.then_some(Terms {
+        (known && !question.in_terms(question.tolerance).is_nan()).then_some(Terms {
             log,
             direction: question.direction,
             tolerance,
@@ -182,9 +195,9 @@ impl Terms {
     }
 
     fn processes(self, side: &[Vec<f64>]) -> Vec<f64> {
-        let values = side.iter();
-        values
-            .map(|launches| self.of_value(of_process(launches)))
+        values(side)
+            .into_iter()
+            .map(|it| self.of_value(it))
             .collect()
     }
 
@@ -205,6 +218,13 @@ impl Terms {
         }
     }
 
+    fn change(self, difference: f64) -> Change {
+        match self.log {
+            true => Change::RelativePercent(self.shown(difference)),
+            false => Change::Absolute(difference),
+        }
+    }
+
     fn answer(
         self,
         verdict: Verdict,
@@ -217,13 +237,9 @@ impl Terms {
             Direction::Higher => -1.0,
             Direction::Lower | Direction::Equal => 1.0,
         };
-        let change = self.shown(interval.change);
         Decision {
             verdict,
-            change: Some(match self.log {
-                true => Change::RelativePercent(change),
-                false => Change::Absolute(change),
-            }),
+            change: Some(self.change(interval.change)),
             band: Some(self.shown((interval.high - interval.low) / 2.0)),
             threshold: Some(self.shown(sign * threshold)),
             open,
@@ -238,19 +254,6 @@ struct Interval {
     change: f64,
     low: f64,
     high: f64,
-}
-
-/// By how much the means of the processes differ; `None` where a side has none.
-fn difference(base: &[Vec<f64>], current: &[Vec<f64>], scale: Scale) -> Option<Change> {
-    let of_side = |side: &[Vec<f64>]| {
-        let values: Vec<f64> = side.iter().map(|launches| of_process(launches)).collect();
-        (!values.is_empty()).then(|| mean(&values))
-    };
-    let (was, is) = (of_side(base)?, of_side(current)?);
-    Some(match scale {
-        Scale::Relative if was != 0.0 => Change::RelativePercent((is / was - 1.0) * 100.0),
-        _ => Change::Absolute(is - was),
-    })
 }
 
 /// What a change may be off by because a clock ticks, in the terms of the question: the largest number that
@@ -276,12 +279,12 @@ fn tick(sides: [&[Vec<f64>]; 2], log: bool) -> f64 {
         .iter()
         .fold(0, |divisor, value| common_divisor(divisor, *value));
     let tick = divisor.min(LONGEST_TICK) as f64;
-    let smallest = values.iter().min().copied().unwrap_or(0) as f64;
-    if values.iter().all(|value| *value == values[0]) {
+    let smallest = values.iter().min().copied().unwrap_or(0);
+    if smallest < SHORTEST_LAUNCH || values.iter().all(|value| *value == values[0]) {
         return 0.0;
     }
     match log {
-        true => (tick / smallest).ln_1p(),
+        true => (tick / smallest as f64).ln_1p(),
         false => tick,
     }
 }
@@ -504,6 +507,168 @@ mod tests {
             decided(&vec![process(1.0); 20], &vec![first; 20], &question(0.5)).verdict,
             Verdict::Pass
         );
+    }
+
+    #[test]
+    fn small_numbers_are_no_ticks_of_a_clock() {
+        let answer = |was: f64, is: f64, scale| {
+            let asked = Question {
+                scale,
+                ..question(0.5)
+            };
+            decided(&vec![vec![was]; 20], &vec![vec![is]; 20], &asked).verdict
+        };
+        // Registers, percent, and bytes that were none.
+        assert_eq!(answer(40.0, 41.0, Scale::Relative), Verdict::Regressed);
+        assert_eq!(answer(50.0, 100.0, Scale::Relative), Verdict::Regressed);
+        assert_eq!(answer(99.0, 100.0, Scale::Absolute), Verdict::Regressed);
+        assert_eq!(answer(0.0, 512.0, Scale::Relative), Verdict::Regressed);
+        assert_eq!(answer(0.0, 0.0, Scale::Relative), Verdict::Pass);
+    }
+
+    #[test]
+    fn noise_reaches_no_further_than_its_limit_in_a_pass() {
+        // Of six rounds, base and current in two states each.
+        let verdict = |noise: [f64; 2], asked: &Question| {
+            let side = |_| noise.map(|it| vec![it]);
+            let side: Vec<Vec<f64>> = (0..6).flat_map(side).collect();
+            in_turn(&side, &side, asked).verdict
+        };
+        assert_eq!(verdict([100.0, 103.8], &question(0.5)), Verdict::Pass);
+        assert_eq!(
+            verdict([100.0, 104.2], &question(0.5)),
+            Verdict::Inconclusive
+        );
+        // Where there is no ratio, any difference counts.
+        assert_eq!(verdict([0.0, 0.02], &question(0.5)), Verdict::Inconclusive);
+        let absolute = Question {
+            scale: Scale::Absolute,
+            ..question(0.5)
+        };
+        assert_eq!(verdict([100.0, 103.8], &absolute), Verdict::Pass);
+        assert_eq!(verdict([100.0, 104.2], &absolute), Verdict::Inconclusive);
+    }
+
+    #[test]
+    fn sums_that_overflow_are_not_measured() {
+        let large = vec![vec![1.0, 1.0, f64::MAX, f64::MAX]; 6];
+        let small = vec![vec![1.0]; 6];
+        for (base, current) in [(&small, &large), (&large, &small)] {
+            let decision = in_turn(base, current, &question(0.5));
+            assert_eq!(decision.verdict, Verdict::NotMeasured);
+        }
+    }
+
+    /// The verdict on processes of one launch each.
+    fn stored(machines: &[&[f64]], current: &[f64], asked: &Question) -> Decision {
+        let processes = |values: &[f64]| values.iter().map(|it| vec![*it]).collect();
+        let locked = Samples::new(machines.iter().map(|it| processes(it)).collect());
+        against_stored(&locked.unwrap(), &processes(current), asked, true)
+    }
+
+    #[test]
+    fn a_stored_value_is_compared_with_the_median_process() {
+        // Each GPU weighs the same: 100.
+        let locked: [&[f64]; 2] = [&[98.0, 98.0, 98.0], &[102.0]];
+        let verdict = |current: &[f64]| stored(&locked, current, &question(4.0)).verdict;
+        assert_eq!(verdict(&[103.0, 103.9, 103.9, 104.0]), Verdict::Pass);
+        assert_eq!(verdict(&[97.0, 98.0, 97.5, 97.0]), Verdict::Pass);
+        assert_eq!(verdict(&[103.0, 104.1, 104.2, 105.0]), Verdict::Regressed);
+        assert_eq!(verdict(&[95.0, 96.0, 95.5, 95.0]), Verdict::Improved);
+        assert_eq!(verdict(&[104.1]), Verdict::Regressed);
+        // Further apart than the tolerance, and all of it beyond.
+        assert_eq!(verdict(&[99.0, 100.0, 101.0, 104.0]), Verdict::Inconclusive);
+        assert_eq!(verdict(&[99.0, 106.0, 106.0, 106.0]), Verdict::Inconclusive);
+        assert_eq!(verdict(&[105.0, 120.0, 130.0, 150.0]), Verdict::Regressed);
+        assert_eq!(verdict(&[70.0, 80.0, 90.0, 95.0]), Verdict::Improved);
+        // Of eight processes one is left out at each end, but no second one.
+        let eight = |others: [f64; 2]| verdict(&[[100.0; 6].as_slice(), &others].concat());
+        assert_eq!(eight([50.0, 200.0]), Verdict::Pass);
+        assert_eq!(eight([200.0, 200.0]), Verdict::Inconclusive);
+        assert_eq!(
+            verdict(&[100.0, 100.0, 100.0, 200.0]),
+            Verdict::Inconclusive
+        );
+    }
+
+    #[test]
+    fn a_stored_question_has_a_direction_and_a_scale() {
+        let asked = |scale, direction| Question {
+            scale,
+            direction,
+            tolerance: 4.0,
+        };
+        let (relative, absolute) = (Scale::Relative, Scale::Absolute);
+        let (pass, worse) = (Verdict::Pass, Verdict::Regressed);
+        let better = Verdict::Improved;
+        for (direction, less, more, threshold) in [
+            (Direction::Lower, better, worse, 4.0),
+            (Direction::Higher, worse, better, -4.0),
+            (Direction::Equal, worse, worse, 4.0),
+        ] {
+            for (scale, locked, factor) in [(relative, 200.0, 2.0), (absolute, 200.0, 1.0)] {
+                let of = |by: f64| {
+                    stored(
+                        &[&[locked]],
+                        &[locked + factor * by],
+                        &asked(scale, direction),
+                    )
+                };
+                let found = [-4.5, -3.5, 3.5, 4.5].map(|by| of(by).verdict);
+                assert_eq!(found, [less, pass, pass, more], "{direction:?} {scale:?}");
+                assert!((of(3.5).change.unwrap().value() - 3.5).abs() < 1e-9);
+                assert!((of(3.5).threshold.unwrap() - threshold).abs() < 1e-9);
+            }
+            // A ratio with zero is none.
+            let of = |now: f64| stored(&[&[0.0]], &[now], &asked(relative, direction));
+            assert_eq!([0.0, 0.01].map(|now| of(now).verdict), [pass, more]);
+            assert_eq!(of(0.01).change, Some(Change::Absolute(0.01)));
+        }
+    }
+
+    #[test]
+    fn a_stored_question_is_open_until_the_last_look() {
+        let locked = Samples::new(vec![vec![vec![100.0]]]).unwrap();
+        let apart = [vec![95.0], vec![105.0]];
+        let of = |open| against_stored(&locked, &apart, &question(4.0), open);
+        assert_eq!([of(true), of(false)].map(|it| it.open), [true, false]);
+        assert_eq!(of(false).verdict, Verdict::Inconclusive);
+        let clear = against_stored(&locked, &[vec![100.0]], &question(4.0), true);
+        assert!(!clear.open);
+        // `band` is half of what the processes are apart: 105 is 5.1 % above their middle.
+        assert!(
+            (of(true).band.unwrap() - 5.13).abs() < 0.01,
+            "{:?}",
+            of(true)
+        );
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_measured() {
+        let (largest, one) = (vec![vec![f64::MAX]], vec![vec![1.0]]);
+        let overflowing = [
+            one.clone(),
+            largest.clone(),
+            largest.clone(),
+            largest.clone(),
+        ];
+        let overflowing = Samples::new(overflowing.into()).unwrap();
+        let known = Samples::new(vec![one.clone()]).unwrap();
+        let hole = vec![vec![1.0], vec![]];
+        let of = |locked: &Samples, current: &[Vec<f64>], tolerance: f64| {
+            against_stored(locked, current, &question(tolerance), true)
+        };
+        for decision in [
+            of(&overflowing, &one, 4.0),
+            of(&known, &hole, 4.0),
+            of(&known, &[], 4.0),
+            of(&known, &one, f64::NAN),
+            of(&known, &one, -1.0),
+        ] {
+            assert_eq!(decision.verdict, Verdict::NotMeasured);
+            assert!(!decision.open);
+        }
+        assert_eq!(of(&known, &one, 4.0).verdict, Verdict::Pass);
     }
 
     #[test]
