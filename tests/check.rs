@@ -27,7 +27,7 @@ fn the_shipped_recordings_pass_against_the_shipped_baselines() {
     for variant in VARIANTS.iter() {
         for metric in GATED {
             let comparison = report.comparison(variant, metric);
-            assert_eq!(comparison["not_worse"], true, "{variant} {metric}");
+            assert_eq!(comparison["verdict"], "pass", "{variant} {metric}");
             assert!(comparison["threshold"].is_number(), "{variant} {metric}");
         }
         assert_eq!(report.verdict(variant, "flop_wmma"), "pass", "{variant}");
@@ -58,13 +58,13 @@ fn what_passed_is_one_line_and_what_did_not_keeps_its_table() {
         assert_eq!(lines.len(), 1, "{text}");
         let line = &lines[0];
         assert!(
-            line.starts_with("pass ") && line.contains("duration +0.00 %"),
+            line.starts_with("pass ") && line.contains(" duration "),
             "{line}"
         );
     }
     let all = check(&["-v"], 0);
     assert_eq!(
-        all.matches("within the tolerance").count(),
+        all.matches("not worse by more than the tolerance").count(),
         4 * VARIANTS.len()
     );
     assert!(!all.contains("-v shows"), "{all}");
@@ -118,7 +118,7 @@ fn every_variant_of_the_repository_passes_on_its_recording() {
 }
 
 #[test]
-fn unchanged_kernels_of_every_family_pass_side_by_side_within_their_own_tolerances() {
+fn unchanged_kernels_of_every_family_pass_side_by_side_where_the_noise_allows_an_answer() {
     let project = Project::empty();
     let root = common::repository();
     for folder in ["kernels", "baselines"] {
@@ -147,14 +147,15 @@ fn unchanged_kernels_of_every_family_pass_side_by_side_within_their_own_toleranc
             .filter(|line| line.starts_with("profile-stale "));
         assert_eq!(findings.count(), some.len(), "{}", ran.out);
     };
-    let ran = check(&config, "c1819a56", &some).exits(4).says("(84 pass)");
-    stale(&ran);
-    let without: String = config
-        .split_inclusive("\n\n")
-        .filter(|table| !(table.starts_with("[metric.") && table.contains(".on]\n")))
-        .collect();
-    let ran = check(&without, "c1819a56", &some).exits(4);
-    stale(&ran.says("inconclusive attention/wgmma"));
+    // After three rounds only the noisiest, of 6.4 us, is open: its interval reaches beyond twice the tolerance.
+    let ran = check(&config, "c1819a56", &some).exits(4);
+    stale(
+        &ran.says("(1 inconclusive, 62 pass)")
+            .says("inconclusive attention/wgmma"),
+    );
+    let wider = config.replace("against = \"0.5 %\"", "against = \"1 %\"");
+    let ran = check(&wider, "c1819a56", &some).exits(4);
+    stale(&ran.says("(63 pass)"));
 }
 
 #[test]
@@ -228,27 +229,37 @@ fn the_verdict_follows_every_sample_being_edited_and_the_edit_is_told() {
 }
 
 #[test]
-fn an_edited_value_or_spread_alone_changes_no_verdict_and_is_told() {
-    for derived in ["value", "within", "between", "machines"] {
-        let edit = |profile: &mut Json| {
-            let series = &mut profile["kernels"][0]["metrics"][DURATION];
-            assert!(series.get(derived).is_some());
-            series[derived] = json!(1.0);
-        };
-        let report = edited(edit, 0);
-        assert_eq!(report.verdict("cp_async", DURATION), "pass", "{derived}");
-        assert_eq!(report.warned(), ["profile-altered"], "{derived}");
-    }
+fn an_edited_value_alone_changes_no_verdict_and_is_reported() {
+    let edit = |profile: &mut Json| {
+        let series = &mut profile["kernels"][0]["metrics"][DURATION];
+        assert!(series["value"].is_number());
+        series["value"] = json!(1.0);
+    };
+    let report = edited(edit, 0);
+    assert_eq!(report.verdict("cp_async", DURATION), "pass");
+    assert_eq!(report.warned(), ["profile-altered"]);
 }
 
 #[test]
-fn processes_that_differ_by_more_than_the_tolerance_are_inconclusive_and_open() {
-    let report = edited(|it| scale_processes(it, DURATION, &[0.9, 1.1]), 6);
-    assert_eq!(report.denied(), ["inconclusive"]);
-    let comparison = report.comparison("cp_async", DURATION);
-    assert_eq!(comparison["verdict"], "inconclusive");
-    assert_eq!(comparison["open"], true);
-    assert_eq!(comparison["not_worse"], false);
+fn processes_that_differ_by_more_than_the_tolerance_are_inconclusive_and_open_until_there_are_twice_as_many()
+ {
+    let apart = |it: &mut Json| scale_processes(it, DURATION, &[0.9, 1.1]);
+    for (processes, open) in [(4, true), (8, false)] {
+        let report = edited(
+            |it| {
+                keep_processes(it, processes);
+                apart(it);
+            },
+            6,
+        );
+        assert_eq!(report.denied(), ["inconclusive"]);
+        let comparison = report.comparison("cp_async", DURATION);
+        assert_eq!(comparison["verdict"], "inconclusive");
+        assert_eq!(comparison["open"], open);
+    }
+    // One of eight is no reason.
+    let one = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0];
+    edited(|it| scale_processes(it, DURATION, &one), 0);
 }
 
 #[test]
@@ -312,8 +323,8 @@ fn a_metric_of_level_warn_that_was_not_measured_warns() {
     let project = Project::locked();
     project.replace(
         "config.toml",
-        "tolerance = '1'",
-        "tolerance = '1'\nlevel = \"warn\"",
+        "tensor_cycles_active.avg.pct_of_peak_sustained_elapsed\"\ndirection = \"higher\"\n",
+        "tensor_cycles_active.avg.pct_of_peak_sustained_elapsed\"\ndirection = \"higher\"\nlevel = \"warn\"\n",
     );
     let whole = project.read(&Project::profile_path("cp_async"));
     for (what, damage) in gaps() {
@@ -454,31 +465,23 @@ fn a_finding_names_the_grid_only_where_one_kernel_has_several() {
 }
 
 #[test]
-fn one_process_on_both_sides_is_inconclusive_however_equal() {
+fn one_process_is_inconclusive_however_equal() {
     let project = Project::locked();
     project.replace("config.toml", "processes = 4", "processes = 1");
     project.edit_profile("cp_async", |profile| keep_processes(profile, 1));
+    let inconclusive = || {
+        let report = project.check(&["cp_async"], 6);
+        for metric in GATED {
+            let comparison = report.comparison("cp_async", metric);
+            assert_eq!(comparison["verdict"], "inconclusive", "{metric}");
+            assert_eq!(comparison["open"], true, "{metric}");
+            let why = comparison["why"].as_str().unwrap();
+            assert!(why.contains("in one process"), "{why}");
+        }
+    };
+    inconclusive();
     project.forge("cp_async", |profile| keep_processes(profile, 1));
-    let report = project.check(&["cp_async"], 6);
-    for metric in GATED {
-        let comparison = report.comparison("cp_async", metric);
-        assert_eq!(comparison["verdict"], "inconclusive", "{metric}");
-        assert_eq!(comparison["open"], true, "{metric}");
-        let why = comparison["why"].as_str().unwrap();
-        assert!(why.contains("one process a side"), "{why}");
-    }
-}
-
-#[test]
-fn one_process_now_is_judged_by_the_spread_that_was_locked() {
-    let project = Project::locked();
-    project.replace("config.toml", "processes = 4", "processes = 1");
-    project.edit_profile("cp_async", |profile| keep_processes(profile, 1));
-    let report = project.check(&["cp_async"], 0);
-    assert_eq!(report.verdict("cp_async", DURATION), "pass");
-    project.edit_profile("cp_async", |profile| scale(profile, DURATION, 1.2));
-    let report = project.check(&["cp_async"], 1);
-    assert_eq!(report.verdict("cp_async", DURATION), "regressed");
+    inconclusive();
 }
 
 #[test]
@@ -833,8 +836,8 @@ fn a_regression_of_level_warn_warns_and_one_of_level_record_is_only_shown() {
         let project = Project::locked();
         project.replace(
             "config.toml",
-            "tolerance = '3 %'",
-            &format!("tolerance = '3 %'\nlevel = \"{level}\""),
+            "direction = \"lower\"\n",
+            &format!("direction = \"lower\"\nlevel = \"{level}\"\n"),
         );
         project.edit_profile("cp_async", |profile| scale(profile, DURATION, 2.0));
         let report = project.check(&["cp_async"], 0);
@@ -863,20 +866,20 @@ fn relative_and_absolute_changes_are_shown_in_their_own_terms() {
     };
     let duration = line(DURATION);
     assert!(
-        duration.contains("+10.00 % ±") && duration.contains(" 3 % "),
+        duration.contains("+10.02 % ±") && duration.contains(" 4 % "),
         "{duration}"
     );
     assert!(!duration.contains(" pt"), "{duration}");
     let tensor = line("tensor_core");
     assert!(
-        tensor.contains("-10.00 pt ±") && tensor.contains(" 1 pt "),
+        tensor.contains("-10.01 pt ±") && tensor.contains(" 1.5 pt "),
         "{tensor}"
     );
     let report = project.check(&["cp_async"], 1);
     let change = &report.comparison("cp_async", "tensor_core")["change"];
-    assert!((change["absolute"].as_f64().unwrap() + 10.0).abs() < 1e-9);
+    assert!((change["absolute"].as_f64().unwrap() + 10.0).abs() < 0.02);
     let change = &report.comparison("cp_async", DURATION)["change"];
-    assert!((change["relative_percent"].as_f64().unwrap() - 10.0).abs() < 1e-9);
+    assert!((change["relative_percent"].as_f64().unwrap() - 10.0).abs() < 0.05);
 }
 
 #[test]
@@ -897,7 +900,7 @@ fn a_utilization_that_fell_while_the_kernel_became_faster_says_both_in_one_breat
     assert_eq!(report.denied(), ["regressed"]);
     let message = report.message("regressed");
     assert!(
-        message.contains("-10.00 pt") && message.contains("while the kernel became 20.0 % faster"),
+        message.contains("-10.01 pt") && message.contains("while the kernel became 20.0 % faster"),
         "{message}"
     );
     let why = report.comparison("cp_async", "tensor_core")["why"]
@@ -933,7 +936,12 @@ fn unless_faster_excuses_nothing_where_the_kernel_did_not_become_measurably_fast
 #[test]
 fn a_share_of_a_baseline_of_nothing_is_nothing() {
     let relative = |project: &Project| {
-        project.replace("config.toml", "tolerance = '1'", "tolerance = '5 %'");
+        let of_tensor_core = "active.avg.pct_of_peak_sustained_elapsed\"\ndirection = \"higher\"\n";
+        project.replace(
+            "config.toml",
+            &format!("tensor_cycles_{of_tensor_core}tolerance = {{ stored = \"1.5\" }}"),
+            &format!("tensor_cycles_{of_tensor_core}tolerance = \"5 %\""),
+        );
         project.forge("cp_async", |profile| scale(profile, "tensor_core", 0.0));
     };
     // Nothing against nothing passes.
@@ -1195,9 +1203,8 @@ fn launches_of_longer_processes_do_not_make_up_for_processes_that_are_missing() 
     // As many launches, in half of the processes that are asked for.
     project.replace("config.toml", "launches = 20", "launches = 10");
     project.replace("config.toml", "processes = 4", "processes = 16");
-    // The control lacks them as well.
     let report = project.check(&["cp_async"], 6);
-    assert_eq!(report.denied(), ["not-measured", "not-measured"]);
+    assert_eq!(report.denied(), ["not-measured"]);
 }
 
 #[test]
@@ -1215,25 +1222,4 @@ fn the_page_on_reports_shows_what_the_program_prints_of_the_worse_recording() {
         .args(check.split(' '));
     let printed = common::Ran::of(&command.output().unwrap()).exits(1);
     assert_eq!(printed.out, shown);
-}
-
-#[test]
-fn processes_beyond_the_last_look_are_not_left_out() {
-    let project = Project::locked();
-    // Of eight processes the looks take four to seven.
-    project.replace(
-        "config.toml",
-        "processes = 4",
-        "processes = 4\nmax_processes = 7",
-    );
-    assert_eq!(project.check(&["cp_async"], 0).denied(), [""; 0]);
-    let factors = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0];
-    project.edit_profile("cp_async", |profile| {
-        common::scale_processes(profile, DURATION, &factors);
-    });
-    let report = project.check(&["cp_async"], 6);
-    let comparison = report.comparison("cp_async", DURATION);
-    assert_eq!(comparison["verdict"], "inconclusive");
-    let change = comparison["change"]["relative_percent"].as_f64().unwrap();
-    assert!(change > 5.0, "{change}");
 }

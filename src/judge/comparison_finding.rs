@@ -39,6 +39,15 @@ fn change(comparison: &Comparison) -> String {
     change.unwrap_or_default()
 }
 
+/// ` ±0.20 %`, where an interval is known.
+fn band(comparison: &Comparison) -> String {
+    let unit = comparison.unit.as_deref();
+    match (comparison.change, comparison.band) {
+        (Some(change), Some(band)) => format!(" ±{}", change.with(band).magnitude(unit)),
+        _ => String::new(),
+    }
+}
+
 fn regressed(
     quantity: &Quantity<'_>,
     comparison: &mut Comparison,
@@ -47,10 +56,7 @@ fn regressed(
     let variant = quantity.case.variant;
     let unit = comparison.unit.as_deref();
     let [was, is] = comparison.shown().map(Option::unwrap_or_default);
-    let band = match (comparison.change, comparison.band) {
-        (Some(change), Some(band)) => format!(" ±{}", change.with(band).magnitude(unit)),
-        _ => String::new(),
-    };
+    let band = band(comparison);
     let message = format!(
         "{}: {was} → {is}, {}{band} (tolerance {})",
         name(comparison),
@@ -107,8 +113,8 @@ fn inconclusive(
 }
 
 fn open_result(quantity: &Quantity<'_>, comparison: &Comparison) -> Finding {
-    let (name, change) = (name(comparison), change(comparison));
-    let message = format!("{name}: change {change}; {}", comparison.why);
+    let (name, change, band) = (name(comparison), change(comparison), band(comparison));
+    let message = format!("{name}: change {change}{band}; {}", comparison.why);
     Finding::of(Code::Inconclusive, &quantity.case.variant.id, message)
 }
 
