@@ -24,10 +24,10 @@ const PROFILES: &str = ".sparsek-gate/profiles";
 const SAME: &str = "h200";
 /// Recordings of a head that is worse.
 const WORSE: &str = "h200-worse";
-/// Recordings of two GPUs in turn: processes that differ much.
-const NOISY: &str = "h200 h200-locked/2acac915";
+/// Recordings of both in turn: processes that differ much.
+const NOISY: &str = "h200 h200-worse";
 /// The same in the other order.
-const NOISY_AGAIN: &str = "h200-locked/2acac915 h200";
+const NOISY_AGAIN: &str = "h200-worse h200";
 
 const SUITE: &str = r#"
 [suite.bsr_gemm]
@@ -325,7 +325,7 @@ fn unchanged_code_passes_against_its_base_in_rounds_of_alternating_order() {
     for variant in ["baseline", "cp_async"] {
         let order = machine.order(variant);
         let count = (order.len() - 2) / 4;
-        assert!((1..=5).contains(&count), "{order:?}");
+        assert!([3, 6, 10].contains(&count), "{order:?}");
         assert_eq!(order, rounds(count));
         let judged = report.variant(variant);
         assert_eq!(judged["mode"], "against");
@@ -397,8 +397,8 @@ fn the_base_is_the_code_of_the_revision_and_the_head_that_of_the_working_tree() 
     let report = machine.check(&["--against", "HEAD", "cp_async"], 1);
     assert!(report.denied().contains(&"regressed".to_owned()));
     assert_eq!(report.verdict("cp_async", "duration"), "regressed");
-    // A variant that fails whatever comes is not measured longer than was asked.
-    assert_eq!(machine.order("cp_async"), rounds(1));
+    // What is clear at the first look is not measured longer.
+    assert_eq!(machine.order("cp_async"), rounds(3));
     let commit = machine.project.git(&["rev-parse", "HEAD"]);
     let of_git = |file| machine.left_json("cp_async", file)["provenance"]["git"].clone();
     assert_eq!(of_git("base/profile.json"), json!(commit));
@@ -421,13 +421,6 @@ fn the_base_is_the_code_of_the_revision_and_the_head_that_of_the_working_tree() 
 #[test]
 fn an_answer_that_stays_open_is_measured_as_long_as_the_configuration_allows() {
     let machine = Machine::new();
-    machine.replace(
-        "config.toml",
-        "relative_percent = 3.0",
-        "relative_percent = 0.25",
-    );
-    // Processes of two GPUs in turn lie too far apart for an answer. The lock has this noise too, so
-    // that no round is measured again for a process that is far from the others.
     machine.program("cp_async", NOISY, "");
     machine.lock();
     machine.program("cp_async", NOISY_AGAIN, "");
@@ -438,38 +431,43 @@ fn an_answer_that_stays_open_is_measured_as_long_as_the_configuration_allows() {
     machine.forget();
     let report = machine.check(&["cp_async", "--against", "HEAD"], 6);
     assert!(report.denied().contains(&"inconclusive".to_owned()));
-    assert_eq!(machine.order("cp_async"), rounds(5));
+    assert_eq!(machine.order("cp_async"), rounds(10));
 }
 
 #[test]
-fn a_disturbed_process_leaves_the_comparison_inconclusive() {
+fn a_disturbed_process_takes_three_more_rounds_and_decides_nothing() {
     let machine = Machine::locked();
-    // The second of ten processes is slower.
-    let recorded = format!("{SAME} {WORSE} {}", [SAME; 8].join(" "));
+    // The second of twelve processes is slower.
+    let recorded = format!("{SAME} {WORSE} {}", [SAME; 10].join(" "));
     machine.program("cp_async", &recorded, "");
-    let report = machine.check(&["cp_async", "--against", "HEAD"], 6);
-    assert!(report.denied().contains(&"inconclusive".to_owned()));
-    assert_eq!(machine.order("cp_async"), rounds(5));
+    let report = machine.check(&["cp_async", "--against", "HEAD"], 0);
+    assert_eq!(report.verdict("cp_async", "duration"), "pass");
+    assert_eq!(machine.order("cp_async"), rounds(6));
     // The recording gives the same verdict again.
-    let again = machine.check(&["cp_async", "--from", PROFILES], 6);
+    let again = machine.check(&["cp_async", "--from", PROFILES], 0);
     let comparisons = |report: &Report| report.0["variants"][0]["comparisons"].clone();
     assert_eq!(comparisons(&again), comparisons(&report));
 }
 
 #[test]
-fn the_control_is_measured_first_where_only_another_variant_is_asked_for() {
+fn only_what_is_asked_for_is_measured_and_an_immutable_variant_first() {
     let machine = Machine::locked();
-    let report = machine.check(&["cp_async"], 0);
-    let sides: Vec<String> = machine
-        .journal()
-        .iter()
-        .map(|line| line.split(' ').nth(1).unwrap().to_owned())
-        .collect();
-    let of_control = sides.iter().filter(|name| *name == "baseline").count();
-    assert!(of_control >= 5);
-    assert!(sides[..of_control].iter().all(|name| name == "baseline"));
-    assert!(!report.variant("cp_async")["control"].is_null());
-    assert_eq!(report.0["variants"].as_array().unwrap().len(), 1);
+    let measured = |variants: &[&str]| {
+        machine.forget();
+        machine.check(variants, 0);
+        let lines = machine.journal();
+        let names = lines
+            .iter()
+            .map(|line| line.split(' ').nth(1).unwrap().to_owned());
+        let mut names: Vec<String> = names.collect();
+        names.dedup();
+        names
+    };
+    assert_eq!(measured(&["cp_async"]), ["cp_async"]);
+    assert_eq!(
+        measured(&["cp_async", "baseline"]),
+        ["baseline", "cp_async"]
+    );
 }
 
 /// Why a base cannot serve, and how it comes to be so.
@@ -537,7 +535,6 @@ fn a_base_that_cannot_be_measured_is_told_and_the_head_judged_against_its_baseli
         assert!(report.warned().contains(&"base-unavailable".to_owned()));
         let judged = report.variant("cp_async");
         assert_eq!(judged["mode"], "stored", "{case}");
-        assert!(!judged["control"].is_null(), "{case}");
         // What was measured of the head beside a base is measured again, alone.
         let order = machine.order("cp_async");
         assert!(order.ends_with(&alone(4)), "{case}: {order:?}");
@@ -781,10 +778,11 @@ fn a_pull_request_is_measured_by_the_tools_and_settings_of_its_base() {
         .lines()
         .find(|line| line.starts_with("ncu = "))
         .unwrap();
-    let of_head =
-        of_base
-            .replacen(ncu, "ncu = \"./ncu\"", 1)
-            .replacen("\nrounds = 1 ", "\nrounds = 3 ", 1);
+    let of_head = of_base.replacen(ncu, "ncu = \"./ncu\"", 1).replacen(
+        "\nlaunches = 20 ",
+        "\nlaunches = 5 ",
+        1,
+    );
     machine.write("config.toml", &of_head);
     common::write_program(&machine.path("ncu"), "#!/bin/sh\ntouch ran\nexit 1\n");
     machine.project.commit();
@@ -801,7 +799,7 @@ fn a_pull_request_is_measured_by_the_tools_and_settings_of_its_base() {
     let report = Ran::of(&gate.output().unwrap()).exits(4).json();
     machine.is_clean();
     assert!(!machine.path("ran").exists());
-    assert_eq!(machine.order("cp_async"), rounds(2));
+    assert_eq!(machine.order("cp_async"), rounds(3));
     assert_eq!(report.denied(), ["policy-changed", "policy-changed"]);
     assert_eq!(report.0["authority"]["kind"], "revision");
 }
