@@ -120,7 +120,7 @@ fn explain(message: &str) -> (String, Option<String>) {
 
 /// serde names Rust's types. A configuration has the types of TOML.
 fn in_words(message: &str) -> String {
-    const TYPES: [(&str, &str); 9] = [
+    const TYPES: [(&str, &str); 10] = [
         ("f64", "a number"),
         ("u32", "a whole number, 0 or more"),
         ("u64", "a whole number, 0 or more"),
@@ -129,6 +129,10 @@ fn in_words(message: &str) -> String {
         ("a sequence", "a list, such as `[\"one\"]`"),
         (
             "struct RawTolerance",
+            "a text, such as `\"4 %\"` or `\"1.5\"`",
+        ),
+        (
+            "struct RawTolerances",
             "a text, such as `\"4 %\"` or `\"1.5\"`, or a table of `stored` and `against`",
         ),
         ("a map", "a table"),

@@ -180,7 +180,7 @@ impl<'de> Deserialize<'de> for RawTolerances {
             type Value = RawTolerances;
 
             fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
-                f.write_str("struct RawTolerance")
+                f.write_str("struct RawTolerances")
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<RawTolerances, E> {
@@ -214,7 +214,19 @@ impl RawTolerance {
 
 impl<'de> Deserialize<'de> for RawTolerance {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<RawTolerance, D::Error> {
-        RawTolerance::parse(&String::deserialize(from)?)
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = RawTolerance;
+
+            fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+                f.write_str("struct RawTolerance")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<RawTolerance, E> {
+                RawTolerance::parse(text)
+            }
+        }
+        from.deserialize_str(Text)
     }
 }
 

@@ -11,12 +11,13 @@ use crate::evidence::{tier_gap_accepted, why_not_measured};
 use crate::finding::{Finding, Values};
 use crate::metric::{Direction, Level, Role, Tolerance, display_value, display_values};
 use crate::profile::{KernelProfile, Profile};
-use crate::statistics::Samples;
+use crate::statistics::{Samples, median};
 
 /// What the samples of one side come to, in the metric's unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
-    /// The value that is judged.
+    /// The value that is judged: the median of the processes that are compared with a baseline, else the
+    /// mean of the machines.
     pub value: f64,
     /// Launches, of all processes.
     pub launches: usize,
@@ -405,6 +406,13 @@ impl Quantity<'_> {
         let current = now.machines().concat();
         let decision = match self.case.reference.mode {
             Mode::Stored => {
+                // What is compared is shown.
+                if let (Some(shown), Some(value)) = (
+                    &mut comparison.current,
+                    median(&now.process_values().concat()),
+                ) {
+                    shown.value = value;
+                }
                 let most = self.case.variant.profile.most_processes();
                 let open = u32::try_from(current.len()).is_ok_and(|count| count < most);
                 against_stored(before, &current, &question, open)

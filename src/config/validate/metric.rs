@@ -105,13 +105,13 @@ impl File<'_> {
                 if raw.exact || raw.level == Some(Level::Record) {
                     return Err(self.error(&at, format!("`{alias}` is not judged by a tolerance")));
                 }
+                let own = self.stated(&at, own)?;
                 let of_name = |variant: &&mut Variant| {
                     variant.id.suite == *name || variant.id.to_string() == *name
                 };
                 let variants = suites.iter_mut().flat_map(|suite| &mut suite.variants);
                 let metrics = variants.filter(of_name).flat_map(|v| &mut v.metrics);
                 for metric in metrics.filter(|metric| metric.alias == *alias) {
-                    let own = Tolerances::from(own);
                     metric.tolerance = Tolerances {
                         stored: own.stored.or(metric.tolerance.stored),
                         against: own.against.or(metric.tolerance.against),
@@ -263,7 +263,7 @@ impl File<'_> {
                 &at,
                 "an exact metric has no tolerance: any difference means different work",
             )),
-            Some(stated) => Ok(Tolerances::from(stated)),
+            Some(stated) => self.stated(&at, stated),
             None if raw.exact || level == Level::Record => Ok(Tolerances::default()),
             None => Err(self
                 .error(
@@ -271,6 +271,19 @@ impl File<'_> {
                     format!("`{alias}` is gated, so it needs a `tolerance`"),
                 )
                 .help("such as `\"4 %\"`, or `{ stored = \"4 %\", against = \"0.5 %\" }`")),
+        }
+    }
+
+    fn stated(&self, at: &[&str], raw: &RawTolerances) -> Result<Tolerances, ConfigError> {
+        match raw {
+            RawTolerances::Both(one) => Ok(Tolerances::both(one.0)),
+            RawTolerances::Each(each) if each.stored.is_none() && each.against.is_none() => {
+                Err(self.error(at, "it has none of `stored` and `against`"))
+            }
+            RawTolerances::Each(each) => Ok(Tolerances {
+                stored: each.stored.map(|one| one.0),
+                against: each.against.map(|one| one.0),
+            }),
         }
     }
 
@@ -341,18 +354,6 @@ impl File<'_> {
             ));
         }
         Ok(Some(counts))
-    }
-}
-
-impl From<&RawTolerances> for Tolerances {
-    fn from(raw: &RawTolerances) -> Tolerances {
-        match raw {
-            RawTolerances::Both(one) => Tolerances::both(one.0),
-            RawTolerances::Each(each) => Tolerances {
-                stored: each.stored.map(|one| one.0),
-                against: each.against.map(|one| one.0),
-            },
-        }
     }
 }
 
