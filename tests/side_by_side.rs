@@ -15,9 +15,16 @@ use sparsek_gate::measure::BaseProject;
 const DURATION: &str = "duration";
 const GATED: [&str; 4] = ["duration", "sm_active", "tensor_core", "dram_bw"];
 
-/// A recording in which base and head of `cp_async` are the same.
+/// A recording in which base and head of `cp_async` are the same. Utilizations are judged side by side too.
 fn recorded() -> Project {
     let project = Project::steady();
+    let mut config = project.read("config.toml");
+    for points in ["1.5", "2.5"] {
+        let stored = format!("tolerance = {{ stored = \"{points}\" }}");
+        assert!(config.contains(&stored));
+        config = config.replace(&stored, &format!("tolerance = \"{points}\""));
+    }
+    project.write("config.toml", config);
     project.add_base("cp_async", |base| {
         base["provenance"]["git"] = json!("0ba5e")
     });
@@ -34,11 +41,8 @@ fn a_head_that_is_its_base_passes_and_is_judged_against_that() {
     let judged = report.variant("cp_async");
     assert_eq!(judged["mode"], "against");
     assert_eq!(judged["reference"]["git"], "0ba5e");
-    assert!(judged["control"].is_null());
     for metric in GATED {
         assert_eq!(report.verdict("cp_async", metric), "pass", "{metric}");
-        // Side by side the machine cancels out.
-        assert!(report.comparison("cp_async", metric)["allowance"].is_null());
     }
     assert!(!report.warned().contains(&"drift".to_owned()));
 }
@@ -67,7 +71,7 @@ fn a_utilization_that_is_open_only_warns_where_the_kernel_became_faster() {
         let project = recorded();
         project.edit_profile("cp_async", |head| {
             scale(head, DURATION, duration);
-            shift(head, "sm_active", -0.25);
+            shift(head, "sm_active", -1.5);
             scale_processes(head, "sm_active", &[0.999, 1.001]);
         });
         let report = project.check(&["cp_async"], code);
@@ -79,45 +83,6 @@ fn a_utilization_that_is_open_only_warns_where_the_kernel_became_faster() {
             duration < 1.0
         );
     }
-}
-
-#[test]
-fn the_stated_order_of_the_rounds_says_what_is_drift_and_what_is_noise() {
-    // The duration rises by 0.2 % a process over two rounds whose order alternates.
-    let drift = |profile: &mut Json, places: [i32; 4]| {
-        scale_processes(
-            profile,
-            DURATION,
-            &places.map(|place| 1.002_f64.powi(place)),
-        );
-    };
-    let band = |orders: [&str; 2]| {
-        let project = recorded();
-        edit_base(&project, "cp_async", |base| {
-            keep_processes(base, 4);
-            drift(base, [0, 3, 5, 6]);
-            base["provenance"]["round_order"] = json!(orders[0]);
-        });
-        project.edit_profile("cp_async", |head| {
-            keep_processes(head, 4);
-            drift(head, [1, 2, 4, 7]);
-            head["provenance"]["round_order"] = json!(orders[1]);
-        });
-        let ran = project.run(&["check", "--from", RECORDED, "cp_async", "--format", "json"]);
-        let outcome: Json = serde_json::from_str(&ran.out).unwrap();
-        let comparisons = outcome["variants"][0]["comparisons"].as_array().unwrap();
-        let mut durations = comparisons.iter().filter(|one| one["metric"] == DURATION);
-        durations.next().unwrap()["band"].as_f64().unwrap()
-    };
-    let known = band(["alternating", "alternating"]);
-    let (other, unclear) = (
-        band(["repeated", "repeated"]),
-        band(["alternating", "repeated"]),
-    );
-    assert!(
-        known < 0.2 && other > 2.0 * known && unclear > other,
-        "{known} {other} {unclear}"
-    );
 }
 
 #[test]
@@ -290,7 +255,7 @@ fn the_reports_show_the_tolerance_of_this_mode_and_where_it_fails() {
     let project = recorded();
     project.edit_profile("cp_async", |head| {
         scale(head, DURATION, 1.01);
-        shift(head, "sm_active", -1.0);
+        shift(head, "sm_active", -3.0);
     });
     let report = project.check(&["cp_async"], 1);
     for (metric, unit) in [(DURATION, "%"), ("sm_active", "pt")] {
@@ -301,7 +266,7 @@ fn the_reports_show_the_tolerance_of_this_mode_and_where_it_fails() {
             .find_map(Json::as_f64)
             .unwrap();
         let threshold = comparison["threshold"].as_f64().unwrap();
-        // The alarm band comes on top of it, in the direction that is worse.
+        // The width of the interval comes on top of it, in the direction that is worse.
         assert!(threshold.abs() > tolerance, "{threshold} {tolerance}");
         assert_eq!(threshold > 0.0, metric == DURATION);
         for format in ["text", "markdown"] {
@@ -390,7 +355,7 @@ fn repository() -> Project {
     project.write("config.toml", CONFIG);
     project.write(".gitignore", ".sparsek-gate/\n");
     project.commit();
-    project.write("config.toml", CONFIG.replace("3.0", "4.0"));
+    project.write("config.toml", CONFIG.replace("3 %", "4 %"));
     project
 }
 
@@ -415,7 +380,7 @@ fn a_base_is_checked_out_beside_the_work_and_leaves_nothing_behind() {
     assert_eq!(worktrees(&project), (2, 1));
     drop(base);
     assert_eq!(worktrees(&project), (1, 0));
-    assert!(project.read("config.toml").contains("4.0"));
+    assert!(project.read("config.toml").contains("4 %"));
 }
 
 #[test]

@@ -291,11 +291,8 @@ impl Project {
     }
 
     /// Puts the profile of a base beside a recorded profile: the same from captures of its own, but
-    /// for an edit. Four processes are two rounds, and so many are asked for.
+    /// for an edit. Its eight processes are looked at as three rounds.
     pub fn add_base(&self, variant: &str, edit: impl FnOnce(&mut Json)) {
-        let config = self.read("config.toml");
-        let config = config.replace("\nrounds = 3", "\nrounds = 2");
-        self.write("config.toml", config);
         let mut base = self.json(&Project::profile_path(variant));
         for capture in base["provenance"]["captures"].as_array_mut().unwrap() {
             let hash = capture["report"]["sha256"].as_str().unwrap();
