@@ -273,7 +273,7 @@ fn registers_and_spills_of_the_compiled_code_are_among_the_causes() {
         "{findings:#?}"
     );
     let duration = causes["duration"].as_str().unwrap();
-    assert!(duration.starts_with("`duration` +19.29"), "{duration}");
+    assert!(duration.starts_with("`duration` +19.30"), "{duration}");
 }
 
 fn stored(arguments: &[&str]) -> Ran {

@@ -330,25 +330,6 @@ fn a_build_command_may_write_what_another_program_reads() {
 }
 
 #[test]
-fn the_control_of_a_variant_without_a_base_is_measured() {
-    let checkout = Checkout::new();
-    let source = "source = \"kernels/a.cu\"\n";
-    let immutable = format!("{source}immutable = true\n");
-    checkout
-        .0
-        .project
-        .replace("config.toml", source, &immutable);
-    checkout.lock();
-    let works = checkout.0.project.read("kernels/b.cu");
-    checkout.write("kernels/b.cu", "no program\n");
-    checkout.commit();
-    checkout.write("kernels/b.cu", &works);
-    let report = checkout.check(&["--against", "HEAD"], 0);
-    assert_eq!(same(&report), [""; 0]);
-    assert_eq!(checkout.measured(), ["baseline", "cp_async"]);
-}
-
-#[test]
 fn other_arguments_or_variables_are_measured_with_the_same_program() {
     let checkout = Checkout::new();
     checkout
