@@ -153,9 +153,10 @@ fn a_metric_that_either_side_did_not_measure_never_passes() {
                 false => project.edit_profile("cp_async", damage),
             }
             let report = project.check(&["cp_async"], code);
-            // What has another name in the base is also missed under that name.
-            let beside = ["implausible", "variant-gone"][usize::from(of_base)];
-            let denied = report.denied_besides(&[beside]);
+            let denied = match of_base {
+                true => report.denied(),
+                false => report.denied_besides(&["implausible"]),
+            };
             assert_eq!(denied, [finding], "{what}");
             let verdict = |metric| report.verdict("cp_async", metric);
             assert_eq!(verdict("tensor_core"), "not-measured", "{what}");
@@ -248,6 +249,25 @@ fn a_variant_without_a_lock_is_judged_and_still_needs_one() {
     let report = project.check(&["cp_async"], 4);
     assert_eq!(report.denied(), ["regressed", "new-baseline"]);
     assert_eq!(report.variant("cp_async")["drift"], json!([]));
+}
+
+#[test]
+fn a_locked_metric_that_the_configuration_no_longer_names_is_reported_beside_a_base_too() {
+    let project = recorded();
+    let config = project.read("config.toml");
+    let (before, rest) = config.split_once("[metric.sm_active]").unwrap();
+    let (_, after) = rest.split_once("\n[").unwrap();
+    project.write("config.toml", format!("{before}[{after}"));
+    for mode in ["against", "stored"] {
+        let report = project.check(&["cp_async"], 4);
+        assert_eq!(report.variant("cp_async")["mode"], mode);
+        assert_eq!(report.denied(), ["variant-gone"], "{mode}");
+        report.tells_all(
+            "variant-gone",
+            &["`sm_active` (sm__cycles_active", "is locked"],
+        );
+        let _ = std::fs::remove_file(project.path(&Project::base_path("cp_async")));
+    }
 }
 
 #[test]
