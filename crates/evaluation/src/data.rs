@@ -1,121 +1,97 @@
-//! The recorded rounds, by machine start, and profiles of chosen rounds.
+//! The recordings that checks are drawn from.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use sparsek_gate::config::{Config, Variant};
+use sparsek_gate::config::{Config, Metric, Variant};
 use sparsek_gate::files::{PROFILE_FILE, base_folder};
 use sparsek_gate::finding::Error;
-use sparsek_gate::profile::{Profile, Series};
-use sparsek_gate::terms::{Phase, VariantId};
+use sparsek_gate::metric::{Level, Tolerance};
+use sparsek_gate::profile::{KernelProfile, Profile};
+use sparsek_gate::statistics::of_process;
+use sparsek_gate::terms::Phase;
+use sparsek_gate::verdict::{Question, Scale};
 
 /// Processes that one round adds to each side.
 pub const A_ROUND: usize = 2;
+/// The metric that is judged side by side.
+pub const DURATION: &str = "duration";
 
-/// A variant and its base, measured side by side. Round `r` is the processes `2r` and `2r + 1` of
-/// each side.
+/// The launches of processes, in the order of time.
+pub type Processes = Vec<Vec<f64>>;
+
+/// The durations of a kernel, measured side by side on one GPU. Round `r` is the processes `2r` and
+/// `2r + 1` of each side.
 pub struct Pair {
-    pub base: Profile,
-    pub head: Profile,
-}
-
-/// The recordings between one start of a machine and its end.
-pub struct Start {
-    /// Name of its folder.
-    pub name: String,
-    /// UUID of its GPU.
+    /// The name of its variant.
+    pub variant: String,
+    /// The first digits of the UUID of its GPU.
     pub gpu: String,
-    /// Both sides are the same code, or the current side is slower by a known amount.
-    pub pairs: BTreeMap<VariantId, Pair>,
+    pub question: Question,
+    pub base: Processes,
+    pub current: Processes,
 }
 
-/// All starts, and the variants that every start has.
-pub struct Data {
-    pub starts: Vec<Start>,
-    /// The starts of each GPU, by index.
-    pub machines: Vec<Vec<usize>>,
-    /// Base and current side are the same code.
-    pub unchanged: Vec<Variant>,
+/// One metric of a kernel, measured on several GPUs.
+pub struct OfGpus {
+    pub variant: String,
+    /// The alias of the metric.
+    pub metric: String,
+    pub question: Question,
+    /// How many processes a check measures at first.
+    pub processes: usize,
+    /// The value of each process of each GPU, as its only launch; by UUID.
+    pub gpus: BTreeMap<String, Processes>,
+}
+
+/// All recordings.
+pub struct Recordings {
+    /// Both sides are the same code.
+    pub unchanged: Vec<Pair>,
     /// The current side is slower on purpose.
-    pub planted: Vec<Variant>,
+    pub planted: Vec<Pair>,
+    /// What is judged against a stored baseline, by variant and metric.
+    pub stored: Vec<OfGpus>,
 }
 
-impl Data {
-    /// Reads `<folder>/<start>/{aa,planted}/<suite>/<variant>/{profile.json,base/profile.json}`.
-    pub fn read(folder: &Path, config: &Config) -> Result<Data, Error> {
-        let wrong = |path: &Path, cause: String| Error::Input {
-            path: path.to_path_buf(),
-            cause,
+impl Recordings {
+    /// Reads `rounds/<gpu>/{aa,planted}` and `unchanged/<gpu>/aa`, and the profiles of `h200`,
+    /// `h200-locked/<gpu>` and `machines/<gpu>`.
+    ///
+    /// # Errors
+    /// [`Error::Io`], or [`Error::Input`] of a file that is no profile, or a folder without any.
+    pub fn read(folder: &Path, config: &Config) -> Result<Recordings, Error> {
+        let below = |name: &str, below: &str| each_below(&folder.join(name), below);
+        let unchanged = [below("rounds", "aa")?, below("unchanged", "aa")?].concat();
+        let mut machines = vec![folder.join("h200")];
+        machines.extend(below("h200-locked", "")?);
+        machines.extend(below("machines", "")?);
+        let recordings = Recordings {
+            unchanged: pairs(&unchanged, config)?,
+            planted: pairs(&below("rounds", "planted")?, config)?,
+            stored: stored(&machines, config)?,
         };
-        let folders = each_below(folder, "")?;
-        let mut data = Data {
-            starts: Vec::new(),
-            machines: Vec::new(),
-            unchanged: Vec::new(),
-            planted: Vec::new(),
-        };
-        for path in folders {
-            let mut pairs = BTreeMap::new();
-            let mut found = |kind: &str| -> Result<Vec<Variant>, Error> {
-                let mut variants = Vec::new();
-                for variant in config.variants() {
-                    if let Some(pair) = Pair::read(&path.join(kind), &variant.id)? {
-                        pairs.insert(variant.id.clone(), pair);
-                        variants.push(variant.clone());
-                    }
-                }
-                Ok(variants)
-            };
-            let (unchanged, planted) = (found("aa")?, found("planted")?);
-            if data.starts.is_empty() {
-                (data.unchanged, data.planted) = (unchanged, planted);
-            } else if ids(&data.unchanged) != ids(&unchanged) || ids(&data.planted) != ids(&planted)
-            {
-                return Err(wrong(
-                    &path,
-                    "it has other variants than the first start".to_owned(),
-                ));
-            }
-            let gpu = gpu_of(&pairs).map_err(|cause| wrong(&path, cause))?;
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            data.starts.push(Start {
-                name: name.into_owned(),
-                gpu,
-                pairs,
-            });
+        let is_empty = [
+            recordings.unchanged.is_empty(),
+            recordings.planted.is_empty(),
+            recordings.stored.is_empty(),
+        ];
+        match is_empty.contains(&true) {
+            true => Err(wrong(folder, "recordings of a question are missing")),
+            false => Ok(recordings),
         }
-        if data.unchanged.is_empty() || data.planted.is_empty() {
-            return Err(wrong(
-                folder,
-                "no start here has both aa/ and planted/".to_owned(),
-            ));
-        }
-        for (index, start) in data.starts.iter().enumerate() {
-            let same = |machine: &&mut Vec<usize>| data.starts[machine[0]].gpu == start.gpu;
-            match data.machines.iter_mut().find(same) {
-                Some(machine) => machine.push(index),
-                None => data.machines.push(vec![index]),
-            }
-        }
-        Ok(data)
-    }
-
-    /// Timed launches of all starts and both sides.
-    pub fn launches(&self) -> usize {
-        let pairs = self.starts.iter().flat_map(|start| start.pairs.values());
-        pairs.map(Pair::launches).sum()
     }
 }
 
-fn ids(variants: &[Variant]) -> Vec<&VariantId> {
-    variants.iter().map(|variant| &variant.id).collect()
+impl Pair {
+    /// Complete rounds that both sides have.
+    pub fn rounds(&self) -> usize {
+        self.base.len().min(self.current.len()) / A_ROUND
+    }
 }
 
 /// The folders in a folder, each with that path below it; sorted.
-///
-/// # Errors
-/// [`Error::Io`].
-pub fn each_below(folder: &Path, below: &str) -> Result<Vec<PathBuf>, Error> {
+fn each_below(folder: &Path, below: &str) -> Result<Vec<PathBuf>, Error> {
     let mut folders = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(Error::io("read", folder))? {
         let path = entry.map_err(Error::io("read", folder))?.path();
@@ -127,110 +103,118 @@ pub fn each_below(folder: &Path, below: &str) -> Result<Vec<PathBuf>, Error> {
     Ok(folders)
 }
 
-/// The one GPU that all processes of a start ran on.
-fn gpu_of(pairs: &BTreeMap<VariantId, Pair>) -> Result<String, String> {
-    let mut gpus: Vec<&str> = pairs
-        .values()
-        .flat_map(|pair| [&pair.base, &pair.head])
-        .flat_map(Profile::gpu_uuids)
-        .collect();
-    gpus.sort_unstable();
-    gpus.dedup();
-    match gpus[..] {
-        [gpu] => Ok(gpu.to_owned()),
-        _ => Err(format!(
-            "it was measured on {} GPUs instead of one",
-            gpus.len()
-        )),
+/// What is judged side by side, of every variant that was recorded so below one of these folders.
+fn pairs(folders: &[PathBuf], config: &Config) -> Result<Vec<Pair>, Error> {
+    let mut pairs = Vec::new();
+    for folder in folders {
+        for variant in config.variants() {
+            let path = base_folder(folder, &variant.id).join(PROFILE_FILE);
+            let (Some(base), Some(current)) =
+                (Profile::at(&path)?, Profile::recorded(folder, &variant.id)?)
+            else {
+                continue;
+            };
+            let judged = judged(variant, |metric| metric.tolerance.against);
+            for (metric, question) in judged.filter(|(metric, _)| metric.alias == DURATION) {
+                for kernel in &current.kernels {
+                    let was = base.kernels.iter().find(|was| was.name == kernel.name);
+                    let sides = was.map(|was| {
+                        let sides = [(&base, was), (&current, kernel)];
+                        sides.map(|(side, kernel)| on_one_gpu(side, kernel, &metric.alias))
+                    });
+                    let Some([Some((gpu, base)), Some((same_gpu, current))]) = sides else {
+                        return Err(wrong(&path, "a kernel is not on both sides, on one GPU"));
+                    };
+                    let pair = Pair {
+                        variant: variant.id.to_string(),
+                        gpu: short(&gpu),
+                        question,
+                        base,
+                        current,
+                    };
+                    if gpu != same_gpu || pair.rounds() == 0 {
+                        return Err(wrong(&path, "it has no complete round on one GPU"));
+                    }
+                    pairs.push(pair);
+                }
+            }
+        }
     }
+    Ok(pairs)
 }
 
-impl Pair {
-    /// Reads a variant and its base below a folder; `None` where it is not there.
-    pub fn read(folder: &Path, variant: &VariantId) -> Result<Option<Pair>, Error> {
-        let Some(head) = Profile::recorded(folder, variant)? else {
-            return Ok(None);
+/// What is judged against a baseline, of every GPU that was recorded in one of these folders.
+fn stored(folders: &[PathBuf], config: &Config) -> Result<Vec<OfGpus>, Error> {
+    let mut all = Vec::new();
+    for variant in config.variants().filter(|variant| !variant.experimental) {
+        let mut of_variant: BTreeMap<(String, String), OfGpus> = BTreeMap::new();
+        for folder in folders {
+            let Some(profile) = Profile::recorded(folder, &variant.id)? else {
+                continue;
+            };
+            for (metric, question) in judged(variant, |metric| metric.tolerance.stored) {
+                for kernel in &profile.kernels {
+                    let Some((gpu, processes)) = on_one_gpu(&profile, kernel, &metric.alias) else {
+                        return Err(wrong(folder, "a metric has no value, or not on one GPU"));
+                    };
+                    let key = (kernel.name.clone(), metric.alias.clone());
+                    let known = of_variant.entry(key).or_insert_with(|| OfGpus {
+                        variant: variant.id.to_string(),
+                        metric: metric.alias.clone(),
+                        question,
+                        processes: variant.profile.processes as usize,
+                        gpus: BTreeMap::new(),
+                    });
+                    let values = processes.iter().map(|launches| vec![of_process(launches)]);
+                    known.gpus.entry(gpu).or_default().extend(values);
+                }
+            }
+        }
+        all.extend(of_variant.into_values());
+    }
+    Ok(all)
+}
+
+/// The metrics that fail a check by their size, and what is asked of each.
+fn judged(
+    variant: &Variant,
+    tolerance: impl Fn(&Metric) -> Option<Tolerance>,
+) -> impl Iterator<Item = (&Metric, Question)> {
+    variant.metrics.iter().filter_map(move |metric| {
+        let fails = metric.level == Level::Deny && !metric.exact && metric.phase == Phase::Timing;
+        let (scale, size) = Scale::of(tolerance(metric).filter(|_| fails)?);
+        let question = Question {
+            scale,
+            direction: metric.direction,
+            tolerance: size,
         };
-        let path = base_folder(folder, variant).join(PROFILE_FILE);
-        let base = Profile::read(&path)?;
-        let pair = Pair { base, head };
-        if pair.base.variant != *variant || pair.head.variant != *variant || pair.rounds() == 0 {
-            return Err(Error::Input {
-                path,
-                cause: format!("it and the profile beside it have no complete round of {variant}"),
-            });
-        }
-        Ok(Some(pair))
-    }
+        Some((metric, question))
+    })
+}
 
-    /// Complete rounds that both sides have.
-    pub fn rounds(&self) -> usize {
-        let processes = |side: &Profile| side.machines(Phase::Timing).len();
-        processes(&self.base).min(processes(&self.head)) / A_ROUND
-    }
-
-    /// Timed launches of both sides.
-    fn launches(&self) -> usize {
-        self.base.launch_count(Phase::Timing) + self.head.launch_count(Phase::Timing)
+/// The GPU that a kernel was measured on, and its processes. `None` if there are several, or a launch has no
+/// value.
+fn on_one_gpu(
+    profile: &Profile,
+    kernel: &KernelProfile,
+    metric: &str,
+) -> Option<(String, Processes)> {
+    let samples = profile.samples(kernel, metric)?;
+    match (&profile.gpu_uuids()[..], samples.machines()) {
+        ([gpu], [processes]) => Some(((*gpu).to_owned(), processes.clone())),
+        _ => None,
     }
 }
 
-/// The profile as if these rounds had been measured, in this order. The counting phase, which runs
-/// once before the first round, stays.
-pub fn of_rounds(profile: &Profile, rounds: &[usize]) -> Profile {
-    let processes: Vec<usize> = rounds
-        .iter()
-        .flat_map(|round| (A_ROUND * round)..(A_ROUND * (round + 1)))
-        .collect();
-    let mut chosen = profile.clone();
-    let (timing, other): (Vec<_>, Vec<_>) = std::mem::take(&mut chosen.provenance.captures)
-        .into_iter()
-        .partition(|capture| capture.phase == Some(Phase::Timing));
-    chosen.provenance.processes = processes.len() as u32;
-    chosen.provenance.captures = other;
-    let timed = processes.iter().map(|process| timing[*process].clone());
-    chosen.provenance.captures.extend(timed);
-    let machines: Vec<Option<&str>> = processes
-        .iter()
-        .map(|process| timing[*process].gpu_uuid.as_deref())
-        .collect();
-    for kernel in &mut chosen.kernels {
-        for (alias, series) in &mut kernel.metrics {
-            let pass = chosen
-                .identity
-                .metrics
-                .get(alias)
-                .map(|metric| metric.phase);
-            if pass == Some(Phase::Timing) {
-                let samples = processes
-                    .iter()
-                    .map(|process| series.samples[*process].clone())
-                    .collect();
-                *series = Series::new(samples, &machines);
-            }
-        }
-    }
-    chosen
+/// The first digits of the UUID of a GPU, as folders are named.
+fn short(uuid: &str) -> String {
+    let digits = uuid.trim_start_matches("GPU-").chars();
+    digits.take(8).collect()
 }
 
-/// The profile as if each process of the timing phase had stopped after so many launches.
-pub fn of_launches(profile: &Profile, launches: usize) -> Profile {
-    let mut fewer = profile.clone();
-    let machines: Vec<Option<String>> = fewer
-        .machines(Phase::Timing)
-        .into_iter()
-        .map(|machine| machine.map(str::to_owned))
-        .collect();
-    let machines: Vec<Option<&str>> = machines.iter().map(Option::as_deref).collect();
-    for kernel in &mut fewer.kernels {
-        for (alias, series) in &mut kernel.metrics {
-            let metric = fewer.identity.metrics.get(alias);
-            if metric.is_some_and(|metric| metric.phase == Phase::Timing) {
-                let first = series.samples.iter();
-                let first = first.map(|process| process[..process.len().min(launches)].to_vec());
-                *series = Series::new(first.collect(), &machines);
-            }
-        }
+fn wrong(path: &Path, cause: &str) -> Error {
+    Error::Input {
+        path: path.to_path_buf(),
+        cause: cause.to_owned(),
     }
-    fewer
 }

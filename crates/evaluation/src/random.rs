@@ -30,17 +30,6 @@ impl Random {
         ((u128::from(self.next()) * count as u128) >> 64) as usize
     }
 
-    /// A number above 0 and below 1.
-    pub fn uniform(&mut self) -> f64 {
-        ((self.next() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
-    }
-
-    /// A normal number with mean 0 and variance 1 (Box and Muller, 1958).
-    pub fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * self.uniform().ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.uniform()).cos()
-    }
-
     /// Heads or tails.
     pub fn coin(&mut self) -> bool {
         self.below(2) == 1
@@ -49,16 +38,5 @@ impl Random {
     /// `count` numbers of `0..among`, with equal chances, possibly repeated.
     pub fn with_replacement(&mut self, count: usize, among: usize) -> Vec<usize> {
         (0..count).map(|_| self.below(among)).collect()
-    }
-
-    /// `count` of these, each at most once.
-    pub fn distinct(&mut self, count: usize, mut among: Vec<usize>) -> Vec<usize> {
-        let count = count.min(among.len());
-        for at in 0..count {
-            let other = at + self.below(among.len() - at);
-            among.swap(at, other);
-        }
-        among.truncate(count);
-        among
     }
 }
