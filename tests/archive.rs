@@ -39,10 +39,8 @@ impl Checkout {
     }
 
     fn make() -> Checkout {
-        let expect = "expect = [\"bsr_gemm_baseline\"]\n";
         let machine = Machine::new()
             .configured("ncu = \"bin/ncu\"\n", "")
-            .configured(expect, &format!("{expect}immutable = true\n"))
             .with_programs(&format!("{CP_ASYNC}{COPY}"));
         machine.program("far/git", "#!/bin/sh\nexit 127\n");
         machine.program(

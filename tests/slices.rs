@@ -91,8 +91,8 @@ fn is_one_check(run: impl Fn(&[&str]) -> Ran, recording: &str, folders: &[String
     }
 }
 
-/// Recordings of the repository, variants in them, and how many parts are made of each: a control beside,
-/// a regression, another work, a base that is in the recording.
+/// Recordings of the repository, variants in them, and how many parts are made of each: all pass,
+/// a regression, other work, variants that were not recorded.
 const PARTS: [(&str, &[&str], u32); 4] = [
     ("ci/recordings/h200", &["bsr_gemm", "attention"], 3),
     ("ci/recordings/h200-worse", &["bsr_gemm"], 2),
@@ -500,7 +500,7 @@ fn a_folder_that_the_run_does_not_name_is_not_read() {
     let all = slices(&project, 2);
     let json = ["--format", "json"];
     let whole = judge(&project, &all, &json).exits(0);
-    // Neither for a variant of the slice itself, nor of another one, nor for a control.
+    // Neither for a variant of the slice itself, nor of another one.
     let [first, second] = [0, 1].map(|at| shared(&project, "slices/1")[at][0].clone());
     let run = project.read("slices/1/run.json");
     edit(&project, "slices/1/run.json", |run| {
@@ -511,7 +511,6 @@ fn a_folder_that_the_run_does_not_name_is_not_read() {
                 .remove(&first),
         );
     });
-    // The second slice has it, if at all, as a control.
     let report = judge(&project, &all, &json).exits(6).json();
     assert_eq!(unmeasured(&report), [first.as_str()]);
     assert_eq!(report.denied(), ["not-measured"]);

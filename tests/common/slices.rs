@@ -36,8 +36,8 @@ pub fn made(project: &Project, recording: &str, count: u32, names: &[&str]) -> V
     (1..=count).map(|index| format!("slices/{index}")).collect()
 }
 
-/// The same for any configuration, in `into/1` and so on. A slice also has the variants of its suites that
-/// do not change. A variant that the recording lacks has an empty folder, as one that left nothing.
+/// The same for any configuration, in `into/1` and so on. A variant that the recording lacks has an empty
+/// folder, as one that left nothing.
 pub fn made_in(config: &Path, recording: &Path, into: &Path, count: u32, names: &[&str]) {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let plan = Selected::new(Config::load(config).unwrap(), &names, false, &[]).unwrap();
@@ -49,13 +49,8 @@ pub fn made_in(config: &Path, recording: &Path, into: &Path, count: u32, names: 
         if slice.exists() {
             fs::remove_dir_all(&slice).unwrap();
         }
-        let of_suite = |one: &VariantId| own.iter().any(|other| other.suite == one.suite);
-        let immutable = plan.config.variants().filter(|variant| variant.immutable);
-        let controls = immutable.map(|variant| &variant.id);
-        let controls = controls.filter(|id| of_suite(id) && !own.contains(id));
-        let controls = controls.filter(|id| recording.join(id.to_string()).is_dir());
         let mut variants = BTreeMap::new();
-        for variant in own.iter().chain(controls) {
+        for variant in own {
             let folder = slice.join(variant.to_string());
             copy(&recording.join(variant.to_string()), &folder);
             let path = folder.join("variant.json");
