@@ -330,6 +330,19 @@ fn a_build_command_may_write_what_another_program_reads() {
 }
 
 #[test]
+fn a_variant_whose_base_does_not_build_is_measured() {
+    let checkout = Checkout::new();
+    let works = checkout.0.project.read("kernels/b.cu");
+    checkout.write("kernels/b.cu", "no program\n");
+    checkout.commit();
+    checkout.write("kernels/b.cu", &works);
+    let report = checkout.check(&["--against", "HEAD"], 0);
+    assert_eq!(same(&report), ["bsr_gemm/baseline"]);
+    assert_eq!(checkout.measured(), ["cp_async"]);
+    assert_eq!(report.variant("cp_async")["mode"], "stored");
+}
+
+#[test]
 fn other_arguments_or_variables_are_measured_with_the_same_program() {
     let checkout = Checkout::new();
     checkout
