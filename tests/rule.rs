@@ -173,7 +173,9 @@ fn direction() -> impl Strategy<Value = Direction> {
 
 fn tolerance() -> impl Strategy<Value = Tolerance> {
     prop_oneof![
+        (0.0..2.0_f64).prop_map(Tolerance::RelativePercent),
         (0.0..20.0_f64).prop_map(Tolerance::RelativePercent),
+        (0.0..2.0_f64).prop_map(Tolerance::Absolute),
         (0.0..1e6_f64).prop_map(Tolerance::Absolute)
     ]
 }
