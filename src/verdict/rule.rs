@@ -109,9 +109,7 @@ pub fn against_stored(
     if processes.len() < 2 {
         let why = "it was measured in one process: the spread between processes is not known";
         return Decision {
-            change: terms
-                .answer(Verdict::Inconclusive, interval, tolerance, open, why)
-                .change,
+            change: Some(terms.change(interval.change)),
             ..Decision::nothing(Verdict::Inconclusive, open, why.to_owned())
         };
     }
@@ -575,7 +573,9 @@ mod tests {
         assert_eq!(verdict(&[97.0, 98.0, 97.5, 97.0]), Verdict::Pass);
         assert_eq!(verdict(&[103.0, 104.1, 104.2, 105.0]), Verdict::Regressed);
         assert_eq!(verdict(&[95.0, 96.0, 95.5, 95.0]), Verdict::Improved);
-        assert_eq!(verdict(&[104.1]), Verdict::Regressed);
+        assert_eq!(verdict(&[104.1; 2]), Verdict::Regressed);
+        // One process shows no spread.
+        assert_eq!(verdict(&[100.0]), Verdict::Inconclusive);
         // Further apart than the tolerance, and all of it beyond.
         assert_eq!(verdict(&[99.0, 100.0, 101.0, 104.0]), Verdict::Inconclusive);
         assert_eq!(verdict(&[99.0, 106.0, 106.0, 106.0]), Verdict::Inconclusive);
@@ -610,7 +610,7 @@ mod tests {
                 let of = |by: f64| {
                     stored(
                         &[&[locked]],
-                        &[locked + factor * by],
+                        &[locked + factor * by; 2],
                         &asked(scale, direction),
                     )
                 };
@@ -620,7 +620,7 @@ mod tests {
                 assert!((of(3.5).threshold.unwrap() - threshold).abs() < 1e-9);
             }
             // A ratio with zero is none.
-            let of = |now: f64| stored(&[&[0.0]], &[now], &asked(relative, direction));
+            let of = |now: f64| stored(&[&[0.0]], &[now; 2], &asked(relative, direction));
             assert_eq!([0.0, 0.01].map(|now| of(now).verdict), [pass, more]);
             assert_eq!(of(0.01).change, Some(Change::Absolute(0.01)));
         }
@@ -633,7 +633,7 @@ mod tests {
         let of = |open| against_stored(&locked, &apart, &question(4.0), open);
         assert_eq!([of(true), of(false)].map(|it| it.open), [true, false]);
         assert_eq!(of(false).verdict, Verdict::Inconclusive);
-        let clear = against_stored(&locked, &[vec![100.0]], &question(4.0), true);
+        let clear = against_stored(&locked, &[vec![100.0], vec![100.0]], &question(4.0), true);
         assert!(!clear.open);
         // `band` is half of what the processes are apart: 105 is 5.1 % above their middle.
         assert!(
@@ -654,6 +654,7 @@ mod tests {
         ];
         let overflowing = Samples::new(overflowing.into()).unwrap();
         let known = Samples::new(vec![one.clone()]).unwrap();
+        let one = [one.clone(), one].concat();
         let hole = vec![vec![1.0], vec![]];
         let of = |locked: &Samples, current: &[Vec<f64>], tolerance: f64| {
             against_stored(locked, current, &question(tolerance), true)
