@@ -29,8 +29,6 @@ unset CI
 # At this revision the planted slowdowns have no effect: the same machine code, EXTRA_WORK = 1.
 planted_base=0924db763ba2c9208fc0e07a0986b6458717f514
 
-rounds() { sed -i -e "s/^rounds = .*/rounds = $1/" -e "s/^max_rounds = .*/max_rounds = $1/" config.toml; }
-
 # fault NAME SOURCE DEFINES [blind]: builds cp_async from another source. If the kernel gets another
 # name, `expect` is removed. With `blind` the check only runs the program and does not verify numbers.
 fault() {
@@ -60,27 +58,20 @@ for what in "$@"; do
     worse) "$gate" profile --output "$output/worse" --define SMEM_PAD=0 bsr_gemm/cp_async ;;
     rounds)
       # Not every state of this repository has a matching baseline for them: only the samples matter.
-      rounds 3
       "$gate" check --baseline-ref none --against HEAD --measure-all --output "$output/rounds/aa" \
         bsr_gemm/baseline bsr_gemm/occupancy bsr_gemm/cp_async || true
-      rounds 6
       "$gate" check --baseline-ref none --against "$planted_base" faults/slower_05 faults/slower_1 faults/slower_2 \
         faults/slower_5 --output "$output/rounds/planted" || true
-      git checkout -q config.toml
       ;;
     unchanged)
-      rounds 3
       "$gate" check --baseline-ref none --against HEAD --measure-all --output "$output/unchanged/aa" \
         bsr_gemm/warp_specialized bsr_gemm/tma bsr_gemm/tma_wgmma attention trajectory_resample \
         trajectory_resample_cached trajectory_resample_dense || true
-      git checkout -q config.toml
       ;;
     some)
-      rounds 3
       "$gate" check --baseline-ref none --against HEAD --measure-all --output "$output/unchanged/aa" \
         bsr_gemm/warp_specialized bsr_gemm/tma_wgmma attention/wgmma trajectory_resample/tma \
         trajectory_resample_cached/tma trajectory_resample_dense/tma || true
-      git checkout -q config.toml
       ;;
     compare)
       counted=$(echo l1tex__t_sectors_pipe_lsu_mem_global_op_{ld,st}.sum smsp__inst_executed{,_op_local_ld,_op_local_st}.sum \

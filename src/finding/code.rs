@@ -88,8 +88,8 @@ codes! {
         "Fix the kernel, or change the limit in `config.toml`.";
     /// The samples do not show whether the metric got worse by more than its tolerance.
     Inconclusive = "inconclusive", Either => Inconclusive,
-        "The noise, or the difference between machines, is as large as the tolerance.",
-        "Measure side by side (`check --against REV`), on a quieter machine, or more processes (`profile.max_processes`, `profile.max_rounds`, more imported reports); or widen the tolerance.";
+        "The processes differ by more than the tolerance.",
+        "Measure side by side (`check --against REV`), on a quieter machine, or in more processes (`profile.processes`, more imported reports); or widen the tolerance.";
     /// A metric has no value, or fewer values than required.
     NotMeasured = "not-measured", Either => Inconclusive,
         "The counter does not exist on this GPU, a launch has no value for it, or the tier cannot measure it.",
@@ -148,7 +148,7 @@ codes! {
         "Look for `Xid` in the kernel's log (`dmesg`), then reset the GPU or restart the machine.";
     /// A GPU shows that its measurements cannot be trusted, and all that it measured in the run is set aside.
     GpuSick = "gpu-sick", Fails => Inconclusive,
-        "A hardware defect, a clock that was lowered in every capture, or a control that does not read as locked.",
+        "A hardware defect, a clock that was lowered in every capture, or an immutable variant that does not read as locked.",
         "Measure on another GPU. If it reads the same there, the change or the lock is the cause; otherwise examine this one, as docs/sick-gpu.md says.";
     /// A measurement was repeated, because the machine made the first one fail.
     Retried = "retried", Warns => Environment,

@@ -152,7 +152,7 @@ fn of_benchmarks(file: &str) -> String {
     let (block, _) = block.split_once("```").unwrap();
     format!(
         "[toolchain]\narch = \"sm_90a\"\nncu = \"bin/ncu\"\n\n\
-         [profile]\nclock_control = \"none\"\nprocesses = 2\nmax_processes = 2\n\n\
+         [profile]\nclock_control = \"none\"\nprocesses = 2\n\n\
          [metric.duration]\ndirection = \"lower\"\n\
          tolerance = '3 %'\n\n{block}"
     )

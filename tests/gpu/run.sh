@@ -32,10 +32,6 @@ sed -i -e 's/^processes = 4/processes = 2/' -e 's/^profile = { processes = [0-9]
 # The stages are the same on every Hopper GPU; the pins are about numbers.
 gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1)
 sed -i "s/^gpus = .*/gpus = [\"$gpu\"]/" config.toml
-# The tolerances were measured on H200s; other GPUs vary more, and with so few samples need more.
-if [[ $gpu != *H200* ]]; then
-  sed -i '/^\[metric.sm_active.on\]/,/^$/s/^\("bsr_gemm.*\){ absolute = 0\.[0-9]* }/\1{ absolute = 1.0 }/' config.toml
-fi
 PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin nvcc -O2 -arch=sm_90a -shared -Xcompiler -fPIC -o gpu/libdouble.so gpu/double.cu || exit 70
 printf '.sparsek-gate/\n' >.gitignore
 git init -q
@@ -520,7 +516,7 @@ part_ladder() {
   cd "$work_of" || exit 70
   # Processes of kernel times differ by up to 0.4 %, more than ncu's: a wider tolerance side by side.
   sed -i -e 's|^\[toolchain\]|[toolchain]\nncu = "gpu/denied-ncu"|' \
-    -e 's|^against = { relative_percent = 0.25 }|against = { relative_percent = 1.0 }|' config.toml
+    -e 's|against = "0.[0-9]* %"|against = "1 %"|' config.toml
   expect "denied counters fail if no lower tier is accepted" 3 "no-permission" "$gate" profile "${ladder[@]}"
   expect "and ncu was tried once for all variants" 0 "" test "$(wc -l <gpu/denied)" = 1
   expect "the profile names the tier that measured it" 0 '"tier": "kernel-times"' \
