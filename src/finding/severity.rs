@@ -53,8 +53,6 @@ reasons! {
     PinsNotEnforced => ToolchainMismatch,
     /// The base was measured beside it: the kernels of the change are what is judged.
     SideBySide => LaunchChanged | KernelsChanged | TuningChanged,
-    /// Two programs are compared with each other, and the work of both differs from launch to launch.
-    Programs => Inconclusive,
     /// One of two programs is slower, which other work explains.
     Slower => WorkChanged,
     /// All captures were affected alike.

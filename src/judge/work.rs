@@ -2,13 +2,13 @@
 //! is not faster.
 
 use super::cause::counted;
-use super::metric::{Comparison, Summary};
+use super::metric::Comparison;
 use super::mode::Mode;
 use super::next::fix_or_accept;
 use super::precision::precision_findings;
 use crate::config::{Counts, Metric, Variant};
 use crate::evidence::why_not_measured;
-use crate::finding::{Code, Finding, WarnReason};
+use crate::finding::{Code, Finding};
 use crate::metric::{Role, source_type};
 use crate::profile::{KernelProfile, Profile};
 use crate::terms::Tier;
@@ -85,9 +85,6 @@ pub(crate) fn work_findings(
                 ),
                 "let every launch do the same work, or remove `exact` from the metric; where programs are compared, state what checks the numbers: --verify CMD",
             )
-            .warn_for(
-                (mode == Mode::Programs && both_vary(comparison)).then_some(WarnReason::Programs),
-            )
         } else {
             continue;
         };
@@ -146,16 +143,6 @@ fn instead_of_other_work(variant: &Variant, mode: Mode) -> String {
 fn other_work(comparison: &Comparison) -> Option<(f64, f64)> {
     let (was, is) = (comparison.reference?.value, comparison.current?.value);
     (comparison.verdict == Some(Verdict::Regressed) && was != is).then_some((was, is))
-}
-
-/// Whether the work of both sides depends on something that changes from launch to launch. Where only
-/// one side varies, some launches did other work.
-fn both_vary(comparison: &Comparison) -> bool {
-    let varies = |side: &Option<Summary>| {
-        let within = side.as_ref().and_then(|side| side.within);
-        within.is_some_and(|within| within > 0.0)
-    };
-    varies(&comparison.reference) && varies(&comparison.current)
 }
 
 /// The work that the suite declares against what the hardware counted, in one launch of each

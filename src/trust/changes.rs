@@ -62,6 +62,10 @@ fn walk(path: &[&str], before: Option<&Value>, after: Option<&Value>, found: &mu
     }
     match (path, before, after) {
         (["waiver"], ..) => waivers(before, after, found),
+        (["metric"], None, Some(_)) => {
+            let text = "states metrics of its own in the place of those by default";
+            note(Way::Loosens, text.to_owned());
+        }
         (["metric", alias], None, Some(_)) => {
             note(Way::Tightens, format!("adds the metric `{alias}`"));
         }
@@ -383,6 +387,11 @@ mod tests {
             ("metric.m.min = 1", "", "`m` is no longer judged"),
             (
                 "",
+                "metric.m.min = 1",
+                "states metrics of its own in the place of those by default",
+            ),
+            (
+                "",
                 &soon,
                 "adds a waiver of `duration` until 2026-12-01 by w: r",
             ),
@@ -408,7 +417,11 @@ mod tests {
                 "metric.m.tolerance = { against = '1' }",
                 "tightens `m` side by side from 1.5 to 1",
             ),
-            ("", "metric.m.min = 1", "adds the metric `m`"),
+            (
+                "metric.l.min = 1",
+                "metric.l.min = 1\nmetric.m.min = 1",
+                "adds the metric `m`",
+            ),
             (
                 &late,
                 &soon,

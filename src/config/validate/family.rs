@@ -86,7 +86,7 @@ pub(super) fn expand(tree: &mut DeTable<'_>) {
 }
 
 /// The chip that the text is for.
-fn chip(tree: &DeTable<'_>) -> Option<Chip> {
+pub(super) fn chip(tree: &DeTable<'_>) -> Option<Chip> {
     let toolchain = tree.get("toolchain");
     let arch = toolchain.and_then(|toolchain| toolchain.get_ref().get("arch"));
     chip_of_arch(arch.map_or(Some(DEFAULT_ARCH), |arch| arch.get_ref().as_str())?)

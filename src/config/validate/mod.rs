@@ -1,5 +1,6 @@
 //! Raw configuration to validated configuration. Every error points at its line.
 
+mod default_metrics;
 mod family;
 mod file;
 mod matrix;
@@ -58,6 +59,7 @@ fn tree<'a>(path: &Path, source: &'a str) -> Result<Spanned<DeTable<'a>>, Config
     matrix::expand(tree.get_mut()).map_err(|wrong| {
         ConfigError::new(path, source, Some(wrong.span), wrong.message).help(wrong.help)
     })?;
+    default_metrics::add(tree.get_mut());
     family::expand(tree.get_mut());
     Ok(tree)
 }

@@ -1,0 +1,41 @@
+//! The metrics of a configuration that states none. They are added to the tree of the file: validation and
+//! the rules of `trust` see ordinary tables.
+
+use ncu_report::{Chip, Existence, exists};
+use toml::de::{DeTable, DeValue};
+
+use super::family::chip;
+use crate::config::layers::table_of;
+use crate::metric::{TENSOR_FLOP, alias, tensor_flop};
+
+/// The metrics, of which a chip may lack some.
+const METRICS: &str = include_str!("metrics.toml");
+
+/// Adds them, where there is a suite and no metric.
+pub(super) fn add(tree: &mut DeTable<'_>) {
+    if tree.contains_key("metric") || !tree.contains_key("suite") {
+        return;
+    }
+    let Ok(defaults) = DeTable::parse(METRICS) else {
+        return;
+    };
+    let chip = chip(tree);
+    let mut defaults = defaults.into_inner();
+    if let Some(metrics) = table_of(&mut defaults, "metric") {
+        let all = std::mem::take(metrics).into_iter();
+        metrics.extend(all.filter(|(name, metric)| has(chip, name.get_ref(), metric.get_ref())));
+    }
+    tree.extend(defaults);
+}
+
+/// Whether a chip can measure a metric. Of a chip that is not known, the duration alone is certain.
+fn has(chip: Option<Chip>, name: &str, metric: &DeValue<'_>) -> bool {
+    let Some(chip) = chip else {
+        return name == "duration";
+    };
+    match metric.get("counter").and_then(|it| it.get_ref().as_str()) {
+        Some(counter) => !matches!(exists(chip, counter), Existence::Unknown { .. }),
+        None if name == TENSOR_FLOP => !tensor_flop(chip).is_empty(),
+        None => alias(name).is_some_and(|alias| alias.role.on(Some(chip)).is_some()),
+    }
+}
