@@ -742,3 +742,35 @@ fn a_filter_that_only_ncu_understands_is_left_to_ncu() {
     )
     .exits(0);
 }
+
+#[test]
+fn a_configuration_without_metrics_has_those_by_default_that_its_chip_can_measure() {
+    let metrics = |text: &str| {
+        let config = format!("{text}[suite.s.variant.v]\nrun = [\"x\"]\n");
+        let config = Config::parse(Path::new("config.toml"), &config).unwrap();
+        let variant = config.variants().next().unwrap().clone();
+        variant.metrics
+    };
+    let names = |arch: &str| -> Vec<String> {
+        let all = metrics(&format!("[toolchain]\narch = \"{arch}\"\n"));
+        all.into_iter().map(|metric| metric.alias).collect()
+    };
+    let hopper = names("sm_90a");
+    for name in [
+        "duration",
+        "sm_active",
+        "tensor_core",
+        "dram_bw",
+        "stored_sectors",
+        "fma",
+    ] {
+        assert!(hopper.contains(&name.to_owned()), "{hopper:?}");
+    }
+    assert!(hopper.iter().any(|name| name.starts_with("tensor_flop_")));
+    // Orin has no counters of its memory.
+    let orin = names("sm_87");
+    assert!(orin.contains(&"duration".to_owned()) && !orin.contains(&"dram_bw".to_owned()));
+    // One metric of the user's own is all that counts then.
+    let own = metrics("[metric.duration]\ndirection = \"lower\"\ntolerance = '1 %'\n");
+    assert_eq!(own.len(), 1);
+}
