@@ -1,0 +1,273 @@
+//! Compiled against compiled: the gate of the static tier. A compiler gives the same answer every
+//! time, so there is no noise and no band: every difference is real.
+
+use super::comparison_finding::limit_finding;
+use super::metric::{Comparison, Pair, Summary};
+use super::mode::Mode;
+use super::next::{fix_or_accept, lock_command};
+use crate::binary::other_source_types;
+use crate::comparable::compiled;
+use crate::config::{Metric, Variant};
+use crate::evidence::{incomplete_compiled, static_value};
+use crate::finding::{Code, Finding, Note, WarnReason};
+use crate::judge::explain::cause::Cause;
+use crate::judge::explain::code::code_difference;
+use crate::judge::outcome::variant_report::{KernelCauses, VariantReport};
+use crate::judge::pair::kernels::pair_kernels;
+use crate::metric::{Direction, Level, Tolerance};
+use crate::profile::{KernelProfile, Profile};
+use crate::terms::Tier;
+use crate::verdict::{Change, Verdict};
+
+/// Why a regression with `unless_as_fast` only warns.
+const EXCUSED: &str = "worse by more than the tolerance, and excused by `unless_as_fast`: side by side the duration is not worse";
+
+/// Compares what the compiler made of a variant with a reference of the static tier. Where the same
+/// check shows that the kernels are as fast as the reference's (`as_fast`), metrics with
+/// `unless_as_fast` only warn.
+pub(in crate::judge) fn compare_compiled(
+    variant: &Variant,
+    reference: &Profile,
+    mode: Mode,
+    current: &Profile,
+    as_fast: bool,
+) -> (VariantReport, Vec<Finding>) {
+    let mut report = VariantReport::new(variant, mode, reference, current);
+    report.tier = Tier::Static;
+    let mut findings = incomplete_compiled(variant, current);
+    let differences = compiled(reference, current);
+    if !differences.is_empty() {
+        let (reference, how) = (mode.reference(), differences.join("; "));
+        let message = format!("{reference} and current code were compiled differently: {how}");
+        findings.push(Finding::of(Code::NotComparable, &variant.id, message));
+        return (report, findings);
+    }
+    let pairing = pair_kernels(reference, current, mode, false);
+    findings.extend(pairing.findings(variant, mode));
+    findings.extend(performance_losses(variant, current));
+    for pair in pairing.pairs() {
+        findings.extend(other_precision(variant, mode, current, pair));
+        let mut worse = Vec::new();
+        for metric in &variant.static_metrics {
+            let Some(mut comparison) = judge(metric, reference, current, pair) else {
+                continue;
+            };
+            let excused = as_fast && metric.unless_as_fast;
+            worse.extend(comparison_finding(
+                variant,
+                metric,
+                mode,
+                &mut comparison,
+                excused,
+            ));
+            worse.extend(limit_finding(variant, metric, &mut comparison));
+            report.comparisons.push(comparison);
+        }
+        let mut first = worse.first_mut();
+        let code = first.as_ref().and_then(|_| code_difference(pair));
+        if let Some(first) = &mut first {
+            first.explain(code.as_slice());
+        }
+        findings.extend(worse);
+        report.causes.extend(code.map(|text| KernelCauses {
+            kernel: current.label(pair.current).to_owned(),
+            duration: None,
+            percentages: Vec::new(),
+            causes: vec![Cause::of_code(text)],
+        }));
+    }
+    (report, findings)
+}
+
+/// The compiler's own warnings about performance: reported each time, gated by their count.
+fn performance_losses(variant: &Variant, current: &Profile) -> Vec<Finding> {
+    let named = |function: &str| {
+        let mut kernels = current.kernels.iter();
+        kernels.find(|kernel| kernel.mangled.as_deref() == Some(function))
+    };
+    let mut findings = Vec::new();
+    for warning in &current.provenance.warnings {
+        let kernel = warning.function.as_deref().and_then(named);
+        // Kernels that are not measured are not gated.
+        if warning.function.is_some() && kernel.is_none() {
+            continue;
+        }
+        let message = format!("the compiler says ({}): {}", warning.code, warning.message);
+        let finding = Finding::of(Code::PerformanceLoss, &variant.id, message);
+        findings.push(match kernel {
+            Some(kernel) => finding.kernel(current.label(kernel)),
+            None => finding,
+        });
+    }
+    findings
+}
+
+/// Tensor cores that multiply values of another type do other work, however many instructions there
+/// are. That none is left is a loss of `tensor_instructions`.
+fn other_precision(
+    variant: &Variant,
+    mode: Mode,
+    current: &Profile,
+    pair: Pair<'_>,
+) -> Option<Finding> {
+    const METRIC: &str = "tensor_instructions";
+    let mut metrics = variant.static_metrics.iter();
+    let metric = metrics.find(|it| it.alias == METRIC && it.level != Level::Record)?;
+    let opcodes = |kernel: &KernelProfile| kernel.code.as_ref()?.opcodes.clone();
+    let [was, is] = other_source_types(&opcodes(pair.reference)?, &opcodes(pair.current)?)?;
+    let kernel = current.label(pair.current);
+    let finding = Finding::deny(
+        Code::WorkChanged,
+        &variant.id,
+        format!(
+            "the source type of tensor-core instructions of {kernel}: {was} → {is}; it does other work than the {}",
+            mode.reference()
+        ),
+        fix_or_accept(variant, mode, Tier::Static),
+    );
+    let finding = finding.kernel(kernel).metric(METRIC);
+    Some(finding.warn_for(metric.level.warn_reason()))
+}
+
+/// A metric of two kernels; `None` where neither side has it and it is not gated.
+fn judge(
+    metric: &Metric,
+    reference: &Profile,
+    current: &Profile,
+    pair: Pair<'_>,
+) -> Option<Comparison> {
+    let (was, is) = (
+        static_value(pair.reference, &metric.alias),
+        static_value(pair.current, &metric.alias),
+    );
+    let gated = metric.level != Level::Record;
+    if was.is_none() && is.is_none() && !gated {
+        return None;
+    }
+    let (before, now) = (was.map(Summary::of_one), is.map(Summary::of_one));
+    let kernel = current.label(pair.current);
+    let mut comparison = Comparison {
+        unit: [current, reference]
+            .iter()
+            .find_map(|profile| profile.identity.metrics.get(&metric.alias)?.unit.clone()),
+        exact: false,
+        never_zero: metric.never_zero,
+        ..Comparison::new(metric, kernel, pair, before, now)
+    };
+    let (Some(was), Some(is)) = (was, is) else {
+        let side = if is.is_none() {
+            "current code"
+        } else {
+            "reference"
+        };
+        comparison.verdict = gated.then_some(Verdict::NotMeasured);
+        comparison.why = format!("the {side} has no value");
+        return Some(comparison);
+    };
+    let (change, by, limit) = step(metric, was, is);
+    comparison.change = Some(change);
+    comparison.band = Some(0.0);
+    if !gated {
+        comparison.why = "recorded, not judged".to_owned();
+        return Some(comparison);
+    }
+    let (verdict, why) = if metric.never_zero {
+        if was > 0.0 && is == 0.0 {
+            (Verdict::Regressed, "there is none left")
+        } else {
+            (Verdict::Pass, "not lost: only none at all is a regression")
+        }
+    } else {
+        comparison.threshold = Some(match metric.direction {
+            Direction::Higher => -limit,
+            Direction::Lower | Direction::Equal => limit,
+        });
+        verdict_of(metric.direction, by, limit)
+    };
+    comparison.verdict = Some(verdict);
+    comparison.why = why.to_owned();
+    Some(comparison)
+}
+
+/// A static metric has one tolerance, whatever it is compared with.
+fn tolerance_of(metric: &Metric) -> Tolerance {
+    metric.tolerance.stored.unwrap_or(Tolerance::Absolute(0.0))
+}
+
+/// The change, its size, and how large it may be.
+fn step(metric: &Metric, was: f64, is: f64) -> (Change, f64, f64) {
+    match tolerance_of(metric) {
+        Tolerance::RelativePercent(limit) if was > 0.0 => {
+            let percent = 100.0 * (is / was - 1.0);
+            (Change::RelativePercent(percent), percent, limit)
+        }
+        // From zero every step is too large for any percentage.
+        Tolerance::RelativePercent(_) => (Change::Absolute(is - was), is - was, 0.0),
+        Tolerance::Absolute(limit) => (Change::Absolute(is - was), is - was, limit),
+    }
+}
+
+fn verdict_of(direction: Direction, by: f64, limit: f64) -> (Verdict, &'static str) {
+    let worse = match direction {
+        Direction::Lower => by,
+        Direction::Higher => -by,
+        Direction::Equal => by.abs(),
+    };
+    if !(worse <= limit) {
+        (Verdict::Regressed, "worse by more than the tolerance")
+    } else if -worse > limit {
+        (Verdict::Improved, "better by more than the tolerance")
+    } else if by == 0.0 {
+        (Verdict::Pass, "the same")
+    } else {
+        (Verdict::Pass, "within the tolerance")
+    }
+}
+
+fn comparison_finding(
+    variant: &Variant,
+    metric: &Metric,
+    mode: Mode,
+    comparison: &mut Comparison,
+    excused: bool,
+) -> Option<Finding> {
+    let unit = comparison.unit.as_deref();
+    let [was, is] = comparison.shown().map(Option::unwrap_or_default);
+    let finding = match comparison.verdict? {
+        Verdict::Regressed => {
+            let tolerance = if metric.never_zero {
+                "never to none".to_owned()
+            } else {
+                format!("tolerance {}", tolerance_of(metric).display(unit))
+            };
+            let next = fix_or_accept(variant, mode, Tier::Static);
+            let message = format!(
+                "`{}` of {}: {was} → {is} ({tolerance})",
+                metric.alias, comparison.kernel
+            );
+            let finding = Finding::deny(Code::Regressed, &variant.id, message, next);
+            if excused {
+                comparison.why = EXCUSED.to_owned();
+                finding
+                    .with(Note::AsFast)
+                    .warn_for(WarnReason::UnlessAsFast)
+            } else {
+                finding
+            }
+        }
+        // That the current code lacks it is reported by itself.
+        Verdict::NotMeasured if comparison.current.is_some() => Finding::deny(
+            Code::NotMeasured,
+            &variant.id,
+            format!(
+                "the {} does not contain `{}` of {}",
+                mode.reference(),
+                metric.alias,
+                comparison.kernel
+            ),
+            format!("lock it: {}", lock_command(variant, Tier::Static)),
+        ),
+        _ => return None,
+    };
+    Some(comparison.finding(finding))
+}

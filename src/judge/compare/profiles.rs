@@ -1,0 +1,235 @@
+//! Reference against current, kernel by kernel and metric by metric.
+
+use super::comparison_finding::{comparison_finding, doubt, limit_finding};
+use super::launch::shared_memory;
+use super::metric::{Case, Comparison, Gap, Pair};
+use super::mode::Mode;
+use super::speed::speed_change;
+use super::total::judge_total;
+use super::work::{declared_findings, not_faster, work_findings};
+use crate::comparable::{measured, side_by_side};
+use crate::config::{Metric, Variant};
+use crate::evidence::{
+    Purpose, SameClock, below_counters, disturbances, disturbed, incomplete, incomplete_side,
+    missing_launches_side, unwatched,
+};
+use crate::finding::{Code, Finding, WarnReason};
+use crate::judge::explain::explanation::{CodeChanges, Explanation};
+use crate::judge::outcome::variant_report::VariantReport;
+use crate::judge::pair::kernels::pair_kernels;
+use crate::judge::pair::share::shares;
+use crate::metric::Level;
+use crate::profile::{KernelProfile, Profile, TOTAL};
+use crate::verdict::Verdict;
+
+/// A kernel that takes less of the time than this, in percent, is judged through the sum of all alone.
+const SMALL_PERCENT: f64 = 2.0;
+
+/// Compares a current profile with a reference under the configured metrics of the variant.
+pub fn compare(case: &Case<'_>) -> (VariantReport, Vec<Finding>) {
+    compare_with_code(case, CodeChanges::new())
+}
+
+/// The same where it is known how the compiler's code differs: that explains what got worse.
+pub(crate) fn compare_with_code(
+    case: &Case<'_>,
+    mut code: CodeChanges,
+) -> (VariantReport, Vec<Finding>) {
+    let Case {
+        variant,
+        reference,
+        current,
+        ..
+    } = *case;
+    let (before, mode) = (reference.profile, reference.mode);
+    let mut report = VariantReport::new(variant, mode, before, current);
+    let mut findings = incomplete_sides(case);
+    let differences = differences(case);
+    if !differences.is_empty() {
+        let message = format!(
+            "{} and current profile were measured under different conditions: {}",
+            mode.reference(),
+            differences.join("; ")
+        );
+        findings.push(Finding::of(Code::NotComparable, &variant.id, message));
+        return (report, findings);
+    }
+    let (found, in_total) = judge_total(case, &mut report);
+    findings.extend(found);
+    let pairing = pair_kernels(before, current, mode, in_total);
+    if let Some(total) = report.comparisons.first() {
+        report.shares = shares(&pairing, &total.metric);
+    }
+    findings.extend(pairing.findings(variant, mode));
+    findings.extend(declared_findings(variant, current));
+    let mut of_pairs = Vec::new();
+    for pair in pairing.pairs() {
+        of_pairs.extend(judge_pair(case, pair, &mut code, &mut report));
+    }
+    if of_pairs.iter().any(|one| one.code == Code::WorkChanged) {
+        let totals = report.comparisons.iter_mut();
+        totals
+            .filter(|one| one.kernel == TOTAL)
+            .for_each(not_faster);
+    }
+    findings.extend(disturbances_of(case));
+    let is_slower = |one: &Comparison| one.is_duration() && one.verdict == Some(Verdict::Regressed);
+    if mode == Mode::Programs && report.comparisons.iter().any(is_slower) {
+        // It explains why the program is slower.
+        let warned = |one: Finding| match one.code {
+            Code::WorkChanged => one.warn_for(Some(WarnReason::Slower)),
+            _ => one,
+        };
+        of_pairs = of_pairs.into_iter().map(warned).collect();
+    }
+    findings.extend(of_pairs);
+    (report, findings)
+}
+
+/// Every condition in which the sides differ, and that keeps them from being compared.
+fn differences(case: &Case<'_>) -> Vec<String> {
+    let reference = case.reference;
+    let mut differences = measured(reference.profile, case.current);
+    if reference.mode != Mode::Stored {
+        differences.extend(side_by_side(reference.profile, case.current));
+    }
+    differences
+}
+
+/// What each side lacks. That the base lacks a metric, or a kernel, is reported where these are
+/// compared; a baseline was complete when it was locked.
+fn incomplete_sides(case: &Case<'_>) -> Vec<Finding> {
+    if case.reference.mode == Mode::Stored {
+        return incomplete(case.variant, case.current);
+    }
+    let mut findings = incomplete_side(case.variant, case.current);
+    let of_base = missing_launches_side(case.variant, case.reference.profile);
+    findings.extend(of_base.into_iter().map(Finding::in_base));
+    findings
+}
+
+/// What disturbed the measurement. A baseline was measured at another time, and judged then.
+fn disturbances_of(case: &Case<'_>) -> Vec<Finding> {
+    let Case {
+        variant,
+        reference,
+        current,
+        ..
+    } = *case;
+    let tolerance = |metric: &Metric| reference.tolerance(metric);
+    let clock = SameClock::of(variant, reference.profile, current, tolerance);
+    let purpose = Purpose::Verdict(clock);
+    if reference.mode == Mode::Stored {
+        return disturbed(variant, current, purpose);
+    }
+    let sides = [("base", reference.profile), ("current", current)];
+    let mut findings = disturbances(&variant.id, &sides, purpose);
+    findings.extend(unwatched(&variant.id, current));
+    findings.extend(below_counters(variant, current));
+    findings
+}
+
+/// Metrics that are locked, and that the configuration no longer names.
+pub(in crate::judge) fn metrics_gone(variant: &Variant, locked: &Profile) -> Vec<Finding> {
+    let configured = |alias: &str| variant.metrics.iter().any(|other| other.alias == alias);
+    let metrics = locked.identity.metrics.iter();
+    metrics
+        .filter(|(alias, _)| !configured(alias))
+        .map(|(alias, metric)| {
+            let message = format!(
+                "`{alias}` ({}) is locked, and the configuration no longer names it",
+                metric.counter
+            );
+            Finding::of(Code::VariantGone, &variant.id, message).metric(alias)
+        })
+        .collect()
+}
+
+/// Judges every metric of a pair of kernels: what is compared goes to the report.
+fn judge_pair<'a>(
+    case: &Case<'a>,
+    pair: Pair<'a>,
+    code: &mut CodeChanges,
+    report: &mut VariantReport,
+) -> Vec<Finding> {
+    let mode = case.reference.mode;
+    let speed = speed_change(case, pair);
+    let sides = [
+        (case.reference.profile, pair.reference),
+        (case.current, pair.current),
+    ];
+    let as_they_run = sides.iter().all(|(side, _)| side.provenance.as_it_runs);
+    let varies = as_they_run && sides.iter().any(|(side, kernel)| side.varies(kernel));
+    let judges_small = mode != Mode::Programs || case.variant.kernels.is_some();
+    let mut comparisons = Vec::new();
+    let mut findings = Vec::new();
+    for metric in &case.variant.metrics {
+        let quantity = case.quantity(pair, metric);
+        let (mut comparison, gap) = quantity.judge();
+        let share = report.shares.iter().find(|share| share.is_of(&comparison));
+        let is_small = share.is_some_and(|share| share.largest() < SMALL_PERCENT);
+        let unknown = gap.is_some() || comparison.verdict == Some(Verdict::Inconclusive);
+        if is_small && !judges_small && (comparison.is_duration() || unknown) {
+            let why = format!("below {SMALL_PERCENT} % of the time");
+            through_the_sum(&mut comparison, &why);
+        } else if varies && gap.is_some() {
+            through_the_sum(&mut comparison, "launched in only some of the processes");
+        }
+        findings.extend(comparison_finding(
+            &quantity,
+            gap,
+            &mut comparison,
+            speed.as_ref(),
+        ));
+        // A limit applies also where the reference lacks the metric.
+        if gap.is_none_or(|gap| gap == Gap::Reference) {
+            findings.extend(limit_finding(case.variant, metric, &mut comparison));
+        }
+        findings.extend(doubt(&quantity, &comparison));
+        comparisons.push(comparison);
+    }
+    findings.extend(work_findings(case.variant, &mut comparisons, mode));
+    comparisons.extend(shared_memory(case, pair));
+    let only = !at_several_shapes(case.current, pair.current);
+    for launch in findings.iter_mut().filter_map(|one| one.launch.as_mut()) {
+        launch.only = only;
+    }
+    time_first(&mut findings, &comparisons);
+    if let Some(worse) = findings.iter_mut().find(|one| one.says_worse()) {
+        let code = code.remove(&pair.current.name);
+        let explanation = Explanation::new(case, pair, &comparisons, code);
+        worse.explain(&explanation.words);
+        report.causes.extend(explanation.causes);
+        report.hotspots.extend(explanation.hotspots);
+    }
+    report.comparisons.extend(comparisons);
+    findings
+}
+
+/// Leaves a kernel to the sum of all.
+fn through_the_sum(comparison: &mut Comparison, why: &str) {
+    comparison.level = Level::Record;
+    comparison.verdict = None;
+    comparison.threshold = None;
+    comparison.open = false;
+    comparison.why = format!("{why}: judged through the sum");
+}
+
+/// Whether the profile has this kernel at other grids or blocks too: its name alone does not say which
+/// is meant.
+fn at_several_shapes(profile: &Profile, kernel: &KernelProfile) -> bool {
+    let shape = |one: &KernelProfile| (one.grid, one.block);
+    let mut kernels = profile.kernels.iter();
+    kernels.any(|other| other.name == kernel.name && shape(other) != shape(kernel))
+}
+
+/// Puts that a kernel takes longer first: people look for that first, and it carries the causes.
+fn time_first(findings: &mut [Finding], comparisons: &[Comparison]) {
+    let durations = comparisons.iter().filter(|one| one.is_duration());
+    let durations: Vec<&str> = durations.map(|one| one.metric.as_str()).collect();
+    findings.sort_by_key(|finding| {
+        let of_time = finding.metric.as_deref();
+        let of_time = of_time.is_some_and(|alias| durations.contains(&alias));
+        !(finding.says_worse() && of_time)
+    });
+}

@@ -1,0 +1,148 @@
+//! The rules by which counters that moved become causes.
+
+use super::kind::{Cause, CauseKind};
+use super::memory::{bank_conflicts, uncoalesced};
+use super::moved::{Moved, Step};
+use super::waiting::{barrier_waits, lower_clock, lower_occupancy, stalls};
+use super::work::{less_work, lost_tensor_cores, more_work};
+use crate::judge::compare::metric::Comparison;
+use crate::metric::Role;
+
+/// How a cause is found.
+enum Rule {
+    /// Counters that grew.
+    Growth(Growth),
+    /// Anything that needs more than one counter to decide.
+    Of(fn(&Moved<'_>) -> Option<String>),
+}
+
+/// A cause that shows itself in counters that grew.
+struct Growth {
+    /// What it is, for people.
+    words: &'static str,
+    /// By which factor at least.
+    factor: f64,
+    /// By which share at least of the sum of all of them before.
+    share: f64,
+    /// Each by its name for people, and its unit.
+    counters: &'static [(&'static str, Role, &'static str)],
+    /// Between those that grew; `None` where one stands for all.
+    separator: Option<&'static str>,
+    /// Whether the percentage is shown beside both values.
+    percent: bool,
+}
+
+/// Every rule, in the order in which causes are shown.
+const RULES: [(CauseKind, Rule); 13] = [
+    (
+        CauseKind::RegisterSpills,
+        Rule::Growth(Growth {
+            words: "register spills, or arrays in local memory",
+            factor: 1.01,
+            share: 0.0,
+            counters: &[
+                ("local loads ", Role::LocalLoads, ""),
+                ("local stores ", Role::LocalStores, ""),
+            ],
+            separator: Some(", "),
+            percent: false,
+        }),
+    ),
+    (CauseKind::LostTensorCores, Rule::Of(lost_tensor_cores)),
+    (CauseKind::LessWork, Rule::Of(less_work)),
+    (CauseKind::MoreWork, Rule::Of(more_work)),
+    (CauseKind::BankConflicts, Rule::Of(bank_conflicts)),
+    (CauseKind::Uncoalesced, Rule::Of(uncoalesced)),
+    (CauseKind::BarrierWaits, Rule::Of(barrier_waits)),
+    (CauseKind::Stalls, Rule::Of(stalls)),
+    (CauseKind::LowerOccupancy, Rule::Of(lower_occupancy)),
+    (
+        CauseKind::MoreDramTraffic,
+        Rule::Growth(Growth {
+            words: "more DRAM traffic",
+            factor: 1.05,
+            // A few bytes that double are no traffic.
+            share: 0.05,
+            counters: &[
+                ("DRAM reads ", Role::DramBytesRead, "byte"),
+                ("DRAM writes ", Role::DramBytesWritten, "byte"),
+            ],
+            separator: Some("; "),
+            percent: true,
+        }),
+    ),
+    (
+        CauseKind::MoreL2Traffic,
+        Rule::Growth(Growth {
+            words: "more L2 traffic",
+            factor: 1.05,
+            share: 0.0,
+            counters: &[
+                ("bytes ", Role::L2Bytes, "byte"),
+                ("sectors ", Role::L2Sectors, ""),
+                ("sectors read ", Role::L2SectorsRead, ""),
+                ("sectors written ", Role::L2SectorsWritten, ""),
+            ],
+            separator: None,
+            percent: true,
+        }),
+    ),
+    (
+        CauseKind::MoreInstructions,
+        Rule::Growth(Growth {
+            words: "more instructions",
+            factor: 1.01,
+            share: 0.0,
+            counters: &[("", Role::Instructions, "")],
+            separator: None,
+            percent: true,
+        }),
+    ),
+    (CauseKind::LowerClock, Rule::Of(lower_clock)),
+];
+
+/// What moved between reference and current among the comparisons of one kernel, the most specific
+/// first. A counter that either side did not measure is left out. Counters are known by their
+/// names, never by their aliases.
+pub fn causes(comparisons: &[Comparison]) -> Vec<Cause> {
+    let moved = Moved::of(comparisons);
+    let cause = |(kind, rule): &(CauseKind, Rule)| {
+        let text = match rule {
+            Rule::Growth(growth) => growth.text(&moved),
+            Rule::Of(text) => text(&moved),
+        };
+        Some(Cause {
+            kind: *kind,
+            text: text?,
+        })
+    };
+    RULES.iter().filter_map(cause).collect()
+}
+
+impl Growth {
+    fn text(&self, moved: &Moved<'_>) -> Option<String> {
+        let steps: Vec<(&str, Step, &str)> = self
+            .counters
+            .iter()
+            .filter_map(|(name, role, unit)| Some((*name, moved.get(*role)?, *unit)))
+            .collect();
+        let fewest = self.share * steps.iter().map(|(_, step, _)| step.was).sum::<f64>();
+        let grown = steps
+            .iter()
+            .filter(|(_, step, _)| step.grew(self.factor) && step.is - step.was > fewest)
+            .map(|(name, step, unit)| {
+                let percent = if self.percent {
+                    step.percent()
+                } else {
+                    String::new()
+                };
+                format!("{name}{percent}{}", step.values(unit))
+            });
+        let shown: Vec<String> = match self.separator {
+            Some(_) => grown.collect(),
+            None => grown.take(1).collect(),
+        };
+        let parts = shown.join(self.separator.unwrap_or_default());
+        (!shown.is_empty()).then(|| format!("{}: {parts}", self.words))
+    }
+}

@@ -1,0 +1,88 @@
+//! What moved together in a kernel that got worse.
+
+use std::collections::BTreeMap;
+
+use super::cause::{Cause, CauseKind, causes, slower};
+use super::hotspot::{KernelHotspots, Sampled, moved};
+use crate::judge::compare::metric::{Case, Comparison, Pair, Summary};
+use crate::judge::outcome::variant_report::KernelCauses;
+use crate::profile::{Hotspots, Profile};
+
+/// How the compiler's code of each kernel differs, by the kernel's name.
+pub(crate) type CodeChanges = BTreeMap<String, String>;
+
+/// Why a kernel got worse, as far as its counters, its samples and its code show it.
+pub(crate) struct Explanation {
+    pub causes: Option<KernelCauses>,
+    pub hotspots: Option<KernelHotspots>,
+    /// The same in words, for the finding.
+    pub words: Vec<String>,
+}
+
+impl Explanation {
+    /// Of a pair of kernels; `code` is how the compiler's code of it differs.
+    pub fn new(
+        case: &Case<'_>,
+        pair: Pair<'_>,
+        comparisons: &[Comparison],
+        code: Option<String>,
+    ) -> Explanation {
+        let kernel = &pair.current.name;
+        let mut causes = causes(comparisons);
+        let hotspots = hotspots(case, pair, comparisons);
+        let counters = causes.iter().map(|cause| cause.text.clone());
+        let words = counters
+            .chain(hotspots.as_ref().and_then(KernelHotspots::short))
+            .chain(code.clone())
+            .collect();
+        causes.extend(code.map(Cause::of_code));
+        let (duration, percentages) = slower(comparisons).unzip();
+        let percentages = percentages.unwrap_or_default();
+        let any = !causes.is_empty() || !percentages.is_empty();
+        Explanation {
+            causes: any.then(|| KernelCauses {
+                kernel: kernel.clone(),
+                duration,
+                percentages,
+                causes,
+            }),
+            hotspots,
+            words,
+        }
+    }
+}
+
+impl Cause {
+    /// Other machine code.
+    pub(crate) fn of_code(text: String) -> Cause {
+        Cause {
+            kind: CauseKind::OtherCode,
+            text,
+        }
+    }
+}
+
+/// Where the time moved, where both sides were sampled.
+fn hotspots(case: &Case<'_>, pair: Pair<'_>, comparisons: &[Comparison]) -> Option<KernelHotspots> {
+    let duration = comparisons.iter().find(|one| one.is_duration());
+    let value = |summary: Option<Summary>| summary.map(|summary| summary.value);
+    let reference = side(
+        pair.reference.hotspots.as_ref()?,
+        duration.and_then(|one| value(one.reference)),
+        case.reference.profile,
+    );
+    let current = side(
+        pair.current.hotspots.as_ref()?,
+        duration.and_then(|one| value(one.current)),
+        case.current,
+    );
+    Some(moved(&pair.current.name, &reference, &current))
+}
+
+fn side<'a>(hotspots: &'a Hotspots, duration_ns: Option<f64>, profile: &'a Profile) -> Sampled<'a> {
+    Sampled {
+        hotspots,
+        duration_ns,
+        sources: &profile.provenance.sources,
+    }
+}

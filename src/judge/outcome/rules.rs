@@ -1,0 +1,109 @@
+//! From captures to the outcome, by the rules of a run. Nothing here runs a program or asks git.
+
+use super::variant_report::VariantReport;
+use super::variants::Judge;
+use super::waiver::waive;
+use super::whole::{Origin, Outcome};
+use crate::config::{Selected, Variant};
+use crate::finding::{Code, Finding};
+use crate::measure::{Captures, Source, Spent};
+use crate::terms::Tier;
+use crate::trust::Authority;
+
+/// By what a run judges.
+pub struct Rules<'a> {
+    /// The variants, and what is locked of them.
+    pub judge: Judge<'a>,
+    /// Whose rules they are.
+    pub authority: Authority,
+    /// What was found before anything was measured.
+    pub findings: Vec<Finding>,
+    /// What is wrong with locks.
+    pub of_locks: Vec<Finding>,
+    /// Locked variants that are not judged.
+    pub unchecked: Vec<Finding>,
+}
+
+impl<'a> Rules<'a> {
+    /// Of two programs that are compared with each other: nothing is locked of them.
+    pub fn of_programs(plan: &'a Selected) -> Rules<'a> {
+        Rules {
+            judge: Judge::of_programs(plan),
+            authority: Authority::default(),
+            findings: Vec::new(),
+            of_locks: Vec::new(),
+            unchecked: Vec::new(),
+        }
+    }
+
+    /// All that was found without captures.
+    pub(in crate::judge) fn found(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().chain(&self.of_locks)
+    }
+}
+
+/// Judges captures.
+pub fn judge(mut captures: Captures, rules: &Rules<'_>) -> Outcome {
+    let Rules { judge, .. } = rules;
+    let mut outcome = Outcome::new(match &captures.source {
+        Source::Here | Source::Slices => Origin::Measured,
+        Source::Compiler => Origin::Compiled,
+        Source::Recording(shown) => Origin::Recorded(shown.clone()),
+    });
+    outcome.authority = rules.authority.clone();
+    outcome.findings.clone_from(&rules.findings);
+    let is_recording = matches!(captures.source, Source::Recording(_));
+    if !is_recording {
+        outcome.findings.extend(rules.of_locks.iter().cloned());
+    }
+    if !is_recording || !captures.parts.is_empty() {
+        // Only now: a control that deviates speaks of what was measured before it, too.
+        captures.set_aside(judge.sick_gpus(&captures));
+    }
+    outcome.findings.append(&mut captures.findings);
+    if is_recording {
+        outcome.findings.extend(rules.of_locks.iter().cloned());
+    }
+    judge.all(&captures, &mut outcome);
+    outcome.same_programs = captures.same_programs;
+    outcome.reused_verifications = captures.reused;
+    outcome.resumed = captures.resumed;
+    outcome.sick_gpus = captures.sick;
+    outcome.gpus = captures.gpus;
+    outcome.spent = (captures.spent != Spent::default()).then_some(captures.spent);
+    outcome.findings.extend(rules.unchecked.iter().cloned());
+    waive(&judge.config().waivers, &mut outcome);
+    if outcome.origin != Origin::Compiled {
+        account_for_all(judge, &captures.source, &mut outcome);
+    }
+    outcome
+}
+
+/// Each planned variant was judged, needs no measurement, or fails the run. A finding that captures
+/// brought may be waived, and then explains nothing.
+fn account_for_all(judge: &Judge<'_>, source: &Source, outcome: &mut Outcome) {
+    let is_accounted = |variant: &&Variant| {
+        let mut reports = outcome.variants.iter();
+        let mut same = outcome.same_programs.iter();
+        let judged =
+            |report: &VariantReport| report.tier != Tier::Static || variant.accepts(Tier::Static);
+        reports.any(|report| report.variant == variant.id && judged(report))
+            || same.any(|same| same.variant == variant.id)
+            || outcome.denies(&variant.id)
+    };
+    let (message, next) = match source {
+        Source::Slices => (
+            "its slice has no measurement of it",
+            "run its slice again, and check all of them together",
+        ),
+        _ => ("nothing measured it", "measure it again"),
+    };
+    let missing: Vec<Finding> = judge
+        .plan()
+        .variants()
+        .into_iter()
+        .filter(|variant| !is_accounted(variant))
+        .map(|variant| Finding::deny(Code::NotMeasured, &variant.id, message, next))
+        .collect();
+    outcome.findings.extend(missing);
+}

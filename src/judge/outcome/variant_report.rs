@@ -1,0 +1,154 @@
+//! What is reported about one judged variant.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::binary::OF_LAUNCH;
+use crate::config::{Variant, Work};
+use crate::finding::Compared;
+use crate::judge::compare::metric::Comparison;
+use crate::judge::compare::mode::Mode;
+use crate::judge::explain::cause::Cause;
+use crate::judge::explain::hotspot::KernelHotspots;
+use crate::judge::pair::share::KernelShare;
+use crate::metric::Level;
+use crate::profile::{Profile, Provenance, TOTAL};
+use crate::terms::{Tier, VariantId};
+use crate::verdict::Verdict;
+
+/// Everything about one judged variant.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct VariantReport {
+    /// Which one.
+    pub variant: VariantId,
+    /// Model of the GPU; the compiler's target on the static tier.
+    pub gpu: String,
+    /// How the current profile was measured.
+    pub tier: Tier,
+    /// What it was compared with.
+    pub mode: Mode,
+    /// What its kernels have to do, as declared.
+    pub work: Work,
+    /// Where the reference came from.
+    pub reference: Provenance,
+    /// Where the current profile came from.
+    pub current: Provenance,
+    /// Judged metrics.
+    pub comparisons: Vec<Comparison>,
+    /// The part of each kernel in the total, where that is judged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shares: Vec<KernelShare>,
+    /// What moved together with what got worse, of each kernel.
+    pub causes: Vec<KernelCauses>,
+    /// Where the time of kernels that got worse moved, where both sides were sampled.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hotspots: Vec<KernelHotspots>,
+    /// The base as measured now against its locked baseline: how far machine and toolchain have
+    /// drifted. It fails no gate.
+    pub drift: Vec<Comparison>,
+}
+
+impl VariantReport {
+    /// Of two profiles, before anything is compared.
+    pub(crate) fn new(
+        variant: &Variant,
+        mode: Mode,
+        reference: &Profile,
+        current: &Profile,
+    ) -> VariantReport {
+        VariantReport {
+            variant: variant.id.clone(),
+            gpu: current.identity.gpu.clone(),
+            tier: current.identity.tier,
+            mode,
+            work: variant.work,
+            reference: reference.provenance.clone(),
+            current: current.provenance.clone(),
+            comparisons: Vec::new(),
+            shares: Vec::new(),
+            causes: Vec::new(),
+            hotspots: Vec::new(),
+            drift: Vec::new(),
+        }
+    }
+
+    /// Which comparison of the outcome one of its own is.
+    pub fn compared<'a>(&'a self, comparison: &'a Comparison) -> Compared<'a> {
+        Compared {
+            variant: &self.variant,
+            compiled: self.tier == Tier::Static,
+            kernel: &comparison.kernel,
+            shape: (comparison.grid, comparison.block),
+            metric: &comparison.metric,
+        }
+    }
+
+    /// Says of what depends on the launch of these kernels that the launch is the baseline's.
+    pub(in crate::judge) fn launched_as_locked(&mut self, kernels: &BTreeSet<String>) {
+        for comparison in &mut self.comparisons {
+            let depends = OF_LAUNCH.contains(&comparison.metric.as_str());
+            if depends && kernels.contains(&comparison.kernel) {
+                comparison.why.push_str("; with the launch of the baseline");
+            }
+        }
+    }
+
+    /// The comparison of the sum of all kernels.
+    pub fn sum(&self) -> Option<&Comparison> {
+        self.comparisons.iter().find(|one| one.kernel == TOTAL)
+    }
+
+    /// Whether both sides were measured under the same conditions, so that they were compared.
+    pub(in crate::judge) fn is_compared(&self) -> bool {
+        !self.comparisons.is_empty()
+    }
+
+    /// Whether more samples may decide what is open. A variant that surely fails already is only measured
+    /// on for its duration. A waived metric decides nothing.
+    pub fn open(&self, waived: impl Fn(&str) -> bool) -> bool {
+        let fails = self.comparisons.iter().any(|comparison| {
+            comparison.verdict == Some(Verdict::Regressed)
+                && comparison.level == Level::Deny
+                && !waived(&comparison.metric)
+        });
+        // Of two programs all was said once the sum is clear.
+        let only_sum = self.mode == Mode::Programs;
+        self.comparisons.iter().any(|comparison| {
+            let matters =
+                !fails || comparison.is_duration() && (!only_sum || comparison.kernel == TOTAL);
+            matters && comparison.open
+        })
+    }
+}
+
+/// What moved together in one kernel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct KernelCauses {
+    /// The kernel's function name.
+    pub kernel: String,
+    /// The change of its duration, where that is a regression.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<String>,
+    /// The metrics in percent that moved with it, most first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub percentages: Vec<String>,
+    /// The most important first.
+    pub causes: Vec<Cause>,
+}
+
+impl KernelCauses {
+    /// All of it in one sentence, the most important first.
+    pub fn sentence(&self) -> String {
+        let causes = self.causes.iter().map(|cause| cause.text.clone());
+        let percentages = self.percentages.join(", ");
+        let parts: Vec<String> = causes
+            .chain((!percentages.is_empty()).then_some(percentages))
+            .collect();
+        match &self.duration {
+            Some(duration) => format!("{duration}: {}", parts.join("; ")),
+            None => parts.join("; "),
+        }
+    }
+}

@@ -1,0 +1,649 @@
+//! The selected variants against what is locked of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::variant_report::VariantReport;
+use super::whole::{Origin, Outcome};
+use crate::baseline::{Store, Trusted, immutable_additions, verify_stored};
+use crate::comparable::changed_conditions;
+use crate::config::{Config, Selected, Variant};
+use crate::evidence::{
+    Examined, Purpose, SameClock, When, disturbed, incomplete, recorded_unpinned, stated_otherwise,
+    unpinned,
+};
+use crate::finding::{Code, Error, Finding};
+use crate::judge::compare::as_fast::shown_as_fast;
+use crate::judge::compare::compiled::compare_compiled;
+use crate::judge::compare::drift::{drifted, unvouched};
+use crate::judge::compare::metric::{Case, Comparison, Reference};
+use crate::judge::compare::mode::Mode;
+use crate::judge::compare::next::lock_command;
+use crate::judge::compare::profiles::{compare, compare_with_code, metrics_gone};
+use crate::judge::explain::code::code_changes;
+use crate::judge::explain::explanation::CodeChanges;
+use crate::judge::explain::tuning::{tuning_changes, tuning_findings, unexplained_code};
+use crate::judge::pair::share::KernelShare;
+use crate::measure::{Captures, Locks, Source};
+use crate::parallel;
+use crate::profile::{Profile, ProfileOrigin, Taken};
+use crate::terms::{Tier, VariantId};
+use crate::trust::Authority;
+use crate::verdict::{Look, Stopping, Verdict};
+
+/// The selected variants with what is locked of them.
+pub struct Judge<'a> {
+    plan: &'a Selected,
+    /// By GPU model, of all variants of the suites that are judged.
+    locked: BTreeMap<(String, VariantId), Profile>,
+    /// The GPU models that a variant has a lock for.
+    gpus: BTreeMap<VariantId, Vec<String>>,
+    /// Immutable variants whose files differ from their lock.
+    changed: BTreeSet<VariantId>,
+    /// Whether a variant must have a baseline. Without, two programs are compared with each other.
+    needs_locks: bool,
+}
+
+/// The profiles of a variant that are judged together.
+#[derive(Clone, Copy)]
+struct Sides<'p> {
+    current: &'p Profile,
+    base: Option<&'p Profile>,
+    locked: Option<&'p Profile>,
+}
+
+impl<'p> Sides<'p> {
+    fn examined(self, variant: &'p Variant) -> Examined<'p> {
+        let references = self.base.into_iter().chain(self.locked);
+        Examined {
+            variant,
+            current: self.current,
+            references: references.collect(),
+        }
+    }
+}
+
+/// What the measured profile of a variant already led to a finding about: the same of its code is
+/// not reported twice.
+#[derive(Clone, Copy, Default)]
+struct Reported {
+    added_sources: bool,
+    toolchain: bool,
+    /// Its launches show their shared memory, and were compared with what the configuration states.
+    launches: bool,
+}
+
+/// What is locked of a variant on a GPU model, and what is wrong with it.
+type Verified = (String, Option<Trusted>, Vec<Finding>);
+
+/// Verifies every lock of a variant.
+fn verify_all(plan: &Selected, store: &Store, variant: &Variant) -> Result<Vec<Verified>, Error> {
+    let stored = store.all_of(&variant.id)?.into_iter();
+    let verified = stored.map(|stored| {
+        let (trusted, found) = verify_stored(&plan.config, variant, &stored);
+        (stored.gpu, trusted, found)
+    });
+    Ok(verified.collect())
+}
+
+impl<'a> Judge<'a> {
+    /// Verifies every lock of the selected variants; what is wrong with one is a finding.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn new(plan: &'a Selected, store: &Store) -> Result<(Judge<'a>, Vec<Finding>), Error> {
+        let mut findings = Vec::new();
+        let mut judge = Judge {
+            plan,
+            locked: BTreeMap::new(),
+            gpus: BTreeMap::new(),
+            changed: BTreeSet::new(),
+            needs_locks: true,
+        };
+        let variants = plan.variants();
+        let verified = parallel::map(&variants, |variant| verify_all(plan, store, variant));
+        for (variant, verified) in variants.into_iter().zip(verified) {
+            let mut gpus = Vec::new();
+            for (gpu, trusted, found) in verified? {
+                if found.iter().any(|one| one.code == Code::ImmutableChanged) {
+                    judge.changed.insert(variant.id.clone());
+                }
+                findings.extend(found);
+                gpus.push(gpu.clone());
+                if let Some(trusted) = trusted {
+                    let key = (gpu, variant.id.clone());
+                    judge.locked.insert(key, trusted.profile);
+                }
+            }
+            judge.gpus.insert(variant.id.clone(), gpus);
+        }
+        Ok((judge, findings))
+    }
+
+    /// Of programs that are compared with each other: nothing is locked of them.
+    pub fn of_programs(plan: &'a Selected) -> Judge<'a> {
+        Judge {
+            plan,
+            locked: BTreeMap::new(),
+            gpus: BTreeMap::new(),
+            changed: BTreeSet::new(),
+            needs_locks: false,
+        }
+    }
+
+    /// Whether the author of the change under review supplied both sides of a comparison.
+    fn is_brought(&self, captures: &Captures, outcome: &Outcome) -> bool {
+        let recorded = matches!(captures.source, Source::Slices | Source::Recording(_));
+        outcome.authority != Authority::WorkingTree && recorded
+    }
+
+    /// Whether a waiver names the metric, so that its regression does not decide.
+    pub(in crate::judge) fn waived(&self, variant: &Variant, metric: &str) -> bool {
+        let mut waivers = self.plan.config.waivers.iter();
+        waivers.any(|waiver| waiver.variant == variant.id && waiver.metric == metric)
+    }
+
+    /// The variants.
+    pub(in crate::judge) fn plan(&self) -> &'a Selected {
+        self.plan
+    }
+
+    /// What is locked of them.
+    pub fn locks(&self) -> Locks<'_> {
+        let locked = self.locked.iter();
+        locked
+            .map(|((_, id), profile)| (id.clone(), profile))
+            .collect()
+    }
+
+    /// The configuration.
+    pub(in crate::judge) fn config(&self) -> &'a Config {
+        &self.plan.config
+    }
+
+    /// Whether files of an immutable variant differ from its lock.
+    pub(in crate::judge) fn is_changed(&self, variant: &VariantId) -> bool {
+        self.changed.contains(variant)
+    }
+
+    /// What is locked of the variant of a profile, on its GPU model and tier.
+    pub(in crate::judge) fn lock_like(&self, profile: &Profile) -> Option<&Profile> {
+        self.locked(&profile.variant, profile)
+    }
+
+    /// What is locked of a variant on the GPU model of a profile.
+    fn locked(&self, id: &VariantId, profile: &Profile) -> Option<&Profile> {
+        self.locked.get(&(profile.identity.folder(), id.clone()))
+    }
+
+    /// Whether the baseline that a profile is judged by was measured. Then so must be the profile:
+    /// an imported one says little of its code.
+    pub(crate) fn is_locked_measured(&self, profile: &Profile) -> bool {
+        self.locked(&profile.variant, profile)
+            .is_some_and(|locked| locked.provenance.origin == ProfileOrigin::Measured)
+    }
+
+    /// Whether a profile is a complete and undisturbed measurement.
+    pub(in crate::judge) fn is_sound(&self, variant: &Variant, profile: &Profile) -> bool {
+        let disturbed = self.disturbed(variant, profile);
+        incomplete(variant, profile).is_empty() && !disturbed.iter().any(Finding::denies)
+    }
+
+    /// What disturbed a profile that is compared with its baseline.
+    fn disturbed(&self, variant: &Variant, profile: &Profile) -> Vec<Finding> {
+        let clock = self.locked(&variant.id, profile).and_then(|locked| {
+            SameClock::of(variant, locked, profile, |metric| metric.tolerance.stored)
+        });
+        disturbed(variant, profile, Purpose::Verdict(clock))
+    }
+
+    /// A profile against its baseline; `None` where nothing is locked for its GPU.
+    pub(in crate::judge) fn stored(
+        &self,
+        variant: &Variant,
+        profile: &Profile,
+    ) -> Option<(VariantReport, Vec<Finding>)> {
+        let reference = Reference::stored(self.locked(&variant.id, profile)?);
+        Some(compare(&Case::new(variant, reference, profile)))
+    }
+
+    /// A profile against its base.
+    fn against(
+        &self,
+        variant: &Variant,
+        base: &Profile,
+        current: &Profile,
+    ) -> (VariantReport, Vec<Finding>) {
+        let reference = self.beside(base);
+        compare(&Case::new(variant, reference, current))
+    }
+
+    /// What was measured side by side, as a reference.
+    fn beside<'p>(&self, base: &'p Profile) -> Reference<'p> {
+        match self.needs_locks {
+            true => Reference::base(base),
+            false => Reference::program(base),
+        }
+    }
+
+    /// Judges all profiles.
+    pub fn all(&self, profiles: &Captures, outcome: &mut Outcome) {
+        let so_far = &*outcome;
+        let parts = parallel::map(&self.plan.variants(), |variant| {
+            let mut part = so_far.about(&variant.id);
+            let known = part.findings.len();
+            self.one(variant, profiles, &mut part);
+            part.findings.drain(..known);
+            part
+        });
+        // In the order of the variants, on any number of cores.
+        for part in parts {
+            outcome.variants.extend(part.variants);
+            outcome.findings.extend(part.findings);
+        }
+    }
+
+    /// Judges all profiles of a variant. `outcome` has what was found about it so far.
+    fn one(&self, variant: &Variant, profiles: &Captures, outcome: &mut Outcome) {
+        let reported = match of(&variant.id, &profiles.profiles) {
+            Some(current) => self.measured(variant, current, profiles, outcome),
+            None => Reported::default(),
+        };
+        let has_gate = match profiles.source {
+            Source::Compiler => variant.why_nothing_without_gpu().is_none(),
+            _ => variant.has_static_gate(),
+        };
+        if has_gate {
+            let (current, bases) = (&profiles.compiled, &profiles.compiled_bases);
+            let sides = of(&variant.id, current).map(|current| Sides {
+                current,
+                base: of(&variant.id, bases),
+                locked: self.locked(&variant.id, current),
+            });
+            let measured = of(&variant.id, &profiles.profiles);
+            let references = [
+                of(&variant.id, &profiles.bases),
+                measured.and_then(|one| self.locked(&variant.id, one)),
+            ];
+            let reference = references.into_iter().flatten().next();
+            let tuned = measured
+                .zip(reference)
+                .map(|(is, was)| tuning_changes(was, is));
+            self.judge_code(
+                variant,
+                sides,
+                reported,
+                &tuned.unwrap_or_default(),
+                profiles,
+                outcome,
+            );
+        }
+    }
+
+    /// Judges a measured profile.
+    fn measured(
+        &self,
+        variant: &Variant,
+        current: &Profile,
+        profiles: &Captures,
+        outcome: &mut Outcome,
+    ) -> Reported {
+        let sides = Sides {
+            current,
+            base: of(&variant.id, &profiles.bases),
+            locked: self.locked(&variant.id, current),
+        };
+        let answer = match sides.base {
+            Some(base) => Some(self.beside_base(variant, base, sides, profiles, outcome)),
+            None => self.beside_lock(variant, sides, profiles),
+        };
+        let judged = answer.is_some();
+        let added = added(variant, sides);
+        let examined = sides.examined(variant);
+        let pins = self.pins(variant, sides, outcome);
+        let reported = Reported {
+            added_sources: added.is_some(),
+            toolchain: !pins.is_empty(),
+            launches: current.shows_launches(),
+        };
+        outcome.findings.extend(added);
+        outcome.findings.extend(pins);
+        match answer {
+            Some((report, mut findings)) => {
+                let conditions = self.changed_conditions(variant, current, &findings);
+                if report.is_compared()
+                    && let Some(locked) = sides.locked
+                {
+                    findings.extend(metrics_gone(variant, locked));
+                }
+                outcome.variants.push(report);
+                outcome.findings.extend(findings);
+                outcome.findings.extend(conditions);
+            }
+            None => {
+                examined.findings(When::Alone, &mut outcome.findings);
+            }
+        }
+        examined.findings(When::Judged, &mut outcome.findings);
+        let lacking = self.without_lock(variant, current, judged);
+        outcome.findings.extend(lacking);
+        reported
+    }
+
+    fn beside_base(
+        &self,
+        variant: &Variant,
+        base: &Profile,
+        sides: Sides<'_>,
+        profiles: &Captures,
+        outcome: &Outcome,
+    ) -> (VariantReport, Vec<Finding>) {
+        let code = of(&variant.id, &profiles.compiled)
+            .zip(of(&variant.id, &profiles.compiled_bases))
+            .map(|(current, base)| code_changes(base, current));
+        let reference = self.beside(base);
+        let (mut report, mut findings) =
+            self.measured_with(variant, reference, sides.current, code);
+        match self.stored(variant, base) {
+            Some((drift, _)) => {
+                let locked = self.locked(&variant.id, base);
+                findings.extend(drifted(variant, &drift, same_code(base, locked)));
+                report.drift = drift.comparisons;
+            }
+            None if self.is_brought(profiles, outcome) => findings.push(unvouched(variant, base)),
+            None => {}
+        }
+        (report, findings)
+    }
+
+    fn beside_lock(
+        &self,
+        variant: &Variant,
+        sides: Sides<'_>,
+        profiles: &Captures,
+    ) -> Option<(VariantReport, Vec<Finding>)> {
+        let code = of(&variant.id, &profiles.compiled).and_then(|current| {
+            let locked = self.locked(&variant.id, current)?;
+            Some(code_changes(locked, current))
+        });
+        let reference = Reference::stored(sides.locked?);
+        Some(self.measured_with(variant, reference, sides.current, code))
+    }
+
+    /// A profile against a reference, where it may be known how the code and what an autotuner chose
+    /// differ.
+    fn measured_with(
+        &self,
+        variant: &Variant,
+        reference: Reference<'_>,
+        current: &Profile,
+        code: Option<CodeChanges>,
+    ) -> (VariantReport, Vec<Finding>) {
+        let tuned = tuning_changes(reference.profile, current);
+        let code = with_tuning(code.unwrap_or_default(), &tuned);
+        let case = Case::new(variant, reference, current);
+        let (report, mut findings) = compare_with_code(&case, code);
+        findings.extend(tuning_findings(variant, reference.mode, &tuned));
+        (report, findings)
+    }
+
+    /// Conditions in the configuration that neither profile was measured under. That the profiles
+    /// are not comparable with each other is enough said.
+    fn changed_conditions(
+        &self,
+        variant: &Variant,
+        current: &Profile,
+        findings: &[Finding],
+    ) -> Option<Finding> {
+        let conditions = changed_conditions(variant, current);
+        let not_comparable = |finding: &Finding| finding.code == Code::NotComparable;
+        (!conditions.is_empty() && !findings.iter().any(not_comparable)).then(|| {
+            let conditions = conditions.join(", ");
+            let message = format!("{conditions} changed since baseline and profile were measured");
+            Finding::of(Code::NotComparable, &variant.id, message)
+        })
+    }
+
+    /// Judges the code of a variant, where it could be read.
+    fn judge_code(
+        &self,
+        variant: &Variant,
+        sides: Option<Sides<'_>>,
+        reported: Reported,
+        tuned: &CodeChanges,
+        profiles: &Captures,
+        outcome: &mut Outcome,
+    ) {
+        let Some(sides) = sides else {
+            outcome.findings.extend(self.code_unknown(variant, outcome));
+            return;
+        };
+        let current = sides.current;
+        if !reported.added_sources && !self.changed.contains(&variant.id) {
+            outcome.findings.extend(added(variant, sides));
+        }
+        if !reported.toolchain {
+            let pins = self.pins(variant, sides, outcome);
+            outcome.findings.extend(pins);
+        }
+        if let (Some(locked), false) = (sides.locked, reported.launches) {
+            let otherwise = stated_otherwise(variant, locked);
+            outcome.findings.extend(otherwise);
+        }
+        let (current, assumed) = with_locked_launches(current, sides.locked, reported.launches);
+        let base = sides
+            .base
+            .map(|base| with_locked_launches(base, sides.locked, reported.launches).0);
+        let sides = Sides {
+            current: &current,
+            base: base.as_ref(),
+            locked: sides.locked,
+        };
+        let current = sides.current;
+        let examined = sides.examined(variant);
+        let answer = self.compare_code(variant, sides, tuned, profiles, outcome);
+        let judged = answer.is_some();
+        let found = match answer {
+            Some((mut report, found)) => {
+                report.launched_as_locked(&assumed);
+                outcome.variants.push(report);
+                found
+            }
+            None => {
+                let mut found = Vec::new();
+                examined.findings(When::CodeAlone, &mut found);
+                found
+            }
+        };
+        let found = found.into_iter().map(Finding::compiled);
+        outcome.findings.extend(found);
+        examined.findings(When::CodeJudged, &mut outcome.findings);
+        let lacking = self.without_lock(variant, current, judged);
+        outcome.findings.extend(lacking);
+    }
+
+    /// The code of a variant against its base, else its static baseline; `None` where it has neither.
+    fn compare_code(
+        &self,
+        variant: &Variant,
+        sides: Sides<'_>,
+        tuned: &CodeChanges,
+        profiles: &Captures,
+        outcome: &Outcome,
+    ) -> Option<(VariantReport, Vec<Finding>)> {
+        let current = sides.current;
+        let as_fast = shown_as_fast(&variant.id, &outcome.variants, &outcome.findings);
+        match (sides.base, sides.locked) {
+            (Some(base), locked) => {
+                let (mut report, mut findings) =
+                    compare_compiled(variant, base, Mode::Against, current, as_fast);
+                let other = unexplained_code(variant, Mode::Against, base, current, tuned);
+                findings.extend(other);
+                match locked {
+                    Some(locked) if self.is_brought(profiles, outcome) => {
+                        let (drift, _) =
+                            compare_compiled(variant, locked, Mode::Stored, base, false);
+                        let same_code = same_code(base, Some(locked));
+                        findings.extend(drifted(variant, &drift, same_code));
+                        report.drift = drift.comparisons;
+                    }
+                    None if self.is_brought(profiles, outcome) => {
+                        findings.push(unvouched(variant, base))
+                    }
+                    _ => {}
+                }
+                Some((report, findings))
+            }
+            (None, Some(locked)) => {
+                let (report, mut findings) =
+                    compare_compiled(variant, locked, Mode::Stored, current, false);
+                let other = unexplained_code(variant, Mode::Stored, locked, current, tuned);
+                findings.extend(other);
+                Some((report, findings))
+            }
+            (None, None) => None,
+        }
+    }
+
+    /// The finding that there is no code to judge, where none says why yet.
+    fn code_unknown(&self, variant: &Variant, outcome: &Outcome) -> Option<Finding> {
+        (!outcome.denies(&variant.id)).then(|| {
+            let message = "it has no static profile: its compiled code is unknown";
+            Finding::of(Code::ProfileMissing, &variant.id, message)
+        })
+    }
+
+    /// Tools, driver and GPU of each side that differ from the pinned versions. A recording is
+    /// checked against the pins of today, not against those when it was made.
+    fn pins(&self, variant: &Variant, sides: Sides<'_>, outcome: &Outcome) -> Vec<Finding> {
+        let (own, of_base, of_locked) = match sides.current.identity.tier {
+            Tier::Static => (
+                "compiled",
+                "its base was compiled",
+                "its static baseline was compiled",
+            ),
+            _ => (
+                "measured",
+                "its base was measured",
+                "its baseline was measured",
+            ),
+        };
+        let pinned = |what, profile: Option<&Profile>| {
+            let pins = profile.map_or(&[][..], |profile| &profile.provenance.pins);
+            unpinned(&variant.id, what, pins)
+        };
+        let own = match outcome.origin {
+            Origin::Recorded(_) => recorded_unpinned(&self.plan.config.toolchain, sides.current),
+            Origin::Measured | Origin::Compiled => pinned(own, Some(sides.current)),
+        };
+        let others = [pinned(of_base, sides.base), pinned(of_locked, sides.locked)];
+        own.into_iter()
+            .chain(others.into_iter().flatten())
+            .collect()
+    }
+
+    /// The finding that no baseline is locked for a profile.
+    fn without_lock(&self, variant: &Variant, profile: &Profile, judged: bool) -> Option<Finding> {
+        let tier = profile.identity.tier;
+        let folders = self.gpus.get(&variant.id).map_or(&[][..], Vec::as_slice);
+        // Compiled code has locks of its own.
+        let gpus: Vec<&str> = folders
+            .iter()
+            .map(String::as_str)
+            .filter(|folder| (Tier::of_folder(folder) == Tier::Static) == (tier == Tier::Static))
+            .collect();
+        if !self.needs_locks {
+            return None;
+        }
+        let what = match tier {
+            Tier::Static => "static baseline",
+            _ => "baseline",
+        };
+        if gpus.is_empty() {
+            Some(Finding::deny(
+                Code::NewBaseline,
+                &variant.id,
+                format!("it has no {what} yet"),
+                format!(
+                    "review its profile and lock it: {}",
+                    lock_command(variant, tier)
+                ),
+            ))
+        } else if !judged && !gpus.contains(&profile.identity.folder().as_str()) {
+            let message = format!(
+                "it was measured on {} by {tier}, and has a baseline only for {}",
+                profile.identity.gpu,
+                gpus.join(", ")
+            );
+            Some(Finding::of(Code::NotComparable, &variant.id, message))
+        } else {
+            None
+        }
+    }
+}
+
+impl Stopping for Judge<'_> {
+    fn look(&self, variant: &Variant, current: &Profile, base: Option<&Profile>) -> Look {
+        let judged = match base {
+            Some(base) => Some(self.against(variant, base, current)),
+            None => self.stored(variant, current),
+        };
+        judged.map_or_else(Look::default, |(report, _)| Look {
+            open: report.open(|metric| self.waived(variant, metric)),
+            so_far: report.sum().and_then(Comparison::interval),
+        })
+    }
+
+    /// Whether a time differs, or a kernel is on one side alone.
+    fn counts(&self, variant: &Variant, current: &Profile, base: Option<&Profile>) -> bool {
+        let Some(base) = base else {
+            return true;
+        };
+        let (report, findings) = self.against(variant, base, current);
+        let same = [Verdict::Pass, Verdict::NotMeasured];
+        let mut verdicts = report.comparisons.iter().filter_map(|one| one.verdict);
+        let changed =
+            |one: &Finding| matches!(one.code, Code::KernelsChanged | Code::LaunchChanged);
+        verdicts.any(|verdict| !same.contains(&verdict))
+            || findings.iter().any(changed)
+            || report.shares.iter().any(KernelShare::is_unpaired)
+    }
+}
+
+fn of<'p>(id: &VariantId, profiles: &'p [Profile]) -> Option<&'p Profile> {
+    profiles.iter().find(|profile| profile.variant == *id)
+}
+
+/// How the code of kernels differs, with what an autotuner chose first: it is the cause.
+fn with_tuning(mut code: CodeChanges, tuned: &CodeChanges) -> CodeChanges {
+    for (kernel, text) in tuned {
+        let text = format!("tuned otherwise: {text}");
+        let whole = code.get(kernel).map(|code| format!("{text}; {code}"));
+        code.insert(kernel.clone(), whole.unwrap_or(text));
+    }
+    code
+}
+
+/// A static profile with what no launch showed of it as the baseline has it, where a statement can only
+/// make it stricter; and the kernels that this is so of.
+fn with_locked_launches(
+    side: &Profile,
+    locked: Option<&Profile>,
+    launches_shown: bool,
+) -> (Profile, BTreeSet<String>) {
+    let taken = match launches_shown {
+        true => Taken::Unknown,
+        false => Taken::UnknownOrStricter,
+    };
+    match locked {
+        Some(locked) => side.with_launches_of(locked, taken),
+        None => (side.clone(), BTreeSet::new()),
+    }
+}
+
+fn same_code(base: &Profile, locked: Option<&Profile>) -> bool {
+    locked.is_some_and(|locked| locked.provenance.sources == base.provenance.sources)
+}
+
+fn added(variant: &Variant, sides: Sides<'_>) -> Option<Finding> {
+    immutable_additions(variant, sides.locked?, sides.current)
+}

@@ -1,0 +1,264 @@
+//! Waivers: findings that are accepted for a time.
+
+use super::whole::Outcome;
+use crate::verdict::Verdict;
+use jiff::civil::Date;
+
+use crate::config::Waiver;
+use crate::finding::{Code, Finding, Note, WarnReason};
+use crate::terms::VariantId;
+
+/// Makes warnings of the findings that a waiver covers, and reports waivers that are past their
+/// last day or cover nothing. `today` is in UTC; `judged` says whether this run judged a value of
+/// that metric of that variant: waivers of other values are not reported.
+pub fn apply_waivers(
+    waivers: &[Waiver],
+    today: Date,
+    findings: &mut Vec<Finding>,
+    judged: impl Fn(&VariantId, &str) -> bool,
+) {
+    let expired = |waiver: &Waiver| today > waiver.expires;
+    let mut used = vec![false; waivers.len()];
+    for finding in findings.iter_mut() {
+        let matching = || {
+            let waivers = waivers.iter().enumerate();
+            waivers.filter(|(_, waiver)| !expired(waiver) && covers(waiver, finding))
+        };
+        // Of several the one that expires last.
+        let longest = matching().max_by_key(|(_, waiver)| waiver.expires);
+        for (at, _) in matching() {
+            used[at] = true;
+        }
+        if let Some((_, waiver)) = longest {
+            let waived = finding.clone().warn_for(WarnReason::Waived);
+            *finding = waived.with(Note::Waived {
+                until: waiver.expires.to_string(),
+                who: waiver.who.clone(),
+                reason: waiver.reason.clone(),
+            });
+        }
+    }
+    for (waiver, used) in waivers.iter().zip(used) {
+        if used || !judged(&waiver.variant, &waiver.metric) {
+            continue;
+        }
+        let what = format!(
+            "the waiver of `{}` by {} ({})",
+            waiver.metric, waiver.who, waiver.reason
+        );
+        let message = match expired(waiver) {
+            true => format!(
+                "{what} has expired: its last day was {}, today is {today}",
+                waiver.expires
+            ),
+            false => format!("{what} is not needed: no finding is covered by it"),
+        };
+        let finding = Finding::of(Code::WaiverUnused, &waiver.variant, message);
+        findings.push(finding.metric(&waiver.metric));
+    }
+}
+
+/// Whether a finding denies, and is about the value of the waived metric. Wrong numbers, altered
+/// files and missing measurements are never waived.
+fn covers(waiver: &Waiver, finding: &Finding) -> bool {
+    WarnReason::Waived.excuses(finding.code)
+        && finding.denies()
+        && finding.concerns(&waiver.variant)
+        && finding.metric.as_deref() == Some(&waiver.metric)
+}
+
+/// Applies the waivers of the configuration, as of today.
+pub fn waive(waivers: &[Waiver], outcome: &mut Outcome) {
+    let variants = &outcome.variants;
+    let judged = |variant: &VariantId, metric: &str| {
+        let comparisons = variants
+            .iter()
+            .filter(|report| report.variant == *variant)
+            .flat_map(|report| &report.comparisons);
+        comparisons
+            .filter(|comparison| comparison.metric == metric)
+            .any(|comparison| !matches!(comparison.verdict, None | Some(Verdict::NotMeasured)))
+    };
+    let today = jiff::Timestamp::now()
+        .to_zoned(jiff::tz::TimeZone::UTC)
+        .date();
+    apply_waivers(waivers, today, &mut outcome.findings, judged);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::{ExitCode, Severity};
+    use crate::judge::{Origin, Outcome};
+    use jiff::civil::date;
+
+    fn id(variant: &str) -> VariantId {
+        VariantId::try_from(format!("s/{variant}")).unwrap()
+    }
+
+    fn waiver(variant: &str, metric: &str, expires: Date) -> Waiver {
+        Waiver {
+            variant: id(variant),
+            metric: metric.to_owned(),
+            reason: "the new driver".to_owned(),
+            who: "ada".to_owned(),
+            expires,
+        }
+    }
+
+    fn finding(code: Code, variant: &str, metric: &str) -> Finding {
+        Finding::deny(code, &id(variant), "slower", "fix it").metric(metric)
+    }
+
+    const LAST: Date = date(2026, 12, 31);
+    const AFTER: Date = date(2027, 1, 1);
+
+    const WAIVED: &str = "slower; waived until 2026-12-31 by ada: the new driver";
+
+    /// Of the duration of `v`.
+    fn waivers() -> [Waiver; 1] {
+        [waiver("v", "duration", LAST)]
+    }
+
+    fn slower() -> Finding {
+        finding(Code::Regressed, "v", "duration")
+    }
+
+    /// On the given day, where everything was judged.
+    fn applied(waivers: &[Waiver], today: Date, findings: &[Finding]) -> Vec<Finding> {
+        let mut findings = findings.to_vec();
+        apply_waivers(waivers, today, &mut findings, |_, _| true);
+        findings
+    }
+
+    fn denied(findings: &[Finding]) -> Vec<&str> {
+        let denying = findings.iter().filter(|finding| finding.denies());
+        denying
+            .map(|finding| finding.metric.as_deref().unwrap_or(""))
+            .collect()
+    }
+
+    fn codes(findings: &[Finding]) -> Vec<Code> {
+        findings.iter().map(|finding| finding.code).collect()
+    }
+
+    #[test]
+    fn a_waived_finding_warns_and_says_who_answers_for_it() {
+        let findings = applied(&waivers(), date(2026, 11, 21), &[slower()]);
+        assert_eq!(codes(&findings), [Code::Regressed]);
+        assert_eq!(findings[0].severity, Severity::Warn);
+        assert_eq!(findings[0].message, WAIVED);
+        assert_eq!(findings[0].next, "fix it");
+    }
+
+    #[test]
+    fn it_helps_on_its_last_day_and_not_on_the_next() {
+        assert!(denied(&applied(&waivers(), LAST, &[slower()])).is_empty());
+        let after = applied(&waivers(), AFTER, &[slower()]);
+        assert_eq!(after[0], slower());
+        assert_eq!(codes(&after), [Code::Regressed, Code::WaiverUnused]);
+        assert_eq!(after[1].severity, Severity::Warn);
+        assert_eq!(after[1].subject(), "s/v");
+        assert_eq!(after[1].metric.as_deref(), Some("duration"));
+        let message = &after[1].message;
+        assert!(message.contains("its last day was 2026-12-31"), "{message}");
+        // It says so too where there is nothing that it would let pass.
+        let unused = applied(&waivers(), AFTER, &[]);
+        assert_eq!(codes(&unused), [Code::WaiverUnused]);
+    }
+
+    #[test]
+    fn only_what_is_about_a_value_is_waived() {
+        for code in Code::ALL {
+            let findings = applied(&waivers(), LAST, &[finding(*code, "v", "duration")]);
+            let waived = findings[0].message.contains("waived until");
+            assert!(!waived || findings[0].severity == Severity::Warn);
+            let expected = [
+                "regressed",
+                "limit-exceeded",
+                "inconclusive",
+                "work-changed",
+                "implausible",
+            ];
+            assert_eq!(waived, expected.contains(&code.as_str()), "{code:?}");
+            assert_eq!(codes(&findings).len(), if waived { 1 } else { 2 });
+        }
+    }
+
+    #[test]
+    fn another_metric_another_variant_and_the_whole_variant_still_deny() {
+        let found = [
+            slower(),
+            finding(Code::Regressed, "v", "dram_bw"),
+            finding(Code::Regressed, "other", "duration"),
+            Finding::deny(Code::WorkChanged, &id("v"), "", ""),
+        ];
+        let findings = applied(&waivers(), LAST, &found);
+        assert_eq!(denied(&findings), ["dram_bw", "duration", ""]);
+        assert_eq!(findings[0].severity, Severity::Warn);
+        assert_eq!(findings.len(), 4);
+    }
+
+    #[test]
+    fn a_run_passes_only_when_every_finding_that_denies_is_waived() {
+        let found = [slower(), finding(Code::LimitExceeded, "v", "dram_bw")];
+        let both = [waiver("v", "duration", LAST), waiver("v", "dram_bw", LAST)];
+        let ends_with = |waivers: &[Waiver]| {
+            let mut outcome = Outcome::new(Origin::Measured);
+            outcome.findings = applied(waivers, LAST, &found);
+            outcome.exit_code()
+        };
+        assert_eq!(ends_with(&both[..1]), ExitCode::Regressed);
+        assert_eq!(ends_with(&both[1..]), ExitCode::Regressed);
+        // That of a run without any variant.
+        assert_eq!(ends_with(&both), ExitCode::Inconclusive);
+    }
+
+    #[test]
+    fn every_finding_on_the_metric_is_waived_once() {
+        let waivers = [
+            waiver("v", "duration", date(2026, 11, 30)),
+            waiver("v", "duration", LAST),
+            waiver("v", "duration", date(2026, 1, 1)),
+        ];
+        let above = finding(Code::LimitExceeded, "v", "duration");
+        let found = [slower().kernel("a"), above.kernel("b")];
+        let findings = applied(&waivers, date(2026, 11, 21), &found);
+        let expected = [Code::Regressed, Code::LimitExceeded, Code::WaiverUnused];
+        assert_eq!(codes(&findings), expected);
+        for finding in &findings[..2] {
+            assert_eq!(finding.severity, Severity::Warn);
+            assert_eq!(finding.message, WAIVED);
+        }
+    }
+
+    #[test]
+    fn a_waiver_that_covers_nothing_is_reported() {
+        let warned = slower().warn_for(WarnReason::MetricLevel);
+        for found in [&[][..], std::slice::from_ref(&warned)] {
+            let findings = applied(&waivers(), LAST, found);
+            assert_eq!(findings[..found.len()], *found);
+            let unused = findings.last().unwrap();
+            assert_eq!(unused.code, Code::WaiverUnused);
+            assert_eq!(unused.severity, Severity::Warn);
+            assert!(unused.next.starts_with("remove the waiver"));
+        }
+    }
+
+    #[test]
+    fn a_waiver_of_what_was_not_judged_says_nothing() {
+        let waivers = [
+            waiver("v", "duration", LAST),
+            waiver("v", "dram_bw", LAST),
+            waiver("other", "duration", LAST),
+        ];
+        for today in [LAST, AFTER] {
+            let mut findings = Vec::new();
+            apply_waivers(&waivers, today, &mut findings, |variant, metric| {
+                *variant == id("v") && metric == "dram_bw"
+            });
+            assert_eq!(findings.len(), 1);
+            assert_eq!(findings[0].metric.as_deref(), Some("dram_bw"));
+        }
+    }
+}
