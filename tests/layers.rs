@@ -391,7 +391,10 @@ fn what_judges_reads_no_file_and_runs_no_program() {
     ];
     let judging = files.values().filter(|file| room(&file.module) == "judge");
     // These compare what is recorded with its captures, as the last step before the verdict.
-    let last_step = ["crate::judge::recorded", "crate::judge::recordings"];
+    let last_step = [
+        "crate::judge::outcome::recorded",
+        "crate::judge::outcome::recordings",
+    ];
     let judging = judging.filter(|file| !last_step.contains(&file.module.as_str()));
     for file in judging {
         let text = fs::read_to_string(repository().join(&file.path)).unwrap();

@@ -344,23 +344,6 @@ mod tests {
     }
 
     #[test]
-    fn work_that_varies_on_both_sides_is_a_warning_between_programs() {
-        let severity = |mode, [before, now]: [f64; 2]| {
-            let mut comparison = exact("varies", 8.0, 8.0, Verdict::Inconclusive);
-            let sides = [&mut comparison.reference, &mut comparison.current];
-            for (side, within) in sides.into_iter().zip([before, now]) {
-                side.as_mut().unwrap().within = Some(within);
-            }
-            work_findings(&variant(), &mut [comparison], mode)[0].severity
-        };
-        assert_eq!(severity(Mode::Programs, [1.0, 1.0]), Severity::Warn);
-        assert_eq!(severity(Mode::Against, [1.0, 1.0]), Severity::Deny);
-        for one_side in [[1.0, 0.0], [0.0, 1.0]] {
-            assert_eq!(severity(Mode::Programs, one_side), Severity::Deny);
-        }
-    }
-
-    #[test]
     fn other_work_denies_and_shows_both_counts() {
         let variant = variant();
         let (was, is) = (68_719_476_736.0, 51_539_607_552.0);
