@@ -44,6 +44,8 @@ pub struct Question {
     pub direction: Direction,
     /// How much worse is still no regression: percent, or the metric's unit.
     pub tolerance: f64,
+    /// Whether the values are times in nanoseconds, of a clock that ticks.
+    pub is_time: bool,
 }
 
 /// The verdict, and everything it follows from.

@@ -24,10 +24,8 @@ const FIRST_LIMIT_IN_TOLERANCES: f64 = 2.0;
 const LIMIT_IN_TOLERANCES: f64 = 8.0;
 /// Of so many stored processes, one is left out at each end of the interval.
 const STORED_LEFT_OUT_OF: usize = 8;
-/// The longest tick of a clock of durations, in their unit: 1 us. That of an H100 is 32 ns.
+/// The longest tick of a clock, in nanoseconds. That of an H100 is 32 ns.
 const LONGEST_TICK: u64 = 1000;
-/// No launch is as short, in the same unit: smaller numbers are no times.
-const SHORTEST_LAUNCH: u64 = 500;
 
 /// Judges the launches of the processes of both sides, in the order of time.
 pub fn in_turn(base: &[Vec<f64>], current: &[Vec<f64>], question: &Question) -> Decision {
@@ -52,7 +50,12 @@ pub fn in_turn(base: &[Vec<f64>], current: &[Vec<f64>], question: &Question) -> 
         };
     };
     let [base, current] = sides.map(|side| terms.processes(side));
-    let interval = Interval::of_rounds(&base, &current, left_out).wider(tick(sides, terms.log));
+    let tick = if question.is_time {
+        tick(sides, terms.log)
+    } else {
+        0.0
+    };
+    let interval = Interval::of_rounds(&base, &current, left_out).wider(tick);
     let tolerance = terms.tolerance;
     let is_first = rounds == LOOKS[0].0;
     let limit = match question.scale {
@@ -278,7 +281,7 @@ fn tick(sides: [&[Vec<f64>]; 2], log: bool) -> f64 {
         .fold(0, |divisor, value| common_divisor(divisor, *value));
     let tick = divisor.min(LONGEST_TICK) as f64;
     let smallest = values.iter().min().copied().unwrap_or(0);
-    if smallest < SHORTEST_LAUNCH || values.iter().all(|value| *value == values[0]) {
+    if values.iter().all(|value| *value == values[0]) {
         return 0.0;
     }
     match log {
@@ -371,6 +374,7 @@ mod tests {
             scale: Scale::Relative,
             direction: Direction::Lower,
             tolerance,
+            is_time: true,
         }
     }
 
@@ -508,10 +512,11 @@ mod tests {
     }
 
     #[test]
-    fn small_numbers_are_no_ticks_of_a_clock() {
+    fn what_is_no_time_has_no_ticks() {
         let answer = |was: f64, is: f64, scale| {
             let asked = Question {
                 scale,
+                is_time: false,
                 ..question(0.5)
             };
             decided(&vec![vec![was]; 20], &vec![vec![is]; 20], &asked).verdict
@@ -596,7 +601,7 @@ mod tests {
         let asked = |scale, direction| Question {
             scale,
             direction,
-            tolerance: 4.0,
+            ..question(4.0)
         };
         let (relative, absolute) = (Scale::Relative, Scale::Absolute);
         let (pass, worse) = (Verdict::Pass, Verdict::Regressed);

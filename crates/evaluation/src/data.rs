@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use sparsek_gate::config::{Config, Metric, Variant};
 use sparsek_gate::files::{PROFILE_FILE, base_folder};
 use sparsek_gate::finding::Error;
-use sparsek_gate::metric::{Level, Tolerance};
+use sparsek_gate::metric::{Level, Role, Tolerance};
 use sparsek_gate::profile::{KernelProfile, Profile};
 use sparsek_gate::statistics::of_process;
 use sparsek_gate::terms::Phase;
@@ -187,6 +187,7 @@ fn judged(
             scale,
             direction: metric.direction,
             tolerance: size,
+            is_time: metric.role() == Some(Role::Duration),
         };
         Some((metric, question))
     })

@@ -192,6 +192,7 @@ mod tests {
                     scale: sparsek_gate::verdict::Scale::Relative,
                     direction: sparsek_gate::metric::Direction::Lower,
                     tolerance: 0.5,
+                    is_time: true,
                 },
                 base: side(1.0, noise),
                 current: side(factor, noise),

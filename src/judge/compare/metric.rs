@@ -402,6 +402,7 @@ impl Quantity<'_> {
             scale,
             direction: self.metric.direction,
             tolerance,
+            is_time: self.metric.role() == Some(Role::Duration),
         };
         let current = now.machines().concat();
         let decision = match self.case.reference.mode {
