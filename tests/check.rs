@@ -1219,3 +1219,24 @@ fn the_page_on_reports_shows_what_the_program_prints_of_the_worse_recording() {
     let printed = common::Ran::of(&command.output().unwrap()).exits(1);
     assert_eq!(printed.out, shown);
 }
+
+#[test]
+fn where_no_metric_has_a_tolerance_for_the_comparison_nothing_passes() {
+    let project = Project::locked();
+    let config = project.read("config.toml");
+    let exact = regex::Regex::new(r"exact = true\n").unwrap();
+    let config = config.replace("stored = ", "against = ");
+    // The duration has two tolerances, of which one is left.
+    let config = config.replace("against = \"4 %\", ", "");
+    let config = exact.replace_all(&config, "exact = true\nlevel = \"record\"\n");
+    let config = regex::Regex::new(
+        r"(level = \x22record\x22\n)(counts = [^\n]*\n)?(level = \x22record\x22\n)?",
+    )
+    .unwrap()
+    .replace_all(&config, "$1");
+    project.write("config.toml", &*config);
+    project.drop_config_lines("work = ");
+    let report = project.check(&["cp_async"], 6);
+    assert_eq!(report.denied(), ["not-measured"]);
+    report.tells_all("not-measured", &["no metric of it is judged"]);
+}

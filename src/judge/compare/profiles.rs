@@ -83,7 +83,29 @@ pub(crate) fn compare_with_code(
         of_pairs = of_pairs.into_iter().map(warned).collect();
     }
     findings.extend(of_pairs);
+    findings.extend(nothing_judged(case, &report));
     (report, findings)
+}
+
+/// That no metric has a tolerance for this comparison, nor a count that is the same in each launch: what is
+/// not judged must not pass.
+fn nothing_judged(case: &Case<'_>, report: &VariantReport) -> Option<Finding> {
+    let key = match case.reference.mode {
+        Mode::Programs => return None,
+        Mode::Stored => "stored",
+        Mode::Against => "against",
+    };
+    let judged = report.comparisons.iter().any(|one| one.verdict.is_some());
+    (!judged && !report.comparisons.is_empty()).then(|| {
+        let message = format!(
+            "no metric of it is judged against the {}",
+            case.reference.mode.reference()
+        );
+        let next = format!(
+            "give a metric a tolerance for this comparison: `tolerance = {{ {key} = \"4 %\" }}`"
+        );
+        Finding::deny(Code::NotMeasured, &case.variant.id, message, next)
+    })
 }
 
 /// Every condition in which the sides differ, and that keeps them from being compared.
