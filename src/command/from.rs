@@ -119,7 +119,6 @@ fn of_slices(
     slices.recordings.packed_base = archive.map(|opened| {
         let base = opened.base.as_ref();
         base.map(|base| PackedBase {
-            commit: base.commit().unwrap_or_default().to_owned(),
             root: base.config().ok().map(|config| config.root.clone()),
         })
     });

@@ -142,8 +142,8 @@ pub fn derive<'f>(
     })
 }
 
-/// What launches of the same kernel with the same grid and block share, see [`Launch::same_kernel`].
-/// The best name that a capture has, grid and block. Records of launches lack the signature.
+/// What launches of the same kernel with the same grid and block share: the best name that a capture
+/// has, grid and block. Records of launches lack the signature.
 type Key<'a> = (&'a str, [u64; 3], [u64; 3]);
 
 fn key(launch: &Launch) -> Key<'_> {

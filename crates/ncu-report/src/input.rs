@@ -35,7 +35,8 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
 /// Reads a file with a report or CSV pages, of at most [`MAX_FILE_SIZE`] bytes.
 ///
 /// # Errors
-/// [`ReadError::InFile`] with the path, around the error of [`read_bounded`] or [`read`].
+/// [`ReadError::InFile`] with the path, around the error of [`read`], or [`ReadError::Io`], also for a folder, a pipe or
+/// a device, which may not end, or [`ReadError::TooLarge`].
 ///
 /// ```no_run
 /// let recording = ncu_report::read_file("gemm.ncu-rep")?;
@@ -55,12 +56,7 @@ pub fn read_file(path: impl AsRef<Path>) -> Result<Recording, ReadError> {
 }
 
 /// The bytes of a regular file, if it has at most `limit` of them.
-///
-/// # Errors
-/// [`ReadError::Io`], also for a folder, a pipe or a device, which may not end;
-/// [`ReadError::TooLarge`].
-pub fn read_bounded(path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>, ReadError> {
-    let path = path.as_ref();
+fn read_bounded(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
     let is_file = |metadata: Metadata| match metadata.is_file() {
         true => Ok(metadata.len()),
         false => Err(io::Error::new(

@@ -70,11 +70,6 @@ impl Launch {
         self.metrics.get(metric)?.value.number()
     }
 
-    /// Whether both are launches of the same kernel with the same grid and block.
-    pub fn same_kernel(&self, other: &Launch) -> bool {
-        self.kernel == other.kernel && self.grid == other.grid && self.block == other.block
-    }
-
     /// The chip that the launch ran on; `None` where its metrics are not known.
     pub fn chip(&self) -> Option<Chip> {
         let (major, minor) = self.compute_capability?;

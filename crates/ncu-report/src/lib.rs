@@ -40,7 +40,7 @@ pub use agree::{Disagreement, agree};
 pub use catalog::{Chip, Existence, Symbol, Unit, exists, unit_of};
 pub use error::ReadError;
 pub use function_name::function_name;
-pub use input::{read, read_bounded, read_file};
+pub use input::{read, read_file};
 pub use instructions::{Cubin, InstructionCounters, SourceCounters};
 pub use launch::{Kernel, Label, Launch, ResultKind};
 pub use limits::MAX_FILE_SIZE;

@@ -27,8 +27,6 @@ pub struct Recordings {
 /// The base that an archive has.
 #[derive(Clone, Debug)]
 pub struct PackedBase {
-    /// The commit.
-    pub commit: String,
     /// The folder of its project; `None` where it has none.
     pub root: Option<PathBuf>,
 }

@@ -26,23 +26,6 @@ impl Unit {
         }
     }
 
-    /// The factor from a unit to its base unit, and the symbol of the base unit. `None` where the
-    /// unit is not known.
-    ///
-    /// ncu scales by powers of 1000, bytes included. The spellings of older versions (`usecond`,
-    /// `byte/second`, `cycle/nsecond`) are known too.
-    ///
-    /// ```
-    /// use ncu_report::Unit;
-    ///
-    /// assert_eq!(Unit::to_base("Mbyte/s"), Some((1e6, "byte/s")));
-    /// assert_eq!(Unit::to_base("furlong"), None);
-    /// ```
-    pub fn to_base(symbol: &str) -> Option<(f64, &'static str)> {
-        let (exponent, base) = decimal_scale(symbol)?;
-        Some((10_f64.powi(i32::from(exponent)), *base))
-    }
-
     /// The base unit with this symbol; [`Unit::Unknown`] where ncu has no such base unit.
     pub fn named(symbol: &str) -> Unit {
         let quotient = || {
@@ -190,33 +173,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scaled_unit_gives_its_factor_and_its_base() {
-        for (symbol, factor, base) in [
-            ("", 1.0, ""),
-            ("ns", 1.0, "ns"),
-            ("us", 1e3, "ns"),
-            ("msecond", 1e6, "ns"),
-            ("s", 1e9, "ns"),
-            ("Kbyte", 1e3, "byte"),
-            ("Mbyte", 1e6, "byte"),
-            ("Tbyte/s", 1e12, "byte/s"),
-            ("Gbyte/second", 1e9, "byte/s"),
-            ("Kbyte/block", 1e3, "byte/block"),
-            ("Ghz", 1e9, "hz"),
-            ("cycle/nsecond", 1e9, "hz"),
-            ("cycle/usecond", 1e6, "hz"),
-            ("byte/cycle", 1.0, "byte/cycle"),
-            ("thread/warp", 1.0, "thread/warp"),
-            ("M", 1e6, ""),
-            ("/s", 1.0, "1/s"),
-            ("1/s", 1.0, "1/s"),
-            ("/nsecond", 1e9, "1/s"),
-            ("/usecond", 1e6, "1/s"),
-            ("G/s", 1e9, "1/s"),
-            ("1/cycle", 1.0, "1/cycle"),
-            ("%/register", 1.0, "%/register"),
+    fn a_scaled_unit_gives_its_power_of_ten_and_its_base() {
+        for (symbol, exponent, base) in [
+            ("", 0, ""),
+            ("ns", 0, "ns"),
+            ("us", 3, "ns"),
+            ("msecond", 6, "ns"),
+            ("s", 9, "ns"),
+            ("Kbyte", 3, "byte"),
+            ("Mbyte", 6, "byte"),
+            ("Tbyte/s", 12, "byte/s"),
+            ("Gbyte/second", 9, "byte/s"),
+            ("Kbyte/block", 3, "byte/block"),
+            ("Ghz", 9, "hz"),
+            ("cycle/nsecond", 9, "hz"),
+            ("cycle/usecond", 6, "hz"),
+            ("byte/cycle", 0, "byte/cycle"),
+            ("thread/warp", 0, "thread/warp"),
+            ("M", 6, ""),
+            ("/s", 0, "1/s"),
+            ("1/s", 0, "1/s"),
+            ("/nsecond", 9, "1/s"),
+            ("/usecond", 6, "1/s"),
+            ("G/s", 9, "1/s"),
+            ("1/cycle", 0, "1/cycle"),
+            ("%/register", 0, "%/register"),
         ] {
-            assert_eq!(Unit::to_base(symbol), Some((factor, base)), "{symbol}");
+            assert_eq!(decimal_scale(symbol), Some((exponent, &base)), "{symbol}");
         }
     }
 
@@ -232,7 +215,7 @@ mod tests {
             "byte/Kbyte",
             "é",
         ] {
-            assert_eq!(Unit::to_base(symbol), None, "{symbol}");
+            assert_eq!(decimal_scale(symbol), None, "{symbol}");
         }
     }
 }
