@@ -305,7 +305,7 @@ pub(super) fn passes(outcome: &Outcome) -> Vec<(Verdict, String)> {
     of_variants.into_iter().map(line).collect()
 }
 
-/// What a line says of a report that passed: its duration, what improved, how much was judged. Of
+/// What a line says of a report that passed: its duration with the slowdown that would have failed, what improved, how much was judged. Of
 /// several kernels it is the duration of all together, where that is judged, and else that of the
 /// kernel that became slowest.
 fn in_short(report: &VariantReport) -> String {
@@ -325,6 +325,9 @@ fn in_short(report: &VariantReport) -> String {
     let total = durations.clone().find(|one| one.kernel == TOTAL);
     let duration = total.or_else(|| durations.max_by(|a, b| size(a).total_cmp(&size(b))));
     let mut parts: Vec<String> = duration.iter().map(|one| change(one)).collect();
+    let passed = duration.filter(|one| one.verdict == Some(Verdict::Pass));
+    let caught = passed.and_then(|one| Some(one.change?.with(one.threshold?)));
+    parts.extend(caught.map(|caught| format!("would have caught {}", caught.display(None))));
     let is_shown = |one: &Comparison| duration.is_some_and(|shown| std::ptr::eq(*shown, one));
     let improved = judged
         .iter()
