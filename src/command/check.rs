@@ -160,15 +160,14 @@ fn measured(
     let folder = selected.profiles(arguments.output.as_deref())?;
     let run_file = RunFile::of(&folder, &selected.config.work, arguments.resume);
     let pull_request = arguments.trusted.pull_request;
+    let progress = Progress::with(arguments.verbosity.detail());
     let place = Place {
-        output: &folder,
-        watch: &Progress::with(arguments.verbosity.detail()),
         records: RecordUse {
             reads: true,
             writes: resume::is_reviewed(&selected.config, pull_request)?,
         },
-        packed: None,
         run_file: Some(run.run_file.insert(run_file)),
+        ..Place::new(&folder, &progress)
     };
     let captures = match arguments.r#static {
         true => compile(&plan, &place),

@@ -74,15 +74,13 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
     let run_file = RunFile::of(&folder, &selected.config.work, arguments.resume);
     let progress = Progress::new();
     let place = Place {
-        output: &folder,
-        watch: &progress,
         // What is locked was verified in the run that measured it.
         records: RecordUse {
             reads: false,
             writes: resume::is_reviewed(&selected.config, pull_request)?,
         },
-        packed: None,
         run_file: Some(&run_file),
+        ..Place::new(&folder, &progress)
     };
     let (content, findings) = profiled(selected, &place, start)?;
     drop(progress);

@@ -350,31 +350,26 @@ fn contents(
 /// Adds the locks, and returns their hashes by their paths.
 fn locks(folder: &Path, blobs: &mut Blobs) -> Result<BTreeMap<String, String>, String> {
     let mut paths = Vec::new();
-    list(folder, "", 0, &mut paths).map_err(|error| error.to_string())?;
+    // Baselines are two folders deep.
+    list(folder, 4, &mut paths).map_err(|error| error.to_string())?;
+    let below = |path: PathBuf| {
+        let name = path.strip_prefix(folder).ok()?.to_str()?.to_owned();
+        Some((name, path))
+    };
+    let paths: Vec<_> = paths.into_iter().filter_map(below).collect();
     let files = contents(&paths, blobs)?;
     let hashes = files.into_iter().map(|(name, file)| (name, file.sha256));
     Ok(hashes.collect())
 }
 
-fn list(
-    folder: &Path,
-    place: &str,
-    depth: usize,
-    found: &mut Vec<(String, PathBuf)>,
-) -> Result<(), Error> {
+/// A lock that is a link counts as missing.
+fn list(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Error> {
     for entry in entries(folder)? {
-        let name = entry.file_name();
-        let Some(name) = name.to_str() else { continue };
-        let below = match place {
-            "" => name.to_owned(),
-            place => format!("{place}/{name}"),
-        };
         let kind = entry.file_type().map_err(Error::io("read", folder))?;
-        // Baselines are two folders deep. A lock that is a link counts as missing.
-        if kind.is_dir() && depth < 4 {
-            list(&entry.path(), &below, depth + 1, found)?;
+        if kind.is_dir() && depth > 0 {
+            list(&entry.path(), depth - 1, found)?;
         } else if kind.is_file() {
-            found.push((below, entry.path()));
+            found.push(entry.path());
         }
     }
     Ok(())
