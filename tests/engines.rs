@@ -6,7 +6,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::common::{Project, Ran, published_as, repository};
+use crate::common::{self, Project, Ran, published_as, repository};
 use clap::Parser as _;
 use serde::Deserialize as _;
 use serde_json::{Value as Json, json};
@@ -276,9 +276,9 @@ fn the_scripts_of_every_engine_pack_measure_and_judge() {
         }
         if format == "kubernetes" {
             // The other two steps are commands in its comments.
-            assert!(
-                text.contains("#   sparsek-gate archive --output gate.tar.zst s/v-n_1 's/*'\n"),
-                "{text}"
+            common::contains(
+                &text,
+                &["#   sparsek-gate archive --output gate.tar.zst s/v-n_1 's/*'\n"],
             );
             assert!(text.contains("#   sparsek-gate check --from slices --archive gate.tar.zst --archive-sha256 \"$SHA256\"\n"));
             continue;
@@ -331,11 +331,7 @@ fn the_script_for_slurm_removes_nothing_that_is_there() {
             .current_dir(project.path(""))
             .env("PATH", "/usr/bin:/bin");
         let ran = Ran::of(&command.output().unwrap()).exits(2);
-        assert!(
-            ran.err.contains(&format!("{name} is here already")),
-            "{}",
-            ran.err
-        );
+        common::contains(&ran.err, &[&format!("{name} is here already")]);
         assert_eq!(project.read(&format!("{name}/own")), "mine");
         std::fs::remove_dir_all(project.path(name)).unwrap();
     }

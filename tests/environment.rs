@@ -174,7 +174,7 @@ fn a_credential_in_env_pass_is_reported() {
         .unwrap();
     let report = Ran::of(&ran).json();
     report.tells_all("credential-passed", &["`GH_TOKEN`"]);
-    assert!(report.warned().contains(&"credential-passed".to_owned()));
+    assert!(report.warns("credential-passed"));
     Ran::of(&gate(&machine, &["doctor"]).output().unwrap())
         .says("by their names, these hold credentials: GH_TOKEN");
 }

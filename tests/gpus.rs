@@ -14,7 +14,7 @@ use serde_json::Value as Json;
 use crate::common::crash::{contents, kills, running, wait_for_orphans};
 use crate::common::sealed;
 use crate::common::stand_in::{Machine, UUID, all_measured};
-use crate::common::{PATIENCE, Ran, aloud};
+use crate::common::{self, PATIENCE, Ran, aloud};
 
 /// The UUID of the second GPU.
 const SECOND: &str = "GPU-00112233-4455-6677-8899-aabbccddeefe";
@@ -84,11 +84,7 @@ fn a_check_on_all_gpus_is_one_check_with_a_slice_for_each() {
     }
     assert_eq!(measured.len(), 3);
     // What is said of a GPU names it.
-    assert!(
-        ran.err.contains(&format!("{SECOND}:     profile")),
-        "{}",
-        ran.err
-    );
+    common::contains(&ran.err, &[&format!("{SECOND}:     profile")]);
     // Each profile is of the GPU of its slice, and what nobody needs again is gone.
     let [run] = &runs(&machine)[..] else {
         panic!("one run")
@@ -105,12 +101,11 @@ fn a_check_on_all_gpus_is_one_check_with_a_slice_for_each() {
     // More GPUs than variants.
     let (found, ran) = outcome(&machine, &[&ALL[..], &["v-n_1"]].concat(), 0);
     assert_eq!(uuids(&found), [UUID]);
-    assert!(
-        ran.err.contains(&format!(
+    common::contains(
+        &ran.err,
+        &[&format!(
             "{SECOND} has no part: 1 variant is to be measured"
-        )),
-        "{}",
-        ran.err
+        )],
     );
     // By ordinal, among those that the user shows to programs.
     let machine = machine.with("CUDA_VISIBLE_DEVICES", SECOND);

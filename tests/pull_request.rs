@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use crate::common::git::git;
 use crate::common::{
-    ENDINGS, GPU, Project, RECORDED, Ran, Report, VARIANTS, aloud, copy, refresh, scale,
+    self, ENDINGS, GPU, Project, RECORDED, Ran, Report, VARIANTS, aloud, copy, refresh, scale,
 };
 use serde_json::json;
 use sparsek_gate::baseline::{Entry, Lock, Signer};
@@ -440,7 +440,7 @@ fn try_out(attack: &Attack) {
     if code != "variant-gone" && code != "immutable-changed" {
         assert!(has(&ran.json(), "warn"), "{name}: consent is not reported");
     }
-    let unused = ran.json().warned().contains(&"accept-unused".to_owned());
+    let unused = ran.json().warns("accept-unused");
     assert!(!unused, "{name}");
 }
 
@@ -634,9 +634,9 @@ fn consent_covers_one_action_from_one_content_to_another_in_one_pull_request() {
     let finding = &report.findings("deny")[0];
     let next = finding["next"].as_str().unwrap();
     let path = format!("baselines/{GPU}/bsr_gemm/{VARIANT}");
-    assert!(
-        next.contains(&format!("covers locking `{path}`, from nothing to ")),
-        "{next}"
+    common::contains(
+        &next,
+        &[&format!("covers locking `{path}`, from nothing to ")],
     );
     assert!(next.ends_with(", in pull request 7)"), "{next}");
     checked_in(&project, "7", &token).exits(0);
@@ -661,7 +661,7 @@ fn consent_covers_one_action_from_one_content_to_another_in_one_pull_request() {
     slower(&project);
     remove_baseline(&project, VARIANT);
     let report = checked_in(&project, "7", &token).exits(4).json();
-    assert!(report.denied().contains(&"relocked".to_owned()));
+    assert!(report.denies("relocked"));
     let removal = asked(&report).remove(0);
     checked_in(&project, "7", &removal)
         .exits(4)
@@ -766,7 +766,7 @@ fn a_signature_that_nothing_verifies_is_reported_as_such() {
         fs::write(project.path(&path), bytes).unwrap();
         let report = checked(&project, &[]).exits(0).json();
         report.tells_all("unsigned", &[text]);
-        assert!(!report.warned().contains(&"relocked".to_owned()), "{text}");
+        assert!(!report.warns("relocked"), "{text}");
         assert!(!report.0.to_string().contains("the lock is the same"));
         assert!(
             project
@@ -848,7 +848,7 @@ fn attributes_that_hide_rules_from_review_are_reported() {
     let harmless = "* export-ignore\n*.cu linguist-generated\nconfig.toml text eol=lf -linguist-generated diff\n";
     project.write(".gitattributes", format!("{text}{harmless}"));
     let report = checked(&project, &[]).exits(0).json();
-    assert!(!report.warned().contains(&"hidden-from-review".to_owned()));
+    assert!(!report.warns("hidden-from-review"));
 }
 
 /// The base project in the folder `gate` of a repository.
@@ -1055,11 +1055,7 @@ fn the_keys_of_a_pull_request_are_not_those_that_count() {
     demand_signatures(&project, &eve);
     let ran = checked(&project, &[]).exits(4).says("`trust.public_keys`");
     let report = ran.json();
-    assert!(
-        report.denied().contains(&"tampered".to_owned()),
-        "{:?}",
-        report.denied()
-    );
+    assert!(report.denies("tampered"), "{:?}", report.denied());
 
     // A lock that nobody signed, and the signature of the lock before.
     let project = change_of(&base);
@@ -1075,8 +1071,10 @@ fn the_keys_of_a_pull_request_are_not_those_that_count() {
     assert_eq!(asked(&report), Vec::<String>::new());
     // Signed by the right key it needs consent, and nothing else.
     sign(&project, &adas);
-    let report = checked(&project, &[]).exits(4).json();
-    assert_eq!(report.denied(), ["relocked"]);
+    assert_eq!(
+        checked(&project, &[]).exits(4).json().denied(),
+        ["relocked"]
+    );
     let report = checked(&project, &["--accept", &asked(&report)[0]]).json();
     assert_eq!(
         report.comparison(VARIANT, "duration")["verdict"],
@@ -1229,10 +1227,12 @@ fn altered_samples_deny_where_the_recording_comes_with_the_change() {
     let project = Project::shipped();
     committed(&project);
     project.edit_profile(VARIANT, |profile| scale(profile, "duration", 0.99));
-    let report = checked(&project, &[VARIANT]).exits(4).json();
-    assert_eq!(report.denied(), ["profile-altered"]);
+    assert_eq!(
+        checked(&project, &[VARIANT]).exits(4).json().denied(),
+        ["profile-altered"]
+    );
     let report = project.check(&[VARIANT], 0);
-    assert!(report.warned().contains(&"profile-altered".to_owned()));
+    assert!(report.warns("profile-altered"));
 }
 
 #[test]

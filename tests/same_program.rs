@@ -419,7 +419,7 @@ fn hard_limits_are_judged_on_the_baseline_or_measured() {
     limit("1000.0");
     let report = checkout.check(&["--against", "HEAD"], 1);
     assert_eq!(same(&report), [""; 0]);
-    assert!(report.denied().contains(&"limit-exceeded".to_owned()));
+    assert!(report.denies("limit-exceeded"));
     assert_eq!(checkout.measured(), ["baseline", "cp_async"]);
 }
 

@@ -358,7 +358,7 @@ fn a_slice_of_a_sick_gpu_is_not_measured_and_that_of_another_gpu_counts() {
     let slow = change.replace("h200", "h200-worse");
     machine.project.write("change.sh", slow);
     let report = check_all(&[], 1);
-    assert!(report.denied().contains(&"regressed".to_owned()));
+    assert!(report.denies("regressed"));
     assert_eq!(messages(&report, "gpu-sick"), [""; 0]);
 }
 
@@ -413,7 +413,7 @@ fn errors_in_the_place_of_events_do_not_hide_a_defect_and_a_watch_that_ends_is_s
     let gone = [("NVML_EVENTS_FAIL", "1"), ("NVML_EVENTS_ANSWER", "1")];
     let (report, _) = check_with(&machine, &gone, &["control"], 0);
     report.tells_all("gpu-unwatched", &["stopped reporting errors of the GPU"]);
-    assert!(report.warned().contains(&"gpu-unwatched".to_owned()));
+    assert!(report.warns("gpu-unwatched"));
 
     // The process with the error ends once the driver was heard.
     let waits = format!("[ ! -e tmp/xid ] || {UNHEARD}");

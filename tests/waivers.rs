@@ -41,7 +41,7 @@ fn a_waived_regression_passes_with_a_warning_that_says_who_answers() {
         let message = report.message("regressed");
         let words = format!("; waived until {} by Ada: the new driver", day(30));
         assert!(message.ends_with(&words), "{message}");
-        assert!(report.warned().contains(&"regressed".to_owned()));
+        assert!(report.warns("regressed"));
         // What was found stays as it was found.
         assert_eq!(report.verdict("cp_async", DURATION), "regressed");
     }
@@ -53,7 +53,7 @@ fn a_waiver_past_its_last_day_lets_nothing_pass_and_is_told() {
     waive(&project, DURATION, "2020-02-29");
     let report = project.check(&["cp_async"], 1);
     assert_eq!(report.denied(), ["regressed"]);
-    assert!(report.warned().contains(&"waiver-unused".to_owned()));
+    assert!(report.warns("waiver-unused"));
     report.tells_all("waiver-unused", &["2020-02-29"]);
     // The reference of findings names the key that is written.
     let cause = sparsek_gate::finding::Code::WaiverUnused.cause();

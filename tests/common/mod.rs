@@ -133,6 +133,23 @@ impl Report {
         findings.filter(|finding| finding[key] == value).collect()
     }
 
+    /// Whether a finding with this code denies.
+    pub fn denies(&self, code: &str) -> bool {
+        self.denied().iter().any(|one| one == code)
+    }
+
+    /// Whether a finding with this code warns.
+    pub fn warns(&self, code: &str) -> bool {
+        self.warned().iter().any(|one| one == code)
+    }
+
+    /// One finding denies, which has this code, and its message contains these words.
+    #[track_caller]
+    pub fn denies_only(&self, code: &str, words: &[&str]) {
+        assert_eq!(self.denied(), [code]);
+        self.tells_all(code, words);
+    }
+
     /// What denies, but for the findings with these codes.
     pub fn denied_besides(&self, codes: &[&str]) -> Vec<String> {
         let mut denied = self.denied();
@@ -151,10 +168,7 @@ impl Report {
     /// The message of the only finding with this code contains these words.
     #[track_caller]
     pub fn tells_all(&self, code: &str, words: &[&str]) {
-        let message = self.message(code);
-        for word in words {
-            assert!(message.contains(word), "{word:?} is not in {message:?}");
-        }
+        contains(self.message(code), words);
     }
 
     /// The verdict of a metric of a variant of `bsr_gemm`.
@@ -544,6 +558,14 @@ pub fn recordings() -> PathBuf {
 /// Says something even where the test passes: the harness keeps what `eprintln!` prints.
 pub fn aloud(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Fails the test with the whole text, unless it contains all of these.
+#[track_caller]
+pub fn contains(text: &str, words: &[&str]) {
+    for word in words {
+        assert!(text.contains(word), "{word:?} is not in {text:?}");
+    }
 }
 
 /// Whether all these programs are on the PATH; otherwise says aloud what is skipped, and fails in CI.
