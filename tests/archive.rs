@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write as _};
+use std::ops::Deref;
 use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
@@ -32,6 +33,14 @@ const MEASURE: [&str; 3] = ["profile", "--archive", "../gate.tar.zst"];
 /// A checkout of which everything is locked, and a machine without compiler and git.
 struct Checkout(Machine);
 
+impl Deref for Checkout {
+    type Target = Machine;
+
+    fn deref(&self) -> &Machine {
+        &self.0
+    }
+}
+
 impl Checkout {
     fn new() -> Checkout {
         static LOCKED: OnceLock<Vec<u8>> = OnceLock::new();
@@ -50,22 +59,13 @@ impl Checkout {
         let checkout = Checkout(machine);
         checkout.git(&["init", "--quiet"]);
         let ours = "/journal\n/reports\n/argv\n/tmp/\n/home/\n/.sparsek-gate/\n/away/\n/bin/\n/far/\n/*.zst\n/slices/\n/whole/\n/local/\n";
-        project_of(&checkout).write(".git/info/exclude", ours);
+        checkout.write(".git/info/exclude", ours);
         checkout.run(&["profile"]).exits(0);
         checkout
             .run(&["baseline", "--lock", "--reason", "first", "--who", "tester"])
             .exits(0);
         checkout.commit();
         checkout
-    }
-
-    fn git(&self, arguments: &[&str]) {
-        self.0.project.git(arguments);
-    }
-
-    fn commit(&self) {
-        self.git(&["add", "--all"]);
-        self.git(&["commit", "--quiet", "--message", "a step"]);
     }
 
     /// On the machine with everything.
@@ -77,7 +77,7 @@ impl Checkout {
         let mut command = self.0.gate(arguments);
         let path = format!(
             "{}:{}",
-            self.0.project.path("bin").display(),
+            self.path("bin").display(),
             std::env::var("PATH").unwrap()
         );
         command.env("PATH", path);
@@ -87,9 +87,9 @@ impl Checkout {
     /// On a machine with a GPU and ncu, and without a compiler, git or the checkout.
     fn away(&self, arguments: &[&str]) -> Command {
         let mut command = self.0.gate(arguments);
-        let place = self.0.project.path("away");
+        let place = self.path("away");
         fs::create_dir_all(&place).unwrap();
-        let path = format!("{}:/usr/bin:/bin", self.0.project.path("far").display());
+        let path = format!("{}:/usr/bin:/bin", self.path("far").display());
         command.current_dir(place).env("PATH", path);
         command
     }
@@ -131,10 +131,6 @@ impl Checkout {
     }
 }
 
-fn project_of(checkout: &Checkout) -> &common::Project {
-    &checkout.0.project
-}
-
 /// Every verdict of a report, by variant, kernel and metric.
 fn verdicts(report: &Report) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
@@ -154,16 +150,13 @@ fn verdicts(report: &Report) -> BTreeMap<String, String> {
 fn a_machine_without_compiler_and_git_measures_what_was_packed() {
     let checkout = Checkout::new();
     let sha256 = checkout.pack(&[]);
-    let first = fs::read(checkout.0.project.path("gate.tar.zst")).unwrap();
+    let first = fs::read(checkout.path("gate.tar.zst")).unwrap();
     assert_eq!(
         checkout.pack(&[]),
         sha256,
         "equal content makes an equal file"
     );
-    assert_eq!(
-        first,
-        fs::read(checkout.0.project.path("gate.tar.zst")).unwrap()
-    );
+    assert_eq!(first, fs::read(checkout.path("gate.tar.zst")).unwrap());
     // Both variants of one source have one program, and it is there once.
     let names = entries(&first).into_keys().collect::<Vec<_>>();
     let sha256_of = |variant: &str| {
@@ -219,8 +212,6 @@ fn a_machine_without_compiler_and_git_measures_what_was_packed() {
     // What it took is known for the next plan.
     assert!(
         checkout
-            .0
-            .project
             .read(".sparsek-gate/costs.json")
             .contains("bsr_gemm/copy")
     );
@@ -240,10 +231,7 @@ fn a_machine_without_compiler_and_git_measures_what_was_packed() {
     let nothing = by_archive(&["nowhere".to_owned()]).exits(6);
     nothing.says("there is no such folder");
     // An archive of other content.
-    checkout
-        .0
-        .project
-        .write("kernels/b.cu", source_of("cp_async") + "// more\n");
+    checkout.write("kernels/b.cu", source_of("cp_async") + "// more\n");
     let changed = checkout.pack(&[]);
     assert_ne!(changed, sha256);
     checkout
@@ -258,7 +246,7 @@ fn a_machine_without_compiler_and_git_measures_what_was_packed() {
 #[test]
 fn a_finding_that_is_waived_does_not_stand_in_for_a_measurement() {
     let checkout = Checkout::new();
-    let project = project_of(&checkout);
+    let project = &checkout;
     let waiver = "\n[[waiver]]\nvariant = \"bsr_gemm/cp_async\"\nmetric = \"duration\"\n\
         reason = \"known\"\nwho = \"Ada\"\nexpires = 2099-01-31\n";
     project.write("config.toml", project.read("config.toml") + waiver);
@@ -294,10 +282,7 @@ fn a_finding_that_is_waived_does_not_stand_in_for_a_measurement() {
 fn the_base_is_packed_and_measured_beside_the_change() {
     let checkout = Checkout::new();
     checkout.git(&["branch", "base"]);
-    checkout
-        .0
-        .project
-        .write("kernels/b.cu", source_of("cp_async") + "int more = 1;\n");
+    checkout.write("kernels/b.cu", source_of("cp_async") + "int more = 1;\n");
     checkout.commit();
     let sha256 = checkout.pack(&["--against", "base"]);
     let slices: Vec<String> = (1..=2).map(|index| checkout.slice(index, 2)).collect();
@@ -318,11 +303,11 @@ fn the_base_is_packed_and_measured_beside_the_change() {
     // A slice that leaves its base out is not believed.
     let base = |slice: &&String| {
         let folder = format!("{slice}/bsr_gemm/cp_async/base");
-        checkout.0.project.path(&folder)
+        checkout.path(&folder)
     };
     let owner = slices.iter().find(|slice| base(slice).is_dir()).unwrap();
     fs::remove_dir_all(base(&owner)).unwrap();
-    let project = project_of(&checkout);
+    let project = &checkout;
     sealed::edit_variant(project, owner, "bsr_gemm/cp_async", |record| {
         for files in ["profiles", "files"] {
             let files = record["done"][files].as_object_mut().unwrap();
@@ -337,7 +322,7 @@ fn the_base_is_packed_and_measured_beside_the_change() {
 #[test]
 fn a_check_that_is_measured_first_and_judged_later_is_that_of_one_command() {
     let checkout = Checkout::new();
-    let project = project_of(&checkout);
+    let project = &checkout;
     checkout.git(&["branch", "base"]);
     project.write("kernels/b.cu", source_of("cp_async") + "int more = 1;\n");
     checkout.commit();
@@ -379,7 +364,7 @@ fn a_check_that_is_measured_first_and_judged_later_is_that_of_one_command() {
 #[test]
 fn slices_of_a_checkout_are_one_check_and_what_they_lack_is_not_measured() {
     let checkout = Checkout::new();
-    let project = project_of(&checkout);
+    let project = &checkout;
     let here = checkout.run(&["check", "--format", "json"]).exits(0).json();
     for index in 1..=2 {
         let (place, output) = (format!("{index}/2"), format!("slices/{index}"));
@@ -410,7 +395,7 @@ fn slices_of_a_checkout_are_one_check_and_what_they_lack_is_not_measured() {
 #[test]
 fn what_a_change_measures_for_a_check_has_the_rules_of_its_base() {
     let checkout = Checkout::new();
-    let project = project_of(&checkout);
+    let project = &checkout;
     let profile = |more: &[&str]| {
         let profile = ["profile", "--slice", "1/1", "--output", "local"];
         let mut command = checkout.here(&[&profile[..], more].concat());
@@ -435,7 +420,7 @@ fn what_a_change_measures_for_a_check_has_the_rules_of_its_base() {
 #[test]
 fn what_a_program_writes_to_a_variant_that_is_complete_is_found() {
     let checkout = Checkout::new();
-    let project = project_of(&checkout);
+    let project = &checkout;
     let sha256 = checkout.pack(&[]);
     let slices = [checkout.slice(1, 1)];
     for file in [
@@ -472,8 +457,8 @@ fn slices_that_are_killed_leave_no_process_and_never_pass() {
         checkout.away(&[&MEASURE[..], &slice].concat())
     };
     kill_at_random("profile --archive --slice", kills(3), start, |ended| {
-        wait_for_orphans(&checkout.0.project.path(""));
-        let whole = sealed::is_whole(project_of(&checkout), "slices/2");
+        wait_for_orphans(&checkout.path(""));
+        let whole = sealed::is_whole(&checkout, "slices/2");
         assert!(whole || !ended);
         let merged = judge();
         assert_eq!(merged.code, if whole { 0 } else { 6 }, "{}", merged.out);
@@ -485,11 +470,11 @@ fn slices_that_are_killed_leave_no_process_and_never_pass() {
 #[test]
 fn an_archive_that_is_killed_leaves_the_old_file_or_the_new_one() {
     let checkout = Checkout::new();
-    let file = checkout.0.project.path("gate.tar.zst");
+    let file = checkout.path("gate.tar.zst");
     checkout.pack(&[]);
     let whole = fs::read(&file).unwrap();
     // What a killed run may leave is not packed.
-    checkout.0.project.write(".gate.tar.zst.x1y2z3", "half");
+    checkout.write(".gate.tar.zst.x1y2z3", "half");
     let start = || checkout.here(&["archive", "--output", "gate.tar.zst"]);
     kill_at_random("archive", kills(3), start, |_| {
         assert!(fs::read(&file).unwrap() == whole);

@@ -458,7 +458,7 @@ fn measured(run: &str, at_profile: &str) -> Machine {
         "source = \"kernels/a.cu\"",
         &format!("run = [{run}]\ninputs = [\"input\"]"),
     );
-    machine.project.write("input", "1\n");
+    machine.write("input", "1\n");
     machine.program(
         "program.sh",
         &format!(
@@ -466,7 +466,7 @@ fn measured(run: &str, at_profile: &str) -> Machine {
              echo 'variant: baseline'\necho 'recorded: h200'\n"
         ),
     );
-    machine.project.replace(
+    machine.replace(
         "config.toml",
         "work = { flop",
         "profile_args = [\"--mode\", \"profile\"]\nwork = { flop",
@@ -490,9 +490,7 @@ fn a_program_that_changes_what_was_hashed_fails_and_leaves_no_profile() {
         (by_shell, edits_itself, Some("`program.sh`")),
     ] {
         let machine = measured(run, does);
-        let profile = machine
-            .project
-            .path(".sparsek-gate/profiles/bsr_gemm/baseline/profile.json");
+        let profile = machine.path(".sparsek-gate/profiles/bsr_gemm/baseline/profile.json");
         let ran = machine.run(&["profile", "--format", "json"]);
         let Some(changes) = changes else {
             ran.exits(0);

@@ -70,7 +70,7 @@ fn stand_ins() -> &'static Path {
 fn machine(old: Launched<'_>, new: Launched<'_>) -> Machine {
     let [driver, nvml] = libraries();
     let machine = Machine::new().with_libraries(&[driver, nvml, stand_ins()]);
-    symlink(stand_ins(), machine.project.path("toolkit/lib64")).unwrap();
+    symlink(stand_ins(), machine.path("toolkit/lib64")).unwrap();
     program(&machine, "bench_old", old);
     program(&machine, "bench_new", new);
     machine
@@ -87,7 +87,7 @@ fn script(machine: &Machine, launched: Launched<'_>) -> String {
         recorded,
         variant,
     } = launched;
-    let root = machine.project.path("");
+    let root = machine.path("");
     format!(
         r#"#!/bin/sh
 if [ "$1" = --check ]; then echo "$0" >>'{root}/checked'; exit "$2"; fi
@@ -111,11 +111,11 @@ fn gate(machine: &Machine, arguments: &[&str]) -> Command {
 fn here(machine: &Machine, arguments: &[&str]) -> Command {
     let mut command = machine.gate(arguments);
     let path = std::env::var("PATH").unwrap();
-    let bin = machine.project.path("bin");
+    let bin = machine.path("bin");
     command
-        .current_dir(machine.project.path(HERE))
+        .current_dir(machine.path(HERE))
         .env("PATH", format!("{}:{path}", bin.display()))
-        .env("CUDA_HOME", machine.project.path("toolkit"))
+        .env("CUDA_HOME", machine.path("toolkit"))
         .env("CUDA_NAME", GPU);
     command
 }
@@ -130,7 +130,7 @@ fn run(machine: &Machine, arguments: &[&str]) -> Ran {
 #[track_caller]
 fn leaves_nothing(machine: &Machine) {
     let names = |folder: &str| {
-        let entries = fs::read_dir(machine.project.path(folder)).unwrap();
+        let entries = fs::read_dir(machine.path(folder)).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let mut names: Vec<String> = names.filter(|name| !name.ends_with(".lock")).collect();
         names.sort();
@@ -311,7 +311,7 @@ fn a_program_that_is_missing_on_either_side_is_named() {
         let on_the_path = next.contains("write ./bench_old");
         assert_eq!(on_the_path, missing == "bench_old", "{next}");
     }
-    let script = machine.project.path(&format!("{HERE}/bench_old"));
+    let script = machine.path(&format!("{HERE}/bench_old"));
     fs::set_permissions(script, fs::Permissions::from_mode(0o644)).unwrap();
     let report = json(&machine, &BOTH, 5);
     report.tells_all("not-started", &["`./bench_old` is not executable"]);
@@ -338,8 +338,8 @@ fn a_next_step_names_the_option() {
 
 /// How many programs were started to be measured.
 fn started(machine: &Machine) -> usize {
-    let timed = fs::read_to_string(machine.project.path("timed")).unwrap_or_default();
-    timed.lines().count() + machine.project.read("journal").lines().count()
+    let timed = fs::read_to_string(machine.path("timed")).unwrap_or_default();
+    timed.lines().count() + machine.read("journal").lines().count()
 }
 
 #[test]
@@ -358,11 +358,11 @@ fn nothing_is_measured_where_the_numbers_of_a_program_are_wrong() {
     }
     assert_eq!(started(&machine), 0);
     // One check is run once.
-    machine.project.write("checked", "");
+    machine.write("checked", "");
     run(&machine, &[&BOTH[..], &["--verify", right]].concat())
         .exits(0)
         .says("verified by `./bench_old --check 0`");
-    let checked = machine.project.read("checked");
+    let checked = machine.read("checked");
     assert!(
         checked.ends_with("/bench_old\n") && checked.lines().count() == 1,
         "{checked}"
@@ -388,7 +388,7 @@ fn the_check_gets_the_result_file_that_it_asks_for() {
 #[test]
 fn a_script_that_changes_while_it_is_measured_is_no_measurement() {
     let machine = machine(EQUAL, EQUAL);
-    let script = machine.project.read(&format!("{HERE}/bench_new"));
+    let script = machine.read(&format!("{HERE}/bench_new"));
     let text = format!("{script}echo '# changed' >>\"$0\"\n");
     machine.program(&format!("{HERE}/bench_new"), &text);
     for command in ["./bench_new", "/bin/sh -e bench_new {seed}"] {
@@ -439,7 +439,7 @@ fn a_program_that_fails_under_the_profiler_ends_with_5_and_one_without_kernels_t
 #[test]
 fn without_ncu_the_times_are_compared_and_the_report_says_that_no_counter_was_read() {
     let machine = machine(EQUAL, WORSE);
-    fs::remove_file(machine.project.path("bin/ncu")).unwrap();
+    fs::remove_file(machine.path("bin/ncu")).unwrap();
     run(&machine, &[BOTH[0], BOTH[0]]).exits(0);
     let report = json(&machine, &BOTH, 1);
     assert_eq!(report.denied(), ["regressed"; 2]);
@@ -451,7 +451,7 @@ fn without_ncu_the_times_are_compared_and_the_report_says_that_no_counter_was_re
     // As where the driver keeps the counters to administrators.
     install(
         &repository().join("tests/gpu/denied-ncu"),
-        &machine.project.path("bin/ncu"),
+        &machine.path("bin/ncu"),
     );
     let report = json(&machine, &BOTH, 1);
     report.tells_all("no-permission", &["no counter was read: "]);
@@ -460,11 +460,11 @@ fn without_ncu_the_times_are_compared_and_the_report_says_that_no_counter_was_re
 #[test]
 fn without_a_gpu_or_what_measures_the_report_says_what_is_missing() {
     let machine = machine(EQUAL, EQUAL);
-    fs::remove_file(machine.project.path("toolkit/lib64")).unwrap();
+    fs::remove_file(machine.path("toolkit/lib64")).unwrap();
     let [driver, nvml] = libraries();
     let machine = machine.with_libraries(&[driver, nvml]);
     run(&machine, &BOTH).exits(3).says("libcupti");
-    fs::remove_file(machine.project.path("bin/ncu")).unwrap();
+    fs::remove_file(machine.path("bin/ncu")).unwrap();
     run(&machine, &BOTH[..1]).exits(3).says("ncu");
     let machine = machine.with_libraries(&[]);
     for programs in [&BOTH[..], &BOTH[..1]] {
@@ -493,7 +493,7 @@ fn row<'a>(rows: &'a [String], name: &str) -> &'a str {
 /// Two programs that launch these kernels, and no ncu.
 fn timed(old: &str, new: &str) -> Machine {
     let machine = machine(kernels(old), kernels(new));
-    fs::remove_file(machine.project.path("bin/ncu")).unwrap();
+    fs::remove_file(machine.path("bin/ncu")).unwrap();
     machine
 }
 
@@ -599,7 +599,7 @@ fn what_differs_from_process_to_process_is_part_of_the_sum() {
         let count = format!(
             "    n=0\n    while ! mkdir '{}/'\"${{0##*/}}$n\" 2>/dev/null; do n=$((n + 1)); done\n    \
              odd=$((n % 2))\n    STAND_IN_KERNELS=\"",
-            machine.project.path("home").display()
+            machine.path("home").display()
         );
         let text = script(&machine, kernels(kernels_of));
         let text = text.replace("    STAND_IN_KERNELS='", &count);
@@ -637,7 +637,7 @@ fn what_differs_from_process_to_process_is_part_of_the_sum() {
 fn reports_and_captures_are_kept_where_they_are_asked_for() {
     let machine = machine(EQUAL, WORSE);
     for folder in ["reports-of", "work"] {
-        fs::create_dir(machine.project.path(folder)).unwrap();
+        fs::create_dir(machine.path(folder)).unwrap();
     }
     let reports = ["html", "md", "json"].map(|ending| format!("../reports-of/out.{ending}"));
     let mut arguments = BOTH.to_vec();
@@ -648,10 +648,10 @@ fn reports_and_captures_are_kept_where_they_are_asked_for() {
     run(&machine, &arguments).exits(1);
     for file in ["profile.json", "base/profile.json"] {
         let path = format!("kept/compare/bench_new/{file}");
-        assert!(machine.project.path(&path).is_file(), "{path}");
+        assert!(machine.path(&path).is_file(), "{path}");
     }
     for file in ["out.html", "out.md"] {
-        let text = machine.project.read(&format!("reports-of/{file}"));
+        let text = machine.read(&format!("reports-of/{file}"));
         assert!(text.contains("n 4096"), "{file}: {text}");
     }
     // The outcome is rendered again as it was.
@@ -668,7 +668,7 @@ fn an_interrupted_comparison_leaves_nothing() {
     machine.program(&format!("{HERE}/bench_old"), slow);
     let mut child = gate(&machine, &BOTH).spawn().unwrap();
     let end = Instant::now() + PATIENCE;
-    while !machine.project.path("started").exists() {
+    while !machine.path("started").exists() {
         assert!(Instant::now() < end, "nothing was started");
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -695,7 +695,7 @@ fn init_with_a_program_writes_a_suite_for_what_it_launches() {
     assert!(ran.out.contains("wrote config.toml"), "{}", ran.out);
     // More was asked for, and nothing is wrong with that.
     common::contains(&ran.err, &["20 launches in 1 process\n"]);
-    let text = machine.project.read(&format!("{HERE}/config.toml"));
+    let text = machine.read(&format!("{HERE}/config.toml"));
     for part in [
         "100.0 % 20 × bsr_gemm_cp_async, grid (64, 64, 1), block (128, 1, 1)",
         "profile = { launches = 19, skip = 1 }",
@@ -713,12 +713,11 @@ fn init_with_a_program_writes_a_suite_for_what_it_launches() {
     assert_eq!(run[2].as_str(), Some("a \"b\" \\"));
     assert!(
         machine
-            .project
             .path(HERE)
             .join(".sparsek-gate.schema.json")
             .is_file()
     );
-    assert!(!machine.project.path(HERE).join(".sparsek-gate").exists());
+    assert!(!machine.path(HERE).join(".sparsek-gate").exists());
     // It is not overwritten.
     init(&machine, &["./bench_old"]).exits(2).says("--force");
 }
@@ -726,18 +725,18 @@ fn init_with_a_program_writes_a_suite_for_what_it_launches() {
 #[test]
 fn init_runs_the_program_where_its_configuration_will_run_it() {
     let machine = machine(EQUAL, EQUAL);
-    let bench = machine.project.read(&format!("{HERE}/bench_old"));
+    let bench = machine.read(&format!("{HERE}/bench_old"));
     machine.program(&format!("{HERE}/gate/bench"), &bench);
-    machine.project.write(&format!("{HERE}/gate/input"), "");
+    machine.write(&format!("{HERE}/gate/input"), "");
     let init = |program: &[&str]| {
         let options = ["init", "--force", "-C", "here/gate/config.toml", "--"];
         let mut command = here(&machine, &[&options, program].concat());
-        command.current_dir(machine.project.path(""));
+        command.current_dir(machine.path(""));
         Ran::of(&command.output().unwrap())
     };
     init(&["here/bench_old"]).exits(5).says("programs run in ");
     init(&["./bench", "input"]).exits(0);
-    let written = || machine.project.read("here/gate/config.toml");
+    let written = || machine.read("here/gate/config.toml");
     assert!(written().contains("\ninputs = [\"input\"]"));
     // No word ends the comment that it is in.
     machine.program(&format!("{HERE}/gate/b\nx"), &bench);

@@ -46,7 +46,7 @@ fn machine() -> Machine {
         )
         .unwrap();
     }
-    let recordings = machine.project.path("compressed");
+    let recordings = machine.path("compressed");
     machine.ncu(&format!("export RECORDINGS='{}'", recordings.display()));
     machine
 }

@@ -127,13 +127,13 @@ fn nothing_is_left_behind_and_no_clock_is_locked_where_nothing_asks_for_it() {
         assert!(call.contains("--metrics gpu__time_duration.sum"), "{call}");
         assert!(call.contains(" probe "), "{call}");
     }
-    let left: Vec<String> = fs::read_dir(machine.project.path("tmp"))
+    let left: Vec<String> = fs::read_dir(machine.path("tmp"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     // The file by which runs take turns stays.
     assert_eq!(left, [format!("sparsek-gate-{UUID}.lock")]);
-    assert!(!machine.project.path("baselines").exists());
+    assert!(!machine.path("baselines").exists());
     assert_eq!(machine.compiled(), Vec::<String>::new());
 }
 
@@ -167,10 +167,10 @@ fn without_cuda_and_without_a_driver_each_missing_thing_is_a_line() {
     if common::has_driver() {
         return;
     }
-    fs::remove_dir_all(machine.project.path("toolkit")).unwrap();
-    fs::remove_dir_all(machine.project.path("bin")).unwrap();
-    fs::create_dir(machine.project.path("nothing")).unwrap();
-    let nothing = machine.project.path("nothing");
+    fs::remove_dir_all(machine.path("toolkit")).unwrap();
+    fs::remove_dir_all(machine.path("bin")).unwrap();
+    fs::create_dir(machine.path("nothing")).unwrap();
+    let nothing = machine.path("nothing");
     let machine = machine
         .with("PATH", &nothing.display().to_string())
         .with_libraries(&[&nothing]);
@@ -205,8 +205,8 @@ fn a_damaged_library_of_the_driver_is_reported_with_the_loaders_message() {
         (&*"no library. ".repeat(99), "invalid ELF header"),
     ] {
         // Under both names, so that no real one is found.
-        machine.project.write("broken/libcuda.so.1", text);
-        let folder = machine.project.path("broken");
+        machine.write("broken/libcuda.so.1", text);
+        let folder = machine.path("broken");
         if common::has_driver() {
             return;
         }
@@ -244,8 +244,8 @@ fn a_library_of_the_driver_that_lacks_a_function_is_reported_without_a_panic() {
         ),
     ];
     for (folder, source, what) in cases {
-        machine.project.write("libcuda.c", source);
-        let source = machine.project.path("libcuda.c");
+        machine.write("libcuda.c", source);
+        let source = machine.path("libcuda.c");
         let folder = library(folder, "libcuda.so", &source);
         let mut gate = machine.gate(&["doctor", "--format", "json"]);
         gate.env(
@@ -462,7 +462,7 @@ fn an_interrupted_doctor_leaves_no_process_and_no_file() {
         &ncu_that("echo $$ >\"$ARGV.new\"; mv \"$ARGV.new\" \"$ARGV\"; exec sleep 300"),
     );
     let mut child = machine.gate(&["doctor"]).spawn().unwrap();
-    let started = machine.project.path("argv");
+    let started = machine.path("argv");
     while !started.exists() {
         assert!(
             child.try_wait().unwrap().is_none(),
@@ -473,16 +473,13 @@ fn an_interrupted_doctor_leaves_no_process_and_no_file() {
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    let sleeper = machine.project.read("argv");
+    let sleeper = machine.read("argv");
     let stat = fs::read_to_string(format!("/proc/{}/stat", sleeper.trim()));
     assert!(
         stat.map_or(true, |stat| stat.contains(") Z ")),
         "{sleeper} still runs"
     );
-    assert_eq!(
-        fs::read_dir(machine.project.path("tmp")).unwrap().count(),
-        1
-    );
+    assert_eq!(fs::read_dir(machine.path("tmp")).unwrap().count(), 1);
 }
 
 #[test]
@@ -502,9 +499,7 @@ fn a_profile_beside_another_process_is_warned_of_before_it_is_measured() {
 #[test]
 fn a_lock_of_a_running_process_is_reported_and_one_that_was_left_is_not() {
     let machine = Machine::new();
-    let path = machine
-        .project
-        .path(&format!("tmp/sparsek-gate-{UUID}.lock"));
+    let path = machine.path(&format!("tmp/sparsek-gate-{UUID}.lock"));
     let file = fs::File::create(&path).unwrap();
     examined(&machine, 0).says("GPU lock", "ok", &["free"]);
     file.lock().unwrap();
@@ -524,11 +519,11 @@ fn a_lock_of_a_running_process_is_reported_and_one_that_was_left_is_not() {
 #[test]
 fn a_lock_of_ncus_that_cannot_be_opened_fails() {
     let machine = Machine::new();
-    machine.project.write("tmp/nsight-compute-lock", "");
+    machine.write("tmp/nsight-compute-lock", "");
     examined(&machine, 0).says("ncu lock", "ok", &["can be taken"]);
     // A folder is what not even root can open so.
-    fs::remove_file(machine.project.path("tmp/nsight-compute-lock")).unwrap();
-    fs::create_dir(machine.project.path("tmp/nsight-compute-lock")).unwrap();
+    fs::remove_file(machine.path("tmp/nsight-compute-lock")).unwrap();
+    fs::create_dir(machine.path("tmp/nsight-compute-lock")).unwrap();
     let checks = examined(&machine, 3);
     checks.says("ncu lock", "fail", &["nsight-compute-lock", "TMPDIR"]);
 }
@@ -538,9 +533,9 @@ fn without_a_configuration_the_defaults_are_examined_and_nothing_is_left_there()
     let machine = Machine::new();
     let empty = Project::empty();
     let path = std::env::join_paths([
-        machine.project.path("bin"),
-        machine.project.path("toolkit/bin"),
-        machine.project.path("host"),
+        machine.path("bin"),
+        machine.path("toolkit/bin"),
+        machine.path("host"),
         "/usr/bin".into(),
         "/bin".into(),
     ])
@@ -569,7 +564,7 @@ fn without_a_configuration_the_defaults_are_examined_and_nothing_is_left_there()
 #[test]
 fn a_compiler_that_no_variant_needs_is_not_missed() {
     let machine = Machine::new();
-    fs::remove_dir_all(machine.project.path("toolkit")).unwrap();
+    fs::remove_dir_all(machine.path("toolkit")).unwrap();
     let machine = machine.configured(
         "source = \"kernels/a.cu\"",
         "run = [\"sh\", \"a.sh\"]\ninputs = [\"kernels/a.cu\"]",

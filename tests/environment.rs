@@ -52,9 +52,9 @@ const NEEDED: [&str; 6] = [
 /// name.
 fn machine() -> Machine {
     let machine = Machine::new();
-    let notes = |name: &str| format!("env >'{}'", machine.project.path(name).display());
+    let notes = |name: &str| format!("env >'{}'", machine.path(name).display());
     let after_shebang = |path: &str, name: &str| {
-        let text = machine.project.read(path);
+        let text = machine.read(path);
         let text = text.replacen("#!/bin/sh\n", &format!("#!/bin/sh\n{}\n", notes(name)), 1);
         machine.program(path, &text);
     };
@@ -70,12 +70,10 @@ fn machine() -> Machine {
     );
     let own = "\n[suite.bsr_gemm.variant.own]\nbuild = [\"sh\", \"build.sh\"]\n\
                run = [\"sh\", \"own.sh\"]\ninputs = [\"own.sh\"]\nexpect = [\"bsr_gemm_baseline\"]\n";
-    let config = machine.project.read("config.toml");
-    machine
-        .project
-        .write("config.toml", format!("{config}{own}"));
-    machine.project.write("build.sh", notes("env.build"));
-    machine.project.write(
+    let config = machine.read("config.toml");
+    machine.write("config.toml", format!("{config}{own}"));
+    machine.write("build.sh", notes("env.build"));
+    machine.write(
         "own.sh",
         format!(
             "{}\necho 'variant: baseline'\necho 'recorded: h200'\n",
@@ -126,7 +124,7 @@ fn no_program_gets_a_credential_and_each_gets_what_it_needs() {
         for name in SECRETS.iter().chain(&UNKNOWN) {
             assert!(!names.iter().any(|it| it == name), "{file} has {name}");
         }
-        let text = machine.project.read(file);
+        let text = machine.read(file);
         let is_locale = |line: &&str| line.starts_with("LC_") || line.starts_with("LANG");
         let locale: Vec<&str> = text.lines().filter(is_locale).collect();
         assert_eq!(locale, ["LC_ALL=C"], "{file}");
@@ -184,11 +182,11 @@ fn a_program_of_the_path_is_not_looked_for_in_the_folder_of_the_change() {
     let machine = machine();
     machine.program("planted/sh", "#!/bin/sh\ntouch planted/ran\n");
     let path = std::env::var("PATH").unwrap();
-    let host = machine.project.path("host");
+    let host = machine.path("host");
     let mut gate = machine.gate(&["profile", "bsr_gemm/own"]);
     gate.env("PATH", format!("planted::{}:{path}", host.display()));
     Ran::of(&gate.output().unwrap()).exits(0);
-    assert!(!machine.project.path("planted/ran").exists());
+    assert!(!machine.path("planted/ran").exists());
 }
 
 #[test]
@@ -211,7 +209,7 @@ fn a_program_cannot_read_the_environment_of_the_tool() {
     }
     let machine = machine();
     let read = "cat /proc/$PPID/environ >seen || echo denied >>log\n";
-    machine.project.write("build.sh", read);
+    machine.write("build.sh", read);
     let gate = gate(&machine, &["build", "bsr_gemm/own"]);
     let mut command = if may_trace() {
         let mut command = Command::new("setpriv");
@@ -232,6 +230,6 @@ fn a_program_cannot_read_the_environment_of_the_tool() {
         gate
     };
     Ran::of(&command.output().unwrap()).exits(0);
-    assert_eq!(machine.project.read("seen"), "");
-    assert_eq!(machine.project.read("log"), "denied\n");
+    assert_eq!(machine.read("seen"), "");
+    assert_eq!(machine.read("log"), "denied\n");
 }

@@ -29,7 +29,7 @@ fn two_gpus(variants: u32) -> Machine {
 /// The outcome of a run that exits so.
 #[track_caller]
 fn outcome(machine: &Machine, arguments: &[&str], code: i32) -> (Json, Ran) {
-    let report = machine.project.path("tmp/outcome.json");
+    let report = machine.path("tmp/outcome.json");
     let text = format!("json:{}", report.display());
     let ran = machine
         .run(&[arguments, &["--report", &text]].concat())
@@ -54,7 +54,7 @@ fn uuids(outcome: &Json) -> Vec<&str> {
 
 /// The folders of the runs, the oldest first.
 fn runs(machine: &Machine) -> Vec<PathBuf> {
-    let all = fs::read_dir(machine.project.path(".sparsek-gate/gpus")).unwrap();
+    let all = fs::read_dir(machine.path(".sparsek-gate/gpus")).unwrap();
     let mut all: Vec<PathBuf> = all.map(|entry| entry.unwrap().path()).collect();
     all.sort_by_key(|path| path.metadata().unwrap().modified().unwrap());
     all
@@ -63,11 +63,11 @@ fn runs(machine: &Machine) -> Vec<PathBuf> {
 #[test]
 fn a_check_on_all_gpus_is_one_check_with_a_slice_for_each() {
     let machine = two_gpus(3);
-    let costs = machine.project.read(".sparsek-gate/costs.json");
+    let costs = machine.read(".sparsek-gate/costs.json");
     let (found, ran) = outcome(&machine, &ALL, 0);
     all_measured(&found, 3);
     // What processes took on one GPU alone stays what it was.
-    assert_eq!(machine.project.read(".sparsek-gate/costs.json"), costs);
+    assert_eq!(machine.read(".sparsek-gate/costs.json"), costs);
     for part in [
         &format!("GPU {SECOND} (NVIDIA H200): "),
         "all GPUs together: build ",
@@ -133,7 +133,7 @@ fn both_sides_are_measured_on_all_gpus() {
 #[test]
 fn gpus_that_cannot_be_had_are_refused_before_anything_is_built() {
     let machine = two_gpus(2);
-    let _ = fs::remove_dir_all(machine.project.path(".sparsek-gate"));
+    let _ = fs::remove_dir_all(machine.path(".sparsek-gate"));
     let compiled = machine.compiled();
     for (gpus, code, why) in [
         (
@@ -159,7 +159,7 @@ fn gpus_that_cannot_be_had_are_refused_before_anything_is_built() {
     }
     assert_eq!(machine.compiled(), compiled);
     // What a machine lacks is said once, and not by every GPU.
-    fs::remove_file(machine.project.path("bin/ncu")).unwrap();
+    fs::remove_file(machine.path("bin/ncu")).unwrap();
     let (_, ran) = outcome(&machine, &ALL, 3);
     assert!(ran.err.contains("bin/ncu"), "{}", ran.err);
     assert_eq!(machine.compiled(), compiled);
@@ -168,7 +168,7 @@ fn gpus_that_cannot_be_had_are_refused_before_anything_is_built() {
 /// The GPUs that the latest profiles of a variant are from, where it was profiled on several.
 fn measured_on(machine: &Machine, variant: &str) -> Vec<String> {
     let path = format!(".sparsek-gate/profiles/bsr_gemm/{variant}/variant.json");
-    if !machine.project.path(&path).exists() {
+    if !machine.path(&path).exists() {
         return Vec::new();
     }
     let record = sealed::content(&machine.project, &path);
@@ -190,7 +190,7 @@ fn start(machine: &Machine, arguments: &[&str]) -> Child {
 fn wait_for(machine: &Machine, words: &[&str], count: usize) -> Vec<i32> {
     let end = Instant::now() + PATIENCE;
     loop {
-        let found = running(&machine.project.path(""), words);
+        let found = running(&machine.path(""), words);
         if found.len() >= count {
             return found;
         }
@@ -205,9 +205,7 @@ fn kill(pid: i32, signal: Signal) {
 
 /// Lets no run lock a GPU: its thread fails once it measures.
 fn refuse_lock(machine: &Machine, uuid: &str) -> PathBuf {
-    let path = machine
-        .project
-        .path(&format!("tmp/sparsek-gate-{uuid}.lock"));
+    let path = machine.path(&format!("tmp/sparsek-gate-{uuid}.lock"));
     let _ = fs::remove_file(&path);
     fs::create_dir(&path).unwrap();
     path
@@ -223,14 +221,14 @@ fn an_interrupt_of_the_check_leaves_no_process() {
         kill(Pid::from_child(&check).as_raw_nonzero().get(), signal);
         assert_eq!(check.wait().unwrap().code(), Some(130), "{signal:?}");
         // The programs would go on for longer than this waits.
-        wait_for_orphans(&machine.project.path(""));
+        wait_for_orphans(&machine.path(""));
     }
 }
 
 #[test]
 fn what_a_killed_run_left_on_all_gpus_is_ended_by_the_next_run_that_does_not_go_on_with_it() {
     let machine = two_gpus(2);
-    let folder = machine.project.path("");
+    let folder = machine.path("");
     for command in ["check", "profile"] {
         machine.slow(300.0);
         let mut run = machine.gate(&[command, "--gpus", "all"]);
@@ -250,7 +248,7 @@ fn what_a_killed_run_left_on_all_gpus_is_ended_by_the_next_run_that_does_not_go_
 #[test]
 fn a_program_that_ends_ends_no_process_that_may_be_of_a_program_on_another_gpu() {
     let machine = two_gpus(2);
-    let file = |name: &str| machine.project.path(&format!("tmp/{name}"));
+    let file = |name: &str| machine.path(&format!("tmp/{name}"));
     let [helper, begun, first, found] = ["helper", "begun", "first", "found"].map(file);
     // The program on the second GPU leaves a process without a mark and without a parent, and looks
     // whether it still runs after one on the first GPU has ended.
@@ -279,7 +277,7 @@ fn a_program_that_ends_ends_no_process_that_may_be_of_a_program_on_another_gpu()
     all_measured(&outcome, 2);
     assert!(found.join("runs").exists());
     // At the end of its own program it ended.
-    assert_eq!(running(&machine.project.path(""), &[]), [0; 0]);
+    assert_eq!(running(&machine.path(""), &[]), [0; 0]);
 }
 
 #[test]
@@ -299,7 +297,7 @@ fn profiling_on_all_gpus_goes_on_where_it_was_interrupted() {
         resumed.map(on_gpu).collect::<BTreeSet<String>>()
     };
     // The first variant is whole on both GPUs, and the second one only begun.
-    let slow = machine.project.path("tmp/slow");
+    let slow = machine.path("tmp/slow");
     fs::write(&slow, "").unwrap();
     // A program could read the script of ncu, so that stays as it is.
     machine.ncu(&format!(
@@ -314,21 +312,19 @@ fn profiling_on_all_gpus_goes_on_where_it_was_interrupted() {
     child.wait().unwrap();
     fs::remove_file(&slow).unwrap();
     let both = BTreeSet::from([UUID, SECOND].map(|uuid| format!("on {uuid}")));
-    let _ = fs::remove_file(machine.project.path("argv"));
+    let _ = fs::remove_file(machine.path("argv"));
     assert_eq!(measured(machine.run(&resume).exits(0)), both);
     let calls = machine.ncu_calls().into_iter();
     let again = calls.filter(|call| call.contains("--export") && call.contains("v-n_1/"));
     assert_eq!(again.count(), 0);
-    wait_for_orphans(&machine.project.path(""));
+    wait_for_orphans(&machine.path(""));
     // Both runs are over, and the profiles are those of all GPUs.
-    let left = contents(&machine.project.path(".sparsek-gate/profiles"));
+    let left = contents(&machine.path(".sparsek-gate/profiles"));
     let of_gpus = |path: &&PathBuf| path.ends_with("run.json") && path.components().count() == 2;
     let runs = left.keys().filter(of_gpus);
     let states: Vec<Json> = runs
         .map(|path| {
-            let text = machine
-                .project
-                .read(&format!(".sparsek-gate/profiles/{}", path.display()));
+            let text = machine.read(&format!(".sparsek-gate/profiles/{}", path.display()));
             serde_json::from_str::<Json>(&text).unwrap()["content"]["state"].take()
         })
         .collect();
@@ -343,7 +339,7 @@ fn profiling_on_all_gpus_goes_on_where_it_was_interrupted() {
 fn a_profile_that_a_program_on_another_gpu_changed_is_not_locked() {
     let machine = two_gpus(1);
     // The program on the second GPU waits for the end of the first, and edits its profile.
-    let profiles = machine.project.path(".sparsek-gate/profiles");
+    let profiles = machine.path(".sparsek-gate/profiles");
     machine.ncu(&format!(
         "case $1:$CUDA_VISIBLE_DEVICES in
          --import:* | --version:*) ;;
@@ -398,7 +394,7 @@ fn a_program_that_is_killed_on_one_gpu_fails_its_variant_alone() {
     let measured = found["variants"].as_array().unwrap();
     assert_eq!(measured.len(), 1);
     assert_ne!(measured[0]["variant"], findings[0]["variant"]);
-    assert!(running(&machine.project.path(""), &[]).is_empty());
+    assert!(running(&machine.path(""), &[]).is_empty());
 }
 
 /// What is killed in a run.
@@ -414,7 +410,7 @@ fn whatever_is_killed_nothing_unmeasured_passes_and_no_process_is_left() {
     const VICTIMS: [Victim; 3] = [Victim::Check, Victim::Program(1), Victim::Program(2)];
     let machine = two_gpus(2);
     machine.slow(0.05);
-    let report = machine.project.path("tmp/outcome.json");
+    let report = machine.path("tmp/outcome.json");
     let text = format!("json:{}", report.display());
     let begun = Instant::now();
     machine
@@ -432,7 +428,7 @@ fn whatever_is_killed_nothing_unmeasured_passes_and_no_process_is_left() {
         let _ = fs::remove_file(&report);
         let mut check = start(&machine, &["--report", &text]);
         std::thread::sleep(whole.mul_f64((state % 1000) as f64 / 1000.0));
-        let folder: &Path = &machine.project.path("");
+        let folder: &Path = &machine.path("");
         let found = match victim {
             Victim::Check => vec![Pid::from_child(&check).as_raw_nonzero().get()],
             Victim::Program(gpu) => running(folder, &["bin/ncu", &format!("/slices/{gpu}/")]),
@@ -510,7 +506,7 @@ fn every_variant_is_profiled_on_all_gpus_and_one_call_locks_them() {
 #[test]
 fn what_a_program_writes_to_the_slice_of_another_gpu_is_found() {
     let machine = two_gpus(2);
-    let folder = machine.project.path(".sparsek-gate/gpus");
+    let folder = machine.path(".sparsek-gate/gpus");
     // The program on the second GPU waits for the end of the first slice, edits its record, and seals
     // that again.
     machine.ncu(&format!(
@@ -540,7 +536,7 @@ fn what_a_program_writes_to_the_slice_of_another_gpu_is_found() {
     assert_eq!(uuids(&found), [SECOND]);
     // It is a record all the same.
     let record = runs(&machine)[0].join("slices/1/run.json");
-    let name = record.strip_prefix(machine.project.path("")).unwrap();
+    let name = record.strip_prefix(machine.path("")).unwrap();
     let record = sealed::content(&machine.project, name.to_str().unwrap());
     assert_eq!(record["found"]["captures"]["spent"]["profiled"], 1000);
 }
@@ -556,7 +552,7 @@ fn both_measure(machine: &Machine, of: &[&str]) {
         assert_eq!(record["state"], "said");
         assert_eq!(record["found"]["captures"]["gpus"][0]["uuid"], uuid);
     }
-    wait_for_orphans(&machine.project.path(""));
+    wait_for_orphans(&machine.path(""));
 }
 
 /// The archive's SHA-256, of a further one of the checkout.
@@ -600,7 +596,7 @@ fn all_gpus_measure_both_sides_of_a_check_that_is_judged_later() {
         .flat_map(|index| variants.map(|variant| (index, variant)))
         .map(|(index, variant)| {
             let base = format!("tmp/d/{index}/bsr_gemm/{variant}/base/profile.json");
-            machine.project.path(&base).is_file()
+            machine.path(&base).is_file()
         })
         .collect();
     assert_eq!(by_slice.iter().filter(|is_there| **is_there).count(), 2);
@@ -629,7 +625,7 @@ fn slices_on_all_gpus_resume_their_own_runs() {
     let command = command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut run = command.spawn().unwrap();
     let has_one = |index: u32| {
-        let suite = machine.project.path(&format!("tmp/d/{index}/bsr_gemm"));
+        let suite = machine.path(&format!("tmp/d/{index}/bsr_gemm"));
         let variants = fs::read_dir(suite).into_iter().flatten().flatten();
         variants
             .map(|variant| variant.path().join("variant.json"))
@@ -642,7 +638,7 @@ fn slices_on_all_gpus_resume_their_own_runs() {
     }
     run.kill().unwrap();
     run.wait().unwrap();
-    wait_for_orphans(&machine.project.path(""));
+    wait_for_orphans(&machine.path(""));
     let unjudged = machine.run(&["check", "--from", "tmp/d"]).exits(6);
     unjudged.says("it was cut off: its run did not end");
     // A program could read the script of ncu, so that stays as it is.

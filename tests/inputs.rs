@@ -16,7 +16,7 @@ fn machine(inputs: &str) -> Machine {
         "source = \"kernels/a.cu\"\nexpect = [\"bsr_gemm_baseline\"]",
         &format!("{KEYS}{inputs}"),
     );
-    machine.project.write(
+    machine.write(
         "bench.sh",
         "echo 'variant: baseline'\necho 'recorded: h200'\n",
     );
@@ -30,7 +30,7 @@ fn machine(inputs: &str) -> Machine {
         "src/.git/config",
         "other/e.py",
     ] {
-        machine.project.write(file, file);
+        machine.write(file, file);
     }
     machine
 }
@@ -39,7 +39,7 @@ fn machine(inputs: &str) -> Machine {
 fn sources(machine: &Machine) -> Vec<String> {
     machine.run(&["profile"]).exits(0);
     let profile = ".sparsek-gate/profiles/bsr_gemm/baseline/profile.json";
-    let profile = machine.project.json(profile);
+    let profile = machine.json(profile);
     let sources = profile["provenance"]["sources"].as_object().unwrap();
     sources.keys().cloned().collect()
 }
@@ -85,7 +85,7 @@ fn a_folder_and_a_pattern_stand_for_their_files() {
 #[test]
 fn links_are_followed_and_lead_round_no_circle() {
     let machine = machine("[\"linked\"]");
-    let folder = machine.project.path("linked");
+    let folder = machine.path("linked");
     fs::create_dir(&folder).unwrap();
     symlink("../src/a.py", folder.join("file")).unwrap();
     symlink("../src/deep", folder.join("folder")).unwrap();
@@ -127,18 +127,16 @@ fn a_file_that_is_new_changed_or_gone_makes_another_program() {
         }
     };
     stale("");
-    machine
-        .project
-        .write("src/b.txt", "changed, and it does not match");
+    machine.write("src/b.txt", "changed, and it does not match");
     stale("");
-    machine.project.write("src/deep/new.py", "");
+    machine.write("src/deep/new.py", "");
     stale("src/deep/new.py");
-    fs::remove_file(machine.project.path("src/deep/new.py")).unwrap();
+    fs::remove_file(machine.path("src/deep/new.py")).unwrap();
     stale("");
-    machine.project.write("src/a.py", "changed");
+    machine.write("src/a.py", "changed");
     stale("src/a.py");
-    machine.project.write("src/a.py", "src/a.py");
-    fs::remove_file(machine.project.path("src/deep/c.py")).unwrap();
+    machine.write("src/a.py", "src/a.py");
+    fs::remove_file(machine.path("src/deep/c.py")).unwrap();
     stale("src/deep/c.py");
 }
 
@@ -147,7 +145,7 @@ fn a_new_file_of_a_pattern_changes_an_immutable_variant() {
     let machine = machine("[\"src/*.py\"]\nimmutable = true");
     machine.lock_measured();
     machine.run(&["check"]).exits(0);
-    machine.project.write("src/more.py", "");
+    machine.write("src/more.py", "");
     machine
         .run(&["check"])
         .exits(4)
@@ -157,7 +155,7 @@ fn a_new_file_of_a_pattern_changes_an_immutable_variant() {
 #[test]
 fn a_file_that_changes_while_the_variant_is_run_is_reported() {
     let machine = machine("[\"src/*.py\"]");
-    machine.project.write(
+    machine.write(
         "bench.sh",
         "echo x >>src/a.py\necho 'variant: baseline'\necho 'recorded: h200'\n",
     );
@@ -177,14 +175,14 @@ fn a_profile_of_another_filter_is_not_locked() {
         ("", "and now every kernel"),
     ] {
         let was = "kernels = \"regex:^bsr_gemm_\"";
-        let original = machine.project.read("config.toml");
-        machine.project.replace("config.toml", was, now);
+        let original = machine.read("config.toml");
+        machine.replace("config.toml", was, now);
         machine
             .run(&lock)
             .exits(6)
             .says("`kernels` changed since it was measured: it selected `regex:^bsr_gemm_`")
             .says(words);
-        machine.project.write("config.toml", original);
+        machine.write("config.toml", original);
     }
     machine.run(&lock).exits(0);
 }
@@ -230,7 +228,7 @@ fn python_machine() -> Machine {
         ("bench/late.py", "import importlib\n"),
         ("json.py", ""),
     ] {
-        machine.project.write(file, text);
+        machine.write(file, text);
     }
     machine
 }
@@ -249,22 +247,16 @@ fn the_modules_that_a_python_program_imports_are_inputs() {
     assert_eq!(sources(&machine), files);
     let lock = ["baseline", "--lock", "--reason", "first"];
     machine.run(&lock).exits(0);
-    machine
-        .project
-        .replace("bench/ops/words.py", "h200", "h200 h200");
+    machine.replace("bench/ops/words.py", "h200", "h200 h200");
     let ran = machine.run(&["check", "--from", ".sparsek-gate/profiles"]);
     ran.says("profile-stale").says("bench/ops/words.py");
     machine
         .run(&lock)
         .exits(6)
         .says("`bench/ops/words.py` changed");
-    machine
-        .project
-        .replace("bench/ops/words.py", "h200 h200", "h200");
+    machine.replace("bench/ops/words.py", "h200 h200", "h200");
     // A module that is imported from now on.
-    machine
-        .project
-        .write("bench/late.py", "import ops.unused\n");
+    machine.write("bench/late.py", "import ops.unused\n");
     machine.run(&lock).exits(6).says("bench/ops/unused.py");
 }
 

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::fs;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
@@ -114,17 +115,15 @@ impl Machine {
         project.write("cp_async.sh", program(0, ""));
         project.write("tmp/journal", "");
         let machine = Machine { project, driver };
-        machine.project.commit();
+        machine.commit();
         machine
     }
 
     fn accepting(tier: &str) -> Machine {
         let machine = Machine::new();
         let accepted = format!("[profile]\naccept_tiers = [\"{tier}\"]");
-        machine
-            .project
-            .replace("config.toml", "[profile]", &accepted);
-        machine.project.commit();
+        machine.replace("config.toml", "[profile]", &accepted);
+        machine.commit();
         machine
     }
 
@@ -133,7 +132,7 @@ impl Machine {
             let machine = Machine::accepting("kernel-times");
             machine.run(&["profile"]).exits(0);
             machine.lock().exits(0);
-            machine.project.commit();
+            machine.commit();
             machine.project.packed()
         });
         Machine {
@@ -152,8 +151,8 @@ impl Machine {
             .args(arguments)
             .env("LD_LIBRARY_PATH", self.driver)
             .env("RECORDS", repository().join("tests/data/cupti"))
-            .env("JOURNAL", self.project.path("tmp/journal"))
-            .env("TMPDIR", self.project.path("tmp"))
+            .env("JOURNAL", self.path("tmp/journal"))
+            .env("TMPDIR", self.path("tmp"))
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .env_remove("CUDA_VISIBLE_DEVICES");
@@ -177,6 +176,14 @@ impl Machine {
     }
 }
 
+impl Deref for Machine {
+    type Target = Project;
+
+    fn deref(&self) -> &Project {
+        &self.project
+    }
+}
+
 #[test]
 fn denied_counters_fail_and_what_was_measured_all_the_same_is_labelled() {
     let machine = Machine::new();
@@ -184,8 +191,8 @@ fn denied_counters_fail_and_what_was_measured_all_the_same_is_labelled() {
     let mut denied = report.denied();
     denied.dedup();
     assert_eq!(denied, ["not-measured", "no-permission"]);
-    assert_eq!(machine.project.read("denied"), "asked\n");
-    let profile = machine.project.json(PROFILE);
+    assert_eq!(machine.read("denied"), "asked\n");
+    let profile = machine.json(PROFILE);
     let identity = &profile["identity"];
     assert_eq!(identity["tier"], "kernel-times");
     // The settings of ncu mean nothing for what ncu did not measure.
@@ -206,17 +213,17 @@ fn denied_counters_fail_and_what_was_measured_all_the_same_is_labelled() {
             "others": [{ "kernel": "fill_normal", "launches": 2, "between": 0 }]
         })
     );
-    assert_eq!(machine.project.read("tmp/journal").lines().count(), 2);
+    assert_eq!(machine.read("tmp/journal").lines().count(), 2);
     let refused = machine.lock().exits(3);
     assert!(refused.out.contains("no-permission"), "{}", refused.out);
-    assert!(!machine.project.path("baselines").exists());
+    assert!(!machine.path("baselines").exists());
 }
 
 #[test]
 fn an_accepted_tier_is_measured_locked_and_passes_with_a_warning() {
     let machine = Machine::locked();
     let values = "duration: 261035.87\ndynamic_shared_bytes: 75776.00\n";
-    assert_eq!(machine.project.read(LOCKED), values);
+    assert_eq!(machine.read(LOCKED), values);
     let captures = [
         "baseline",
         "--verify",
@@ -255,30 +262,26 @@ fn wrong_numbers_in_a_measured_process_fail_on_every_tier() {
     let machine = Machine::accepting("kernel-times");
     let reports =
         |correct: bool| format!("echo '{{\"correct\": {correct}}}' >\"$SPARSEK_GATE_RESULT\"");
-    machine
-        .project
-        .write("cp_async.sh", program(0, &reports(true)));
+    machine.write("cp_async.sh", program(0, &reports(true)));
     machine.profile(0);
-    let profile = machine.project.json(PROFILE);
+    let profile = machine.json(PROFILE);
     let captures = profile["provenance"]["captures"].as_array().unwrap();
     assert!(captures.iter().all(|capture| capture["checked"] == true));
-    machine
-        .project
-        .write("cp_async.sh", program(0, &reports(false)));
+    machine.write("cp_async.sh", program(0, &reports(false)));
     assert!(machine.profile(5).denies("wrong-numbers"));
-    assert!(!machine.project.path(PROFILE).exists());
+    assert!(!machine.path(PROFILE).exists());
 }
 
 #[test]
 fn side_by_side_on_kernel_times_unchanged_code_passes_and_a_slower_kernel_fails() {
     let machine = Machine::locked();
-    fs::remove_file(machine.project.path("denied")).unwrap();
+    fs::remove_file(machine.path("denied")).unwrap();
     let report = machine.check(&["--against", "HEAD", "--measure-all"], 0);
     assert_eq!(report.variant("cp_async")["mode"], "against");
     assert_eq!(report.verdict("cp_async", "duration"), "pass");
     // ncu is asked once.
-    assert_eq!(machine.project.read("denied"), "asked\n");
-    machine.project.write("cp_async.sh", program(20, ""));
+    assert_eq!(machine.read("denied"), "asked\n");
+    machine.write("cp_async.sh", program(20, ""));
     let report = machine.check(&[], 1);
     assert_eq!(report.verdict("cp_async", "duration"), "regressed");
     let report = machine.check(&["--against", "HEAD"], 1);
@@ -289,7 +292,7 @@ fn side_by_side_on_kernel_times_unchanged_code_passes_and_a_slower_kernel_fails(
 
 /// The starts and the beginnings and ends of the work of the measured processes, in their order.
 fn journal(machine: &Machine) -> Vec<String> {
-    let journal = machine.project.read("tmp/journal");
+    let journal = machine.read("tmp/journal");
     let lines = journal.lines().filter(|line| *line != "run");
     lines.map(str::to_owned).collect()
 }
@@ -331,7 +334,7 @@ fn programs_start_together_and_work_in_turn_and_one_after_the_other_where_they_c
     let works = "echo begins >>\"$JOURNAL\"; sleep 0.05; echo ends >>\"$JOURNAL\"";
     let held = program(0, "echo starts >>\"$JOURNAL\"").replace(HOLD, &format!("{HOLD}\n{works}"));
     let held = format!("{held}echo leaves >>\"$JOURNAL\"\n");
-    machine.project.write("cp_async.sh", &held);
+    machine.write("cp_async.sh", &held);
     Ran::of(&compare_with_itself(&machine).output().unwrap()).exits(0);
     let lines = journal(&machine);
     let at = |wanted: &str| lines.iter().position(|line| line == wanted).unwrap();
@@ -355,9 +358,7 @@ fn programs_start_together_and_work_in_turn_and_one_after_the_other_where_they_c
 
     // Nothing holds it, as where another library in the program gets the calls.
     let alone = held.replace(HOLD, "").replace("; echo turn 0 1000", "");
-    machine
-        .project
-        .write("cp_async.sh", alone.replace(OVER, ""));
+    machine.write("cp_async.sh", alone.replace(OVER, ""));
     let ran = Ran::of(&compare_with_itself(&machine).output().unwrap()).exits(0);
     assert!(ran.err.contains("cannot be held"), "{}", ran.err);
     let lines = journal(&machine);
@@ -378,7 +379,7 @@ fn a_program_that_runs_in_the_turn_of_another_is_not_measured_beside_others() {
     let wakes = "kill -CONT $(cat \"$JOURNAL\") 2>/dev/null; sleep 0.2";
     let held = program(0, "echo $$ >>\"$JOURNAL\"").replace("echo run", "echo $$");
     let held = held.replace(HOLD, &format!("{HOLD}\n{wakes}"));
-    machine.project.write("cp_async.sh", held);
+    machine.write("cp_async.sh", held);
     let ran = Ran::of(&compare_with_itself(&machine).output().unwrap()).exits(0);
     let why = "one of them ran in the turn of another program";
     assert!(ran.err.contains(why), "{}", ran.err);
@@ -405,7 +406,7 @@ fn compiling() -> String {
 #[test]
 fn programs_compile_side_by_side_where_nothing_is_lost_if_that_does_not_count() {
     let machine = Machine::new();
-    machine.project.write("cp_async.sh", compiling());
+    machine.write("cp_async.sh", compiling());
     let ran = Ran::of(&compare_with_itself(&machine).output().unwrap()).exits(0);
     assert!(ran.err.contains("do not count"), "{}", ran.err);
     let lines = journal(&machine);
@@ -424,9 +425,7 @@ fn what_a_program_chooses_differently_beside_others_counts_from_its_first_work_o
     let program = compiling().replace("echo begins", &format!("{tuned}\necho begins"));
     let renamed =
         "k) [ $# -lt 3 ] || [ \"$correlation\" != 9 ] || rest=\"${rest%cp_async}lds\"; echo";
-    machine
-        .project
-        .write("cp_async.sh", program.replacen("k) echo", renamed, 1));
+    machine.write("cp_async.sh", program.replacen("k) echo", renamed, 1));
     let ran = Ran::of(&compare_with_itself(&machine).output().unwrap()).exits(0);
     assert!(ran.err.contains("all counts again"), "{}", ran.err);
 }
@@ -439,7 +438,7 @@ fn a_turn_is_over_once_all_processes_of_a_program_have_written_what_they_did() {
         "other=$SPARSEK_GATE_KERNEL_RECORDS.99999\necho 'process 99999 cupti 130001' >$other";
     let ends = "echo 'end 0 0' >>$other";
     let program = program(0, begins).replace(OVER, &format!("{OVER}\n{ends}"));
-    machine.project.write("cp_async.sh", program);
+    machine.write("cp_async.sh", program);
     let ran = Ran::of(&compare_with_itself(&machine).output().unwrap()).exits(0);
     assert!(!ran.err.contains("fewer start together"), "{}", ran.err);
 }
@@ -450,7 +449,7 @@ fn a_program_that_fails_beside_others_is_measured_alone() {
     // As where the memory of the GPU is too small for two.
     let claims =
         "exec 9>\"$JOURNAL.claimed\"\nflock -n 9 || { echo refused >>\"$JOURNAL\"; exit 3; }";
-    machine.project.write("cp_async.sh", program(0, claims));
+    machine.write("cp_async.sh", program(0, claims));
     let ran = Ran::of(&compare_with_itself(&machine).output().unwrap()).exits(0);
     assert!(ran.err.contains("fewer start together"), "{}", ran.err);
     ran.says("measured again, with fewer beside it");
@@ -462,7 +461,7 @@ fn an_interrupt_while_programs_wait_for_their_turn_leaves_no_process() {
     let machine = Machine::new();
     let never = "echo $$ >>\"$JOURNAL\"";
     let held = program(0, never).replace(HOLD, &format!("{HOLD}\nsleep 60"));
-    machine.project.write("cp_async.sh", held);
+    machine.write("cp_async.sh", held);
     let mut run = compare_with_itself(&machine).spawn().unwrap();
     let state = |pid: &str| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
@@ -488,7 +487,7 @@ fn an_interrupt_while_programs_wait_for_their_turn_leaves_no_process() {
 fn an_accepted_tier_that_is_accepted_no_longer_fails_again() {
     let machine = Machine::locked();
     let accepted = "accept_tiers = [\"kernel-times\"]\n";
-    machine.project.replace("config.toml", accepted, "");
+    machine.replace("config.toml", accepted, "");
     let report = machine.check(&["--from", ".sparsek-gate/profiles"], 3);
     assert!(report.denies("no-permission"));
     assert_eq!(report.verdict("cp_async", "dram_bw"), "not-measured");
@@ -511,8 +510,8 @@ fn a_profile_of_one_tier_is_never_compared_with_a_baseline_of_another() {
 
     // Put into the folder of another tier by hand, it does not fit that folder.
     let machine = Machine::locked();
-    let folder = machine.project.path("baselines/nvidia-h200+kernel-times");
-    fs::rename(folder, machine.project.path("baselines/nvidia-h200")).unwrap();
+    let folder = machine.path("baselines/nvidia-h200+kernel-times");
+    fs::rename(folder, machine.path("baselines/nvidia-h200")).unwrap();
     let report = machine.check(&["--from", ".sparsek-gate/profiles"], 4);
     report.tells_all("tampered", &["by kernel-times"]);
 }
@@ -598,7 +597,7 @@ fn what_was_not_recorded_in_full_is_no_measurement() {
     ];
     let machine = Machine::accepting("kernel-times");
     for (case, lines, code, finding, why) in cases {
-        machine.project.write("cp_async.sh", program(0, &lines));
+        machine.write("cp_async.sh", program(0, &lines));
         let report = machine.profile(code);
         assert_eq!(report.denied()[0], finding, "{case}");
         report.tells_all(finding, &[why]);
@@ -611,7 +610,7 @@ fn what_was_not_recorded_in_full_is_no_measurement() {
 fn a_setting_that_only_ncu_can_honour_leaves_the_tier_out_of_reach() {
     let machine = Machine::accepting("kernel-times");
     let with = CONFIG.replace("[profile]", "[profile]\ngraph_profiling = \"graph\"");
-    machine.project.write("config.toml", with);
+    machine.write("config.toml", with);
     let report = machine.profile(3);
     assert_eq!(report.denied(), ["no-permission", "profiler-unsupported"]);
     report.tells_all("profiler-unsupported", &["a whole CUDA graph"]);
@@ -620,20 +619,13 @@ fn a_setting_that_only_ncu_can_honour_leaves_the_tier_out_of_reach() {
 #[test]
 fn a_profiler_that_does_not_work_at_all_is_stepped_down_from_too() {
     let machine = Machine::accepting("kernel-times");
-    let ncu = machine.project.read("denied-ncu");
+    let ncu = machine.read("denied-ncu");
     let (before, _) = ncu.split_once("echo '==ERROR==").unwrap();
     // As ncu says under gVisor.
     let text = "echo '==ERROR== Failed to initialize the profiler: LibraryNotLoaded'\nexit 1\n";
-    fs::write(
-        machine.project.path("denied-ncu"),
-        format!("{before}{text}"),
-    )
-    .unwrap();
+    fs::write(machine.path("denied-ncu"), format!("{before}{text}")).unwrap();
     machine.profile(0);
-    assert_eq!(
-        machine.project.json(PROFILE)["identity"]["tier"],
-        "kernel-times"
-    );
+    assert_eq!(machine.json(PROFILE)["identity"]["tier"], "kernel-times");
 }
 
 #[test]
@@ -641,11 +633,9 @@ fn a_variant_of_which_no_lower_tier_measures_anything_is_denied() {
     let machine = Machine::accepting("kernel-times");
     let suite =
         "metrics = [\"dram_bw\"]\n[suite.other.variant.lone]\nrun = [\"sh\", \"cp_async.sh\"]\n";
-    let config = machine.project.read("config.toml");
-    machine
-        .project
-        .write("config.toml", format!("{config}\n[suite.other]\n{suite}"));
-    machine.project.commit();
+    let config = machine.read("config.toml");
+    machine.write("config.toml", format!("{config}\n[suite.other]\n{suite}"));
+    machine.commit();
     // Whether it is the first to be denied or not.
     for names in [&["bsr_gemm", "other"][..], &["other"]] {
         let all = [&["profile", "--format", "json"], names].concat();
@@ -662,7 +652,7 @@ fn a_variant_of_which_no_lower_tier_measures_anything_is_denied() {
 #[test]
 fn other_failures_of_ncu_are_not_stepped_down_from() {
     let machine = Machine::accepting("kernel-times");
-    let ncu = machine.project.read("denied-ncu");
+    let ncu = machine.read("denied-ncu");
     let (before, _) = ncu.split_once("echo '==ERROR==").unwrap();
     for (said, code, finding) in [
         (
@@ -673,16 +663,16 @@ fn other_failures_of_ncu_are_not_stepped_down_from() {
         ("==ERROR== something else", 5, "profiler-failed"),
     ] {
         let text = format!("{before}echo '{said}'\nexit 9\n");
-        fs::write(machine.project.path("denied-ncu"), text).unwrap();
+        fs::write(machine.path("denied-ncu"), text).unwrap();
         assert_eq!(machine.profile(code).denied(), [finding]);
-        assert!(!machine.project.path(PROFILE).exists());
+        assert!(!machine.path(PROFILE).exists());
     }
 }
 
 #[test]
 fn without_cupti_no_tier_is_left() {
     let machine = Machine::accepting("kernel-times");
-    fs::remove_file(machine.project.path("libcupti.so.13")).unwrap();
+    fs::remove_file(machine.path("libcupti.so.13")).unwrap();
     let report = machine.profile(3);
     assert_eq!(report.denied(), ["profiler-unsupported"]);
     assert!(report.warns("no-permission"));
@@ -692,7 +682,7 @@ fn without_cupti_no_tier_is_left() {
 #[test]
 fn an_edited_record_is_found() {
     let machine = Machine::locked();
-    machine.project.edit(PROFILE, |profile| {
+    machine.edit(PROFILE, |profile| {
         profile["kernels"][0]["metrics"]["duration"]["samples"][0][3] = json!(200_000.0);
     });
     let report = machine.check(&["--from", ".sparsek-gate/profiles"], 0);
@@ -722,7 +712,7 @@ fn a_tier_that_does_not_exist_is_a_slip_in_the_configuration() {
 impl Machine {
     /// A stand-in program with the injected library, as it is embedded in this program.
     fn injected(&self, how: &str, records: &Path) -> Command {
-        let folder = self.project.path(".sparsek-gate/cupti");
+        let folder = self.path(".sparsek-gate/cupti");
         let injection = fs::read_dir(&folder).unwrap().next().unwrap();
         let mut command = Command::new(self.driver.join("program"));
         command
@@ -743,9 +733,7 @@ fn injected(
     goes_wrong: &str,
     setting: Option<&str>,
 ) -> (Option<i32>, Vec<String>) {
-    let left = machine
-        .project
-        .path(&format!("tmp/{how}{goes_wrong}{}", setting.is_some()));
+    let left = machine.path(&format!("tmp/{how}{goes_wrong}{}", setting.is_some()));
     fs::create_dir(&left).unwrap();
     let status = machine
         .injected(how, &left)
@@ -795,8 +783,8 @@ fn the_injected_library_holds_a_program_at_its_first_work_until_its_turn() {
 /// With so many loads of code before its turn, what it prints before, and the call at which the turn begins.
 #[track_caller]
 fn held_by_the_injected_library(machine: &Machine, after: &str, before: &str, begins: u64) {
-    let turn = machine.project.path("tmp/turn");
-    let [log, records] = ["tmp/log", "tmp/records"].map(|name| machine.project.path(name));
+    let turn = machine.path("tmp/turn");
+    let [log, records] = ["tmp/log", "tmp/records"].map(|name| machine.path(name));
     let _ = fs::remove_dir_all(&records);
     let _ = fs::remove_file(&turn);
     fs::create_dir(&records).unwrap();
@@ -847,12 +835,12 @@ fn held_by_the_injected_library(machine: &Machine, after: &str, before: &str, be
 fn a_range_of_the_profiler_is_asked_for_where_the_configuration_has_one() {
     let machine = Machine::accepting("kernel-times");
     let asked = "echo \"${SPARSEK_GATE_PROFILER_RANGE-no}\" >>asked";
-    machine.project.write("cp_async.sh", program(0, asked));
+    machine.write("cp_async.sh", program(0, asked));
     machine.profile(0);
     let range = "[profile]\nprofiler_range = true";
-    machine.project.replace("config.toml", "[profile]", range);
+    machine.replace("config.toml", "[profile]", range);
     machine.profile(0);
-    let lines = machine.project.read("asked");
+    let lines = machine.read("asked");
     let answers: std::collections::BTreeSet<&str> = lines.lines().collect();
     assert_eq!(answers.into_iter().collect::<Vec<_>>(), ["1", "no"]);
 }

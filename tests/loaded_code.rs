@@ -51,10 +51,10 @@ fn sentence(chosen: &str) -> String {
 /// A project whose program has ncu hand over the recording `first`.
 fn machine() -> Machine {
     let machine = Machine::new();
-    machine.project.write("config.toml", CONFIG);
+    machine.write("config.toml", CONFIG);
     machine.ncu(&format!(
         "export RECORDINGS='{}'",
-        machine.project.path("recordings").display()
+        machine.path("recordings").display()
     ));
     for name in ["first", "again"] {
         record(&machine, name, |_| {});
@@ -66,7 +66,7 @@ fn machine() -> Machine {
 /// A program that prints this, and the name of a recording.
 fn program(machine: &Machine, recorded: &str, prints: &str) {
     let text = format!("echo 'variant: v'\necho '{recorded}'\ncat <<'END'\n{prints}\nEND\n");
-    machine.project.write("bench.sh", text);
+    machine.write("bench.sh", text);
 }
 
 /// The recorded report under another name, with other bytes: no two processes leave the same.
@@ -82,8 +82,8 @@ fn record(machine: &Machine, name: &str, edit: impl Fn(&mut [u8])) {
         report[host.unwrap()..][..own.len()].copy_from_slice(own.as_bytes());
         edit(&mut report);
         let path = format!("{folder}/capture-{capture}");
-        machine.project.write(&format!("{path}.ncu-rep"), report);
-        machine.project.write(&format!("{path}.csv"), &csv);
+        machine.write(&format!("{path}.ncu-rep"), report);
+        machine.write(&format!("{path}.csv"), &csv);
     }
 }
 
@@ -133,14 +133,12 @@ fn messages(report: &Json, code: &str) -> Vec<String> {
 fn the_static_profile_of_a_program_is_made_again_with_what_its_launches_have() {
     let machine = machine();
     let report = fs::read(repository().join("tests/data/ncu/twenty_launches.ncu-rep")).unwrap();
-    machine.project.write("k.cubin", cubin(&report).1);
+    machine.write("k.cubin", cubin(&report).1);
     let stated = "program = \"k.cubin\"\ndynamic_shared_bytes = 100000";
-    machine
-        .project
-        .write("config.toml", CONFIG.replace("loaded_code = true", stated));
+    machine.write("config.toml", CONFIG.replace("loaded_code = true", stated));
     let metric = |name: &str| {
         let path = ".sparsek-gate/profiles/s/v/static.json";
-        let profile: Json = machine.project.json(path);
+        let profile: Json = machine.json(path);
         profile["kernels"][0]["metrics"][name]["value"].clone()
     };
     machine.run(&["build"]).exits(0);
@@ -158,9 +156,7 @@ fn the_static_profile_of_a_program_is_made_again_with_what_its_launches_have() {
 fn code_that_a_program_loads_is_kept_locked_and_compared() {
     let machine = machine();
     machine.lock_measured();
-    let profile: Json = machine
-        .project
-        .json(".sparsek-gate/profiles/s/v/static.json");
+    let profile: Json = machine.json(".sparsek-gate/profiles/s/v/static.json");
     let kernels = profile["kernels"].as_array().unwrap();
     assert_eq!(kernels.len(), 1, "only what was measured");
     assert_eq!(kernels[0]["mangled"], MANGLED);
@@ -174,13 +170,10 @@ fn code_that_a_program_loads_is_kept_locked_and_compared() {
     let dynamic = &kernels[0]["metrics"]["dynamic_shared_bytes"];
     assert_eq!(dynamic["value"], 0.0);
     assert_eq!(profile["identity"]["tier"], "static");
-    let argv = machine
-        .project
-        .read(".sparsek-gate/profiles/s/v/capture-1.argv");
+    let argv = machine.read(".sparsek-gate/profiles/s/v/capture-1.argv");
     assert!(argv.contains("--import-sass yes"), "{argv}");
     assert!(
         machine
-            .project
             .path("baselines/sm-90a+static/s/v.lock.toml")
             .is_file()
     );
@@ -238,12 +231,12 @@ fn what_an_autotuner_chose_otherwise_is_named_as_the_cause() {
 fn a_process_that_tunes_what_it_measures_is_refused_after_the_first() {
     let machine = machine();
     let config = CONFIG.replace("profiler_range = true\n", "");
-    machine.project.write("config.toml", config);
+    machine.write("config.toml", config);
     program(&machine, "recorded: first", &sentence("M: 128"));
     let ran = machine.run(&["profile"]).exits(6);
     ran.says("the measured process tuned `bsr_gemm_wmma`")
         .says("profiler_range = true");
-    let profiled = machine.project.read("journal");
+    let profiled = machine.read("journal");
     assert_eq!(profiled.lines().count(), 1, "{profiled}");
     // Of a kernel that is not measured it may tune what it likes.
     program(
@@ -284,13 +277,11 @@ fn code_that_was_not_kept_is_said_and_the_measured_profile_stays() {
         .says("the machine code that it loaded is not known");
     assert!(
         machine
-            .project
             .path(".sparsek-gate/profiles/s/v/profile.json")
             .is_file()
     );
     assert!(
         !machine
-            .project
             .path(".sparsek-gate/profiles/s/v/static.json")
             .exists()
     );
@@ -311,10 +302,10 @@ fn a_static_profile_that_is_not_that_of_its_captures_is_found_and_not_locked() {
     let machine = machine();
     machine.lock_measured();
     let path = ".sparsek-gate/profiles/s/v/static.json";
-    machine.project.edit(path, |profile| {
+    machine.edit(path, |profile| {
         profile["kernels"][0]["code"]["text_sha256"] = "0".repeat(64).into();
     });
-    let from = machine.project.path(".sparsek-gate/profiles");
+    let from = machine.path(".sparsek-gate/profiles");
     let ran = machine.run(&["check", "--from", from.to_str().unwrap()]);
     ran.says("the static profile differs from the captures: `bsr_gemm_wmma` has other code");
     machine
@@ -330,20 +321,20 @@ fn a_regression_names_the_choice_of_the_autotuner_first() {
     let config = CONFIG
         .replace("loaded_code = true\n", "")
         .replace("bsr_gemm_wmma", "bsr_gemm_cp_async");
-    machine.project.write("config.toml", config);
+    machine.write("config.toml", config);
     let program = |recorded: &str, warps: u32| {
         let says = sentence(&format!("M: 128, num_warps: {warps}"));
         let says = says.replace(KERNEL, "bsr_gemm_cp_async");
         let text =
             format!("echo 'variant: cp_async'\necho 'recorded: {recorded}'\necho '{says}'\n");
-        machine.project.write("bench.sh", text);
+        machine.write("bench.sh", text);
     };
     program("h200", 4);
-    machine.project.git(&["init", "--quiet"]);
+    machine.git(&["init", "--quiet"]);
     let ours = "/journal\n/reports\n/argv\n/tmp/\n/home/\n/.sparsek-gate/\n";
-    machine.project.write(".git/info/exclude", ours);
+    machine.write(".git/info/exclude", ours);
     machine.lock_measured();
-    machine.project.commit();
+    machine.commit();
     program("h200-worse", 8);
     let steps = "num_warps 4 → 8 (now M: 128, num_warps: 8)";
     // Beside the base the change is judged for what it does, against the lock it is a change.
@@ -370,10 +361,10 @@ fn a_regression_names_the_choice_of_the_autotuner_first() {
 fn processes_that_choose_differently_are_a_warning_where_no_code_is_gated() {
     let machine = machine();
     let config = CONFIG.replace("loaded_code = true\n", "");
-    machine.project.write("config.toml", config);
+    machine.write("config.toml", config);
     let text = "n=$(grep -c . journal)\necho 'variant: v'\necho 'recorded: first'\n\
         echo \"Triton autotuning for function bsr_gemm_wmma finished after 1s; best config selected: N: $n;\"\n";
-    machine.project.write("bench.sh", text);
+    machine.write("bench.sh", text);
     machine
         .run(&["profile"])
         .exits(0)

@@ -315,8 +315,8 @@ fn locked() -> Machine {
     );
     machine.lock_measured();
     machine.run(&["check"]).exits(0);
-    machine.project.write(".gitignore", ".sparsek-gate/\n");
-    machine.project.commit();
+    machine.write(".gitignore", ".sparsek-gate/\n");
+    machine.commit();
     machine
 }
 
@@ -328,7 +328,7 @@ fn checked(machine: &Machine) -> Ran {
 fn a_variant_that_the_matrix_no_longer_produces_is_reported_as_removed() {
     let machine = locked();
     // The same matrix in other words changes no rule.
-    let change = |from: &str, to: &str| machine.project.replace("config.toml", from, to);
+    let change = |from: &str, to: &str| machine.replace("config.toml", from, to);
     change("tile = [64, 128]", "tile = [128, 0x40]");
     let report = checked(&machine).exits(0).json();
     assert_eq!(report.denied(), Vec::<String>::new());
@@ -350,7 +350,7 @@ fn a_variant_that_the_matrix_no_longer_produces_is_reported_as_removed() {
 #[test]
 fn what_a_value_stands_for_is_a_rule_of_the_base() {
     let machine = locked();
-    let change = |from: &str, to: &str| machine.project.replace("config.toml", from, to);
+    let change = |from: &str, to: &str| machine.replace("config.toml", from, to);
     change("fast = [\"--fast\"]", "fast = [\"--smaller\"]");
     let report = checked(&machine).exits(4).json();
     for (finding, tile) in report.findings("deny").into_iter().zip(["128", "64"]) {

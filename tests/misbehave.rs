@@ -261,14 +261,12 @@ fn lock(machine: Machine) -> Machine {
         settings
             .replacen("[toolchain]\n", ncu, 1)
             .replacen("processes = 4 ", "processes = 2 ", 1);
-    machine
-        .project
-        .write("config.toml", format!("{ENV_PASS}{settings}{SUITE}"));
+    machine.write("config.toml", format!("{ENV_PASS}{settings}{SUITE}"));
     let recorded =
         common::repository().join("ci/recordings/h200/bsr_gemm/baseline/capture-1.ncu-rep");
-    fs::copy(recorded, machine.project.path("good.ncu-rep")).unwrap();
-    machine.project.write("program.sh", program("", ""));
-    machine.project.git(&["init", "--quiet"]);
+    fs::copy(recorded, machine.path("good.ncu-rep")).unwrap();
+    machine.write("program.sh", program("", ""));
+    machine.git(&["init", "--quiet"]);
     machine.lock_measured();
     machine
 }
@@ -422,16 +420,14 @@ fn what_a_program_wrote_of_another_variant_is_found() {
         ),
     ] {
         let machine = Machine::new();
-        let config = machine.project.read("config.toml");
+        let config = machine.read("config.toml");
         let own = format!(
             "\n[suite.bsr_gemm.variant.{name}]\nrun = [\"sh\", \"own.sh\"]\n\
              inputs = [\"own.sh\"]\nexpect = [\"bsr_gemm_baseline\"]\n"
         );
-        machine
-            .project
-            .write("config.toml", format!("{config}{own}"));
+        machine.write("config.toml", format!("{config}{own}"));
         let script = format!("{script}\necho 'variant: baseline'\necho 'recorded: h200'\n");
-        machine.project.write("own.sh", script);
+        machine.write("own.sh", script);
         let ran = machine.run(&["profile", "--format", "json"]).exits(5);
         let messages = messages(&ran.json(), "altered-during-run");
         let found = messages.iter().any(|one| one.starts_with(finding));
@@ -506,7 +502,7 @@ fn a_program_that_fills_the_disk_gets_no_pass() {
             .arg(format!(
                 "mount -t tmpfs -o size=2m tmpfs .sparsek-gate && {script}"
             ))
-            .current_dir(machine.project.path(""));
+            .current_dir(machine.path(""));
         command
     };
     if !within("true")
@@ -518,9 +514,7 @@ fn a_program_that_fills_the_disk_gets_no_pass() {
     }
     let fill = "cat /dev/zero >.sparsek-gate/fill 2>&1";
     for (verified, profiled) in [(fill, ""), ("", fill)] {
-        machine
-            .project
-            .write("program.sh", program(verified, profiled));
+        machine.write("program.sh", program(verified, profiled));
         let gate = machine.gate(&["check", "--format", "json"]);
         let mut command = under(within("exec \"$0\" \"$@\""), &gate);
         let ran = Ran::of(&command.output().unwrap());
@@ -549,7 +543,7 @@ fn a_program_that_launches_nothing_or_another_kernel_is_not_measured() {
     ] {
         let whole =
             program("", "").replace("echo 'variant: baseline'\necho 'recorded: h200'", script);
-        machine.project.write("program.sh", whole);
+        machine.write("program.sh", whole);
         let report = machine.run(&["check", "--format", "json"]);
         let report = report.json();
         for code in denied {

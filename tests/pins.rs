@@ -27,7 +27,7 @@ fn warning(machine: Machine) -> Machine {
 #[track_caller]
 fn untouched(machine: &Machine) {
     assert_eq!(machine.compiled(), Vec::<String>::new());
-    assert!(!machine.project.path(PROFILE).exists());
+    assert!(!machine.path(PROFILE).exists());
     let measured = machine.ncu_calls();
     assert!(
         !measured.iter().any(|call| call.contains("--metrics")),
@@ -100,15 +100,13 @@ fn a_command_checks_the_pins_of_what_it_uses() {
     machine.run(&["profile"]).exits(3).says("`2026` is pinned");
     // What no variant is built with is not looked for.
     let machine = other_compiler();
-    machine
-        .project
-        .write("a.sh", "echo 'variant: baseline'; echo 'recorded: h200'\n");
+    machine.write("a.sh", "echo 'variant: baseline'; echo 'recorded: h200'\n");
     let machine = machine.configured(
         "source = \"kernels/a.cu\"",
         "run = [\"sh\", \"a.sh\"]\ninputs = [\"a.sh\"]",
     );
     machine.run(&["profile"]).exits(0);
-    let pins = machine.project.json(PROFILE)["provenance"]["pins"].clone();
+    let pins = machine.json(PROFILE)["provenance"]["pins"].clone();
     let named: Vec<&Json> = pins
         .as_array()
         .unwrap()
@@ -133,7 +131,7 @@ fn an_unknown_version_violates_its_pin() {
     untouched(&machine);
     let machine = warning(machine);
     machine.run(&["profile"]).exits(0).says("driver: unknown");
-    let pins = machine.project.json(PROFILE)["provenance"]["pins"].clone();
+    let pins = machine.json(PROFILE)["provenance"]["pins"].clone();
     let unknown = json!({ "what": "driver", "wanted": ">=580", "held": false });
     assert!(pins.as_array().unwrap().contains(&unknown), "{pins:#}");
 }
@@ -143,7 +141,7 @@ fn a_profile_records_each_pin_and_what_was_there() {
     let machine = Machine::new();
     let ran = machine.run(&["profile", "--format", "json"]).exits(0);
     assert_eq!(ran.json().warned(), Vec::<String>::new());
-    let profile = machine.project.json(PROFILE);
+    let profile = machine.json(PROFILE);
     assert_eq!(profile["schema"], 3);
     assert_eq!(
         profile["provenance"]["pins"],
@@ -156,9 +154,7 @@ fn a_profile_records_each_pin_and_what_was_there() {
         ])
     );
     // What the compiler made was made with a compiler, and with nothing else.
-    let compiled = machine
-        .project
-        .json(&PROFILE.replace("profile.json", STATIC_PROFILE_FILE));
+    let compiled = machine.json(&PROFILE.replace("profile.json", STATIC_PROFILE_FILE));
     assert_eq!(
         compiled["provenance"]["pins"],
         json!([pin("cuda", "13.0", "V13.0.88", true)])
@@ -179,7 +175,7 @@ fn a_mismatch_that_only_warns_is_reported_recorded_and_reported_again_when_locke
             "{command}"
         );
     }
-    let pins = machine.project.json(PROFILE)["provenance"]["pins"].clone();
+    let pins = machine.json(PROFILE)["provenance"]["pins"].clone();
     let broken = pin("cuda", "13.0", "V12.4.131", false);
     assert!(pins.as_array().unwrap().contains(&broken), "{pins:#}");
 
@@ -278,11 +274,11 @@ fn profiles_of_several_machines_keep_the_pins_of_each() {
 fn the_pins_of_the_working_tree_count_for_the_base_too() {
     let machine = other_compiler();
     // The change moves the project to another compiler; the base pins the one before.
-    machine.project.write(
+    machine.write(
         ".gitignore",
         ".sparsek-gate/\n/tmp/\n/home/\n/argv\n/calls\n/journal\n/reports\n",
     );
-    machine.project.commit();
+    machine.commit();
     let machine = machine.configured("cuda = \"13.0\"", "cuda = \"12.4\"");
     let against = ["check", "--against", "HEAD", "--format", "json"];
     let ran = machine.run(&against);
@@ -290,7 +286,7 @@ fn the_pins_of_the_working_tree_count_for_the_base_too() {
     assert_eq!(report.variant("baseline")["mode"], "against", "{}", ran.err);
     assert!(!report.warns("toolchain-mismatch"));
     let base = ".sparsek-gate/profiles/bsr_gemm/baseline/base/profile.json";
-    let pins = machine.project.json(base)["provenance"]["pins"].clone();
+    let pins = machine.json(base)["provenance"]["pins"].clone();
     let kept = pin("cuda", "12.4", "V12.4.131", true);
     assert!(pins.as_array().unwrap().contains(&kept), "{pins:#}");
 }

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::fs;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -376,6 +377,14 @@ struct Service {
     env: Vec<(String, String)>,
 }
 
+impl Deref for Service {
+    type Target = Project;
+
+    fn deref(&self) -> &Project {
+        &self.project
+    }
+}
+
 impl Service {
     /// With the shipped project.
     fn new() -> Service {
@@ -388,11 +397,11 @@ impl Service {
             env: Vec::new(),
         };
         for file in ["output", "summary", "path", "calls"] {
-            service.project.write(file, "");
+            service.write(file, "");
         }
         let program = env!("CARGO_BIN_EXE_sparsek-gate");
-        fs::create_dir(service.project.path("bin")).unwrap();
-        std::os::unix::fs::symlink(program, service.project.path("bin/sparsek-gate")).unwrap();
+        fs::create_dir(service.path("bin")).unwrap();
+        std::os::unix::fs::symlink(program, service.path("bin/sparsek-gate")).unwrap();
         service
     }
 
@@ -408,24 +417,23 @@ impl Service {
     /// An answer of the service's API, by its path.
     fn answers(&self, path: &str, answer: &Json) {
         let file = path.replace(['/', '?', '&', '='], "_");
-        self.project
-            .write(&format!("answers/{file}"), answer.to_string());
+        self.write(&format!("answers/{file}"), answer.to_string());
     }
 
     fn run(&self, script: &str, arguments: &[&str]) -> Ran {
         let mut command = Command::new("bash");
         let path = std::env::var("PATH").unwrap();
-        let own = self.project.path("bin");
+        let own = self.path("bin");
         command
             .arg(repository().join(script))
             .args(arguments)
-            .current_dir(self.project.path(""))
+            .current_dir(self.path(""))
             .env("PATH", format!("{}:{path}", own.display()))
-            .env("ANSWERS", self.project.path("answers"))
-            .env("CALLS", self.project.path("calls"))
-            .env("GITHUB_OUTPUT", self.project.path("output"))
-            .env("GITHUB_STEP_SUMMARY", self.project.path("summary"))
-            .env("GITHUB_PATH", self.project.path("path"))
+            .env("ANSWERS", self.path("answers"))
+            .env("CALLS", self.path("calls"))
+            .env("GITHUB_OUTPUT", self.path("output"))
+            .env("GITHUB_STEP_SUMMARY", self.path("summary"))
+            .env("GITHUB_PATH", self.path("path"))
             .env_remove("CI");
         outside_pull_request(&mut command);
         command.env("GITHUB_REPOSITORY", "them/kernels");
@@ -435,15 +443,11 @@ impl Service {
 
     /// What was sent, a line each.
     fn calls(&self) -> Vec<String> {
-        self.project
-            .read("calls")
-            .lines()
-            .map(str::to_owned)
-            .collect()
+        self.read("calls").lines().map(str::to_owned).collect()
     }
 
     fn outputs(&self) -> String {
-        self.project.read("output")
+        self.read("output")
     }
 }
 
@@ -503,7 +507,7 @@ fn the_action_runs_the_check_and_leaves_reports_outputs_and_a_summary() {
         .with("FROM", "worse")
         .with("VARIANTS", "bsr_gemm/cp_async");
     let worse = repository().join("ci/recordings/h200-worse");
-    common::copy(&worse, &service.project.path("worse"));
+    common::copy(&worse, &service.path("worse"));
     // Exit codes are for the last step to tell, when the reports are kept.
     service
         .run("ci/github/run.sh", &[])
@@ -513,15 +517,15 @@ fn the_action_runs_the_check_and_leaves_reports_outputs_and_a_summary() {
         service.outputs(),
         "exit-code=1\nverdict=regressed\nreports=kept\n"
     );
-    assert!(service.project.read("summary").contains("regressed"));
-    assert_eq!(service.project.json("kept/outcome.json")["exit_code"], 1);
+    assert!(service.read("summary").contains("regressed"));
+    assert_eq!(service.json("kept/outcome.json")["exit_code"], 1);
 
     let slip = Service::new()
         .with("REPORTS", "kept")
         .with("FROM", "nowhere");
     slip.run("ci/github/run.sh", &[]).exits(0);
     assert!(slip.outputs().starts_with("exit-code=2\nverdict=usage\n"));
-    assert!(slip.project.read("summary").contains("could not begin"));
+    assert!(slip.read("summary").contains("could not begin"));
 }
 
 #[test]
@@ -533,7 +537,7 @@ fn the_action_passes_on_the_pull_request_that_consent_is_for() {
         .with("FROM", "nowhere");
     service.program("sparsek-gate", "#!/bin/sh\necho \"$*\" >arguments\n");
     service.run("ci/github/run.sh", &[]).exits(0);
-    let arguments = service.project.read("arguments");
+    let arguments = service.read("arguments");
     let accept = format!("--accept {} --pull-request 7", "0".repeat(64));
     assert!(arguments.contains(&accept), "{arguments}");
 }
@@ -545,7 +549,7 @@ fn the_action_takes_a_program_that_is_there() {
         .run("ci/github/install.sh", &["program"])
         .exits(0)
         .says("sparsek-gate 0");
-    assert_eq!(service.project.read("path").trim(), "program/bin");
+    assert_eq!(service.read("path").trim(), "program/bin");
     let none = Service::new().with("BINARY", "no-such-program");
     none.run("ci/github/install.sh", &["program"])
         .exits(3)
@@ -562,7 +566,7 @@ fn building() -> Service {
         "LICENSE",
         "README.md",
     ] {
-        service.project.write(&format!("action/{file}"), "");
+        service.write(&format!("action/{file}"), "");
     }
     // The action may have some of its own, which another toolchain than the runner's would follow.
     for file in [
@@ -575,14 +579,14 @@ fn building() -> Service {
         "tests/corpus.rs",
         "tests/documents/main.rs",
     ] {
-        service.project.write(&format!("action/{file}"), "");
+        service.write(&format!("action/{file}"), "");
     }
     let sources = fs::read(repository().join("ci/sources.txt")).unwrap();
-    service.project.write("action/ci/sources.txt", sources);
+    service.write("action/ci/sources.txt", sources);
     let script = repository().join("ci/github/install.sh");
-    let copy = service.project.path("action/ci/github/install.sh");
+    let copy = service.path("action/ci/github/install.sh");
     install(&script, &copy);
-    let seen = service.project.path("seen");
+    let seen = service.path("seen");
     fs::create_dir(&seen).unwrap();
     service.program("rustup", "#!/bin/sh\necho '1.89.0-x86_64 (default)'\n");
     service.program(
@@ -601,7 +605,7 @@ fn building() -> Service {
 #[test]
 fn the_action_builds_the_gate_with_nothing_of_the_change() {
     let service = building();
-    let checkout = service.project.path("checkout");
+    let checkout = service.path("checkout");
     // What the change brings: programs of these names, and files that choose other programs.
     for planted in ["checkout/bin", "tools"] {
         for name in ["cargo", "rustup", "dirname", "mktemp", "find", "cp", "env"] {
@@ -610,19 +614,17 @@ fn the_action_builds_the_gate_with_nothing_of_the_change() {
                 &path,
                 &format!(
                     "#!/bin/sh\necho {name} >>'{}'\n",
-                    service.project.path("planted").display()
+                    service.path("planted").display()
                 ),
             );
         }
     }
-    service
-        .project
-        .write("rust-toolchain.toml", "[toolchain]\npath = \"tools\"\n");
-    service.project.write(
+    service.write("rust-toolchain.toml", "[toolchain]\npath = \"tools\"\n");
+    service.write(
         ".cargo/config.toml",
         "[build]\nrustc-wrapper = \"tools/cargo\"\n",
     );
-    let bin = service.project.path("bin");
+    let bin = service.path("bin");
     let path = format!(
         "tools:.::{}:{}:/usr/local/bin:/usr/bin:/bin",
         checkout.join("bin").display(),
@@ -639,19 +641,19 @@ fn the_action_builds_the_gate_with_nothing_of_the_change() {
         .with("GH_TOKEN", "ghp_secret")
         .with("ACTION_REF", "v1")
         .with("HTTPS_PROXY", "http://proxy:3128");
-    let script = service.project.path("action/ci/github/install.sh");
+    let script = service.path("action/ci/github/install.sh");
     service
         .run(script.to_str().unwrap(), &["program"])
         .exits(0)
         .says("built");
     assert!(
-        !service.project.path("planted").exists(),
+        !service.path("planted").exists(),
         "{}",
-        service.project.read("planted")
+        service.read("planted")
     );
-    assert_eq!(service.project.read("path").trim(), "program/bin");
+    assert_eq!(service.read("path").trim(), "program/bin");
 
-    let seen = service.project.read("seen/env");
+    let seen = service.read("seen/env");
     let mut names: Vec<&str> = seen
         .lines()
         .filter_map(|line| Some(line.split_once('=')?.0))
@@ -673,12 +675,12 @@ fn the_action_builds_the_gate_with_nothing_of_the_change() {
     );
     assert!(seen.contains("RUSTUP_TOOLCHAIN=1.89.0-x86_64\n"), "{seen}");
     assert!(seen.contains("SPARSEK_GATE_REVISION=v1\n"), "{seen}");
-    let folder = service.project.read("seen/folder");
+    let folder = service.read("seen/folder");
     assert!(
-        !folder.starts_with(service.project.path("").to_str().unwrap()),
+        !folder.starts_with(service.path("").to_str().unwrap()),
         "{folder}"
     );
-    let files = service.project.read("seen/files");
+    let files = service.read("seen/files");
     common::contains(&files, &["./src", "./crates/one/lib.rs"]);
     assert!(
         !files.contains("toolchain") && !files.contains(".cargo"),
@@ -689,7 +691,7 @@ fn the_action_builds_the_gate_with_nothing_of_the_change() {
 #[test]
 fn the_action_does_not_build_the_sources_that_a_pull_request_brings() {
     let service = building();
-    let action = service.project.path("action");
+    let action = service.path("action");
     let git = |arguments: &[&str]| git(&action, arguments);
     git(&["init", "--quiet"]);
     git(&["add", "--all"]);
@@ -704,14 +706,14 @@ fn the_action_does_not_build_the_sources_that_a_pull_request_brings() {
     ]);
     let script = action.join("ci/github/install.sh");
     let script = script.to_str().unwrap();
-    let path = format!("{}:/usr/bin:/bin", service.project.path("bin").display());
+    let path = format!("{}:/usr/bin:/bin", service.path("bin").display());
     let service = service
         .with("PATH", &path)
         .with("BUILD", "true")
         .with("GITHUB_EVENT_NAME", "pull_request")
         .with("BASE_SHA", &base);
     // From elsewhere it is the action that the workflow names.
-    let elsewhere = service.project.path("checkout");
+    let elsewhere = service.path("checkout");
     fs::create_dir(&elsewhere).unwrap();
     let workspace = |service: Service, folder: &Path| {
         service.with("GITHUB_WORKSPACE", folder.to_str().unwrap())
@@ -728,7 +730,7 @@ fn the_action_does_not_build_the_sources_that_a_pull_request_brings() {
     git(&["checkout", "--quiet", &base]);
     service.run(script, &["program-2"]).exits(0).says("built");
     // The build knows the commit of its sources, which it does not have.
-    let seen = service.project.read("seen/env");
+    let seen = service.read("seen/env");
     let revision = format!("SPARSEK_GATE_REVISION={}\n", &base[..10]);
     assert!(seen.contains(&revision), "{seen}");
 }
@@ -737,14 +739,9 @@ fn the_action_does_not_build_the_sources_that_a_pull_request_brings() {
 fn the_action_downloads_unless_it_is_asked_to_build_and_never_by_a_checksum_of_the_change() {
     let service = building();
     let path = "action/ci/install.sh";
-    install(
-        &repository().join("ci/install.sh"),
-        &service.project.path(path),
-    );
-    service
-        .project
-        .write("action/ci/release.sha256", "# none\n");
-    let script = service.project.path("action/ci/github/install.sh");
+    install(&repository().join("ci/install.sh"), &service.path(path));
+    service.write("action/ci/release.sha256", "# none\n");
+    let script = service.path("action/ci/github/install.sh");
     let script = script.to_str().unwrap();
     // Nothing is pinned, and nothing is built without being asked for.
     service
@@ -752,14 +749,14 @@ fn the_action_downloads_unless_it_is_asked_to_build_and_never_by_a_checksum_of_t
         .exits(3)
         .says("is published")
         .says("With the input 'build: true' the action builds it");
-    assert!(!service.project.path("seen/argv").exists());
+    assert!(!service.path("seen/argv").exists());
 
     let installer = "#!/bin/sh\nmkdir -p \"$1\"\nprintf '#!/bin/sh\\necho released\\n' >\"$1/sparsek-gate\"\nchmod +x \"$1/sparsek-gate\"\n";
     service.project.program(path, installer);
     service.run(script, &["program"]).exits(0).says("released");
-    assert_eq!(service.project.read("path").trim(), "program/bin");
+    assert_eq!(service.read("path").trim(), "program/bin");
 
-    let action = service.project.path("action");
+    let action = service.path("action");
     git(&action, &["init", "--quiet"]);
     git(
         &action,
@@ -779,7 +776,7 @@ fn the_action_downloads_unless_it_is_asked_to_build_and_never_by_a_checksum_of_t
         .run(script, &["other"])
         .exits(3)
         .says("are those of the pull request");
-    assert!(!service.project.path("other").exists());
+    assert!(!service.path("other").exists());
 }
 
 #[test]
@@ -815,9 +812,7 @@ fn a_release_publishes_only_for_a_tag_the_reader_before_the_gate() {
 #[test]
 fn a_pull_request_has_one_comment_and_it_is_the_bots() {
     let Some(service) = github() else { return };
-    service
-        .project
-        .write("report.md", "### FAIL\n@everybody look\n");
+    service.write("report.md", "### FAIL\n@everybody look\n");
     let person = json!({ "id": 1, "user": { "login": "eve", "type": "User" },
         "body": "<!-- sparsek-gate -->\nall is well" });
     let other = json!({ "id": 2, "user": { "login": "github-actions[bot]", "type": "Bot" },
@@ -852,7 +847,7 @@ fn a_pull_request_has_one_comment_and_it_is_the_bots() {
 #[test]
 fn a_comment_that_is_too_long_is_cut_and_says_so() {
     let Some(service) = github() else { return };
-    service.project.write("report.md", "é".repeat(40_000));
+    service.write("report.md", "é".repeat(40_000));
     service.answers(COMMENTS, &json!([]));
     service
         .run("ci/github/comment.sh", &["7", "report.md"])
@@ -865,7 +860,7 @@ fn a_comment_that_is_too_long_is_cut_and_says_so() {
 fn the_check_on_the_head_says_what_the_exit_code_means() {
     let Some(service) = github() else { return };
     let commit = "a".repeat(40);
-    service.project.write("report.md", "the report\n");
+    service.write("report.md", "the report\n");
     for (code, open, conclusion) in [
         ("0", "", "success"),
         ("1", "", "failure"),
@@ -875,7 +870,7 @@ fn the_check_on_the_head_says_what_the_exit_code_means() {
         ("130", "", "cancelled"),
     ] {
         let service = Service::of(Project::empty()).with("OPEN", open);
-        service.project.write("report.md", "the report\n");
+        service.write("report.md", "the report\n");
         service.program("gh", GH);
         service
             .run("ci/github/set-check.sh", &[&commit, code, "report.md"])
@@ -888,7 +883,7 @@ fn the_check_on_the_head_says_what_the_exit_code_means() {
         assert!(call.contains(&format!("head_sha={commit}")));
     }
     let named = Service::of(Project::empty()).with("CHECK_NAME", "sparsek-gate (old)");
-    named.project.write("report.md", "the report\n");
+    named.write("report.md", "the report\n");
     named.program("gh", GH);
     named
         .run("ci/github/set-check.sh", &[&commit, "0", "report.md"])
@@ -914,7 +909,7 @@ fn a_claimed_pull_request_counts_only_if_the_run_was_on_its_head() {
         service.answers(&format!("repos/them/kernels/pulls/{number}"), &strange);
     }
     let find = |claimed: &str| {
-        service.project.write("claimed", claimed);
+        service.write("claimed", claimed);
         service.run("ci/github/find-pull-request.sh", &["claimed", &head])
     };
     for claimed in [
@@ -999,14 +994,14 @@ fn consent_covers_what_the_reports_own_outcome_asks_and_nobody_elses() {
     let api = |path: &str| format!("repos/them/kernels/{path}");
     let finding = |severity: &str, accept: &str| json!({ "severity": severity, "accept": accept });
     let outcome = |findings: Json, zip: &str| {
-        let folder = service.project.path("packed");
-        service.project.write(
+        let folder = service.path("packed");
+        service.write(
             "packed/outcome.json",
             json!({ "findings": findings }).to_string(),
         );
-        service.project.write("packed/profiles-run", "55\n");
+        service.write("packed/profiles-run", "55\n");
         // `zip` gives what it makes an ending of its own.
-        let target = service.project.path(&format!("answers/{zip}.zip"));
+        let target = service.path(&format!("answers/{zip}.zip"));
         let packed = Command::new("zip")
             .args(["-q", "-r"])
             .arg(&target)
@@ -1107,7 +1102,7 @@ fn a_merge_request_has_one_note_and_it_is_the_tokens() {
         .with("CI_MERGE_REQUEST_IID", "7")
         .with("SPARSEK_GATE_TOKEN", "the-token");
     service.program("curl", CURL);
-    service.project.write("report.md", "### FAIL\n");
+    service.write("report.md", "### FAIL\n");
     service.answers("user", &json!({ "id": 42 }));
     let page = "projects/5/merge_requests/7/notes?per_page=100&page=1&sort=asc";
     let note = |id: u64, author: u64| json!({ "id": id, "author": { "id": author }, "body": "<!-- sparsek-gate -->\nx" });
@@ -1132,17 +1127,17 @@ fn a_merge_request_has_one_note_and_it_is_the_tokens() {
 fn the_shell_recipe_exits_with_the_tools_code_and_keeps_its_reports() {
     let service = Service::new();
     let worse = repository().join("ci/recordings/h200-worse");
-    common::copy(&worse, &service.project.path("worse"));
+    common::copy(&worse, &service.path("worse"));
     let run = |arguments: &[&str]| service.run("ci/check.sh", &[&["out"], arguments].concat());
     run(&["bsr_gemm/baseline", "--from", "recorded"])
         .exits(0)
         .says("exit code 0: every gate passed");
-    assert!(service.project.read("out/report.md").contains("PASS"));
+    assert!(service.read("out/report.md").contains("PASS"));
     run(&["bsr_gemm/cp_async", "--from", "worse"])
         .exits(1)
         .says("exit code 1: a gated metric regressed");
-    assert_eq!(service.project.json("out/outcome.json")["exit_code"], 1);
-    assert!(service.project.read("out/report.txt").contains("regressed"));
+    assert_eq!(service.json("out/outcome.json")["exit_code"], 1);
+    assert!(service.read("out/report.txt").contains("regressed"));
     // No GPU is a run that ended, and its report says why.
     let service = service.with("LD_LIBRARY_PATH", "/nonexistent");
     let gpu = Path::new("/dev/nvidiactl").exists();
@@ -1153,7 +1148,7 @@ fn the_shell_recipe_exits_with_the_tools_code_and_keeps_its_reports() {
         run(&[])
             .exits(3)
             .says("exit code 3: a tool, the GPU or a permission is missing");
-        let outcome = service.project.json("out/outcome.json");
+        let outcome = service.json("out/outcome.json");
         assert_eq!(outcome["ended"]["exit_code"], 3);
     }
     // Of a slip there is no report, and an earlier one is not left to be taken for it.
@@ -1161,7 +1156,7 @@ fn the_shell_recipe_exits_with_the_tools_code_and_keeps_its_reports() {
         .run("ci/check.sh", &["out", "--no-such-option"])
         .exits(2)
         .says("exit code 2: usage or configuration");
-    assert!(!service.project.path("out/outcome.json").exists());
+    assert!(!service.path("out/outcome.json").exists());
     let none = Service::new().with("SPARSEK_GATE", "no-such-program");
     none.run("ci/check.sh", &["out"])
         .exits(127)

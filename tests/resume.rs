@@ -6,6 +6,7 @@
 
 use std::cell::RefCell;
 use std::fs;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -24,6 +25,14 @@ const PROFILES: &str = ".sparsek-gate/profiles";
 /// A checkout of two locked variants.
 struct Checkout(Machine);
 
+impl Deref for Checkout {
+    type Target = Machine;
+
+    fn deref(&self) -> &Machine {
+        &self.0
+    }
+}
+
 impl Checkout {
     fn new() -> Checkout {
         let machine = Machine::new().with_programs(CP_ASYNC);
@@ -41,7 +50,7 @@ impl Checkout {
         // Locked once for all tests of this file.
         static LOCKED: OnceLock<Vec<(String, Vec<u8>)>> = OnceLock::new();
         for (path, content) in LOCKED.get_or_init(|| checkout.locked()) {
-            checkout.0.project.write(path, content);
+            checkout.write(path, content);
         }
         checkout.commit();
         checkout
@@ -52,7 +61,7 @@ impl Checkout {
         self.run(&["profile"]).exits(0);
         let lock = ["baseline", "--lock", "--reason", "first", "--who", "tester"];
         self.run(&lock).exits(0);
-        let folder = self.0.project.path("baselines");
+        let folder = self.path("baselines");
         let files = contents(&folder).into_keys();
         files
             .map(|path| {
@@ -62,20 +71,9 @@ impl Checkout {
             .collect()
     }
 
-    fn commit(&self) {
-        self.0.project.git(&["add", "--all"]);
-        self.0
-            .project
-            .git(&["commit", "--quiet", "--allow-empty", "-m", "x"]);
-    }
-
-    fn run(&self, arguments: &[&str]) -> Ran {
-        self.0.run(arguments)
-    }
-
     /// How often ncu measured in the folder of a variant since the last question.
     fn calls(&self, variant: &str) -> usize {
-        let path = self.0.project.path("argv");
+        let path = self.path("argv");
         let text = fs::read_to_string(&path).unwrap_or_default();
         fs::write(&path, "").unwrap();
         let of_it = |line: &&str| line.contains("--export") && line.contains(variant);
@@ -86,27 +84,25 @@ impl Checkout {
     fn interrupt(&self, arguments: &[&str], variant: &str) {
         kill_once(self.0.gate(arguments), &self.record(variant));
         // What it started counts as a call of ncu, even if that comes later.
-        wait_for_orphans(&self.0.project.path(""));
+        wait_for_orphans(&self.path(""));
     }
 
     /// Waits until a run has come to the program that sleeps.
     #[track_caller]
     fn wait_for_sleep(&self, run: &mut Child) {
-        let folder = self.0.project.path("");
+        let folder = self.path("");
         wait_while_it_runs(run, "a program sleeps", || {
             !running(&folder, &["sleep 600"]).is_empty()
         });
     }
 
     fn record(&self, variant: &str) -> PathBuf {
-        self.0
-            .project
-            .path(&format!("{PROFILES}/bsr_gemm/{variant}/variant.json"))
+        self.path(&format!("{PROFILES}/bsr_gemm/{variant}/variant.json"))
     }
 
     /// How far the run in a folder came.
     fn state(&self, folder: &str) -> String {
-        let text = self.0.project.read(&format!("{folder}/run.json"));
+        let text = self.read(&format!("{folder}/run.json"));
         let record: Json = serde_json::from_str(&text).unwrap();
         record["content"]["state"].as_str().unwrap().to_owned()
     }
@@ -203,7 +199,7 @@ fn complete_variants_of_an_interrupted_run_are_used_and_the_rest_is_measured() {
         let whole = checkout.run(&check).exits(0).json();
         assert_eq!(checkout.state(PROFILES), "said");
         checkout.interrupt(&check, "baseline");
-        let kept = contents(&checkout.0.project.path(PROFILES));
+        let kept = contents(&checkout.path(PROFILES));
         checkout.calls("");
         let report = checkout.run(&resume).exits(0).json();
         assert_eq!(checkout.calls(BASELINE), 0);
@@ -211,7 +207,7 @@ fn complete_variants_of_an_interrupted_run_are_used_and_the_rest_is_measured() {
         assert_eq!(resumed(&report.0), [BASELINE]);
         assert!(report.message("resumed").ends_with(BASELINE));
         // What was taken over is what the interrupted run wrote.
-        let now = contents(&checkout.0.project.path(PROFILES));
+        let now = contents(&checkout.path(PROFILES));
         let of_it = kept.iter().filter(|(path, _)| path.starts_with(BASELINE));
         let of_it: Vec<_> = of_it.collect();
         assert!(of_it.len() > 2);
@@ -450,7 +446,7 @@ fn what_failed_before_a_kill_stays_failed_until_its_program_is_another_one() {
 /// After each kill `--resume` gives the outcome of an uninterrupted run; every second of them is killed
 /// itself before.
 fn killed_and_resumed(checkout: &Checkout, further: &[&str], count: u32) {
-    let report = checkout.0.project.path("tmp/outcome.json");
+    let report = checkout.path("tmp/outcome.json");
     let target = format!("json:{}", report.display());
     let check = [&["check", "--report", &target], further].concat();
     let outcome = || {
@@ -485,7 +481,7 @@ fn killed_and_resumed(checkout: &Checkout, further: &[&str], count: u32) {
             same(&found, &whole);
             *taken_over.borrow_mut() += resumed(&found).len();
             // A run that ended leaves no process, and ends those of the run before it.
-            wait_for_orphans(&checkout.0.project.path(""));
+            wait_for_orphans(&checkout.path(""));
             assert_eq!(checkout.state(PROFILES), "said");
         }
     });
@@ -546,7 +542,7 @@ fn what_a_change_could_have_left_is_not_used_unless_the_base_allows_it() {
 #[test]
 fn a_run_that_still_measures_was_not_interrupted() {
     let checkout = Checkout::new();
-    let slow = checkout.0.project.path("tmp/slow");
+    let slow = checkout.path("tmp/slow");
     fs::write(&slow, "").unwrap();
     let mut check = checkout.0.gate(&["check", "baseline"]);
     let mut check = check
@@ -564,7 +560,7 @@ fn a_run_that_still_measures_was_not_interrupted() {
     fs::remove_file(&slow).unwrap();
     checkout.run(&["check", "--resume", "baseline"]).exits(0);
     // Its programs would go on for ten minutes.
-    wait_for_orphans(&checkout.0.project.path(""));
+    wait_for_orphans(&checkout.path(""));
 }
 
 #[test]
@@ -576,7 +572,7 @@ fn a_signal_that_ends_a_whole_job_is_no_failure_of_its_programs() {
         aloud("SKIPPED: this machine never sent two signals within 80 ms");
         return;
     }
-    fs::remove_file(checkout.0.project.path("tmp/slow")).unwrap();
+    fs::remove_file(checkout.path("tmp/slow")).unwrap();
     checkout.run(&["check", "baseline", "--resume"]).exits(0);
 }
 

@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+use std::ops::Deref;
 use std::sync::OnceLock;
 
 use crate::common::Report;
@@ -25,6 +26,14 @@ fn program(variant: &str, head: &str, body: &str) -> String {
 }
 
 struct Checkout(Machine);
+
+impl Deref for Checkout {
+    type Target = Machine;
+
+    fn deref(&self) -> &Machine {
+        &self.0
+    }
+}
 
 impl Checkout {
     /// Two variants, locked and committed.
@@ -59,7 +68,7 @@ impl Checkout {
         let checkout = Checkout(machine);
         checkout.git(&["init", "--quiet"]);
         let ours = "/journal\n/reports\n/argv\n/tmp/\n/home/\n/.sparsek-gate/\n";
-        checkout.0.project.write(".git/info/exclude", ours);
+        checkout.write(".git/info/exclude", ours);
         checkout.lock();
         checkout
     }
@@ -72,19 +81,6 @@ impl Checkout {
         self.write("journal", "");
     }
 
-    fn write(&self, path: &str, text: &str) {
-        self.0.project.write(path, text);
-    }
-
-    fn git(&self, arguments: &[&str]) {
-        self.0.project.git(arguments);
-    }
-
-    fn commit(&self) {
-        self.git(&["add", "--all"]);
-        self.git(&["commit", "--quiet", "--message", "a step"]);
-    }
-
     fn check(&self, arguments: &[&str], code: i32) -> Report {
         let all = [&["check", "--format", "json"], arguments].concat();
         self.0.run(&all).exits(code).json()
@@ -92,7 +88,7 @@ impl Checkout {
 
     /// The variants that were measured by the latest run.
     fn measured(&self) -> Vec<String> {
-        let journal = self.0.project.read("journal");
+        let journal = self.read("journal");
         let names = journal.lines().filter_map(|line| line.split(' ').nth(1));
         let mut names: Vec<String> = names.map(str::to_owned).collect();
         names.sort();
@@ -179,10 +175,7 @@ fn what_changed_decides_which_variants_are_measured() {
         ),
         (
             "the configuration",
-            |it| {
-                it.0.project
-                    .replace("config.toml", "[toolchain]", "# more\n[toolchain]")
-            },
+            |it| it.replace("config.toml", "[toolchain]", "# more\n[toolchain]"),
             &["baseline", "cp_async"],
         ),
         (
@@ -195,7 +188,7 @@ fn what_changed_decides_which_variants_are_measured() {
         ),
         (
             "a removed file",
-            |it| std::fs::remove_file(it.0.project.path("kernels/notes.txt")).unwrap(),
+            |it| std::fs::remove_file(it.path("kernels/notes.txt")).unwrap(),
             &["baseline", "cp_async"],
         ),
         (
@@ -269,7 +262,7 @@ fn a_file_that_arguments_or_variables_name_is_measured() {
         "profile_args = [\"--header=kernels/b.cuh\"]",
     ] {
         let named = format!("{source}{setting}\n");
-        checkout.0.project.replace("config.toml", &before, &named);
+        checkout.replace("config.toml", &before, &named);
         checkout.commit();
         checkout.write("kernels/b.cuh", "extern int other;\n");
         let report = checkout.check(&["--against", "HEAD"], 0);
@@ -312,7 +305,7 @@ fn a_build_command_may_write_what_another_program_reads() {
         "c.sh",
         "#!/bin/sh\necho 'variant: baseline'\necho 'recorded: h200'\n",
     );
-    let config = checkout.0.project.read("config.toml");
+    let config = checkout.read("config.toml");
     let command = "[suite.bsr_gemm.variant.command]\n\
         build = [\"cp\", \"kernels/b.cuh\", \".sparsek-gate/table\"]\n\
         run = [\"sh\", \"c.sh\"]\nexpect = [\"bsr_gemm_baseline\"]\n";
@@ -332,7 +325,7 @@ fn a_build_command_may_write_what_another_program_reads() {
 #[test]
 fn a_variant_whose_base_does_not_build_is_measured() {
     let checkout = Checkout::new();
-    let works = checkout.0.project.read("kernels/b.cu");
+    let works = checkout.read("kernels/b.cu");
     checkout.write("kernels/b.cu", "no program\n");
     checkout.commit();
     checkout.write("kernels/b.cu", &works);
@@ -345,26 +338,23 @@ fn a_variant_whose_base_does_not_build_is_measured() {
 #[test]
 fn other_arguments_or_variables_are_measured_with_the_same_program() {
     let checkout = Checkout::new();
-    checkout
-        .0
-        .project
-        .replace("config.toml", "[\"*.md\",", "[\"*.md\", \"config.toml\",");
+    checkout.replace("config.toml", "[\"*.md\",", "[\"*.md\", \"config.toml\",");
     checkout.commit();
     for setting in ["env = { MODE = \"fast\" }", "profile_args = [\"--fast\"]"] {
         let variant = "source = \"kernels/b.cu\"\n";
         let changed = format!("{variant}{setting}\n");
-        checkout.0.project.replace("config.toml", variant, &changed);
+        checkout.replace("config.toml", variant, &changed);
         let report = checkout.check(&["--against", "HEAD"], 0);
         assert_eq!(same(&report), ["bsr_gemm/baseline"], "{setting}");
         assert_eq!(checkout.measured(), ["cp_async"], "{setting}");
-        checkout.0.project.replace("config.toml", &changed, variant);
+        checkout.replace("config.toml", &changed, variant);
     }
 }
 
 #[test]
 fn a_new_variant_is_measured_and_the_others_are_not() {
     let checkout = Checkout::new();
-    let config = checkout.0.project.read("config.toml");
+    let config = checkout.read("config.toml");
     let unread = config.replace("[\"*.md\",", "[\"*.md\", \"config.toml\",");
     checkout.write("config.toml", &unread);
     checkout.commit();
@@ -401,7 +391,7 @@ fn hard_limits_are_judged_on_the_baseline_or_measured() {
     let limit = |max: &str| {
         let metric = "[metric.duration]\n";
         let limited = format!("{metric}max = {max}\n");
-        checkout.0.project.replace("config.toml", metric, &limited);
+        checkout.replace("config.toml", metric, &limited);
         checkout.commit();
         limited
     };
@@ -411,10 +401,7 @@ fn hard_limits_are_judged_on_the_baseline_or_measured() {
     assert_eq!(checkout.measured(), [""; 0]);
     let words = report.0["same_programs"][0]["limits"][0].as_str().unwrap();
     assert!(words.contains("duration"), "{words}");
-    checkout
-        .0
-        .project
-        .replace("config.toml", &limited, "[metric.duration]\n");
+    checkout.replace("config.toml", &limited, "[metric.duration]\n");
 
     limit("1000.0");
     let report = checkout.check(&["--against", "HEAD"], 1);
@@ -430,7 +417,7 @@ fn a_variant_of_a_command_is_measured_unless_nothing_changed() {
     checkout.0.program("b.sh", script);
     let source = "source = \"kernels/b.cu\"\n";
     let run = "run = [\"sh\", \"b.sh\"]\ninputs = [\"b.sh\"]\n";
-    checkout.0.project.replace("config.toml", source, run);
+    checkout.replace("config.toml", source, run);
     checkout.lock();
     let report = checkout.check(&["--against", "HEAD"], 0);
     assert_eq!(same(&report), BOTH);
@@ -459,7 +446,7 @@ fn everything_is_measured_where_it_is_asked_for_and_against_a_stored_baseline() 
 #[test]
 fn a_check_says_how_long_it_will_take_and_where_its_time_went() {
     let checkout = Checkout::new();
-    let costs = checkout.0.project.path(".sparsek-gate/costs.json");
+    let costs = checkout.path(".sparsek-gate/costs.json");
     assert!(
         costs.exists(),
         "the profile that was locked noted what it took"
@@ -472,7 +459,7 @@ fn a_check_says_how_long_it_will_take_and_where_its_time_went() {
     assert!(ran.err.contains("2 variants will take "), "{}", ran.err);
     let report = ran.json();
     let spent = &report.0["spent"];
-    let profiled = checkout.0.project.read("journal").lines().count();
+    let profiled = checkout.read("journal").lines().count();
     assert!(spent["profiled"].as_u64().unwrap() >= profiled as u64);
     let profile_s = spent["profile_s"].as_f64().unwrap();
     assert!(spent["start_s"].as_f64().unwrap() <= profile_s);
@@ -510,10 +497,7 @@ fn a_change_cannot_say_itself_which_files_no_program_reads() {
     let checkout = Checkout::new();
     checkout.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
     checkout.git(&["checkout", "--quiet", "-b", "change"]);
-    checkout
-        .0
-        .project
-        .replace("config.toml", "[\"*.md\",", "[\"**\",");
+    checkout.replace("config.toml", "[\"*.md\",", "[\"**\",");
     checkout.write("weights.bin", "1");
     checkout.commit();
     let target = "refs/remotes/origin/main";

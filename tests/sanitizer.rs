@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::fs;
+use std::ops::Deref;
 use std::path::PathBuf;
 
 use crate::common::stand_in::libraries;
@@ -212,8 +213,8 @@ impl Machine {
             .args(arguments)
             .env("LD_LIBRARY_PATH", &libraries()[0])
             .env("SANITIZED", recordings())
-            .env("JOURNAL", self.project.path("journal"))
-            .env("TMPDIR", self.project.path("tmp"))
+            .env("JOURNAL", self.path("journal"))
+            .env("TMPDIR", self.path("tmp"))
             .env_remove("CUDA_VISIBLE_DEVICES");
         Ran::of(&command.output().unwrap())
     }
@@ -226,8 +227,16 @@ impl Machine {
 
     /// What the stand-in was called for.
     fn journal(&self) -> Vec<String> {
-        let text = fs::read_to_string(self.project.path("journal")).unwrap_or_default();
+        let text = fs::read_to_string(self.path("journal")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
+    }
+}
+
+impl Deref for Machine {
+    type Target = Project;
+
+    fn deref(&self) -> &Project {
+        &self.project
     }
 }
 
@@ -337,9 +346,9 @@ fn a_program_that_fails_is_told_together_with_where_it_goes_wrong() {
 fn the_configuration_asks_for_tools_and_the_command_line_for_others() {
     let machine = Machine::new(&[("cp_async", 0), ("baseline", 0)]);
     let asked = "verify = { sanitizer = [\"memcheck\", \"memcheck\"] }\n";
-    let config = machine.project.read("config.toml");
+    let config = machine.read("config.toml");
     let head = "[suite.s.variant.cp_async]\n";
-    machine.project.write(
+    machine.write(
         "config.toml",
         config.replace(head, &format!("{head}{asked}")) + "[verify]\nsanitizer = [\"initcheck\"]\n",
     );
@@ -362,7 +371,7 @@ fn a_smaller_problem_stands_in_the_place_of_all_arguments() {
     let smaller = format!(
         "{key}sanitizer_args = [\"--size\", \"256\", \"--launches\", \"{{launches}}\", \"{{seed}}\"]\n"
     );
-    machine.project.replace("config.toml", key, &smaller);
+    machine.replace("config.toml", key, &smaller);
     machine.verify(&["--sanitizer", "racecheck,memcheck"], 0);
     let journal = machine.journal();
     let seeds: Vec<&str> = ["racecheck", "memcheck"]
@@ -380,13 +389,13 @@ fn a_smaller_problem_stands_in_the_place_of_all_arguments() {
 #[test]
 fn a_missing_compute_sanitizer_ends_the_run_before_anything_runs() {
     let machine = Machine::new(&[("cp_async", 0)]);
-    fs::remove_file(machine.project.path("compute-sanitizer")).unwrap();
-    machine.project.write("cp_async.sh", "touch ran\n");
+    fs::remove_file(machine.path("compute-sanitizer")).unwrap();
+    machine.write("cp_async.sh", "touch ran\n");
     machine
         .run(&["verify", "--sanitizer", "memcheck"])
         .exits(3)
         .says("no compute-sanitizer was found; only at ");
-    assert!(!machine.project.path("ran").exists());
+    assert!(!machine.path("ran").exists());
     machine.run(&["verify"]).exits(0);
 }
 
@@ -429,11 +438,9 @@ fn a_tool_that_does_not_say_that_there_are_no_errors_is_not_trusted() {
 #[test]
 fn a_tool_that_never_ran_the_program_is_found_by_the_missing_result() {
     let machine = Machine::new(&[("cp_async", 0)]);
-    machine
-        .project
-        .replace("config.toml", "[\"--check\"]", "[\"{result}\"]");
+    machine.replace("config.toml", "[\"--check\"]", "[\"{result}\"]");
     let writes = "echo '{\"correct\": true}' >\"$3\"\n";
-    machine.project.write("cp_async.sh", writes);
+    machine.write("cp_async.sh", writes);
     let clean = recordings().join("cp_async.memcheck.log");
     let clean = format!("cat '{}' >\"$log\"", clean.display());
     machine.other_sanitizer(&format!("{clean}; \"$@\""));
@@ -444,7 +451,7 @@ fn a_tool_that_never_ran_the_program_is_found_by_the_missing_result() {
         ["program-failed"]
     );
     // Nor does it vanish behind what was wrong before.
-    machine.project.write("cp_async.sh", "exit 1\n");
+    machine.write("cp_async.sh", "exit 1\n");
     let report = machine.verify(&["--sanitizer", "memcheck"], 5);
     assert_eq!(report.denied(), ["program-failed"; 2]);
     let found = report.findings("deny")[1]["message"].to_string();
@@ -459,7 +466,7 @@ fn a_warning_of_a_tool_is_a_warning() {
         .replace("(16 errors, 0 warnings)", "(0 errors, 16 warnings)");
     let read = SanitizerLog::parse(&log).unwrap();
     assert_eq!((read.errors, read.warnings), (0, 16));
-    machine.project.write("warnings.log", log);
+    machine.write("warnings.log", log);
     machine.other_sanitizer("cp warnings.log \"$log\"; \"$@\"");
     let report = machine.verify(&["--sanitizer", "racecheck"], 0);
     assert_eq!(results(&report), ["racecheck warnings"]);
@@ -475,16 +482,16 @@ fn a_warning_of_a_tool_is_a_warning() {
 fn a_run_under_a_tool_is_killed_at_its_time_limit() {
     let machine = Machine::new(&[("cp_async", 0)]);
     machine.other_sanitizer("exec sleep 600");
-    let config = machine.project.read("config.toml");
+    let config = machine.read("config.toml");
     let limit = |seconds: u32| format!("{config}[verify]\ntimeout_s = {seconds}\n");
     // The program, which is verified before, ends within it.
-    machine.project.write("config.toml", limit(3));
+    machine.write("config.toml", limit(3));
     let report = machine.verify(&["--sanitizer", "memcheck"], 5);
     report.denies_only("timed-out", &["under memcheck"]);
     assert_eq!(results(&report), ["memcheck untrusted"]);
     // A program that hangs is not run under the tools.
-    machine.project.write("cp_async.sh", "exec sleep 600\n");
-    machine.project.write("config.toml", limit(1));
+    machine.write("cp_async.sh", "exec sleep 600\n");
+    machine.write("config.toml", limit(1));
     let report = machine.verify(&["--sanitizer", "racecheck"], 5);
     assert_eq!(report.denied(), ["timed-out"]);
     assert_eq!(results(&report), ["racecheck not-run"]);
@@ -495,12 +502,10 @@ fn a_run_under_a_tool_is_killed_at_its_time_limit() {
 fn what_the_configured_tool_denies_is_never_profiled() {
     let machine = Machine::new(&[("cp_async", 0), ("race", 0)]);
     let ncu = repository().join("tests/data/stand_in/ncu");
-    let config = machine.project.read("config.toml");
+    let config = machine.read("config.toml");
     let found = format!("[toolchain]\nncu = {:?}", ncu.display().to_string());
     let asked = "[verify]\nsanitizer = [\"racecheck\"]\n";
-    machine
-        .project
-        .write("config.toml", config.replace("[toolchain]", &found) + asked);
+    machine.write("config.toml", config.replace("[toolchain]", &found) + asked);
     let ran = machine.run(&["profile", "race"]).exits(5);
     ran.says("sanitizer s/race: racecheck found 16 errors");
     let journal = machine.journal();
@@ -516,7 +521,7 @@ fn what_the_configured_tool_denies_is_never_profiled() {
         "{:?}",
         machine.journal()
     );
-    machine.project.write("compute-sanitizer", "");
+    machine.write("compute-sanitizer", "");
     machine
         .run(&["profile", "cp_async"])
         .exits(3)

@@ -40,7 +40,7 @@ fn locks_no_control(machine: &Machine) {
         .exits(6)
         .says("contains no profile of it");
     let capture = ".sparsek-gate/profiles/bsr_gemm/control/capture-1.csv";
-    assert!(machine.project.path(capture).exists());
+    assert!(machine.path(capture).exists());
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_defect_sets_all_aside_that_the_gpu_measured_and_none_of_it_is_locked() {
         "bsr_gemm/control",
     ];
     machine.run(&from).exits(6);
-    let _ = fs::remove_file(machine.project.path("tmp/xid"));
+    let _ = fs::remove_file(machine.path("tmp/xid"));
     ncu(&machine, "");
     check(&machine, &[], 0);
 }
@@ -107,7 +107,7 @@ fn what_the_driver_reports_of_a_program_is_no_symptom_and_what_it_reports_of_the
         ),
     ];
     for (what, variables, code, symptom) in rows {
-        let _ = fs::remove_file(machine.project.path("tmp/count"));
+        let _ = fs::remove_file(machine.path("tmp/count"));
         let file = match variables {
             [("NVML_LOST", _), ..] => "lost",
             _ => what,
@@ -122,7 +122,7 @@ fn what_the_driver_reports_of_a_program_is_no_symptom_and_what_it_reports_of_the
             Some(symptom) => {
                 nothing_counts(&report);
                 report.tells_all("gpu-sick", &[symptom]);
-                let _ = fs::remove_file(machine.project.path(&format!("tmp/{what}")));
+                let _ = fs::remove_file(machine.path(&format!("tmp/{what}")));
                 locks_no_control(&machine);
             }
         }
@@ -315,7 +315,7 @@ fn a_slice_of_a_sick_gpu_is_not_measured_and_that_of_another_gpu_counts() {
     let machine = machine(2);
     let check_all = |variables: &[(&str, &str)], code: i32| {
         // Without times of earlier runs the first GPU measures the control.
-        let _ = fs::remove_file(machine.project.path(".sparsek-gate/costs.json"));
+        let _ = fs::remove_file(machine.path(".sparsek-gate/costs.json"));
         check_with(&machine, variables, &["--gpus", "all"], code).0
     };
     for (sick, variables, hook, symptom) in [
@@ -354,9 +354,9 @@ fn a_slice_of_a_sick_gpu_is_not_measured_and_that_of_another_gpu_counts() {
     report.tells_all("regressed", &["`duration` of bsr_gemm_cp_async"]);
     // A change that is slow everywhere.
     ncu(&machine, "");
-    let change = machine.project.read("change.sh");
+    let change = machine.read("change.sh");
     let slow = change.replace("h200", "h200-worse");
-    machine.project.write("change.sh", slow);
+    machine.write("change.sh", slow);
     let report = check_all(&[], 1);
     assert!(report.denies("regressed"));
     assert_eq!(messages(&report, "gpu-sick"), [""; 0]);
@@ -379,7 +379,7 @@ fn kill_once(machine: &Machine, arguments: &[&str], file: &str) {
 }
 
 fn end_once(machine: &Machine, arguments: &[&str], file: &str, signal: Signal) {
-    let file = machine.project.path(file);
+    let file = machine.path(file);
     let mut command = machine.gate(arguments);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();

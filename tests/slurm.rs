@@ -83,7 +83,7 @@ impl Login {
     }
 
     fn outcome(&self) -> Json {
-        self.machine.project.json("tmp/outcome.json")
+        self.machine.json("tmp/outcome.json")
     }
 
     /// No job and no process is left.
@@ -96,7 +96,7 @@ impl Login {
 
     /// Processes of this project whose command lines have these words.
     fn running(&self, words: &[&str]) -> Vec<i32> {
-        running(&self.machine.project.path(""), words)
+        running(&self.machine.path(""), words)
     }
 }
 
@@ -167,7 +167,7 @@ fn whatever_is_killed_nothing_unmeasured_passes_and_nothing_is_left() {
     ];
     let Some(login) = Login::new() else { return };
     login.machine.slow(0.1);
-    let report = login.machine.project.path("tmp/outcome.json");
+    let report = login.machine.path("tmp/outcome.json");
     let whole = Duration::from_secs(5);
     let mut state = u64::from(std::process::id()) << 16 | 1;
     aloud(&format!("kills on Slurm: seed {state}"));

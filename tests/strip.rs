@@ -252,7 +252,7 @@ fn a_page_that_names_a_number_as_its_host_has_no_copy() {
 /// A machine on which ncu finds the GPU taken so often, and whose measurements may be repeated.
 fn busy(times: u32, retries: u32) -> Machine {
     let machine = Machine::new();
-    machine.project.write("busy", times.to_string());
+    machine.write("busy", times.to_string());
     machine.ncu(
         "case \" $* \" in *' --export '*)\n\
          left=$(cat busy)\n\
@@ -284,9 +284,7 @@ fn a_busy_profiler_is_tried_again_and_each_time_is_reported() {
     );
     assert!(messages[1].contains("2 of 2") && messages[1].contains("profiler-busy"));
     // Only the captures of the try that went well are there.
-    let profile = machine
-        .project
-        .json(".sparsek-gate/profiles/bsr_gemm/baseline/profile.json");
+    let profile = machine.json(".sparsek-gate/profiles/bsr_gemm/baseline/profile.json");
     assert_eq!(
         profile["provenance"]["captures"].as_array().unwrap().len(),
         3
@@ -299,11 +297,11 @@ fn what_stays_busy_is_the_machines_finding_after_as_many_retries_as_are_configur
         let machine = busy(9, retries);
         let ran = machine.run(&["profile", "--format", "json"]).exits(3);
         assert_eq!(ran.json().denied(), ["profiler-busy"]);
-        assert_eq!(machine.project.read("busy").trim(), left);
+        assert_eq!(machine.read("busy").trim(), left);
         let tries = ran.out.contains("(in each of 2 tries)");
         assert_eq!(tries, retries > 0, "{}", ran.out);
         let folder = ".sparsek-gate/profiles/bsr_gemm/baseline";
-        let profile = machine.project.path(folder).join("profile.json");
+        let profile = machine.path(folder).join("profile.json");
         assert!(!profile.exists());
     }
 }
@@ -311,7 +309,7 @@ fn what_stays_busy_is_the_machines_finding_after_as_many_retries_as_are_configur
 #[test]
 fn base_and_head_are_both_measured_again() {
     let machine = busy(1, 2);
-    machine.project.commit();
+    machine.commit();
     // The count lies in the folder that is measured in, so each side finds the GPU taken once.
     let report = machine
         .run(&["check", "--against", "HEAD", "--format", "json"])
@@ -321,7 +319,7 @@ fn base_and_head_are_both_measured_again() {
     assert_eq!(report.variant("baseline")["mode"], "against");
     let folder = ".sparsek-gate/profiles/bsr_gemm/baseline";
     for side in ["profile.json", "base/profile.json"] {
-        let profile = machine.project.json(&format!("{folder}/{side}"));
+        let profile = machine.json(&format!("{folder}/{side}"));
         let processes = profile["provenance"]["processes"].as_u64().unwrap();
         let captures = profile["provenance"]["captures"].as_array().unwrap().len();
         assert_eq!(captures as u64, 1 + processes, "{side}");
@@ -331,8 +329,8 @@ fn base_and_head_are_both_measured_again() {
 #[test]
 fn a_gpu_that_the_driver_loses_is_reported_as_lost() {
     let machine = busy(1, 0);
-    let lost = machine.project.path("lost").display().to_string();
-    machine.project.write("loses", "");
+    let lost = machine.path("lost").display().to_string();
+    machine.write("loses", "");
     let machine = machine.with("NVML_LOST", &lost);
     let report = machine
         .run(&["profile", "--format", "json"])
@@ -349,9 +347,9 @@ fn a_gpu_that_the_driver_loses_is_reported_as_lost() {
 fn a_crash_stays_one_where_the_driver_does_not_say_whether_the_gpu_is_there() {
     let machine = busy(0, 3);
     crashes_once(&machine);
-    fs::remove_file(machine.project.path("tries")).unwrap();
-    fs::remove_file(machine.project.path("lost")).unwrap();
-    let asked = machine.project.path("lost").display().to_string();
+    fs::remove_file(machine.path("tries")).unwrap();
+    fs::remove_file(machine.path("lost")).unwrap();
+    let asked = machine.path("lost").display().to_string();
     crashes_once(&machine.with("NVML_LOST", &asked).with("NVML_ANSWER", "999"));
 }
 
@@ -369,7 +367,7 @@ fn crashes_once(machine: &Machine) {
         .exits(5)
         .json();
     assert_eq!(report.denied(), ["program-failed"]);
-    assert_eq!(machine.project.read("tries").lines().count(), 1);
+    assert_eq!(machine.read("tries").lines().count(), 1);
     assert_eq!(report.warned(), Vec::<String>::new());
 }
 

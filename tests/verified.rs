@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+use std::ops::Deref;
 use std::sync::OnceLock;
 
 use crate::common::stand_in::{Machine, NVCC_OF_C};
@@ -37,6 +38,14 @@ const REUSED: [(&str, bool); 1] = [("bsr_gemm/baseline", false)];
 
 struct Checkout(Machine);
 
+impl Deref for Checkout {
+    type Target = Machine;
+
+    fn deref(&self) -> &Machine {
+        &self.0
+    }
+}
+
 impl Checkout {
     /// One variant that checks itself, locked and committed, and verified by a run that measured it.
     fn new() -> Checkout {
@@ -44,7 +53,7 @@ impl Checkout {
         let checkout = Checkout(Machine::once(&LOCKED, || Checkout::make().0));
         checkout.commit();
         // That record is of the variables of another folder.
-        std::fs::remove_file(checkout.0.project.path(RECORDS)).unwrap();
+        std::fs::remove_file(checkout.path(RECORDS)).unwrap();
         checkout.0.run(&["profile"]).exits(0);
         assert_eq!(checkout.verified(), 1);
         checkout
@@ -68,7 +77,7 @@ impl Checkout {
         let checkout = Checkout(machine);
         checkout.git(&["init", "--quiet"]);
         let ours = "/journal\n/reports\n/argv\n/runs\n/wrong\n/tmp/\n/home/\n/.sparsek-gate/\n";
-        project_write(&checkout, ".git/info/exclude", ours);
+        checkout.write(".git/info/exclude", ours);
         checkout.commit();
         checkout.0.run(&["profile"]).exits(0);
         let lock = ["baseline", "--lock", "--reason", "first", "--who", "tester"];
@@ -78,17 +87,8 @@ impl Checkout {
         checkout
     }
 
-    fn git(&self, arguments: &[&str]) {
-        self.0.project.git(arguments);
-    }
-
-    fn commit(&self) {
-        self.git(&["add", "--all"]);
-        self.git(&["commit", "--quiet", "--message", "a step"]);
-    }
-
     fn configured(&self, from: &str, to: &str) {
-        self.0.project.replace("config.toml", from, to);
+        self.replace("config.toml", from, to);
     }
 
     fn run(&self, arguments: &[&str]) -> Ran {
@@ -102,18 +102,14 @@ impl Checkout {
 
     /// How often the program verified itself since the last question.
     fn verified(&self) -> usize {
-        let runs = self.0.project.read("runs");
-        std::fs::write(self.0.project.path("runs"), "").unwrap();
+        let runs = self.read("runs");
+        std::fs::write(self.path("runs"), "").unwrap();
         runs.lines().filter(|line| *line == "verify").count()
     }
 
     fn records(&self) -> Option<String> {
-        std::fs::read_to_string(self.0.project.path(RECORDS)).ok()
+        std::fs::read_to_string(self.path(RECORDS)).ok()
     }
-}
-
-fn project_write(checkout: &Checkout, path: &str, text: &str) {
-    checkout.0.project.write(path, text);
 }
 
 /// The variants whose verification a report says was reused, and whether it is the base's.
@@ -145,7 +141,7 @@ fn a_verification_is_not_repeated_and_every_report_says_so() {
     }
     assert_eq!(checkout.verified(), 0);
     // A commit that the program cannot read changes nothing.
-    project_write(&checkout, "README.md", "Words.\n");
+    checkout.write("README.md", "Words.\n");
     checkout.commit();
     assert_eq!(reused(&checkout.check()), REUSED);
 }
@@ -154,11 +150,7 @@ fn a_verification_is_not_repeated_and_every_report_says_so() {
 fn a_run_of_all_variants_serves_a_check_of_one() {
     let checkout = Checkout::new();
     let other = format!("[suite.bsr_gemm.variant.other]\nsource = \"kernels/other.cu\"\n{ARGS}");
-    project_write(
-        &checkout,
-        "kernels/other.cu",
-        &PROGRAM.replace("BODY", "puts(\"\");"),
-    );
+    checkout.write("kernels/other.cu", &PROGRAM.replace("BODY", "puts(\"\");"));
     let last = "[suite.bsr_gemm.variant.baseline]";
     checkout.configured(last, &format!("{other}\n{last}"));
     checkout.0.run(&["profile"]).exits(0);
@@ -172,7 +164,7 @@ fn a_run_of_all_variants_serves_a_check_of_one() {
 fn the_base_that_is_measured_beside_a_change_is_not_verified_again() {
     let checkout = Checkout::new();
     let changed = PROGRAM.replace("BODY", "puts(\"more\");");
-    project_write(&checkout, "kernels/a.cu", &changed);
+    checkout.write("kernels/a.cu", &changed);
     let report = checkout.run(&["--against", "HEAD"]).exits(0).json();
     assert_eq!(reused(&report), [("bsr_gemm/baseline", true)]);
     assert_eq!(checkout.verified(), 1);
@@ -188,11 +180,11 @@ fn whatever_could_change_the_answer_is_verified_again() {
     let cases: [(&str, Change); 9] = [
         ("a changed source", |it| {
             let changed = PROGRAM.replace("BODY", "puts(\"more\");");
-            project_write(it, "kernels/a.cu", &changed);
+            it.write("kernels/a.cu", &changed);
         }),
         ("a source with other words and the same program", |it| {
             let changed = PROGRAM.replace("    BODY\n", "    /* words */\n");
-            project_write(it, "kernels/a.cu", &changed);
+            it.write("kernels/a.cu", &changed);
         }),
         ("other arguments", |it| {
             it.configured("verify_args = [", "verify_args = [\"--more\", ")
@@ -204,20 +196,20 @@ fn whatever_could_change_the_answer_is_verified_again() {
             it.configured(SOURCE, &format!("{SOURCE}verify = {{ timeout_s = 9 }}\n"))
         }),
         ("a file that it may read", |it| {
-            project_write(it, "weights.txt", "2\n")
+            it.write("weights.txt", "2\n")
         }),
         ("a new file that it may read", |it| {
-            project_write(it, "more.txt", "1\n")
+            it.write("more.txt", "1\n")
         }),
         ("a record of something else", |it| {
             let records = it.records().unwrap();
             let key = &records[2..66];
             let other: String = key.chars().rev().collect();
-            project_write(it, RECORDS, &records.replace(key, &other));
+            it.write(RECORDS, &records.replace(key, &other));
         }),
         ("a damaged record", |it| {
             let records = it.records().unwrap();
-            project_write(it, RECORDS, &records.replace("\"verified\"", "\"verifed\""));
+            it.write(RECORDS, &records.replace("\"verified\"", "\"verifed\""));
         }),
     ];
     for (what, change) in cases {
@@ -270,7 +262,7 @@ fn a_record_covers_the_tools_of_compute_sanitizer_that_ran() {
         assert_eq!(checkout.verified(), expected, "{list}");
     }
     // The base, which has the same program, runs under no tool and takes nothing away.
-    std::fs::remove_file(checkout.0.project.path(RECORDS)).unwrap();
+    std::fs::remove_file(checkout.path(RECORDS)).unwrap();
     checkout.commit();
     let beside = ["--against", "HEAD", "--measure-all"];
     checkout.run(&beside).exits(0);
@@ -302,7 +294,7 @@ fn what_is_locked_was_verified_by_the_run_that_measured_it() {
 fn the_check_of_what_is_measured_is_made_all_the_same() {
     let checkout = Checkout::new();
     // Git does not show this file.
-    project_write(&checkout, "wrong", "");
+    checkout.write("wrong", "");
     let report = checkout.run(&[]).exits(5).json();
     assert_eq!(reused(&report), REUSED);
     assert_eq!(report.denied(), ["wrong-numbers"]);
@@ -316,7 +308,7 @@ fn a_program_that_is_not_known_for_certain_is_always_verified() {
             let built = ".sparsek-gate/a.out";
             let compiler = std::process::Command::new("gcc")
                 .args(["-x", "c", "kernels/a.cu", "-o", built])
-                .current_dir(it.0.project.path("."))
+                .current_dir(it.path("."))
                 .status();
             assert!(compiler.unwrap().success());
             it.configured(SOURCE, &format!("run = [\"{built}\"]\n"));
@@ -324,7 +316,7 @@ fn a_program_that_is_not_known_for_certain_is_always_verified() {
         ("a program that may start others", |it| {
             let text = PROGRAM.replace("#include", "int system(const char *);\n#include");
             let text = text.replacen("BODY", "if (count > 99) system(words[1]);", 1);
-            project_write(it, "kernels/a.cu", &text);
+            it.write("kernels/a.cu", &text);
         }),
         ("measured processes without a check", |it| {
             it.configured(
@@ -351,14 +343,14 @@ fn a_program_that_is_not_known_for_certain_is_always_verified() {
 #[test]
 fn a_project_without_git_is_always_verified() {
     let checkout = Checkout::new();
-    std::fs::remove_dir_all(checkout.0.project.path(".git")).unwrap();
+    std::fs::remove_dir_all(checkout.path(".git")).unwrap();
     assert_eq!(reused(&checkout.check()), []);
 }
 
 #[test]
 fn a_trial_is_neither_recorded_nor_reused() {
     let checkout = Checkout::new();
-    std::fs::remove_file(checkout.0.project.path(RECORDS)).unwrap();
+    std::fs::remove_file(checkout.path(RECORDS)).unwrap();
     checkout.0.run(&["profile", "--define", "A=1"]).exits(0);
     assert_eq!(checkout.records(), None);
 }
@@ -368,7 +360,7 @@ fn a_pull_request_reuses_records_and_writes_none() {
     let checkout = Checkout::new();
     checkout.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
     checkout.git(&["checkout", "--quiet", "-b", "change"]);
-    project_write(&checkout, "README.md", "Words.\n");
+    checkout.write("README.md", "Words.\n");
     checkout.commit();
     let before = checkout.records();
     let of_service = |checkout: Checkout, name, value| Checkout(checkout.0.with(name, value));
@@ -377,7 +369,7 @@ fn a_pull_request_reuses_records_and_writes_none() {
     assert_eq!(checkout.verified(), 0);
 
     let changed = PROGRAM.replace("BODY", "puts(\"more\");");
-    project_write(&checkout, "kernels/a.cu", &changed);
+    checkout.write("kernels/a.cu", &changed);
     checkout.commit();
     for _ in 0..2 {
         assert_eq!(reused(&checkout.check()), []);
@@ -390,7 +382,7 @@ fn a_pull_request_reuses_records_and_writes_none() {
 #[test]
 fn a_run_for_a_pull_request_by_hand_writes_no_record() {
     let checkout = Checkout::new();
-    std::fs::remove_file(checkout.0.project.path(RECORDS)).unwrap();
+    std::fs::remove_file(checkout.path(RECORDS)).unwrap();
     checkout.run(&["--pull-request", "7"]).exits(0);
     assert_eq!(checkout.records(), None);
     checkout.check();
@@ -400,8 +392,8 @@ fn a_run_for_a_pull_request_by_hand_writes_no_record() {
 #[test]
 fn what_another_run_records_before_this_one_has_the_gpu_is_no_manipulation() {
     let checkout = Checkout::new();
-    let records = checkout.0.project.path(RECORDS);
-    let elsewhere = checkout.0.project.path(".sparsek-gate/elsewhere.json");
+    let records = checkout.path(RECORDS);
+    let elsewhere = checkout.path(".sparsek-gate/elsewhere.json");
     // The other run ends while this one compiles.
     let (from, to) = (elsewhere.display(), records.display());
     let ends = format!("if [ -e '{from}' ]; then cp '{from}' '{to}'; fi\n");
@@ -411,7 +403,7 @@ fn what_another_run_records_before_this_one_has_the_gpu_is_no_manipulation() {
     checkout.check();
     assert_eq!(checkout.verified(), 1);
     std::fs::rename(&records, &elsewhere).unwrap();
-    std::fs::remove_dir_all(checkout.0.project.path(".sparsek-gate/builds")).unwrap();
+    std::fs::remove_dir_all(checkout.path(".sparsek-gate/builds")).unwrap();
     let report = checkout.check();
     assert_eq!(reused(&report), REUSED);
     assert_eq!(checkout.verified(), 0);
@@ -438,12 +430,12 @@ fn a_program_that_writes_a_record_is_found_and_the_records_are_removed() {
             "#include <string.h>",
             "#include <string.h>\n#include <signal.h>\n#include <unistd.h>",
         );
-        project_write(&checkout, "kernels/a.cu", &program.replace("BODY", &body));
+        checkout.write("kernels/a.cu", &program.replace("BODY", &body));
         let report = checkout.run(&[]).exits(code).json();
         if code == 5 {
             assert_eq!(report.denied(), ["altered-during-run"], "{at}");
         }
         assert_eq!(checkout.records(), None, "{at}");
-        project_write(&checkout, "kernels/a.cu", &PROGRAM.replace("BODY", ""));
+        checkout.write("kernels/a.cu", &PROGRAM.replace("BODY", ""));
     }
 }

@@ -36,7 +36,7 @@ pub fn machine(gpus: u32) -> Machine {
     static LOCKED: OnceLock<Vec<u8>> = OnceLock::new();
     let machine = Machine::once(&LOCKED, locked).with("CUDA_GPUS", &gpus.to_string());
     ncu(&machine, "");
-    machine.project.commit();
+    machine.commit();
     machine
 }
 
@@ -79,7 +79,7 @@ fn locked() -> Machine {
 }
 
 pub fn path(machine: &Machine, name: &str) -> String {
-    machine.project.path(name).display().to_string()
+    machine.path(name).display().to_string()
 }
 
 /// In the hook of ncu: from the process of this number on, a file is there.
@@ -180,7 +180,7 @@ pub fn check_with(
     arguments: &[&str],
     code: i32,
 ) -> (Report, Ran) {
-    let report = machine.project.path("tmp/outcome.json");
+    let report = machine.path("tmp/outcome.json");
     let _ = fs::remove_file(&report);
     let text = format!("json:{}", report.display());
     let arguments = [&["check"], arguments, &["--report", &text]].concat();

@@ -2,6 +2,7 @@
 //! driver's libraries, of ncu, and of the compiler's folder.
 
 use std::fs;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{LazyLock, OnceLock};
@@ -232,7 +233,7 @@ expect = ["bsr_gemm_baseline"]
             return Machine::lock(variants);
         };
         let machine = Machine::once(made, || Machine::lock(variants));
-        machine.project.commit();
+        machine.commit();
         machine
     }
 
@@ -269,18 +270,13 @@ expect = ["bsr_gemm_baseline"]
             &format!(
                 "#!/bin/sh\nexport ARGV='{}' RECORDINGS='{}' JOURNAL='{}' REPORTS='{}'\n\
                  {first}\nexec {} \"$@\"\n",
-                self.project.path("argv").display(),
+                self.path("argv").display(),
                 recordings().display(),
-                self.project.path("journal").display(),
-                self.project.path("reports").display(),
+                self.path("journal").display(),
+                self.path("reports").display(),
                 repository().join("tests/data/stand_in/ncu").display()
             ),
         );
-    }
-
-    /// An executable script.
-    pub fn program(&self, path: &str, text: &str) {
-        self.project.program(path, text);
     }
 
     /// With a variable in the program's environment.
@@ -298,7 +294,7 @@ expect = ["bsr_gemm_baseline"]
     /// Replaces a text of the configuration that must be there once.
     #[track_caller]
     pub fn configured(self, from: &str, to: &str) -> Machine {
-        self.project.replace("config.toml", from, to);
+        self.replace("config.toml", from, to);
         self
     }
 
@@ -309,13 +305,13 @@ expect = ["bsr_gemm_baseline"]
         let mut command = self.project.gate();
         command
             .args(arguments)
-            .env("PATH", format!("{}:{path}", self.project.path("host").display()))
+            .env("PATH", format!("{}:{path}", self.path("host").display()))
             .env("LD_LIBRARY_PATH", libraries)
-            .env("ARGV", self.project.path("argv"))
-            .env("JOURNAL", self.project.path("journal"))
-            .env("HOME", self.project.path("home"))
+            .env("ARGV", self.path("argv"))
+            .env("JOURNAL", self.path("journal"))
+            .env("HOME", self.path("home"))
             // The lock on the GPU is one of this machine's alone.
-            .env("TMPDIR", self.project.path("tmp"))
+            .env("TMPDIR", self.path("tmp"))
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .env_remove("CUDA_HOME")
@@ -339,14 +335,22 @@ expect = ["bsr_gemm_baseline"]
 
     /// The argv of every call of ncu.
     pub fn ncu_calls(&self) -> Vec<String> {
-        let text = fs::read_to_string(self.project.path("argv")).unwrap_or_default();
+        let text = fs::read_to_string(self.path("argv")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
     /// The sources that were compiled.
     pub fn compiled(&self) -> Vec<String> {
-        let text = fs::read_to_string(self.project.path("calls")).unwrap_or_default();
+        let text = fs::read_to_string(self.path("calls")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
+    }
+}
+
+impl Deref for Machine {
+    type Target = Project;
+
+    fn deref(&self) -> &Project {
+        &self.project
     }
 }
 

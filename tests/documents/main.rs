@@ -131,10 +131,8 @@ fn a_foreign_project_is_gated_in_six_commands_as_its_document_tells() {
     machine.program("work/build/bench", &program("h200"));
     machine.program("worse", &program("h200-worse"));
     machine.program("bin/cmake", "#!/bin/sh\ncp ../worse build/bench\n");
-    machine
-        .project
-        .write("work/.gitignore", "/build/\n/.sparsek-gate/\n");
-    common::git::git(&machine.project.path("work"), &["init", "--quiet"]);
+    machine.write("work/.gitignore", "/build/\n/.sparsek-gate/\n");
+    common::git::git(&machine.path("work"), &["init", "--quiet"]);
     let libraries = machine.gate(&[]);
     let env: Vec<(&str, String)> = libraries
         .get_envs()
