@@ -280,32 +280,14 @@ fn a_launch_that_fails_is_attributed_to_the_driver_and_not_to_ncu() {
 
 #[test]
 fn a_tool_a_driver_or_a_gpu_that_is_not_as_pinned_fails_or_warns_as_configured() {
-    for (name, value, what, words) in [
-        (
-            "NVCC_RELEASE",
-            "12.4, V12.4.131",
-            "nvcc",
-            &["V12.4.131", "`13.0` is pinned", "toolchain.pins.cuda"][..],
-        ),
-        (
-            "NVML_DRIVER",
-            "570.86.10",
-            "driver",
-            &["570.86.10", "`>=580` is pinned"],
-        ),
-        (
-            "CUDA_NAME",
-            "NVIDIA H100",
-            "GPU",
-            &["NVIDIA H100", "`NVIDIA H200` is pinned"],
-        ),
-        (
-            "CUDA_MINOR",
-            "3",
-            "target",
-            &["compute capability 9.3", "`sm_90a`", "toolchain.arch"],
-        ),
-    ] {
+    let rows = "
+NVCC_RELEASE | 12.4, V12.4.131 | nvcc | V12.4.131, `13.0` is pinned, toolchain.pins.cuda
+NVML_DRIVER | 570.86.10 | driver | 570.86.10, `>=580` is pinned
+CUDA_NAME | NVIDIA H100 | GPU | NVIDIA H100, `NVIDIA H200` is pinned
+CUDA_MINOR | 3 | target | compute capability 9.3, `sm_90a`, toolchain.arch
+";
+    for [name, value, what, words] in &common::rows(rows) {
+        let words: &[&str] = &words.split(", ").collect::<Vec<_>>();
         odd(name, value, what, "fail", words);
         let machine = Machine::new();
         let machine = machine

@@ -373,28 +373,18 @@ fn a_plan_shows_its_slices_and_the_most_that_they_take() {
 
 #[test]
 fn what_no_pipeline_can_have_is_refused() {
-    for (arguments, why) in [
-        (
-            &["--slices", "257", "--format", "github"][..],
-            "at most 256 jobs",
-        ),
-        (
-            &["--slices", "201", "--format", "gitlab"],
-            "at most 200 jobs",
-        ),
-        (
-            &["--against", "a\nb", "--format", "github"],
-            "control character",
-        ),
-        (
-            &["--against", "${{ secrets.X }}", "--format", "github"],
-            "cannot stand in a pipeline",
-        ),
-        (&["--slices", "0"], "--slices"),
-        (&["--format", "jenkins"], "jenkins"),
-        (&["nothing"], "nothing"),
-    ] {
-        let ran = project().run(&[&["plan"], arguments].concat());
-        ran.exits(2).says(why);
+    let rows = r#"
+--slices 257 --format github | at most 256 jobs
+--slices 201 --format gitlab | at most 200 jobs
+--against a\nb --format github | control character
+--against ${{secrets.X}} --format github | cannot stand in a pipeline
+--slices 0 | --slices
+--format jenkins | jenkins
+nothing | nothing
+"#;
+    for [arguments, why] in common::rows(rows) {
+        let arguments = format!("plan {arguments}");
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        project().run(&arguments).exits(2).says(&why);
     }
 }

@@ -46,39 +46,17 @@ fn sources(machine: &Machine) -> Vec<String> {
 
 #[test]
 fn a_folder_and_a_pattern_stand_for_their_files() {
-    for (inputs, files) in [
-        (
-            "[\"src\"]",
-            &[
-                "src/.hidden.py",
-                "src/a.py",
-                "src/b.txt",
-                "src/deep/c.py",
-                "src/deep/d[1].py",
-            ][..],
-        ),
-        (
-            "[\"./src/deep/\", \"bench.sh\"]",
-            &["bench.sh", "src/deep/c.py", "src/deep/d[1].py"],
-        ),
-        ("[\"src/*.py\"]", &["src/.hidden.py", "src/a.py"]),
-        (
-            "[\"./src/**/*.py\", \"src/a.py\"]",
-            &[
-                "src/.hidden.py",
-                "src/a.py",
-                "src/deep/c.py",
-                "src/deep/d[1].py",
-            ],
-        ),
-        (
-            "['{src/deep,other}/?.py']",
-            &["other/e.py", "src/deep/c.py"],
-        ),
-        ("['src/deep/d\\[1\\].py']", &["src/deep/d[1].py"]),
-    ] {
-        let machine = machine(inputs);
-        assert_eq!(sources(&machine), files, "{inputs}");
+    let rows = r#"
+["src"] | src/.hidden.py src/a.py src/b.txt src/deep/c.py src/deep/d[1].py
+["./src/deep/", "bench.sh"] | bench.sh src/deep/c.py src/deep/d[1].py
+["src/*.py"] | src/.hidden.py src/a.py
+["./src/**/*.py", "src/a.py"] | src/.hidden.py src/a.py src/deep/c.py src/deep/d[1].py
+['{src/deep,other}/?.py'] | other/e.py src/deep/c.py
+['src/deep/d\[1\].py'] | src/deep/d[1].py
+"#;
+    for [inputs, files] in common::rows(rows) {
+        let machine = machine(&inputs);
+        assert_eq!(sources(&machine).join(" "), files, "{inputs}");
     }
 }
 

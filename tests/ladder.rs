@@ -521,86 +521,26 @@ fn a_profile_of_one_tier_is_never_compared_with_a_baseline_of_another() {
 fn what_was_not_recorded_in_full_is_no_measurement() {
     let records = "\"$SPARSEK_GATE_KERNEL_RECORDS.$$\"";
     let recorded = "\"$RECORDS/cp_async.process\"";
-    let cases: [(&str, String, i32, &str, &str); 10] = [
-        (
-            "nothing is recorded",
-            "exit 0".into(),
-            3,
-            "profiler-unsupported",
-            "none initialized CUDA",
-        ),
-        (
-            "CUPTI is not there",
-            format!("cp \"$RECORDS/no-cupti.process\" {records}; exit 0"),
-            3,
-            "profiler-unsupported",
-            "cannot open shared object file",
-        ),
-        (
-            "it leaves early",
-            format!("cp \"$RECORDS/left-early.process\" {records}; exit 0"),
-            6,
-            "not-measured",
-            "have no end",
-        ),
-        (
-            "records are dropped",
-            format!("sed 's/^end 22 0/end 22 5/' {recorded} >{records}; exit 0"),
-            6,
-            "not-measured",
-            "dropped 5",
-        ),
-        (
-            "it launches too little",
-            format!(
-                "grep -v '^k [12][0-9] ' {recorded} | sed 's/^end 22 0/end 9 0/' >{records}; exit 0"
-            ),
-            6,
-            "not-measured",
-            "7 launches were measured",
-        ),
-        (
-            "it launches something else",
-            format!("cp \"$RECORDS/cupti-12.process\" {records}; exit 0"),
-            5,
-            "kernel-missing",
-            "the program launched small",
-        ),
-        (
-            "it chooses its own GPU",
-            format!("sed -E 's/^(k [0-9]+ [0-9]+ [0-9]+) 0/\\1 1/' {recorded} >{records}; exit 0"),
-            6,
-            "not-measured",
-            "launched on its device 1",
-        ),
-        (
-            "the file is something else",
-            format!("echo hello >{records}; exit 0"),
-            5,
-            "capture-unreadable",
-            "names no process",
-        ),
-        (
-            "it fails",
-            "exit 7".into(),
-            5,
-            "program-failed",
-            "exit status 7",
-        ),
-        (
-            "it crashes",
-            "kill -SEGV $$".into(),
-            5,
-            "program-failed",
-            "SIGSEGV",
-        ),
-    ];
+    let cases = r#"
+nothing is recorded | exit 0 | 3 | profiler-unsupported | none initialized CUDA
+CUPTI is not there | cp "$RECORDS/no-cupti.process" RECORDS; exit 0 | 3 | profiler-unsupported | cannot open shared object file
+it leaves early | cp "$RECORDS/left-early.process" RECORDS; exit 0 | 6 | not-measured | have no end
+records are dropped | sed 's/^end 22 0/end 22 5/' RECORDED >RECORDS; exit 0 | 6 | not-measured | dropped 5
+it launches too little | sed '/^k [12][0-9] /d; s/^end 22 0/end 9 0/' RECORDED >RECORDS; exit 0 | 6 | not-measured | 7 launches were measured
+it launches something else | cp "$RECORDS/cupti-12.process" RECORDS; exit 0 | 5 | kernel-missing | the program launched small
+it chooses its own GPU | sed -E 's/^(k [0-9]+ [0-9]+ [0-9]+) 0/\1 1/' RECORDED >RECORDS; exit 0 | 6 | not-measured | launched on its device 1
+the file is something else | echo hello >RECORDS; exit 0 | 5 | capture-unreadable | names no process
+it fails | exit 7 | 5 | program-failed | exit status 7
+it crashes | kill -SEGV $$ | 5 | program-failed | SIGSEGV
+"#;
+    let cases = cases.replace(" RECORDED", &format!(" {recorded}"));
+    let cases = cases.replace("RECORDS;", &format!("{records};"));
     let machine = Machine::accepting("kernel-times");
-    for (case, lines, code, finding, why) in cases {
+    for [case, lines, code, finding, why] in common::rows(&cases) {
         machine.write("cp_async.sh", program(0, &lines));
-        let report = machine.profile(code);
+        let report = machine.profile(code.parse().unwrap());
         assert_eq!(report.denied()[0], finding, "{case}");
-        report.tells_all(finding, &[why]);
+        report.tells_all(&finding, &[&why]);
         // Why ncu did not measure is reported too.
         assert!(report.warns("no-permission"), "{case}");
     }

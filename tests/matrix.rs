@@ -156,122 +156,39 @@ fn refused(keys: &str, words: [&str; 3]) {
 #[test]
 fn a_wrong_matrix_is_refused_with_its_line_and_a_next_step() {
     let run = "run = [\"./v\", \"{n}\"]\n";
-    for (matrix, place, words) in [
-        ("matrix = [1, 2]", ":11:10", "must be a table of its axes"),
-        ("matrix = {}", ":11:10", "`matrix` has no axes"),
-        ("matrix.n = []", ":11:12", "the axis `n` has no values"),
-        ("matrix.n = {}", ":11:12", "the axis `n` has no values"),
-        ("matrix.n = 3", ":11:12", "must be a list of values"),
-        (
-            "matrix.N = [3]",
-            ":11:8",
-            "`N` cannot be the name of an axis",
-        ),
-        ("matrix.seed = [3]", "", "`seed` cannot be the name"),
-        (
-            "matrix.n = [\"a b\"]",
-            ":11:13",
-            "`a b` of the axis `n` cannot stand in the name",
-        ),
-        ("matrix.n = [\"\"]", ":11:13", "cannot stand in the name"),
-        ("matrix.n = [1e+9]", ":11:13", "`1e+9` of the axis `n`"),
-        (
-            "matrix.n = [nan]",
-            ":11:13",
-            "cannot be a value of the axis `n`",
-        ),
-        (
-            "matrix.n = [2026-01-01]",
-            ":11:13",
-            "cannot be a value of the axis `n`",
-        ),
-        (
-            "matrix.n = [[\"--n\"]]",
-            ":11:13",
-            "a list of arguments needs a name",
-        ),
-        (
-            "matrix.n = { \"a b\" = 1 }",
-            ":11:14",
-            "`a b` of the axis `n` cannot stand",
-        ),
-        (
-            "matrix.n = { a = [1] }",
-            ":11:19",
-            "cannot be a value of the axis `n`",
-        ),
-        (
-            "matrix.n = { a = { b = 1 } }",
-            ":11:18",
-            "cannot be a value of the axis `n`",
-        ),
-        (
-            "matrix.n = [1, \"1\"]",
-            ":11:12",
-            "two values that are `1` in names",
-        ),
-        (
-            "matrix.n = [0.5, \"0_5\"]",
-            ":11:12",
-            "two values that are `0_5` in names",
-        ),
-        (
-            "matrix = { n = [1], m = [2] }",
-            ":11:25",
-            "nothing uses the axis `m`",
-        ),
-        (
-            "matrix = { n = [1], m = [2] }\ndescription = \"{m}\"",
-            ":11:25",
-            "nothing uses the axis `m`",
-        ),
-        (
-            "matrix.n = [1]\nargs = [\"{mode}\"]",
-            ":12:9",
-            "`{mode}` is neither an axis of the matrix",
-        ),
-        (
-            "matrix.size = [1]",
-            ":10:15",
-            "`{n}` is neither an axis of the matrix",
-        ),
-        (
-            "matrix.n = [1]\nargs = [\"{seeds}\"]",
-            ":12:9",
-            "`{seeds}` is neither",
-        ),
-        (
-            "matrix.n = { a = [\"x\"] }\nargs = [\"-n{n}\"]",
-            ":12:9",
-            "cannot stand in the text `-n{n}`",
-        ),
-        (
-            "matrix.n = { a = [\"x\"] }\nkernels = \"{n}\"",
-            ":12:11",
-            "cannot stand in the text `{n}`",
-        ),
-        (
-            "matrix.n = [1]\n[suite.s.variant.v-n_1]\nrun = [\"./w\"]",
-            ":9:18",
-            "produces `s/v-n_1`, and another variant has that name",
-        ),
-        (
-            "matrix.n = [\"1-m_2\"]\n[suite.s.variant.v-n_1]\nmatrix.m = [2]\nrun = [\"{m}\"]",
-            ":12:18",
-            "`s/v-n_1-m_2`, and the matrix of `s/v` produces it, too",
-        ),
-        (
-            "matrix = { n = [\"1\", \"1-o_2\"], o = [\"2-o_3\", \"3\"] }\nargs = [\"{o}\"]",
-            ":9:18",
-            "`s/v-n_1-o_2-o_3`, and two of its combinations",
-        ),
-        (
-            "matrix.n = [\"0123456789012345678901234567890123456789012345678901234567890\"]",
-            ":9:18",
-            "which cannot be a name",
-        ),
-    ] {
-        refused(&format!("{run}{matrix}"), [place, words, "= help: "]);
+    let rows = r#"
+matrix = [1, 2] | :11:10 | must be a table of its axes
+matrix = {} | :11:10 | `matrix` has no axes
+matrix.n = [] | :11:12 | the axis `n` has no values
+matrix.n = {} | :11:12 | the axis `n` has no values
+matrix.n = 3 | :11:12 | must be a list of values
+matrix.N = [3] | :11:8 | `N` cannot be the name of an axis
+matrix.seed = [3] |  | `seed` cannot be the name
+matrix.n = ["a b"] | :11:13 | `a b` of the axis `n` cannot stand in the name
+matrix.n = [""] | :11:13 | cannot stand in the name
+matrix.n = [1e+9] | :11:13 | `1e+9` of the axis `n`
+matrix.n = [nan] | :11:13 | cannot be a value of the axis `n`
+matrix.n = [2026-01-01] | :11:13 | cannot be a value of the axis `n`
+matrix.n = [["--n"]] | :11:13 | a list of arguments needs a name
+matrix.n = { "a b" = 1 } | :11:14 | `a b` of the axis `n` cannot stand
+matrix.n = { a = [1] } | :11:19 | cannot be a value of the axis `n`
+matrix.n = { a = { b = 1 } } | :11:18 | cannot be a value of the axis `n`
+matrix.n = [1, "1"] | :11:12 | two values that are `1` in names
+matrix.n = [0.5, "0_5"] | :11:12 | two values that are `0_5` in names
+matrix = { n = [1], m = [2] } | :11:25 | nothing uses the axis `m`
+matrix = { n = [1], m = [2] }\ndescription = "{m}" | :11:25 | nothing uses the axis `m`
+matrix.n = [1]\nargs = ["{mode}"] | :12:9 | `{mode}` is neither an axis of the matrix
+matrix.size = [1] | :10:15 | `{n}` is neither an axis of the matrix
+matrix.n = [1]\nargs = ["{seeds}"] | :12:9 | `{seeds}` is neither
+matrix.n = { a = ["x"] }\nargs = ["-n{n}"] | :12:9 | cannot stand in the text `-n{n}`
+matrix.n = { a = ["x"] }\nkernels = "{n}" | :12:11 | cannot stand in the text `{n}`
+matrix.n = [1]\n[suite.s.variant.v-n_1]\nrun = ["./w"] | :9:18 | produces `s/v-n_1`, and another variant has that name
+matrix.n = ["1-m_2"]\n[suite.s.variant.v-n_1]\nmatrix.m = [2]\nrun = ["{m}"] | :12:18 | `s/v-n_1-m_2`, and the matrix of `s/v` produces it, too
+matrix = { n = ["1", "1-o_2"], o = ["2-o_3", "3"] }\nargs = ["{o}"] | :9:18 | `s/v-n_1-o_2-o_3`, and two of its combinations
+matrix.n = ["0123456789012345678901234567890123456789012345678901234567890"] | :9:18 | which cannot be a name
+"#;
+    for [matrix, place, words] in common::rows(rows) {
+        refused(&format!("{run}{matrix}"), [&place, &words, "= help: "]);
     }
 }
 

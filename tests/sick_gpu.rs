@@ -21,7 +21,7 @@ use crate::common::sick::{
     SECOND, check, check_with, from_process, machine, messages, ncu, nothing_counts, path, slow_on,
 };
 use crate::common::stand_in::{Machine, UUID};
-use crate::common::{PATIENCE, Project, RECORDED, scale};
+use crate::common::{PATIENCE, Project, RECORDED, rows, scale};
 
 /// In the hook of ncu: each process takes so long that the state of the GPU is read several times.
 const WATCHED: &str = "case \" $* \" in *' --export '*) sleep 0.5 ;; esac";
@@ -169,115 +169,52 @@ who = "Ada"
 expires = 9999-12-31
 "#;
 
-/// The factors of the durations of control and change, and further edits of the control's profile.
-type Read<'a> = (&'a str, f64, f64, fn(&mut Json), &'a str);
-
 #[test]
 fn only_a_control_that_deviates_and_what_the_driver_reports_are_symptoms() {
-    fn states(profile: &mut Json, key: &str, value: &Json) {
-        for capture in profile["provenance"]["captures"].as_array_mut().unwrap() {
-            capture["device"][key] = value.clone();
-        }
-    }
-    let rows: [Read<'_>; 16] = [
-        ("as locked", 1.0, 1.0, |_| {}, ""),
-        ("a GPU that reads 3 % slow", 1.03, 1.03, |_| {}, "control"),
-        ("a GPU that reads 3 % fast", 0.97, 0.97, |_| {}, "control"),
-        ("a change that is slow", 1.0, 1.5, |_| {}, ""),
-        ("a change that is fast", 1.0, 0.5, |_| {}, ""),
-        (
-            "a control of other code",
-            1.03,
-            1.0,
-            |control| {
-                control["provenance"]["artifact_sha256"] = json!("0".repeat(64));
-            },
-            "",
-        ),
-        (
-            "a control with other arguments",
-            1.03,
-            1.0,
-            |control| {
-                control["identity"]["workload"] = json!(["--m", "1"]);
-            },
-            "",
-        ),
-        ("a control that is waived", 1.03, 1.0, |_| {}, ""),
-        ("a control whose files changed", 1.03, 1.0, |_| {}, ""),
-        (
-            "a control that is incomplete",
-            1.03,
-            1.0,
-            |control| {
-                control["kernels"][0]["metrics"]["duration"]["samples"][0]
-                    .as_array_mut()
-                    .unwrap()
-                    .clear();
-            },
-            "",
-        ),
-        (
-            "a control beside another process",
-            1.03,
-            1.0,
-            |control| {
-                states(control, "other_processes", &json!([{ "pid": 7 }]));
-            },
-            "",
-        ),
-        (
-            "heat throughout",
-            1.0,
-            1.0,
-            |control| {
-                states(control, "slowdown_readings", &json!({ "hw-thermal": 9 }));
-            },
-            "throttling",
-        ),
-        (
-            "heat in one capture",
-            1.0,
-            1.0,
-            |control| {
-                let captures = &mut control["provenance"]["captures"];
-                captures[1]["device"]["slowdown_readings"] = json!({ "hw-thermal": 9 });
-            },
-            "",
-        ),
-        (
-            "a power limit",
-            1.0,
-            1.0,
-            |control| {
-                states(control, "slowdown_readings", &json!({ "sw-power-cap": 9 }));
-            },
-            "",
-        ),
-        (
-            "an error of a program",
-            1.0,
-            1.0,
-            |control| {
-                states(control, "xids", &json!([13, 31, 43, 45]));
-            },
-            "",
-        ),
-        (
-            "an error of the hardware",
-            1.0,
-            1.0,
-            |control| {
-                states(control, "xids", &json!([45, 79]));
-            },
-            "xid",
-        ),
-    ];
-    for (what, of_control, of_change, edit, expected) in rows {
+    // The factors of the durations of control and change; what is set in the control's profile, by its place
+    // or as a state of the GPU in all captures; the symptom.
+    let table = r#"
+as locked | 1 | 1 | | |
+a GPU that reads 3 % slow | 1.03 | 1.03 | | | control
+a GPU that reads 3 % fast | 0.97 | 0.97 | | | control
+a change that is slow | 1 | 1.5 | | |
+a change that is fast | 1 | 0.5 | | |
+a control of other code | 1.03 | 1 | /provenance/artifact_sha256 | "0000000000000000000000000000000000000000000000000000000000000000" |
+a control with other arguments | 1.03 | 1 | /identity/workload | ["--m", "1"] |
+a control that is waived | 1.03 | 1 | | |
+a control whose files changed | 1.03 | 1 | | |
+a control that is incomplete | 1.03 | 1 | /kernels/0/metrics/duration/samples/0 | [] |
+a control beside another process | 1.03 | 1 | other_processes | [{ "pid": 7 }] |
+heat throughout | 1 | 1 | slowdown_readings | { "hw-thermal": 9 } | throttling
+heat in one capture | 1 | 1 | /provenance/captures/1/device/slowdown_readings | { "hw-thermal": 9 } |
+a power limit | 1 | 1 | slowdown_readings | { "sw-power-cap": 9 } |
+an error of a program | 1 | 1 | xids | [13, 31, 43, 45] |
+an error of the hardware | 1 | 1 | xids | [45, 79] | xid
+"#;
+    for [what, of_control, of_change, place, value, expected] in rows(table) {
+        let factor = |text: &str| text.parse::<f64>().unwrap();
+        let edit = |control: &mut Json| match place.rsplit_once('/') {
+            None if place.is_empty() => {}
+            None => {
+                for capture in control["provenance"]["captures"].as_array_mut().unwrap() {
+                    capture["device"][&place] = serde_json::from_str(&value).unwrap();
+                }
+            }
+            Some((parent, key)) => {
+                let parent = control.pointer_mut(parent).unwrap();
+                let value = serde_json::from_str(&value).unwrap();
+                match key.parse::<usize>() {
+                    Ok(at) => parent[at] = value,
+                    Err(_) => parent[key] = value,
+                }
+            }
+        };
         let project = Project::steady();
-        project.edit_profile("cp_async", |profile| scale(profile, "duration", of_change));
+        project.edit_profile("cp_async", |profile| {
+            scale(profile, "duration", factor(&of_change))
+        });
         project.edit_profile("baseline", |profile| {
-            scale(profile, "duration", of_control);
+            scale(profile, "duration", factor(&of_control));
             edit(profile);
         });
         project.replace("config.toml", "stored = \"4 %\"", "stored = \"1 %\"");

@@ -79,57 +79,26 @@ fn what_the_compiler_makes_is_judged_beside_what_was_measured() {
 
 #[test]
 fn code_that_got_worse_or_of_which_something_is_not_known_fails_and_is_named() {
-    type Row = (fn(&mut Json), i32, &'static str, &'static str);
-    let rows: [Row; 7] = [
-        (
-            |code| set(code, "registers", 249.0),
-            1,
-            "regressed",
-            "`registers` of bsr_gemm_cp_async: 248 → 249",
-        ),
-        (
-            |code| set(code, "spill_bytes", 1.0),
-            1,
-            "regressed",
-            "`spill_bytes` of bsr_gemm_cp_async: 0 byte → 1 byte",
-        ),
-        // An array in the frame, where no register spills.
-        (
-            |code| set(code, "stack_bytes", 96.0),
-            1,
-            "regressed",
-            "`stack_bytes` of bsr_gemm_cp_async: 0 byte → 96 byte",
-        ),
-        (
-            |code| code["identity"]["compiler"] = json!("V13.1.80"),
-            4,
-            "not-comparable",
-            "the compiler was V13.0.88, is V13.1.80",
-        ),
-        (
-            |code| code["variant"] = json!("bsr_gemm/baseline"),
-            5,
-            "capture-unreadable",
-            "static profile",
-        ),
-        (
-            |code| code["identity"]["tier"] = json!("counters"),
-            5,
-            "capture-unreadable",
-            "static profile",
-        ),
-        (
-            |code| {
-                let metrics = code["kernels"][0]["metrics"].as_object_mut().unwrap();
-                metrics.remove("tensor_instructions");
-            },
-            6,
-            "not-measured",
-            "`tensor_instructions` of bsr_gemm_cp_async is not known",
-        ),
-    ];
-    for (edit, code, finding, words) in rows {
-        fails_with(&edited(edit), code, finding, &[words]);
+    // `stack_bytes` is an array in the frame, where no register spills.
+    let rows = r#"
+registers | 249 | 1 | regressed | `registers` of bsr_gemm_cp_async: 248 → 249
+spill_bytes | 1 | 1 | regressed | `spill_bytes` of bsr_gemm_cp_async: 0 byte → 1 byte
+stack_bytes | 96 | 1 | regressed | `stack_bytes` of bsr_gemm_cp_async: 0 byte → 96 byte
+tensor_instructions | | 6 | not-measured | `tensor_instructions` of bsr_gemm_cp_async is not known
+/identity/compiler | "V13.1.80" | 4 | not-comparable | the compiler was V13.0.88, is V13.1.80
+/variant | "bsr_gemm/baseline" | 5 | capture-unreadable | static profile
+/identity/tier | "counters" | 5 | capture-unreadable | static profile
+"#;
+    for [place, value, code, finding, words] in common::rows(rows) {
+        let edit = |profile: &mut Json| match profile.pointer_mut(&place) {
+            Some(place) if !value.is_empty() => *place = serde_json::from_str(&value).unwrap(),
+            _ if value.is_empty() => {
+                let metrics = profile["kernels"][0]["metrics"].as_object_mut().unwrap();
+                metrics.remove(&place).unwrap();
+            }
+            _ => set(profile, &place, value.parse().unwrap()),
+        };
+        fails_with(&edited(edit), code.parse().unwrap(), &finding, &[&words]);
     }
 }
 

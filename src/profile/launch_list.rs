@@ -173,50 +173,33 @@ mod tests {
 
     #[test]
     fn only_other_launches_between_measured_ones_about_one_for_each_are_interleaved() {
-        for (launches, reference, beyond, interleaved) in [
-            ("ffmmmm", None, "f × 2", false),
-            ("ffmmmmcc", None, "c × 2, f × 2", false),
-            ("mmmm", None, "", false),
-            ("mxmxmxm", None, "x × 3 (3 between measured launches)", true),
-            // One for two of them is enough, and names do not matter.
-            (
-                "mxmmym",
-                None,
-                "x × 1 (1 between measured launches), y × 1 (1 between measured launches)",
-                true,
-            ),
-            ("mmxmmm", None, "x × 1 (1 between measured launches)", false),
-            // The reference does the same.
-            ("fmxmxm", Some("fmxmxm"), "", false),
-            ("fmxmxm", Some("ffmxmxmx"), "", false),
-            // It launches it elsewhere, less often, or not at all.
-            (
-                "mxmxm",
-                Some("xxmmm"),
-                "x × 0 (2 between measured launches)",
-                true,
-            ),
-            (
-                "mxxmxxm",
-                Some("mxmxm"),
-                "x × 2 (2 between measured launches)",
-                true,
-            ),
-            (
-                "mxmxm",
-                Some("mymym"),
-                "x × 2 (2 between measured launches)",
-                true,
-            ),
-            ("fmmm", Some("mmm"), "f × 1", false),
-            // Nothing is between a single launch.
-            ("xmx", None, "x × 2", false),
-            ("xx", None, "x × 2", false),
-        ] {
-            let reference = reference.map(list);
+        // Launches, those of the reference, whether they are interleaved, and what the reference has not.
+        // One for two of the measured ones is enough, and names do not matter.
+        let table = "
+ffmmmm | | false | f × 2
+ffmmmmcc | | false | c × 2, f × 2
+mmmm | | false |
+mxmxmxm | | true | x × 3 (3 between measured launches)
+mxmmym | | true | x × 1 (1 between measured launches), y × 1 (1 between measured launches)
+mmxmmm | | false | x × 1 (1 between measured launches)
+fmxmxm | fmxmxm | false |
+fmxmxm | ffmxmxmx | false |
+mxmxm | xxmmm | true | x × 0 (2 between measured launches)
+mxxmxxm | mxmxm | true | x × 2 (2 between measured launches)
+mxmxm | mymym | true | x × 2 (2 between measured launches)
+fmmm | mmm | false | f × 1
+xmx | | false | x × 2
+xx | | false | x × 2
+";
+        for row in table.trim().lines() {
+            let row: Vec<&str> = row.split(" |").map(str::trim).collect();
+            let [launches, reference, interleaved, beyond] = row[..] else {
+                panic!("{row:?}");
+            };
+            let reference = (!reference.is_empty()).then(|| list(reference));
             let found = list(launches).beyond(reference.as_ref());
             assert_eq!(found.words(), beyond, "{launches}");
-            assert_eq!(found.interleaved(), interleaved, "{launches}");
+            assert_eq!(found.interleaved().to_string(), interleaved, "{launches}");
         }
     }
 

@@ -351,106 +351,46 @@ mod tests {
 
     #[test]
     fn each_change_says_which_way_it_goes() {
-        use Way::{Loosens, States, Tightens};
         let waiver = |expires: &str| {
             format!(
                 "[[waiver]]\nvariant = \"s/v\"\nmetric = \"duration\"\nreason = \"r\"\nwho = \"w\"\nexpires = {expires}"
             )
         };
         let (soon, late) = (waiver("2026-12-01"), waiver("\"2026-12-31\""));
-        let loosens = [
-            (
-                "metric.m.tolerance = '3 %'",
-                "metric.m.tolerance = '5 %'",
-                "loosens `m` from 3 % to 5 %",
-            ),
-            (
-                "suite.s.variant.v.immutable = true",
-                "suite.s.variant.v.immutable = true\nsuite.s.variant.v.work = {}",
-                "sets `suite.s.variant.v.work` to {}",
-            ),
-            (
-                "metric.m.tolerance = '1.5'",
-                "metric.m.tolerance = '1 %'",
-                "changes the tolerance of `m` from 1.5 to 1 %",
-            ),
-            (
-                "metric.m.on.s = { stored = '1', against = '1' }",
-                "metric.m.on.s = { stored = '1', against = '1.5' }",
-                "on s loosens `m` side by side from 1 to 1.5",
-            ),
-            (
-                "metric.m = { min = 1 }",
-                "metric.m = { min = 1, on.s = '1' }",
-                "on s changes the tolerance of `m` from none to 1",
-            ),
-            ("metric.m.min = 1", "", "`m` is no longer judged"),
-            (
-                "",
-                "metric.m.min = 1",
-                "states metrics of its own in the place of those by default",
-            ),
-            (
-                "",
-                &soon,
-                "adds a waiver of `duration` until 2026-12-01 by w: r",
-            ),
-            (
-                &soon,
-                &late,
-                "extends the waiver of `duration` from 2026-12-01 to 2026-12-31 by w: r",
-            ),
-            (
-                "a.key.of_the_future = 1",
-                "a.key.of_the_future = 2",
-                "changes `a.key.of_the_future` from 1 to 2",
-            ),
-        ];
-        let tightens = [
-            (
-                "verify.sanitizer = []",
-                "verify.sanitizer = [\"memcheck\"]",
-                "changes `verify.sanitizer` from [] to [\"memcheck\"]",
-            ),
-            (
-                "metric.m.tolerance = { against = '1.5' }",
-                "metric.m.tolerance = { against = '1' }",
-                "tightens `m` side by side from 1.5 to 1",
-            ),
-            (
-                "metric.l.min = 1",
-                "metric.l.min = 1\nmetric.m.min = 1",
-                "adds the metric `m`",
-            ),
-            (
-                &late,
-                &soon,
-                "shortens the waiver of `duration` from 2026-12-31 to 2026-12-01 by w: r",
-            ),
-            (&soon, "", "removes the waiver of `duration`"),
-            (
-                "paths.unread = ['*.md']",
-                "",
-                "no longer sets `paths.unread`, which was [\"*.md\"]",
-            ),
-        ];
-        let states = [(
-            "suite.s.variant.v.dynamic_shared_bytes = 128",
-            "suite.s.variant.v.dynamic_shared_bytes = 256",
-            "changes `suite.s.variant.v.dynamic_shared_bytes` from 128 to 256",
-        )];
-        for (way, changes) in [
-            (Loosens, &loosens[..]),
-            (Tightens, &tightens),
-            (States, &states),
-        ] {
-            for (base, head, text) in changes {
-                assert_eq!(
-                    of(base, head),
-                    [(way, (*text).to_owned())],
-                    "{base} -> {head}"
-                );
-            }
+        let table = r#"
+Loosens | metric.m.tolerance = '3 %' | metric.m.tolerance = '5 %' | loosens `m` from 3 % to 5 %
+Loosens | suite.s.variant.v.immutable = true | suite.s.variant.v.immutable = true\nsuite.s.variant.v.work = {} | sets `suite.s.variant.v.work` to {}
+Loosens | metric.m.tolerance = '1.5' | metric.m.tolerance = '1 %' | changes the tolerance of `m` from 1.5 to 1 %
+Loosens | metric.m.on.s = { stored = '1', against = '1' } | metric.m.on.s = { stored = '1', against = '1.5' } | on s loosens `m` side by side from 1 to 1.5
+Loosens | metric.m = { min = 1 } | metric.m = { min = 1, on.s = '1' } | on s changes the tolerance of `m` from none to 1
+Loosens | metric.m.min = 1 | | `m` is no longer judged
+Loosens | | metric.m.min = 1 | states metrics of its own in the place of those by default
+Loosens | | SOON | adds a waiver of `duration` until 2026-12-01 by w: r
+Loosens | SOON | LATE | extends the waiver of `duration` from 2026-12-01 to 2026-12-31 by w: r
+Loosens | a.key.of_the_future = 1 | a.key.of_the_future = 2 | changes `a.key.of_the_future` from 1 to 2
+Tightens | verify.sanitizer = [] | verify.sanitizer = ["memcheck"] | changes `verify.sanitizer` from [] to ["memcheck"]
+Tightens | metric.m.tolerance = { against = '1.5' } | metric.m.tolerance = { against = '1' } | tightens `m` side by side from 1.5 to 1
+Tightens | metric.l.min = 1 | metric.l.min = 1\nmetric.m.min = 1 | adds the metric `m`
+Tightens | LATE | SOON | shortens the waiver of `duration` from 2026-12-31 to 2026-12-01 by w: r
+Tightens | SOON | | removes the waiver of `duration`
+Tightens | paths.unread = ['*.md'] | | no longer sets `paths.unread`, which was ["*.md"]
+States | suite.s.variant.v.dynamic_shared_bytes = 128 | suite.s.variant.v.dynamic_shared_bytes = 256 | changes `suite.s.variant.v.dynamic_shared_bytes` from 128 to 256
+"#;
+        for row in table.trim().lines() {
+            let row: Vec<&str> = row.split(" |").map(str::trim).collect();
+            let [way, base, head, text] = row[..] else {
+                panic!("{row:?}");
+            };
+            let [base, head] = [base, head].map(|config| {
+                let config = config.replace("SOON", &soon).replace("LATE", &late);
+                config.replace("\\n", "\n")
+            });
+            let found = of(&base, &head);
+            let found: Vec<_> = found
+                .iter()
+                .map(|(way, text)| (format!("{way:?}"), &**text))
+                .collect();
+            assert_eq!(found, [(way.to_owned(), text)], "{base} -> {head}");
         }
     }
 

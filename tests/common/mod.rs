@@ -560,6 +560,16 @@ pub fn aloud(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
+/// A table in a text: a row a line, with `|` between its cells. `\n` in a cell is the end of a line.
+pub fn rows<const N: usize>(table: &str) -> Vec<[String; N]> {
+    let cells = |row: &str| -> Vec<String> {
+        let cells = row.split(" |").map(str::trim);
+        cells.map(|cell| cell.replace("\\n", "\n")).collect()
+    };
+    let lines = table.trim().lines();
+    lines.map(|row| cells(row).try_into().unwrap()).collect()
+}
+
 /// Fails the test with the whole text, unless it contains all of these.
 #[track_caller]
 pub fn contains(text: &str, words: &[&str]) {
