@@ -2,8 +2,6 @@
 //! merged. Compiler, ncu and the driver are stand-ins; the reports that are handed over are those that
 //! the real ncu recorded on an H200.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write as _};
@@ -388,7 +386,7 @@ fn slices_of_a_checkout_are_one_check_and_what_they_lack_is_not_measured() {
             .contains("slice 1/2 is missing")
     );
     // Another way to measure is another plan.
-    project.replace("config.toml", "processes = 4 ", "processes = 5 ");
+    project.configure("processes = 4 ", "processes = 5 ");
     judge(&both).exits(6).says("it is of another plan");
 }
 
@@ -405,7 +403,7 @@ fn what_a_change_measures_for_a_check_has_the_rules_of_its_base() {
     profile(&[]).exits(4).says("next: ");
     checkout.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
     // The change measures less than the base requires.
-    project.replace("config.toml", "processes = 4 ", "processes = 3 ");
+    project.configure("processes = 4 ", "processes = 3 ");
     checkout.commit();
     let base = ["--baseline-ref", "refs/remotes/origin/main"];
     profile(&base).exits(0);

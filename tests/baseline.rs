@@ -1,7 +1,5 @@
 //! `baseline`: what may be locked, what the lock contains, and what tampering is found.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -166,8 +164,7 @@ fn locking_in_ci_needs_to_be_asked_for() {
 fn an_imported_profile_is_locked_knowingly_only() {
     let project = Project::unlocked();
     // One report is of one phase: what the counting phase measured is not in it.
-    project.replace(
-        "config.toml",
+    project.configure(
         "[suite.bsr_gemm]\n",
         "[suite.bsr_gemm]\nmetrics = [\"duration\", \"sm_active\"]\n",
     );
@@ -501,7 +498,7 @@ fn sources_headers_and_flags_of_an_immutable_variant_stay_as_locked() {
         ),
         (expect, &format!("{expect}{immutable}"), "lock it again"),
     ] {
-        project.replace("config.toml", from, to);
+        project.configure(from, to);
         found_by_all(&project, changed, words);
         project.write("config.toml", &config);
     }
@@ -758,12 +755,11 @@ const TIMED: [&str; 4] = ["duration", "sm_active", "tensor_core", "dram_bw"];
 fn two_machines() -> Project {
     let project = Project::unlocked();
     project.drop_config_lines("work = ");
-    project.replace(
-        "config.toml",
+    project.configure(
         "[suite.bsr_gemm]\n",
         &format!("[suite.bsr_gemm]\nmetrics = {TIMED:?}\n"),
     );
-    project.replace("config.toml", "processes = 4", "processes = 2");
+    project.configure("processes = 4", "processes = 2");
     common::copy(&project.path(RECORDED), &project.path("second"));
     for variant in VARIANTS.iter() {
         for (folder, first) in [(RECORDED, 0), ("second", 2)] {
@@ -1013,12 +1009,12 @@ fn the_same_profile_twice_does_not_make_two_measurements() {
 fn a_profile_of_one_process_is_not_locked_alone_nor_beside_another_gpu() {
     let alone: fn(&mut Json) = |profile| common::keep_processes(profile, 1);
     let project = two_machines();
-    project.replace("config.toml", "processes = 2", "processes = 1");
+    project.configure("processes = 2", "processes = 1");
     project.edit_profile("cp_async", alone);
     refused(&project, 6, "not-measured", "in one process");
     refused_together(&project, 6, "not-measured", "in one process");
     let project = two_machines();
-    project.replace("config.toml", "processes = 2", "processes = 1");
+    project.configure("processes = 2", "processes = 1");
     project.edit(&second("cp_async"), alone);
     refused_together(&project, 6, "not-measured", "in one process");
 }

@@ -1,7 +1,5 @@
 //! What the compiler made is read right, and what does not fit together is refused.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 

@@ -1,7 +1,5 @@
 //! What decides a build, with the real compiler; and what happens if files change after it.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -213,9 +211,9 @@ fn each_file_that_was_opened_or_could_be_found_instead_decides_whether_a_build_i
     }
     assert!(is_reused(&project), "nothing that decides is there");
     for (from, to) in [("-DA=1,B=2", "-DA=1,B=3"), ("\"pre.h\"", "\"part/tile.h\"")] {
-        project.replace("config.toml", from, to);
+        project.configure(from, to);
         assert!(!is_reused(&project), "{to}");
-        project.replace("config.toml", to, from);
+        project.configure(to, from);
     }
     assert!(is_reused(&project));
     for variable in [
@@ -317,7 +315,7 @@ fn a_source_is_listed_as_it_was_compiled_also_if_it_is_saved_before_the_build_en
         write_program(&tool, &script);
     }
     let toolchain = format!("[toolchain]\nnvcc = \"{}\"\n", text(&bin.join("nvcc")));
-    project.replace("config.toml", "[toolchain]\n", &toolchain);
+    project.configure("[toolchain]\n", &toolchain);
     let built = built(&project);
     assert_ne!(sha256_file(&source).unwrap(), compiled, "{built}");
     let manifest = Path::new(built["program"][0].as_str().unwrap()).with_file_name("manifest.json");
@@ -344,10 +342,10 @@ fn flags_that_read_untracked_files_or_run_programs_of_the_change_are_refused() {
             ("toolchain", "flags = []".to_owned()),
         ] {
             let project = project("", "");
-            project.replace("config.toml", "flags = []", &config);
+            project.configure("flags = []", &config);
             if place == "toolchain" {
                 let arch = "arch = \"sm_90a\"\n";
-                project.replace("config.toml", arch, &format!("{arch}flags = [{flags}]\n"));
+                project.configure(arch, &format!("{arch}flags = [{flags}]\n"));
             }
             project.write("opts.txt", "-O1\n");
             project.program("tools/g++", "#!/bin/sh\ntouch ran\n");
@@ -379,7 +377,7 @@ fn texts_of_the_configuration_reach_no_shell() {
         ("kernels/k.cu", "@opts.cu"),
     ] {
         let project = project("", "");
-        project.replace("config.toml", from, to);
+        project.configure(from, to);
         for source in ["kernels/$(touch ran).cu", "-run", "@opts.cu"] {
             project.write(source, SOURCE);
         }
@@ -393,7 +391,7 @@ fn texts_of_the_configuration_reach_no_shell() {
         "",
     );
     let defines = "defines = { NAME = \"\\\"a b; c'\\\"\\\"|\\\"\", LIST = \"(1 < 2) & 1\" }";
-    project.replace("config.toml", "flags = []", defines);
+    project.configure("flags = []", defines);
     build(&project).exits(0);
 }
 
@@ -426,7 +424,7 @@ fn an_immutable_variant_may_not_ask_whether_files_exist() {
         return;
     }
     let project = project("#if __has_include(\"slow\")\nint slow;\n#endif", "");
-    project.replace("config.toml", "flags = []", "flags = []\nimmutable = true");
+    project.configure("flags = []", "flags = []\nimmutable = true");
     build(&project).exits(5).says("__has_include");
 }
 
@@ -437,7 +435,7 @@ fn an_immutable_variant_whose_assembler_file_changed_fails() {
     }
     let head = "asm(\".pushsection .rodata\\n.incbin \\\"slow.bin\\\"\\n.popsection\");";
     let project = project(head, "");
-    project.replace("config.toml", "flags = []", "flags = []\nimmutable = true");
+    project.configure("flags = []", "flags = []\nimmutable = true");
     project.write("slow.bin", "1");
     project.write(".gitignore", ".sparsek-gate/\n");
     project.run(&["build"]).exits(0);
@@ -466,8 +464,7 @@ fn measured(run: &str, at_profile: &str) -> Machine {
              echo 'variant: baseline'\necho 'recorded: h200'\n"
         ),
     );
-    machine.replace(
-        "config.toml",
+    machine.configure(
         "work = { flop",
         "profile_args = [\"--mode\", \"profile\"]\nwork = { flop",
     );
@@ -509,8 +506,7 @@ fn a_program_that_changes_what_was_hashed_fails_and_leaves_no_profile() {
 /// A project whose one variant is made of two sources, each with a header of its own.
 fn of_two_sources() -> Project {
     let project = project("", "");
-    project.replace(
-        "config.toml",
+    project.configure(
         "source = \"kernels/k.cu\"",
         "source = [\"kernels/k.cu\", \"more/other.cu\"]",
     );
@@ -560,8 +556,7 @@ fn several_sources_make_one_program_and_the_key_has_all_of_their_files() {
         assert!(is_reused(&project), "{file}");
     }
     // The order decides how the program is linked.
-    project.replace(
-        "config.toml",
+    project.configure(
         "[\"kernels/k.cu\", \"more/other.cu\"]",
         "[\"more/other.cu\", \"kernels/k.cu\"]",
     );

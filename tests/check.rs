@@ -1,7 +1,5 @@
 //! `check --from`: recorded profiles against baselines.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::process::Stdio;
@@ -320,9 +318,7 @@ fn a_gated_metric_that_was_not_measured_never_passes() {
 #[test]
 fn a_metric_of_level_warn_that_was_not_measured_warns() {
     let project = Project::locked();
-    project.replace(
-        "config.toml",
-        "tensor_cycles_active.avg.pct_of_peak_sustained_elapsed\"\ndirection = \"higher\"\n",
+    project.configure("tensor_cycles_active.avg.pct_of_peak_sustained_elapsed\"\ndirection = \"higher\"\n",
         "tensor_cycles_active.avg.pct_of_peak_sustained_elapsed\"\ndirection = \"higher\"\nlevel = \"warn\"\n",
     );
     let whole = project.read(&Project::profile_path("cp_async"));
@@ -462,7 +458,7 @@ fn a_finding_names_the_grid_only_where_one_kernel_has_several() {
 #[test]
 fn one_process_is_inconclusive_however_equal() {
     let project = Project::locked();
-    project.replace("config.toml", "processes = 4", "processes = 1");
+    project.configure("processes = 4", "processes = 1");
     project.edit_profile("cp_async", |profile| keep_processes(profile, 1));
     let inconclusive = || {
         let report = project.check(&["cp_async"], 6);
@@ -599,8 +595,7 @@ fn a_kernel_launched_in_another_shape_is_a_finding_of_its_own() {
 #[test]
 fn a_kernel_that_the_configuration_expects_and_is_not_there_fails() {
     let project = Project::locked();
-    project.replace(
-        "config.toml",
+    project.configure(
         "expect = [\"bsr_gemm_cp_async\"]",
         "expect = [\"bsr_gemm_cp_async\", \"bsr_gemm_more\"]",
     );
@@ -799,7 +794,7 @@ fn a_limit_is_not_applied_to_a_value_that_is_not_the_metrics() {
     for (key, value) in [("counter", "sm__throughput.max"), ("unit", "")] {
         let project = Project::locked();
         let metric = "[metric.sm_active]";
-        project.replace("config.toml", metric, &format!("{metric}\nmin = 60"));
+        project.configure(metric, &format!("{metric}\nmin = 60"));
         project.edit_profile("cp_async", |profile| {
             scale(profile, "sm_active", 0.01);
             profile["identity"]["metrics"]["sm_active"][key] = json!(value);
@@ -815,7 +810,7 @@ fn direction_equal_refuses_a_change_either_way() {
         let project = Project::locked();
         let counter = "counter = \"sm__cycles_active.avg.pct_of_peak_sustained_elapsed\"\n";
         let direction = |direction: &str| format!("{counter}direction = \"{direction}\"");
-        project.replace("config.toml", &direction("higher"), &direction("equal"));
+        project.configure(&direction("higher"), &direction("equal"));
         project.edit_profile("cp_async", |profile| shift(profile, "sm_active", by));
         let report = project.check(&["cp_async"], i32::from(by != 0.0));
         let expected = if by == 0.0 { "pass" } else { "regressed" };
@@ -827,8 +822,7 @@ fn direction_equal_refuses_a_change_either_way() {
 fn a_regression_of_level_warn_warns_and_one_of_level_record_is_only_shown() {
     for (level, verdict, warned) in [("warn", "regressed", true), ("record", "recorded", false)] {
         let project = Project::locked();
-        project.replace(
-            "config.toml",
+        project.configure(
             "direction = \"lower\"\n",
             &format!("direction = \"lower\"\nlevel = \"{level}\"\n"),
         );
@@ -924,8 +918,7 @@ fn unless_faster_excuses_nothing_where_the_kernel_did_not_become_measurably_fast
 fn a_share_of_a_baseline_of_nothing_is_nothing() {
     let relative = |project: &Project| {
         let of_tensor_core = "active.avg.pct_of_peak_sustained_elapsed\"\ndirection = \"higher\"\n";
-        project.replace(
-            "config.toml",
+        project.configure(
             &format!("tensor_cycles_{of_tensor_core}tolerance = {{ stored = \"1.5\" }}"),
             &format!("tensor_cycles_{of_tensor_core}tolerance = \"5 %\""),
         );
@@ -940,9 +933,7 @@ fn a_share_of_a_baseline_of_nothing_is_nothing() {
     // Something against nothing is a change, shown in the counter's own terms and not as a share.
     let project = Project::locked();
     relative(&project);
-    project.replace(
-        "config.toml",
-        "counter = \"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed\"\ndirection = \"higher\"",
+    project.configure("counter = \"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed\"\ndirection = \"higher\"",
         "counter = \"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed\"\ndirection = \"lower\"",
     );
     let report = project.check(&["cp_async"], 1);
@@ -1075,11 +1066,7 @@ fn a_recording_of_other_code_does_not_pass_for_this_code() {
 #[test]
 fn a_recording_under_conditions_that_the_configuration_left_is_not_comparable() {
     let project = Project::locked();
-    project.replace(
-        "config.toml",
-        "clock_control = \"none\"",
-        "clock_control = \"base\"",
-    );
+    project.configure("clock_control = \"none\"", "clock_control = \"base\"");
     let report = project.check(&["cp_async"], 4);
     report.denies_only("not-comparable", &["clock control"]);
 }
@@ -1181,8 +1168,8 @@ fn what_else_lies_in_a_recording_changes_nothing_that_is_said_of_a_variant() {
 fn launches_of_longer_processes_do_not_make_up_for_processes_that_are_missing() {
     let project = Project::locked();
     // As many launches, in half of the processes that are asked for.
-    project.replace("config.toml", "launches = 20", "launches = 10");
-    project.replace("config.toml", "processes = 4", "processes = 16");
+    project.configure("launches = 20", "launches = 10");
+    project.configure("processes = 4", "processes = 16");
     assert_eq!(project.check(&["cp_async"], 6).denied(), ["not-measured"]);
 }
 

@@ -1,7 +1,5 @@
 //! Every chip: which counters its configuration may name, and what its short names stand for.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::path::Path;
 
 use sparsek_gate::config::Config;

@@ -1,8 +1,6 @@
 //! `compare` of the real program, on a machine without a GPU: the driver's libraries and ncu are
 //! stand-ins, the reports are those that the real ncu recorded on an H100.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};

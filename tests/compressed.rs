@@ -1,8 +1,6 @@
 //! Compressed reports (`.ncu-repz`), which ncu writes since 2026.3, are what other reports are: measured,
 //! imported, locked, stripped, shown.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::fs;
 
 use ncu_report::report;

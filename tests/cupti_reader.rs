@@ -1,8 +1,6 @@
 //! The reader of kernel records, on what was recorded on an H200 (`tests/data/cupti`) and on what
 //! may become of it.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::collections::BTreeSet;
 use std::fs;
 

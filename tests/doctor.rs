@@ -1,8 +1,6 @@
 //! `sparsek-gate doctor`, on machines that stand-ins make up: whole ones, and each with one thing
 //! wrong. It names that thing and what to do about it, and changes nothing.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::fs;
 use std::path::Path;
 

@@ -1,7 +1,5 @@
 //! What editors and shells get: the JSON Schema of `config.toml`, completions, man pages.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;

@@ -1,8 +1,6 @@
 //! The pipelines, manifests and scripts that `plan` prints, as far as they can be tried without the
 //! services: their form, their commands, and their scripts.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::fs;
 use std::process::Command;
 

@@ -112,14 +112,7 @@ fn no_program_gets_a_credential_and_each_gets_what_it_needs() {
             .output()
             .unwrap(),
     );
-    for file in [
-        "env.ncu",
-        "env.nvcc",
-        "env.build",
-        "env.program",
-        "env.sanitizer",
-        "env.git",
-    ] {
+    for file in "env.ncu env.nvcc env.build env.program env.sanitizer env.git".split(' ') {
         let names = names(&machine.project, file);
         for name in SECRETS.iter().chain(&UNKNOWN) {
             assert!(!names.iter().any(|it| it == name), "{file} has {name}");

@@ -1,8 +1,6 @@
 //! A report that explains: samples by instruction and line, where the time of a slower kernel
 //! moved, and two measurements side by side.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::fs;
 use std::process::Command;
 
@@ -228,7 +226,7 @@ fn only_the_counting_pass_samples_and_only_where_it_is_asked_for() {
     };
     let plain = [argv(Phase::Timing), argv(Phase::Counting)];
     assert!(plain.iter().flatten().all(|word| word != "SourceCounters"));
-    project.replace("config.toml", "[profile]\n", "[profile]\nhotspots = true\n");
+    project.configure("[profile]\n", "[profile]\nhotspots = true\n");
     let [timing, counting] = plain;
     assert_eq!(argv(Phase::Timing), timing);
     let sampling = argv(Phase::Counting);

@@ -1,8 +1,6 @@
 //! Kernels that are slow on purpose, or do less, measured on an H200 in the place of
 //! `bsr_gemm/cp_async`: each is caught, with a finding that names its cause.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use crate::common::{self, Project, Report};
 
 /// A recorded fault, the exit code of its check, the findings that deny, and the causes that must

@@ -1,7 +1,5 @@
 //! Every target of nvcc, from Turing to Blackwell: what its kernels have, and how many blocks fit.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;

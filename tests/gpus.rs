@@ -1,7 +1,5 @@
 //! Several GPUs of one host, with stand-ins of the driver and of ncu: a slice for each, one check.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,5 @@
 //! `history`: what was accepted, in which commit, and what its metrics were.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::process::Command;
 
 use crate::common::{GPU, Project, RECORDED, Ran, copy, recordings};

@@ -4,8 +4,6 @@
 //! besides the program itself, and on its time. The time is generous: it separates what ends from
 //! what does not.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,5 @@
 //! `inspect` and `import` on real captures, whole and damaged.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -441,7 +439,7 @@ fn a_recording_without_the_metrics_or_kernels_of_the_variant_is_told() {
     import(&project, "two_kernels_three_times.ncu-rep", &[])
         .exits(5)
         .says("selects none of its kernels: k1, k2");
-    project.replace("config.toml", "kernels = \"regex:^bsr_gemm_\"\n", "");
+    project.configure("kernels = \"regex:^bsr_gemm_\"\n", "");
     import(&project, "two_kernels_three_times.ncu-rep", &[])
         .exits(5)
         .says("kernel-missing")

@@ -1,7 +1,5 @@
 //! `inputs` of a variant: files, folders and patterns, and what a change of one of them means.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::fs;
 use std::os::unix::fs::symlink;
 
@@ -154,7 +152,7 @@ fn a_profile_of_another_filter_is_not_locked() {
     ] {
         let was = "kernels = \"regex:^bsr_gemm_\"";
         let original = machine.read("config.toml");
-        machine.replace("config.toml", was, now);
+        machine.configure(was, now);
         machine
             .run(&lock)
             .exits(6)

@@ -1,7 +1,5 @@
 //! The shipped kernels compile with the pinned compiler, and as their headers say.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use crate::common::{self, are_here};
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,7 +1,5 @@
 //! docs/kernels.md and docs/ladder.md show of the kernels what was measured, and the lines that they have.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use crate::common::repository;
 use std::process::Command;
 

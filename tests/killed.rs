@@ -2,8 +2,6 @@
 //! is there, or the new as a whole, and the next command works. `SPARSEK_GATE_KILLS=1000` kills each
 //! of them that often, and fills the disk at every write.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;

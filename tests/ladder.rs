@@ -1,8 +1,6 @@
 //! What is measured where ncu may not read the counters. The driver's library, ncu and libcupti are
 //! stand-ins; the kernel records are those that the injected library wrote on an H200.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::fs;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -122,7 +120,7 @@ impl Machine {
     fn accepting(tier: &str) -> Machine {
         let machine = Machine::new();
         let accepted = format!("[profile]\naccept_tiers = [\"{tier}\"]");
-        machine.replace("config.toml", "[profile]", &accepted);
+        machine.configure("[profile]", &accepted);
         machine.commit();
         machine
     }
@@ -487,7 +485,7 @@ fn an_interrupt_while_programs_wait_for_their_turn_leaves_no_process() {
 fn an_accepted_tier_that_is_accepted_no_longer_fails_again() {
     let machine = Machine::locked();
     let accepted = "accept_tiers = [\"kernel-times\"]\n";
-    machine.replace("config.toml", accepted, "");
+    machine.configure(accepted, "");
     let report = machine.check(&["--from", ".sparsek-gate/profiles"], 3);
     assert!(report.denies("no-permission"));
     assert_eq!(report.verdict("cp_async", "dram_bw"), "not-measured");
@@ -778,7 +776,7 @@ fn a_range_of_the_profiler_is_asked_for_where_the_configuration_has_one() {
     machine.write("cp_async.sh", program(0, asked));
     machine.profile(0);
     let range = "[profile]\nprofiler_range = true";
-    machine.replace("config.toml", "[profile]", range);
+    machine.configure("[profile]", range);
     machine.profile(0);
     let lines = machine.read("asked");
     let answers: std::collections::BTreeSet<&str> = lines.lines().collect();
@@ -883,7 +881,7 @@ fn what_the_compiler_made_passes_alone_only_where_that_tier_is_accepted() {
         .collect();
     assert_eq!(tiers, [&json!("static")]);
 
-    project.replace("config.toml", "accept_tiers = [\"static\"]\n", "");
+    project.configure("accept_tiers = [\"static\"]\n", "");
     let report = machine.check(&[], 3);
     assert!(report.denies("no-permission"), "{:?}", report.denied());
 }

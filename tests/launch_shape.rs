@@ -1,8 +1,6 @@
 //! What a launch has besides its kernel: dynamic shared memory that is learned, locked and compared, and
 //! what the configuration states of it.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -198,7 +196,7 @@ fn a_launch_that_differs_from_what_is_stated_counts_and_is_reported() {
     for (_, project) in both_modes(Some(FOUR_STAGES), Some(THREE_STAGES)) {
         let expect = "expect = [\"bsr_gemm_cp_async\"]";
         let stated = format!("{expect}\ndynamic_shared_bytes = 75776");
-        project.replace("config.toml", expect, &stated);
+        project.configure(expect, &stated);
         let report = project.check(&["cp_async"], 0);
         assert_eq!(report.denied(), [""; 0]);
         let messages = report.0["findings"].to_string();
@@ -325,7 +323,7 @@ fn a_statement_that_no_launch_shows_cannot_hide_a_lower_occupancy() {
     });
     let expect = "expect = [\"bsr_gemm_cp_async\"]";
     let stated = format!("{expect}\ndynamic_shared_bytes = 1024");
-    project.replace("config.toml", expect, &stated);
+    project.configure(expect, &stated);
     let report = project.check(&["cp_async"], 1);
     report.denies_only("regressed", &["`occupancy`"]);
     let message = report.message("launch-mismatch");

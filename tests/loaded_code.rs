@@ -1,8 +1,6 @@
 //! The machine code that a program loads while it runs, and what its autotuner chose, on a machine
 //! without a GPU. The reports are those that ncu recorded on an H200, with the cubins in them.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::fs;
 
 use crate::common::repository;

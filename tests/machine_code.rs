@@ -1,8 +1,6 @@
 //! Machine code is read where it is: in programs, shared libraries, fatbins and cubins that this
 //! tool did not compile.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -348,8 +346,8 @@ fn what_cannot_be_read_is_a_finding_that_names_the_file() {
     refused(&bench, 5, "build-failed", "a container is cut short");
     bench.write("build/bench", data("host.o"));
     let own = "[static.wgmma_instructions]\nlevel = \"record\"\n";
-    bench.replace("config.toml", own, "");
-    bench.replace("config.toml", "sm_90a", "sm_86");
+    bench.configure(own, "");
+    bench.configure("sm_90a", "sm_86");
     let words = "no machine code for sm_86, only for sm_80, sm_90a";
     refused(&bench, 5, "build-failed", words);
 

@@ -1,7 +1,5 @@
 //! `matrix` of a variant: one table stands for many variants.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use crate::common::stand_in::Machine;
 use crate::common::{self, Project, Ran, schema_complaints};
 use sparsek_gate::config::{Config, Recipe, Variant};
@@ -245,7 +243,7 @@ fn checked(machine: &Machine) -> Ran {
 fn a_variant_that_the_matrix_no_longer_produces_is_reported_as_removed() {
     let machine = locked();
     // The same matrix in other words changes no rule.
-    let change = |from: &str, to: &str| machine.replace("config.toml", from, to);
+    let change = |from: &str, to: &str| machine.configure(from, to);
     change("tile = [64, 128]", "tile = [128, 0x40]");
     let report = checked(&machine).exits(0).json();
     assert_eq!(report.denied(), Vec::<String>::new());
@@ -267,7 +265,7 @@ fn a_variant_that_the_matrix_no_longer_produces_is_reported_as_removed() {
 #[test]
 fn what_a_value_stands_for_is_a_rule_of_the_base() {
     let machine = locked();
-    let change = |from: &str, to: &str| machine.replace("config.toml", from, to);
+    let change = |from: &str, to: &str| machine.configure(from, to);
     change("fast = [\"--fast\"]", "fast = [\"--smaller\"]");
     let report = checked(&machine).exits(4).json();
     for (finding, tile) in report.findings("deny").into_iter().zip(["128", "64"]) {

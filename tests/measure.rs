@@ -2,8 +2,6 @@
 //! driver's library and ncu are stand-ins (`tests/data/stand_in`); the reports that they hand over
 //! are those that the real ones recorded on an H200.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -124,8 +122,8 @@ impl Machine {
     }
 
     #[track_caller]
-    fn replace(&self, path: &str, from: &str, to: &str) {
-        let path = format!("{}{path}", self.folder);
+    fn configure(&self, from: &str, to: &str) {
+        let path = format!("{}config.toml", self.folder);
         self.project.replace(&path, from, to);
     }
 
@@ -348,7 +346,7 @@ fn unchanged_code_passes_against_its_base_in_rounds_of_alternating_order() {
 #[test]
 fn both_sides_are_measured_with_as_many_launches_as_are_configured() {
     let machine = Machine::locked();
-    machine.replace("config.toml", "launches = 20", "launches = 5");
+    machine.configure("launches = 20", "launches = 5");
     machine.project.commit();
     machine.run(&["check", "--against", "HEAD", "--measure-all", "cp_async"]);
     for file in ["profile.json", "base/profile.json"] {
@@ -369,11 +367,9 @@ fn both_sides_are_measured_with_as_many_launches_as_are_configured() {
 #[test]
 fn ncu_counts_each_kernel_by_itself_by_an_identifier_that_contains_the_filter() {
     let machine = stand_in::Machine::new();
-    machine.project.replace(
-        "config.toml",
-        "[profile]\n",
-        "[profile]\nper_kernel = true\nskip = 1\n",
-    );
+    machine
+        .project
+        .configure("[profile]\n", "[profile]\nper_kernel = true\nskip = 1\n");
     machine.run(&["profile", "baseline"]);
     for (stem, numbers) in [
         ("capture-1", "^([2-9]|1[0-9]|2[0-1])$"),
@@ -510,13 +506,13 @@ fn a_base_that_cannot_be_measured_is_told_and_the_head_judged_against_its_baseli
         (
             "has another workload",
             |machine| {
-                machine.replace("config.toml", "\"--m\", \"8192\"", "\"--m\", \"4096\"");
+                machine.configure("\"--m\", \"8192\"", "\"--m\", \"4096\"");
             },
             "its workload (`args`) differs",
         ),
         (
             "is invalid",
-            |machine| machine.replace("config.toml", "processes = 4", "processes = \"4\""),
+            |machine| machine.configure("processes = 4", "processes = \"4\""),
             "config.toml",
         ),
     ];
@@ -576,9 +572,9 @@ exit $STATUS
     let machine = Machine::locked();
     common::write_program(&machine.path("compute-sanitizer"), SANITIZER);
     let named = "[toolchain]\ncompute_sanitizer = \"compute-sanitizer\"\n";
-    machine.replace("config.toml", "[toolchain]\n", named);
+    machine.configure("[toolchain]\n", named);
     let asked = "[verify]\nsanitizer = [\"racecheck\"]\n";
-    machine.replace("config.toml", "[verify]\n", asked);
+    machine.configure("[verify]\n", asked);
     machine.project.commit();
     let recorded =
         |name: &str| repository().join(format!("tests/data/sanitizer/{name}.racecheck.log"));
@@ -878,7 +874,7 @@ fn a_program_that_git_does_not_track_is_not_in_the_merge_and_the_next_step_is_na
     machine.project.git(&["add", "--force", "cp_async.sh"]);
     machine.write(".gitignore", ".sparsek-gate/\nmade/\n");
     let with_build = format!("{command}\nbuild = [\"true\", \"--build\", \"made\"]");
-    machine.replace("config.toml", command, &with_build);
+    machine.configure(command, &with_build);
     machine.write("made/CMakeCache.txt", "");
     machine.project.commit();
     in_pull_request(&machine, &["cp_async"])
@@ -957,7 +953,7 @@ fn the_measured_process_itself_shows_that_its_numbers_are_correct() {
     ];
     let (machine, without) = (Machine::new(), Machine::new());
     let given = "\"{launches}\", \"{result}\"]";
-    machine.replace("config.toml", "\"{launches}\"]", given);
+    machine.configure("\"{launches}\"]", given);
     for (what, given, profiled, code, finding, processes) in cases {
         let machine = if given { &machine } else { &without };
         machine.program("cp_async", SAME, &profiled);
@@ -979,10 +975,9 @@ fn each_process_gets_a_seed_of_its_own_that_only_its_pair_shares() {
     let machine = Machine::new();
     let arguments = "\"--blocks-per-row\", \"16\"";
     let seeded = format!("{arguments}, \"--seed\", \"{{seed}}\"");
-    machine.replace("config.toml", arguments, &seeded);
+    machine.configure(arguments, &seeded);
     // Neither the configuration nor the environment of the tool fixes it.
-    machine.replace(
-        "config.toml",
+    machine.configure(
         "run = [\"sh\", \"cp_async.sh\"]",
         "run = [\"sh\", \"cp_async.sh\"]\nenv = { SPARSEK_GATE_SEED = \"1\" }",
     );
@@ -1115,7 +1110,7 @@ fn launches(order: &str) -> String {
 fn listing(machine: &Machine, library: &str) {
     machine.write("libcupti.so.13", "");
     let cupti = format!("[toolchain]\ncupti = \"{library}\"\n");
-    machine.replace("config.toml", "[toolchain]\n", &cupti);
+    machine.configure("[toolchain]\n", &cupti);
 }
 
 #[test]
@@ -1134,7 +1129,7 @@ fn launches_beside_the_measured_ones_are_counted_and_fail_where_they_run_between
     let machine = Machine::new();
     listing(&machine, "libcupti.so.13");
     let fewer = "processes = 2 ";
-    machine.replace("config.toml", "processes = 4 ", fewer);
+    machine.configure("processes = 4 ", fewer);
     let measured = "m".repeat(20);
     let between = |letter: &str| format!("ff{}m", format!("m{letter}").repeat(19));
     machine.program("cp_async", SAME, &launches(&format!("ff{measured}c")));
@@ -1213,8 +1208,8 @@ fn launches_are_listed_once_however_often_a_variant_is_measured_again() {
     listing(&machine, "libcupti.so.13");
     let ncu = repository().join("tests/data/stand_in/ncu");
     let configured = format!("ncu = {:?}\n", ncu.display().to_string());
-    machine.replace("config.toml", &configured, "ncu = \"./ncu\"\n");
-    machine.replace("config.toml", "[profile]\n", "[profile]\nretries = 1\n");
+    machine.configure(&configured, "ncu = \"./ncu\"\n");
+    machine.configure("[profile]\n", "[profile]\nretries = 1\n");
     // The GPU is taken, once, after the launches were listed.
     common::write_program(
         &machine.path("ncu"),

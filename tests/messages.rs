@@ -1,7 +1,5 @@
 //! Mistakes that people make, and what the tool answers: what is wrong, where, and what to do next.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use crate::common::{self, Project};
 
 /// A configuration with one variant `s/v` that has these keys.

@@ -1,8 +1,6 @@
 //! Programs under test that do what they should not, one a line, on a machine of stand-ins: how the
 //! check ends, with which finding, and that no process is left.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -317,8 +315,8 @@ fn run(line: &Line, machine: &Machine) -> Result<(), String> {
         project.write(file, "");
     }
     if line.denied == "timed-out" {
-        project.replace("config.toml", "timeout_s = 120", "timeout_s = 3");
-        project.replace("config.toml", "timeout_s = 60", "timeout_s = 3");
+        project.configure("timeout_s = 120", "timeout_s = 3");
+        project.configure("timeout_s = 60", "timeout_s = 3");
     }
     let began = Instant::now();
     // A tool that waits for ever fails the line, and not the whole run.
@@ -457,16 +455,11 @@ fn a_change_cannot_write_to_the_base_that_it_is_measured_beside() {
     ] {
         let machine = locked();
         let project = &machine.project;
-        project.replace(
-            "config.toml",
+        project.configure(
             "run = [\"sh\", \"program.sh\"]",
             "build = [\"sh\", \"build.sh\"]\nrun = [\"sh\", \"program.sh\"]",
         );
-        project.replace(
-            "config.toml",
-            "inputs = [\"program.sh\"]",
-            "inputs = [\"program.in\"]",
-        );
+        project.configure("inputs = [\"program.sh\"]", "inputs = [\"program.in\"]");
         project.write(
             ".gitignore",
             ".sparsek-gate/\njournal\nreports\nargv\nprogram.sh\ntmp/\nhome/\n",

@@ -415,15 +415,7 @@ const NEXT: &str = "9.8.7";
 fn releasing() -> Project {
     let project = Project::empty();
     let root = repository();
-    for folder in [
-        ".github",
-        "ci/github",
-        "ci/gitlab",
-        "ci/release",
-        "crates",
-        "docs",
-        "src/engine",
-    ] {
+    for folder in ".github ci/github ci/gitlab ci/release crates docs src/engine".split(' ') {
         copy(&root.join(folder), &project.path(folder));
     }
     for file in [

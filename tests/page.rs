@@ -1,7 +1,5 @@
 //! The report as a page and its pictures: in a browser, and as text.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::collections::HashSet;
 
 use crate::common::outcomes::{every_verdict, large};

@@ -214,12 +214,8 @@ fn a_mismatch_that_only_warns_is_reported_recorded_and_reported_again_when_locke
 #[test]
 fn a_recording_is_checked_against_todays_pins_and_not_the_machine_that_judges_it() {
     let project = Project::shipped();
-    project.replace("config.toml", "cuda = \"13.0\"", "cuda = \"99\"");
-    project.replace(
-        "config.toml",
-        "gpus = [\"NVIDIA H200\"]",
-        "gpus = [\"NVIDIA B200\"]",
-    );
+    project.configure("cuda = \"13.0\"", "cuda = \"99\"");
+    project.configure("gpus = [\"NVIDIA H200\"]", "gpus = [\"NVIDIA B200\"]");
     // No nvcc of that version is here, nor such a GPU: what counts is what the profile says.
     let report = project.check(&["cp_async"], 3);
     report.tells_all(
@@ -231,8 +227,7 @@ fn a_recording_is_checked_against_todays_pins_and_not_the_machine_that_judges_it
     );
     let message = report.message("toolchain-mismatch");
     assert!(!message.contains("2025.3.1.0"), "{message}");
-    project.replace(
-        "config.toml",
+    project.configure(
         "gpus = [\"NVIDIA B200\"]",
         "gpus = [\"NVIDIA B200\"]\nmismatch = \"warn\"",
     );

@@ -1,8 +1,6 @@
 //! The recipes for CI services in `ci/`, as far as they can be tried without the services: their
 //! form, their commands, and their scripts with stand-ins of `gh` and `curl`.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::fs;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -559,13 +557,7 @@ fn the_action_takes_a_program_that_is_there() {
 /// An action with the sources that it builds, and a cargo that notes how it is called.
 fn building() -> Service {
     let service = Service::of(Project::empty());
-    for file in [
-        "Cargo.toml",
-        "Cargo.lock",
-        "build.rs",
-        "LICENSE",
-        "README.md",
-    ] {
+    for file in "Cargo.toml Cargo.lock build.rs LICENSE README.md".split(' ') {
         service.write(&format!("action/{file}"), "");
     }
     // The action may have some of its own, which another toolchain than the runner's would follow.

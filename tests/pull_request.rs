@@ -1,8 +1,6 @@
 //! A pull request that is judged by what it could not edit: every way to make a slower kernel, or
 //! a later one, pass by changing what it is judged by.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -281,11 +279,7 @@ const ATTACKS: &[Attack] = &[
         name: "the recipe becomes a command that names no files",
         edit: |project| {
             let source = "source = \"kernels/bsr_gemm/cp_async.cu\"\n";
-            project.replace(
-                "config.toml",
-                source,
-                "build = [\"make\"]\nrun = [\"./slow\"]\n",
-            );
+            project.configure(source, "build = [\"make\"]\nrun = [\"./slow\"]\n");
             project.drop_config_lines("dynamic_shared_bytes = 75776");
             project.edit_profile(VARIANT, |profile| {
                 profile["provenance"]["sources"] = json!({});
@@ -466,7 +460,7 @@ fn a_pull_request_of_code_alone_passes() {
 #[test]
 fn rules_that_only_get_stricter_warn() {
     let project = pull_request();
-    project.replace("config.toml", STORED, "stored = \"3 %\"");
+    project.configure(STORED, "stored = \"3 %\"");
     let report = checked(&project, &[]).exits(0).json();
     assert_eq!(
         report.message("policy-changed"),
@@ -502,7 +496,7 @@ fn a_waiver_cannot_be_extended_by_how_its_day_is_spelled() {
 fn what_is_asked_for_by_name_decides_whose_rules_count() {
     let project = pull_request();
     slower(&project);
-    project.replace("config.toml", STORED, "stored = \"30 %\"");
+    project.configure(STORED, "stored = \"30 %\"");
     // The pull request's own branch is called as the target is.
     commit(&project);
     checked(&project, &["--baseline-ref", "none"]).exits(0);

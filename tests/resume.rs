@@ -2,8 +2,6 @@
 //! driver are stand-ins; the reports are those that the real ncu recorded on an H200, and which one a
 //! process takes depends on nothing but its number. `SPARSEK_GATE_KILLS=1000` kills that often.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::cell::RefCell;
 use std::fs;
 use std::ops::Deref;
@@ -662,8 +660,8 @@ fn a_run_that_goes_on_repeats_no_more_than_one_that_was_not_interrupted() {
     let checkout = Checkout::new();
     let checkout = Checkout(checkout.0.with("NVML_PROCESS", "4242"));
     let project = &checkout.0.project;
-    project.replace("config.toml", "\n[profile]\n", "\n[profile]\nretries = 1\n");
-    project.replace("config.toml", "processes = 4 ", "processes = 1 ");
+    project.configure("\n[profile]\n", "\n[profile]\nretries = 1\n");
+    project.configure("processes = 4 ", "processes = 1 ");
     let check = ["check", "--format", "json", "baseline"];
     checkout.calls("");
     let expected = checkout.run(&check).exits(6).json();

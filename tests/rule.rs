@@ -1,7 +1,5 @@
 //! The rule and `compare` over whatever samples there may be: which of them are judged, and under what.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -2,8 +2,6 @@
 //! it must be. Compiler, ncu and the driver are stand-ins; programs are small C programs, and the
 //! reports that are handed over are those that the real ncu recorded on an H200.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::ops::Deref;
 use std::sync::OnceLock;
 
@@ -53,11 +51,7 @@ impl Checkout {
         project.write("config.toml", config + SECOND);
         let config = project.read("config.toml");
         let listed = config.lines().find(|line| line.starts_with("unread = "));
-        project.replace(
-            "config.toml",
-            listed.unwrap(),
-            "unread = [\"*.md\", \"baselines/**\"]",
-        );
+        project.configure(listed.unwrap(), "unread = [\"*.md\", \"baselines/**\"]");
         project.write("kernels/a.cu", program("baseline", "", ""));
         project.write(
             "kernels/b.cu",
@@ -175,7 +169,7 @@ fn what_changed_decides_which_variants_are_measured() {
         ),
         (
             "the configuration",
-            |it| it.replace("config.toml", "[toolchain]", "# more\n[toolchain]"),
+            |it| it.configure("[toolchain]", "# more\n[toolchain]"),
             &["baseline", "cp_async"],
         ),
         (
@@ -262,7 +256,7 @@ fn a_file_that_arguments_or_variables_name_is_measured() {
         "profile_args = [\"--header=kernels/b.cuh\"]",
     ] {
         let named = format!("{source}{setting}\n");
-        checkout.replace("config.toml", &before, &named);
+        checkout.configure(&before, &named);
         checkout.commit();
         checkout.write("kernels/b.cuh", "extern int other;\n");
         let report = checkout.check(&["--against", "HEAD"], 0);
@@ -338,16 +332,16 @@ fn a_variant_whose_base_does_not_build_is_measured() {
 #[test]
 fn other_arguments_or_variables_are_measured_with_the_same_program() {
     let checkout = Checkout::new();
-    checkout.replace("config.toml", "[\"*.md\",", "[\"*.md\", \"config.toml\",");
+    checkout.configure("[\"*.md\",", "[\"*.md\", \"config.toml\",");
     checkout.commit();
     for setting in ["env = { MODE = \"fast\" }", "profile_args = [\"--fast\"]"] {
         let variant = "source = \"kernels/b.cu\"\n";
         let changed = format!("{variant}{setting}\n");
-        checkout.replace("config.toml", variant, &changed);
+        checkout.configure(variant, &changed);
         let report = checkout.check(&["--against", "HEAD"], 0);
         assert_eq!(same(&report), ["bsr_gemm/baseline"], "{setting}");
         assert_eq!(checkout.measured(), ["cp_async"], "{setting}");
-        checkout.replace("config.toml", &changed, variant);
+        checkout.configure(&changed, variant);
     }
 }
 
@@ -391,7 +385,7 @@ fn hard_limits_are_judged_on_the_baseline_or_measured() {
     let limit = |max: &str| {
         let metric = "[metric.duration]\n";
         let limited = format!("{metric}max = {max}\n");
-        checkout.replace("config.toml", metric, &limited);
+        checkout.configure(metric, &limited);
         checkout.commit();
         limited
     };
@@ -401,7 +395,7 @@ fn hard_limits_are_judged_on_the_baseline_or_measured() {
     assert_eq!(checkout.measured(), [""; 0]);
     let words = report.0["same_programs"][0]["limits"][0].as_str().unwrap();
     assert!(words.contains("duration"), "{words}");
-    checkout.replace("config.toml", &limited, "[metric.duration]\n");
+    checkout.configure(&limited, "[metric.duration]\n");
 
     limit("1000.0");
     let report = checkout.check(&["--against", "HEAD"], 1);
@@ -417,7 +411,7 @@ fn a_variant_of_a_command_is_measured_unless_nothing_changed() {
     checkout.0.program("b.sh", script);
     let source = "source = \"kernels/b.cu\"\n";
     let run = "run = [\"sh\", \"b.sh\"]\ninputs = [\"b.sh\"]\n";
-    checkout.replace("config.toml", source, run);
+    checkout.configure(source, run);
     checkout.lock();
     let report = checkout.check(&["--against", "HEAD"], 0);
     assert_eq!(same(&report), BOTH);
@@ -497,7 +491,7 @@ fn a_change_cannot_say_itself_which_files_no_program_reads() {
     let checkout = Checkout::new();
     checkout.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
     checkout.git(&["checkout", "--quiet", "-b", "change"]);
-    checkout.replace("config.toml", "[\"*.md\",", "[\"**\",");
+    checkout.configure("[\"*.md\",", "[\"**\",");
     checkout.write("weights.bin", "1");
     checkout.commit();
     let target = "refs/remotes/origin/main";

@@ -2,8 +2,6 @@
 //! a machine without a GPU. The logs are those that the real one wrote on an H200
 //! (`tests/data/sanitizer`).
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::fs;
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -371,7 +369,7 @@ fn a_smaller_problem_stands_in_the_place_of_all_arguments() {
     let smaller = format!(
         "{key}sanitizer_args = [\"--size\", \"256\", \"--launches\", \"{{launches}}\", \"{{seed}}\"]\n"
     );
-    machine.replace("config.toml", key, &smaller);
+    machine.configure(key, &smaller);
     machine.verify(&["--sanitizer", "racecheck,memcheck"], 0);
     let journal = machine.journal();
     let seeds: Vec<&str> = ["racecheck", "memcheck"]
@@ -438,7 +436,7 @@ fn a_tool_that_does_not_say_that_there_are_no_errors_is_not_trusted() {
 #[test]
 fn a_tool_that_never_ran_the_program_is_found_by_the_missing_result() {
     let machine = Machine::new(&[("cp_async", 0)]);
-    machine.replace("config.toml", "[\"--check\"]", "[\"{result}\"]");
+    machine.configure("[\"--check\"]", "[\"{result}\"]");
     let writes = "echo '{\"correct\": true}' >\"$3\"\n";
     machine.write("cp_async.sh", writes);
     let clean = recordings().join("cp_async.memcheck.log");

@@ -1,8 +1,6 @@
 //! `check --from` a recording that holds a base beside the head, and `check --against` up to where
 //! it needs a GPU.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use crate::common::{
     self, Damage, Project, RECORDED, gaps, keep_launches, keep_processes, samples, scale,
     scale_processes, shift,

@@ -1,8 +1,6 @@
 //! Slices of a check, and recordings in several folders: the outcome is that of one check, and what none
 //! of them brings was not measured.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
@@ -358,7 +356,7 @@ more | 1 | damaged
     assert!(said.contains("one of 3 slices, and most have 2"), "{said}");
     // The rules of the checkout count: a configuration that measures in another way is another plan.
     let config = project.read("config.toml");
-    project.replace("config.toml", "\nprocesses = 4", "\nprocesses = 5");
+    project.configure("\nprocesses = 4", "\nprocesses = 5");
     let report = incomplete(&project, &all);
     let said = unusable(&report);
     assert!(said.contains("in another way"), "{said}");

@@ -1,8 +1,6 @@
 //! Slow launches and slow processes: what is planted in the recorded durations is caught, and what is
 //! unchanged passes.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::path::Path;
 
 use crate::common;

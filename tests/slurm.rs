@@ -1,7 +1,5 @@
 //! The script for Slurm on a real one: one slurmctld and one slurmd on loopback, with GPUs that are none.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;

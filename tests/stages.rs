@@ -1,7 +1,5 @@
 //! `build` with a compiler that is a shell script, and the stages that need a GPU without one.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -220,11 +218,11 @@ fn whatever_decides_what_comes_out_builds_again_and_nothing_else() {
     builds(&[], "header", &[a]);
     project.write(b, "// another b\n");
     builds(&[], "source", &[b]);
-    project.replace("config.toml", "TILE = 8", "TILE = 16");
+    project.configure("TILE = 8", "TILE = 16");
     builds(&[], "constant", &[b]);
-    project.replace("config.toml", "\"-O3\"", "\"-O3\", \"-lineinfo\"");
+    project.configure("\"-O3\"", "\"-O3\", \"-lineinfo\"");
     builds(&[], "flag", &[a, b]);
-    project.replace("config.toml", "sm_90a", "sm_90");
+    project.configure("sm_90a", "sm_90");
     builds(&[], "target", &[a, b]);
     project.program("toolkit/bin/nvcc", &NVCC.replace("13.0.88", "13.1.80"));
     builds(&[], "compiler", &[a, b]);
@@ -233,7 +231,7 @@ fn whatever_decides_what_comes_out_builds_again_and_nothing_else() {
     builds(&["a", "--define", "TRIAL=1"], "trial", &[a]);
 
     // What was built before is still there.
-    project.replace("config.toml", "arch = \"sm_90\"", "arch = \"sm_90a\"");
+    project.configure("arch = \"sm_90\"", "arch = \"sm_90a\"");
     project.program("toolkit/bin/nvcc", NVCC);
     project.program("host/g++", HOST);
     builds(&[], "as before", &[]);
@@ -492,11 +490,7 @@ fn without_a_gpu_the_stages_that_need_one_say_so_and_exit_3() {
         "bin/ncu",
         "#!/bin/sh\necho 'NVIDIA (R) Nsight Compute Command Line Profiler'\necho 'Version 2025.3.1.0 (build 36398880) (public-release)'\n",
     );
-    project.replace(
-        "config.toml",
-        "flags = [\"-O3\"]",
-        "flags = [\"-O3\"]\nncu = \"bin/ncu\"",
-    );
+    project.configure("flags = [\"-O3\"]", "flags = [\"-O3\"]\nncu = \"bin/ncu\"");
     for command in ["verify", "profile", "check"] {
         let ran = project.run(&[command]).exits(3);
         assert!(
@@ -518,11 +512,7 @@ fn without_a_gpu_the_stages_that_need_one_say_so_and_exit_3() {
 #[test]
 fn without_ncu_profiling_says_so_and_exits_3() {
     let project = project();
-    project.replace(
-        "config.toml",
-        "flags = [\"-O3\"]",
-        "flags = [\"-O3\"]\nncu = \"bin/ncu\"",
-    );
+    project.configure("flags = [\"-O3\"]", "flags = [\"-O3\"]\nncu = \"bin/ncu\"");
     project
         .run(&["profile"])
         .exits(3)

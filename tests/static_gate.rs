@@ -1,7 +1,5 @@
 //! The static gate: judged from recorded static profiles, and from what nvcc makes where it is here.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::sync::LazyLock;
 
 use crate::common::{self, Project, RECORDED, Ran, Report, are_here, scale, scale_processes};
@@ -141,7 +139,7 @@ fn one_more_register_only_warns_where_the_kernel_measured_beside_its_base_is_as_
     assert!(!report.message("regressed").contains("not worse"));
     // A project may want it strict.
     let table = "[static.registers]\nunless_as_fast = false\n\n[static.occupancy]";
-    project.replace("config.toml", "[static.occupancy]", table);
+    project.configure("[static.occupancy]", table);
     project.check(&["cp_async"], 1);
 }
 
@@ -154,7 +152,7 @@ fn lost_tensor_core_instructions_compiler_warnings_and_limits_fail_however_fast_
     }
     let project = beside_its_base(|profile| set(profile, "registers", 249.0));
     let table = "[static.registers]\nmax = 248\n\n[static.occupancy]";
-    project.replace("config.toml", "[static.occupancy]", table);
+    project.configure("[static.occupancy]", table);
     assert_eq!(project.check(&["cp_async"], 1).denied(), ["limit-exceeded"]);
 }
 
@@ -496,11 +494,7 @@ fn the_static_check_passes_unchanged_code_and_fails_one_more_register_or_a_spill
     check_static(&project, &[])
         .exits(0)
         .says("compiled in this run; nothing ran, and launches are not checked");
-    project.replace(
-        "config.toml",
-        "flags = [\"-O3\"]",
-        "flags = [\"-O3\", \"-lineinfo\"]",
-    );
+    project.configure("flags = [\"-O3\"]", "flags = [\"-O3\", \"-lineinfo\"]");
     check_static(&project, &["s/held"]).exits(0);
     project.write("config.toml", LADDER.replace("LIVE = 20", "LIVE = 21"));
     check_static(&project, &["s/held"])
@@ -514,7 +508,7 @@ fn the_static_check_passes_unchanged_code_and_fails_one_more_register_or_a_spill
         .says("registers: 26.00 → 27.00");
     let reversed = "kernels = \"reversed\"";
     let spilling = format!("{reversed}\nflags = [\"-maxrregcount=24\"]");
-    project.replace("config.toml", reversed, &spilling);
+    project.configure(reversed, &spilling);
     check_static(&project, &[])
         .exits(1)
         .says("`spill_bytes` of reversed: 0 byte → ")
@@ -528,7 +522,7 @@ fn the_static_check_compares_with_a_base_revision_that_it_compiles() {
     }
     let project = ladder();
     project.commit();
-    project.replace("config.toml", "LIVE = 20", "LIVE = 21");
+    project.configure("LIVE = 20", "LIVE = 21");
     // What is locked has no say beside a base.
     std::fs::remove_dir_all(project.path("baselines")).unwrap();
     let ran = check_static(
@@ -573,8 +567,7 @@ fn a_header_that_no_longer_hides_another_is_part_of_the_code() {
     let before = programs();
     let source = project.read("ladder.cu");
     project.write("ladder.cu", format!("#include \"bound.cuh\"\n{source}"));
-    project.replace(
-        "config.toml",
+    project.configure(
         "flags = [\"-O3\"]",
         "flags = [\"-O3\", \"-isystem\", \"include\"]",
     );

@@ -1,8 +1,6 @@
 //! Stripped copies of what was really recorded: nothing that names machine, people or sources is
 //! left in them, and every number is. And measurements that are repeated for the machine's sake.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

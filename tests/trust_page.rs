@@ -1,7 +1,5 @@
 //! docs/trust.md names, for each promise, the tests that hold it: all of them must exist.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::fs;
 use std::path::Path;
 

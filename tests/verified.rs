@@ -2,8 +2,6 @@
 //! must be. Compiler, ncu and the driver are stand-ins; the program is a small C program, and the
 //! reports that are handed over are those that the real ncu recorded on an H200.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::ops::Deref;
 use std::sync::OnceLock;
 
@@ -63,15 +61,15 @@ impl Checkout {
         let machine = Machine::new();
         machine.program("toolkit/bin/nvcc", NVCC_OF_C);
         let project = &machine.project;
-        project.replace("config.toml", SOURCE, &format!("{SOURCE}{ARGS}"));
+        project.configure(SOURCE, &format!("{SOURCE}{ARGS}"));
         let config = project.read("config.toml");
         let listed = config.lines().find(|line| line.starts_with("unread = "));
         let unread = "unread = [\"*.md\", \"baselines/**\", \"config.toml\"]";
-        project.replace("config.toml", listed.unwrap(), unread);
+        project.configure(listed.unwrap(), unread);
         let other = "gpus = [\"NVIDIA H200\", \"NVIDIA H100 80GB HBM3\"]";
-        project.replace("config.toml", "gpus = [\"NVIDIA H200\"]", other);
+        project.configure("gpus = [\"NVIDIA H200\"]", other);
         // Programs need not know which GPU it is.
-        project.replace("config.toml", "\"CUDA_NAME\", ", "");
+        project.configure("\"CUDA_NAME\", ", "");
         project.write("kernels/a.cu", PROGRAM.replace("BODY", ""));
         project.write("weights.txt", "1\n");
         let checkout = Checkout(machine);
@@ -85,10 +83,6 @@ impl Checkout {
         checkout.commit();
         assert_eq!(checkout.verified(), 1);
         checkout
-    }
-
-    fn configured(&self, from: &str, to: &str) {
-        self.replace("config.toml", from, to);
     }
 
     fn run(&self, arguments: &[&str]) -> Ran {
@@ -152,7 +146,7 @@ fn a_run_of_all_variants_serves_a_check_of_one() {
     let other = format!("[suite.bsr_gemm.variant.other]\nsource = \"kernels/other.cu\"\n{ARGS}");
     checkout.write("kernels/other.cu", &PROGRAM.replace("BODY", "puts(\"\");"));
     let last = "[suite.bsr_gemm.variant.baseline]";
-    checkout.configured(last, &format!("{other}\n{last}"));
+    checkout.configure(last, &format!("{other}\n{last}"));
     checkout.0.run(&["profile"]).exits(0);
     assert_eq!(checkout.verified(), 2);
     let report = checkout.run(&["baseline"]).exits(0).json();
@@ -187,13 +181,13 @@ fn whatever_could_change_the_answer_is_verified_again() {
             it.write("kernels/a.cu", &changed);
         }),
         ("other arguments", |it| {
-            it.configured("verify_args = [", "verify_args = [\"--more\", ")
+            it.configure("verify_args = [", "verify_args = [\"--more\", ")
         }),
         ("other variables", |it| {
-            it.configured(SOURCE, &format!("{SOURCE}env = {{ MODE = \"fast\" }}\n"))
+            it.configure(SOURCE, &format!("{SOURCE}env = {{ MODE = \"fast\" }}\n"))
         }),
         ("another time limit", |it| {
-            it.configured(SOURCE, &format!("{SOURCE}verify = {{ timeout_s = 9 }}\n"))
+            it.configure(SOURCE, &format!("{SOURCE}verify = {{ timeout_s = 9 }}\n"))
         }),
         ("a file that it may read", |it| {
             it.write("weights.txt", "2\n")
@@ -256,7 +250,7 @@ fn a_record_covers_the_tools_of_compute_sanitizer_that_ran() {
         ("\"racecheck\"", 0),
         ("\"initcheck\"", 2),
     ] {
-        checkout.configured(&before, &tools(list));
+        checkout.configure(&before, &tools(list));
         before = tools(list);
         checkout.check();
         assert_eq!(checkout.verified(), expected, "{list}");
@@ -311,7 +305,7 @@ fn a_program_that_is_not_known_for_certain_is_always_verified() {
                 .current_dir(it.path("."))
                 .status();
             assert!(compiler.unwrap().success());
-            it.configured(SOURCE, &format!("run = [\"{built}\"]\n"));
+            it.configure(SOURCE, &format!("run = [\"{built}\"]\n"));
         }),
         ("a program that may start others", |it| {
             let text = PROGRAM.replace("#include", "int system(const char *);\n#include");
@@ -319,14 +313,14 @@ fn a_program_that_is_not_known_for_certain_is_always_verified() {
             it.write("kernels/a.cu", &text);
         }),
         ("measured processes without a check", |it| {
-            it.configured(
+            it.configure(
                 "profile_args = [\"--result\", \"{result}\", \"profile\"]",
                 "profile_args = [\"profile\"]",
             )
         }),
         ("a tier without a check", |it| {
             let profile = format!("{SOURCE}profile = {{ accept_tiers = [\"static\"] }}\n");
-            it.configured(SOURCE, &profile);
+            it.configure(SOURCE, &profile);
         }),
     ];
     for (what, change) in cases {

@@ -1,7 +1,5 @@
 //! `[[waiver]]`: what it lets pass, until when, and what it never covers.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use crate::common::{Project, samples, scale};
 use serde_json::{Value as Json, json};
 

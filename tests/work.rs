@@ -1,7 +1,5 @@
 //! The work that exact counters show, implausible values, and causes of regressions.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use crate::common::{self, Project, RECORDED, Ran, Report, refresh, samples, scale, shift};
 use serde_json::{Value as Json, json};
 
@@ -16,7 +14,7 @@ fn set(profile: &mut Json, metric: &str, value: f64) {
 }
 
 fn set_config(project: &Project, table: &str, line: &str) {
-    project.replace("config.toml", table, &format!("{table}\n{line}"));
+    project.configure(table, &format!("{table}\n{line}"));
 }
 
 /// A project for either mode: against the baseline, and against a base beside it.

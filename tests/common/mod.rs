@@ -346,6 +346,12 @@ impl Project {
         self.write(path, text.replacen(from, to, 1));
     }
 
+    /// Replaces text of the configuration that must be there once.
+    #[track_caller]
+    pub fn configure(&self, from: &str, to: &str) {
+        self.replace("config.toml", from, to);
+    }
+
     /// The program, in this folder, as a person without CI would call it.
     pub fn gate(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sparsek-gate"));

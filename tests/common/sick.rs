@@ -56,7 +56,7 @@ fn locked() -> Machine {
         "/.sparsek-gate/\n/journal*\n/reports\n/argv\n/calls\n/tmp/\n/home/\n/slow/\n/steady/\n",
     );
     // A GPU that reads 3 % more is not one that was locked.
-    project.replace("config.toml", "stored = \"4 %\"", "stored = \"1 %\"");
+    project.configure("stored = \"4 %\"", "stored = \"1 %\"");
     for (folder, percent) in [("steady", 0.0), ("slow", 3.0)] {
         let folder = project.path(folder);
         let own = folder.join("h200/bsr_gemm/cp_async");

@@ -294,7 +294,7 @@ expect = ["bsr_gemm_baseline"]
     /// Replaces a text of the configuration that must be there once.
     #[track_caller]
     pub fn configured(self, from: &str, to: &str) -> Machine {
-        self.replace("config.toml", from, to);
+        self.configure(from, to);
         self
     }
 

@@ -202,13 +202,7 @@ fn the_long_example_of_a_configuration_is_valid() {
         .unwrap()
         .text;
     project.write("config.toml", example);
-    for file in [
-        "kernels/bsr_gemm/baseline.cu",
-        "kernel.py",
-        "ops/a.py",
-        "bench.py",
-        "build/bench",
-    ] {
+    for file in "kernels/bsr_gemm/baseline.cu kernel.py ops/a.py bench.py build/bench".split(' ') {
         project.write(file, "");
     }
     let listed = project.run(&["list"]).exits(0).out;
