@@ -34,7 +34,6 @@ pub use grounds::{Grounds, establish};
 pub use merge::refuse_untracked;
 pub use pull_request::{consent, pull_request};
 pub use root::{Asked, Bases, Root, bases, is_of_reviewed_code};
-pub use service::variables;
 
 #[cfg(test)]
 mod tests {

@@ -35,8 +35,8 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
 /// Reads a file with a report or CSV pages, of at most [`MAX_FILE_SIZE`] bytes.
 ///
 /// # Errors
-/// [`ReadError::InFile`] with the path, around the error of [`read`], or [`ReadError::Io`], also for a folder, a pipe or
-/// a device, which may not end, or [`ReadError::TooLarge`].
+/// [`ReadError::InFile`] with the path, around the error of [`read`], [`ReadError::TooLarge`], or
+/// [`ReadError::Io`], also for a folder, a pipe or a device, which may not end.
 ///
 /// ```no_run
 /// let recording = ncu_report::read_file("gemm.ncu-rep")?;

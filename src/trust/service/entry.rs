@@ -96,25 +96,6 @@ pub(super) const PLAIN: Service = Service {
     fetch: "fetch the whole history and the target branch: git fetch --unshallow origin '+refs/heads/*:refs/remotes/origin/*'",
 };
 
-impl Service {
-    /// Every variable that the table names of it.
-    pub fn variables(&self) -> Vec<&'static str> {
-        let signs = self.own.iter().chain(self.change).map(|sign| sign.name);
-        let mut names: Vec<&'static str> = signs.collect();
-        names.extend(self.target.iter().chain(self.tip).chain(self.former));
-        names.extend(self.head.iter().chain(self.source).chain(self.home));
-        names.extend(self.number.iter().map(|(name, _)| name));
-        if let Some(push) = &self.push {
-            names.extend(push.branch.iter().chain(push.default));
-            names.extend([push.when.name, push.before]);
-        }
-        if let Some(queue) = &self.queue {
-            names.extend([queue.when.name, queue.base, queue.target]);
-        }
-        names
-    }
-}
-
 impl Form {
     /// The number in a value.
     pub fn number(self, value: &str) -> Option<String> {

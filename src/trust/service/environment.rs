@@ -9,7 +9,7 @@ use super::entry::Sign;
 use crate::files::{bounded_json, read_regular};
 
 /// The variable of the file with GitHub's event.
-pub(super) const EVENT_FILE: &str = "GITHUB_EVENT_PATH";
+const EVENT_FILE: &str = "GITHUB_EVENT_PATH";
 
 /// A commit that a service names.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,5 +7,4 @@ mod run;
 mod table;
 
 pub(super) use environment::Stated;
-pub use run::variables;
 pub(super) use run::{Kind, Run, is_unknown, number, repository_path};

@@ -1,7 +1,7 @@
 //! Which kind of run it is.
 
 use super::entry::{PLAIN, Service};
-use super::environment::{EVENT_FILE, Environment, Stated};
+use super::environment::{Environment, Stated};
 use super::table::{IN_TARGET, OF_ANY, SERVICES};
 
 /// What the environment says of a run.
@@ -178,16 +178,6 @@ pub fn number(variable: &dyn Fn(&str) -> Option<String>) -> Option<(&'static str
 pub fn is_unknown(variable: &dyn Fn(&str) -> Option<String>) -> bool {
     let run = Run::of(variable);
     run.service == PLAIN.name && run.kind == Kind::Other
-}
-
-/// Every environment variable that decides whose rules count, or what consent is for.
-pub fn variables() -> impl Iterator<Item = &'static str> {
-    let of_any = OF_ANY.iter().map(|sign| sign.name);
-    let named = SERVICES.iter().flat_map(Service::variables);
-    named
-        .filter(|name| !name.starts_with("event."))
-        .chain(of_any)
-        .chain([EVENT_FILE])
 }
 
 #[cfg(test)]
