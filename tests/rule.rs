@@ -547,7 +547,7 @@ proptest! {
             };
             let (was, is) = (moved(&base), moved(&current));
             prop_assert!(same(beside(&base, &current, &question), beside(&was, &is, &question)));
-            let before = stored(&[base.clone()], &current, &question);
+            let before = stored(std::slice::from_ref(&base), &current, &question);
             prop_assert!(same(before, stored(&[was], &is, &question)));
         }
     }
@@ -623,7 +623,7 @@ proptest! {
             let verdict = if worse { Verdict::Regressed } else { Verdict::Improved };
             for (now, expected) in [(&zero, Verdict::Pass), (&other, verdict)] {
                 prop_assert_eq!(beside(&zero, now, &question).verdict, expected);
-                prop_assert_eq!(stored(&[zero.clone()], now, &question).verdict, expected);
+                prop_assert_eq!(stored(std::slice::from_ref(&zero), now, &question).verdict, expected);
             }
         }
     }
