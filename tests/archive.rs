@@ -108,9 +108,7 @@ impl Checkout {
         let (place, output) = (format!("{index}/{count}"), format!("../slices/{index}"));
         let slice = ["--slice", &place, "--output", &output];
         let measured = self.run_away(&[&MEASURE[..], &slice].concat());
-        measured
-            .exits(0)
-            .says(&format!("slice {place} is complete"));
+        measured.ends(0, &format!("slice {place} is complete"));
         format!("slices/{index}")
     }
 
@@ -200,10 +198,7 @@ fn a_machine_without_compiler_and_git_measures_what_was_packed() {
     assert_eq!(verdicts(&folder), verdicts(&here));
     // Without the archive nothing shows by whose rules they were measured.
     let from = ["check", "--from", "slices"];
-    checkout
-        .run(&from)
-        .exits(6)
-        .says("it is of an archive: only");
+    checkout.run(&from).ends(6, "it is of an archive: only");
     let from = ["check", "--from", "slices", "--archive", "gate.tar.zst"];
     let refused = checkout.run(&from).exits(2);
     refused.says("--archive-sha256 <HASH>");
@@ -216,16 +211,12 @@ fn a_machine_without_compiler_and_git_measures_what_was_packed() {
 
     checkout
         .judge(&slices, "gate.tar.zst", &"0".repeat(64))
-        .exits(5)
-        .says("was expected");
+        .ends(5, "was expected");
     // Nothing of another file is unpacked.
     checkout
         .judge(&slices, "config.toml", &sha256)
-        .exits(5)
-        .says("was expected");
-    by_archive(&slices[..1])
-        .exits(6)
-        .says("slice 2/2 is missing");
+        .ends(5, "was expected");
+    by_archive(&slices[..1]).ends(6, "slice 2/2 is missing");
     let nothing = by_archive(&["nowhere".to_owned()]).exits(6);
     nothing.says("there is no such folder");
     // An archive of other content.
@@ -234,11 +225,10 @@ fn a_machine_without_compiler_and_git_measures_what_was_packed() {
     assert_ne!(changed, sha256);
     checkout
         .judge(&slices, "gate.tar.zst", &changed)
-        .exits(6)
-        .says("it was made of the archive");
+        .ends(6, "it was made of the archive");
     let mixed = [slices[0].clone(), checkout.slice(2, 2)];
     let ran = checkout.judge(&mixed, "gate.tar.zst", &changed);
-    ran.exits(6).says("it was made of the archive");
+    ran.ends(6, "it was made of the archive");
 }
 
 #[test]
@@ -330,7 +320,7 @@ fn a_check_that_is_measured_first_and_judged_later_is_that_of_one_command() {
     let here = here.json();
     let profile = ["profile", "--against", "base", "--output", "local"];
     let said = "slice 1/1 is complete";
-    checkout.run(&profile).exits(0).says(said);
+    checkout.run(&profile).ends(0, said);
     let judge = |from: &[&str]| checkout.run(&[&["check", "--format", "json"], from].concat());
     let judged = judge(&["--from", "local"]).json();
     assert_eq!(verdicts(&judged), verdicts(&here));
@@ -339,7 +329,7 @@ fn a_check_that_is_measured_first_and_judged_later_is_that_of_one_command() {
     assert_eq!(judged.variant("cp_async")["mode"], "against");
     // Nobody but who measured it says so.
     assert_eq!(judged.0["origin"]["kind"], "recorded");
-    checkout.run(&profile[..3]).exits(2).says("--output");
+    checkout.run(&profile[..3]).ends(2, "--output");
 
     // So do slices of it.
     let slices = ["slices/1", "slices/2"];
@@ -368,7 +358,7 @@ fn slices_of_a_checkout_are_one_check_and_what_they_lack_is_not_measured() {
         let (place, output) = (format!("{index}/2"), format!("slices/{index}"));
         let profile = ["profile", "--slice", &place, "--output", &output];
         let said = format!("slice {place} is complete");
-        checkout.run(&profile).exits(0).says(&said);
+        checkout.run(&profile).ends(0, &said);
     }
     let judge = |from: &[&str]| checkout.run(&[&["check", "--format", "json"], from].concat());
     let both = ["--from", "slices/1", "--from", "slices/2"];
@@ -379,7 +369,7 @@ fn slices_of_a_checkout_are_one_check_and_what_they_lack_is_not_measured() {
     }
     let archive = checkout.pack(&[]);
     let ran = checkout.judge(&["slices".to_owned()], "gate.tar.zst", &archive);
-    ran.exits(6).says("archive");
+    ran.ends(6, "archive");
     let one = judge(&both[2..]).exits(6).json();
     assert!(
         one.message("slice-unusable")
@@ -387,7 +377,7 @@ fn slices_of_a_checkout_are_one_check_and_what_they_lack_is_not_measured() {
     );
     // Another way to measure is another plan.
     project.configure("processes = 4 ", "processes = 5 ");
-    judge(&both).exits(6).says("it is of another plan");
+    judge(&both).ends(6, "it is of another plan");
 }
 
 #[test]
@@ -400,7 +390,7 @@ fn what_a_change_measures_for_a_check_has_the_rules_of_its_base() {
         Ran::of(&command.env("CI", "true").output().unwrap())
     };
     // Nothing says whose rules count.
-    profile(&[]).exits(4).says("next: ");
+    profile(&[]).ends(4, "next: ");
     checkout.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
     // The change measures less than the base requires.
     project.configure("processes = 4 ", "processes = 3 ");
@@ -658,6 +648,5 @@ current config_file | "../c.toml" | leads out
     assert!(!Path::new(&absolute).exists());
     checkout
         .run_away(&["profile", "--archive", "../none.zst", "--output", "out"])
-        .exits(2)
-        .says("there is no file");
+        .ends(2, "there is no file");
 }

@@ -58,8 +58,7 @@ fn locking_writes_four_files_for_a_variant_that_prove_each_other() {
     let project = Project::unlocked();
     project
         .lock("the first measurement")
-        .exits(0)
-        .says("bsr_gemm/cp_async on nvidia-h200: locked");
+        .ends(0, "bsr_gemm/cp_async on nvidia-h200: locked");
     for variant in VARIANTS.iter() {
         let lock = read_lock(&project, variant);
         let [entry] = lock.ledger.as_slice() else {
@@ -129,12 +128,9 @@ fn locking_needs_a_reason() {
     let project = Project::unlocked();
     project
         .run(&["baseline", "--lock", "--from", RECORDED])
-        .exits(2)
-        .says("--reason");
+        .ends(2, "--reason");
     for reason in ["", "  \n"] {
-        lock_with(&project, &["--reason", reason])
-            .exits(2)
-            .says("--reason must say why");
+        lock_with(&project, &["--reason", reason]).ends(2, "--reason must say why");
     }
     assert!(!project.path("baselines").exists());
 }
@@ -151,7 +147,7 @@ fn locking_in_ci_needs_to_be_asked_for() {
         Ran::of(&command.output().unwrap())
     };
     for ci in ["true", "1", "yes"] {
-        lock(ci, &[]).exits(2).says("--in-ci");
+        lock(ci, &[]).ends(2, "--in-ci");
         assert!(!project.path("baselines").exists());
     }
     lock("true", &["--in-ci"]).exits(0);
@@ -356,10 +352,7 @@ fn a_lock_prints_what_changed_or_all_or_the_verdict_alone() {
 fn locking_what_is_locked_changes_nothing() {
     let project = Project::locked();
     let before = stored(&project);
-    project
-        .lock("again")
-        .exits(0)
-        .says("already locked, unchanged");
+    project.lock("again").ends(0, "already locked, unchanged");
     assert_eq!(stored(&project), before);
 }
 
@@ -475,29 +468,16 @@ fn sources_headers_and_flags_of_an_immutable_variant_stay_as_locked() {
     project.write(other, "// no part of the immutable variant");
     project.check(&["bsr_gemm/baseline"], 0);
 
-    let immutable = "immutable = true\n";
-    let expect = "expect = [\"bsr_gemm_cp_async\"]\n";
     let config = project.read("config.toml");
-    for (from, to, words) in [
-        ("\"-O3\"", "\"-O2\"", "added -O2, removed -O3"),
-        (
-            "\"-O3\", \"-std=c++17\"",
-            "\"-std=c++17\", \"-O3\"",
-            "order",
-        ),
-        (
-            immutable,
-            &format!("{immutable}defines = {{ TILE = 64 }}\n"),
-            "added -DTILE=64, removed nothing",
-        ),
-        ("arch = \"sm_90a\"", "arch = \"sm_90\"", "code=sm_90"),
-        (
-            immutable,
-            "",
-            "its lock marks it immutable, and the configuration no longer does",
-        ),
-        (expect, &format!("{expect}{immutable}"), "lock it again"),
-    ] {
+    let edits = r#"
+"-O3" | "-O2" | added -O2, removed -O3
+"-O3", "-std=c++17" | "-std=c++17", "-O3" | order
+immutable = true | immutable = true\ndefines = { TILE = 64 } | added -DTILE=64, removed nothing
+arch = "sm_90a" | arch = "sm_90" | code=sm_90
+immutable = true | | its lock marks it immutable, and the configuration no longer does
+expect = ["bsr_gemm_cp_async"] | expect = ["bsr_gemm_cp_async"]\nimmutable = true | lock it again
+"#;
+    for [from, to, words] in &common::rows(edits) {
         project.configure(from, to);
         found_by_all(&project, changed, words);
         project.write("config.toml", &config);
@@ -551,8 +531,10 @@ fn every_locked_number_is_derived_again_from_the_captures() {
     let project = Project::locked();
     project
         .run(&["baseline", "--verify", "--captures", RECORDED])
-        .exits(0)
-        .says("nvidia-h200/bsr_gemm/cp_async: locked, and derived again from its captures");
+        .ends(
+            0,
+            "nvidia-h200/bsr_gemm/cp_async: locked, and derived again from its captures",
+        );
     // Wherever the captures were put.
     fs::create_dir(project.path("elsewhere")).unwrap();
     for variant in VARIANTS.iter() {
@@ -573,12 +555,10 @@ fn every_locked_number_is_derived_again_from_the_captures() {
         .exits(0);
     project
         .run(&["baseline", "--verify", "--captures", RECORDED])
-        .exits(4)
-        .says("capture-missing");
+        .ends(4, "capture-missing");
     project
         .run(&["baseline", "--verify", "--captures", "nowhere"])
-        .exits(3)
-        .says("nowhere");
+        .ends(3, "nowhere");
     project
         .run(&["baseline", "--show", "--captures", "elsewhere"])
         .exits(2);
@@ -624,8 +604,7 @@ fn a_profile_that_names_the_captures_of_another_does_not_pass() {
     project.run(&["baseline", "--verify"]).exits(0);
     project
         .run(&["baseline", "--verify", "--captures", RECORDED])
-        .exits(4)
-        .says("profile-altered");
+        .ends(4, "profile-altered");
 }
 
 #[test]
@@ -633,12 +612,10 @@ fn what_is_locked_is_shown_with_its_ledger() {
     let project = Project::unlocked();
     project
         .run(&["baseline", "--show"])
-        .exits(0)
-        .says("nothing is locked yet");
+        .ends(0, "nothing is locked yet");
     project
         .run(&["baseline", "--verify"])
-        .exits(4)
-        .says("new-baseline");
+        .ends(4, "new-baseline");
     project.lock("the first measurement").exits(0);
     let ran = project.run(&["baseline", "--show", "cp_async"]).exits(0);
     let norm = project.read(&Project::baseline_path("cp_async", "norm.txt"));
@@ -680,13 +657,11 @@ fn a_reason_cannot_steer_the_terminal() {
     }
     project
         .run(&["baseline", "--show"])
-        .exits(0)
-        .says("nothing is locked yet");
+        .ends(0, "nothing is locked yet");
     lock_with(&project, &["--reason", "two\nlines"]).exits(0);
     project
         .run(&["baseline", "--show"])
-        .exits(0)
-        .says("two\n    lines");
+        .ends(0, "two\n    lines");
 }
 
 #[test]
@@ -743,8 +718,7 @@ fn an_import_does_not_clear_a_measurement_away() {
             "--output",
             RECORDED,
         ])
-        .exits(2)
-        .says("contains a measured profile");
+        .ends(2, "contains a measured profile");
     assert!(project.path(&capture).exists());
 }
 
@@ -853,8 +827,7 @@ fn profiles_of_two_gpus_make_one_baseline_of_their_mean() {
     // The captures of both are where they were.
     project
         .run(&["baseline", "--verify", "--captures", "."])
-        .exits(0)
-        .says("derived again from its captures");
+        .ends(0, "derived again from its captures");
     project
         .run(&["baseline", "--verify", "--captures", RECORDED])
         .exits(0);

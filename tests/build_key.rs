@@ -143,7 +143,7 @@ fn is_reused_with(project: &Project, variables: &[(&str, &str)]) -> bool {
         assert_eq!(ran.json().0["variants"][0]["cached"], true);
         return true;
     }
-    ran.exits(3).says("/none");
+    ran.ends(3, "/none");
     false
 }
 
@@ -251,7 +251,7 @@ fn a_file_of_the_assembler_with_an_unreadable_name_is_refused() {
         let name: &std::ffi::OsStr = name;
         fs::write(project.path("").join(name), "1").unwrap();
         project.write("slow", "a decoy");
-        build(&project).exits(5).says("its content is not tracked");
+        build(&project).ends(5, "its content is not tracked");
     }
 }
 
@@ -425,7 +425,7 @@ fn an_immutable_variant_may_not_ask_whether_files_exist() {
     }
     let project = project("#if __has_include(\"slow\")\nint slow;\n#endif", "");
     project.configure("flags = []", "flags = []\nimmutable = true");
-    build(&project).exits(5).says("__has_include");
+    build(&project).ends(5, "__has_include");
 }
 
 #[test]
@@ -583,7 +583,8 @@ fn a_kernel_that_two_sources_define_is_not_read_as_one() {
         );
         project.write(file, format!("{text}{same}"));
     }
-    build(&project)
-        .exits(5)
-        .says("give each kernel of the sources a name or a namespace of its own");
+    build(&project).ends(
+        5,
+        "give each kernel of the sources a name or a namespace of its own",
+    );
 }

@@ -33,8 +33,7 @@ fn the_shipped_recordings_pass_against_the_shipped_baselines() {
     }
     project
         .run(&["check", "--from", RECORDED])
-        .exits(0)
-        .says("PASS")
+        .ends(0, "PASS")
         .says("recorded profiles from recorded, not measured in this run");
 }
 
@@ -431,7 +430,7 @@ fn a_finding_names_the_grid_only_where_one_kernel_has_several() {
     let report = project.check(&["cp_async"], 1);
     assert_eq!(report.findings("deny")[0]["launch"]["only"], true);
     let shown = project.run(&["check", "cp_async", "--from", common::RECORDED]);
-    let shown = shown.exits(1).says("bsr_gemm/cp_async: `duration`").out;
+    let shown = shown.ends(1, "bsr_gemm/cp_async: `duration`").out;
     assert!(!shown.contains("grid ("), "{shown}");
     let twice = |profile: &mut Json| {
         let mut second = profile["kernels"][0].clone();
@@ -450,9 +449,7 @@ fn a_finding_names_the_grid_only_where_one_kernel_has_several() {
         .collect();
     assert_eq!(grids, ["[64,64,1]", "[7,1,1]"]);
     let shown = project.run(&["check", "cp_async", "--from", common::RECORDED]);
-    shown
-        .exits(4)
-        .says("cp_async, grid (7, 1, 1), block (128, 1, 1): `duration`");
+    shown.ends(4, "cp_async, grid (7, 1, 1), block (128, 1, 1): `duration`");
 }
 
 #[test]
@@ -734,8 +731,7 @@ fn a_report_goes_where_a_link_leads_and_into_a_pipe_and_never_over_the_configura
     assert!(project.read("real.md").contains("sparsek-gate"));
     project
         .run(&[&from[..], &["--report", "text:config.toml"]].concat())
-        .exits(2)
-        .says("would replace a file that the check reads");
+        .ends(2, "would replace a file that the check reads");
 }
 
 #[test]
@@ -986,13 +982,11 @@ fn a_report_that_cannot_be_written_does_not_pass() {
     let project = Project::locked();
     project
         .run(&["check", "--from", RECORDED, "--report", "nowhere/a.md"])
-        .exits(2)
-        .says("nowhere/a.md");
+        .ends(2, "nowhere/a.md");
     let kept = format!("{RECORDED}/bsr_gemm/cp_async/profile.json");
     project
         .run(&["check", "--from", RECORDED, "--report", &kept])
-        .exits(2)
-        .says("would replace");
+        .ends(2, "would replace");
 }
 
 #[test]

@@ -167,8 +167,10 @@ fn two_equal_programs_pass_without_ncu_and_the_report_says_what_was_compared() {
         assert_eq!(comparison["verdict"], "pass");
     }
     run(&machine, &BOTH)
-        .exits(0)
-        .says("side by side: base `./bench_old --n 4096`, current `./bench_new --n 4096`")
+        .ends(
+            0,
+            "side by side: base `./bench_old --n 4096`, current `./bench_new --n 4096`",
+        )
         .says("nothing verified the numbers")
         .says("same: ");
     assert_eq!(machine.ncu_calls(), [""; 0]);
@@ -257,8 +259,7 @@ fn one_program_is_a_table_of_its_kernels_and_is_compared_with_nothing() {
     assert_eq!(kernel["bound"]["unit"], "L2");
     for arguments in [["--report", "x.html"], ["--format", "html"]] {
         run(&machine, &[&BOTH[..1], &arguments].concat())
-            .exits(2)
-            .says("of two programs that are measured: state these");
+            .ends(2, "of two programs that are measured: state these");
     }
 }
 
@@ -291,7 +292,7 @@ fn a_mistake_in_the_arguments_ends_with_2_and_names_the_argument() {
         (&[old, new, new], "no more were expected"),
         (&[], "COMMAND"),
     ] {
-        run(&machine, arguments).exits(2).says(words);
+        run(&machine, arguments).ends(2, words);
     }
     assert_eq!(machine.ncu_calls(), [""; 0]);
 }
@@ -358,8 +359,7 @@ fn nothing_is_measured_where_the_numbers_of_a_program_are_wrong() {
     // One check is run once.
     machine.write("checked", "");
     run(&machine, &[&BOTH[..], &["--verify", right]].concat())
-        .exits(0)
-        .says("verified by `./bench_old --check 0`");
+        .ends(0, "verified by `./bench_old --check 0`");
     let checked = machine.read("checked");
     assert!(
         checked.ends_with("/bench_old\n") && checked.lines().count() == 1,
@@ -461,12 +461,12 @@ fn without_a_gpu_or_what_measures_the_report_says_what_is_missing() {
     fs::remove_file(machine.path("toolkit/lib64")).unwrap();
     let [driver, nvml] = libraries();
     let machine = machine.with_libraries(&[driver, nvml]);
-    run(&machine, &BOTH).exits(3).says("libcupti");
+    run(&machine, &BOTH).ends(3, "libcupti");
     fs::remove_file(machine.path("bin/ncu")).unwrap();
-    run(&machine, &BOTH[..1]).exits(3).says("ncu");
+    run(&machine, &BOTH[..1]).ends(3, "ncu");
     let machine = machine.with_libraries(&[]);
     for programs in [&BOTH[..], &BOTH[..1]] {
-        run(&machine, programs).exits(3).says("driver");
+        run(&machine, programs).ends(3, "driver");
     }
 }
 
@@ -655,8 +655,7 @@ fn reports_and_captures_are_kept_where_they_are_asked_for() {
     // The outcome is rendered again as it was.
     machine
         .run(&["report", "reports-of/out.json"])
-        .exits(0)
-        .says("base `./bench_old --n 4096`");
+        .ends(0, "base `./bench_old --n 4096`");
 }
 
 #[test]
@@ -717,7 +716,7 @@ fn init_with_a_program_writes_a_suite_for_what_it_launches() {
     );
     assert!(!machine.path(HERE).join(".sparsek-gate").exists());
     // It is not overwritten.
-    init(&machine, &["./bench_old"]).exits(2).says("--force");
+    init(&machine, &["./bench_old"]).ends(2, "--force");
 }
 
 #[test]
@@ -732,7 +731,7 @@ fn init_runs_the_program_where_its_configuration_will_run_it() {
         command.current_dir(machine.path(""));
         Ran::of(&command.output().unwrap())
     };
-    init(&["here/bench_old"]).exits(5).says("programs run in ");
+    init(&["here/bench_old"]).ends(5, "programs run in ");
     init(&["./bench", "input"]).exits(0);
     let written = || machine.read("here/gate/config.toml");
     assert!(written().contains("\ninputs = [\"input\"]"));
@@ -749,12 +748,8 @@ fn init_runs_the_program_where_its_configuration_will_run_it() {
 fn init_with_a_program_that_launches_nothing_writes_nothing() {
     let machine = machine(EQUAL, EQUAL);
     machine.program(&format!("{HERE}/bench_old"), "#!/bin/sh\nexit 0\n");
-    init(&machine, &["./bench_old"])
-        .exits(5)
-        .says("kernel-missing");
-    init(&machine, &["./bench_none"])
-        .exits(5)
-        .says("`./bench_none`");
+    init(&machine, &["./bench_old"]).ends(5, "kernel-missing");
+    init(&machine, &["./bench_none"]).ends(5, "`./bench_none`");
     leaves_nothing(&machine);
 }
 
@@ -809,5 +804,5 @@ fn git_bisect_run_with_the_documented_script_finds_the_slower_commit() {
         .output()
         .unwrap();
     let culprit = format!("{} is the first bad commit", commits[3]);
-    Ran::of(&run).exits(0).says(&culprit);
+    Ran::of(&run).ends(0, &culprit);
 }

@@ -548,9 +548,10 @@ fn a_small_file_with_many_metrics_or_slow_patterns_costs_little() {
         project.write("k.cu", "");
         project.run(&["list"])
     };
-    list(&config(800, 800, "k"))
-        .exits(2)
-        .says("the variants have 640000 metrics in all, and 100000 is the most");
+    list(&config(800, 800, "k")).ends(
+        2,
+        "the variants have 640000 metrics in all, and 100000 is the most",
+    );
     // Without a bound each of them takes half a second to compile in a build for tests.
     let begun = std::time::Instant::now();
     list(&config(1, 300, r"regex:(\w{90})")).exits(0);
@@ -607,15 +608,12 @@ fn a_typo_of_any_key_of_any_table_is_refused_with_its_line_and_the_right_name() 
 #[test]
 fn a_suite_without_variants_and_a_file_without_metrics_gate_nothing() {
     load("")
-        .exits(2)
-        .says("no metric is defined")
+        .ends(2, "no metric is defined")
         .says("sparsek-gate init");
     load("[metric.duration]\nlevel = \"record\"\n[suite.s.variant.v]\nrun = [\"x\"]\n")
-        .exits(2)
-        .says("gates nothing");
+        .ends(2, "gates nothing");
     load("[metric.duration]\ndirection = \"lower\"\ntolerance = '1'\n[suite.s]\n")
-        .exits(2)
-        .says("config.toml:4")
+        .ends(2, "config.toml:4")
         .says("the suite `s` has no variants");
 }
 
@@ -623,13 +621,11 @@ fn a_suite_without_variants_and_a_file_without_metrics_gate_nothing() {
 fn a_file_that_is_missing_or_no_toml_is_refused() {
     Project::empty()
         .run(&["check"])
-        .exits(2)
-        .says("config.toml: cannot read the configuration")
+        .ends(2, "config.toml: cannot read the configuration")
         .says("`sparsek-gate init` writes one");
     Project::empty()
         .run(&["check", "--config", "other/place.toml"])
-        .exits(2)
-        .says("other/place.toml");
+        .ends(2, "other/place.toml");
     for text in [
         "{\"metric\": {}}",
         "metric = ",
@@ -637,11 +633,11 @@ fn a_file_that_is_missing_or_no_toml_is_refused() {
         "\u{0}",
         "<xml/>",
     ] {
-        load(text).exits(2).says("config.toml:1");
+        load(text).ends(2, "config.toml:1");
     }
     let project = Project::empty();
     std::fs::create_dir(project.path("config.toml")).unwrap();
-    project.run(&["check"]).exits(2).says("config.toml");
+    project.run(&["check"]).ends(2, "config.toml");
 }
 
 #[test]
@@ -657,8 +653,7 @@ fn every_command_reads_the_configuration_first() {
     ] {
         project
             .run(&arguments)
-            .exits(2)
-            .says("config.toml:2")
+            .ends(2, "config.toml:2")
             .says("did you mean `direction`?");
     }
 }
@@ -690,16 +685,16 @@ fn a_slip_on_the_command_line_is_usage() {
     ] {
         project.run(arguments).exits(2);
     }
-    project.run(&["--help"]).exits(0).says("Exit codes");
+    project.run(&["--help"]).ends(0, "Exit codes");
     project.run(&["--version"]).exits(0);
 }
 
 #[test]
 fn init_writes_a_configuration_once() {
     let project = Project::empty();
-    project.run(&["init"]).exits(0).says("wrote config.toml");
+    project.run(&["init"]).ends(0, "wrote config.toml");
     project.run(&["baseline", "--show"]).exits(0);
-    project.run(&["init"]).exits(2).says("--force");
+    project.run(&["init"]).ends(2, "--force");
     project.write("config.toml", "broken");
     project.run(&["init", "--force"]).exits(0);
     project.run(&["baseline", "--show"]).exits(0);
@@ -707,26 +702,15 @@ fn init_writes_a_configuration_once() {
 
 #[test]
 fn the_words_of_a_complaint() {
-    for (name, from, to) in [
-        (
-            "unknown_key",
-            "direction = \"lower\"",
-            "direktion = \"lower\"",
-        ),
-        (
-            "unknown_counter",
-            "gpu__time_duration.sum",
-            "gpu__time_durations.sum",
-        ),
-        ("wrong_type", "launches = 20", "launches = \"20\""),
-        ("name_that_leaves", "s.variant.b]", "s.variant.\"../b\"]"),
-        (
-            "source_and_run",
-            "\"kernels/a.cu\"",
-            "\"kernels/a.cu\"\nrun = [\"./a\"]",
-        ),
-    ] {
-        insta::assert_snapshot!(name, complaint(from, to, ""));
+    let rows = r#"
+unknown_key | direction = "lower" | direktion = "lower"
+unknown_counter | gpu__time_duration.sum | gpu__time_durations.sum
+wrong_type | launches = 20 | launches = "20"
+name_that_leaves | s.variant.b] | s.variant."../b"]
+source_and_run | "kernels/a.cu" | "kernels/a.cu"\nrun = ["./a"]
+"#;
+    for [name, from, to] in crate::common::rows(rows) {
+        insta::assert_snapshot!(name.as_str(), complaint(&from, &to, ""));
     }
     let missing = Project::empty().run(&["check"]).exits(2).err;
     insta::assert_snapshot!("missing_file", missing);

@@ -327,35 +327,16 @@ fn ncu_that(does: &str) -> String {
 
 #[test]
 fn an_ncu_that_reads_no_counters_fails_with_every_exit_status_and_the_next_step_is_named() {
-    let denied = [
-        "ERR_NVGPUCTRPERM",
-        "NVreg_RestrictProfilingToAdminUsers=0",
-        "/etc/modprobe.d/",
-        "--cap-add SYS_ADMIN",
-    ];
-    for (answer, words) in [
-        (
-            "echo '==PROF== Connected to process 12 (probe)'\n\
-             echo '==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters on the target device 0. For instructions on enabling permissions and to get more information see https://developer.nvidia.com/ERR_NVGPUCTRPERM'\n\
-             exit 1",
-            &denied[..],
-        ),
-        (
-            "echo '==ERROR== Profiling failed because a driver resource was unavailable. Ensure that no other tool (like DCGM) is concurrently collecting profiling data. See https://docs.nvidia.com/nsight-compute/ProfilingGuide/index.html#faq for more details.'\n\
-             exit 9",
-            &["another profiler uses the counters"],
-        ),
-        ("exit 0", &["No such file"]),
-        (
-            "echo '==WARNING== No kernels were profiled.'; exit 0",
-            &["read no counter"],
-        ),
-        (
-            "echo '==ERROR== Failed to open/create lock file /tmp/nsight-compute-lock.'; exit 9",
-            &["TMPDIR"],
-        ),
-        ("kill -SEGV $$", &["signal 11"]),
-    ] {
+    let rows = r#"
+echo '==PROF== Connected to process 12 (probe)'\necho '==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters on the target device 0. For instructions on enabling permissions and to get more information see https://developer.nvidia.com/ERR_NVGPUCTRPERM'\nexit 1 | ERR_NVGPUCTRPERM; NVreg_RestrictProfilingToAdminUsers=0; /etc/modprobe.d/; --cap-add SYS_ADMIN
+echo '==ERROR== Profiling failed because a driver resource was unavailable. Ensure that no other tool (like DCGM) is concurrently collecting profiling data. See https://docs.nvidia.com/nsight-compute/ProfilingGuide/index.html#faq for more details.'\nexit 9 | another profiler uses the counters
+exit 0 | No such file
+echo '==WARNING== No kernels were profiled.'; exit 0 | read no counter
+echo '==ERROR== Failed to open/create lock file /tmp/nsight-compute-lock.'; exit 9 | TMPDIR
+kill -SEGV $$ | signal 11
+"#;
+    for [answer, words] in &common::rows(rows) {
+        let words: &[&str] = &words.split("; ").collect::<Vec<_>>();
         let machine = Machine::new();
         machine.program("bin/ncu", &ncu_that(answer));
         let checks = examined(&machine, 3);
@@ -471,8 +452,7 @@ fn a_profile_beside_another_process_is_warned_of_before_it_is_measured() {
     let measured = ran.err.find("profile bsr_gemm").unwrap();
     assert!(warned < measured, "{}", ran.err);
     let ran = machine.run(&["baseline", "--lock", "--reason", "first", "--who", "tester"]);
-    ran.exits(6)
-        .says("gpu-shared")
+    ran.ends(6, "gpu-shared")
         .says("not locked, and has no baseline");
 }
 

@@ -172,7 +172,7 @@ fn variants_are_listed_with_kernels_and_baselines_and_patterns_select_them() {
     assert!(names(&["*/baseline"]).contains(&"bsr_gemm/baseline".to_owned()));
     // Experimental variants are listed, and a pattern selects them only if it is asked for.
     assert!(names(&[]).iter().any(|name| name.starts_with("faults/")));
-    list(&["faults/*"]).exits(2).says("--experimental");
+    list(&["faults/*"]).ends(2, "--experimental");
     assert!(!names(&["faults/*", "--experimental"]).is_empty());
 
     let text = list(&["bsr_gemm/baseline"]).exits(0).out;
@@ -185,10 +185,8 @@ fn variants_are_listed_with_kernels_and_baselines_and_patterns_select_them() {
     }
     let all = list(&["--names"]).exits(0).out;
     assert!(all.lines().any(|line| line == "bsr_gemm/cp_async"));
-    list(&["x*"])
-        .exits(2)
-        .says("no variant or suite is called `x*`");
-    list(&["tma["]).exits(2).says("`tma[` is no pattern");
+    list(&["x*"]).ends(2, "no variant or suite is called `x*`");
+    list(&["tma["]).ends(2, "`tma[` is no pattern");
 
     // A description cannot look like another variant.
     let text = "[toolchain]\narch = \"sm_90a\"\n[metric.duration]\n\

@@ -383,6 +383,6 @@ nothing | nothing
     for [arguments, why] in common::rows(rows) {
         let arguments = format!("plan {arguments}");
         let arguments: Vec<&str> = arguments.split(' ').collect();
-        project().run(&arguments).exits(2).says(&why);
+        project().run(&arguments).ends(2, &why);
     }
 }

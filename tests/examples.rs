@@ -21,7 +21,7 @@ fn lock(project: &Project) {
     ];
     project.run(&["build"]).exits(0);
     project.run(&lock).exits(0);
-    project.run(&["check", "--static"]).exits(0).says("PASS");
+    project.run(&["check", "--static"]).ends(0, "PASS");
 }
 
 #[test]
@@ -69,10 +69,10 @@ fn the_benchmark_fails_when_a_thread_keeps_more_of_the_row() {
         "constexpr int THREADS = 256;",
         "constexpr int THREADS = 64;",
     );
-    project
-        .run(&["check", "--static"])
-        .exits(1)
-        .says("regressed softmax/registers: `registers` of softmax_registers");
+    project.run(&["check", "--static"]).ends(
+        1,
+        "regressed softmax/registers: `registers` of softmax_registers",
+    );
 }
 
 #[test]
@@ -89,6 +89,5 @@ fn the_cmake_project_is_built_once_and_fails_when_the_library_gets_worse() {
     project.run(&["build"]).exits(0);
     project
         .run(&["check", "--static"])
-        .exits(1)
-        .says("regressed axpy/library: `stack_bytes` of axpy_kernel");
+        .ends(1, "regressed axpy/library: `stack_bytes` of axpy_kernel");
 }

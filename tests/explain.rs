@@ -114,7 +114,7 @@ fn a_regression_says_at_which_lines_the_time_moved() {
     // Every form shows it, and the finding in a few words.
     for format in ["text", "markdown"] {
         let ran = project.run(&["check", "--from", RECORDED, "cp_async", "--format", format]);
-        ran.exits(1).says("ring.cuh:174").says("time moved: +");
+        ran.ends(1, "ring.cuh:174").says("time moved: +");
     }
     report.tells_all("regressed", &["; with it: +"]);
 }
@@ -331,9 +331,7 @@ fn profiles_reports_and_csv_pages_mix() {
         assert!(!ran.out.contains("not comparable"), "{}", ran.out);
     }
     // A folder of a variant is its profile.
-    stored(&["ci/recordings/h200/bsr_gemm/cp_async", worse])
-        .exits(0)
-        .says("+109.");
+    stored(&["ci/recordings/h200/bsr_gemm/cp_async", worse]).ends(0, "+109.");
     // A report and the page that ncu printed of it are the same, but for rounding.
     let file = |ending: &str| format!("tests/data/ncu/twenty_launches.{ending}");
     let json = stored(&[&file("ncu-rep"), &file("raw.csv"), "--format", "json"]);
@@ -357,16 +355,13 @@ fn what_is_not_like_for_like_is_told_first_and_what_is_left_over_last() {
     let path = folder.path().join("profile.json");
     fs::write(&path, other.to_string()).unwrap();
     stored(&[profile, path.to_str().unwrap()])
-        .exits(0)
-        .says("not comparable: the GPU was NVIDIA H200, is NVIDIA H100")
+        .ends(0, "not comparable: the GPU was NVIDIA H200, is NVIDIA H100")
         .says("not comparable: clock control was none, is base")
         .says("A: bsr_gemm_cp_async grid [64, 64, 1]")
         .says("B: bsr_gemm_cp_async grid [32, 64, 1]");
     let reports = ["two_kernels_three_times", "four_metrics"];
     let reports = reports.map(|name| format!("tests/data/ncu/{name}.ncu-rep"));
-    stored(&[&reports[0], &reports[1]])
-        .exits(0)
-        .says("only in A: ");
+    stored(&[&reports[0], &reports[1]]).ends(0, "only in A: ");
 }
 
 #[test]
@@ -378,14 +373,9 @@ fn a_file_that_cannot_be_read_is_told_as_inspect_tells_it() {
     let bad = bad.to_str().unwrap();
     let text = folder.path().join("text.csv");
     fs::write(&text, "true\n").unwrap();
-    stored(&[&good, text.to_str().unwrap()])
-        .exits(5)
-        .says("no CSV header");
-    stored(&[bad, &good]).exits(5).says("not a profile");
-    stored(&[&good, "nowhere.csv"])
-        .exits(2)
-        .says("state two files, or two programs");
+    stored(&[&good, text.to_str().unwrap()]).ends(5, "no CSV header");
+    stored(&[bad, &good]).ends(5, "not a profile");
+    stored(&[&good, "nowhere.csv"]).ends(2, "state two files, or two programs");
     stored(&[&good, &good, "--report", "out.html"])
-        .exits(2)
-        .says("--report is of two programs that are measured");
+        .ends(2, "--report is of two programs that are measured");
 }

@@ -144,16 +144,12 @@ fn gpus_that_cannot_be_had_are_refused_before_anything_is_built() {
         ("1,1", 2, "twice"),
         ("some", 2, "names no GPU: write all, 0,2 or GPU-1a2b3c4d"),
     ] {
-        machine
-            .run(&["check", "--gpus", gpus])
-            .exits(code)
-            .says(why);
+        machine.run(&["check", "--gpus", gpus]).ends(code, why);
     }
     for more in [&["--static"][..], &["--from", "x"], &["--output", "x"]] {
         machine
             .run(&[&ALL[..], more].concat())
-            .exits(2)
-            .says("cannot be used with");
+            .ends(2, "cannot be used with");
     }
     assert_eq!(machine.compiled(), compiled);
     // What a machine lacks is said once, and not by every GPU.
@@ -579,8 +575,7 @@ fn all_gpus_measure_an_archive_that_is_judged_later() {
     let lock = refuse_lock(&machine, SECOND);
     let profile = ["profile", "--gpus", "all", "--output", "tmp/d"];
     let ran = machine.run(&[&profile[..], &by[..2]].concat());
-    ran.exits(6)
-        .says(&format!("slice 2/2 on {SECOND} is not used"))
+    ran.ends(6, &format!("slice 2/2 on {SECOND} is not used"))
         .says(&format!("cannot open {}", lock.display()));
     outcome(&machine, &judge("tmp/d"), 6);
 }

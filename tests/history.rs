@@ -116,8 +116,7 @@ fn every_acceptance_is_shown_with_its_commit_and_the_values_of_then() {
     assert_eq!(baseline["metrics"].as_array().unwrap().len(), 2);
     project
         .run(&["history", CP_ASYNC, "--metric", "duratoin"])
-        .exits(2)
-        .says("did you mean `duration`?");
+        .ends(2, "did you mean `duration`?");
 
     project
         .run(&["history", CP_ASYNC, "--output", "trend.svg"])
@@ -172,22 +171,18 @@ fn a_missing_past_profile_is_reported_and_is_never_a_number() {
     }
     project
         .run(&["history", CP_ASYNC])
-        .exits(0)
-        .says("not a git repository");
+        .ends(0, "not a git repository");
 
     // A ledger that contradicts itself is no history.
     let lock = Project::baseline_path("cp_async", "lock.toml");
     project.replace(&lock, "the first measurement", "another reason");
     project
         .run(&["history", CP_ASYNC])
-        .exits(4)
-        .says("the ledger was edited");
+        .ends(4, "the ledger was edited");
     project
         .run(&["history", "bsr_gemm/baseline"])
-        .exits(4)
-        .says("nothing is locked yet");
+        .ends(4, "nothing is locked yet");
     project
         .run(&["history", "bsr_gemm/cp_asinc"])
-        .exits(2)
-        .says("did you mean");
+        .ends(2, "did you mean");
 }

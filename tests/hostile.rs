@@ -82,9 +82,7 @@ fn what_is_not_a_regular_file_ends_every_command_that_reads_it() {
         ] {
             // A folder is stripped file by file.
             if (file, arguments[0]) != ("folder", "strip") {
-                run(folder.path(), &arguments)
-                    .exits(code)
-                    .says("not a regular file");
+                run(folder.path(), &arguments).ends(code, "not a regular file");
             }
         }
     }
@@ -166,13 +164,9 @@ fn documents_of_many_small_values_take_no_more_memory_than_their_bound() {
     }
     let deep = "[".repeat(2_000_000);
     let file = written(folder, "deep.json", &outcome(&deep));
-    run(folder, &["report", &file])
-        .exits(5)
-        .says("nested deeper than 100");
+    run(folder, &["report", &file]).ends(5, "nested deeper than 100");
     let file = written(folder, "deep.json", &profile("", &deep));
-    run(folder, &["compare", &file, &file])
-        .exits(5)
-        .says("nested deeper than 100");
+    run(folder, &["compare", &file, &file]).ends(5, "nested deeper than 100");
     run(folder, &["strip", &file, "copy"]).exits(5);
 }
 
@@ -212,9 +206,7 @@ fn a_configuration_is_bounded_in_size_and_nesting() {
         ),
     ] {
         let file = written(folder, "config.toml", &content);
-        run(folder, &["--config", &file, "build"])
-            .exits(2)
-            .says(says);
+        run(folder, &["--config", &file, "build"]).ends(2, says);
     }
     assert!(Lock::parse(&"# ".repeat(mebibyte)).is_err());
     assert!(Lock::parse(&format!("a = {}", "[".repeat(mebibyte - 8))).is_err());

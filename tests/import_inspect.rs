@@ -81,9 +81,7 @@ fn the_text_names_launches_metrics_and_units() {
         "details_sections_and_rules.csv",
         "raw_scaled_units.csv",
     ] {
-        inspect(data(name).to_str().unwrap(), &[])
-            .exits(0)
-            .says("launches");
+        inspect(data(name).to_str().unwrap(), &[]).ends(0, "launches");
     }
 }
 
@@ -197,8 +195,10 @@ fn the_overview_has_the_kernels_by_time_and_the_metrics_that_say_most() {
         data("details_sections_and_rules.csv").to_str().unwrap(),
         &[],
     )
-    .exits(0)
-    .says("37.38 us, 75.3 % of the time, 3 launches: void k2<float, 8>(T1 *, int)")
+    .ends(
+        0,
+        "37.38 us, 75.3 % of the time, 3 launches: void k2<float, 8>(T1 *, int)",
+    )
     .says("warps_active     88.79 % (88.75 % to 88.93 %)");
 }
 
@@ -230,13 +230,12 @@ fn a_file_that_is_missing_or_cannot_be_opened_is_named() {
     let project = Project::empty();
     fs::create_dir(project.path("folder")).unwrap();
     for (path, exit) in [("nowhere.ncu-rep", 2), ("folder", 3)] {
-        project.run(&["inspect", path]).exits(exit).says(path);
+        project.run(&["inspect", path]).ends(exit, path);
     }
     let project = Project::unlocked();
     project
         .run(&["import", "nowhere.ncu-rep", "--variant", "cp_async"])
-        .exits(2)
-        .says("nowhere.ncu-rep");
+        .ends(2, "nowhere.ncu-rep");
 }
 
 const CONFIG: &str = r#"
@@ -300,9 +299,7 @@ fn verify(project: &Project, variant: &str) -> Ran {
 #[test]
 fn an_imported_report_can_be_locked_and_checked_against() {
     let project = importing();
-    import(&project, "twenty_launches.ncu-rep", &[])
-        .exits(0)
-        .says("imported 20 launches on NVIDIA H200");
+    import(&project, "twenty_launches.ncu-rep", &[]).ends(0, "imported 20 launches on NVIDIA H200");
     let profile = project.json(&format!("{PROFILES}/recorded/wmma/profile.json"));
     assert_eq!(profile["provenance"]["origin"], "imported");
     assert_eq!(profile["identity"]["clock_control"], "none");
@@ -315,13 +312,11 @@ fn an_imported_report_can_be_locked_and_checked_against() {
     );
     project
         .run(&["baseline", "--lock", "--reason", "theirs", "wmma"])
-        .exits(6)
-        .says("--accept-imported");
-    lock(&project, "wmma").exits(0).says("duration: – → ");
+        .ends(6, "--accept-imported");
+    lock(&project, "wmma").ends(0, "duration: – → ");
     // Its values are compared; one process does not show how much processes differ.
     check(&project, "wmma")
-        .exits(6)
-        .says("+0.00 %")
+        .ends(6, "+0.00 %")
         .says("the spread between processes is not known")
         .says("imported");
     verify(&project, "wmma").exits(0);
@@ -346,19 +341,15 @@ fn several_imported_reports_are_processes_whose_spread_is_known() {
                 .collect::<Vec<_>>(),
         )
     };
-    import(&[1, 2, 1]).exits(2).says("a copy of another file");
-    import(&[1, 2, 3, 4])
-        .exits(0)
-        .says("imported 80 launches on NVIDIA H200");
+    import(&[1, 2, 1]).ends(2, "a copy of another file");
+    import(&[1, 2, 3, 4]).ends(0, "imported 80 launches on NVIDIA H200");
     lock(&project, "other").exits(0);
     verify(&project, "other").exits(0);
-    check(&project, "other").exits(0).says("duration +0.00 % ±");
+    check(&project, "other").ends(0, "duration +0.00 % ±");
     // What one process cannot show is not to be had by more of this tool's own.
     import(&[1]).exits(0);
     lock(&project, "other").exits(0);
-    check(&project, "other")
-        .exits(6)
-        .says("more imported reports");
+    check(&project, "other").ends(6, "more imported reports");
 }
 
 #[test]
@@ -396,8 +387,7 @@ fn an_import_takes_the_kernels_that_the_variant_selects() {
     lock(&project, "other").exits(0);
     verify(&project, "other").exits(0);
     filter("nothing_of_it")
-        .exits(5)
-        .says("selects none of its kernels")
+        .ends(5, "selects none of its kernels")
         .says(&both[0]);
 }
 
@@ -407,9 +397,7 @@ fn a_csv_says_less_than_a_report_and_what_it_lacks_must_be_stated() {
     import(&project, "twenty_launches.raw.csv", &[]).exits(0);
     lock(&project, "wmma").exits(0);
     // Two unknown conditions are not known to be the same.
-    check(&project, "wmma")
-        .exits(4)
-        .says("clock control was unknown, is unknown");
+    check(&project, "wmma").ends(4, "clock control was unknown, is unknown");
     let stated = [
         "--clock-control",
         "none",
@@ -437,12 +425,10 @@ fn a_csv_says_less_than_a_report_and_what_it_lacks_must_be_stated() {
 fn a_recording_without_the_metrics_or_kernels_of_the_variant_is_told() {
     let project = importing();
     import(&project, "two_kernels_three_times.ncu-rep", &[])
-        .exits(5)
-        .says("selects none of its kernels: k1, k2");
+        .ends(5, "selects none of its kernels: k1, k2");
     project.configure("kernels = \"regex:^bsr_gemm_\"\n", "");
     import(&project, "two_kernels_three_times.ncu-rep", &[])
-        .exits(5)
-        .says("kernel-missing")
+        .ends(5, "kernel-missing")
         .says("not-measured");
     let report = data("twenty_launches.ncu-rep");
     for (name, words) in [
@@ -451,14 +437,12 @@ fn a_recording_without_the_metrics_or_kernels_of_the_variant_is_told() {
     ] {
         project
             .run(&["import", report.to_str().unwrap(), "--variant", name])
-            .exits(2)
-            .says(words);
+            .ends(2, words);
     }
     project.write("foreign", "x");
     project
         .run(&["import", "foreign", "--variant", "wmma"])
-        .exits(5)
-        .says("foreign");
+        .ends(5, "foreign");
 }
 
 #[test]
@@ -482,13 +466,9 @@ fn what_ncu_says_around_its_page_is_judged_as_in_a_run_of_this_tool() {
     ] {
         project.write("page.csv", format!("{before}\n{page}"));
         let arguments = ["import", "page.csv", "--variant", "recorded/wmma"];
-        project
-            .run(&arguments)
-            .exits(5)
-            .says(words)
-            .says("page.csv");
+        project.run(&arguments).ends(5, words).says("page.csv");
         assert!(!project.path(PROFILES).exists());
-        project.run(&["inspect", "page.csv"]).exits(0).says(before);
+        project.run(&["inspect", "page.csv"]).ends(0, before);
     }
     // What ncu always says, and what the program does.
     let around =
@@ -507,23 +487,18 @@ fn a_page_that_lacks_launches_is_imported_with_a_warning() {
     project.write("part.csv", lines.collect::<Vec<_>>().join("\n"));
     project
         .run(&["import", "part.csv", "--variant", "recorded/wmma"])
-        .exits(0)
-        .says("imported 19 launches")
+        .ends(0, "imported 19 launches")
         .says("warning capture-unreadable")
         .says("launch 7 is missing before launch 8");
     project
         .run(&["inspect", "part.csv"])
-        .exits(0)
-        .says("launch 7 is missing");
+        .ends(0, "launch 7 is missing");
 }
 
 #[test]
 fn a_page_that_does_not_name_the_gpu_is_answered_with_the_page_that_does() {
     let ran = import(&importing(), "details_with_program_output.csv", &[]);
-    let ran = ran
-        .exits(5)
-        .says("a details page does not")
-        .says("--page raw");
+    let ran = ran.ends(5, "a details page does not").says("--page raw");
     assert!(!ran.err.contains("device__attribute"), "{}", ran.err);
 }
 

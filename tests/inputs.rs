@@ -76,8 +76,7 @@ fn links_are_followed_and_lead_round_no_circle() {
     symlink("nowhere", folder.join("gone")).unwrap();
     machine
         .run(&["build"])
-        .exits(5)
-        .says("the input `linked/gone` cannot be read");
+        .ends(5, "the input `linked/gone` cannot be read");
 }
 
 #[test]
@@ -122,10 +121,10 @@ fn a_new_file_of_a_pattern_changes_an_immutable_variant() {
     machine.lock_measured();
     machine.run(&["check"]).exits(0);
     machine.write("src/more.py", "");
-    machine
-        .run(&["check"])
-        .exits(4)
-        .says("it is also built from `src/more.py`, which its lock does not list");
+    machine.run(&["check"]).ends(
+        4,
+        "it is also built from `src/more.py`, which its lock does not list",
+    );
 }
 
 #[test]
@@ -135,10 +134,7 @@ fn a_file_that_changes_while_the_variant_is_run_is_reported() {
         "bench.sh",
         "echo x >>src/a.py\necho 'variant: baseline'\necho 'recorded: h200'\n",
     );
-    machine
-        .run(&["profile"])
-        .exits(5)
-        .says("`src/a.py` changed");
+    machine.run(&["profile"]).ends(5, "`src/a.py` changed");
 }
 
 #[test]
@@ -155,8 +151,10 @@ fn a_profile_of_another_filter_is_not_locked() {
         machine.configure(was, now);
         machine
             .run(&lock)
-            .exits(6)
-            .says("`kernels` changed since it was measured: it selected `regex:^bsr_gemm_`")
+            .ends(
+                6,
+                "`kernels` changed since it was measured: it selected `regex:^bsr_gemm_`",
+            )
             .says(words);
         machine.write("config.toml", original);
     }
@@ -226,14 +224,11 @@ fn the_modules_that_a_python_program_imports_are_inputs() {
     machine.replace("bench/ops/words.py", "h200", "h200 h200");
     let ran = machine.run(&["check", "--from", ".sparsek-gate/profiles"]);
     ran.says("profile-stale").says("bench/ops/words.py");
-    machine
-        .run(&lock)
-        .exits(6)
-        .says("`bench/ops/words.py` changed");
+    machine.run(&lock).ends(6, "`bench/ops/words.py` changed");
     machine.replace("bench/ops/words.py", "h200 h200", "h200");
     // A module that is imported from now on.
     machine.write("bench/late.py", "import ops.unused\n");
-    machine.run(&lock).exits(6).says("bench/ops/unused.py");
+    machine.run(&lock).ends(6, "bench/ops/unused.py");
 }
 
 #[test]

@@ -307,15 +307,13 @@ fn a_profile_that_is_killed_leaves_the_old_profile_or_the_new_one() {
             if runs.borrow().is_multiple_of(25) {
                 machine
                     .run(&["check", "--from", PROFILES])
-                    .exits(4)
-                    .says("new-baseline");
+                    .ends(4, "new-baseline");
             }
         },
     );
     machine
         .run(&["check", "--from", PROFILES])
-        .exits(4)
-        .says("new-baseline");
+        .ends(4, "new-baseline");
     machine.lock_measured();
 }
 

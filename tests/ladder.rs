@@ -228,7 +228,7 @@ fn an_accepted_tier_is_measured_locked_and_passes_with_a_warning() {
         "--captures",
         ".sparsek-gate/profiles",
     ];
-    machine.run(&captures).exits(0).says("derived again");
+    machine.run(&captures).ends(0, "derived again");
     let report = machine.check(&[], 0);
     assert_eq!(report.denied(), Vec::<String>::new());
     assert!(report.warns("no-permission"));
@@ -251,8 +251,7 @@ fn an_accepted_tier_is_measured_locked_and_passes_with_a_warning() {
     assert_eq!(inspected["launches"].as_array().unwrap().len(), 20);
     machine
         .run(&["import", file, "--variant", "bsr_gemm/cp_async"])
-        .exits(2)
-        .says("which cannot be imported");
+        .ends(2, "which cannot be imported");
 }
 
 #[test]
@@ -625,7 +624,7 @@ fn an_edited_record_is_found() {
     });
     let report = machine.check(&["--from", ".sparsek-gate/profiles"], 0);
     report.tells_all("profile-altered", &["other samples"]);
-    machine.lock().exits(4).says("profile-altered");
+    machine.lock().ends(4, "profile-altered");
 }
 
 #[test]
@@ -641,8 +640,7 @@ fn a_tier_that_does_not_exist_is_a_slip_in_the_configuration() {
         project.write("config.toml", whole.replacen("[profile]", &accepted, 1));
         project
             .run(&["check", "--from", common::RECORDED])
-            .exits(2)
-            .says(&format!("unknown value `{slip}`"))
+            .ends(2, &format!("unknown value `{slip}`"))
             .says(meant);
     }
 }

@@ -185,10 +185,7 @@ fn it_is_locked_shown_for_review_and_compared_with_the_captures() {
     project.edit_profile("cp_async", |profile| set_launch(profile, THREE_STAGES));
     let report = project.check(&["cp_async"], 0);
     report.tells_all("profile-altered", &["dynamic shared memory"]);
-    project
-        .lock("another size")
-        .exits(4)
-        .says("profile-altered");
+    project.lock("another size").ends(4, "profile-altered");
 }
 
 #[test]

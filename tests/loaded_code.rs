@@ -142,10 +142,10 @@ fn the_static_profile_of_a_program_is_made_again_with_what_its_launches_have() {
     machine.run(&["build"]).exits(0);
     assert_eq!(metric("dynamic_shared_bytes"), 100_000.0);
     assert_eq!(metric("occupancy_limit_shared_mem"), 1.0);
-    machine
-        .run(&["profile"])
-        .exits(0)
-        .says("`dynamic_shared_bytes` 100000, but was launched with 0: the launch counts");
+    machine.run(&["profile"]).ends(
+        0,
+        "`dynamic_shared_bytes` 100000, but was launched with 0: the launch counts",
+    );
     assert_eq!(metric("dynamic_shared_bytes"), 0.0);
     assert_eq!(metric("occupancy_limit_shared_mem"), 13.0);
 }
@@ -252,14 +252,12 @@ fn code_that_differs_from_process_to_process_is_no_static_profile() {
     program(&machine, "recorded: first again", "");
     machine
         .run(&["profile"])
-        .exits(6)
-        .says("code-varies")
+        .ends(6, "code-varies")
         .says("`_Z13bsr_gemm_wmma")
         .says("TRITON_CACHE_AUTOTUNING");
     machine
         .run(&["baseline", "--lock", "--reason", "first", "--who", "Ada"])
-        .exits(6)
-        .says("it has no static profile");
+        .ends(6, "it has no static profile");
 }
 
 #[test]
@@ -271,8 +269,7 @@ fn code_that_was_not_kept_is_said_and_the_measured_profile_stays() {
     });
     machine
         .run(&["profile"])
-        .exits(6)
-        .says("the machine code that it loaded is not known");
+        .ends(6, "the machine code that it loaded is not known");
     assert!(
         machine
             .path(".sparsek-gate/profiles/s/v/profile.json")
@@ -308,8 +305,7 @@ fn a_static_profile_that_is_not_that_of_its_captures_is_found_and_not_locked() {
     ran.says("the static profile differs from the captures: `bsr_gemm_wmma` has other code");
     machine
         .run(&["baseline", "--lock", "--reason", "again", "--who", "Ada"])
-        .exits(4)
-        .says("profile-altered");
+        .ends(4, "profile-altered");
 }
 
 /// A slower kernel of which nothing but the choice of its autotuner is known.
@@ -365,7 +361,6 @@ fn processes_that_choose_differently_are_a_warning_where_no_code_is_gated() {
     machine.write("bench.sh", text);
     machine
         .run(&["profile"])
-        .exits(0)
-        .says("warning code-varies s/v")
+        .ends(0, "warning code-varies s/v")
         .says("chose different configurations of `bsr_gemm_wmma`: N: 0; N: 1");
 }

@@ -129,14 +129,13 @@ fn produced_variants_are_named_selected_waived_and_given_tolerances_like_others(
     assert!(glob.contains("./v 1") && glob.contains("./v 2") && !glob.contains("./w"));
     project
         .run(&["list", "s/v"])
-        .exits(2)
-        .says("'s/v-*' selects all variants that begin with it");
+        .ends(2, "'s/v-*' selects all variants that begin with it");
     for (from, to, words) in [
         ("[\"s/v-n_1\"]", "[\"s/v\"]", "no variant is called `s/v`"),
         ("\"s/v-n_2\"", "\"s/v-n_3\"", "did you mean `s/v-n_1`?"),
     ] {
         project.write("config.toml", with(&rules.replacen(from, to, 1)));
-        list(&[]).exits(2).says(words);
+        list(&[]).ends(2, words);
     }
 }
 

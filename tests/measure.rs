@@ -860,8 +860,7 @@ fn a_program_that_git_does_not_track_is_not_in_the_merge_and_the_next_step_is_na
     machine.project.commit();
     moved_on(&machine, || machine.write("more.md", "more\n"));
     in_pull_request(&machine, &["cp_async"])
-        .exits(3)
-        .says("needs `cp_async.sh`, which git does not track")
+        .ends(3, "needs `cp_async.sh`, which git does not track")
         .says("merge the target before the step that makes the file");
     machine.is_clean();
     // The same of a folder that an earlier step configured.
@@ -877,9 +876,7 @@ fn a_program_that_git_does_not_track_is_not_in_the_merge_and_the_next_step_is_na
     machine.configure(command, &with_build);
     machine.write("made/CMakeCache.txt", "");
     machine.project.commit();
-    in_pull_request(&machine, &["cp_async"])
-        .exits(3)
-        .says("needs `made`, which git does not track");
+    in_pull_request(&machine, &["cp_async"]).ends(3, "needs `made`, which git does not track");
 }
 
 #[test]

@@ -149,9 +149,7 @@ fn the_wheel_gives_the_first_gate_in_an_environment_without_rust() {
         .current_dir(project.path(""))
         .env_clear()
         .env("PATH", "/usr/bin:/bin");
-    Ran::of(&gate.output().unwrap())
-        .exits(0)
-        .says("PASS: every gate passed");
+    Ran::of(&gate.output().unwrap()).ends(0, "PASS: every gate passed");
 
     let installed = pip(&["show", "sparsek-gate"]);
     let place = installed
@@ -197,8 +195,7 @@ fn a_wheel_for_another_glibc_than_promised_is_no_release() {
     }
     let project = Project::empty();
     packed(&project, "out", "/bin/true", "--compatibility linux")
-        .exits(1)
-        .says("is not for manylinux_2_28");
+        .ends(1, "is not for manylinux_2_28");
     let left = fs::read_dir(project.path("out")).unwrap().count();
     assert_eq!(left, 0, "files of what is no release");
 }
@@ -370,30 +367,20 @@ fn the_installer_takes_only_the_archive_whose_checksum_it_has() {
     let (project, archive) = released();
     let mirror = project.path("releases");
     let mirror = mirror.to_str().unwrap();
-    install(&project, mirror)
-        .exits(0)
-        .says("its checksum is verified");
+    install(&project, mirror).ends(0, "its checksum is verified");
     assert!(project.read("to/sparsek-gate").contains("released"));
 
     fs::remove_file(project.path("to/sparsek-gate")).unwrap();
     let mut other = fs::read(project.path(&archive)).unwrap();
     other.push(0);
     fs::write(project.path(&archive), other).unwrap();
-    install(&project, mirror)
-        .exits(3)
-        .says("is not what was released");
+    install(&project, mirror).ends(3, "is not what was released");
     assert!(!project.path("to/sparsek-gate").exists());
 
-    install(&project, "http://example.org")
-        .exits(3)
-        .says("SPARSEK_GATE_MIRROR is neither");
-    install(&project, "/nonexistent")
-        .exits(3)
-        .says("has no sparsek-gate");
+    install(&project, "http://example.org").ends(3, "SPARSEK_GATE_MIRROR is neither");
+    install(&project, "/nonexistent").ends(3, "has no sparsek-gate");
     fs::remove_file(project.path("ci/release.sha256")).unwrap();
-    install(&project, mirror)
-        .exits(3)
-        .says("without the checksum nothing is installed");
+    install(&project, mirror).ends(3, "without the checksum nothing is installed");
 }
 
 #[test]
@@ -402,8 +389,7 @@ fn where_no_release_is_pinned_the_installer_says_how_to_build() {
     project.write("ci/release.sha256", "# none\n");
     let mirror = project.path("releases");
     install(&project, mirror.to_str().unwrap())
-        .exits(3)
-        .says("is published")
+        .ends(3, "is published")
         .says("cargo install --locked --path .");
     assert!(!project.path("to").exists());
 }
@@ -464,23 +450,16 @@ fn one_command_makes_a_commit_ready_for_its_release() {
         let all = [&["ci/release/prepare.py"], more].concat();
         release(&project, "python3", &all)
     };
-    ready().exits(1).says("has the version").says("has no line");
-    prepare(&["9.9.9", "--owner", "them"])
-        .exits(1)
-        .says("has no heading '## [9.9.9] - unreleased'");
-    prepare(&["v9.8.7", "--owner", "them"])
-        .exits(1)
-        .says("is not a version");
-    prepare(&[NEXT, "--owner", "a/b"])
-        .exits(1)
-        .says("is not the name of an account");
+    ready().ends(1, "has the version").says("has no line");
+    prepare(&["9.9.9", "--owner", "them"]).ends(1, "has no heading '## [9.9.9] - unreleased'");
+    prepare(&["v9.8.7", "--owner", "them"]).ends(1, "is not a version");
+    prepare(&[NEXT, "--owner", "a/b"]).ends(1, "is not the name of an account");
     ready().exits(1);
 
     prepare(&[NEXT, "--owner", owner, "--day", "2026-12-01"]).exits(0);
     if owner == "OWNER" {
         ready()
-            .exits(1)
-            .says("README.md:")
+            .ends(1, "README.md:")
             .says("of the time before the first release");
         prepare(&[NEXT, "--owner", "them", "--day", "2026-12-01"]).exits(0);
     } else {
@@ -513,12 +492,11 @@ fn a_release_does_not_begin_while_a_version_or_a_sentence_is_of_before() {
     let tag = format!("v{NEXT}");
     ready(&tag).exits(0);
     ready("v9.0.0")
-        .exits(1)
-        .says("has the version")
+        .ends(1, "has the version")
         .says("does not depend on ncu-report 9.0.0")
         .says("fuzz/Cargo.lock has another version of ncu-report than 9.0.0")
         .says("has no line '## [9.0.0]");
-    ready(NEXT).exits(1).says("is not v and a version");
+    ready(NEXT).ends(1, "is not v and a version");
     for (file, sentence) in [
         ("README.md", "Nothing is published yet."),
         ("CHANGELOG.md", "Nothing is published yet."),
@@ -531,15 +509,14 @@ fn a_release_does_not_begin_while_a_version_or_a_sentence_is_of_before() {
         let before = project.read(file);
         project.write(file, format!("{before}{sentence}\n"));
         let line = before.lines().count() + 1;
-        ready(&tag)
-            .exits(1)
-            .says(&format!("{file}:{line} is of the time before"));
+        ready(&tag).ends(1, &format!("{file}:{line} is of the time before"));
         project.write(file, before);
     }
     project.replace("Cargo.toml", "them/sparsek-gate", "others/sparsek-gate");
-    ready(&tag)
-        .exits(1)
-        .says("names the repository others/sparsek-gate, and this is them/sparsek-gate");
+    ready(&tag).ends(
+        1,
+        "names the repository others/sparsek-gate, and this is them/sparsek-gate",
+    );
 }
 
 #[test]
@@ -557,9 +534,7 @@ fn after_a_release_its_two_archives_are_pinned() {
         release(&project, "bash", &["ci/release/pin.sh", "SHA256SUMS"])
     };
     let before = project.read("ci/release.sha256");
-    pin(&line("x86_64", ".tar.gz"))
-        .exits(1)
-        .says("has 0 archives for aarch64 instead of one");
+    pin(&line("x86_64", ".tar.gz")).ends(1, "has 0 archives for aarch64 instead of one");
     assert_eq!(project.read("ci/release.sha256"), before);
     for _ in 0..2 {
         pin(&format!("{archives}{}", line("x86_64", ".cyclonedx.json"))).exits(0);
@@ -571,9 +546,7 @@ fn after_a_release_its_two_archives_are_pinned() {
         assert_eq!(pinned.matches("sparsek-gate-").count(), 2, "{pinned}");
     }
     // The installer knows the archive of this machine by it.
-    install(&project, "/nonexistent")
-        .exits(3)
-        .says(&format!("has no sparsek-gate-{NEXT}-"));
+    install(&project, "/nonexistent").ends(3, &format!("has no sparsek-gate-{NEXT}-"));
 }
 
 #[test]

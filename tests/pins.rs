@@ -87,17 +87,16 @@ fn a_command_checks_the_pins_of_what_it_uses() {
     let machine = machine.with("NVML_DRIVER", "570.86.10");
     // nvcc needs no driver; a program that is run does, and no ncu.
     machine.run(&["build"]).exits(0);
-    machine.run(&["verify"]).exits(3).says("570.86.10");
-    machine.run(&["profile"]).exits(3).says("570.86.10");
-    machine.run(&["check"]).exits(3).says("570.86.10");
+    machine.run(&["verify"]).ends(3, "570.86.10");
+    machine.run(&["profile"]).ends(3, "570.86.10");
+    machine.run(&["check"]).ends(3, "570.86.10");
     machine
         .run(&["baseline", "--verify"])
-        .exits(4)
-        .says("no baseline yet");
+        .ends(4, "no baseline yet");
     let machine = Machine::new();
     let machine = machine.configured("ncu = \">=2025.3\"", "ncu = \"2026\"");
     machine.run(&["verify"]).exits(0);
-    machine.run(&["profile"]).exits(3).says("`2026` is pinned");
+    machine.run(&["profile"]).ends(3, "`2026` is pinned");
     // What no variant is built with is not looked for.
     let machine = other_compiler();
     machine.write("a.sh", "echo 'variant: baseline'; echo 'recorded: h200'\n");
@@ -126,11 +125,10 @@ fn an_unknown_version_violates_its_pin() {
     let machine = machine.with_libraries(&[&libraries()[0]]);
     machine
         .run(&["profile"])
-        .exits(3)
-        .says("driver: unknown, where `>=580` is pinned");
+        .ends(3, "driver: unknown, where `>=580` is pinned");
     untouched(&machine);
     let machine = warning(machine);
-    machine.run(&["profile"]).exits(0).says("driver: unknown");
+    machine.run(&["profile"]).ends(0, "driver: unknown");
     let pins = machine.json(PROFILE)["provenance"]["pins"].clone();
     let unknown = json!({ "what": "driver", "wanted": ">=580", "held": false });
     assert!(pins.as_array().unwrap().contains(&unknown), "{pins:#}");
@@ -182,14 +180,12 @@ fn a_mismatch_that_only_warns_is_reported_recorded_and_reported_again_when_locke
     let lock = ["baseline", "--lock", "--reason", "first", "--who", "tester"];
     machine
         .run(&lock)
-        .exits(0)
-        .says("toolchain-mismatch")
+        .ends(0, "toolchain-mismatch")
         .says(mismatch);
     for action in ["--verify", "--show"] {
         machine
             .run(&["baseline", action])
-            .exits(0)
-            .says("toolchain-mismatch");
+            .ends(0, "toolchain-mismatch");
     }
     // Of the profile, and of the baseline it is compared with.
     let from = [

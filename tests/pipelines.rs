@@ -507,10 +507,7 @@ fn the_action_runs_the_check_and_leaves_reports_outputs_and_a_summary() {
     let worse = repository().join("ci/recordings/h200-worse");
     common::copy(&worse, &service.path("worse"));
     // Exit codes are for the last step to tell, when the reports are kept.
-    service
-        .run("ci/github/run.sh", &[])
-        .exits(0)
-        .says("regressed");
+    service.run("ci/github/run.sh", &[]).ends(0, "regressed");
     assert_eq!(
         service.outputs(),
         "exit-code=1\nverdict=regressed\nreports=kept\n"
@@ -545,13 +542,11 @@ fn the_action_takes_a_program_that_is_there() {
     let service = Service::new().with("BINARY", "sparsek-gate");
     service
         .run("ci/github/install.sh", &["program"])
-        .exits(0)
-        .says("sparsek-gate 0");
+        .ends(0, "sparsek-gate 0");
     assert_eq!(service.read("path").trim(), "program/bin");
     let none = Service::new().with("BINARY", "no-such-program");
     none.run("ci/github/install.sh", &["program"])
-        .exits(3)
-        .says("there is no program no-such-program");
+        .ends(3, "there is no program no-such-program");
 }
 
 /// An action with the sources that it builds, and a cargo that notes how it is called.
@@ -636,8 +631,7 @@ fn the_action_builds_the_gate_with_nothing_of_the_change() {
     let script = service.path("action/ci/github/install.sh");
     service
         .run(script.to_str().unwrap(), &["program"])
-        .exits(0)
-        .says("built");
+        .ends(0, "built");
     assert!(
         !service.path("planted").exists(),
         "{}",
@@ -711,16 +705,15 @@ fn the_action_does_not_build_the_sources_that_a_pull_request_brings() {
         service.with("GITHUB_WORKSPACE", folder.to_str().unwrap())
     };
     let service = workspace(service, &elsewhere);
-    service.run(script, &["program-1"]).exits(0).says("built");
+    service.run(script, &["program-1"]).ends(0, "built");
 
     let service = workspace(service, &action);
     service
         .run(script, &["program-2"])
-        .exits(3)
-        .says("are those of the pull request")
+        .ends(3, "are those of the pull request")
         .says("ref: ${{ github.event.pull_request.base.sha }}");
     git(&["checkout", "--quiet", &base]);
-    service.run(script, &["program-2"]).exits(0).says("built");
+    service.run(script, &["program-2"]).ends(0, "built");
     // The build knows the commit of its sources, which it does not have.
     let seen = service.read("seen/env");
     let revision = format!("SPARSEK_GATE_REVISION={}\n", &base[..10]);
@@ -738,14 +731,13 @@ fn the_action_downloads_unless_it_is_asked_to_build_and_never_by_a_checksum_of_t
     // Nothing is pinned, and nothing is built without being asked for.
     service
         .run(script, &["program"])
-        .exits(3)
-        .says("is published")
+        .ends(3, "is published")
         .says("With the input 'build: true' the action builds it");
     assert!(!service.path("seen/argv").exists());
 
     let installer = "#!/bin/sh\nmkdir -p \"$1\"\nprintf '#!/bin/sh\\necho released\\n' >\"$1/sparsek-gate\"\nchmod +x \"$1/sparsek-gate\"\n";
     service.project.program(path, installer);
-    service.run(script, &["program"]).exits(0).says("released");
+    service.run(script, &["program"]).ends(0, "released");
     assert_eq!(service.read("path").trim(), "program/bin");
 
     let action = service.path("action");
@@ -766,8 +758,7 @@ fn the_action_downloads_unless_it_is_asked_to_build_and_never_by_a_checksum_of_t
         .with("GITHUB_WORKSPACE", action.to_str().unwrap());
     service
         .run(script, &["other"])
-        .exits(3)
-        .says("are those of the pull request");
+        .ends(3, "are those of the pull request");
     assert!(!service.path("other").exists());
 }
 
@@ -916,7 +907,7 @@ fn a_claimed_pull_request_counts_only_if_the_run_was_on_its_head() {
         "$(id)",
         "12345678901234567890",
     ] {
-        find(claimed).exits(1).says("::error");
+        find(claimed).ends(1, "::error");
         assert_eq!(service.outputs(), "", "{claimed}");
     }
     find("7\n").exits(0);
@@ -927,8 +918,7 @@ fn a_claimed_pull_request_counts_only_if_the_run_was_on_its_head() {
     let service = service.with("EXPECTED", "5");
     service
         .run("ci/github/find-pull-request.sh", &["claimed", &head])
-        .exits(1)
-        .says("is that of #7, not of #5");
+        .ends(1, "is that of #7, not of #5");
 }
 
 /// A check is that of a commit, which anybody may propose to a branch with looser rules too; and a
@@ -1048,8 +1038,8 @@ fn consent_covers_what_the_reports_own_outcome_asks_and_nobody_elses() {
     let find = |head: &str, who: &str| {
         service.run("ci/github/find-consent.sh", &["7", head, who, "found"])
     };
-    find(&head, "eve").exits(1).says("eve may not write here");
-    find(&"b".repeat(40), "ada").exits(1).says("went on to");
+    find(&head, "eve").ends(1, "eve may not write here");
+    find(&"b".repeat(40), "ada").ends(1, "went on to");
     assert_eq!(service.outputs(), "");
     find(&head, "ada").exits(0);
     assert_eq!(
@@ -1121,13 +1111,9 @@ fn the_shell_recipe_exits_with_the_tools_code_and_keeps_its_reports() {
     let worse = repository().join("ci/recordings/h200-worse");
     common::copy(&worse, &service.path("worse"));
     let run = |arguments: &[&str]| service.run("ci/check.sh", &[&["out"], arguments].concat());
-    run(&["bsr_gemm/baseline", "--from", "recorded"])
-        .exits(0)
-        .says("exit code 0: every gate passed");
+    run(&["bsr_gemm/baseline", "--from", "recorded"]).ends(0, "exit code 0: every gate passed");
     assert!(service.read("out/report.md").contains("PASS"));
-    run(&["bsr_gemm/cp_async", "--from", "worse"])
-        .exits(1)
-        .says("exit code 1: a gated metric regressed");
+    run(&["bsr_gemm/cp_async", "--from", "worse"]).ends(1, "exit code 1: a gated metric regressed");
     assert_eq!(service.json("out/outcome.json")["exit_code"], 1);
     assert!(service.read("out/report.txt").contains("regressed"));
     // No GPU is a run that ended, and its report says why.
@@ -1137,20 +1123,16 @@ fn the_shell_recipe_exits_with_the_tools_code_and_keeps_its_reports() {
         aloud("SKIPPED: a check without a GPU, for this machine has one");
     } else {
         let run = |arguments: &[&str]| service.run("ci/check.sh", &[&["out"], arguments].concat());
-        run(&[])
-            .exits(3)
-            .says("exit code 3: a tool, the GPU or a permission is missing");
+        run(&[]).ends(3, "exit code 3: a tool, the GPU or a permission is missing");
         let outcome = service.json("out/outcome.json");
         assert_eq!(outcome["ended"]["exit_code"], 3);
     }
     // Of a slip there is no report, and an earlier one is not left to be taken for it.
     service
         .run("ci/check.sh", &["out", "--no-such-option"])
-        .exits(2)
-        .says("exit code 2: usage or configuration");
+        .ends(2, "exit code 2: usage or configuration");
     assert!(!service.path("out/outcome.json").exists());
     let none = Service::new().with("SPARSEK_GATE", "no-such-program");
     none.run("ci/check.sh", &["out"])
-        .exits(127)
-        .says("set SPARSEK_GATE");
+        .ends(127, "set SPARSEK_GATE");
 }

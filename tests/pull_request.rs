@@ -502,15 +502,10 @@ fn what_is_asked_for_by_name_decides_whose_rules_count() {
     checked(&project, &["--baseline-ref", "none"]).exits(0);
     checked(&project, &["--baseline-ref", "worktree"]).exits(0);
     checked(&project, &["--baseline-ref", "HEAD"])
-        .exits(4)
-        .says("next: write --baseline-ref refs/remotes/origin/main");
+        .ends(4, "next: write --baseline-ref refs/remotes/origin/main");
     checked(&project, &["--baseline-ref", "HEAD~1"]).exits(4);
-    checked(&project, &["--baseline-ref", "nowhere"])
-        .exits(2)
-        .says("there is no such revision");
-    checked(&project, &["--accept", "abc"])
-        .exits(2)
-        .says("64 hexadecimal digits");
+    checked(&project, &["--baseline-ref", "nowhere"]).ends(2, "there is no such revision");
+    checked(&project, &["--accept", "abc"]).ends(2, "64 hexadecimal digits");
     // Outside a pull request nothing has changed.
     let report = project.check(&[], 0);
     assert_eq!(report.0["authority"], json!({"kind": "working-tree"}));
@@ -533,8 +528,7 @@ fn a_base_that_is_not_here_or_cannot_be_read_ends_the_run() {
     let folder = project.path("");
     git(&folder, &["update-ref", "-d", "refs/remotes/origin/main"]);
     checked(&project, &[])
-        .exits(3)
-        .says("there is no refs/remotes/origin/main")
+        .ends(3, "there is no refs/remotes/origin/main")
         .says("fetch-depth: 0");
     // A history that does not reach back.
     let orphan = git(&folder, &["commit-tree", "HEAD^{tree}", "-m", "cut off"]);
@@ -542,9 +536,7 @@ fn a_base_that_is_not_here_or_cannot_be_read_ends_the_run() {
         &folder,
         &["update-ref", "refs/remotes/origin/main", &orphan],
     );
-    checked(&project, &[])
-        .exits(3)
-        .says("have no common history here");
+    checked(&project, &[]).ends(3, "have no common history here");
 
     let project = pull_request();
     let config = project.read("config.toml");
@@ -552,8 +544,7 @@ fn a_base_that_is_not_here_or_cannot_be_read_ends_the_run() {
     committed(&project);
     project.write("config.toml", &config);
     checked(&project, &[])
-        .exits(4)
-        .says("cannot be read by this version")
+        .ends(4, "cannot be read by this version")
         .says("of_another_version");
     // The hash of the file is no consent.
     let hash = sha256_hex(config.as_bytes());
@@ -646,9 +637,10 @@ fn consent_covers_one_action_from_one_content_to_another_in_one_pull_request() {
     }
     // The hash of the lock is no token.
     let hash = sha256_file(&project.path(&lock)).unwrap();
-    checked_in(&project, "7", &hash).exits(4).says(&format!(
-        "{hash} was accepted, and nothing in this change has this token"
-    ));
+    checked_in(&project, "7", &hash).ends(
+        4,
+        &format!("{hash} was accepted, and nothing in this change has this token"),
+    );
 
     // Once it is locked, the same token does not remove it, or lock anything on top.
     merge(&project);
@@ -657,9 +649,7 @@ fn consent_covers_one_action_from_one_content_to_another_in_one_pull_request() {
     let report = checked_in(&project, "7", &token).exits(4).json();
     assert!(report.denies("relocked"));
     let removal = asked(&report).remove(0);
-    checked_in(&project, "7", &removal)
-        .exits(4)
-        .says("new-baseline");
+    checked_in(&project, "7", &removal).ends(4, "new-baseline");
     for (path, text) in &files {
         project.write(path, text);
     }
@@ -705,8 +695,7 @@ fn the_pull_request_that_consent_is_for_is_the_one_of_the_run() {
     run(&[], &["--pull-request", "7", "--accept", &token]).exits(0);
     // Whoever starts the run cannot name another one.
     run(&seven, &["--pull-request", "8", "--accept", &token])
-        .exits(2)
-        .says("this run belongs to pull request 7 (GITHUB_REF)");
+        .ends(2, "this run belongs to pull request 7 (GITHUB_REF)");
     for slip in ["0", "x", "-1"] {
         run(&[], &[&format!("--pull-request={slip}")]).exits(2);
     }
@@ -768,7 +757,7 @@ fn a_signature_that_nothing_verifies_is_reported_as_such() {
                 .message("unsigned")
                 .contains(text)
         );
-        project.run(&["baseline", "--verify"]).exits(0).says(text);
+        project.run(&["baseline", "--verify"]).ends(0, text);
     }
     let base = pull_request();
     demand_signatures(&base, &public);
@@ -831,12 +820,10 @@ fn attributes_that_hide_rules_from_review_are_reported() {
     // In a folder of its own, and from the top of the repository around the project.
     let project = pull_request();
     project.write("baselines/nvidia-h200/.gitattributes", "* -diff\n");
-    checked(&project, &[]).exits(4).says("hidden-from-review");
+    checked(&project, &[]).ends(4, "hidden-from-review");
     let project = in_a_folder();
     project.write(".gitattributes", "gate/baselines/** linguist-generated\n");
-    checked_in_folder(&project)
-        .exits(4)
-        .says("hidden-from-review");
+    checked_in_folder(&project).ends(4, "hidden-from-review");
     // How files are stored, and what hides nothing of the rules.
     let project = pull_request();
     let harmless = "* export-ignore\n*.cu linguist-generated\nconfig.toml text eol=lf -linguist-generated diff\n";
@@ -869,17 +856,13 @@ fn a_project_in_a_folder_cannot_be_swapped_for_another() {
     let project = in_a_folder();
     checked_in_folder(&project).exits(0);
     project.replace("gate/config.toml", STORED, "stored = \"30 %\"");
-    checked_in_folder(&project)
-        .exits(4)
-        .says("loosens `duration`");
+    checked_in_folder(&project).ends(4, "loosens `duration`");
 
     // A link to another project of the repository, with rules of its own.
     let gate = project.path("gate");
     fs::rename(&gate, project.path("other")).unwrap();
     std::os::unix::fs::symlink("other", &gate).unwrap();
-    checked_in_folder(&project)
-        .exits(4)
-        .says("leads through a link");
+    checked_in_folder(&project).ends(4, "leads through a link");
     fs::remove_file(&gate).unwrap();
     fs::rename(project.path("other"), &gate).unwrap();
 
@@ -939,13 +922,11 @@ fn signatures_are_made_carried_along_and_verified() {
     demand_signatures(&project, &public);
     project
         .run(&["baseline", "--verify"])
-        .exits(4)
-        .says("unsigned")
+        .ends(4, "unsigned")
         .says("is not signed");
     project
         .run(&["baseline", "--sign", "--sign-key", &file])
-        .exits(0)
-        .says("nvidia-h200/bsr_gemm/cp_async: signed");
+        .ends(0, "nvidia-h200/bsr_gemm/cp_async: signed");
     project.run(&["baseline", "--verify"]).exits(0);
     project.check(&[], 0);
     let signature = project.path(&Project::baseline_path(VARIANT, "lock.toml.minisig"));
@@ -959,11 +940,10 @@ fn signatures_are_made_carried_along_and_verified() {
         arguments.extend(key.iter().flat_map(|key| ["--sign-key", key]));
         project.run(&arguments)
     };
-    relock(Some(&eves)).exits(0).says("does not name");
+    relock(Some(&eves)).ends(0, "does not name");
     project
         .run(&["baseline", "--verify"])
-        .exits(4)
-        .says("tampered")
+        .ends(4, "tampered")
         .says("made with a key that `trust.public_keys` does not name");
     project.check(&[VARIANT], 4);
     let mut profile = project.json(&Project::profile_path(VARIANT));
@@ -981,8 +961,7 @@ fn signatures_are_made_carried_along_and_verified() {
         .exits(2);
     project
         .run(&["baseline", "--sign", "--sign-key", "config.toml"])
-        .exits(5)
-        .says("not a minisign secret key");
+        .ends(5, "not a minisign secret key");
 }
 
 /// The plain tool agrees, where it is installed.
@@ -1047,16 +1026,14 @@ fn the_keys_of_a_pull_request_are_not_those_that_count() {
     relock(&project, VARIANT, |profile| scale(profile, "duration", 1.1));
     sign(&project, &eves);
     demand_signatures(&project, &eve);
-    let ran = checked(&project, &[]).exits(4).says("`trust.public_keys`");
+    let ran = checked(&project, &[]).ends(4, "`trust.public_keys`");
     let report = ran.json();
     assert!(report.denies("tampered"), "{:?}", report.denied());
 
     // A lock that nobody signed, and the signature of the lock before.
     let project = change_of(&base);
     relock(&project, VARIANT, |profile| scale(profile, "duration", 1.1));
-    checked(&project, &[])
-        .exits(4)
-        .says("the lock was changed after it was signed");
+    checked(&project, &[]).ends(4, "the lock was changed after it was signed");
     let lock = project.path(&Project::baseline_path(VARIANT, "lock.toml"));
     fs::remove_file(lock.with_extension("toml.minisig")).unwrap();
     let report = checked(&project, &[]).exits(4).json();
@@ -1101,7 +1078,7 @@ fn a_tool_of_the_repository_is_followed_through_links() {
     let brings = |project: &Project, file: &str| {
         commit(project);
         let message = format!("ncu is taken from the repository, and this change brings `{file}`");
-        checked(project, &[]).exits(4).says(&message)
+        checked(project, &[]).ends(4, &message)
     };
 
     let project = change();
@@ -1115,9 +1092,7 @@ fn a_tool_of_the_repository_is_followed_through_links() {
     assert_eq!(tokens.len(), 1);
     checked(&project, &["--accept", &tokens[0]]).exits(0);
     let file = sha256_hex(b"#!/bin/sh\necho faster\n");
-    checked(&project, &["--accept", &file])
-        .exits(4)
-        .says("nothing in this change has this token");
+    checked(&project, &["--accept", &file]).ends(4, "nothing in this change has this token");
 
     let project = change();
     fs::remove_dir_all(project.path("tools")).unwrap();
@@ -1241,8 +1216,7 @@ fn a_lock_without_a_variant_is_verified_too() {
     );
     project
         .run(&["baseline", "--verify"])
-        .exits(0)
-        .says("lock-unused")
+        .ends(0, "lock-unused")
         .says("it is not in the configuration");
     let norm = Project::baseline_path(VARIANT, "norm.txt");
     project.write(
@@ -1251,6 +1225,5 @@ fn a_lock_without_a_variant_is_verified_too() {
     );
     project
         .run(&["baseline", "--verify"])
-        .exits(4)
-        .says("is not what was locked");
+        .ends(4, "is not what was locked");
 }

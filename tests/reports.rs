@@ -926,34 +926,18 @@ fn a_file_that_is_not_an_outcome_of_a_known_version_or_contradicts_itself_is_rej
     let refused = |outcome: String, says: &str| {
         project.write("outcome.json", outcome);
         let report = ["report", "outcome.json", "--report", "a.md"];
-        let ran = project.run(&report).exits(5).says(says);
+        let ran = project.run(&report).ends(5, says);
         assert_eq!(ran.out, "");
         assert!(!project.path("a.md").exists());
     };
-    let edits: [(&str, &str, &str); 5] = [
-        (
-            "\"schema\": 4,",
-            "\"schema\": 2,",
-            "its schema is 2, but this version reads schema 4",
-        ),
-        (
-            "\"exit_code\": 5,",
-            "\"exit_code\": 0,",
-            "states exit code 0",
-        ),
-        (
-            "\"meaning\": \"a variant",
-            "\"meaning\": \"every variant",
-            "contradicts itself",
-        ),
-        (
-            "\"severity\": \"deny\"",
-            "\"severity\": \"none\"",
-            "not a complete outcome",
-        ),
-        ("\"schema\": 4,", "", "missing field `schema`"),
-    ];
-    for (from, to, says) in edits {
+    let edits = r#"
+"schema": 4, | "schema": 2, | its schema is 2, but this version reads schema 4
+"exit_code": 5, | "exit_code": 0, | states exit code 0
+"meaning": "a variant | "meaning": "every variant | contradicts itself
+"severity": "deny" | "severity": "none" | not a complete outcome
+"schema": 4, | | missing field `schema`
+"#;
+    for [from, to, says] in &common::rows(edits) {
         assert!(golden.contains(from), "{from}");
         refused(golden.replace(from, to), says);
     }
@@ -992,8 +976,7 @@ fn a_file_that_is_not_an_outcome_of_a_known_version_or_contradicts_itself_is_rej
     }
     project
         .run(&["report", "missing.json"])
-        .exits(2)
-        .says("missing.json");
+        .ends(2, "missing.json");
     project.write("outcome.json", &golden);
     for refused in "a a.pdf markdown: outcome.json json:./outcome.json".split(' ') {
         project

@@ -503,26 +503,26 @@ fn what_a_change_could_have_left_is_not_used_unless_the_base_allows_it() {
     checkout.interrupt(&["check"], "baseline");
     for further in [&["--baseline-ref", "HEAD"][..], &["--pull-request", "3"]] {
         let ran = checkout.run(&[&resume[..], further].concat());
-        ran.exits(2).says(REFUSED).says("next: ");
+        ran.ends(2, REFUSED).says("next: ");
     }
     let none = ["--baseline-ref", "none"];
-    ci(&[&resume[..], &none].concat()).exits(2).says(REFUSED);
-    ci(&["profile", "--resume"]).exits(2).says(REFUSED);
+    ci(&[&resume[..], &none].concat()).ends(2, REFUSED);
+    ci(&["profile", "--resume"]).ends(2, REFUSED);
     // The change itself cannot allow it.
     let config = project.read("config.toml");
     project.write("config.toml", format!("{config}\n[trust]\nresume = true\n"));
     let ran = checkout.run(&[&resume[..], &["--baseline-ref", "HEAD"]].concat());
-    ran.exits(2).says(REFUSED);
+    ran.ends(2, REFUSED);
     checkout.commit();
     let one = ["check", "--resume", "baseline"];
     let ran = checkout.run(&[&one[..], &["--baseline-ref", "HEAD"]].concat());
-    ran.exits(0).says("resumed");
+    ran.ends(0, "resumed");
     ci(&[&one[..], &none].concat()).exits(0);
     project.write(
         "config.toml",
         format!("{config}\n[trust]\nresume = \"yes\"\n"),
     );
-    checkout.run(&resume).exits(2).says("resume = \"yes\"");
+    checkout.run(&resume).ends(2, "resume = \"yes\"");
     project.write("config.toml", config);
     for other in ["--static", "--gpus=all"] {
         checkout.run(&["check", "--resume", other]).exits(2);
@@ -598,7 +598,7 @@ fn a_slice_that_was_interrupted_goes_on() {
     let of_archive = ["profile", "--archive", &archive];
     let measure = [&of_archive[..], &["--slice", "1/1", "--output"]].concat();
     let ran = checkout.run(&[&of_archive[..], &["--resume"]].concat());
-    ran.exits(2).says("--output <DIR>");
+    ran.ends(2, "--output <DIR>");
     let merged = |folder: &str| {
         let by = ["--archive", &archive, "--archive-sha256", sha256];
         let from = ["check", "--from", folder, "--format", "json"];

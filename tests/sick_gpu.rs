@@ -33,10 +33,7 @@ const LOCK: [&str; 5] = ["baseline", "--lock", "--reason", "x", "--who"];
 #[track_caller]
 fn locks_no_control(machine: &Machine) {
     let lock = [&LOCK[..], &["tester", "bsr_gemm/control"]].concat();
-    machine
-        .run(&lock)
-        .exits(6)
-        .says("contains no profile of it");
+    machine.run(&lock).ends(6, "contains no profile of it");
     let capture = ".sparsek-gate/profiles/bsr_gemm/control/capture-1.csv";
     assert!(machine.path(capture).exists());
 }
@@ -452,7 +449,7 @@ fn a_recording_that_shows_a_defect_is_neither_judged_as_clean_nor_locked() {
         let lock = ["baseline", "--lock", "--reason", "x", "--who", "tester"];
         let from = ["--from", RECORDED, "bsr_gemm/cp_async"];
         let ran = project.run(&[&lock[..], &from].concat());
-        ran.exits(6).says("the GPU reported a defect");
+        ran.ends(6, "the GPU reported a defect");
         let project = Project::steady();
         project.edit_profile("cp_async", edit);
         let report = project.run(&arguments).exits(6).json();
@@ -465,5 +462,5 @@ fn what_lies_in_the_folder_of_a_run_that_saw_a_sick_gpu_is_not_locked() {
     let project = Project::unlocked();
     project.write(&format!("{RECORDED}/sick.json"), "{}");
     let lock = [&LOCK[..], &["tester", "--from", RECORDED]].concat();
-    project.run(&lock).exits(6).says("gpu-sick");
+    project.run(&lock).ends(6, "gpu-sick");
 }

@@ -106,8 +106,7 @@ fn what_drifts_on_both_sides_is_a_warning_and_fails_nothing() {
         assert!((percent(of_base.unwrap()) - (factor - 1.0) * 100.0).abs() < 1e-6);
         project
             .run(&["check", "--from", RECORDED, "cp_async", "-v"])
-            .exits(0)
-            .says("drift of the base from its locked baseline: ");
+            .ends(0, "drift of the base from its locked baseline: ");
     }
 }
 
@@ -284,8 +283,7 @@ fn the_reports_show_the_tolerance_of_this_mode_and_where_it_fails() {
         for format in ["text", "markdown"] {
             let ran = project
                 .run(&["check", "--from", RECORDED, "--format", format, "cp_async"])
-                .exits(1)
-                .says("fails beyond")
+                .ends(1, "fails beyond")
                 .says("base");
             let name = metric.replace('_', if format == "text" { "_" } else { "\\_" });
             let line = ran
@@ -475,15 +473,13 @@ fn against_needs_a_gpu_and_no_recording() {
     let project = repository();
     project
         .run(&["check", "--against", "HEAD", "--from", "."])
-        .exits(2)
-        .says("cannot be used with");
+        .ends(2, "cannot be used with");
     if common::has_driver() {
         return;
     }
     project
         .run(&["check", "--against", "HEAD"])
-        .exits(3)
-        .says("no GPU can be used");
+        .ends(3, "no GPU can be used");
     assert_eq!(worktrees(&project), (1, 0));
 }
 
@@ -494,8 +490,7 @@ fn a_slip_in_the_revision_is_told_before_a_gpu_is_asked_for() {
         let revision = format!("--against={revision}");
         project
             .run(&["check", &revision])
-            .exits(2)
-            .says("there is no such revision");
+            .ends(2, "there is no such revision");
         assert_eq!(worktrees(&project), (1, 0));
     }
 }

@@ -188,9 +188,7 @@ fn a_variant_in_two_recordings_or_in_none_is_not_judged() {
     assert_eq!(missing, [&json!(name)]);
 
     let nowhere = [both[0].clone(), "nowhere".to_owned()];
-    judge(&project, &nowhere, &[])
-        .exits(2)
-        .says("`--from nowhere` is not a folder");
+    judge(&project, &nowhere, &[]).ends(2, "`--from nowhere` is not a folder");
     // Beside a slice a recording is none.
     let slice = slices(&project, 1).remove(0);
     let report = incomplete(&project, &[slice, both[1].clone()]);
@@ -569,16 +567,14 @@ fn a_slice_replaces_an_earlier_one_and_nothing_else() {
     machine.lock_measured();
     let project = &machine.project;
     let profile = |place: &str| machine.run(&["profile", "--output", "slice", "--slice", place]);
-    profile("2/2")
-        .exits(0)
-        .says("slice 2/2 is complete: 1 variant in ");
+    profile("2/2").ends(0, "slice 2/2 is complete: 1 variant in ");
     project.write("slice/notes.txt", "mine");
     let shares = shared(project, "slice");
     assert_eq!(shares.len(), 2);
     let earlier = format!("slice/{}/profile.json", shares[1][0]);
     let kept = project.read(&earlier);
 
-    profile("1/2").exits(0).says("slice 1/2 is complete");
+    profile("1/2").ends(0, "slice 1/2 is complete");
     let run = content(project, "slice/run.json");
     assert_eq!(run["slice"]["place"], json!({"index": 1, "count": 2}));
     assert_eq!(run["found"]["variants"].as_object().unwrap().len(), 1);
@@ -591,12 +587,10 @@ fn a_slice_replaces_an_earlier_one_and_nothing_else() {
 
     machine
         .run(&["profile", "--output", "slice", "--slice", "3/2"])
-        .exits(2)
-        .says("counted from 1 to 2");
+        .ends(2, "counted from 1 to 2");
     machine
         .run(&["profile", "--slice", "1/2"])
-        .exits(2)
-        .says("--output");
+        .ends(2, "--output");
     // Of both slices the outcome is that of one check.
     let second = ["profile", "--output", "second", "--slice", "2/2"];
     machine.run(&second).exits(0);
@@ -773,9 +767,7 @@ fn a_report_does_not_replace_a_slice() {
     let all = slices(&project, 1);
     for file in ["run.json", "bsr_gemm/cp_async/variant.json"] {
         let target = format!("json:slices/1/{file}");
-        judge(&project, &all, &["--report", &target])
-            .exits(2)
-            .says("would replace a file");
+        judge(&project, &all, &["--report", &target]).ends(2, "would replace a file");
         content(&project, &format!("slices/1/{file}"));
     }
 }

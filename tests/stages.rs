@@ -330,7 +330,7 @@ fn the_compilers_words_reach_the_user_as_they_are() {
     // The other variant was built all the same.
     assert_eq!(report.0["variants"].as_array().unwrap().len(), 1);
     // The reader of the text sees the same words; only what steers a terminal is shown otherwise.
-    build_as(&project, "text", &[]).exits(5).says(text);
+    build_as(&project, "text", &[]).ends(5, text);
     // Nothing of a failed build is kept for a success.
     assert_eq!(
         build(&project, &[]).exits(5).json().denied(),
@@ -430,13 +430,12 @@ fn a_missing_or_broken_compiler_is_told_before_anything_is_built() {
     let project = project();
     fs::remove_file(project.path("toolkit/bin/nvcc")).unwrap();
     build(&project, &[])
-        .exits(3)
-        .says("no nvcc was found")
+        .ends(3, "no nvcc was found")
         .says("toolkit/bin/nvcc");
     project.program("toolkit/bin/nvcc", "#!/bin/sh\necho broken >&2; exit 1\n");
-    build(&project, &[]).exits(3).says("broken");
+    build(&project, &[]).ends(3, "broken");
     project.program("toolkit/bin/nvcc", "#!/bin/sh\necho hello\n");
-    build(&project, &[]).exits(3).says("names no version");
+    build(&project, &[]).ends(3, "names no version");
 }
 
 #[test]
@@ -513,22 +512,14 @@ fn without_a_gpu_the_stages_that_need_one_say_so_and_exit_3() {
 fn without_ncu_profiling_says_so_and_exits_3() {
     let project = project();
     project.configure("flags = [\"-O3\"]", "flags = [\"-O3\"]\nncu = \"bin/ncu\"");
-    project
-        .run(&["profile"])
-        .exits(3)
-        .says("bin/ncu")
-        .says("next: ");
+    project.run(&["profile"]).ends(3, "bin/ncu").says("next: ");
     // It looks for the baselines of this machine's GPU first.
     let missing = if common::has_driver() {
         "bin/ncu"
     } else {
         "no GPU"
     };
-    project
-        .run(&["check"])
-        .exits(3)
-        .says(missing)
-        .says("next: ");
+    project.run(&["check"]).ends(3, missing).says("next: ");
 }
 
 #[test]
@@ -543,12 +534,9 @@ fn flags_that_only_the_environment_states_are_refused() {
         )
     };
     build("NVCC_APPEND_FLAGS", "-maxrregcount=24")
-        .exits(3)
-        .says("NVCC_APPEND_FLAGS adds `-maxrregcount=24`")
+        .ends(3, "NVCC_APPEND_FLAGS adds `-maxrregcount=24`")
         .says("`toolchain.flags`");
-    build("NVCC_PREPEND_FLAGS", "-ccbin g++ -G")
-        .exits(3)
-        .says("adds `-G`");
+    build("NVCC_PREPEND_FLAGS", "-ccbin g++ -G").ends(3, "adds `-G`");
     assert_eq!(compiled(&project), Vec::<String>::new());
     build(
         "NVCC_PREPEND_FLAGS",

@@ -174,9 +174,10 @@ fn a_static_profile_with_kernels_that_are_no_longer_selected_is_not_locked() {
     let config = project.read("config.toml");
     let narrowed = config.replace("\"regex:^bsr_gemm_\"", "\"regex:^bsr_gemm_t\"");
     project.write("config.toml", narrowed);
-    lock_static(&project, &OF_RECORDING)
-        .exits(6)
-        .says("it contains `bsr_gemm_cp_async`, which `kernels` does not select");
+    lock_static(&project, &OF_RECORDING).ends(
+        6,
+        "it contains `bsr_gemm_cp_async`, which `kernels` does not select",
+    );
 }
 
 #[test]
@@ -191,8 +192,7 @@ fn a_variant_of_which_one_part_cannot_be_locked_keeps_both() {
         profile["provenance"]["overrides"] = json!(["X=1"]);
     });
     lock(&[])
-        .exits(6)
-        .says("0 baselines locked; not locked: bsr_gemm/cp_async\n")
+        .ends(6, "0 baselines locked; not locked: bsr_gemm/cp_async\n")
         .says("sm-90a+static of ");
     assert_eq!(project.read(path), before);
     // The static part alone is sound.
@@ -342,9 +342,7 @@ fn overloads_are_told_apart_by_their_signature() {
         }
         profile["kernels"].as_array_mut().unwrap().push(other);
     });
-    lock_static(&project, &OF_RECORDING)
-        .exits(0)
-        .says("bsr_gemm_cp_async(i*)/registers");
+    lock_static(&project, &OF_RECORDING).ends(0, "bsr_gemm_cp_async(i*)/registers");
     project.edit(&static_path(), |profile| set(profile, "registers", 249.0));
     let words = ["`registers` of bsr_gemm_cp_async(f*): 248 → 249"];
     fails_with(&project, 1, "regressed", &words);
@@ -377,9 +375,7 @@ fn what_is_locked_and_no_longer_gated_does_not_pass() {
     let report = check(&project, 4);
     report.denies_only("variant-gone", &["only recorded"]);
     // Nor is anything said to be locked that is not.
-    lock_static(&project, &[])
-        .exits(0)
-        .says("can be locked without a GPU");
+    lock_static(&project, &[]).ends(0, "can be locked without a GPU");
 }
 
 #[test]
@@ -491,27 +487,24 @@ fn the_static_check_passes_unchanged_code_and_fails_one_more_register_or_a_spill
         return;
     }
     let project = ladder();
-    check_static(&project, &[])
-        .exits(0)
-        .says("compiled in this run; nothing ran, and launches are not checked");
+    check_static(&project, &[]).ends(
+        0,
+        "compiled in this run; nothing ran, and launches are not checked",
+    );
     project.configure("flags = [\"-O3\"]", "flags = [\"-O3\", \"-lineinfo\"]");
     check_static(&project, &["s/held"]).exits(0);
     project.write("config.toml", LADDER.replace("LIVE = 20", "LIVE = 21"));
     check_static(&project, &["s/held"])
-        .exits(1)
-        .says("`registers` of held: 26 → 27")
+        .ends(1, "`registers` of held: 26 → 27")
         .says("machine code: ");
     // What the person accepts is locked, with its reason.
     project.run(&["build"]).exits(0);
-    lock_static(&project, &[])
-        .exits(0)
-        .says("registers: 26.00 → 27.00");
+    lock_static(&project, &[]).ends(0, "registers: 26.00 → 27.00");
     let reversed = "kernels = \"reversed\"";
     let spilling = format!("{reversed}\nflags = [\"-maxrregcount=24\"]");
     project.configure(reversed, &spilling);
     check_static(&project, &[])
-        .exits(1)
-        .says("`spill_bytes` of reversed: 0 byte → ")
+        .ends(1, "`spill_bytes` of reversed: 0 byte → ")
         .says("LDL.LU 0 → 1, ");
 }
 
@@ -603,8 +596,7 @@ fn what_the_compiler_serializes_is_told_and_locked_by_its_count() {
     project.run(&["build"]).exits(0);
     lock_static(&project, &[]).exits(0);
     check_static(&project, &[])
-        .exits(0)
-        .says("performance-loss")
+        .ends(0, "performance-loss")
         .says("(C7511): Potential Performance Loss: wgmma.mma_async instructions are serialized");
 }
 

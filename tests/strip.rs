@@ -59,8 +59,7 @@ fn what_was_removed_is_listed_by_kind_and_count() {
     assert_eq!(answer.0["files"][0]["kind"], "report");
     project
         .run(&["strip", &from, "with-code.ncu-rep", "--keep-machine-code"])
-        .exits(0)
-        .says("source file ×2")
+        .ends(0, "source file ×2")
         .says("debug information ×1");
     let kept = project.path("with-code.ncu-rep");
     assert!(contains(&kept, "\x7fELF") && !contains(&kept, "/opt/"));
@@ -184,21 +183,15 @@ fn a_copy_appears_whole_or_not_at_all() {
     );
     project
         .run(&["strip", RECORDED, "public"])
-        .exits(5)
-        .says("capture-1.ncu-rep");
+        .ends(5, "capture-1.ncu-rep");
     project.write("here/file.log", "x");
-    project
-        .run(&["strip", RECORDED, "here"])
-        .exits(2)
-        .says("exists");
+    project.run(&["strip", RECORDED, "here"]).ends(2, "exists");
     project
         .run(&["strip", RECORDED, &format!("{RECORDED}/copy")])
-        .exits(2)
-        .says("to be copied");
+        .ends(2, "to be copied");
     project
         .run(&["strip", "config.toml", "copy.toml"])
-        .exits(5)
-        .says("files of this kind cannot be stripped");
+        .ends(5, "files of this kind cannot be stripped");
     project.run(&["strip", "nowhere", "copy"]).exits(2);
     let left: Vec<String> = fs::read_dir(project.path(""))
         .unwrap()

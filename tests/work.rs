@@ -427,10 +427,12 @@ fn a_regression_names_what_moved_with_it() {
         let change = change.split(" ±").next().unwrap();
         project
             .run(&["check", "--from", RECORDED, "cp_async"])
-            .exits(1)
-            .says(&format!(
-                "`duration` +20.0{change}: {}",
-                message.split("; with it: ").nth(1).unwrap()
-            ));
+            .ends(
+                1,
+                &format!(
+                    "`duration` +20.0{change}: {}",
+                    message.split("; with it: ").nth(1).unwrap()
+                ),
+            );
     }
 }

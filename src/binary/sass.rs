@@ -206,39 +206,22 @@ mod tests {
             let names = names.split_whitespace();
             names.map(|name| (name.to_owned(), 1)).collect()
         };
-        for (was, is, changed) in [
-            (
-                "HMMA.16816.F32.BF16",
-                "QMMA.16832.F32.E4M3.E4M3",
-                Some(["bf16", "fp8"]),
-            ),
-            (
-                "FFMA",
-                "HMMA.1688.F32.TF32",
-                Some(["no tensor cores", "tf32"]),
-            ),
-            ("FFMA", "HMMA.16816.F32", None),
-            ("HMMA.1688.F32 FFMA", "HGMMA.64x8x16.F32", None),
-            ("HMMA.1688.F32.TF32", "FFMA", None),
-            ("UTCHMMA", "HMMA.16816.F32.BF16", None),
-            (
-                "UTCHMMA UTCOMMA",
-                "UTCHMMA",
-                Some(["fp16/bf16/tf32, fp4", "fp16/bf16/tf32"]),
-            ),
-            (
-                "UTCHMMA",
-                "UTCQMMA",
-                Some(["fp16/bf16/tf32", "fp8/fp6/fp4"]),
-            ),
-            ("UTCQMMA", "UTCQMMA UTCOMMA", None),
-        ] {
-            let found = other_source_types(&opcodes(was), &opcodes(is));
-            assert_eq!(
-                found,
-                changed.map(|side| side.map(str::to_owned)),
-                "{was} {is}"
-            );
+        let table = "
+HMMA.16816.F32.BF16 | QMMA.16832.F32.E4M3.E4M3 | bf16 -> fp8
+FFMA | HMMA.1688.F32.TF32 | no tensor cores -> tf32
+FFMA | HMMA.16816.F32 |
+HMMA.1688.F32 FFMA | HGMMA.64x8x16.F32 |
+HMMA.1688.F32.TF32 | FFMA |
+UTCHMMA | HMMA.16816.F32.BF16 |
+UTCHMMA UTCOMMA | UTCHMMA | fp16/bf16/tf32, fp4 -> fp16/bf16/tf32
+UTCHMMA | UTCQMMA | fp16/bf16/tf32 -> fp8/fp6/fp4
+UTCQMMA | UTCQMMA UTCOMMA |
+";
+        for row in table.trim().lines() {
+            let row: Vec<&str> = row.split('|').map(str::trim).collect();
+            let found = other_source_types(&opcodes(row[0]), &opcodes(row[1]));
+            let found = found.map(|sides| sides.join(" -> ")).unwrap_or_default();
+            assert_eq!([found.as_str()], row[2..], "{row:?}");
         }
     }
 

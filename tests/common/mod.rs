@@ -80,6 +80,12 @@ impl Ran {
         self
     }
 
+    /// Fails the test unless the program exited so and printed this.
+    #[track_caller]
+    pub fn ends(self, code: i32, text: &str) -> Ran {
+        self.exits(code).says(text)
+    }
+
     #[track_caller]
     pub fn says(self, text: &str) -> Ran {
         let (out, err) = (&self.out, &self.err);

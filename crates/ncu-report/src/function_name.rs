@@ -124,35 +124,26 @@ mod tests {
 
     #[test]
     fn the_function_name_is_the_last_component() {
-        for (signature, name) in [
-            ("k1(float *, int)", "k1"),
-            ("void k2<float, 8>(T1 *, int)", "k2"),
-            (
-                "bsr_gemm_wmma(const int *, const __half *, float *, int)",
-                "bsr_gemm_wmma",
-            ),
-            ("graph", "graph"),
-            (
-                "void at::native::vectorized_elementwise_kernel<4, at::native::Add<float>, at::detail::Array<char *, 3>>(int, T2, T3)",
-                "vectorized_elementwise_kernel",
-            ),
-            ("void <unnamed>::softmax<float>(float *)", "softmax"),
-            ("(anonymous namespace)::scan(int)", "scan"),
-            ("void ns::(anonymous namespace)::scan<(int)3>(int)", "scan"),
-            ("void run<lambda(int) (instance 1)>(T1)", "run"),
-            (
-                "void run<main::[lambda(int, float) (instance 1)]>(T1, T2)",
-                "run",
-            ),
-            ("void run<(bool)(3 > 2)>(int)", "run"),
-            ("void apply<&Op::operator()>(int)", "apply"),
-            (
-                "void f(int)::{lambda(int)#1}::operator()(int) const",
-                "operator()",
-            ),
-            ("std::vector<int, 3> make<T1>(void (*)(int))", "make"),
-            ("k(int (*)[4], float (&)[2])", "k"),
-        ] {
+        let table = "
+k1(float *, int) | k1
+void k2<float, 8>(T1 *, int) | k2
+bsr_gemm_wmma(const int *, const __half *, float *, int) | bsr_gemm_wmma
+graph | graph
+void at::native::vectorized_elementwise_kernel<4, at::native::Add<float>, at::detail::Array<char *, 3>>(int, T2, T3) | vectorized_elementwise_kernel
+void <unnamed>::softmax<float>(float *) | softmax
+(anonymous namespace)::scan(int) | scan
+void ns::(anonymous namespace)::scan<(int)3>(int) | scan
+void run<lambda(int) (instance 1)>(T1) | run
+void run<main::[lambda(int, float) (instance 1)]>(T1, T2) | run
+void run<(bool)(3 > 2)>(int) | run
+void apply<&Op::operator()>(int) | apply
+void f(int)::{lambda(int)#1}::operator()(int) const | operator()
+std::vector<int, 3> make<T1>(void (*)(int)) | make
+k(int (*)[4], float (&)[2]) | k
+";
+        for row in table.trim().lines() {
+            let (signature, name) = row.split_once(" |").unwrap();
+            let name = name.trim();
             assert_eq!(function_name(signature), name, "{signature}");
         }
     }

@@ -118,31 +118,19 @@ mod tests {
 
     #[test]
     fn a_mistyped_name_finds_its_neighbour() {
-        for (wrong, right) in [
-            ("dram__bytes_raed.sum", "dram__bytes_read.sum"),
-            ("dram__bytes_read", "dram__bytes_read.sum"),
-            ("dram__bytes_read.smu", "dram__bytes_read.sum"),
-            (
-                "dram__throughput.max",
-                "dram__throughput.max.pct_of_peak_sustained_elapsed",
-            ),
-            (
-                "dram__throughput",
-                "dram__throughput.avg.pct_of_peak_sustained_elapsed",
-            ),
-            (
-                "sm__cycle_active.avg.pct_of_peak_sustained_elapsed",
-                "sm__cycles_active.avg.pct_of_peak_sustained_elapsed",
-            ),
-            (
-                "launch__register_per_thread",
-                "launch__registers_per_thread",
-            ),
-            (
-                "l1tex__t_sector_miss_rate.pct",
-                "l1tex__t_sector_hit_rate.pct",
-            ),
-        ] {
+        let table = "
+dram__bytes_raed.sum | dram__bytes_read.sum
+dram__bytes_read | dram__bytes_read.sum
+dram__bytes_read.smu | dram__bytes_read.sum
+dram__throughput.max | dram__throughput.max.pct_of_peak_sustained_elapsed
+dram__throughput | dram__throughput.avg.pct_of_peak_sustained_elapsed
+sm__cycle_active.avg.pct_of_peak_sustained_elapsed | sm__cycles_active.avg.pct_of_peak_sustained_elapsed
+launch__register_per_thread | launch__registers_per_thread
+l1tex__t_sector_miss_rate.pct | l1tex__t_sector_hit_rate.pct
+";
+        for row in table.trim().lines() {
+            let (wrong, right) = row.split_once(" |").unwrap();
+            let right = right.trim();
             let found = name(Chip::named("gh100").unwrap(), wrong);
             assert_eq!(found.as_deref(), Some(right), "{wrong}");
         }

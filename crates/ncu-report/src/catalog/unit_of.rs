@@ -168,29 +168,20 @@ mod tests {
 
     #[test]
     fn what_ncu_samples_and_numbers_has_a_unit_whatever_the_chip() {
-        for (metric, unit) in [
-            ("launch__registers_per_thread", "register/thread"),
-            ("dram__bytes_read.sum", "byte"),
-            (
-                "pmsampling:dramc__throughput.avg.pct_of_peak_sustained_elapsed",
-                "%",
-            ),
-            (
-                "pmsampling:sm__inst_executed_realtime.avg.per_cycle_active",
-                "inst/cycle",
-            ),
-            (
-                "FBPA.TriageA.dramc__read_throughput.avg.pct_of_peak_sustained_elapsed",
-                "%",
-            ),
-            (
-                "TPC.TriageA.tpc__warps_active_realtime.avg.per_cycle_active",
-                "warp",
-            ),
-            ("profiler__pmsampler_ctxsw_3", ""),
-            ("sass__inst_executed_global_loads", "inst"),
-            ("derived__avg_thread_executed", "thread"),
-        ] {
+        let table = "
+launch__registers_per_thread | register/thread
+dram__bytes_read.sum | byte
+pmsampling:dramc__throughput.avg.pct_of_peak_sustained_elapsed | %
+pmsampling:sm__inst_executed_realtime.avg.per_cycle_active | inst/cycle
+FBPA.TriageA.dramc__read_throughput.avg.pct_of_peak_sustained_elapsed | %
+TPC.TriageA.tpc__warps_active_realtime.avg.per_cycle_active | warp
+profiler__pmsampler_ctxsw_3 |
+sass__inst_executed_global_loads | inst
+derived__avg_thread_executed | thread
+";
+        for row in table.trim().lines() {
+            let (metric, unit) = row.split_once(" |").unwrap();
+            let unit = unit.trim();
             assert_eq!(unit_of(None, metric).symbol(), Some(unit), "{metric}");
         }
     }
