@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::common::sick::messages;
 use crate::common::stand_in::{Machine, UUID};
-use crate::common::{Project, Ran, are_here, write_program};
+use crate::common::{self, Project, Ran, are_here, write_program};
 use serde_json::Value as Json;
 use sparsek_gate::hash::sha256_file;
 
@@ -439,9 +439,7 @@ fn an_immutable_variant_whose_assembler_file_changed_fails() {
     project.write("slow.bin", "1");
     project.write(".gitignore", ".sparsek-gate/\n");
     project.run(&["build"]).exits(0);
-    let lock = [
-        "baseline", "--lock", "--static", "--reason", "first", "--who", "tester",
-    ];
+    let lock = common::words("baseline --lock --static --reason first --who tester");
     project.run(&lock).exits(0);
     project.run(&["check", "--static"]).exits(0);
     project.write("slow.bin", "2");

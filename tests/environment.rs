@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::stand_in::Machine;
-use crate::common::{Project, Ran, aloud};
+use crate::common::{self, Project, Ran, aloud};
 
 /// What a job of a pipeline has in its environment, and must not reach the code of a change.
 const SECRETS: [&str; 16] = [
@@ -206,11 +206,7 @@ fn a_program_cannot_read_the_environment_of_the_tool() {
     let gate = gate(&machine, &["build", "bsr_gemm/own"]);
     let mut command = if may_trace() {
         let mut command = Command::new("setpriv");
-        let caps = [
-            "--bounding-set=-all",
-            "--inh-caps=-all",
-            "--ambient-caps=-all",
-        ];
+        let caps = common::words("--bounding-set=-all --inh-caps=-all --ambient-caps=-all");
         command.args(caps).args(["--no-new-privs", "--"]);
         command.arg(gate.get_program()).args(gate.get_args());
         command.current_dir(gate.get_current_dir().unwrap_or(Path::new(".")));

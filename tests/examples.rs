@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::common::{Project, are_here, copy, repository};
+use crate::common::{self, Project, are_here, copy, repository};
 use sparsek_gate::config::{Config, Variant};
 use sparsek_gate::plan::VariantPlan;
 
@@ -16,9 +16,7 @@ fn copied(name: &str) -> Project {
 }
 
 fn lock(project: &Project) {
-    let lock = [
-        "baseline", "--lock", "--static", "--reason", "first", "--who", "tests",
-    ];
+    let lock = common::words("baseline --lock --static --reason first --who tests");
     project.run(&["build"]).exits(0);
     project.run(&lock).exits(0);
     project.run(&["check", "--static"]).ends(0, "PASS");

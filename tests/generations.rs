@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::common::{Project, aloud, are_here, repository};
+use crate::common::{self, Project, aloud, are_here, repository};
 use crate::machine_code::run;
 use sparsek_gate::binary::{
     CompiledKernel, LaunchShape, Limits, ResourceUse, census, kernels_of, machine_code,
@@ -190,9 +190,7 @@ fn a_program_of_each_generation_is_locked_and_checked_and_the_loss_of_its_tensor
         project.write("config.toml", config);
         project.write("k.cu", &source);
         project.run(&["build"]).exits(0);
-        let lock = [
-            "baseline", "--lock", "--static", "--reason", "first", "--who", "tester",
-        ];
+        let lock = common::words("baseline --lock --static --reason first --who tester");
         project.run(&lock).exits(0);
         let check = ["check", "--static", "--format", "json"];
         project.run(&check).exits(0);

@@ -398,16 +398,9 @@ fn a_csv_says_less_than_a_report_and_what_it_lacks_must_be_stated() {
     lock(&project, "wmma").exits(0);
     // Two unknown conditions are not known to be the same.
     check(&project, "wmma").ends(4, "clock control was unknown, is unknown");
-    let stated = [
-        "--clock-control",
-        "none",
-        "--cache-control",
-        "all",
-        "--replay-mode",
-        "kernel",
-        "--graph-profiling",
-        "node",
-    ];
+    let stated = common::words(
+        "--clock-control none --cache-control all --replay-mode kernel --graph-profiling node",
+    );
     import(&project, "twenty_launches.raw.csv", &stated).exits(0);
     lock(&project, "wmma").exits(0);
     let ran = project.run(&["check", "--from", PROFILES, "wmma", "--format", "json"]);

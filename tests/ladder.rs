@@ -222,12 +222,7 @@ fn an_accepted_tier_is_measured_locked_and_passes_with_a_warning() {
     let machine = Machine::locked();
     let values = "duration: 261035.87\ndynamic_shared_bytes: 75776.00\n";
     assert_eq!(machine.read(LOCKED), values);
-    let captures = [
-        "baseline",
-        "--verify",
-        "--captures",
-        ".sparsek-gate/profiles",
-    ];
+    let captures = common::words("baseline --verify --captures .sparsek-gate/profiles");
     machine.run(&captures).ends(0, "derived again");
     let report = machine.check(&[], 0);
     assert_eq!(report.denied(), Vec::<String>::new());
@@ -313,12 +308,7 @@ fn compare_with_itself(machine: &Machine) -> Command {
     let _ = fs::remove_file(project.path("config.toml"));
     project.write("tmp/journal", "");
     let program = "sh cp_async.sh --mode profile";
-    let kernels = [
-        "--kernels",
-        "regex:^bsr_gemm_",
-        "--env-pass",
-        "JOURNAL,RECORDS",
-    ];
+    let kernels = common::words("--kernels regex:^bsr_gemm_ --env-pass JOURNAL,RECORDS");
     let arguments = [&["compare", program, program][..], &kernels].concat();
     let mut command = machine.command(&arguments);
     command.env("CUDA_HOME", project.path("")).env("PATH", path);
@@ -863,9 +853,7 @@ fn what_the_compiler_made_passes_alone_only_where_that_tier_is_accepted() {
     let head = head.replace("\"libcupti.so.13\"", "\"nowhere.so\"");
     project.write("config.toml", format!("{head}{suite}"));
     machine.run(&["build"]).exits(0);
-    let lock = [
-        "baseline", "--lock", "--static", "--reason", "first", "--who", "tester",
-    ];
+    let lock = common::words("baseline --lock --static --reason first --who tester");
     machine.run(&lock).exits(0);
 
     let report = machine.check(&[], 0);

@@ -579,15 +579,7 @@ exit $STATUS
     let recorded =
         |name: &str| repository().join(format!("tests/data/sanitizer/{name}.racecheck.log"));
     let check = |log: &Path, status: &str| {
-        let arguments = [
-            "check",
-            "--against",
-            "HEAD",
-            "--measure-all",
-            "cp_async",
-            "--format",
-            "json",
-        ];
+        let arguments = common::words("check --against HEAD --measure-all cp_async --format json");
         let mut gate = machine.gate(&arguments);
         gate.env("LOG", log).env("STATUS", status);
         Ran::of(&gate.output().unwrap())
@@ -784,14 +776,9 @@ fn a_pull_request_is_measured_by_the_tools_and_settings_of_its_base() {
     machine.write("config.toml", &of_head);
     common::write_program(&machine.path("ncu"), "#!/bin/sh\ntouch ran\nexit 1\n");
     machine.project.commit();
-    let mut gate = machine.gate(&[
-        "check",
-        "--against",
-        "refs/remotes/origin/main",
-        "--format",
-        "json",
-        "cp_async",
-    ]);
+    let mut gate = machine.gate(&common::words(
+        "check --against refs/remotes/origin/main --format json cp_async",
+    ));
     gate.env("GITHUB_EVENT_NAME", "pull_request")
         .env("GITHUB_BASE_REF", "main");
     let report = Ran::of(&gate.output().unwrap()).exits(4).json();
@@ -1069,9 +1056,7 @@ fn a_program_that_no_longer_checks_what_is_measured_fails() {
         ["numbers-unchecked"]
     );
     // A lock of it is written, and says what it gives up.
-    let lock = [
-        "baseline", "--lock", "--reason", "needed", "--who", "tester", "--format", "json",
-    ];
+    let lock = common::words("baseline --lock --reason needed --who tester --format json");
     let ran = machine.run(&lock);
     common::contains(&ran.out, &["numbers-unchecked"]);
     // A program that begins to check is what is wanted.

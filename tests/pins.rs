@@ -188,13 +188,7 @@ fn a_mismatch_that_only_warns_is_reported_recorded_and_reported_again_when_locke
             .ends(0, "toolchain-mismatch");
     }
     // Of the profile, and of the baseline it is compared with.
-    let from = [
-        "check",
-        "--from",
-        ".sparsek-gate/profiles",
-        "--format",
-        "json",
-    ];
+    let from = common::words("check --from .sparsek-gate/profiles --format json");
     let report = machine.run(&from).exits(0).json();
     assert_eq!(
         report.warned(),
@@ -252,9 +246,7 @@ fn profiles_of_several_machines_keep_the_pins_of_each() {
         });
     }
     // The same captures twice are not two machines, but the message does not depend on that.
-    let lock = [
-        "baseline", "--lock", "--reason", "first", "--who", "tester", "cp_async",
-    ];
+    let lock = common::words("baseline --lock --reason first --who tester cp_async");
     let from = ["--from", "recorded", "--from", "second"];
     let ran = project.run(&[&lock[..], &from].concat());
     common::contains(&ran.out, &["570.86.10, where `>=580` is pinned"]);

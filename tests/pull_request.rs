@@ -560,14 +560,7 @@ fn a_project_that_the_pull_request_begins_has_no_rules_yet() {
     let folder = project.path("");
     git(
         &folder,
-        &[
-            "rm",
-            "-r",
-            "--quiet",
-            "--cached",
-            "config.toml",
-            "baselines",
-        ],
+        &common::words("rm -r --quiet --cached config.toml baselines"),
     );
     git(&folder, &["commit", "--quiet", "--message", "before"]);
     git(&folder, &["update-ref", "refs/remotes/origin/main", "HEAD"]);

@@ -19,7 +19,7 @@ use crate::common::sick::{
     SECOND, check, check_with, from_process, machine, messages, ncu, nothing_counts, path, slow_on,
 };
 use crate::common::stand_in::{Machine, UUID};
-use crate::common::{PATIENCE, Project, RECORDED, rows, scale};
+use crate::common::{self, PATIENCE, Project, RECORDED, rows, scale};
 
 /// In the hook of ncu: each process takes so long that the state of the GPU is read several times.
 const WATCHED: &str = "case \" $* \" in *' --export '*) sleep 0.5 ;; esac";
@@ -56,12 +56,7 @@ fn a_defect_sets_all_aside_that_the_gpu_measured_and_none_of_it_is_locked() {
     );
     assert_eq!(report.0["sick_gpus"][0]["symptoms"][0]["xid"], 48);
     locks_no_control(&machine);
-    let from = [
-        "check",
-        "--from",
-        ".sparsek-gate/profiles",
-        "bsr_gemm/control",
-    ];
+    let from = common::words("check --from .sparsek-gate/profiles bsr_gemm/control");
     machine.run(&from).exits(6);
     let _ = fs::remove_file(machine.path("tmp/xid"));
     ncu(&machine, "");

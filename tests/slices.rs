@@ -594,9 +594,7 @@ fn a_slice_replaces_an_earlier_one_and_nothing_else() {
     // Of both slices the outcome is that of one check.
     let second = ["profile", "--output", "second", "--slice", "2/2"];
     machine.run(&second).exits(0);
-    let both = [
-        "check", "--from", "slice", "--from", "second", "--format", "json",
-    ];
+    let both = common::words("check --from slice --from second --format json");
     let report = machine.run(&both).exits(0).json();
     assert_eq!(report.0["origin"]["kind"], "recorded");
     assert_eq!(report.0["variants"].as_array().unwrap().len(), 2);

@@ -34,9 +34,7 @@ fn check(project: &Project, code: i32) -> Report {
 
 /// Locks what the compiler made.
 fn lock_static(project: &Project, more: &[&str]) -> Ran {
-    let lock = [
-        "baseline", "--lock", "--static", "--reason", "x", "--who", "tests",
-    ];
+    let lock = common::words("baseline --lock --static --reason x --who tests");
     project.run(&[&lock[..], more].concat())
 }
 

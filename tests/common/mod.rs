@@ -574,6 +574,11 @@ pub fn aloud(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
+/// The words of a command line without quotes.
+pub fn words(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
+}
+
 /// A table in a text: a row a line, with `|` between its cells. `\n` in a cell is the end of a line.
 pub fn rows<const N: usize>(table: &str) -> Vec<[String; N]> {
     let cells = |row: &str| -> Vec<String> {
