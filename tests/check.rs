@@ -877,7 +877,7 @@ fn a_utilization_that_fell_while_the_kernel_became_faster_says_both_in_one_breat
     assert_eq!(report.denied(), ["regressed"]);
     let message = report.message("regressed");
     common::contains(
-        &message,
+        message,
         &["-10.01 pt", "while the kernel became 20.0 % faster"],
     );
     let why = report.comparison("cp_async", "tensor_core")["why"]

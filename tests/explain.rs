@@ -107,7 +107,7 @@ fn a_regression_says_at_which_lines_the_time_moved() {
     assert!((by - (now * is - before * was)).abs() < 1.0, "{moved}");
     let text = moved["text"].as_str().unwrap();
     common::contains(
-        &text,
+        text,
         &["at ring.cuh:174: waiting for shared memory or a special function (short scoreboard)"],
     );
     assert!(!text.contains("cannot be compared"), "{text}");
@@ -135,7 +135,7 @@ fn lines_of_a_file_that_changed_are_not_compared() {
     assert_eq!(moved["now"][0]["line"], 174);
     let text = moved["text"].as_str().unwrap();
     common::contains(
-        &text,
+        text,
         &["lines cannot be compared; the time is now: 47.4 % at ring.cuh:174"],
     );
     // What the whole kernel waits for can be compared.
@@ -326,7 +326,7 @@ fn profiles_reports_and_csv_pages_mix() {
             .lines()
             .find(|line| line.trim_start().starts_with("duration "))
             .unwrap();
-        common::contains(&duration, &["257.", "540."]);
+        common::contains(duration, &["257.", "540."]);
         assert!(duration.contains("+109."), "{duration}");
         assert!(!ran.out.contains("not comparable"), "{}", ran.out);
     }

@@ -292,7 +292,7 @@ fn without_a_launch_and_a_locked_one_occupancy_is_not_known() {
     let report = project.check(&["cp_async"], 6);
     assert_eq!(report.denied(), ["not-measured"]);
     let next = report.findings("deny")[0]["next"].as_str().unwrap();
-    common::contains(&next, &["lock the profile, which has its launch"]);
+    common::contains(next, &["lock the profile, which has its launch"]);
 }
 
 #[test]

@@ -271,7 +271,7 @@ fn what_a_value_stands_for_is_a_rule_of_the_base() {
         assert_eq!(finding["code"], "policy-changed");
         let variant = format!("variant.baseline-mode_fast-tile_{tile}.args`");
         let message = finding["message"].as_str().unwrap();
-        common::contains(&message, &[&variant, "to [\"--smaller\"]"]);
+        common::contains(message, &[&variant, "to [\"--smaller\"]"]);
     }
     let calls = machine.ncu_calls();
     assert!(calls.iter().any(|call| call.contains(" --fast")));

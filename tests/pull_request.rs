@@ -613,7 +613,7 @@ fn consent_covers_one_action_from_one_content_to_another_in_one_pull_request() {
     let next = finding["next"].as_str().unwrap();
     let path = format!("baselines/{GPU}/bsr_gemm/{VARIANT}");
     common::contains(
-        &next,
+        next,
         &[&format!("covers locking `{path}`, from nothing to ")],
     );
     assert!(next.ends_with(", in pull request 7)"), "{next}");

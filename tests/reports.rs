@@ -1227,7 +1227,7 @@ fn a_kernel_that_got_slower_with_each_of_its_grids_fails_for_each() {
     let text = rendered(&outcome, "markdown");
     let shown = text.lines().filter(|line| line.starts_with("| ")).count() - 1;
     let last = text.lines().last().unwrap();
-    common::contains(&last, &[&format!(" {} more rows", 400 - shown)]);
+    common::contains(last, &[&format!(" {} more rows", 400 - shown)]);
     // The grid distinguishes rows that are otherwise equal.
     for format in ["text", "markdown", "html", "gitlab", "sarif", "github"] {
         let text = rendered(&outcome, format);
@@ -1364,7 +1364,7 @@ fn a_comment_stays_below_what_services_take_however_many_kernels() {
     markdown(&text);
     assert!(text.len() > 40_000, "{}", text.len());
     let last = text.lines().last().unwrap();
-    common::contains(&last, &["more kernels", "see the HTML or JSON report"]);
+    common::contains(last, &["more kernels", "see the HTML or JSON report"]);
     // The worst are there, and the numbers add up.
     let denied = outcome
         .findings

@@ -131,7 +131,7 @@ fn an_unchanged_program_needs_no_gpu_and_every_report_says_so() {
     assert_eq!(text("junit").matches("<skipped").count(), 2);
 
     // With something to measure, the GPU is missing.
-    blind.write("kernels/b.cu", &program("cp_async", "", "puts(\"more\");"));
+    blind.write("kernels/b.cu", program("cp_async", "", "puts(\"more\");"));
     blind.0.run(&["check", "--against", "HEAD"]).exits(3);
 }
 
@@ -149,7 +149,7 @@ fn what_changed_decides_which_variants_are_measured() {
         ),
         (
             "the source of another variant",
-            |it| it.write("kernels/b.cu", &program("cp_async", "", "puts(\"more\");")),
+            |it| it.write("kernels/b.cu", program("cp_async", "", "puts(\"more\");")),
             &["cp_async"],
         ),
         (
@@ -176,7 +176,7 @@ fn what_changed_decides_which_variants_are_measured() {
             "a source that the index hides",
             |it| {
                 it.git(&["update-index", "--skip-worktree", "kernels/a.cu"]);
-                it.write("kernels/a.cu", &program("baseline", "", "puts(\"more\");"));
+                it.write("kernels/a.cu", program("baseline", "", "puts(\"more\");"));
             },
             &["baseline"],
         ),
@@ -232,7 +232,7 @@ fn a_program_that_may_load_what_changed_is_measured() {
     ];
     let checkout = Checkout::new();
     for (head, body) in programs {
-        checkout.write("kernels/a.cu", &program("baseline", head, body));
+        checkout.write("kernels/a.cu", program("baseline", head, body));
         checkout.commit();
         checkout.write("kernels/b.cuh", "extern int other;\n");
         let report = checkout.check(&["--against", "HEAD"], 0);
@@ -275,7 +275,7 @@ fn a_change_cannot_say_itself_that_only_the_compiler_reads_a_file() {
     checkout.write("kernels/table.h", "// another\n");
     checkout.write(
         "kernels/b.cu",
-        &program("cp_async", "#include \"table.h\"", ""),
+        program("cp_async", "#include \"table.h\"", ""),
     );
     let report = checkout.check(&["--against", "HEAD"], 0);
     assert_eq!(same(&report), [""; 0]);
@@ -286,7 +286,7 @@ fn a_change_cannot_say_itself_that_only_the_compiler_reads_a_file() {
     checkout.write("kernels/new.h", "\n");
     checkout.write(
         "kernels/b.cu",
-        &program("cp_async", "#include \"new.h\"", "puts(\"more\");"),
+        program("cp_async", "#include \"new.h\"", "puts(\"more\");"),
     );
     let report = checkout.check(&["--against", "HEAD"], 0);
     assert_eq!(same(&report), ["bsr_gemm/baseline"]);
@@ -303,7 +303,7 @@ fn a_build_command_may_write_what_another_program_reads() {
     let command = "[suite.bsr_gemm.variant.command]\n\
         build = [\"cp\", \"kernels/b.cuh\", \".sparsek-gate/table\"]\n\
         run = [\"sh\", \"c.sh\"]\nexpect = [\"bsr_gemm_baseline\"]\n";
-    checkout.write("config.toml", &format!("{config}\n{command}"));
+    checkout.write("config.toml", format!("{config}\n{command}"));
     checkout.lock();
     checkout.write("kernels/b.cuh", "extern int other;\n");
     let report = checkout.check(&["--against", "HEAD"], 0);
@@ -358,7 +358,7 @@ fn a_new_variant_is_measured_and_the_others_are_not() {
     checkout.write("config.toml", &(unread + &new));
     checkout.write(
         "kernels/c.cu",
-        &program("occupancy", "#include \"c.cuh\"", ""),
+        program("occupancy", "#include \"c.cuh\"", ""),
     );
     checkout.write("kernels/c.cuh", "extern int unused;\n");
     let report = checkout.check(&["--against", "HEAD"], 4);

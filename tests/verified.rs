@@ -144,7 +144,7 @@ fn a_verification_is_not_repeated_and_every_report_says_so() {
 fn a_run_of_all_variants_serves_a_check_of_one() {
     let checkout = Checkout::new();
     let other = format!("[suite.bsr_gemm.variant.other]\nsource = \"kernels/other.cu\"\n{ARGS}");
-    checkout.write("kernels/other.cu", &PROGRAM.replace("BODY", "puts(\"\");"));
+    checkout.write("kernels/other.cu", PROGRAM.replace("BODY", "puts(\"\");"));
     let last = "[suite.bsr_gemm.variant.baseline]";
     checkout.configure(last, &format!("{other}\n{last}"));
     checkout.0.run(&["profile"]).exits(0);
@@ -199,11 +199,11 @@ fn whatever_could_change_the_answer_is_verified_again() {
             let records = it.records().unwrap();
             let key = &records[2..66];
             let other: String = key.chars().rev().collect();
-            it.write(RECORDS, &records.replace(key, &other));
+            it.write(RECORDS, records.replace(key, &other));
         }),
         ("a damaged record", |it| {
             let records = it.records().unwrap();
-            it.write(RECORDS, &records.replace("\"verified\"", "\"verifed\""));
+            it.write(RECORDS, records.replace("\"verified\"", "\"verifed\""));
         }),
     ];
     for (what, change) in cases {
@@ -424,12 +424,12 @@ fn a_program_that_writes_a_record_is_found_and_the_records_are_removed() {
             "#include <string.h>",
             "#include <string.h>\n#include <signal.h>\n#include <unistd.h>",
         );
-        checkout.write("kernels/a.cu", &program.replace("BODY", &body));
+        checkout.write("kernels/a.cu", program.replace("BODY", &body));
         let report = checkout.run(&[]).exits(code).json();
         if code == 5 {
             assert_eq!(report.denied(), ["altered-during-run"], "{at}");
         }
         assert_eq!(checkout.records(), None, "{at}");
-        checkout.write("kernels/a.cu", &PROGRAM.replace("BODY", ""));
+        checkout.write("kernels/a.cu", PROGRAM.replace("BODY", ""));
     }
 }
