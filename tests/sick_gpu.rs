@@ -68,48 +68,32 @@ fn what_the_driver_reports_of_a_program_is_no_symptom_and_what_it_reports_of_the
     let machine = machine(1);
     let file = |name: &str| path(&machine, &format!("tmp/{name}"));
     let (lost, grows) = (file("lost"), file("grows"));
-    type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], i32, Option<&'a str>);
-    let rows: [Row<'_>; 5] = [
-        ("page fault of a program", &[("NVML_XID", "31")], 0, None),
-        (
-            "a question without an answer",
-            &[("NVML_LOST", &lost), ("NVML_ANSWER", "999")],
-            0,
-            None,
-        ),
-        (
-            "memory errors before the run",
-            &[("NVML_ERRORS", "3")],
-            0,
-            None,
-        ),
-        (
-            "grows",
-            &[("NVML_GROWS", &grows)],
-            6,
-            Some("2 memory errors could not be corrected"),
-        ),
-        (
-            "lost",
-            &[("NVML_LOST", &lost)],
-            6,
-            Some("the driver lost it"),
-        ),
-    ];
-    for (what, variables, code, symptom) in rows {
+    // What happens, the variables that cause it, the exit code, and the symptom.
+    let table = r#"
+page fault of a program | NVML_XID=31 | 0 |
+a question without an answer | NVML_LOST=LOST NVML_ANSWER=999 | 0 |
+memory errors before the run | NVML_ERRORS=3 | 0 |
+grows | NVML_GROWS=GROWS | 6 | 2 memory errors could not be corrected
+lost | NVML_LOST=LOST | 6 | the driver lost it
+"#;
+    let table = table.replace("=LOST", &format!("={lost}"));
+    let table = table.replace("=GROWS", &format!("={grows}"));
+    for [what, variables, code, symptom] in &rows(&table) {
         let _ = fs::remove_file(machine.path("tmp/count"));
-        let file = match variables {
-            [("NVML_LOST", _), ..] => "lost",
-            _ => what,
-        };
-        ncu(&machine, &from_process(2, file));
-        let (report, _) = check_with(&machine, variables, &[], code);
-        match symptom {
-            None => {
+        let is_lost = variables.starts_with("NVML_LOST");
+        let variables = variables.split(' ').map(|one| one.split_once('=').unwrap());
+        let variables: Vec<(&str, &str)> = variables.collect();
+        ncu(
+            &machine,
+            &from_process(2, if is_lost { "lost" } else { what }),
+        );
+        let (report, _) = check_with(&machine, &variables, &[], code.parse().unwrap());
+        match symptom.as_str() {
+            "" => {
                 assert_eq!(messages(&report, "gpu-sick"), [""; 0], "{what}");
                 let _ = fs::remove_file(&lost);
             }
-            Some(symptom) => {
+            symptom => {
                 nothing_counts(&report);
                 report.tells_all("gpu-sick", &[symptom]);
                 let _ = fs::remove_file(machine.path(&format!("tmp/{what}")));
