@@ -373,10 +373,10 @@ fn each_mode_has_its_own_tolerance_and_its_own_looks() {
     assert_eq!(against.tolerance, Tolerance::Absolute(0.5));
     assert_eq!(against.change, Some(Change::Absolute(1.0)));
     assert!(denies(&findings));
-    // Without a tolerance it is recorded in that mode.
+    // Without a tolerance it is recorded in that mode. A variant of which nothing is judged does not pass.
     variant.metrics[0].tolerance.against = None;
     let (recorded, findings) = judged(Mode::Against, &variant, &reference, &current);
-    assert_eq!((recorded.verdict, denies(&findings)), (None, false));
+    assert_eq!((recorded.verdict, denies(&findings)), (None, true));
 
     // Stored it is open up to twice the processes, side by side up to ten rounds.
     variant.metrics[0].tolerance = Tolerances::both(Tolerance::RelativePercent(0.5));
