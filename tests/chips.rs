@@ -43,9 +43,9 @@ fn refused(arch: &str, metric: &str, words: &[&str]) {
 #[test]
 fn the_lines_of_the_readme_are_a_configuration_on_every_chip() {
     for arch in [
-        "sm_61", "sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a",
-        "sm_100", "sm_100a", "sm_100f", "sm_103", "sm_103a", "sm_103f", "sm_110", "sm_110a",
-        "sm_110f", "sm_120", "sm_120a", "sm_120f", "sm_121", "sm_121a", "sm_121f",
+        "sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a", "sm_100",
+        "sm_100a", "sm_100f", "sm_103", "sm_103a", "sm_103f", "sm_110", "sm_110a", "sm_110f",
+        "sm_120", "sm_120a", "sm_120f", "sm_121", "sm_121a", "sm_121f",
     ] {
         let duration = ("duration".to_owned(), "gpu__time_duration.sum".to_owned());
         assert!(counters(&of_readme(arch)).contains(&duration), "{arch}");

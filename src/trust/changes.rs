@@ -99,9 +99,7 @@ fn walk(path: &[&str], before: Option<&Value>, after: Option<&Value>, found: &mu
                 [_, _, "on", _] => format!("on {name} "),
                 _ => String::new(),
             };
-            let is_first = before.is_none() && Key::at(path).absent.is_some();
             for (way, text) in tolerances(alias, before, after) {
-                let way = if is_first { Way::Tightens } else { way };
                 note(way, format!("{on}{text}"));
             }
         }

@@ -24,8 +24,12 @@ const FIRST_LIMIT_IN_TOLERANCES: f64 = 2.0;
 const LIMIT_IN_TOLERANCES: f64 = 8.0;
 /// Of so many stored processes, one is left out at each end of the interval.
 const STORED_LEFT_OUT_OF: usize = 8;
-/// The longest tick of a clock, in nanoseconds. That of an H100 is 32 ns.
-const LONGEST_TICK: u64 = 1000;
+/// More than a difference of logarithms is off by.
+const ROUNDING: f64 = 1e-12;
+/// How much longer the part of an interval below the change may be than the part above, in noise.
+const UNEVEN: f64 = 4.0;
+/// The ticks of clocks in nanoseconds. That of an H100 is 32 ns.
+const TICKS: [u64; 4] = [1024, 1000, 32, 1];
 
 /// Judges the launches of the processes of both sides, in the order of time.
 pub fn in_turn(base: &[Vec<f64>], current: &[Vec<f64>], question: &Question) -> Decision {
@@ -66,7 +70,9 @@ pub fn in_turn(base: &[Vec<f64>], current: &[Vec<f64>], question: &Question) -> 
     let is_last = rounds == LOOKS[LOOKS.len() - 1].0;
     let worse = terms.worse(interval);
     let better = worse.mirrored();
-    let is_same = |side: Interval| side.high <= tolerance || side.low <= 0.0 && side.high < limit;
+    let reaches_zero =
+        |side: Interval| side.low <= 0.0 && side.high < limit && side.is_noise(tolerance);
+    let is_same = |side: Interval| side.high <= tolerance || reaches_zero(side);
     let verdict = if worse.exceeds(tolerance, is_first) {
         Verdict::Regressed
     } else if better.exceeds(tolerance, is_first) {
@@ -205,10 +211,9 @@ impl Terms {
     /// With a sign that is positive where it is worse.
     fn worse(self, interval: Interval) -> Interval {
         match self.direction {
-            Direction::Lower => interval,
+            // Of equal, any change is worse.
+            Direction::Lower | Direction::Equal => interval,
             Direction::Higher => interval.mirrored(),
-            // Any change is worse.
-            Direction::Equal => interval,
         }
     }
 
@@ -257,9 +262,8 @@ struct Interval {
     high: f64,
 }
 
-/// What a change may be off by because a clock ticks, in the terms of the question: the largest number that
-/// all values are multiples of, up to [`LONGEST_TICK`]. Where the launches of a process differ, their
-/// mean is known better.
+/// What a change may be off by because a clock ticks, in the terms of the question: the longest of [`TICKS`]
+/// that all values are multiples of. Where the launches of a process differ, their mean is known better.
 fn tick(sides: [&[Vec<f64>]; 2], log: bool) -> f64 {
     let processes = || sides.iter().copied().flatten();
     // The first launch does not count where there are others.
@@ -276,25 +280,16 @@ fn tick(sides: [&[Vec<f64>]; 2], log: bool) -> f64 {
     let Some(values) = values.collect::<Option<Vec<u64>>>() else {
         return 0.0;
     };
-    let divisor = values
-        .iter()
-        .fold(0, |divisor, value| common_divisor(divisor, *value));
-    let tick = divisor.min(LONGEST_TICK) as f64;
     let smallest = values.iter().min().copied().unwrap_or(0);
-    if values.iter().all(|value| *value == values[0]) {
+    if smallest == 0 || values.iter().all(|value| *value == values[0]) {
         return 0.0;
     }
+    let divides = |tick: &&u64| values.iter().all(|value| value % **tick == 0);
+    let tick = TICKS.iter().find(divides).copied().unwrap_or(1) as f64;
+    // A little more, so that rounding does not decide.
     match log {
-        true => (tick / smallest as f64).ln_1p(),
-        false => tick,
-    }
-}
-
-/// Euclid's.
-fn common_divisor(one: u64, other: u64) -> u64 {
-    match other {
-        0 => one,
-        _ => common_divisor(other, one % other),
+        true => (tick / smallest as f64).ln_1p() + ROUNDING,
+        false => tick * (1.0 + ROUNDING),
     }
 }
 
@@ -336,6 +331,13 @@ impl Interval {
             low: -self.high,
             high: -self.low,
         }
+    }
+
+    /// Whether noise is what reaches beyond the tolerance. A change that most processes have lies at the end
+    /// of its interval: few others are why it reaches zero.
+    fn is_noise(self, tolerance: f64) -> bool {
+        let (above, below) = (self.high - self.change, self.change - self.low);
+        self.change <= tolerance || above * UNEVEN >= below
     }
 
     /// Whether all of it is above the tolerance. Few rounds must show it by more than their own width.
@@ -470,6 +472,17 @@ mod tests {
         let side = |value: f64| vec![vec![value]; 20];
         let answer = |now: f64| decided(&side(4960.0), &side(now), &question(0.5)).verdict;
         assert_eq!(answer(4960.0), Verdict::Pass);
+        // The ticks of other clocks, and numbers whose difference is no tick.
+        let constant = |was: f64, is: f64| decided(&side(was), &side(is), &question(0.25)).verdict;
+        for base in [2016.0, 2048.0, 2080.0, 3200.0, 6400.0, 9984.0] {
+            assert_ne!(constant(base, base + 32.0), Verdict::Regressed, "{base}");
+            assert_eq!(
+                constant(base, base + 32.0),
+                constant(base + 32.0, base + 64.0)
+            );
+        }
+        assert_eq!(constant(64_000.0, 64_640.0), Verdict::Regressed);
+        assert_ne!(constant(63_000.0, 64_000.0), Verdict::Regressed);
         // One tick of 32 ns is 0.65 %.
         assert_ne!(answer(4992.0), Verdict::Regressed);
         let mut more = side(4992.0);
@@ -509,6 +522,26 @@ mod tests {
             decided(&vec![process(1.0); 20], &vec![first; 20], &question(0.5)).verdict,
             Verdict::Pass
         );
+    }
+
+    #[test]
+    fn few_fast_processes_do_not_make_a_slower_program_pass() {
+        // Of twelve processes two take the fast path.
+        let base = [100.0, 100.1, 99.9, 100.0].repeat(5);
+        let base: Vec<Vec<f64>> = base.into_iter().map(|value| vec![value]).collect();
+        let mut current = vec![vec![103.7]; 20];
+        for fast in [1, 6, 13, 18] {
+            current[fast] = vec![99.6];
+        }
+        let found = decided(&base, &current, &question(0.25));
+        assert_eq!(found.verdict, Verdict::Inconclusive);
+        // And few slow ones do not make it fail.
+        let mut current = base.clone();
+        for slow in [1, 6, 13, 18] {
+            current[slow] = vec![103.7];
+        }
+        let found = decided(&base, &current, &question(0.25));
+        assert_eq!(found.verdict, Verdict::Pass);
     }
 
     #[test]

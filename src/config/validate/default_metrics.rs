@@ -16,10 +16,10 @@ pub(super) fn add(tree: &mut DeTable<'_>) {
     if tree.contains_key("metric") || !tree.contains_key("suite") {
         return;
     }
-    let Ok(defaults) = DeTable::parse(METRICS) else {
+    // Of a chip that is not known, nobody knows the counters.
+    let (Some(chip), Ok(defaults)) = (chip(tree), DeTable::parse(METRICS)) else {
         return;
     };
-    let chip = chip(tree);
     let mut defaults = defaults.into_inner();
     if let Some(metrics) = table_of(&mut defaults, "metric") {
         let all = std::mem::take(metrics).into_iter();
@@ -28,11 +28,8 @@ pub(super) fn add(tree: &mut DeTable<'_>) {
     tree.extend(defaults);
 }
 
-/// Whether a chip can measure a metric. Of a chip that is not known, the duration alone is certain.
-fn has(chip: Option<Chip>, name: &str, metric: &DeValue<'_>) -> bool {
-    let Some(chip) = chip else {
-        return name == "duration";
-    };
+/// Whether a chip can measure a metric.
+fn has(chip: Chip, name: &str, metric: &DeValue<'_>) -> bool {
     match metric.get("counter").and_then(|it| it.get_ref().as_str()) {
         Some(counter) => !matches!(exists(chip, counter), Existence::Unknown { .. }),
         None if name == TENSOR_FLOP => !tensor_flop(chip).is_empty(),

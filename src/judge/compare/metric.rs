@@ -11,7 +11,7 @@ use crate::evidence::{tier_gap_accepted, why_not_measured};
 use crate::finding::{Finding, Values};
 use crate::metric::{Direction, Level, Role, Tolerance, display_value, display_values};
 use crate::profile::{KernelProfile, Profile};
-use crate::statistics::{Samples, median};
+use crate::statistics::{Samples, mean, median};
 
 /// What the samples of one side come to, in the metric's unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -446,7 +446,7 @@ fn show(comparison: &mut Comparison, decision: Decision) {
 
 /// An exact counter reads the same for the same work, so any difference is other work. One that differs
 /// among the launches of the reference itself, because of random numbers or atomics, is judged only where
-/// the sides differ by far more.
+/// the current launches count far more or less on average.
 fn judge_exact(comparison: &mut Comparison, before: &Samples, now: &Samples) {
     let values = |samples: &Samples| samples.machines().concat().concat();
     let (before, now) = (values(before), values(now));
@@ -461,11 +461,12 @@ fn judge_exact(comparison: &mut Comparison, before: &Samples, now: &Samples) {
         return;
     }
     let [base, current] = [Range::of(&before), Range::of(&now)];
-    let (verdict, why) = if base == current && base.width() == 0.0 {
+    let varied = base.width() > 0.0;
+    let (verdict, why) = if base == current && !varied {
         (Some(Verdict::Pass), "the same work")
     } else if base.is_other_work(current) {
         (Some(Verdict::Regressed), "other work than the reference")
-    } else if base.width() > 0.0 {
+    } else if varied {
         (
             None,
             "not judged: in the reference it differs from launch to launch, too",
@@ -480,35 +481,36 @@ fn judge_exact(comparison: &mut Comparison, before: &Samples, now: &Samples) {
     comparison.why = why.to_owned();
 }
 
-/// The least and the greatest of the counts of a side.
+/// The counts of a side.
 #[derive(Clone, Copy, PartialEq)]
-struct Range(f64, f64);
+struct Range {
+    least: f64,
+    most: f64,
+    mean: f64,
+}
 
 impl Range {
-    /// Sides whose work varies do other work where they are so many times as far apart as the launches of
-    /// one of them. Of two launches a side that differ by chance, 0.3 % are (normal), or 0.5 % (uniform).
-    const FAR: f64 = 10.0;
+    /// By which part of their mean counts that vary may differ besides, and be the same work.
+    const PART: f64 = 0.05;
 
     fn of(values: &[f64]) -> Range {
-        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-        Range(
-            least,
-            values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-        )
+        Range {
+            least: values.iter().copied().fold(f64::INFINITY, f64::min),
+            most: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            mean: mean(values),
+        }
     }
 
     fn width(self) -> f64 {
-        self.1 - self.0
+        self.most - self.least
     }
 
     fn is_other_work(self, now: Range) -> bool {
-        let gap = (now.0 - self.1).max(self.0 - now.1);
-        let none = Range(0.0, 0.0);
-        let far = match self.width() == 0.0 || self == none || now == none {
-            true => 0.0,
-            false => Range::FAR * self.width().max(now.width()),
-        };
-        gap > far
+        if self.width() == 0.0 {
+            return now.most < self.least || now.least > self.most;
+        }
+        let more = self.width() + Range::PART * self.mean.abs();
+        now.mean < self.least - more || now.mean > self.most + more
     }
 }
 
@@ -537,10 +539,13 @@ mod tests {
             ([8.0, 8.0], [8.0, 6.0], Some(Verdict::Inconclusive)),
             ([8.0, 9.0], [0.0, 0.0], other),
             ([0.0, 0.0], [8.0, 9.0], other),
-            ([8.0, 9.0], [18.0, 18.5], None),
-            ([8.0, 9.0], [19.5, 20.0], other),
             ([8.0, 9.0], [7.0, 9.0], None),
             ([8.0, 9.0], [8.0, 8.0], None),
+            ([8.0, 9.0], [10.0, 10.5], None),
+            ([8.0, 9.0], [10.0, 12.0], other),
+            // What varies more now is no excuse for less work.
+            ([8.0, 8.1], [1.0, 8.0], other),
+            ([8.0, 8.1], [7.5, 8.0], None),
         ] {
             assert_eq!(verdict(&before, &now), expected, "{before:?} {now:?}");
         }

@@ -1,6 +1,7 @@
 //! Whether a kernel became faster, beside a metric that got worse.
 
 use super::metric::{Case, Pair};
+use super::mode::Mode;
 use crate::metric::{Level, Role};
 use crate::terms::Phase;
 use crate::verdict::Verdict;
@@ -27,7 +28,12 @@ pub(crate) fn speed_change<'a>(case: &Case<'a>, pair: Pair<'a>) -> Option<Speed>
     let (None, Some(before), Some(now)) = (gap, comparison.reference, comparison.current) else {
         return None;
     };
-    (comparison.change?.size() > comparison.band? && before.value > 0.0).then(|| Speed {
+    let is_certain = match case.reference.mode {
+        // GPUs of one model differ by more than the processes of one.
+        Mode::Stored => comparison.verdict == Some(Verdict::Improved),
+        Mode::Against | Mode::Programs => comparison.change?.size() > comparison.band?,
+    };
+    (is_certain && before.value > 0.0).then(|| Speed {
         relative_percent: 100.0 * (now.value / before.value - 1.0),
     })
 }

@@ -57,7 +57,7 @@ pub fn judge(mut captures: Captures, rules: &Rules<'_>) -> Outcome {
         outcome.findings.extend(rules.of_locks.iter().cloned());
     }
     if !is_recording || !captures.parts.is_empty() {
-        // Only now: a control that deviates speaks of what was measured before it, too.
+        // Only now: an immutable variant that deviates speaks of what was measured before it, too.
         captures.set_aside(judge.sick_gpus(&captures));
     }
     outcome.findings.append(&mut captures.findings);

@@ -349,8 +349,11 @@ impl<'a> Judge<'a> {
                 findings.extend(drifted(variant, &drift, same_code(base, locked)));
                 report.drift = drift.comparisons;
             }
-            None if self.is_brought(profiles, outcome) => findings.push(unvouched(variant, base)),
             None => {}
+        }
+        let vouches = |one: &Comparison| one.is_duration() && one.verdict.is_some();
+        if self.is_brought(profiles, outcome) && !report.drift.iter().any(vouches) {
+            findings.push(unvouched(variant, base));
         }
         (report, findings)
     }
