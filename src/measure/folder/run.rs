@@ -743,7 +743,7 @@ mod tests {
         for _ in 0..2 {
             run.whole();
             assert!(state() == State::Whole && RunFile::is_running_in(folder.path()));
-            // Controls are measured after all others.
+            // A run may measure again.
             run.begin(&Silent).unwrap();
             assert!(state() == State::Measuring && RunFile::is_running_in(folder.path()));
         }
