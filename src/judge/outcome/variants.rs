@@ -343,13 +343,10 @@ impl<'a> Judge<'a> {
         let reference = self.beside(base);
         let (mut report, mut findings) =
             self.measured_with(variant, reference, sides.current, code);
-        match self.stored(variant, base) {
-            Some((drift, _)) => {
-                let locked = self.locked(&variant.id, base);
-                findings.extend(drifted(variant, &drift, same_code(base, locked)));
-                report.drift = drift.comparisons;
-            }
-            None => {}
+        if let Some((drift, _)) = self.stored(variant, base) {
+            let locked = self.locked(&variant.id, base);
+            findings.extend(drifted(variant, &drift, same_code(base, locked)));
+            report.drift = drift.comparisons;
         }
         let vouches = |one: &Comparison| one.is_duration() && one.verdict.is_some();
         if self.is_brought(profiles, outcome) && !report.drift.iter().any(vouches) {
