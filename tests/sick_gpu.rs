@@ -113,7 +113,7 @@ fn heat_and_a_control_that_deviates_set_all_aside() {
         "gpu-sick",
         &[
             UUID,
-            "may be sick: the control bsr_gemm/control reads +3.00 %",
+            "may be sick: the immutable variant bsr_gemm/control reads +3.00 %",
             "Only another GPU shows",
         ],
     );
@@ -241,7 +241,7 @@ fn a_slice_of_a_sick_gpu_is_not_measured_and_that_of_another_gpu_counts() {
             UUID,
             &[],
             slow_on("ff", &machine),
-            "the control bsr_gemm/control reads +3.00 %",
+            "the immutable variant bsr_gemm/control reads +3.00 %",
         ),
     ] {
         ncu(&machine, &hook);
@@ -260,7 +260,10 @@ fn a_slice_of_a_sick_gpu_is_not_measured_and_that_of_another_gpu_counts() {
     // A lock that no GPU reads any more: the GPU without a control shows no symptom.
     ncu(&machine, &slow_on("", &machine));
     let report = check_all(&[], 1);
-    report.tells_all("gpu-sick", &[UUID, "the control bsr_gemm/control"]);
+    report.tells_all(
+        "gpu-sick",
+        &[UUID, "the immutable variant bsr_gemm/control"],
+    );
     assert_eq!(messages(&report, "not-measured").len(), 2);
     report.tells_all("regressed", &["`duration` of bsr_gemm_cp_async"]);
     // A change that is slow everywhere.

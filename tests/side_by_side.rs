@@ -95,12 +95,12 @@ fn what_drifts_on_both_sides_is_a_warning_and_fails_nothing() {
         let warned = report.findings("warn");
         let drift: Vec<&&Json> = warned
             .iter()
-            .filter(|told| told["code"] == "drift")
+            .filter(|text| text["code"] == "drift")
             .collect();
         assert_eq!(drift.len(), 1, "{warned:#?}");
         assert_eq!(drift[0]["metric"], DURATION);
-        let told = drift[0]["message"].as_str().unwrap();
-        common::contains(told, &[&format!("{:+.2} %", (factor - 1.0) * 100.0)]);
+        let text = drift[0]["message"].as_str().unwrap();
+        common::contains(text, &[&format!("{:+.2} %", (factor - 1.0) * 100.0)]);
         let of_base = report.variant("cp_async")["drift"].as_array().unwrap();
         let of_base = of_base.iter().find(|drift| drift["metric"] == DURATION);
         assert!((percent(of_base.unwrap()) - (factor - 1.0) * 100.0).abs() < 1e-6);

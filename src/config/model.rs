@@ -420,7 +420,7 @@ pub struct Metric {
     pub tolerance: Tolerances,
     /// Which capture measures it.
     pub phase: Phase,
-    /// The same for the same work: any difference means different work, not another speed.
+    /// The same in each launch for the same work: a difference means different work, not another speed.
     pub exact: bool,
     /// What its counts stand for.
     pub counts: Option<Counts>,

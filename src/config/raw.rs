@@ -100,7 +100,7 @@ pub(super) struct RawMetric {
     pub tolerance: Option<RawTolerances>,
     /// Which capture measures it. Default: `timing`, or `counting` for an `exact` one.
     pub phase: Option<Phase>,
-    /// Any difference means different work; takes no tolerance.
+    /// The same in each launch for the same work, so a difference means different work; takes no tolerance.
     pub exact: bool,
     /// What its counts stand for; requires `exact`. They must add up to the suite's `work`.
     pub counts: Option<RawCounts>,

@@ -60,9 +60,9 @@ pub enum Symptom {
         /// Why.
         reasons: BTreeSet<Slowdown>,
     },
-    /// A control does not read as it was locked: an immutable variant with the locked program.
+    /// An immutable variant with the locked program does not read as it was locked.
     Control {
-        /// The control.
+        /// The variant.
         variant: VariantId,
         /// Its kernel.
         kernel: String,
@@ -104,7 +104,7 @@ impl Symptom {
                 kernel,
                 change,
             } => format!(
-                "the control {variant} reads {} in the duration of {kernel} against its lock",
+                "the immutable variant {variant} reads {} in the duration of {kernel} against its lock",
                 change.display(Some("ns"))
             ),
         }

@@ -93,8 +93,8 @@ pub fn in_turn(base: &[Vec<f64>], current: &[Vec<f64>], question: &Question) -> 
     terms.answer(verdict, interval, threshold, open, why)
 }
 
-/// Judges the processes of one machine by what is locked of others. At the first of `looks` what is
-/// inconclusive is open: more processes may decide.
+/// Judges the processes of one machine by what is locked of others. `open` says whether more of them may
+/// decide what is inconclusive.
 pub fn against_stored(
     locked: &Samples,
     current: &[Vec<f64>],

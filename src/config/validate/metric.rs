@@ -261,7 +261,7 @@ impl File<'_> {
         match &raw.tolerance {
             Some(_) if raw.exact => Err(self.error(
                 &at,
-                "an exact metric has no tolerance: any difference means different work",
+                "an exact metric has no tolerance: a difference means different work",
             )),
             Some(stated) => self.stated(&at, stated),
             None if raw.exact || level == Level::Record => Ok(Tolerances::default()),

@@ -9,7 +9,7 @@ use crate::verdict::Verdict;
 
 impl Judge<'_> {
     /// The GPUs whose profiles show symptoms: faults that the driver reported, a clock that was lowered
-    /// throughout, a control that deviates. No verdict on code that a change can alter is a symptom.
+    /// throughout, an immutable variant that deviates. No verdict on code that a change can alter is a symptom.
     pub fn sick_gpus(&self, profiles: &Captures) -> Vec<SickGpu> {
         let mut found: Vec<SickGpu> = Vec::new();
         for current in &profiles.profiles {
@@ -22,7 +22,7 @@ impl Judge<'_> {
             let mut symptoms = symptoms_in(variant, &sides);
             // A profile of several GPUs says of none that it deviates.
             if let [uuid] = current.gpu_uuids()[..]
-                && let Some(deviates) = self.deviating_control(variant, current, profiles)
+                && let Some(deviates) = self.deviating(variant, current, profiles)
             {
                 let of_gpu = symptoms.entry(uuid.to_owned()).or_default();
                 of_gpu.push(deviates);
@@ -39,10 +39,10 @@ impl Judge<'_> {
         found
     }
 
-    /// That a control does not read as it was locked, by its own verdict against its lock. A variant
-    /// whose program may be another one than the locked is no control, and neither is an incomplete or
+    /// That an immutable variant does not read as it was locked, by its own verdict against its lock. A variant
+    /// whose program may be another one than the locked shows nothing, and neither does an incomplete or
     /// disturbed measurement.
-    fn deviating_control(
+    fn deviating(
         &self,
         variant: &Variant,
         current: &Profile,
