@@ -174,13 +174,23 @@ impl Invocation {
         Ok(finished)
     }
 
+    /// Its argv, with a program that is named by a path below the folder that it runs in: duct takes such a
+    /// path from the folder of this process.
+    fn in_its_folder(&self) -> Vec<String> {
+        let mut argv = self.argv.clone();
+        if let Some(program) = argv.first_mut().filter(|program| program.contains('/')) {
+            *program = self.dir.join(&*program).to_string_lossy().into_owned();
+        }
+        argv
+    }
+
     /// Starts the program.
     ///
     /// # Errors
     /// As [`Invocation::run`].
     pub fn start(&self) -> io::Result<Running> {
         let mark = new_mark(&self.env);
-        let program = command(&self.argv)?;
+        let program = command(&self.in_its_folder())?;
         let (stdout, stderr) = (created(&self.stdout)?, self.stderr != self.stdout);
         let outputs = match stderr {
             true => vec![stdout, created(&self.stderr)?],
@@ -677,6 +687,18 @@ pub(crate) mod tests {
             timeout: Duration::from_secs(20),
             interruptible: true,
         }
+    }
+
+    #[test]
+    fn a_program_that_is_named_by_a_path_is_below_the_folder_that_it_runs_in() {
+        let dir = tempfile::tempdir().unwrap();
+        let shell = Path::new("/bin/sh").canonicalize().unwrap();
+        std::os::unix::fs::symlink(shell, dir.path().join("shell")).unwrap();
+        let ran = Invocation {
+            argv: ["./shell", "-c", "exit 7"].map(String::from).to_vec(),
+            ..invocation(dir.path(), "", Duration::from_secs(20))
+        };
+        assert_eq!(ran.run().unwrap().ending, Ending::Exited(7));
     }
 
     #[test]
