@@ -223,6 +223,29 @@ fn a_slower_program_fails_and_the_report_names_the_kernel_and_the_cause() {
 }
 
 #[test]
+fn a_kernel_of_which_ncu_measures_no_launch_is_judged_by_its_time() {
+    let two =
+        |launched: Launched<'_>| format!("{}\nother 20 300000 64,1,1 128,1,1 0", launched.kernels);
+    let (old, new) = (two(EQUAL), two(WORSE));
+    let with = |launched, kernels| Launched {
+        kernels,
+        ..launched
+    };
+    let machine = machine(with(EQUAL, &old), with(WORSE, &new));
+    let report = json(&machine, &BOTH, 1);
+    assert!(
+        report.denied().iter().all(|code| code == "regressed"),
+        "{:?}",
+        report.denied()
+    );
+    let counted = of_kernel(&report, "other", "stored_sectors");
+    assert!(counted["verdict"].is_null());
+    let why = counted["why"].as_str().unwrap();
+    assert!(why.starts_with("ncu measured no launch of it"), "{why}");
+    assert_eq!(of_kernel(&report, "other", "duration")["verdict"], "pass");
+}
+
+#[test]
 fn kernels_of_other_names_are_compared_where_each_program_has_one() {
     let machine = machine(BASELINE, EQUAL);
     let report = json(&machine, &BOTH, 0);
@@ -617,10 +640,14 @@ fn what_differs_from_process_to_process_is_part_of_the_sum() {
     }
     let report = json(&machine, &BOTH, 0);
     assert!(of_kernel(&report, "gemm1", "duration")["verdict"].is_null());
-    // Half of the processes take 6.6 % longer: nobody can say whether both programs do.
+    // A program that chooses how often it launches is not slower where it chose a larger number.
     both("gemm $((20 + 2 * odd))");
-    let (first, _) = screen(&machine, &BOTH, 6);
-    assert!(first.starts_with("unclear: "), "{first}");
+    let (first, _) = screen(&machine, &BOTH, 0);
+    assert!(first.starts_with("same: "), "{first}");
+    // A number that none of the base's processes chose is more work.
+    program("bench_new", &STEP.replace("gemm 20", "gemm 24"));
+    let (first, _) = screen(&machine, &BOTH, 1);
+    assert!(first.starts_with("slower: "), "{first}");
     // One that takes longer in some processes takes longer.
     both("gemm$odd 20");
     program(

@@ -317,7 +317,7 @@ fn an_imported_report_can_be_locked_and_checked_against() {
     // Its values are compared; one process does not show how much processes differ.
     check(&project, "wmma")
         .ends(6, "+0.00 %")
-        .says("the spread between processes is not known")
+        .says("how far its values are apart is not known")
         .says("imported");
     verify(&project, "wmma").exits(0);
 }

@@ -474,6 +474,7 @@ fn question() -> impl Strategy<Value = Question> {
         direction,
         tolerance,
         is_time: false,
+        part: 1.0,
     })
 }
 
@@ -534,7 +535,7 @@ proptest! {
         (factor, term) in (1e-3..1e3_f64, -50.0..1e3_f64),
     ) {
         for scale in BOTH_SCALES {
-            let question = Question { scale, direction, tolerance, is_time: false };
+            let question = Question { scale, direction, tolerance, is_time: false, part: 1.0 };
             let moved = |values: &[f64]| -> Vec<f64> {
                 let one = |value: &f64| match scale {
                     Scale::Relative => value * factor,
@@ -619,7 +620,7 @@ proptest! {
     ) {
         let (zero, other) = (vec![0.0; zeros], vec![value; zeros]);
         for (direction, worse) in [(Direction::Lower, true), (Direction::Higher, false), (Direction::Equal, true)] {
-            let question = Question { scale: Scale::Relative, direction, tolerance, is_time: false };
+            let question = Question { scale: Scale::Relative, direction, tolerance, is_time: false, part: 1.0 };
             let verdict = if worse { Verdict::Regressed } else { Verdict::Improved };
             for (now, expected) in [(&zero, Verdict::Pass), (&other, verdict)] {
                 prop_assert_eq!(beside(&zero, now, &question).verdict, expected);
@@ -663,6 +664,7 @@ proptest! {
             direction: if lower { Direction::Lower } else { Direction::Higher },
             tolerance,
             is_time: false,
+            part: 1.0,
         };
         let current = [-0.5, 0.0, 0.5].map(|part| level + part * apart);
         let decision = stored(&[vec![100.0]], &current, &question);

@@ -8,7 +8,8 @@ use crate::config::Variant;
 use crate::finding::{Code, Finding};
 use crate::profile::import::conditions_of;
 use crate::profile::{
-    Derived, FileHash, Hotspots, Identity, KernelProfile, Profile, ProfileOrigin, Source, derive,
+    CaptureRecord, Derived, FileHash, Hotspots, Identity, KernelProfile, Profile, ProfileOrigin,
+    Source, derive,
 };
 use crate::terms::{Phase, Tier};
 use ncu_report::Recording;
@@ -155,11 +156,16 @@ fn not_this_tools(profile: &Profile, formats: &[(Option<Format>, bool)]) -> Opti
         ));
     }
     let tier = profile.identity.tier;
-    let whole = |(format, has_csv): &(Option<Format>, bool)| {
+    let whole = |(record, (format, has_csv)): (&CaptureRecord, &(Option<Format>, bool))| {
+        let tier = match record.phase {
+            Some(Phase::Timing) if profile.provenance.as_it_runs => Tier::KernelTimes,
+            _ => tier,
+        };
         let of_tier = format.is_some_and(|format| format.tier() == tier && format != Format::Csv);
         of_tier && *has_csv == (tier == Tier::Counters)
     };
-    (!formats.iter().all(whole)).then(|| match tier {
+    let mut all = profile.provenance.captures.iter().zip(formats);
+    (!all.all(whole)).then(|| match tier {
         Tier::Counters => {
             "a measured profile has a report file and its CSV for each process".to_owned()
         }

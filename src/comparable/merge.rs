@@ -42,6 +42,7 @@ fn mergeable(one: &Profile, other: &Profile) -> Vec<String> {
         ("the constants of the trial", was.overrides != is.overrides),
         ("the launches a process", was.launches != is.launches),
         ("who measured", was.origin != is.origin),
+        ("whose times they are", was.as_it_runs != is.as_it_runs),
         (&numbers, kernels != others),
     ];
     let differing = differing.into_iter().filter(|(_, differs)| *differs);

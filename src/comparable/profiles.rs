@@ -37,6 +37,10 @@ fn conditions(reference: &Profile, current: &Profile) -> impl Iterator<Item = St
         ("the GPU", both.map(|it| Some(it.gpu.clone()))),
         ("the compute capability", capabilities),
         (
+            "the duration",
+            [reference, current].map(|it| Some(it.provenance.whose_times().to_owned())),
+        ),
+        (
             "the workload",
             both.map(|it| Some(shell_line(&it.workload))),
         ),

@@ -383,6 +383,10 @@ const UNSET: u32 = 0;
 /// same in every launch of the same work: a second launch shows whether they are.
 const COUNTED_LAUNCHES: u32 = 2;
 
+/// The same where a metric differs from launch to launch: the first does not count, and of the others one is
+/// left out at each end.
+const LAUNCHES_THAT_VARY: u32 = 9;
+
 /// How the numbers are checked.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -634,6 +638,34 @@ impl Variant {
             },
             per_kernel: self.profile.per_kernel,
         }
+    }
+
+    /// The same variant, timed side by side as its program runs: every launch of every selected kernel has a time, and the
+    /// other metrics are counted in one process. `None` where it has no duration, or where only ncu knows
+    /// its launches.
+    pub fn timed_as_it_runs(&self) -> Option<Variant> {
+        let settings = &self.profile;
+        let launches_are_kernels = settings.graph_profiling == GraphProfiling::Node
+            && matches!(
+                settings.replay_mode,
+                ReplayMode::Kernel | ReplayMode::Application
+            )
+            && KernelFilter::of(self.kernels.as_deref()).is_ok();
+        if !launches_are_kernels || !self.has_phase_on(Tier::KernelTimes, Phase::Timing) {
+            return None;
+        }
+        let mut timed = self.clone();
+        let profile = &mut timed.profile;
+        (profile.as_it_runs, profile.per_kernel) = (true, true);
+        for metric in &mut timed.metrics {
+            if metric.role() != Some(Role::Duration) && metric.phase == Phase::Timing {
+                metric.phase = Phase::Counting;
+                if metric.tolerance.against.is_some() && metric.level != Level::Record {
+                    profile.counted_launches = settings.launches.min(LAUNCHES_THAT_VARY);
+                }
+            }
+        }
+        Some(timed)
     }
 
     /// Launches that the program must make to be profiled in full, of each kernel where these are

@@ -161,7 +161,7 @@ impl ProgramSettings {
         profile.skip = self.skip;
         profile.processes = self.purpose.processes();
         if self.purpose == Purpose::Comparison {
-            (profile.per_kernel, profile.total, profile.as_it_runs) = (true, true, true);
+            (profile.per_kernel, profile.as_it_runs) = (true, true);
         }
         profile.clock_control = self.clock_control;
         profile.timeout = self.timeout;

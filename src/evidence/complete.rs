@@ -1,6 +1,6 @@
 //! Whether a profile is a complete measurement.
 
-use crate::config::{Metric, Variant};
+use crate::config::{Metric, StatedBy, Variant};
 use crate::finding::{Code, Finding};
 use crate::metric::{Level, Role, measures};
 use crate::profile::{KernelProfile, Profile, ProfileOrigin};
@@ -35,7 +35,7 @@ pub(crate) fn missing_launches_side(variant: &Variant, profile: &Profile) -> Vec
 fn too_few_launches(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Finding> {
     let mut findings = Vec::new();
     for phase in [Phase::Timing, Phase::Counting] {
-        if variant.has_phase_on(profile.identity.tier, phase)
+        if profile.measures(phase)
             && let Some(gap) = missing_launches(variant, profile, phase, processes)
         {
             let (code, next) = (Code::NotMeasured, FEWER_LAUNCHES);
@@ -51,11 +51,14 @@ fn missing_parts(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Fi
     // What varies is judged through the sum of all.
     let as_it_runs = profile.provenance.as_it_runs;
     let kernels = profile.kernels.iter();
+    let is_program = variant.stated_by != StatedBy::Configuration;
     for kernel in kernels.filter(|kernel| !as_it_runs || !profile.varies(kernel)) {
+        let uncounted = is_program && profile.launches_of(kernel, Phase::Counting) == 0;
         for metric in variant
             .metrics
             .iter()
             .filter(|metric| metric.level != Level::Record)
+            .filter(|metric| !uncounted || metric.phase == Phase::Timing)
             .filter(|metric| !tier_gap_accepted(variant, metric, profile))
         {
             if let Some(why) = why_not_measured(metric, profile, kernel) {
@@ -148,16 +151,13 @@ pub(crate) fn why_not_measured(
             definition.counter, metric.counter
         ));
     }
-    if definition.phase != metric.phase {
-        return Some(format!(
-            "it was measured in the {} phase, not in the {} phase",
-            definition.phase, metric.phase
-        ));
-    }
     let Some(series) = kernel.metrics.get(&metric.alias) else {
         return Some("the kernel lacks this metric in the profile".to_owned());
     };
-    let (sampled, named) = (series.samples.len(), profile.machines(metric.phase).len());
+    let (sampled, named) = (
+        series.samples.len(),
+        profile.machines(definition.phase).len(),
+    );
     if named > 0 && sampled != named {
         return Some(format!(
             "it has samples of {sampled} processes, but the profile names {named} captures"
@@ -233,7 +233,8 @@ fn missing_launches(
             "{fewest} processes were measured in the {phase} phase, but {asked} were requested"
         ));
     }
-    if variant.profile.as_it_runs {
+    // A program that is not told how often makes as many launches as it makes.
+    if profile.provenance.as_it_runs && variant.steps().is_none() {
         return None;
     }
     let asked = variant.launches(phase) as usize;

@@ -2,7 +2,7 @@
 //! not be read.
 
 use super::plausible::{Purpose, Side, device_findings};
-use crate::config::Variant;
+use crate::config::{StatedBy, Variant};
 use crate::device::State;
 use crate::finding::{Code, Finding, WarnReason};
 use crate::profile::{Profile, ProfileOrigin};
@@ -42,7 +42,9 @@ pub fn disturbed(variant: &Variant, profile: &Profile, purpose: Purpose) -> Vec<
 /// configuration accepts that tier by name.
 pub fn below_counters(variant: &Variant, profile: &Profile) -> Option<Finding> {
     let tier = profile.identity.tier;
-    if tier == Tier::Counters || variant.profile.as_it_runs {
+    // `compare` reads them where they explain something, and says there that they are denied.
+    let may_lack = profile.provenance.as_it_runs && variant.stated_by != StatedBy::Configuration;
+    if tier == Tier::Counters || may_lack {
         return None;
     }
     let message = format!(

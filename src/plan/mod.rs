@@ -220,7 +220,8 @@ fn listed(variant: &Variant) -> bool {
     let settings = &variant.profile;
     let filter = variant.kernels.as_deref();
     let leaves_out = filter.is_some() || settings.per_kernel;
-    let wanted = leaves_out && (!settings.profiler_range || settings.total);
+    // The times of a program as it runs are those of all its launches.
+    let wanted = leaves_out && !settings.as_it_runs && (!settings.profiler_range || settings.total);
     let single = settings.graph_profiling == GraphProfiling::Node;
     wanted && single && KernelFilter::of(filter).is_ok()
 }

@@ -13,6 +13,7 @@ mod total;
 use crate::files::{
     PROFILE_FILE, STATIC_PROFILE_FILE, bounded_json, recorded_folder, write_atomically,
 };
+use crate::metric::measures;
 use crate::terms::{Phase, Seed, Tier, VariantId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -123,6 +124,16 @@ impl From<&ProfileSettings> for Conditions {
             cache_control: Some(settings.cache_control),
             replay_mode: Some(settings.replay_mode),
             graph_profiling: Some(settings.graph_profiling),
+        }
+    }
+}
+
+impl Provenance {
+    /// Whose launches the durations are of.
+    pub fn whose_times(&self) -> &'static str {
+        match self.as_it_runs {
+            true => "that of the program as it runs",
+            false => "that under the profiler",
         }
     }
 }
@@ -349,6 +360,13 @@ impl Profile {
     pub fn checked_processes(&self) -> usize {
         let captures = self.provenance.captures.iter();
         captures.filter(|capture| capture.checked).count()
+    }
+
+    /// Whether its tier measures any of its metrics in a phase.
+    pub fn measures(&self, phase: Phase) -> bool {
+        let tier = self.identity.tier;
+        let mut metrics = self.identity.metrics.values();
+        metrics.any(|metric| metric.phase == phase && measures(tier, &metric.counter, phase))
     }
 
     /// Launches of all kernels in all processes of a phase.

@@ -36,6 +36,9 @@ fn shared_memory(prefix: &str, kernel: &KernelProfile) -> Option<String> {
 
 /// The durations of all kernels together; none where they are not known.
 fn total(profile: &Profile) -> BTreeMap<String, Series> {
+    if profile.kernels.len() == 1 && profile.provenance.as_it_runs {
+        return BTreeMap::new();
+    }
     let mut total = profile
         .of_total()
         .map_or_else(|_| Vec::new(), |total| total.kernels);

@@ -18,14 +18,28 @@ impl Profile {
     /// # Errors
     /// Says what is not known of a kernel: without it the sum would be too small.
     pub fn of_total(&self) -> Result<Profile, String> {
-        let counts = self.counts()?;
+        self.of_total_with(|_| None)
+    }
+
+    /// The same with a number of launches for some of its kernels, whatever a process launched.
+    ///
+    /// # Errors
+    /// As [`Profile::of_total`].
+    pub fn of_total_with(
+        &self,
+        launches: impl Fn(&KernelProfile) -> Option<f64>,
+    ) -> Result<Profile, String> {
+        let kernels = self.kernels.iter().zip(self.counts()?);
+        let counts: Vec<Option<f64>> = kernels
+            .map(|(kernel, count)| count.or_else(|| launches(kernel)))
+            .collect();
         let machines = self.machines(Phase::Timing);
         let steps = self.steps();
         let mut metrics = std::collections::BTreeMap::new();
         for alias in self.durations() {
             let mut samples = Vec::new();
             for process in 0..machines.len() {
-                let times = self.times(alias, counts.as_deref(), process)?;
+                let times = self.times(alias, &counts, process)?;
                 samples.push(vec![Some(times.iter().sum::<f64>() / steps)]);
             }
             metrics.insert(alias.clone(), Series::new(samples, &machines));
@@ -59,7 +73,7 @@ impl Profile {
         let processes = self.machines(Phase::Timing).len();
         let mut sums = vec![0.0; self.kernels.len()];
         for process in 0..processes {
-            let Ok(times) = self.times(alias, counts.as_deref(), process) else {
+            let Ok(times) = self.times(alias, &counts, process) else {
                 return Vec::new();
             };
             sums.iter_mut()
@@ -88,11 +102,19 @@ impl Profile {
     }
 
     /// How often each kernel is launched in a process; `None` where all launches were timed.
-    fn counts(&self) -> Result<Option<Vec<f64>>, String> {
+    fn counts(&self) -> Result<Vec<Option<f64>>, String> {
         match self.provenance.as_it_runs {
-            true => Ok(None),
-            false => self.launches_of_each().map(Some),
+            true => Ok(vec![None; self.kernels.len()]),
+            false => Ok(self.launches_of_each()?.into_iter().map(Some).collect()),
         }
+    }
+
+    /// How often a kernel is launched in each of the processes that were timed.
+    pub fn launches_by_process(&self, kernel: &KernelProfile) -> Vec<usize> {
+        let processes = 0..self.machines(Phase::Timing).len();
+        processes
+            .map(|process| self.launches_in(kernel, Phase::Timing, process))
+            .collect()
     }
 
     /// The same from the list of launches, in the order of the kernels.
@@ -145,7 +167,7 @@ impl Profile {
     fn times(
         &self,
         alias: &str,
-        counts: Option<&[f64]>,
+        counts: &[Option<f64>],
         process: usize,
     ) -> Result<Vec<f64>, String> {
         let kernels = self.kernels.iter().enumerate();
@@ -153,7 +175,7 @@ impl Profile {
             .map(|(at, kernel)| {
                 let missing =
                     || format!("`{alias}` of {} has no value in every process", kernel.name);
-                let count = counts.map(|counts| counts.get(at).copied().unwrap_or(0.0));
+                let count = counts.get(at).copied().flatten();
                 if count.is_none() && self.launches_in(kernel, Phase::Timing, process) == 0 {
                     return Ok(0.0);
                 }

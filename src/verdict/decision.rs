@@ -46,6 +46,8 @@ pub struct Question {
     pub tolerance: f64,
     /// Whether the values are times in nanoseconds, of a clock that ticks.
     pub is_time: bool,
+    /// What part of a judged total it is, from 0 to 1; 1 of what is no part of one.
+    pub part: f64,
 }
 
 /// The verdict, and everything it follows from.

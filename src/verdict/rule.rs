@@ -8,6 +8,8 @@
 //!
 //! **Against stored values.** GPUs of one model differ, so the tolerance is flat: the median process is
 //! compared with the mean of the locked GPUs, and the interval says how far the processes are apart.
+//!
+//! What is not a time is counted in one process of a side. Its launches then stand for processes.
 
 use super::{Change, Decision, Question, Scale, Verdict};
 use crate::metric::Direction;
@@ -22,8 +24,11 @@ const LIMIT: f64 = 4.0;
 const FIRST_LIMIT_IN_TOLERANCES: f64 = 2.0;
 /// The same in tolerances, where these are in the metric's unit.
 const LIMIT_IN_TOLERANCES: f64 = 8.0;
-/// Of so many stored processes, one is left out at each end of the interval.
-const STORED_LEFT_OUT_OF: usize = 8;
+/// Of so many processes that are compared with stored ones, or pairs of launches, one is left out at each end
+/// of the interval.
+const LEFT_OUT_OF: usize = 8;
+/// What a pass may leave open of the part of a total, in tolerances of the total: it is judged, too.
+const OF_TOTAL_IN_TOLERANCES: f64 = 0.5;
 /// More than a difference of logarithms is off by.
 const ROUNDING: f64 = 1e-12;
 /// How much longer the part of an interval below the change may be than the part above, in noise.
@@ -42,7 +47,8 @@ pub fn in_turn(base: &[Vec<f64>], current: &[Vec<f64>], question: &Question) -> 
     let Some(terms) = Terms::of(sides, question) else {
         return no_value();
     };
-    let Some(&(rounds, left_out)) = planned else {
+    let counted_once = !question.is_time && sides.iter().all(|side| side.len() == 1);
+    if planned.is_none() && !counted_once {
         let why = format!(
             "{rounds} rounds were measured, and {} are the fewest",
             LOOKS[0].0
@@ -52,22 +58,26 @@ pub fn in_turn(base: &[Vec<f64>], current: &[Vec<f64>], question: &Question) -> 
             change: Some(terms.change(is - was)),
             ..Decision::nothing(Verdict::Inconclusive, true, why)
         };
-    };
-    let [base, current] = sides.map(|side| terms.processes(side));
+    }
+    let [base, current] = sides.map(|side| terms.values(side, question));
     let tick = if question.is_time {
         tick(sides, terms.log)
     } else {
         0.0
     };
-    let interval = Interval::of_rounds(&base, &current, left_out).wider(tick);
+    let interval = match planned {
+        Some(&(_, left_out)) => Interval::of_rounds(&base, &current, left_out).wider(tick),
+        None => Interval::of_pairs(&base, &current),
+    };
     let tolerance = terms.tolerance;
-    let is_first = rounds == LOOKS[0].0;
+    let is_first = planned == LOOKS.first();
     let limit = match question.scale {
         _ if is_first => FIRST_LIMIT_IN_TOLERANCES * tolerance,
         Scale::Relative if terms.log => tolerance.max(question.in_terms(LIMIT)),
         Scale::Relative | Scale::Absolute => LIMIT_IN_TOLERANCES * tolerance,
     };
-    let is_last = rounds == LOOKS[LOOKS.len() - 1].0;
+    let limit = limit.max(OF_TOTAL_IN_TOLERANCES * tolerance / question.part);
+    let is_last = planned.is_none() || planned == LOOKS.last();
     let worse = terms.worse(interval);
     let better = worse.mirrored();
     let reaches_zero =
@@ -107,16 +117,14 @@ pub fn against_stored(
         return no_value();
     };
     let reference = terms.of_value(reference);
-    let processes = terms.processes(current);
-    let left_out = processes.len() / STORED_LEFT_OUT_OF;
-    let interval = Interval::of(
-        processes.iter().map(|it| it - reference).collect(),
-        left_out,
-    );
+    let values = terms.values(current, question);
+    let left_out = values.len() / LEFT_OUT_OF;
+    let changes = values.iter().map(|it| it - reference).collect();
+    let interval = Interval::of(changes, left_out);
     let tolerance = terms.tolerance;
     let (worse, better) = (terms.worse(interval), terms.worse(interval).mirrored());
-    if processes.len() < 2 {
-        let why = "it was measured in one process: the spread between processes is not known";
+    if values.len() < 2 {
+        let why = "it has one value: how far its values are apart is not known";
         return Decision {
             change: Some(terms.change(interval.change)),
             ..Decision::nothing(Verdict::Inconclusive, open, why.to_owned())
@@ -201,11 +209,13 @@ impl Terms {
         if self.log { value.ln() } else { value }
     }
 
-    fn processes(self, side: &[Vec<f64>]) -> Vec<f64> {
-        values(side)
-            .into_iter()
-            .map(|it| self.of_value(it))
-            .collect()
+    /// The values of processes; of one process that counted, those of its launches without the first.
+    fn values(self, side: &[Vec<f64>], question: &Question) -> Vec<f64> {
+        let values = match side {
+            [one] if !question.is_time && one.len() > 1 => one[1..].to_vec(),
+            processes => values(processes),
+        };
+        values.into_iter().map(|it| self.of_value(it)).collect()
     }
 
     /// With a sign that is positive where it is worse.
@@ -306,6 +316,14 @@ impl Interval {
         Interval::of(ratios, left_out)
     }
 
+    /// Of launches of one process a side: each is compared with each.
+    fn of_pairs(base: &[f64], current: &[f64]) -> Interval {
+        let against = |now: &f64| base.iter().map(|was| now - was).collect::<Vec<f64>>();
+        let pairs: Vec<f64> = current.iter().flat_map(against).collect();
+        let left_out = pairs.len() / LEFT_OUT_OF;
+        Interval::of(pairs, left_out)
+    }
+
     /// Of at least one change, without some at each end.
     fn of(mut changes: Vec<f64>, left_out: usize) -> Interval {
         changes.sort_by(f64::total_cmp);
@@ -377,6 +395,7 @@ mod tests {
             direction: Direction::Lower,
             tolerance,
             is_time: true,
+            part: 1.0,
         }
     }
 
@@ -728,5 +747,55 @@ mod tests {
         assert_eq!(decided(&one, &one, &question(0.5)).verdict, Verdict::Pass);
         let few = decided(&one[..4], &one[..4], &question(0.5));
         assert_eq!((few.verdict, few.open), (Verdict::Inconclusive, true));
+    }
+
+    #[test]
+    fn of_one_process_that_counted_launches_stand_for_processes() {
+        let counted = Question {
+            is_time: false,
+            ..question(1.0)
+        };
+        // The first launch does not count.
+        let side = |level: f64| -> Vec<Vec<f64>> {
+            let others = (0..8).map(|at| level + f64::from(at % 2) / 10.0);
+            vec![std::iter::once(9.0 * level).chain(others).collect()]
+        };
+        for (now, verdict) in [
+            (100.0, Verdict::Pass),
+            (103.0, Verdict::Regressed),
+            (97.0, Verdict::Improved),
+        ] {
+            let (was, is) = (side(100.0), side(now));
+            assert_eq!(in_turn(&was, &is, &counted).verdict, verdict, "{now}");
+            let locked = Samples::new(vec![was.clone()]).unwrap();
+            let stored = against_stored(&locked, &is, &counted, false);
+            assert_eq!(stored.verdict, verdict, "{now}");
+            // A time of one process says nothing of the next one.
+            let timed = in_turn(&was, &is, &question(1.0));
+            assert_eq!(timed.verdict, Verdict::Inconclusive, "{now}");
+        }
+        // One launch has no spread.
+        let (one, locked) = (vec![vec![100.0]], Samples::new(vec![side(100.0)]).unwrap());
+        let stored = against_stored(&locked, &one, &counted, false);
+        assert_eq!(stored.verdict, Verdict::Inconclusive);
+    }
+
+    #[test]
+    fn a_small_part_of_a_total_may_vary_by_what_the_total_hardly_shows() {
+        let wide = |by: f64| -> Vec<Vec<f64>> {
+            let values = [0.0, by, -by, 0.0, by, -by];
+            values.map(|it| vec![100.0 + it; 3]).into()
+        };
+        let of_part = |part: f64| {
+            let asked = Question {
+                part,
+                is_time: false,
+                ..question(0.5)
+            };
+            in_turn(&wide(1.0), &wide(-1.0), &asked).verdict
+        };
+        assert_eq!(of_part(1.0), Verdict::Inconclusive);
+        assert_eq!(of_part(0.5), Verdict::Inconclusive);
+        assert_eq!(of_part(0.05), Verdict::Pass);
     }
 }

@@ -188,6 +188,7 @@ fn judged(
             direction: metric.direction,
             tolerance: size,
             is_time: metric.role() == Some(Role::Duration),
+            part: 1.0,
         };
         Some((metric, question))
     })

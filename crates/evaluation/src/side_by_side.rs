@@ -193,6 +193,7 @@ mod tests {
                     direction: sparsek_gate::metric::Direction::Lower,
                     tolerance: 0.5,
                     is_time: true,
+                    part: 1.0,
                 },
                 base: side(1.0, noise),
                 current: side(factor, noise),

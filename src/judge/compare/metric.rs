@@ -1,6 +1,7 @@
 //! One metric of one kernel, judged: which samples are compared, and how the decision is shown.
 //! The rule is in [`crate::verdict`].
 
+use crate::terms::Phase;
 use crate::verdict::{Change, Decision, Question, Scale, Verdict, against_stored, in_turn};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -299,6 +300,7 @@ impl<'a> Case<'a> {
             case: *self,
             pair,
             metric,
+            part: 1.0,
         }
     }
 }
@@ -309,6 +311,8 @@ pub(crate) struct Quantity<'a> {
     pub case: Case<'a>,
     pub pair: Pair<'a>,
     pub metric: &'a Metric,
+    /// What part of a judged total it is, from 0 to 1; 1 of what is no part of one.
+    pub part: f64,
 }
 
 impl Quantity<'_> {
@@ -403,6 +407,7 @@ impl Quantity<'_> {
             direction: self.metric.direction,
             tolerance,
             is_time: self.metric.role() == Some(Role::Duration),
+            part: self.part,
         };
         let current = now.machines().concat();
         let decision = match self.case.reference.mode {
@@ -415,7 +420,9 @@ impl Quantity<'_> {
                     shown.value = value;
                 }
                 let most = self.case.variant.profile.most_processes();
-                let open = u32::try_from(current.len()).is_ok_and(|count| count < most);
+                let phase = phase(self.case.current, self.metric);
+                let open = phase == Some(Phase::Timing)
+                    && u32::try_from(current.len()).is_ok_and(|count| count < most);
                 against_stored(before, &current, &question, open)
             }
             Mode::Against | Mode::Programs => {
@@ -429,6 +436,12 @@ impl Quantity<'_> {
 fn unit(profile: &Profile, metric: &Metric) -> Option<String> {
     let definition = profile.identity.metrics.get(&metric.alias)?;
     definition.unit.clone()
+}
+
+/// Which processes measured a metric.
+fn phase(profile: &Profile, metric: &Metric) -> Option<Phase> {
+    let definition = profile.identity.metrics.get(&metric.alias)?;
+    Some(definition.phase)
 }
 
 fn show(comparison: &mut Comparison, decision: Decision) {

@@ -2,7 +2,7 @@
 
 use super::comparison_finding::{comparison_finding, doubt, limit_finding};
 use super::launch::shared_memory;
-use super::metric::{Case, Comparison, Gap, Pair};
+use super::metric::{Case, Comparison, Gap, Pair, Quantity};
 use super::mode::Mode;
 use super::speed::speed_change;
 use super::total::judge_total;
@@ -17,9 +17,10 @@ use crate::finding::{Code, Finding, WarnReason};
 use crate::judge::explain::explanation::{CodeChanges, Explanation};
 use crate::judge::outcome::variant_report::VariantReport;
 use crate::judge::pair::kernels::pair_kernels;
-use crate::judge::pair::share::shares;
+use crate::judge::pair::share::{KernelShare, shares};
 use crate::metric::Level;
 use crate::profile::{KernelProfile, Profile, TOTAL};
+use crate::terms::Phase;
 use crate::verdict::Verdict;
 
 /// A kernel that takes less of the time than this, in percent, is judged through the sum of all alone.
@@ -188,19 +189,34 @@ fn judge_pair<'a>(
     let as_they_run = sides.iter().all(|(side, _)| side.provenance.as_it_runs);
     let varies = as_they_run && sides.iter().any(|(side, kernel)| side.varies(kernel));
     let judges_small = mode != Mode::Programs || case.variant.kernels.is_some();
+    let name = case.current.label(pair.current);
+    let is_it = |one: &&KernelShare| {
+        (one.kernel.as_str(), one.grid, one.block) == (name, pair.current.grid, pair.current.block)
+    };
+    // A kernel that the user named is judged like a whole program.
+    let percent = report.shares.iter().find(is_it).map(KernelShare::largest);
+    let percent = percent.filter(|_| !judges_small);
+    let is_small = percent.is_some_and(|percent| percent < SMALL_PERCENT);
+    let uncounted = as_they_run && mode == Mode::Programs && {
+        let mut counted = sides.iter();
+        counted.any(|(side, kernel)| side.launches_of(kernel, Phase::Counting) == 0)
+    };
     let mut comparisons = Vec::new();
     let mut findings = Vec::new();
     for metric in &case.variant.metrics {
-        let quantity = case.quantity(pair, metric);
+        let quantity = Quantity {
+            part: percent.map_or(1.0, |percent| percent / 100.0),
+            ..case.quantity(pair, metric)
+        };
         let (mut comparison, gap) = quantity.judge();
-        let share = report.shares.iter().find(|share| share.is_of(&comparison));
-        let is_small = share.is_some_and(|share| share.largest() < SMALL_PERCENT);
         let unknown = gap.is_some() || comparison.verdict == Some(Verdict::Inconclusive);
-        if is_small && !judges_small && (comparison.is_duration() || unknown) {
+        if is_small && (comparison.is_duration() || unknown) {
             let why = format!("below {SMALL_PERCENT} % of the time");
             through_the_sum(&mut comparison, &why);
         } else if varies && gap.is_some() {
             through_the_sum(&mut comparison, "launched in only some of the processes");
+        } else if uncounted && gap.is_some() && !comparison.is_duration() {
+            through_the_sum(&mut comparison, "ncu measured no launch of it");
         }
         findings.extend(comparison_finding(
             &quantity,

@@ -6,7 +6,8 @@ use super::mode::Mode;
 use crate::finding::{Code, Finding};
 use crate::judge::outcome::variant_report::VariantReport;
 use crate::metric::Role;
-use crate::profile::{KernelLaunches, LaunchList, Profile};
+use crate::profile::{KernelLaunches, KernelProfile, LaunchList, Profile};
+use crate::statistics::mean;
 use crate::verdict::Verdict;
 
 const NEXT: &str = "let every process of a side launch the same kernels in the same number of steps (`{launches}`), select all of them (`kernels`), and measure both again, or lock a new baseline, where CUPTI is available (`toolchain.cupti`)";
@@ -17,7 +18,12 @@ pub(in crate::judge) fn judge_total(
     case: &Case<'_>,
     report: &mut VariantReport,
 ) -> (Vec<Finding>, bool) {
-    if !case.variant.profile.total {
+    let sides = [case.reference.profile, case.current];
+    let as_they_run = sides.iter().all(|side| side.provenance.as_it_runs);
+    // The total of one kernel is that kernel's time.
+    let has_several = sides.iter().any(|side| side.kernels.len() > 1);
+    let is_program = case.reference.mode == Mode::Programs;
+    if !(case.variant.profile.total || as_they_run && (has_several || is_program)) {
         return (Vec::new(), false);
     }
     known(case, report).unwrap_or_else(|unknown| (vec![unknown], false))
@@ -34,9 +40,10 @@ fn known(case: &Case<'_>, report: &mut VariantReport) -> Result<(Vec<Finding>, b
         Finding::deny(Code::NotMeasured, &variant.id, message, NEXT)
     };
     let base = reference.profile;
-    let current_total = case.current.of_total().map_err(not_measured)?;
+    let usual = |kernel: &KernelProfile| usual_launches(base, case.current, kernel);
+    let current_total = case.current.of_total_with(usual).map_err(not_measured)?;
     let of_reference = |why| not_measured(format!("in the reference: {why}"));
-    let base_total = base.of_total().map_err(of_reference)?;
+    let base_total = base.of_total_with(usual).map_err(of_reference)?;
     // Of two programs the user states what is compared: all that they launch, or some kernels.
     let is_program = reference.mode == Mode::Programs;
     if let Some(beyond) = unmeasured_beyond(base, case.current).filter(|_| !is_program) {
@@ -78,6 +85,28 @@ fn known(case: &Case<'_>, report: &mut VariantReport) -> Result<(Vec<Finding>, b
         report.comparisons.push(comparison);
     }
     Ok((findings, judged))
+}
+
+/// How often a kernel counts in a process where that differs in the reference itself: a program that chooses
+/// the number, such as one that tunes or repeats until a time is over, is not slower because it chose a
+/// larger one. `None` where the number is fixed, and where it is another one now.
+fn usual_launches(base: &Profile, current: &Profile, kernel: &KernelProfile) -> Option<f64> {
+    let of = |profile: &Profile| -> Option<Vec<f64>> {
+        let mut kernels = profile.kernels.iter();
+        let same = |one: &&KernelProfile| {
+            one.identity() == kernel.identity()
+                && (one.grid, one.block) == (kernel.grid, kernel.block)
+        };
+        let launches = profile.launches_by_process(kernels.find(same)?);
+        let launches = launches.into_iter().map(|count| count as f64);
+        Some(launches.collect())
+    };
+    let (was, is) = (of(base)?, of(current)?);
+    let [least, most] = [f64::min, f64::max].map(|of| was.iter().copied().reduce(of));
+    let (least, most) = (least?, most?);
+    let now = mean(&is);
+    let is_usual = least < most && least <= now && now <= most;
+    (is_usual && least > 0.0 && !is.contains(&0.0)).then(|| mean(&was))
 }
 
 /// The launches that the reference does not have and that are not measured: the work of a measured

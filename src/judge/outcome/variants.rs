@@ -593,9 +593,9 @@ impl Stopping for Judge<'_> {
         })
     }
 
-    /// Whether a time differs, or a kernel is on one side alone.
+    /// Of two programs, whether a time differs, or a kernel is on one side alone.
     fn counts(&self, variant: &Variant, current: &Profile, base: Option<&Profile>) -> bool {
-        let Some(base) = base else {
+        let Some(base) = base.filter(|_| !self.needs_locks) else {
             return true;
         };
         let (report, findings) = self.against(variant, base, current);

@@ -226,8 +226,14 @@ impl<'a> Subjects<'a> {
         if !variant.profile.as_it_runs || !stop.counts(variant, current, base) {
             return Ok(profiles);
         }
-        self.measures_on(Tier::Counters);
-        match self.count(bench, plan) {
+        let counted = match bench.denied(variant) {
+            None => {
+                self.measures_on(Tier::Counters);
+                self.count(bench, plan)
+            }
+            Some(denied) => Err(SideStop::Finding(Side::Current, Box::new(denied))),
+        };
+        match counted {
             Err(SideStop::Finding(_, found))
                 if bench.below(variant, Tier::Counters, &found).is_some()
                     || matches!(found.code, Code::ProgramFailed | Code::TimedOut) =>
@@ -244,8 +250,10 @@ impl<'a> Subjects<'a> {
                     message,
                     ..*found
                 };
+                let accepted = variant.accepts(Tier::KernelTimes);
+                let found = found.warn_for(accepted.then_some(WarnReason::TierAccepted));
                 Ok(Profiles {
-                    uncounted: Some(found.warn_for(Some(WarnReason::TierAccepted))),
+                    uncounted: Some(found),
                     ..profiles
                 })
             }

@@ -300,7 +300,9 @@ impl<'a> Subject<'a> {
             return Err(not_kept(&why).into());
         }
         let mut cubins = Vec::new();
-        for capture in &self.captures {
+        // What times a program as it runs keeps no code.
+        let by_ncu = self.captures.iter().filter(|one| one.page.is_some());
+        for capture in by_ncu {
             let path = &capture.report_path;
             let bytes = read_regular_up_to(path, most::BINARY).map_err(Error::io("read", path))?;
             // That it changed is reported by itself.

@@ -17,6 +17,11 @@ impl Window {
         Window(MOST.min(cores))
     }
 
+    /// One by itself: its memory lies where that of the program before lay, and its kernels then take as long.
+    pub fn one() -> Window {
+        Window(1)
+    }
+
     /// How many of the programs that are left start together now.
     pub fn of(self, left: usize) -> usize {
         self.0.min(left)

@@ -121,10 +121,16 @@ impl<'a> Bench<'a> {
         if variant.profile.as_it_runs {
             return Ok(Tier::KernelTimes);
         }
-        let Some(denied) = self.denied.get() else {
-            return Ok(Tier::Counters);
-        };
-        lower_tier(variant).ok_or_else(|| Finding {
+        match (self.denied(variant), lower_tier(variant)) {
+            (None, _) => Ok(Tier::Counters),
+            (Some(_), Some(lower)) => Ok(lower),
+            (Some(denied), None) => Err(denied),
+        }
+    }
+
+    /// Why no counter of a variant can be read, where a variant before it showed that.
+    pub(in crate::measure) fn denied(&self, variant: &Variant) -> Option<Finding> {
+        self.denied.get().map(|denied| Finding {
             variant: Some(variant.id.clone()),
             ..denied.clone()
         })

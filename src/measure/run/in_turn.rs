@@ -446,8 +446,12 @@ impl<'a> Run<'a> {
             }
         };
         batch.watch.begins(variant, "profile");
-        let mut subjects = self.subjects(variant, artifact, base.as_ref())?;
-        let answer = self.beside_or_alone(&mut subjects, base.as_ref(), recording, stop)?;
+        let (timed, base) = self.timed(variant, base);
+        let beside = timed.as_ref().unwrap_or(variant);
+        let mut subjects = self.subjects(beside, artifact, base.as_ref())?;
+        let answer =
+            self.beside_or_alone(&mut subjects, base.as_ref(), variant, recording, stop)?;
+        let variant = subjects.current.variant;
         // After the last process of both sides.
         let of_base = base.as_ref().and_then(|base| base.witness.changes(variant));
         let of_base = of_base.map(Finding::in_base);
@@ -475,6 +479,31 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// A variant timed as its program runs, with its version at the base, where CUPTI is there and neither
+    /// needs ncu for its times; else what it was given. What is compared with stored values is measured as
+    /// these were.
+    fn timed(
+        &self,
+        variant: &Variant,
+        base: Option<BaseVariant<'a>>,
+    ) -> (Option<Variant>, Option<BaseVariant<'a>>) {
+        let timed = |variant: &Variant| {
+            // What is sent elsewhere to be judged is confirmed by its baseline.
+            let here = self.order.prebuilt.is_none() && self.bench.libcupti.is_some();
+            variant.timed_as_it_runs().filter(|_| here)
+        };
+
+        let Some(base) = base else {
+            return (None, None);
+        };
+        match (timed(variant), timed(&base.variant)) {
+            (Some(current), Some(variant)) => {
+                (Some(current), Some(BaseVariant { variant, ..base }))
+            }
+            _ => (None, Some(base)),
+        }
+    }
+
     /// A variant about to be measured, and its version at the base.
     fn subjects<'s>(
         &self,
@@ -495,18 +524,22 @@ impl<'a> Run<'a> {
             current,
             base: base.map(|base| base_subject(base, output)).transpose()?,
             seeds: Seeds::fresh(),
-            window: Window::new(),
+            window: match variant.stated_by {
+                StatedBy::Configuration => Window::one(),
+                StatedBy::Compare | StatedBy::Init => Window::new(),
+            },
             failed_beside: Vec::new(),
             startup_is_known: false,
         })
     }
 
-    /// Measures a variant beside the base where there is one, and alone where that fails, though the
-    /// base is not required.
-    fn beside_or_alone(
+    /// Measures a variant beside the base where there is one, and alone, as `alone` says, where that fails,
+    /// though the base is not required.
+    fn beside_or_alone<'s>(
         &mut self,
-        subjects: &mut Subjects<'_>,
+        subjects: &mut Subjects<'s>,
         base: Option<&BaseVariant<'_>>,
+        alone: &'s Variant,
         recording: &mut Recording<'_>,
         stop: &dyn Stopping,
     ) -> Result<Result<Profiles, SideStop>, Error> {
@@ -526,7 +559,8 @@ impl<'a> Run<'a> {
             self.measured.findings.push(unavailable);
             self.not_excused(finding);
             subjects.base = None;
-            let plan = VariantPlan::alone(variant);
+            subjects.current.variant = alone;
+            let plan = VariantPlan::alone(alone);
             answer = subjects.measure(&self.bench, &plan, &mut retries, stop);
         }
         self.measured.findings.extend(retries.warnings());
@@ -613,7 +647,11 @@ impl<'a> Run<'a> {
             gaps.extend(disturbed(variant, &current, Purpose::Baseline));
         }
         let mut findings = subjects.current.mismatches(&self.bench);
-        findings.extend(uncounted);
+        // That the counters are denied is seen by the profile.
+        let is_seen = |found: &Finding| {
+            found.code == Code::NoPermission && variant.stated_by == StatedBy::Configuration
+        };
+        findings.extend(uncounted.filter(|found| !is_seen(found)));
         findings.extend(subjects.current.altered());
         if let Some(subject) = &mut subjects.base {
             findings.extend(subject.altered());

@@ -81,7 +81,13 @@ impl Ncu {
         }
         let selection = variant.selection(phase);
         match selection.per_kernel {
-            true => option("--kernel-id", kernel_id(variant, selection)),
+            true => {
+                if variant.kernels.is_none() {
+                    // Instances of a template are kernels of their own.
+                    option("--kernel-name-base", "mangled".to_owned());
+                }
+                option("--kernel-id", kernel_id(variant, selection));
+            }
             false => {
                 option("--launch-skip", selection.skip.to_string());
                 option("--launch-count", selection.count.to_string());
