@@ -522,6 +522,33 @@ const STEP: &str = "gemm 20 100000 64,1,1 128,1,1 0\nsoftmax 20 50000 64,1,1 128
                     copy 20 1000 64,1,1 128,1,1 0";
 
 #[test]
+fn a_gpu_that_waits_longer_between_the_same_kernels_is_told_and_fails_nothing() {
+    let machine = timed(STEP, STEP);
+    let (first, rows) = screen(&machine, &BOTH, 0);
+    assert!(!first.contains("waits"), "{first}");
+    row(
+        &rows,
+        "between kernels the GPU waits 1.9 % → 1.9 % of the time",
+    );
+    let text = script(&machine, kernels(STEP));
+    let text = text.replace(
+        "    STAND_IN_KERNELS",
+        "    STAND_IN_GAP=20000 STAND_IN_KERNELS",
+    );
+    machine.program(&format!("{HERE}/bench_new"), &text);
+    let (first, rows) = screen(&machine, &BOTH, 0);
+    assert!(first.starts_with("same: "), "{first}");
+    // 59 gaps that are 19 us longer.
+    let said = "; the GPU waits 1.12 ms longer between kernels";
+    assert!(first.ends_with(said), "{first}");
+    row(&rows, "between kernels the GPU waits 1.9 % → 28.");
+    // Less of it is no bad news.
+    let turned = [BOTH[1], BOTH[0]];
+    let (first, _) = screen(&machine, &turned, 0);
+    assert!(!first.contains("waits"), "{first}");
+}
+
+#[test]
 fn kernels_that_appear_and_vanish_are_rows_and_only_a_larger_sum_fails() {
     let replaced = |by: &str| STEP.replace("softmax 20 50000", by);
     let machine = timed(STEP, &replaced("fused 20 50000"));

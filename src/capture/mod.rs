@@ -6,6 +6,7 @@
 //! files by content.
 
 pub mod kernel_records;
+mod span;
 mod tuning;
 
 use std::io::ErrorKind;
@@ -15,6 +16,7 @@ use ncu_report::{ReadError, Recording, csv, report};
 
 use crate::files::{most, read_regular_up_to};
 use crate::terms::Tier;
+pub use span::Span;
 pub use tuning::{Tuned, tuned};
 
 /// Which reader a file needs.

@@ -8,6 +8,7 @@ mod pair;
 pub use compare::metric::{Case, Comparison, Judged, Reference, Summary};
 pub use compare::mode::Mode;
 pub use compare::profiles::compare;
+pub use compare::waits::Waits;
 pub use explain::cause::{Cause, CauseKind, causes};
 pub use explain::hotspot::{KernelHotspots, LineMove, Sampled, StallMove, moved};
 pub use explain::overview::{Bound, KernelOverview, Overview};

@@ -118,6 +118,7 @@ fn capture((recording, file): &(Recording, FileHash)) -> CaptureRecord {
     let line = recording.command_line.iter();
     let words = line.flat_map(|line| line.split_whitespace());
     CaptureRecord {
+        span: None,
         phase: None,
         gpu_uuid: None,
         device: None,

@@ -31,7 +31,7 @@ pub use norm::norm_text;
 pub use total::TOTAL;
 
 use crate::binary::CompilerWarning;
-use crate::capture::Tuned;
+use crate::capture::{Span, Tuned};
 use crate::config::{
     CacheControl, ClockControl, GraphProfiling, Pin, ProfileSettings, ReplayMode, Variant,
 };
@@ -232,6 +232,9 @@ pub struct CaptureRecord {
     /// What autotuners chose in the process, where it shows that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tuned: Vec<Tuned>,
+    /// How long it kept the GPU, of a program that was timed as it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub span: Option<Span>,
 }
 
 /// A file by name and content.
@@ -408,6 +411,13 @@ impl Profile {
     pub fn varies(&self, kernel: &KernelProfile) -> bool {
         let mut processes = 0..self.machines(Phase::Timing).len();
         processes.any(|process| self.launches_in(kernel, Phase::Timing, process) == 0)
+    }
+
+    /// How long each process that was timed kept the GPU; `None` where that is not known of one.
+    pub fn spans(&self) -> Option<Vec<Span>> {
+        let captures = self.provenance.captures.iter();
+        let timed = captures.filter(|capture| capture.phase == Some(Phase::Timing));
+        timed.map(|capture| capture.span).collect()
     }
 
     /// The samples of a metric of one of its kernels, by machine and process; `None` where any

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use ncu_report::Recording;
 
-use crate::capture::Tuned;
 use crate::capture::kernel_records::Shape;
+use crate::capture::{Span, Tuned};
 use crate::device::State;
 use crate::finding::{Error, Stop};
 use crate::profile::LaunchList;
@@ -37,6 +37,8 @@ pub struct Capture {
     pub checked: bool,
     /// What autotuners chose in the process, where it shows that.
     pub tuned: Vec<Tuned>,
+    /// How long it kept the GPU, where every launch has its time.
+    pub span: Option<Span>,
     /// What the process launched in all, where the profiler sees it.
     pub launch_list: Option<LaunchList>,
 }

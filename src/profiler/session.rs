@@ -648,6 +648,7 @@ impl Ran {
             seed: self.seed,
             checked: self.checked,
             tuned: self.tuned,
+            span: None,
             launch_list: None,
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::print::one_line;
 use crate::finding::{Code, ExitCode, Finding};
 use crate::judge::{Comparison, KernelShare, Outcome, VariantReport};
-use crate::metric::display_values;
+use crate::metric::{display_value, display_values};
 use crate::profile::TOTAL;
 use crate::terms::{counted, dimensions};
 use crate::verdict::Verdict;
@@ -80,6 +80,10 @@ pub(super) fn answer(outcome: &Outcome) -> Option<String> {
         let (count, name) = (count(of_verdict.len()), name(&first.kernel, NAME));
         line.push_str(&format!("; {count} slower, first {name}"));
     }
+    if let Some(waits) = report.waits.filter(|waits| waits.is_why) {
+        let longer = display_value(waits.longer_ns, Some("ns"));
+        line.push_str(&format!("; the GPU waits {longer} longer between kernels"));
+    }
     Some(line)
 }
 
@@ -117,6 +121,12 @@ pub(super) fn rows(report: &VariantReport) -> Vec<String> {
     let more = shares.len().saturating_sub(MOST_ROWS);
     if more > 0 {
         lines.push(format!("{} more (-v)", counted(more, "kernel", "kernels")));
+    }
+    if let Some(waits) = report.waits {
+        lines.push(format!(
+            "between kernels the GPU waits {:.1} % → {:.1} % of the time",
+            waits.reference_percent, waits.current_percent
+        ));
     }
     lines
 }

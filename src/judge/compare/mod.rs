@@ -12,4 +12,5 @@ pub(in crate::judge) mod precision;
 pub(in crate::judge) mod profiles;
 pub(in crate::judge) mod speed;
 pub(in crate::judge) mod total;
+pub(in crate::judge) mod waits;
 pub(in crate::judge) mod work;

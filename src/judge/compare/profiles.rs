@@ -6,6 +6,7 @@ use super::metric::{Case, Comparison, Gap, Pair, Quantity};
 use super::mode::Mode;
 use super::speed::speed_change;
 use super::total::judge_total;
+use super::waits::waits;
 use super::work::{declared_findings, not_faster, work_findings};
 use crate::comparable::{measured, side_by_side};
 use crate::config::{Metric, Variant};
@@ -57,6 +58,9 @@ pub(crate) fn compare_with_code(
     }
     let (found, in_total) = judge_total(case, &mut report);
     findings.extend(found);
+    if mode != Mode::Stored {
+        report.waits = waits(case, report.sum());
+    }
     let pairing = pair_kernels(before, current, mode, in_total);
     if let Some(total) = report.comparisons.first() {
         report.shares = shares(&pairing, &total.metric);

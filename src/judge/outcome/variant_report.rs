@@ -10,6 +10,7 @@ use crate::config::{Variant, Work};
 use crate::finding::Compared;
 use crate::judge::compare::metric::Comparison;
 use crate::judge::compare::mode::Mode;
+use crate::judge::compare::waits::Waits;
 use crate::judge::explain::cause::Cause;
 use crate::judge::explain::hotspot::KernelHotspots;
 use crate::judge::pair::share::KernelShare;
@@ -40,6 +41,9 @@ pub struct VariantReport {
     /// The part of each kernel in the total, where that is judged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shares: Vec<KernelShare>,
+    /// How long the GPU waits between kernels, where both programs were timed as they run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<Waits>,
     /// What moved together with what got worse, of each kernel.
     pub causes: Vec<KernelCauses>,
     /// Where the time of kernels that got worse moved, where both sides were sampled.
@@ -68,6 +72,7 @@ impl VariantReport {
             current: current.provenance.clone(),
             comparisons: Vec::new(),
             shares: Vec::new(),
+            waits: None,
             causes: Vec::new(),
             hotspots: Vec::new(),
             drift: Vec::new(),

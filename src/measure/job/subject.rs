@@ -534,6 +534,7 @@ fn record_of(capture: &Capture, bench: &Bench<'_>) -> CaptureRecord {
         seed: Some(capture.seed),
         checked: capture.checked,
         tuned: capture.tuned.clone(),
+        span: capture.span,
     }
 }
 

@@ -139,6 +139,8 @@ impl Profiler for Cupti {
         let filter = variant.kernel_filter();
         let selection = variant.selection(Phase::Timing);
         let launch_list = capture.launch_list(&filter, selection);
+        // Kernels that are not selected keep the GPU, too.
+        let span = capture.span();
         capture.select(&filter, selection);
         if capture.launches.is_empty() {
             return Err(none_selected(variant, &seen).into());
@@ -151,6 +153,7 @@ impl Profiler for Cupti {
         keep(session, &text)?;
         let times = ran.times;
         let capture = Capture {
+            span,
             launch_list: Some(launch_list),
             ..ran.capture(path, text.as_bytes(), report)
         };
