@@ -640,9 +640,9 @@ impl Variant {
         }
     }
 
-    /// The same variant, timed side by side as its program runs: every launch of every selected kernel has a time, and the
-    /// other metrics are counted in one process. `None` where it has no duration, or where only ncu knows
-    /// its launches.
+    /// The same variant, timed as its program runs, side by side: every launch of every selected kernel has a
+    /// time, and the other metrics are counted in one process. `None` where it has no duration, where only ncu
+    /// knows its launches, and where ncu locks the clocks.
     pub fn timed_as_it_runs(&self) -> Option<Variant> {
         let settings = &self.profile;
         let launches_are_kernels = settings.graph_profiling == GraphProfiling::Node
@@ -650,8 +650,14 @@ impl Variant {
                 settings.replay_mode,
                 ReplayMode::Kernel | ReplayMode::Application
             )
-            && KernelFilter::of(self.kernels.as_deref()).is_ok();
-        if !launches_are_kernels || !self.has_phase_on(Tier::KernelTimes, Phase::Timing) {
+            && KernelFilter::of(self.kernels.as_deref()).is_ok()
+            // Skipped launches are counted for each kernel.
+            && (settings.skip == 0 || settings.per_kernel);
+        let clocks_are_free = settings.clock_control != ClockControl::Base;
+        if !launches_are_kernels
+            || !clocks_are_free
+            || !self.has_phase_on(Tier::KernelTimes, Phase::Timing)
+        {
             return None;
         }
         let mut timed = self.clone();
@@ -661,7 +667,8 @@ impl Variant {
             if metric.role() != Some(Role::Duration) && metric.phase == Phase::Timing {
                 metric.phase = Phase::Counting;
                 if metric.tolerance.against.is_some() && metric.level != Level::Record {
-                    profile.counted_launches = settings.launches.min(LAUNCHES_THAT_VARY);
+                    let counted = settings.launches.min(LAUNCHES_THAT_VARY);
+                    profile.counted_launches = settings.counted_launches.max(counted);
                 }
             }
         }

@@ -151,6 +151,12 @@ pub(crate) fn why_not_measured(
             definition.counter, metric.counter
         ));
     }
+    if definition.phase != metric.phase && !profile.provenance.as_it_runs {
+        return Some(format!(
+            "it was measured in the {} phase, not in the {} phase",
+            definition.phase, metric.phase
+        ));
+    }
     let Some(series) = kernel.metrics.get(&metric.alias) else {
         return Some("the kernel lacks this metric in the profile".to_owned());
     };

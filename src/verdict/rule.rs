@@ -27,6 +27,8 @@ const LIMIT_IN_TOLERANCES: f64 = 8.0;
 /// Of so many processes that are compared with stored ones, or pairs of launches, one is left out at each end
 /// of the interval.
 const LEFT_OUT_OF: usize = 8;
+/// Fewer launches of a process do not stand for processes.
+const FEWEST_LAUNCHES: usize = 3;
 /// What a pass may leave open of the part of a total, in tolerances of the total: it is judged, too.
 const OF_TOTAL_IN_TOLERANCES: f64 = 0.5;
 /// More than a difference of logarithms is off by.
@@ -47,7 +49,9 @@ pub fn in_turn(base: &[Vec<f64>], current: &[Vec<f64>], question: &Question) -> 
     let Some(terms) = Terms::of(sides, question) else {
         return no_value();
     };
-    let counted_once = !question.is_time && sides.iter().all(|side| side.len() == 1);
+    let counted_once = sides
+        .iter()
+        .all(|side| question.launches_of(side).is_some());
     if planned.is_none() && !counted_once {
         let why = format!(
             "{rounds} rounds were measured, and {} are the fewest",
@@ -161,6 +165,18 @@ fn values(side: &[Vec<f64>]) -> Vec<f64> {
 }
 
 impl Question {
+    /// The launches that stand for processes: those of one process that counted, where they show how far they
+    /// are apart. The first is left out as in the value of a process.
+    fn launches_of(self, side: &[Vec<f64>]) -> Option<&[f64]> {
+        let [launches] = side else {
+            return None;
+        };
+        let (_, others) = launches.split_first()?;
+        let counts_first = of_process(launches) != mean(others);
+        let counted = if counts_first { launches } else { others };
+        (!self.is_time && others.len() >= FEWEST_LAUNCHES).then_some(counted)
+    }
+
     /// A tolerance as it is compared with a change.
     fn in_terms(self, tolerance: f64) -> f64 {
         self.scale.in_terms(tolerance, self.direction)
@@ -211,9 +227,9 @@ impl Terms {
 
     /// The values of processes; of one process that counted, those of its launches without the first.
     fn values(self, side: &[Vec<f64>], question: &Question) -> Vec<f64> {
-        let values = match side {
-            [one] if !question.is_time && one.len() > 1 => one[1..].to_vec(),
-            processes => values(processes),
+        let values = match question.launches_of(side) {
+            Some(launches) => launches.to_vec(),
+            None => values(side),
         };
         values.into_iter().map(|it| self.of_value(it)).collect()
     }
@@ -774,7 +790,16 @@ mod tests {
             let timed = in_turn(&was, &is, &question(1.0));
             assert_eq!(timed.verdict, Verdict::Inconclusive, "{now}");
         }
-        // One launch has no spread.
+        // Two launches that count do not show a spread.
+        let few = |level: f64| vec![vec![level; 3]];
+        let decision = in_turn(&few(100.0), &few(101.0), &counted);
+        assert_eq!(decision.verdict, Verdict::Inconclusive);
+        // A first launch that did other work counts.
+        let mut other = side(100.0);
+        other[0][0] = 2000.0;
+        let decision = in_turn(&side(100.0), &other, &counted);
+        assert_eq!(counted.launches_of(&other).map(<[f64]>::len), Some(9));
+        assert_ne!(decision.verdict, Verdict::NotMeasured);
         let (one, locked) = (vec![vec![100.0]], Samples::new(vec![side(100.0)]).unwrap());
         let stored = against_stored(&locked, &one, &counted, false);
         assert_eq!(stored.verdict, Verdict::Inconclusive);

@@ -19,7 +19,7 @@ use crate::judge::explain::explanation::{CodeChanges, Explanation};
 use crate::judge::outcome::variant_report::VariantReport;
 use crate::judge::pair::kernels::pair_kernels;
 use crate::judge::pair::share::{KernelShare, shares};
-use crate::metric::Level;
+use crate::metric::{Level, Role};
 use crate::profile::{KernelProfile, Profile, TOTAL};
 use crate::terms::Phase;
 use crate::verdict::Verdict;
@@ -209,7 +209,9 @@ fn judge_pair<'a>(
     let mut findings = Vec::new();
     for metric in &case.variant.metrics {
         let quantity = Quantity {
-            part: percent.map_or(1.0, |percent| percent / 100.0),
+            part: percent
+                .filter(|_| metric.role() == Some(Role::Duration))
+                .map_or(1.0, |percent| percent / 100.0),
             ..case.quantity(pair, metric)
         };
         let (mut comparison, gap) = quantity.judge();
@@ -220,7 +222,8 @@ fn judge_pair<'a>(
         } else if varies && gap.is_some() {
             through_the_sum(&mut comparison, "launched in only some of the processes");
         } else if uncounted && gap.is_some() && !comparison.is_duration() {
-            through_the_sum(&mut comparison, "ncu measured no launch of it");
+            let why = "ncu measured no launch of it: judged by its time".to_owned();
+            not_judged(&mut comparison, why);
         }
         findings.extend(comparison_finding(
             &quantity,
@@ -255,11 +258,15 @@ fn judge_pair<'a>(
 
 /// Leaves a kernel to the sum of all.
 fn through_the_sum(comparison: &mut Comparison, why: &str) {
+    not_judged(comparison, format!("{why}: judged through the sum"));
+}
+
+fn not_judged(comparison: &mut Comparison, why: String) {
     comparison.level = Level::Record;
     comparison.verdict = None;
     comparison.threshold = None;
     comparison.open = false;
-    comparison.why = format!("{why}: judged through the sum");
+    comparison.why = why;
 }
 
 /// Whether the profile has this kernel at other grids or blocks too: its name alone does not say which

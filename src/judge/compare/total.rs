@@ -20,13 +20,17 @@ pub(in crate::judge) fn judge_total(
 ) -> (Vec<Finding>, bool) {
     let sides = [case.reference.profile, case.current];
     let as_they_run = sides.iter().all(|side| side.provenance.as_it_runs);
-    // The total of one kernel is that kernel's time.
+    // Of one kernel the time of a launch says all but how often it is launched.
     let has_several = sides.iter().any(|side| side.kernels.len() > 1);
     let is_program = case.reference.mode == Mode::Programs;
     if !(case.variant.profile.total || as_they_run && (has_several || is_program)) {
         return (Vec::new(), false);
     }
-    known(case, report).unwrap_or_else(|unknown| (vec![unknown], false))
+    let is_asked_for = case.variant.profile.total || is_program;
+    known(case, report).unwrap_or_else(|unknown| match is_asked_for {
+        true => (vec![unknown], false),
+        false => (Vec::new(), false),
+    })
 }
 
 /// The findings on the total, and whether a verdict on it stands for kernels that are gone. `Err` where
@@ -89,7 +93,8 @@ fn known(case: &Case<'_>, report: &mut VariantReport) -> Result<(Vec<Finding>, b
 
 /// How often a kernel counts in a process where that differs in the reference itself: a program that chooses
 /// the number, such as one that tunes or repeats until a time is over, is not slower because it chose a
-/// larger one. `None` where the number is fixed, and where it is another one now.
+/// larger one. `None` where the number is fixed, and where
+/// the mean of a side is outside of the other's numbers.
 fn usual_launches(base: &Profile, current: &Profile, kernel: &KernelProfile) -> Option<f64> {
     let of = |profile: &Profile| -> Option<Vec<f64>> {
         let mut kernels = profile.kernels.iter();
@@ -102,11 +107,13 @@ fn usual_launches(base: &Profile, current: &Profile, kernel: &KernelProfile) -> 
         Some(launches.collect())
     };
     let (was, is) = (of(base)?, of(current)?);
-    let [least, most] = [f64::min, f64::max].map(|of| was.iter().copied().reduce(of));
-    let (least, most) = (least?, most?);
-    let now = mean(&is);
-    let is_usual = least < most && least <= now && now <= most;
-    (is_usual && least > 0.0 && !is.contains(&0.0)).then(|| mean(&was))
+    let least = |counts: &[f64]| counts.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = |counts: &[f64]| counts.iter().copied().fold(0.0, f64::max);
+    let around = |counts: &[f64], mean: f64| least(counts) <= mean && mean <= most(counts);
+    let varies = least(&was) < most(&was) && least(&was) > 0.0 && least(&is) > 0.0;
+    // What is one number now is no matter of chance.
+    let is_usual = varies && around(&was, mean(&is)) && around(&is, mean(&was));
+    is_usual.then(|| mean(&was))
 }
 
 /// The launches that the reference does not have and that are not measured: the work of a measured

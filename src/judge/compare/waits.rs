@@ -9,6 +9,9 @@ use crate::profile::Profile;
 use crate::statistics::median;
 use crate::verdict::{Change, Question, Scale, Verdict, in_turn};
 
+/// By how much the part must grow to be told in the first line, in points.
+const WORTH_A_WORD_PERCENT: f64 = 0.5;
+
 /// How long the GPU waits, from the first launch of a process to its last. It is shown, and fails nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Waits {
@@ -47,7 +50,18 @@ pub(in crate::judge) fn waits(case: &Case<'_>, sum: Option<&Comparison>) -> Opti
         _ => 0.0,
     };
     let band = |band: Option<f64>| band.unwrap_or(0.0);
-    let of_kernels = relative(sum.and_then(|sum| sum.change)) + band(sum.and_then(|sum| sum.band));
+    let of_kernels = sum.and_then(|sum| match sum.change {
+        Some(Change::RelativePercent(percent)) => Some(percent + band(sum.band)),
+        _ => None,
+    });
+    // What chooses how often it launches has a longer time where it chose more.
+    let as_often = sides.iter().all(|side| {
+        let mut kernels = side.kernels.iter();
+        kernels.all(|kernel| {
+            let launches = side.launches_by_process(kernel);
+            launches.iter().all(|count| *count == launches[0])
+        })
+    });
     let [was, is] = [&before, &now].map(|spans| {
         let idle: Vec<f64> = spans.iter().map(|span| span.idle_ns as f64).collect();
         let part = spans.iter();
@@ -62,6 +76,9 @@ pub(in crate::judge) fn waits(case: &Case<'_>, sum: Option<&Comparison>) -> Opti
         longer_ns,
         is_why: decision.verdict == Verdict::Regressed
             && longer_ns > 0.0
-            && relative(decision.change) - band(decision.band) > of_kernels,
+            && as_often
+            && current_percent - reference_percent > WORTH_A_WORD_PERCENT
+            && of_kernels
+                .is_some_and(|most| relative(decision.change) - band(decision.band) > most),
     })
 }

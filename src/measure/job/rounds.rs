@@ -6,7 +6,7 @@ use super::seeds::Seeds;
 use super::subject::Subject;
 use super::window::Window;
 use crate::capture::kernel_records::Startup;
-use crate::config::Variant;
+use crate::config::{StatedBy, Variant};
 use crate::finding::{Code, Error, Finding, Stop, WarnReason};
 use crate::measure::place::bench::Bench;
 use crate::plan::{Job, Side, Task, VariantPlan};
@@ -236,7 +236,8 @@ impl<'a> Subjects<'a> {
         match counted {
             Err(SideStop::Finding(_, found))
                 if bench.below(variant, Tier::Counters, &found).is_some()
-                    || matches!(found.code, Code::ProgramFailed | Code::TimedOut) =>
+                    || variant.stated_by != StatedBy::Configuration
+                        && matches!(found.code, Code::ProgramFailed | Code::TimedOut) =>
             {
                 // The times are known, whatever happens under ncu.
                 self.measures_on(Tier::KernelTimes);
