@@ -1107,6 +1107,23 @@ fn where_no_launches_can_be_listed_nothing_fails() {
 }
 
 #[test]
+fn a_program_that_cupti_does_not_record_is_measured_by_ncu_side_by_side() {
+    let machine = Machine::new();
+    listing(&machine, "libcupti.so.13");
+    machine.lock();
+    let ran = machine.run(&["check", "cp_async", "--against", "HEAD", "--measure-all"]);
+    assert!(
+        ran.err
+            .contains("ncu measures the duration: no kernel was recorded"),
+        "{}",
+        ran.err
+    );
+    ran.exits(0);
+    let profile = machine.left_json("cp_async", "profile.json");
+    assert!(profile["provenance"]["as_it_runs"].is_null());
+}
+
+#[test]
 fn launches_beside_the_measured_ones_are_counted_and_fail_where_they_run_between() {
     let machine = Machine::new();
     listing(&machine, "libcupti.so.13");

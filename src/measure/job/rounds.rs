@@ -107,6 +107,14 @@ impl<'a> Subjects<'a> {
         self.current.variant
     }
 
+    /// From now on measured as these versions of the variant say.
+    pub(in crate::measure) fn are(&mut self, current: &'a Variant, of_base: &'a Variant) {
+        self.current.variant = current;
+        if let Some(base) = &mut self.base {
+            base.variant = of_base;
+        }
+    }
+
     /// Measures on the highest tier that both sides reach, again where the machine failed.
     pub(in crate::measure) fn measure(
         &mut self,

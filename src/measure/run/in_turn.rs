@@ -446,9 +446,11 @@ impl<'a> Run<'a> {
             }
         };
         batch.watch.begins(variant, "profile");
-        let (timed, base) = self.timed(variant, base);
-        let beside = timed.as_ref().unwrap_or(variant);
-        let mut subjects = self.subjects(beside, artifact, base.as_ref())?;
+        let timed = self.timed(variant, base.as_ref());
+        let mut subjects = self.subjects(variant, artifact, base.as_ref())?;
+        if let Some((current, of_base)) = &timed {
+            subjects.are(current, of_base);
+        }
         let answer =
             self.beside_or_alone(&mut subjects, base.as_ref(), variant, recording, stop)?;
         let variant = subjects.current.variant;
@@ -479,29 +481,20 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A variant timed as its program runs, with its version at the base, where CUPTI is there and neither
-    /// needs ncu for its times; else what it was given. What is compared with stored values is measured as
-    /// these were.
+    /// A variant and its version at the base, timed as their programs run; `None` where there is no CUPTI, or
+    /// one of them needs ncu for its times. What is compared with stored values is measured as these were.
     fn timed(
         &self,
         variant: &Variant,
-        base: Option<BaseVariant<'a>>,
-    ) -> (Option<Variant>, Option<BaseVariant<'a>>) {
-        let timed = |variant: &Variant| {
-            // What is sent elsewhere to be judged is confirmed by its baseline.
-            let here = self.order.prebuilt.is_none() && self.bench.libcupti.is_some();
-            variant.timed_as_it_runs().filter(|_| here)
-        };
-
-        let Some(base) = base else {
-            return (None, None);
-        };
-        match (timed(variant), timed(&base.variant)) {
-            (Some(current), Some(variant)) => {
-                (Some(current), Some(BaseVariant { variant, ..base }))
-            }
-            _ => (None, Some(base)),
-        }
+        base: Option<&BaseVariant<'_>>,
+    ) -> Option<(Variant, Variant)> {
+        // What is sent elsewhere to be judged is confirmed by its baseline.
+        let here = self.order.prebuilt.is_none() && self.bench.libcupti.is_some();
+        let base = base.filter(|_| here)?;
+        Some((
+            variant.timed_as_it_runs()?,
+            base.variant.timed_as_it_runs()?,
+        ))
     }
 
     /// A variant about to be measured, and its version at the base.
@@ -538,7 +531,7 @@ impl<'a> Run<'a> {
     fn beside_or_alone<'s>(
         &mut self,
         subjects: &mut Subjects<'s>,
-        base: Option<&BaseVariant<'_>>,
+        base: Option<&'s BaseVariant<'_>>,
         alone: &'s Variant,
         recording: &mut Recording<'_>,
         stop: &dyn Stopping,
@@ -551,6 +544,17 @@ impl<'a> Run<'a> {
             None => VariantPlan::alone(variant),
         };
         let mut answer = subjects.measure(&self.bench, &plan, &mut retries, stop);
+        if let (Err(SideStop::Finding(_, found)), Some(base)) = (&answer, base)
+            && variant.profile.as_it_runs
+            && not_recorded(found.code)
+            && variant.stated_by == StatedBy::Configuration
+        {
+            let text = format!("ncu measures the duration: {}", found.message);
+            self.bench.note(variant, "times", &text);
+            subjects.are(alone, &base.variant);
+            let plan = VariantPlan::side_by_side(alone);
+            answer = subjects.measure(&self.bench, &plan, &mut retries, stop);
+        }
         self.add_cost(subjects.base.as_ref());
         if let (Err(SideStop::Finding(Side::Base, finding)), Some(base)) = (&answer, base)
             && !base.project.is_required()
@@ -715,6 +719,11 @@ enum Turn {
     Measured(Option<Box<VariantRecord>>),
     /// It was taken over from an interrupted run: what is kept of it, and the hashes of its files.
     TakenOver(Box<VariantRecord>, BTreeMap<String, String>),
+}
+
+/// Whether CUPTI may have recorded nothing of a program that ncu can measure.
+fn not_recorded(code: Code) -> bool {
+    matches!(code, Code::ProfilerUnsupported | Code::KernelMissing)
 }
 
 /// The warning that the driver stopped reporting Xid errors.
