@@ -301,7 +301,8 @@ pub enum Recipe {
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "profile")]
 pub struct ProfileSettings {
-    /// Launches profiled in one ncu process, 1 to 10000. Default: 20.
+    /// Launches profiled in one ncu process, 1 to 10000. Of a program that CUPTI times, every launch counts.
+    /// Default: 20.
     #[serde(deserialize_with = "range::count::<_, 1, 10_000>")]
     #[schemars(extend("x-stricter" = "more"))]
     pub launches: u32,

@@ -9,7 +9,7 @@
 //! **Against stored values.** GPUs of one model differ, so the tolerance is flat: the median process is
 //! compared with the mean of the locked GPUs, and the interval says how far the processes are apart.
 //!
-//! What is not a time is counted in one process of a side. Its launches then stand for processes.
+//! What is no duration may be counted in one process of a side. Its launches then stand for processes.
 
 use super::{Change, Decision, Question, Scale, Verdict};
 use crate::metric::Direction;

@@ -175,7 +175,8 @@ pub(crate) fn reports(stem: &Path) -> Vec<PathBuf> {
 }
 
 /// The launches of each kernel, in any context and stream, as `--kernel-id` selects them: ncu counts
-/// those of a name, a grid, a block and a size of shared memory by themselves, from 1.
+/// those of a name, a grid, a block and a size of shared memory by themselves, from 1: of a linker's name
+/// without a filter, and of a function's with one.
 fn kernel_id(variant: &Variant, selection: LaunchSelection) -> String {
     let name = variant.kernels.as_deref().unwrap_or_default();
     format!("::{name}:{}", selection.pattern())
