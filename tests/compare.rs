@@ -522,7 +522,7 @@ const STEP: &str = "gemm 20 100000 64,1,1 128,1,1 0\nsoftmax 20 50000 64,1,1 128
                     copy 20 1000 64,1,1 128,1,1 0";
 
 #[test]
-fn a_gpu_that_waits_longer_between_the_same_kernels_is_told_and_fails_nothing() {
+fn a_gpu_that_waits_longer_between_the_same_kernels_is_named_and_fails_nothing() {
     let machine = timed(STEP, STEP);
     let (first, rows) = screen(&machine, &BOTH, 0);
     assert!(!first.contains("waits"), "{first}");

@@ -239,7 +239,7 @@ fn missing_launches(
             "{fewest} processes were measured in the {phase} phase, but {asked} were requested"
         ));
     }
-    // A program that is not told how often makes as many launches as it makes.
+    // Without `{launches}` the program itself decides how often it launches.
     if profile.provenance.as_it_runs && variant.steps().is_none() {
         return None;
     }

@@ -9,7 +9,7 @@ use crate::profile::Profile;
 use crate::statistics::median;
 use crate::verdict::{Change, Question, Scale, Verdict, in_turn};
 
-/// By how much the part must grow to be told in the first line, in points.
+/// By how many percentage points the part must grow for the first line to name it.
 const WORTH_A_WORD_PERCENT: f64 = 0.5;
 
 /// How long the GPU waits, from the first launch of a process to its last. It is shown, and fails nothing.
