@@ -641,24 +641,18 @@ impl Variant {
         }
     }
 
-    /// The same variant, timed as its program runs, side by side: every launch of every selected kernel has a
-    /// time, and the other metrics are counted in one process. `None` where it has no duration, where only ncu
-    /// knows its launches, and where ncu locks the clocks.
-    pub fn timed_as_it_runs(&self) -> Option<Variant> {
+    /// The same variant, timed as its program runs: every launch of every selected kernel has a time, and the
+    /// other metrics are counted in one process. `beside_base` says with what it is compared. `None` where it
+    /// has no duration, and where only ncu knows its launches.
+    pub fn timed_as_it_runs(&self, beside_base: bool) -> Option<Variant> {
         let settings = &self.profile;
         let launches_are_kernels = settings.graph_profiling == GraphProfiling::Node
             && matches!(
                 settings.replay_mode,
                 ReplayMode::Kernel | ReplayMode::Application
             )
-            && KernelFilter::of(self.kernels.as_deref()).is_ok()
-            // Skipped launches are counted for each kernel.
-            && (settings.skip == 0 || settings.per_kernel);
-        let clocks_are_free = settings.clock_control != ClockControl::Base;
-        if !launches_are_kernels
-            || !clocks_are_free
-            || !self.has_phase_on(Tier::KernelTimes, Phase::Timing)
-        {
+            && KernelFilter::of(self.kernels.as_deref()).is_ok();
+        if !launches_are_kernels || !self.has_phase_on(Tier::KernelTimes, Phase::Timing) {
             return None;
         }
         let mut timed = self.clone();
@@ -667,7 +661,11 @@ impl Variant {
         for metric in &mut timed.metrics {
             if metric.role() != Some(Role::Duration) && metric.phase == Phase::Timing {
                 metric.phase = Phase::Counting;
-                if metric.tolerance.against.is_some() && metric.level != Level::Record {
+                let tolerance = match beside_base {
+                    true => metric.tolerance.against,
+                    false => metric.tolerance.stored,
+                };
+                if tolerance.is_some() && metric.level != Level::Record {
                     let counted = settings.launches.min(LAUNCHES_THAT_VARY);
                     profile.counted_launches = settings.counted_launches.max(counted);
                 }

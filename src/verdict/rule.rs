@@ -134,7 +134,9 @@ pub fn against_stored(
             ..Decision::nothing(Verdict::Inconclusive, open, why.to_owned())
         };
     }
-    let is_wide = interval.high - interval.low > tolerance;
+    // The tolerance is for processes: how far launches of one are apart says little.
+    let counted_once = question.launches_of(current).is_some();
+    let is_wide = !counted_once && interval.high - interval.low > tolerance;
     let verdict = if worse.low > tolerance || !is_wide && worse.change > tolerance {
         Verdict::Regressed
     } else if better.low > tolerance || !is_wide && better.change > tolerance {

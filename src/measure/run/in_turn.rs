@@ -39,6 +39,15 @@ use crate::terms::{Phase, Tier, VariantId, counted};
 use crate::toolchain::can_start;
 use crate::verdict::Stopping;
 
+/// A variant as it is timed as its program runs.
+struct Timed {
+    /// Beside its version at the base.
+    beside: Variant,
+    of_base: Option<Variant>,
+    /// By itself, to be compared with stored values.
+    alone: Variant,
+}
+
 /// What the variants of one run share.
 pub(in crate::measure) struct Run<'a> {
     pub order: Order<'a>,
@@ -448,11 +457,8 @@ impl<'a> Run<'a> {
         batch.watch.begins(variant, "profile");
         let timed = self.timed(variant, base.as_ref());
         let mut subjects = self.subjects(variant, artifact, base.as_ref())?;
-        if let Some((current, of_base)) = &timed {
-            subjects.are(current, of_base);
-        }
-        let answer =
-            self.beside_or_alone(&mut subjects, base.as_ref(), variant, recording, stop)?;
+        let forms = (variant, timed.as_ref());
+        let answer = self.beside_or_alone(&mut subjects, base.as_ref(), forms, recording, stop)?;
         let variant = subjects.current.variant;
         // After the last process of both sides.
         let of_base = base.as_ref().and_then(|base| base.witness.changes(variant));
@@ -481,20 +487,22 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A variant and its version at the base, timed as their programs run; `None` where there is no CUPTI, or
-    /// one of them needs ncu for its times. What is compared with stored values is measured as these were.
-    fn timed(
-        &self,
-        variant: &Variant,
-        base: Option<&BaseVariant<'_>>,
-    ) -> Option<(Variant, Variant)> {
-        // What is sent elsewhere to be judged is confirmed by its baseline.
-        let here = self.order.prebuilt.is_none() && self.bench.libcupti.is_some();
-        let base = base.filter(|_| here)?;
-        Some((
-            variant.timed_as_it_runs()?,
-            base.variant.timed_as_it_runs()?,
-        ))
+    /// A variant, and its version at the base, timed as their programs run; `None` where there is no CUPTI,
+    /// or one of them needs ncu for its times.
+    fn timed(&self, variant: &Variant, base: Option<&BaseVariant<'_>>) -> Option<Timed> {
+        let is_gated = variant.stated_by == StatedBy::Configuration;
+        if !is_gated || self.bench.libcupti.is_none() {
+            return None;
+        }
+        let of_base = match base {
+            Some(base) => Some(base.variant.timed_as_it_runs(true)?),
+            None => None,
+        };
+        Some(Timed {
+            beside: variant.timed_as_it_runs(base.is_some())?,
+            alone: variant.timed_as_it_runs(false)?,
+            of_base,
+        })
     }
 
     /// A variant about to be measured, and its version at the base.
@@ -526,49 +534,58 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Measures a variant beside the base where there is one, and alone, as `alone` says, where that fails,
-    /// though the base is not required.
+    /// Measures a variant beside the base where there is one, and alone where that fails, though the base is
+    /// not required. It is timed as it runs where that is given, and by ncu where its launches are not
+    /// recorded.
     fn beside_or_alone<'s>(
         &mut self,
         subjects: &mut Subjects<'s>,
         base: Option<&'s BaseVariant<'_>>,
-        alone: &'s Variant,
+        (by_ncu, mut timed): (&'s Variant, Option<&'s Timed>),
         recording: &mut Recording<'_>,
         stop: &dyn Stopping,
     ) -> Result<Result<Profiles, SideStop>, Error> {
-        let variant = subjects.current.variant;
         // One limit of retries for the variant, side by side and alone together.
-        let mut retries = Retries::of(variant, self.order.batch.watch, recording);
-        let plan = match subjects.base {
-            Some(_) => VariantPlan::side_by_side(variant),
-            None => VariantPlan::alone(variant),
+        let mut retries = Retries::of(by_ncu, self.order.batch.watch, recording);
+        let answer = loop {
+            let beside = base.filter(|_| subjects.base.is_some());
+            let of_base = timed.and_then(|timed| timed.of_base.as_ref());
+            match (timed, beside) {
+                (Some(timed), Some(base)) => {
+                    subjects.are(&timed.beside, of_base.unwrap_or(&base.variant));
+                }
+                (Some(timed), None) => subjects.current.variant = &timed.alone,
+                (None, Some(base)) => subjects.are(by_ncu, &base.variant),
+                (None, None) => subjects.current.variant = by_ncu,
+            }
+            let variant = subjects.current.variant;
+            let plan = match beside {
+                Some(_) => VariantPlan::side_by_side(variant),
+                None => VariantPlan::alone(variant),
+            };
+            let answer = subjects.measure(&self.bench, &plan, &mut retries, stop);
+            let Err(SideStop::Finding(side, found)) = &answer else {
+                break answer;
+            };
+            if timed.is_some() && not_recorded(found.code) {
+                let text = format!("ncu measures the duration: {}", found.message);
+                self.bench.note(variant, "times", &text);
+                timed = None;
+            } else if let (Side::Base, Some(base)) = (side, beside)
+                && !base.project.is_required()
+            {
+                let unavailable = base.project.unavailable(variant, &found.message);
+                self.measured.findings.push(unavailable);
+                self.not_excused(found);
+                self.add_cost(subjects.base.as_ref());
+                subjects.base = None;
+            } else {
+                break answer;
+            }
         };
-        let mut answer = subjects.measure(&self.bench, &plan, &mut retries, stop);
-        if let (Err(SideStop::Finding(_, found)), Some(base)) = (&answer, base)
-            && variant.profile.as_it_runs
-            && not_recorded(found.code)
-            && variant.stated_by == StatedBy::Configuration
-        {
-            let text = format!("ncu measures the duration: {}", found.message);
-            self.bench.note(variant, "times", &text);
-            subjects.are(alone, &base.variant);
-            let plan = VariantPlan::side_by_side(alone);
-            answer = subjects.measure(&self.bench, &plan, &mut retries, stop);
-        }
-        self.add_cost(subjects.base.as_ref());
-        if let (Err(SideStop::Finding(Side::Base, finding)), Some(base)) = (&answer, base)
-            && !base.project.is_required()
-        {
-            let unavailable = base.project.unavailable(variant, &finding.message);
-            self.measured.findings.push(unavailable);
-            self.not_excused(finding);
-            subjects.base = None;
-            subjects.current.variant = alone;
-            let plan = VariantPlan::alone(alone);
-            answer = subjects.measure(&self.bench, &plan, &mut retries, stop);
-        }
         self.measured.findings.extend(retries.warnings());
         self.measured.findings.append(&mut subjects.failed_beside);
+        self.add_cost(subjects.base.as_ref());
         self.add_cost(Some(&subjects.current));
         Ok(answer)
     }
