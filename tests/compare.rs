@@ -68,6 +68,8 @@ fn stand_ins() -> &'static Path {
 fn machine(old: Launched<'_>, new: Launched<'_>) -> Machine {
     let [driver, nvml] = libraries();
     let machine = Machine::new().with_libraries(&[driver, nvml, stand_ins()]);
+    let recordings = common::recordings();
+    machine.ncu(&format!("export RECORDINGS='{}'", recordings.display()));
     symlink(stand_ins(), machine.path("toolkit/lib64")).unwrap();
     program(&machine, "bench_old", old);
     program(&machine, "bench_new", new);

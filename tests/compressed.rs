@@ -31,7 +31,7 @@ fn compressed(from: &str) -> Vec<u8> {
 fn machine() -> Machine {
     let machine = Machine::new();
     for stem in STEMS {
-        let from = format!("ci/recordings/h200/{VARIANT}/{stem}");
+        let from = format!("tests/data/stand_in/recordings/h200/{VARIANT}/{stem}");
         let to = format!("compressed/h200/{VARIANT}/{stem}");
         let project = &machine.project;
         project.write(
@@ -89,7 +89,9 @@ fn what_a_newer_ncu_writes_is_measured_locked_checked_and_stripped() {
 #[test]
 fn of_two_reports_of_one_process_none_is_taken() {
     let machine = Machine::new();
-    let good = repository().join(format!("ci/recordings/h200/{VARIANT}/capture-1.ncu-rep"));
+    let good = repository().join(format!(
+        "tests/data/stand_in/recordings/h200/{VARIANT}/capture-1.ncu-rep"
+    ));
     // Something else writes beside ncu.
     machine.ncu(&format!(
         "for word; do [ \"$last\" != --export ] || cp '{}' \"$word.ncu-repz\"; last=$word; done",
@@ -106,7 +108,7 @@ fn of_two_reports_of_one_process_none_is_taken() {
 #[test]
 fn a_compressed_report_is_shown_compared_and_imported_by_its_content() {
     let project = Project::unlocked();
-    let from = format!("ci/recordings/h200/{VARIANT}/capture-1.ncu-rep");
+    let from = format!("tests/data/stand_in/recordings/h200/{VARIANT}/capture-1.ncu-rep");
     let plain = repository().join(&from).display().to_string();
     let shown = |path: &str| {
         let ran = project.run(&["inspect", path, "--format", "json"]).exits(0);

@@ -31,8 +31,6 @@ public_keys = ["RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3"]
 launches = 20
 skip = 1
 processes = 2
-per_kernel = true
-total = false
 clock_control = "none"
 cache_control = "all"
 replay_mode = "kernel"
@@ -318,10 +316,7 @@ kernels = "regex:^k" | kernels = "regex:^(k"
 kernels = "k" | kernels = "regex:[k" | not a regular expression: unclosed character class; without `regex:`
 kernels = "k" | kernels = "regex:(?!slow)k" | only ncu can read this pattern; look-around; regex:^(first|second)_
 # The launches of each kernel are not counted where something else is a launch.
-graph_profiling = "node" | graph_profiling = "graph" | `per_kernel` does not work with `graph_profiling = "graph"`
-replay_mode = "kernel" | replay_mode = "range" | `per_kernel` does not work with `replay_mode = "range"`
-kernels = "regex:^k" | kernels = "regex:^(?:k|l)" | a filter with `:` does not work with `per_kernel`
-per_kernel = true\ntotal = false | per_kernel = false\ntotal = true | `total` needs `per_kernel = true`
+kernels = "regex:^k" | kernels = "regex:^(?:k|l)" | a filter must have no `:`
 # A key that signs is one of minisign.
 RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3 | RWnonsense | `RWnonsense` is not a minisign public key; public_keys = ["RWnonsense"]
 # A tier is one that there is.
@@ -400,7 +395,6 @@ const REFUSED_ELSEWHERE: &str = r#"
 "flop", "stored"] && { flop = 1024, bytes_written = 4096 } | "flop"] && { flop = 1024 } | nothing counts the declared `bytes_written`; work = { flop = 2048, bytes_written = 4096 }
 ["duration", "flop", "stored"] && work = { flop = 1024, bytes_written = 4096 } && work = { flop = 2048, bytes_written = 4096 } && , "s/b"] | ["stored"] && - && - && ] | without `stored`, `s/b` gates nothing
 "gpu__time_duration.sum" | "sm__cycles_elapsed.max" | gpu__time_duration.sum
-total = false && "duration", "flop" | total = true && "flop" | `total` needs a metric of the counter gpu__time_duration.sum that is judged
 [metric.duration] | [metric]\n[x.duration] | unknown key `x`
 "#;
 

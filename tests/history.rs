@@ -29,7 +29,7 @@ fn lock(project: &Project, from: &[&str], reason: &str) -> String {
 fn locked_thrice() -> (Project, [String; 3]) {
     let project = Project::unlocked();
     let locked = recordings().join("h200-locked");
-    let folders = ["2acac915", "b8f78d99"];
+    let folders = ["ac5792cf", "af96af16"];
     for folder in folders {
         copy(&locked.join(folder), &project.path(folder));
     }
@@ -107,7 +107,7 @@ fn every_acceptance_is_shown_with_its_commit_and_the_values_of_then() {
     project
         .run(&[
             "baseline", "--lock", "--who", "a tester", "--reason", "fourth", CP_ASYNC, "--from",
-            "b8f78d99",
+            "af96af16",
         ])
         .exits(0);
     let baseline = history(&project, &["--metric", "duration", "--metric", "clock"]);

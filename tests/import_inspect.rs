@@ -326,7 +326,9 @@ fn an_imported_report_can_be_locked_and_checked_against() {
 fn several_imported_reports_are_processes_whose_spread_is_known() {
     let project = importing();
     let capture = |number: u32| {
-        let path = format!("ci/recordings/h200/bsr_gemm/cp_async/capture-{number}.ncu-rep");
+        let path = format!(
+            "tests/data/stand_in/recordings/h200/bsr_gemm/cp_async/capture-{number}.ncu-rep"
+        );
         repository().join(path).to_str().unwrap().to_owned()
     };
     let import = |numbers: &[u32]| {

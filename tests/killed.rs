@@ -13,7 +13,7 @@ use crate::common::crash::{
 };
 use crate::common::locking::{self, leftovers, locked_from, other_than};
 use crate::common::stand_in::Machine;
-use crate::common::{Project, RECORDED, Ran, VARIANTS, aloud, repository};
+use crate::common::{Project, RECORDED, Ran, VARIANTS, aloud, handed_over};
 use sparsek_gate::files::{PROFILE_FILE, recorded_folder};
 use sparsek_gate::hash::sha256_file;
 use sparsek_gate::profile::Profile;
@@ -146,7 +146,7 @@ fn signing_that_is_killed_leaves_the_old_signatures_or_the_new_ones() {
 /// A folder to strip, outside of any project.
 fn to_strip() -> (Project, Contents) {
     let project = Project::empty();
-    let recorded = repository().join("ci/recordings/h200/bsr_gemm/cp_async");
+    let recorded = handed_over().join("h200/bsr_gemm/cp_async");
     for name in [
         "capture-1.ncu-rep",
         "capture-1.csv",
@@ -241,7 +241,7 @@ fn imported() -> (Project, [Option<String>; 2]) {
 }
 
 fn import(project: &Project, turn: usize) -> Command {
-    let recorded = repository().join("ci/recordings/h200/bsr_gemm/cp_async");
+    let recorded = handed_over().join("h200/bsr_gemm/cp_async");
     let mut command = project.gate();
     command
         .arg("import")

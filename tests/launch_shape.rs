@@ -61,9 +61,9 @@ fn a_profile_has_the_dynamic_shared_memory_of_its_launches() {
         (Role::Duration.counter().to_owned(), Phase::Timing),
     )]);
     for (capture, bytes) in [
-        ("bsr_gemm/cp_async/capture-1.ncu-rep", FOUR_STAGES),
-        ("bsr_gemm/warp_specialized/capture-1.ncu-rep", 196_736),
-        ("trajectory_resample_cached/baseline/capture-1.ncu-repz", 0),
+        ("bsr_gemm/cp_async/counting.ncu-rep", FOUR_STAGES),
+        ("bsr_gemm/warp_specialized/counting.ncu-rep", 196_736),
+        ("trajectory_resample_cached/baseline/counting.ncu-rep", 0),
     ] {
         let path = root.join("ci/recordings/h200").join(capture);
         let (_, report) = capture::read_file(path).unwrap();
@@ -90,7 +90,7 @@ fn a_profile_has_the_dynamic_shared_memory_of_its_launches() {
 
 #[test]
 fn launches_that_do_not_all_show_it_have_none_and_several_sizes_are_all_kept() {
-    let path = common::repository().join("ci/recordings/h200/bsr_gemm/cp_async/capture-1.ncu-rep");
+    let path = common::handed_over().join("h200/bsr_gemm/cp_async/capture-1.ncu-rep");
     let (_, mut report) = capture::read_file(path).unwrap();
     let counter = Role::DynamicSharedBytes.counter();
     let sizes = |report: &ncu_report::Recording| {

@@ -20,6 +20,8 @@ const STAND_IN: &str = "stand-in";
 const PROFILES: &str = ".sparsek-gate/profiles";
 /// Recordings of one GPU.
 const SAME: &str = "h200";
+/// Of which ncu counts nine launches, as it does where the program is timed as it runs.
+const NINE: &str = "../../../../ci/recordings/h200";
 /// Recordings of a head that is worse.
 const WORSE: &str = "h200-worse";
 /// Recordings of both in turn: processes that differ much.
@@ -146,7 +148,7 @@ impl Machine {
             .args(arguments)
             .current_dir(self.path(""))
             .env("LD_LIBRARY_PATH", &libraries()[0])
-            .env("RECORDINGS", common::recordings())
+            .env("RECORDINGS", common::handed_over())
             .env("JOURNAL", self.project.path("stand-in/journal"))
             .env("REPORTS", self.project.path("stand-in/reports"))
             // The lock on the GPU is one of this machine's alone.
@@ -283,7 +285,7 @@ fn a_profile_is_one_counting_process_and_then_the_asked_timing_processes() {
         ]
     );
     // The numbers are those of the recording, sample by sample.
-    let recorded = repository().join("ci/recordings/h200/bsr_gemm/cp_async/profile.json");
+    let recorded = common::handed_over().join("h200/bsr_gemm/cp_async/profile.json");
     let recorded: Json = serde_json::from_slice(&fs::read(recorded).unwrap()).unwrap();
     // The recording is of an earlier schema, which has other names for the same.
     let identity = |profile: &Json| -> Identity {
@@ -359,7 +361,8 @@ fn both_sides_are_measured_with_as_many_launches_as_are_configured() {
                 let at = argv.iter().position(|word| word == name).unwrap();
                 argv[at + 1].as_str().unwrap()
             };
-            assert_eq!((after("--launch-count"), after("--launches")), ("5", "5"));
+            assert!(after("--kernel-id").ends_with(":^([1-5])$"));
+            assert_eq!(after("--launches"), "5");
         }
     }
 }
@@ -369,7 +372,7 @@ fn ncu_counts_each_kernel_by_itself_by_an_identifier_that_contains_the_filter() 
     let machine = stand_in::Machine::new();
     machine
         .project
-        .configure("[profile]\n", "[profile]\nper_kernel = true\nskip = 1\n");
+        .configure("[profile]\n", "[profile]\nskip = 1\n");
     machine.run(&["profile", "baseline"]);
     for (stem, numbers) in [
         ("capture-1", "^([2-9]|1[0-9]|2[0-1])$"),
@@ -1068,6 +1071,11 @@ fn a_program_that_no_longer_checks_what_is_measured_fails() {
 /// Leaves records of launches, as the injected library would: one letter a launch, `m` of the
 /// measured kernel.
 fn launches(order: &str) -> String {
+    launches_of(order, 1000)
+}
+
+/// Of so many nanoseconds each.
+fn launches_of(order: &str, nanoseconds: usize) -> String {
     let kernel = |(at, launch): (usize, char)| {
         let name = match launch {
             'm' => "bsr_gemm_cp_async".to_owned(),
@@ -1075,15 +1083,15 @@ fn launches(order: &str) -> String {
         };
         let start = 1_000_000 * (at + 1);
         format!(
-            "k {} {start} {} 0 1 7 1 1 1 32 1 1 16 0 0 0 {name}\\n",
+            "k {} {start} {} 0 1 7 64 64 1 128 1 1 248 0 75776 0 {name}\\n",
             at + 1,
-            start + 1000
+            start + nanoseconds
         )
     };
     let kernels: String = order.chars().enumerate().map(kernel).collect();
     format!(
         "if [ -n \"${{SPARSEK_GATE_KERNEL_RECORDS-}}\" ]; then\necho listed >>\"$JOURNAL.listed\"\n\
-         printf 'process 7 cupti 130001\\n{kernels}end {} 0\\n' >\"$SPARSEK_GATE_KERNEL_RECORDS.7\"\nfi",
+         printf \"process $$ cupti 130001\\n{kernels}end {} 0\\n\" >\"$SPARSEK_GATE_KERNEL_RECORDS.$$\"\nfi",
         order.len()
     )
 }
@@ -1124,6 +1132,33 @@ fn a_program_that_cupti_does_not_record_is_measured_by_ncu_side_by_side() {
 }
 
 #[test]
+fn as_many_processes_again_are_timed_where_these_are_too_far_apart() {
+    let machine = Machine::new();
+    listing(&machine, "libcupti.so.13");
+    machine.configure("processes = 4 ", "processes = 2 ");
+    let order = "m".repeat(20);
+    let times = |first, others| {
+        format!(
+            "case $SPARSEK_GATE_RESULT in\n*/capture-1.*)\n{}\n;;\n*)\n{}\n;; esac",
+            launches_of(&order, first),
+            launches_of(&order, others)
+        )
+    };
+    machine.program("cp_async", NINE, &times(10_000, 10_010));
+    machine.lock();
+    let processes = || {
+        let profile = machine.left_json("cp_async", "profile.json");
+        profile["provenance"]["processes"].clone()
+    };
+    machine.check(&["cp_async"], 0);
+    assert_eq!(processes(), 2);
+    machine.program("cp_async", NINE, &times(10_500, 10_000));
+    let report = machine.check(&["cp_async"], 6);
+    assert_eq!(report.denied(), ["inconclusive"]);
+    assert_eq!(processes(), 4);
+}
+
+#[test]
 fn launches_beside_the_measured_ones_are_counted_and_fail_where_they_run_between() {
     let machine = Machine::new();
     listing(&machine, "libcupti.so.13");
@@ -1131,7 +1166,7 @@ fn launches_beside_the_measured_ones_are_counted_and_fail_where_they_run_between
     machine.configure("processes = 4 ", fewer);
     let measured = "m".repeat(20);
     let between = |letter: &str| format!("ff{}m", format!("m{letter}").repeat(19));
-    machine.program("cp_async", SAME, &launches(&format!("ff{measured}c")));
+    machine.program("cp_async", NINE, &launches(&format!("ff{measured}c")));
     machine.lock();
     let list = |file| machine.left_json("cp_async", file)["provenance"]["launch_list"].clone();
     assert_eq!(
@@ -1141,12 +1176,16 @@ fn launches_beside_the_measured_ones_are_counted_and_fail_where_they_run_between
             "others": [
                 { "kernel": "other_f", "launches": 2, "between": 0 },
                 { "kernel": "other_c", "launches": 1, "between": 0 },
-            ]
+            ],
+            "kernels": [{
+                "mangled": "bsr_gemm_cp_async", "grid": [64, 64, 1], "block": [128, 1, 1], "launches": 20
+            }],
+            "steps": 20
         })
     );
     let listed = machine.project.path(&format!("{STAND_IN}/journal.listed"));
     let listings = || fs::read_to_string(&listed).unwrap().lines().count();
-    assert_eq!(listings(), 1);
+    assert_eq!(listings(), 2);
     for (what, order, code, severity) in [
         ("the same", format!("ff{measured}c"), 0, ""),
         ("fewer", measured.clone(), 0, ""),
@@ -1159,13 +1198,8 @@ fn launches_beside_the_measured_ones_are_counted_and_fail_where_they_run_between
         ),
         ("another beside each", between("x"), 4, "deny"),
         ("a known one beside each", between("f"), 4, "deny"),
-        ("nothing is recorded", String::new(), 0, "warn"),
     ] {
-        let program = match order.as_str() {
-            "" => String::new(),
-            order => launches(order),
-        };
-        machine.program("cp_async", SAME, &program);
+        machine.program("cp_async", NINE, &launches(&order));
         // Side by side for those that decide, since that takes many processes.
         let modes = [&["cp_async"][..], &["cp_async", "--against", "HEAD"]];
         for arguments in &modes[..if code == 4 { 2 } else { 1 }] {
@@ -1175,16 +1209,15 @@ fn launches_beside_the_measured_ones_are_counted_and_fail_where_they_run_between
             let found = found.iter().find(|one| one["code"] == "other-launches");
             let found = found.map_or("", |one| one["severity"].as_str().unwrap());
             assert_eq!(found, severity, "{what}, {arguments:?}");
-            // Against a baseline one process more lists them. Side by side each that is timed does.
-            let expected = if arguments.len() > 1 { 12 } else { 1 };
-            let silent = usize::from(order.is_empty());
-            assert_eq!(listings(), expected - silent, "{what}, {arguments:?}");
+            // Each process that is timed lists them.
+            let expected = if arguments.len() > 1 { 12 } else { 2 };
+            assert_eq!(listings(), expected, "{what}, {arguments:?}");
         }
         // Recordings are judged alike, and nothing is run for it.
         machine.check(&["cp_async", "--from", PROFILES], code);
     }
     // Locked with that kernel, it is known.
-    machine.program("cp_async", SAME, &launches(&between("x")));
+    machine.program("cp_async", NINE, &launches(&between("x")));
     let profiled = machine.run(&["profile", "cp_async", "--format", "json"]);
     let profiled = profiled.exits(0).json();
     assert!(profiled.warns("other-launches"));
@@ -1195,38 +1228,8 @@ fn launches_beside_the_measured_ones_are_counted_and_fail_where_they_run_between
     let wrong = format!("{}\n{}", launches(&measured), reports(WRONG));
     machine.program(
         "cp_async",
-        SAME,
-        &format!("case $SPARSEK_GATE_RESULT in */launches.*)\n{wrong}\n;; esac"),
+        NINE,
+        &format!("case $SPARSEK_GATE_RESULT in */capture-1.*)\n{wrong}\n;; esac"),
     );
     assert_eq!(machine.check(&["cp_async"], 5).denied(), ["wrong-numbers"]);
-}
-
-#[test]
-fn launches_are_listed_once_however_often_a_variant_is_measured_again() {
-    let machine = Machine::new();
-    listing(&machine, "libcupti.so.13");
-    let ncu = repository().join("tests/data/stand_in/ncu");
-    let configured = format!("ncu = {:?}\n", ncu.display().to_string());
-    machine.configure(&configured, "ncu = \"./ncu\"\n");
-    machine.configure("[profile]\n", "[profile]\nretries = 1\n");
-    // The GPU is taken, once, after the launches were listed.
-    common::write_program(
-        &machine.path("ncu"),
-        &format!(
-            "#!/bin/sh\n\
-             case \" $* \" in *' --export '*) profiles=1 ;; esac\n\
-             if [ -n \"$profiles\" ] && [ -f \"$JOURNAL.listed\" ] && [ ! -f \"$JOURNAL.busy\" ]; then\n: >\"$JOURNAL.busy\"\n\
-             while [ \"$1\" != --log-file ]; do shift; done\n\
-             echo '==ERROR== Profiling failed because a driver resource was unavailable. Ensure that no other tool (like DCGM) is concurrently collecting profiling data.' >\"$2\"\n\
-             exit 9\nfi\nexec {} \"$@\"\n",
-            ncu.display()
-        ),
-    );
-    machine.program("cp_async", SAME, &launches(&format!("f{}", "m".repeat(20))));
-    let ran = machine.run(&["profile", "cp_async", "--format", "json"]);
-    assert_eq!(ran.exits(0).json().warned()[0], "retried");
-    let listed = machine.project.path(&format!("{STAND_IN}/journal.listed"));
-    assert_eq!(fs::read_to_string(listed).unwrap(), "listed\n");
-    let profile = machine.left_json("cp_async", "profile.json");
-    assert_eq!(profile["provenance"]["launch_list"]["measured"], 20);
 }

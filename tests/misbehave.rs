@@ -260,8 +260,7 @@ fn lock(machine: Machine) -> Machine {
             .replacen("[toolchain]\n", ncu, 1)
             .replacen("processes = 4 ", "processes = 2 ", 1);
     machine.write("config.toml", format!("{ENV_PASS}{settings}{SUITE}"));
-    let recorded =
-        common::repository().join("ci/recordings/h200/bsr_gemm/baseline/capture-1.ncu-rep");
+    let recorded = common::handed_over().join("h200/bsr_gemm/baseline/capture-1.ncu-rep");
     fs::copy(recorded, machine.path("good.ncu-rep")).unwrap();
     machine.write("program.sh", program("", ""));
     machine.git(&["init", "--quiet"]);

@@ -186,7 +186,7 @@ const ATTACKS: &[Attack] = &[
         },
         finding: (
             "relocked",
-            "this change re-locks it on nvidia-h200: `faster epilogue` by Ada: duration 258.83 us → 284.71 us",
+            "this change re-locks it on nvidia-h200: `faster epilogue` by Ada: duration 250.84 us → 275.92 us",
         ),
         consented: Some(0),
     },

@@ -15,7 +15,10 @@ const GATED: [&str; 4] = ["duration", "sm_active", "tensor_core", "dram_bw"];
 
 /// A recording in which base and head of `cp_async` are the same. Utilizations are judged side by side too.
 fn recorded() -> Project {
-    let project = Project::steady();
+    with_base(Project::steady())
+}
+
+fn with_base(project: Project) -> Project {
     let mut config = project.read("config.toml");
     for points in ["1.5", "2.5"] {
         let stored = format!("tolerance = {{ stored = \"{points}\" }}");
@@ -66,7 +69,7 @@ fn a_head_slower_by_less_than_the_stored_tolerance_regresses_against_its_base() 
 #[test]
 fn a_utilization_that_is_open_only_warns_where_the_kernel_became_faster() {
     for (duration, code) in [(0.96, 0), (1.0, 6)] {
-        let project = recorded();
+        let project = with_base(Project::steady_by_ncu());
         project.edit_profile("cp_async", |head| {
             scale(head, DURATION, duration);
             shift(head, "sm_active", -1.5);

@@ -419,7 +419,7 @@ fn the_static_numbers_are_what_ncu_reported_of_the_same_kernels_on_an_h200() {
             .join("ci/recordings/h200/bsr_gemm")
             .join(&variant.id.variant);
         let compiled = Profile::read(&folder.join("static.json")).unwrap();
-        let (_, report) = capture::read_file(folder.join("capture-1.ncu-rep")).unwrap();
+        let (_, report) = capture::read_file(folder.join("counting.ncu-rep")).unwrap();
         assert_eq!(launch_mismatches(variant, &compiled, &report), []);
         for metric in [
             "registers",

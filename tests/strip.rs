@@ -119,7 +119,7 @@ fn a_stripped_folder_is_judged_as_the_original_and_says_what_it_is() {
     let profile = project.json("public/bsr_gemm/baseline/profile.json");
     assert_eq!(profile["provenance"]["stripped"], true);
     assert_eq!(profile["provenance"]["gpu_uuid"], "GPU-1");
-    assert_eq!(profile["provenance"]["captures"][0]["argv"][0], "ncu");
+    assert_eq!(profile["provenance"]["captures"][0]["argv"][0], "program");
 }
 
 #[test]

@@ -158,7 +158,7 @@ fn a_second_kernel_that_works_too_is_more_than_declared() {
     let report = project.check(&["cp_async"], 4);
     assert_eq!(
         report.denied(),
-        ["kernels-changed", "work-changed", "regressed"]
+        ["regressed", "kernels-changed", "work-changed", "regressed"]
     );
 }
 
@@ -237,7 +237,7 @@ fn quiet_project() -> Project {
             capture["device"] = quiet();
         }
     }
-    let project = Project::steady();
+    let project = Project::steady_by_ncu();
     project.edit_profile("cp_async", quieten);
     project.forge("cp_async", quieten);
     project
@@ -316,7 +316,8 @@ fn side_by_side_the_clock_of_the_launches_is_that_of_the_base() {
 
 /// Locks the disturbed profile of `cp_async`.
 fn lock_disturbed(count: usize, key: &str, value: &Json, code: i32) -> (Project, Ran) {
-    let project = Project::locked();
+    let project = Project::timed_by_ncu();
+    project.lock("first measurement").exits(0);
     project.edit_profile("cp_async", |profile| {
         for capture in captures(profile) {
             capture["device"] = quiet();

@@ -134,7 +134,7 @@ impl Survey {
         }
         text.push_str(&format!(
             "[suite.{name}]\ndescription = {}\n{}\
-             profile = {{ launches = {}, skip = {}{} }}\n\
+             profile = {{ launches = {}, skip = {} }}\n\
              # verify_args = [\"--check\"]         # of the run that checks the numbers: exit status 0\n\n\
              [suite.{name}.variant.main]\nrun = {}\nexpect = {}\n{}\
              # program = {}   # an executable with kernels: the static gate reads it\n",
@@ -142,7 +142,6 @@ impl Survey {
             self.filter(proposal),
             proposal.launches,
             proposal.skip,
-            if proposal.per_kernel { ", per_kernel = true" } else { "" },
             list(&self.argv),
             list(&proposal.names),
             self.inputs(),

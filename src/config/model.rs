@@ -301,14 +301,14 @@ pub enum Recipe {
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "profile")]
 pub struct ProfileSettings {
-    /// Launches profiled in one ncu process, 1 to 10000. Of a program that CUPTI times, every launch counts.
-    /// Default: 20.
+    /// Launches of each kernel in one process, 1 to 10000. Of a program that CUPTI times, every launch
+    /// counts. Default: 20.
     #[serde(deserialize_with = "range::count::<_, 1, 10_000>")]
     #[schemars(extend("x-stricter" = "more"))]
     pub launches: u32,
-    /// Matching launches before them that are left out. Default: 0.
+    /// Launches of each kernel before them that are left out. Default: 0.
     pub skip: u32,
-    /// Separate ncu processes of a profile; twice as many where these are too far apart. Default: 4.
+    /// Separate processes of a profile; twice as many where these are too far apart. Default: 4.
     #[serde(deserialize_with = "range::count::<_, 1, 10_000>")]
     #[schemars(extend("x-stricter" = "more"))]
     pub processes: u32,
@@ -317,11 +317,10 @@ pub struct ProfileSettings {
     #[schemars(skip)]
     pub counted_launches: u32,
     /// Whether launches are counted for each kernel, at each grid and block, and not over all
-    /// kernels together. Default: false.
+    /// kernels together: no key.
+    #[serde(skip_deserializing)]
+    #[schemars(skip)]
     pub per_kernel: bool,
-    /// Whether the duration of all measured kernels together is judged too; needs `per_kernel`.
-    /// Default: false.
-    pub total: bool,
     /// Whether ncu locks the clocks while it profiles. Default: `base`.
     pub clock_control: ClockControl,
     /// Whether ncu flushes the caches before each replay pass. Default: `all`.
@@ -361,8 +360,7 @@ impl Default for ProfileSettings {
             skip: 0,
             processes: 4,
             counted_launches: UNSET,
-            per_kernel: false,
-            total: false,
+            per_kernel: true,
             clock_control: ClockControl::Base,
             cache_control: CacheControl::All,
             replay_mode: ReplayMode::Kernel,
@@ -637,7 +635,7 @@ impl Variant {
                 Phase::Timing if self.profile.as_it_runs => u32::MAX,
                 _ => self.launches(phase),
             },
-            per_kernel: self.profile.per_kernel,
+            per_kernel: self.profile.counts_each_kernel(),
         }
     }
 
@@ -646,13 +644,8 @@ impl Variant {
     /// has no duration, and where only ncu knows its launches.
     pub fn timed_as_it_runs(&self, beside_base: bool) -> Option<Variant> {
         let settings = &self.profile;
-        let launches_are_kernels = settings.graph_profiling == GraphProfiling::Node
-            && matches!(
-                settings.replay_mode,
-                ReplayMode::Kernel | ReplayMode::Application
-            )
-            && KernelFilter::of(self.kernels.as_deref()).is_ok();
-        if !launches_are_kernels || !self.has_phase_on(Tier::KernelTimes, Phase::Timing) {
+        let is_seen = settings.has_kernels() && KernelFilter::of(self.kernels.as_deref()).is_ok();
+        if !is_seen || !self.has_phase_on(Tier::KernelTimes, Phase::Timing) {
             return None;
         }
         let mut timed = self.clone();
@@ -688,6 +681,20 @@ impl ProfileSettings {
             self.counted_launches = self.launches.min(COUNTED_LAUNCHES);
         }
         self
+    }
+
+    /// Whether what ncu measures is a kernel, and no range and no whole graph.
+    pub fn has_kernels(&self) -> bool {
+        let by_kernel = matches!(
+            self.replay_mode,
+            ReplayMode::Kernel | ReplayMode::Application
+        );
+        by_kernel && self.graph_profiling == GraphProfiling::Node
+    }
+
+    /// Whether launches are counted for each kernel by itself.
+    pub fn counts_each_kernel(&self) -> bool {
+        self.per_kernel && self.has_kernels()
     }
 
     /// The most processes of a profile.

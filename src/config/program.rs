@@ -160,9 +160,8 @@ impl ProgramSettings {
         profile.counted_launches = COUNTED_OF_EACH;
         profile.skip = self.skip;
         profile.processes = self.purpose.processes();
-        if self.purpose == Purpose::Comparison {
-            (profile.per_kernel, profile.as_it_runs) = (true, true);
-        }
+        let is_comparison = self.purpose == Purpose::Comparison;
+        (profile.per_kernel, profile.as_it_runs) = (is_comparison, is_comparison);
         profile.clock_control = self.clock_control;
         profile.timeout = self.timeout;
         profile.accept_tiers = vec![Tier::KernelTimes];

@@ -11,7 +11,8 @@ use crate::verdict::LOOKS;
 const FEWER_LAUNCHES: &str = "make the program launch more often, or lower `launches` and `processes` (`compare`: --launches)";
 
 /// What to do where the launches that were asked for are those of other kernels.
-const LAUNCHES_OF_EACH_KERNEL: &str = "count the launches of each kernel by themselves: `per_kernel = true` under `profile`; or raise `launches` (`compare`: --launches), which counts over all kernels together";
+const LAUNCHES_OF_EACH_KERNEL: &str =
+    "raise `launches`: ranges and whole graphs are counted over all kernels together";
 
 /// Processes of a side before the first look.
 const FEWEST_ON_A_SIDE: u32 = 2 * LOOKS[0].0 as u32;
@@ -68,7 +69,7 @@ fn missing_parts(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Fi
                     _ => Code::NotMeasured,
                 };
                 let message = format!("`{}` of {} has no value: {why}", metric.alias, kernel.name);
-                let next = next_of_missing(variant, metric, profile, kernel);
+                let next = next_of_missing(variant, metric, kernel);
                 let finding = Finding::deny(code, &variant.id, message, next);
                 let finding = finding.kernel(&kernel.name).metric(&metric.alias);
                 let finding = finding.launched(kernel.grid, kernel.block, true);
@@ -81,18 +82,12 @@ fn missing_parts(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Fi
 
 /// What to do where a metric has no value. A phase that has no launch of a kernel ends before it where
 /// launches are counted over all kernels together.
-fn next_of_missing(
-    variant: &Variant,
-    metric: &Metric,
-    profile: &Profile,
-    kernel: &KernelProfile,
-) -> &'static str {
+fn next_of_missing(variant: &Variant, metric: &Metric, kernel: &KernelProfile) -> &'static str {
     let some_process_has_none = kernel
         .metrics
         .get(&metric.alias)
         .is_some_and(|series| series.samples.iter().any(Vec::is_empty));
-    let counted_together = profile.kernels.len() > 1 && !variant.profile.per_kernel;
-    match some_process_has_none && counted_together {
+    match some_process_has_none && !variant.profile.counts_each_kernel() {
         true => LAUNCHES_OF_EACH_KERNEL,
         false => "profile again, or remove the metric from the gate",
     }
@@ -244,7 +239,7 @@ fn missing_launches(
         return None;
     }
     let asked = variant.launches(phase) as usize;
-    if variant.profile.per_kernel {
+    if variant.profile.counts_each_kernel() {
         return missing_launches_of_a_kernel(profile, phase, machines.len(), asked);
     }
     let in_process = |index: usize| -> usize {

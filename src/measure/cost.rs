@@ -227,7 +227,7 @@ impl Each {
             jobs.count() as f64
         };
         let once = count(|task| task == Task::Verify) * self.verify_s
-            + count(|task| matches!(task, Task::Measure(_) | Task::List)) * self.profile_s;
+            + count(|task| matches!(task, Task::Measure(_))) * self.profile_s;
         let rounds = |rounds: u32| {
             let rounds = plan.rounds.iter().take(rounds as usize);
             rounds.map(Vec::len).sum::<usize>() as f64 * self.profile_s

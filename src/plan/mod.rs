@@ -12,7 +12,7 @@ use serde::Serialize;
 mod place;
 mod share;
 
-use crate::config::{GraphProfiling, KernelFilter, SanitizerTool, Variant};
+use crate::config::{SanitizerTool, Variant};
 use crate::terms::{Phase, VariantId};
 use crate::verdict::LOOKS;
 
@@ -38,8 +38,6 @@ pub enum Task {
     Sanitize(SanitizerTool),
     /// Measures its kernels.
     Measure(Phase),
-    /// Lists all launches of the measured command line, also those that are not measured.
-    List,
 }
 
 impl Task {
@@ -49,7 +47,6 @@ impl Task {
             Task::Verify => "verify",
             Task::Sanitize(tool) => tool.as_str(),
             Task::Measure(phase) => phase.as_str(),
-            Task::List => "launches",
         }
     }
 }
@@ -112,7 +109,7 @@ impl VariantPlan {
         let once = |task| Job::once(variant, Side::Current, task);
         let mut jobs = vec![once(Task::Verify)];
         jobs.extend(sanitized(variant).map(|tool| once(Task::Sanitize(tool))));
-        jobs.extend(before_rounds(variant).into_iter().map(once));
+        jobs.extend(before_rounds(variant).map(once));
         let timed = variant.has_phase(Phase::Timing);
         let rounds = (1..=settings.most_processes()).filter(|_| timed);
         VariantPlan {
@@ -133,7 +130,7 @@ impl VariantPlan {
         let tools = sanitized(variant);
         jobs.extend(tools.map(|tool| Job::once(variant, Side::Current, Task::Sanitize(tool))));
         jobs.push(Job::once(variant, Side::Base, Task::Verify));
-        for task in before_rounds(variant) {
+        if let Some(task) = before_rounds(variant) {
             jobs.extend([Side::Base, Side::Current].map(|side| Job::once(variant, side, task)));
         }
         let timed = variant.has_phase(Phase::Timing);
@@ -154,19 +151,12 @@ impl VariantPlan {
         };
         let looks = LOOKS.map(|(rounds, _)| rounds as u32);
         let rounds = (1..=looks[looks.len() - 1]).filter(|_| timed);
-        let mut plan = VariantPlan {
+        VariantPlan {
             variant: variant.id.clone(),
             once: jobs,
             rounds: rounds.map(round).collect(),
             looks: looks.into(),
-        };
-        // Launches are listed between the last process before the first look and the look itself: ncu
-        // then prints that process's report beside it, which takes as long.
-        let (least, _) = plan.bounds();
-        if let Some(round) = plan.rounds.iter_mut().take(least as usize).last() {
-            round.extend(plan.once.extract_if(.., |job| job.task == Task::List));
         }
-        plan
     }
 
     /// The longest that the jobs can take: the sum of the time limits of their processes, with every
@@ -175,15 +165,15 @@ impl VariantPlan {
         let tries = variant.profile.retries + 1;
         let limit = |job: &Job| match job.task {
             Task::Verify | Task::Sanitize(_) => variant.verify_timeout,
-            Task::Measure(_) | Task::List => variant.profile.timeout * tries,
+            Task::Measure(_) => variant.profile.timeout * tries,
         };
         let jobs = self.once.iter().chain(self.rounds.iter().flatten());
         jobs.map(limit).sum()
     }
 
-    /// The jobs of the counting phase and those that list launches before any round, in their order.
+    /// The jobs of the counting phase.
     pub fn before_rounds(&self) -> impl Iterator<Item = &Job> {
-        let is_one = |job: &&Job| matches!(job.task, Task::Measure(_) | Task::List);
+        let is_one = |job: &&Job| matches!(job.task, Task::Measure(_));
         self.once.iter().filter(is_one)
     }
 
@@ -204,26 +194,10 @@ fn sanitized(variant: &Variant) -> impl Iterator<Item = SanitizerTool> {
         .map(|index| asked[index])
 }
 
-/// The tasks that measure or list launches once.
-fn before_rounds(variant: &Variant) -> Vec<Task> {
+/// What is measured once.
+fn before_rounds(variant: &Variant) -> Option<Task> {
     let counted = variant.profile.hotspots || variant.has_phase(Phase::Counting);
-    let counting = counted.then_some(Task::Measure(Phase::Counting));
-    let list = listed(variant).then_some(Task::List);
-    counting.into_iter().chain(list).collect()
-}
-
-/// Whether the launches of a variant are listed: where a filter by name leaves some of them out, and
-/// where each kernel is counted by itself, which does not show how often it is launched. What ncu
-/// selects in other ways, this tool cannot tell apart. With `profiler_range` the user already selected
-/// the launches, so they are listed only if a total needs their number.
-fn listed(variant: &Variant) -> bool {
-    let settings = &variant.profile;
-    let filter = variant.kernels.as_deref();
-    let leaves_out = filter.is_some() || settings.per_kernel;
-    // The times of a program as it runs are those of all its launches.
-    let wanted = leaves_out && !settings.as_it_runs && (!settings.profiler_range || settings.total);
-    let single = settings.graph_profiling == GraphProfiling::Node;
-    wanted && single && KernelFilter::of(filter).is_ok()
+    counted.then_some(Task::Measure(Phase::Counting))
 }
 
 #[cfg(test)]
@@ -262,13 +236,7 @@ mod tests {
             .zip([odd, even].iter().cycle())
             .enumerate()
         {
-            let mut expected = sides
-                .map(|side| (Task::Measure(Phase::Timing), side))
-                .to_vec();
-            // Launches are listed while ncu prints the last report before the first look.
-            if index == 2 {
-                expected.extend([base, current].map(|side| (Task::List, side)));
-            }
+            let expected = sides.map(|side| (Task::Measure(Phase::Timing), side));
             assert_eq!(jobs(round), expected, "round {index}");
         }
     }

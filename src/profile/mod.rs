@@ -526,9 +526,9 @@ pub(crate) mod tests {
 
     use super::{KernelLaunches, KernelProfile, LaunchList, Profile, lists_in_lines};
 
-    /// One that was measured on an H200, of one kernel.
+    /// One that ncu measured on an H200, of one kernel.
     pub(crate) fn recorded() -> Profile {
-        let path = "baselines/nvidia-h200/bsr_gemm/cp_async.profile.json";
+        let path = "tests/data/stand_in/recordings/h200/bsr_gemm/cp_async/profile.json";
         Profile::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
     }
 

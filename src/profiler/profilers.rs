@@ -55,11 +55,6 @@ impl Profilers {
         self.ncu.get()
     }
 
-    /// What lists all launches of a program.
-    pub fn lister(&self) -> &Cupti {
-        &self.cupti
-    }
-
     /// The libcupti that measures below ncu's tier; `None` where there is none.
     pub fn libcupti(&self, toolchain: &Toolchain, cuda: &str) -> Option<LibraryFile> {
         let path = self.cupti.libcupti(toolchain, cuda).ok()?;

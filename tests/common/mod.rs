@@ -241,6 +241,17 @@ impl Project {
         project
     }
 
+    /// The same with recordings whose durations are ncu's.
+    pub fn timed_by_ncu() -> Project {
+        let project = Project::unlocked();
+        for variant in VARIANTS.iter() {
+            let folder = project.path(&format!("{RECORDED}/bsr_gemm/{variant}"));
+            fs::remove_dir_all(&folder).unwrap();
+            copy(&handed_over().join("h200/bsr_gemm").join(variant), &folder);
+        }
+        project
+    }
+
     /// With the repository's baselines.
     pub fn shipped() -> Project {
         let project = Project::unlocked();
@@ -299,15 +310,29 @@ impl Project {
         static FILES: OnceLock<Vec<(String, String)>> = OnceLock::new();
         Project::with(FILES.get_or_init(|| {
             let project = Project::locked();
+            project.calm();
             let mut paths = Vec::new();
             for variant in VARIANTS.iter() {
-                project.edit_profile(variant, steady);
-                project.forge(variant, steady);
                 paths.push(Project::profile_path(variant));
                 paths.extend(ENDINGS.map(|ending| Project::baseline_path(variant, ending)));
             }
             project.texts(paths)
         }))
+    }
+
+    /// The same, timed by ncu.
+    pub fn steady_by_ncu() -> Project {
+        let project = Project::timed_by_ncu();
+        project.lock("first measurement").exits(0);
+        project.calm();
+        project
+    }
+
+    fn calm(&self) {
+        for variant in VARIANTS.iter() {
+            self.edit_profile(variant, steady);
+            self.forge(variant, steady);
+        }
     }
 
     /// Puts the profile of a base beside a recorded profile: the same from captures of its own, but
@@ -569,6 +594,11 @@ pub fn recordings() -> PathBuf {
     evaluation::unpacked(&folder, env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap()
 }
 
+/// What the stand-in of ncu hands over: reports that ncu timed.
+pub fn handed_over() -> PathBuf {
+    repository().join("tests/data/stand_in/recordings")
+}
+
 /// Says something even where the test passes: the harness keeps what `eprintln!` prints.
 pub fn aloud(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
@@ -646,8 +676,7 @@ fn as_editors_see(value: toml::Value) -> Json {
     }
 }
 
-/// The repository's configuration with [`VARIANTS`] and the faults, and no other variant. All variants are
-/// measured in as many processes, as they were locked.
+/// The repository's configuration with [`VARIANTS`] and the faults, and no other variant.
 pub fn configuration() -> String {
     let whole = fs::read_to_string(repository().join("config.toml")).unwrap();
     let mut kept = String::new();
@@ -668,16 +697,6 @@ pub fn configuration() -> String {
             kept.push_str(table);
         }
     }
-    without_processes(&kept)
-}
-
-/// A configuration in which no variant asks for a number of processes of its own: all baselines of
-/// this repository were locked in four of them.
-pub fn without_processes(config: &str) -> String {
-    let lines = config.split_inclusive('\n');
-    let own = |line: &&str| line.starts_with("profile = { processes = ");
-    let kept: String = lines.clone().filter(|line| !own(line)).collect();
-    assert!(lines.clone().any(|line| own(&line)), "remove this function");
     kept
 }
 

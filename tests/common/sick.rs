@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::OnceLock;
 
 use super::stand_in::Machine;
-use super::{Ran, Report, repository};
+use super::{Ran, Report, handed_over};
 
 /// The UUID of the second GPU.
 pub const SECOND: &str = "GPU-00112233-4455-6677-8899-aabbccddeefe";
@@ -65,7 +65,7 @@ fn locked() -> Machine {
             fs::write(own.join(name), content).unwrap();
         }
         for other in ["h200/bsr_gemm/baseline", "h200-worse"] {
-            let from = repository().join("ci/recordings").join(other);
+            let from = handed_over().join(other);
             std::os::unix::fs::symlink(from, folder.join(other)).unwrap();
         }
     }
@@ -99,7 +99,7 @@ pub fn ncu(machine: &Machine, hook: &str) {
 /// The files of a recording of two processes on a GPU that reads so many percent more for every launch:
 /// reports and CSV alike.
 fn recorded(percent: f64) -> Vec<(String, Vec<u8>)> {
-    let from = repository().join("ci/recordings/h200/bsr_gemm/cp_async");
+    let from = handed_over().join("h200/bsr_gemm/cp_async");
     let captures = [
         ("counting", "counting", 1.0),
         ("capture-1", "capture-1", 1.0),

@@ -9,7 +9,7 @@ use std::sync::{LazyLock, OnceLock};
 
 use serde_json::Value as Json;
 
-use super::{Project, Ran, aloud, recordings, repository};
+use super::{Project, Ran, aloud, handed_over, repository};
 
 /// As the stand-in of the driver reports it.
 pub const UUID: &str = "GPU-00112233-4455-6677-8899-aabbccddeeff";
@@ -271,7 +271,7 @@ expect = ["bsr_gemm_baseline"]
                 "#!/bin/sh\nexport ARGV='{}' RECORDINGS='{}' JOURNAL='{}' REPORTS='{}'\n\
                  {first}\nexec {} \"$@\"\n",
                 self.path("argv").display(),
-                recordings().display(),
+                handed_over().display(),
                 self.path("journal").display(),
                 self.path("reports").display(),
                 repository().join("tests/data/stand_in/ncu").display()

@@ -55,21 +55,18 @@ pub struct Recordings {
 }
 
 impl Recordings {
-    /// Reads `rounds/<gpu>/{aa,planted}` and `unchanged/<gpu>/aa`, and the profiles of `h200`,
-    /// `h200-locked/<gpu>` and `machines/<gpu>`.
+    /// Reads `rounds/<gpu>/{aa,planted}` and `unchanged/<gpu>/aa`, and the profiles of `machines/<gpu>`: all of
+    /// them were timed by ncu.
     ///
     /// # Errors
     /// [`Error::Io`], or [`Error::Input`] of a file that is no profile, or a folder without any.
     pub fn read(folder: &Path, config: &Config) -> Result<Recordings, Error> {
         let below = |name: &str, below: &str| each_below(&folder.join(name), below);
         let unchanged = [below("rounds", "aa")?, below("unchanged", "aa")?].concat();
-        let mut machines = vec![folder.join("h200")];
-        machines.extend(below("h200-locked", "")?);
-        machines.extend(below("machines", "")?);
         let recordings = Recordings {
             unchanged: pairs(&unchanged, config)?,
             planted: pairs(&below("rounds", "planted")?, config)?,
-            stored: stored(&machines, config)?,
+            stored: stored(&below("machines", "")?, config)?,
         };
         let is_empty = [
             recordings.unchanged.is_empty(),

@@ -5,7 +5,6 @@ mod family;
 mod file;
 mod matrix;
 mod metric;
-mod profile;
 mod static_metric;
 mod suite;
 mod variant;
@@ -79,7 +78,6 @@ impl File<'_> {
         let work = self.folder(&root, "work", &raw.paths.work, ".sparsek-gate")?;
         let unread = self.unread(&raw.paths.unread)?;
         let toolchain = self.toolchain(raw.toolchain, &root)?;
-        self.profile(&["profile"], &raw.profile)?;
         let metrics = self.metrics(&raw.metric, &toolchain)?;
         let common = Common {
             metrics: &metrics,

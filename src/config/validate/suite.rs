@@ -25,7 +25,6 @@ impl File<'_> {
                 .help(format!("add `[suite.{name}.variant.NAME]`")));
         }
         // A wrong setting is an error even if every variant overrides it.
-        self.profile(&["suite", name, "profile"], &raw.profile)?;
         let variants = raw.variant.iter();
         Ok(Suite {
             name: name.to_owned(),

@@ -9,7 +9,6 @@ use crate::config::input_files::pattern;
 use crate::config::model::{Metric, Recipe, Variant, Verification};
 use crate::config::raw::{Define, RawVariant, Source};
 use crate::config::stated_by::StatedBy;
-use crate::metric::{Level, Role};
 use crate::terms::VariantId;
 
 /// What the tool fills in.
@@ -38,11 +37,9 @@ impl File<'_> {
         ];
         self.placeholders(&at, lists)?;
         let recipe = self.recipe(id, raw)?;
-        let profile = self.profile(&[&at[..], &["profile"]].concat(), &raw.profile)?;
-        self.kernels(&[&at[..], &["kernels"]].concat(), raw, profile.per_kernel)?;
-        if profile.total {
-            self.judges_time(&at, metrics)?;
-        }
+        let profile = raw.profile.clone().settled();
+        let by_id = profile.counts_each_kernel();
+        self.kernels(&[&at[..], &["kernels"]].concat(), raw, by_id)?;
         let static_metrics = match &recipe {
             Recipe::Command { .. } => common.code_metrics,
             Recipe::Nvcc { .. } => common.static_metrics,
@@ -103,21 +100,6 @@ impl File<'_> {
             }
         }
         Ok(())
-    }
-
-    /// That a total of times has a metric to be judged by.
-    fn judges_time(&self, at: &[&str], metrics: &[Metric]) -> Result<(), ConfigError> {
-        let is_time = |metric: &Metric| {
-            metric.role() == Some(Role::Duration) && metric.level != Level::Record
-        };
-        if metrics.iter().any(is_time) {
-            return Ok(());
-        }
-        let message = format!(
-            "`total` needs a metric of the counter {} that is judged",
-            Role::Duration
-        );
-        Err(self.error(at, message))
     }
 
     /// How the program is made: from a `source`, or by a command that is `run`.
@@ -259,12 +241,12 @@ impl File<'_> {
     }
 
     /// A filter of kernels. A pattern must be a regular expression.
-    fn kernels(&self, at: &[&str], raw: &RawVariant, per_kernel: bool) -> Result<(), ConfigError> {
+    fn kernels(&self, at: &[&str], raw: &RawVariant, by_id: bool) -> Result<(), ConfigError> {
         let kernels = raw.kernels.as_ref();
         let pattern = kernels.and_then(|filter| filter.strip_prefix("regex:"));
         let separated = pattern.or(kernels.map(String::as_str));
-        if per_kernel && separated.is_some_and(|filter| filter.contains(':')) {
-            let message = "a filter with `:` does not work with `per_kernel`: ncu separates its `--kernel-id` by it";
+        if by_id && separated.is_some_and(|filter| filter.contains(':')) {
+            let message = "a filter must have no `:`: ncu separates its `--kernel-id` by it";
             return Err(self.error(at, message));
         }
         // Only read: a short pattern may take long to compile, and most runs need none.

@@ -12,7 +12,7 @@ use crate::verdict::Verdict;
 
 const NEXT: &str = "let every process of a side launch the same kernels in the same number of steps (`{launches}`), select all of them (`kernels`), and measure both again, or lock a new baseline, where CUPTI is available (`toolchain.cupti`)";
 
-/// Judges the total where the variant asks for it, which goes to the report; with whether a verdict on
+/// Judges the total of programs as they run, which goes to the report; with whether a verdict on
 /// it stands for kernels that are gone.
 pub(in crate::judge) fn judge_total(
     case: &Case<'_>,
@@ -23,14 +23,16 @@ pub(in crate::judge) fn judge_total(
     // Of one kernel the time of a launch says all but how often it is launched.
     let has_several = sides.iter().any(|side| side.kernels.len() > 1);
     let is_program = case.reference.mode == Mode::Programs;
-    if !(case.variant.profile.total || as_they_run && (has_several || is_program)) {
+    if !as_they_run || !has_several && !is_program {
         return (Vec::new(), false);
     }
-    let is_asked_for = case.variant.profile.total || is_program;
-    known(case, report).unwrap_or_else(|unknown| match is_asked_for {
-        true => (vec![unknown], false),
-        false => (Vec::new(), false),
-    })
+    // What is locked must be measured.
+    let stands_for_kernels = case.reference.mode != Mode::Stored;
+    match known(case, report) {
+        Ok((findings, judged)) => (findings, judged && stands_for_kernels),
+        Err(unknown) if is_program => (vec![unknown], false),
+        Err(_) => (Vec::new(), false),
+    }
 }
 
 /// The findings on the total, and whether a verdict on it stands for kernels that are gone. `Err` where
@@ -169,6 +171,7 @@ mod tests {
     /// on an H200, all with the same grid and block.
     fn step(kernels: &[(&str, f64)]) -> Profile {
         let mut profile = recorded();
+        profile.provenance.as_it_runs = true;
         let measured = profile.kernels[0].clone();
         let kernel = |&(name, factor): &(&str, f64)| {
             let mut kernel = measured.clone();
@@ -200,14 +203,13 @@ mod tests {
     }
 
     fn judged(reference: &Profile, current: &Profile) -> (VariantReport, Vec<Finding>) {
-        judged_by(Reference::stored(reference), current)
+        let [reference, current] = [(reference, "0"), (current, "1")]
+            .map(|(profile, captures)| on_one_gpu(profile.clone(), captures));
+        judged_by(Reference::base(&reference), &current)
     }
 
     fn judged_by(reference: Reference<'_>, current: &Profile) -> (VariantReport, Vec<Finding>) {
-        let variant = variant(
-            "[suite.bsr_gemm.variant.cp_async]\nrun = [\"x\"]\n\
-             profile = { per_kernel = true, total = true }\n",
-        );
+        let variant = variant("[suite.bsr_gemm.variant.cp_async]\nrun = [\"x\"]\n");
         compare(&Case::new(&variant, reference, current))
     }
 
@@ -252,7 +254,9 @@ mod tests {
         assert!(message.starts_with("`duration` of (total): "), "{message}");
         let (_, findings) = judged(&two, &two);
         assert_eq!(denied(&findings), []);
-        // Beside a base, and of two programs, on one GPU.
+        // What is locked must be measured, whatever the total is.
+        let (_, findings) = judged_by(Reference::stored(&two), &faster);
+        assert!(denied(&findings).contains(&Code::KernelsChanged));
         let (two, slower) = (on_one_gpu(two, "0"), on_one_gpu(slower, "1"));
         for reference in [Reference::base(&two), Reference::program(&two)] {
             let (report, findings) = judged_by(reference, &slower);
@@ -264,26 +268,13 @@ mod tests {
     #[test]
     fn a_launch_that_was_not_measured_makes_no_total_smaller() {
         let two = step(&[("first", 1.0), ("second", 1.0)]);
-        let gone = [Code::NotMeasured, Code::KernelsChanged];
         // The work of the second moved to what is not measured.
         let mut moved = step(&[("first", 1.0)]);
         let list = moved.provenance.launch_list.as_mut().unwrap();
         list.others = launched(&["elsewhere"; 20]).others;
         let (report, findings) = judged(&two, &moved);
-        assert_eq!(denied(&findings), gone);
-        let mut messages = findings.iter().map(|one| &one.message);
-        assert!(messages.any(|one| one.contains("elsewhere × 20")));
+        assert_eq!(denied(&findings), [Code::KernelsChanged]);
         assert!(report.comparisons.iter().all(|one| one.kernel != "(total)"));
-        // It is listed, and was not measured.
-        let mut unmeasured = two.clone();
-        unmeasured.kernels.pop();
-        let (_, findings) = judged(&two, &unmeasured);
-        assert_eq!(denied(&findings), gone);
-        // Nothing lists what is launched, now or in the reference.
-        let mut unlisted = two.clone();
-        unlisted.provenance.launch_list = None;
-        assert_eq!(denied(&judged(&two, &unlisted).1), [Code::NotMeasured]);
-        assert_eq!(denied(&judged(&unlisted, &two).1), [Code::NotMeasured]);
         // What both launch beside is no change.
         let list = launched(&["fill"; 3]).others;
         let (mut before, mut now) = (two.clone(), two);
@@ -310,17 +301,19 @@ mod tests {
             codes.dedup();
             codes
         };
-        let unknown = [Code::NotMeasured];
+        let has_total = |before: &Profile, now: &Profile| {
+            let (report, _) = judged(before, now);
+            report.comparisons.iter().any(|one| one.kernel == "(total)")
+        };
         let before = often(&two, 40, None);
-        assert_eq!(codes(&before, &often(&two, 20, None)), unknown);
+        assert!(!has_total(&before, &often(&two, 20, None)));
         // Without a total the kernels are compared as always.
-        let fused = codes(&before, &often(&one, 20, None));
-        assert_eq!(fused.first(), Some(&Code::NotMeasured));
-        assert!(fused.contains(&Code::KernelsChanged));
+        assert!(!has_total(&before, &often(&one, 20, None)));
+        assert!(codes(&before, &often(&one, 20, None)).contains(&Code::KernelsChanged));
         assert_eq!(codes(&before, &often(&one, 40, None)), []);
         // Of a program that is told, the steps are known.
         let told = often(&two, 40, Some(40));
-        assert_eq!(codes(&told, &often(&two, 20, Some(20))), []);
-        assert_eq!(codes(&told, &often(&two, 20, None)), unknown);
+        assert!(has_total(&told, &often(&two, 20, Some(20))));
+        assert!(!has_total(&told, &often(&two, 20, None)));
     }
 }

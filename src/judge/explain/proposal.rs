@@ -14,8 +14,6 @@ pub struct Proposal {
     pub kernels: Option<String>,
     /// The names of the functions that it selects.
     pub names: Vec<String>,
-    /// Whether launches are counted for each kernel by itself: where there are several.
-    pub per_kernel: bool,
     /// Launches of each kernel to leave out: the first, where there are enough of them.
     pub skip: usize,
     /// Launches of each kernel to measure in one process.
@@ -42,7 +40,6 @@ impl Proposal {
         let skip = usize::from(least >= 3);
         Some(Proposal {
             kernels: (names.len() < functions(overview)).then(|| filter(&names)),
-            per_kernel: counts.len() > 1,
             launches: (most - skip).min(LAUNCHES),
             names,
             skip,
@@ -102,18 +99,17 @@ mod tests {
         let two = overview(&[("a<int>", 100, 60.0), ("b", 50, 39.0), ("fill", 3, 1.0)]);
         let two = Proposal::of(&two).unwrap();
         assert_eq!(two.kernels.as_deref(), Some("regex:^(a<int>|b)$"));
-        assert_eq!((two.per_kernel, two.skip), (true, 1));
+        assert_eq!(two.skip, 1);
         assert_eq!(two.launches, 20);
 
         let one = Proposal::of(&overview(&[("k", 5, 98.0), ("fill", 1, 2.0)])).unwrap();
         assert_eq!(one.kernels.as_deref(), Some("k"));
-        assert!(!one.per_kernel);
         assert_eq!((one.skip, one.launches), (1, 4));
 
         // A kernel that is launched twice is not left out, and has fewer launches than the other.
         let few = overview(&[("k", 9, 50.0), ("once", 2, 50.0)]);
         let few = Proposal::of(&few).unwrap();
-        assert_eq!((few.per_kernel, few.skip, few.launches), (true, 0, 9));
+        assert_eq!((few.skip, few.launches), (0, 9));
 
         let alone = Proposal::of(&overview(&[("k", 1, 100.0)])).unwrap();
         assert_eq!(alone.kernels, None);

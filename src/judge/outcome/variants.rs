@@ -25,7 +25,7 @@ use crate::judge::explain::tuning::{tuning_changes, tuning_findings, unexplained
 use crate::judge::pair::share::KernelShare;
 use crate::measure::{Captures, Locks, Source};
 use crate::parallel;
-use crate::profile::{Profile, ProfileOrigin, Taken};
+use crate::profile::{Conditions, Profile, ProfileOrigin, Taken};
 use crate::terms::{Tier, VariantId};
 use crate::trust::Authority;
 use crate::verdict::{Look, Stopping, Verdict};
@@ -585,7 +585,9 @@ impl Stopping for Judge<'_> {
     fn look(&self, variant: &Variant, current: &Profile, base: Option<&Profile>) -> Look {
         let judged = match base {
             Some(base) => Some(self.against(variant, base, current)),
-            None => self.stored(variant, current),
+            None => self
+                .stored(variant, current)
+                .or_else(|| self.stored(variant, &with_counters(variant, current))),
         };
         judged.map_or_else(Look::default, |(report, _)| Look {
             open: report.open(|metric| self.waived(variant, metric)),
@@ -607,6 +609,14 @@ impl Stopping for Judge<'_> {
             || findings.iter().any(changed)
             || report.shares.iter().any(KernelShare::is_unpaired)
     }
+}
+
+/// The profile that times of a program as it runs belong to once ncu has counted, which it does last.
+fn with_counters(variant: &Variant, current: &Profile) -> Profile {
+    let mut profile = current.clone();
+    profile.identity.tier = Tier::Counters;
+    profile.identity.conditions = Conditions::from(&variant.profile);
+    profile
 }
 
 fn of<'p>(id: &VariantId, profiles: &'p [Profile]) -> Option<&'p Profile> {

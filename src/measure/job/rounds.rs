@@ -421,10 +421,7 @@ impl<'a> Subjects<'a> {
         let Some(subject) = self.side_mut(side) else {
             return Ok(());
         };
-        let captured = match job.task {
-            Task::List => subject.list(bench, job, seed),
-            _ => subject.capture(bench, job, seed),
-        };
+        let captured = subject.capture(bench, job, seed);
         captured.map_err(|stop| SideStop::of(side, stop))
     }
 

@@ -16,7 +16,7 @@ use crate::hash::sha256_hex;
 use crate::measure::cost::Cost;
 use crate::measure::place::bench::Bench;
 use crate::measure::seal::{Seal, listed};
-use crate::plan::{Job, Side, Task};
+use crate::plan::{Job, Task};
 use crate::profile::{
     CaptureRecord, Conditions, Derived, FileHash, LaunchList, Profile, Provenance, Source, derive,
     now,
@@ -40,9 +40,6 @@ pub struct Subject<'a> {
     processes: u32,
     /// What profiling it took so far, of every attempt.
     pub(in crate::measure) cost: Cost,
-    /// What its command line launches; `None` before it was looked for, and `Some(None)` where that
-    /// cannot be found out. It is not looked for again.
-    listed: Option<Option<LaunchList>>,
     /// The instructions of the cubins that were measured, each disassembled once.
     listings: Vec<(Cubin, Option<Listing>)>,
     /// What its programs do before their turns, where that does not count.
@@ -72,7 +69,6 @@ impl<'a> Subject<'a> {
             pending: None,
             processes: 0,
             cost: Cost::default(),
-            listed: None,
             listings: Vec::new(),
             startup: None,
             seal: Seal::default(),
@@ -170,46 +166,6 @@ impl<'a> Subject<'a> {
     /// Whether the program of a job can start beside others: it is timed as it runs.
     pub fn is_held(&self, job: &Job) -> bool {
         self.variant.profile.as_it_runs && job.task == Task::Measure(Phase::Timing)
-    }
-
-    /// Lists what the measured command line launches, in a process of its own; once, however often
-    /// the variant is measured again. Where that is impossible the display says so. On the tiers
-    /// below the counters the measured processes show it themselves, or nothing does.
-    ///
-    /// # Errors
-    /// The finding that the numbers of that process are wrong; an error where the machine failed.
-    pub fn list(&mut self, bench: &Bench<'_>, job: &Job, seed: Seed) -> Result<(), Stop> {
-        if self.tier != Tier::Counters || self.listed.is_some() {
-            return Ok(());
-        }
-        let stage = match job.side {
-            Side::Base => "base launches",
-            Side::Current => "launches",
-        };
-        let started = std::time::Instant::now();
-        let session = self.session(bench, job, seed);
-        let answer = bench.profilers.lister().list(&session);
-        self.cost.profile += started.elapsed();
-        self.cost.profiled += 1;
-        self.listed = Some(match answer {
-            Ok(list) => {
-                let (measured, others) = (list.measured, list.other_launches());
-                let text = format!(
-                    "{measured} are measured, {others} are not: {}",
-                    list.words()
-                );
-                let text = text.trim_end_matches([':', ' ']);
-                bench.note(self.variant, stage, text);
-                Some(list)
-            }
-            Err(Stop::Finding(found)) if found.code != Code::WrongNumbers => {
-                let text = format!("what else is launched is not known: {}", found.message);
-                bench.note(self.variant, stage, &text);
-                None
-            }
-            Err(stop) => return Err(stop),
-        });
-        Ok(())
     }
 
     /// Drops what was measured, to measure on a tier; the captures will be overwritten.
@@ -477,17 +433,10 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// What the measured command line launches, as far as that is known.
-    fn launch_list(&self) -> Option<LaunchList> {
-        match self.tier {
-            Tier::Counters if !self.variant.profile.as_it_runs => self.listed.clone()?,
-            Tier::Counters | Tier::KernelTimes | Tier::Static => {
-                self.captures.first()?.launch_list.clone()
-            }
-        }
-    }
-
     fn provenance(&self, bench: &Bench<'_>) -> Provenance {
+        // Only what records the program as it runs knows all that it launches.
+        let launch_list = self.captures.first();
+        let launch_list = launch_list.and_then(|first| first.launch_list.clone());
         Provenance {
             verified_before: self.verified_before.clone(),
             tool: env!("CARGO_PKG_VERSION").to_owned(),
@@ -510,7 +459,7 @@ impl<'a> Subject<'a> {
                 .iter()
                 .map(|capture| record_of(capture, bench))
                 .collect(),
-            launch_list: self.launch_list().map(|list| LaunchList {
+            launch_list: launch_list.map(|list| LaunchList {
                 steps: self.variant.steps().filter(|_| !list.kernels.is_empty()),
                 ..list
             }),

@@ -14,13 +14,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::capture::{Capture, Pending};
-use super::session::{Profiler, Ran, Session, Written, execute, not_held};
+use super::session::{Profiler, Ran, Session, Written, not_held};
 use crate::capture::kernel_records::{Incomplete, KernelCapture, ProcessRecords, Startup, read};
 use crate::config::{GraphProfiling, KernelFilter, Toolchain, Variant};
 use crate::files::{most, read_regular_up_to, write_atomically};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::process::Invocation;
-use crate::profile::LaunchList;
 use crate::terms::Phase;
 use library::{find_libcupti, injection_path, write_injection};
 
@@ -158,30 +157,6 @@ impl Profiler for Cupti {
             ..ran.capture(path, text.as_bytes(), report)
         };
         Ok(Pending::of(capture, times).with_shapes(shapes))
-    }
-}
-
-impl Cupti {
-    /// Runs the measured command line once more and lists all that it launches, also what the
-    /// variant does not measure: ncu does not say what its filter leaves out, and nothing can
-    /// record launches in a process that ncu profiles.
-    ///
-    /// # Errors
-    /// A finding that says why they cannot be listed, or that the numbers of that process are
-    /// wrong; an error where the machine failed.
-    pub fn list(&self, session: &Session<'_>) -> Result<LaunchList, Stop> {
-        let (ran, unproven) = execute(self, session)?;
-        let variant = session.variant;
-        ran.succeeded(variant, "while its launches were listed")?;
-        let capture = recorded(session, &written(session)?)?;
-        keep(session, &capture.text())?;
-        match unproven {
-            Some(finding) => Err(finding.into()),
-            None => {
-                let selection = variant.selection(Phase::Timing);
-                Ok(capture.launch_list(&variant.kernel_filter(), selection))
-            }
-        }
     }
 }
 
