@@ -10,8 +10,8 @@ use crate::verdict::LOOKS;
 /// What to do where a process launches less often than was asked for.
 const FEWER_LAUNCHES: &str = "make the program launch more often, or lower `launches` and `processes` (`compare`: --launches)";
 
-/// What to do where the launches that were asked for are those of other kernels.
-const LAUNCHES_OF_EACH_KERNEL: &str =
+/// What to do where ranges or whole graphs were asked for, and those of other kernels were measured.
+const LAUNCHES_OF_RANGES: &str =
     "raise `launches`: ranges and whole graphs are counted over all kernels together";
 
 /// Processes of a side before the first look.
@@ -88,7 +88,7 @@ fn next_of_missing(variant: &Variant, metric: &Metric, kernel: &KernelProfile) -
         .get(&metric.alias)
         .is_some_and(|series| series.samples.iter().any(Vec::is_empty));
     match some_process_has_none && !variant.profile.counts_each_kernel() {
-        true => LAUNCHES_OF_EACH_KERNEL,
+        true => LAUNCHES_OF_RANGES,
         false => "profile again, or remove the metric from the gate",
     }
 }

@@ -802,6 +802,19 @@ mod tests {
         let decision = in_turn(&side(100.0), &other, &counted);
         assert_eq!(counted.launches_of(&other).map(<[f64]>::len), Some(9));
         assert_ne!(decision.verdict, Verdict::NotMeasured);
+        // Launches further apart than the tolerance decide nothing against stored values: processes would.
+        let apart = |level: f64| -> Vec<Vec<f64>> {
+            let launches = (0..9).map(|at| level + f64::from(at % 3 - 1) * 4.0);
+            vec![launches.collect()]
+        };
+        let locked = Samples::new(vec![apart(100.0)]).unwrap();
+        for (now, verdict) in [(100.0, Verdict::Pass), (102.0, Verdict::Regressed)] {
+            let stored = against_stored(&locked, &apart(now), &counted, false);
+            assert_eq!(stored.verdict, verdict, "{now}");
+            let timed: Vec<Vec<f64>> = apart(now)[0].iter().map(|it| vec![*it]).collect();
+            let stored = against_stored(&locked, &timed, &question(1.0), false);
+            assert_eq!(stored.verdict, Verdict::Inconclusive, "{now}");
+        }
         let (one, locked) = (vec![vec![100.0]], Samples::new(vec![side(100.0)]).unwrap());
         let stored = against_stored(&locked, &one, &counted, false);
         assert_eq!(stored.verdict, Verdict::Inconclusive);

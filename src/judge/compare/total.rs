@@ -311,9 +311,9 @@ mod tests {
         assert!(!has_total(&before, &often(&one, 20, None)));
         assert!(codes(&before, &often(&one, 20, None)).contains(&Code::KernelsChanged));
         assert_eq!(codes(&before, &often(&one, 40, None)), []);
-        // Of a program that is told, the steps are known.
-        let told = often(&two, 40, Some(40));
-        assert!(has_total(&told, &often(&two, 20, Some(20))));
-        assert!(!has_total(&told, &often(&two, 20, None)));
+        // Where `{launches}` states the steps, they are known.
+        let stated = often(&two, 40, Some(40));
+        assert!(has_total(&stated, &often(&two, 20, Some(20))));
+        assert!(!has_total(&stated, &often(&two, 20, None)));
     }
 }
