@@ -134,14 +134,15 @@ pub fn against_stored(
             ..Decision::nothing(Verdict::Inconclusive, open, why.to_owned())
         };
     }
-    // The tolerance is for processes: how far launches of one are apart says little.
+    let width = interval.high - interval.low;
+    let is_wide = width > tolerance;
+    // The tolerance is for processes. Launches of one are further apart, and more processes are not counted.
     let counted_once = question.launches_of(current).is_some();
-    let is_wide = !counted_once && interval.high - interval.low > tolerance;
     let verdict = if worse.low > tolerance || !is_wide && worse.change > tolerance {
         Verdict::Regressed
     } else if better.low > tolerance || !is_wide && better.change > tolerance {
         question.better()
-    } else if is_wide {
+    } else if is_wide && !counted_once {
         Verdict::Inconclusive
     } else {
         Verdict::Pass
@@ -153,7 +154,11 @@ pub fn against_stored(
         _ => "its processes are further apart than the tolerance",
     };
     let open = open && verdict == Verdict::Inconclusive;
-    terms.answer(verdict, interval, tolerance, open, why)
+    let threshold = match is_wide && counted_once {
+        true => tolerance + width,
+        false => tolerance,
+    };
+    terms.answer(verdict, interval, threshold, open, why)
 }
 
 fn no_value() -> Decision {
@@ -802,18 +807,27 @@ mod tests {
         let decision = in_turn(&side(100.0), &other, &counted);
         assert_eq!(counted.launches_of(&other).map(<[f64]>::len), Some(9));
         assert_ne!(decision.verdict, Verdict::NotMeasured);
-        // Launches further apart than the tolerance decide nothing against stored values: processes would.
+        // Against stored values, launches that are further apart than the tolerance must all be worse.
         let apart = |level: f64| -> Vec<Vec<f64>> {
             let launches = (0..9).map(|at| level + f64::from(at % 3 - 1) * 4.0);
             vec![launches.collect()]
         };
         let locked = Samples::new(vec![apart(100.0)]).unwrap();
-        for (now, verdict) in [(100.0, Verdict::Pass), (102.0, Verdict::Regressed)] {
+        for (now, verdict) in [
+            (100.0, Verdict::Pass),
+            (102.0, Verdict::Pass),
+            (106.0, Verdict::Regressed),
+        ] {
             let stored = against_stored(&locked, &apart(now), &counted, false);
             assert_eq!(stored.verdict, verdict, "{now}");
+            assert!(stored.threshold.is_some_and(|caught| caught > 8.0));
             let timed: Vec<Vec<f64>> = apart(now)[0].iter().map(|it| vec![*it]).collect();
             let stored = against_stored(&locked, &timed, &question(1.0), false);
-            assert_eq!(stored.verdict, Verdict::Inconclusive, "{now}");
+            assert_eq!(
+                stored.verdict == Verdict::Inconclusive,
+                now < 106.0,
+                "{now}"
+            );
         }
         let (one, locked) = (vec![vec![100.0]], Samples::new(vec![side(100.0)]).unwrap());
         let stored = against_stored(&locked, &one, &counted, false);
