@@ -501,6 +501,9 @@ pub struct CheckArgs {
     /// Measure this git revision too, in turn on the same GPU.
     #[arg(long, value_name = "REV", conflicts_with = "from")]
     pub against: Option<String>,
+    /// A pass needs the whole interval within the tolerance.
+    #[arg(long, conflicts_with_all = ["static", "gpus", "archive"])]
+    pub strict: bool,
     /// Also measure variants whose program is the same on both sides.
     #[arg(long, requires = "against", conflicts_with = "static")]
     pub measure_all: bool,
@@ -619,6 +622,12 @@ pub struct CompareArgs {
     /// Seconds after which a process is killed.
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub timeout: u32,
+    /// A pass needs the whole interval within the tolerance.
+    #[arg(long)]
+    pub strict: bool,
+    /// Read the counters of two programs whatever their times say.
+    #[arg(long)]
+    pub counters: bool,
     /// Whether ncu locks the clocks while it reads counters.
     #[arg(long, default_value = "none", value_parser = parse_spelled::<ClockControl>)]
     pub clock_control: ClockControl,

@@ -113,7 +113,9 @@ fn a_regression_says_at_which_lines_the_time_moved() {
     assert!(!text.contains("cannot be compared"), "{text}");
     // Every form shows it, and the finding in a few words.
     for format in ["text", "markdown"] {
-        let ran = project.run(&["check", "--from", RECORDED, "cp_async", "--format", format]);
+        let ran = project.run(&[
+            "check", "--from", RECORDED, "cp_async", "-v", "--format", format,
+        ]);
         ran.ends(1, "ring.cuh:174").says("time moved: +");
     }
     report.tells_all("regressed", &["; with it: +"]);

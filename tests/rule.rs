@@ -475,6 +475,7 @@ fn question() -> impl Strategy<Value = Question> {
         tolerance,
         is_time: false,
         part: 1.0,
+        strict: false,
     })
 }
 
@@ -535,7 +536,7 @@ proptest! {
         (factor, term) in (1e-3..1e3_f64, -50.0..1e3_f64),
     ) {
         for scale in BOTH_SCALES {
-            let question = Question { scale, direction, tolerance, is_time: false, part: 1.0 };
+            let question = Question { scale, direction, tolerance, is_time: false, part: 1.0, strict: false };
             let moved = |values: &[f64]| -> Vec<f64> {
                 let one = |value: &f64| match scale {
                     Scale::Relative => value * factor,
@@ -620,7 +621,7 @@ proptest! {
     ) {
         let (zero, other) = (vec![0.0; zeros], vec![value; zeros]);
         for (direction, worse) in [(Direction::Lower, true), (Direction::Higher, false), (Direction::Equal, true)] {
-            let question = Question { scale: Scale::Relative, direction, tolerance, is_time: false, part: 1.0 };
+            let question = Question { scale: Scale::Relative, direction, tolerance, is_time: false, part: 1.0, strict: false };
             let verdict = if worse { Verdict::Regressed } else { Verdict::Improved };
             for (now, expected) in [(&zero, Verdict::Pass), (&other, verdict)] {
                 prop_assert_eq!(beside(&zero, now, &question).verdict, expected);
@@ -665,6 +666,7 @@ proptest! {
             tolerance,
             is_time: false,
             part: 1.0,
+            strict: false,
         };
         let current = [-0.5, 0.0, 0.5].map(|part| level + part * apart);
         let decision = stored(&[vec![100.0]], &current, &question);

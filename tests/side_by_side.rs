@@ -285,7 +285,9 @@ fn the_reports_show_the_tolerance_of_this_mode_and_where_it_fails() {
         assert_eq!(threshold > 0.0, metric == DURATION);
         for format in ["text", "markdown"] {
             let ran = project
-                .run(&["check", "--from", RECORDED, "--format", format, "cp_async"])
+                .run(&[
+                    "check", "--from", RECORDED, "--format", format, "cp_async", "-v",
+                ])
                 .ends(1, "fails beyond")
                 .says("base");
             let name = metric.replace('_', if format == "text" { "_" } else { "\\_" });

@@ -425,7 +425,7 @@ fn a_regression_names_what_moved_with_it() {
         let change = message.split(", +20.0").nth(1).unwrap();
         let change = change.split(" ±").next().unwrap();
         project
-            .run(&["check", "--from", RECORDED, "cp_async"])
+            .run(&["check", "--from", RECORDED, "cp_async", "-v"])
             .ends(
                 1,
                 &format!(

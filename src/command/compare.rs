@@ -155,8 +155,8 @@ fn compared(
     let id = name(current);
     let config = |program| Config::of_program(&settings, &id, program);
     let base = BaseProject::of_program(config(base)?);
-    let selected = Selected::new(config(current)?, &[], false, &[])?;
-    let rules = Rules::of_programs(&selected);
+    let selected = Selected::new(config(current)?, &[], false, &[])?.strict(arguments.strict);
+    let rules = Rules::of_programs(&selected, arguments.counters);
     let plan = Plan {
         selected: &selected,
         base: Some(&base),

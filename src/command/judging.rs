@@ -65,6 +65,12 @@ impl Judging {
         })
     }
 
+    /// The same, where only what lies within its tolerance with its whole interval passes.
+    pub fn strict(mut self, strict: bool) -> Judging {
+        self.plan = self.plan.strict(strict);
+        self
+    }
+
     /// The commit to compare with, checked out.
     pub fn check_out_base(&self) -> Result<Option<BaseProject>, Error> {
         let base = self.against.as_deref();

@@ -246,6 +246,9 @@ pub struct Variant {
     pub experimental: bool,
     /// Where its settings come from.
     pub stated_by: StatedBy,
+    /// Whether only what lies within its tolerance with its whole interval passes: no key.
+    #[serde(skip)]
+    pub strict: bool,
     /// How it is profiled.
     pub profile: ProfileSettings,
     /// What shows that its numbers are right.

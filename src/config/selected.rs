@@ -56,6 +56,14 @@ impl Selected {
         })
     }
 
+    /// The same, where only what lies within its tolerance with its whole interval passes.
+    pub fn strict(mut self, strict: bool) -> Selected {
+        for variant in &mut self.variants {
+            variant.strict = strict;
+        }
+        self
+    }
+
     /// Whether the arguments mean all variants, or cover this one among others. It may be one that
     /// the configuration no longer contains.
     pub fn covers(&self, id: &VariantId) -> bool {

@@ -4,7 +4,6 @@
 
 mod bencher;
 mod checks;
-mod compared;
 mod concern;
 mod detail;
 mod form;
@@ -25,6 +24,7 @@ mod profiles;
 mod progress;
 mod rows;
 mod sarif;
+mod screen;
 mod target;
 mod terminal;
 mod values;

@@ -6,8 +6,7 @@ use crate::finding::ExitCode;
 use crate::git::short;
 use crate::judge::{Comparison, Mode, Origin, Outcome, Summary, VariantReport, share_words};
 use crate::metric::{Level, Role};
-use crate::profile::TOTAL;
-use crate::terms::{Tier, VariantId, counted, dimensions};
+use crate::terms::{Tier, counted, dimensions};
 use crate::trust::Authority;
 use crate::verdict::{Change, Verdict};
 
@@ -261,92 +260,6 @@ pub(super) fn causes_and_drift(report: &VariantReport) -> Vec<String> {
         .collect()
 }
 
-/// Whether everything of a variant passed, so that a line says enough of it. What two programs are
-/// compared for is their tables.
-pub(super) fn passed(outcome: &Outcome, variant: &VariantId) -> bool {
-    let mut findings = outcome.findings.iter();
-    let denied = findings.any(|finding| finding.denies() && finding.concerns(variant));
-    let mut reports = outcome
-        .variants
-        .iter()
-        .filter(|one| one.variant == *variant);
-    !denied
-        && reports.all(|report| {
-            let passes = |one: &Comparison| {
-                matches!(one.verdict, None | Some(Verdict::Pass | Verdict::Improved))
-            };
-            report.mode != Mode::Programs && report.comparisons.iter().all(passes)
-        })
-}
-
-/// A line for each variant that [`passed`], with its best verdict.
-pub(super) fn passes(outcome: &Outcome) -> Vec<(Verdict, String)> {
-    let mut of_variants: BTreeMap<&VariantId, Vec<&VariantReport>> = BTreeMap::new();
-    for report in &outcome.variants {
-        if passed(outcome, &report.variant) {
-            of_variants.entry(&report.variant).or_default().push(report);
-        }
-    }
-    let names = of_variants.keys().map(|id| id.to_string().chars().count());
-    let width = names.max().unwrap_or_default();
-    let line = |(id, reports): (&VariantId, Vec<&VariantReport>)| {
-        let mut comparisons = reports.iter().flat_map(|report| &report.comparisons);
-        let verdict = match comparisons.any(|one| one.verdict == Some(Verdict::Improved)) {
-            true => Verdict::Improved,
-            false => Verdict::Pass,
-        };
-        let parts: Vec<String> = reports.into_iter().map(in_short).collect();
-        let (word, id) = (verdict.as_str(), id.to_string());
-        (
-            verdict,
-            format!("{word:<8} {id:<width$}  {}", parts.join("; ")),
-        )
-    };
-    of_variants.into_iter().map(line).collect()
-}
-
-/// What a line says of a report that passed: its duration with the slowdown that would have failed, what improved, how much was judged. Of
-/// several kernels it is the duration of all together, where that is judged, and else that of the
-/// kernel that became slowest.
-fn in_short(report: &VariantReport) -> String {
-    let judged = |one: &&Comparison| one.verdict.is_some();
-    let judged: Vec<&Comparison> = report.comparisons.iter().filter(judged).collect();
-    let shapes = several_shapes(report);
-    let change = |one: &Comparison| {
-        let row = Row::of(one, &shapes);
-        let kernel = match several_kernels(report) {
-            true => format!(" of {}", row.kernel),
-            false => String::new(),
-        };
-        format!("{}{kernel} {}", row.metric, row.change)
-    };
-    let size = |one: &Comparison| one.change.map_or(f64::MIN, Change::value);
-    let durations = judged.iter().filter(|one| one.is_duration());
-    let total = durations.clone().find(|one| one.kernel == TOTAL);
-    let duration = total.or_else(|| durations.max_by(|a, b| size(a).total_cmp(&size(b))));
-    let mut parts: Vec<String> = duration.iter().map(|one| change(one)).collect();
-    let passed = duration.filter(|one| one.verdict == Some(Verdict::Pass));
-    let caught = passed.and_then(|one| Some(one.change?.with(one.threshold?)));
-    parts.extend(caught.map(|caught| format!("would have caught {}", caught.display(None))));
-    let is_shown = |one: &Comparison| duration.is_some_and(|shown| std::ptr::eq(*shown, one));
-    let improved = judged
-        .iter()
-        .filter(|one| one.verdict == Some(Verdict::Improved) && !is_shown(one));
-    parts.extend(improved.map(|one| change(one)));
-    if judged.is_empty() {
-        parts.push("nothing judged".to_owned());
-    } else {
-        parts.push(counted(judged.len(), "gated metric", "gated metrics"));
-    }
-    if report.tier == Tier::Static && report.current.compiler.is_none() {
-        parts.push(NOT_REPORTED.to_owned());
-    }
-    match report.tier {
-        Tier::Counters => parts.join(", "),
-        tier => format!("{tier}: {}", parts.join(", ")),
-    }
-}
-
 /// The word for a row's verdict.
 pub(super) fn verdict_word(verdict: Option<Verdict>) -> &'static str {
     verdict.map_or("recorded", Verdict::as_str)
@@ -428,7 +341,7 @@ pub(super) fn counts_of(report: &VariantReport) -> String {
 }
 
 /// How many comparisons got each verdict, in words.
-fn counts(outcome: &Outcome) -> Vec<String> {
+pub(super) fn counts(outcome: &Outcome) -> Vec<String> {
     let code = outcome.exit_code();
     let counts: Vec<String> = Verdict::WORST_FIRST
         .into_iter()

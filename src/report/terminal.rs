@@ -3,14 +3,14 @@
 use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, Table, presets};
 
-use super::compared;
 use super::detail::Detail;
 use super::form::{Capability, Form};
 use super::print::{clean, inert, one_line};
 use super::rows::{
-    Row, causes_and_drift, columns, head, headline, left_out, passed, passes, provenance,
-    several_kernels, several_shapes, shown, title,
+    Row, causes_and_drift, columns, head, headline, left_out, provenance, several_kernels,
+    several_shapes, shown, title,
 };
+use super::screen;
 use super::weight::by_weight;
 use crate::finding::{ExitCode, Finding, Severity};
 use crate::judge::{Outcome, VariantReport};
@@ -43,7 +43,7 @@ pub fn report(outcome: &Outcome, detail: Detail) -> String {
         ExitCode::Inconclusive => colored(AnsiColor::Yellow),
         _ => colored(AnsiColor::Red),
     };
-    let first = compared::answer(outcome).unwrap_or_else(|| headline(outcome));
+    let first = screen::answer(outcome).unwrap_or_else(|| headline(outcome));
     let mut text = format!("{style}{}{style:#}\n", one_line(&first));
     if detail == Detail::Verdict {
         return text;
@@ -57,41 +57,19 @@ pub fn report(outcome: &Outcome, detail: Detail) -> String {
             clean(&ended.message)
         ));
     }
-    if outcome.programs.is_some() && detail != Detail::All {
+    if detail == Detail::All {
         for report in &outcome.variants {
             text.push('\n');
-            for line in compared::rows(report) {
-                text.push_str(&format!("{}\n", one_line(&line)));
-            }
+            text.push_str(&variant(report));
         }
-        if !outcome.findings.is_empty() {
+    } else {
+        let rows = screen::rows(outcome);
+        if !rows.is_empty() {
             text.push('\n');
-            text.push_str(&listed(&by_weight(&outcome.findings, &outcome.variants)));
         }
-        return text;
-    }
-    let in_full =
-        |report: &&VariantReport| detail == Detail::All || !passed(outcome, &report.variant);
-    for report in outcome.variants.iter().filter(in_full) {
-        text.push('\n');
-        text.push_str(&variant(report));
-    }
-    let lines = match detail {
-        Detail::All => Vec::new(),
-        _ => passes(outcome),
-    };
-    if !lines.is_empty() {
-        text.push('\n');
-    }
-    for (word, line) in &lines {
-        let style = match *word {
-            Verdict::Improved => Style::new().fg_color(Some(AnsiColor::Green.into())),
-            _ => Style::new(),
-        };
-        text.push_str(&format!("{style}{}{style:#}\n", one_line(line)));
-    }
-    if !lines.is_empty() {
-        text.push_str(&format!("{DIM}-v shows the tables of what passed{DIM:#}\n"));
+        for line in rows {
+            text.push_str(&format!("{}\n", one_line(&line)));
+        }
     }
     if !outcome.findings.is_empty() {
         text.push('\n');

@@ -48,6 +48,8 @@ pub struct Question {
     pub is_time: bool,
     /// What part of a judged total it is, from 0 to 1; 1 of what is no part of one.
     pub part: f64,
+    /// Whether only what lies within the tolerance with its whole interval passes.
+    pub strict: bool,
 }
 
 /// The verdict, and everything it follows from.

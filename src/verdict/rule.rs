@@ -86,7 +86,7 @@ pub fn in_turn(base: &[Vec<f64>], current: &[Vec<f64>], question: &Question) -> 
     let better = worse.mirrored();
     let reaches_zero =
         |side: Interval| side.low <= 0.0 && side.high < limit && side.is_noise(tolerance);
-    let is_same = |side: Interval| side.high <= tolerance || reaches_zero(side);
+    let is_same = |side: Interval| side.high <= tolerance || !question.strict && reaches_zero(side);
     let verdict = if worse.exceeds(tolerance, is_first) {
         Verdict::Regressed
     } else if better.exceeds(tolerance, is_first) {
@@ -138,11 +138,13 @@ pub fn against_stored(
     let is_wide = width > tolerance;
     // The tolerance is for processes. Launches of one are further apart, and more processes are not counted.
     let counted_once = question.launches_of(current).is_some();
+    let both = question.direction == Direction::Equal;
+    let reaches = |tolerance| worse.high > tolerance || both && better.high > tolerance;
     let verdict = if worse.low > tolerance || !is_wide && worse.change > tolerance {
         Verdict::Regressed
     } else if better.low > tolerance || !is_wide && better.change > tolerance {
         question.better()
-    } else if is_wide && !counted_once {
+    } else if is_wide && !counted_once || question.strict && reaches(tolerance) {
         Verdict::Inconclusive
     } else {
         Verdict::Pass
@@ -151,7 +153,8 @@ pub fn against_stored(
         Verdict::Regressed => "worse by more than the tolerance",
         Verdict::Improved => "better by more than the tolerance",
         Verdict::Pass => "not worse by more than the tolerance",
-        _ => "its processes are further apart than the tolerance",
+        _ if is_wide => "its processes are further apart than the tolerance",
+        _ => "its processes reach across the tolerance",
     };
     let open = open && verdict == Verdict::Inconclusive;
     let threshold = match is_wide && counted_once {
@@ -419,6 +422,7 @@ mod tests {
             tolerance,
             is_time: true,
             part: 1.0,
+            strict: false,
         }
     }
 
@@ -617,6 +621,12 @@ mod tests {
             verdict([100.0, 104.2], &question(0.5)),
             Verdict::Inconclusive
         );
+        let strict = Question {
+            strict: true,
+            ..question(0.5)
+        };
+        assert_eq!(verdict([100.0, 103.8], &strict), Verdict::Inconclusive);
+        assert_eq!(verdict([100.0, 100.4], &strict), Verdict::Pass);
         // Where there is no ratio, any difference counts.
         assert_eq!(verdict([0.0, 0.02], &question(0.5)), Verdict::Inconclusive);
         let absolute = Question {
@@ -654,6 +664,17 @@ mod tests {
         assert_eq!(verdict(&[103.0, 104.1, 104.2, 105.0]), Verdict::Regressed);
         assert_eq!(verdict(&[95.0, 96.0, 95.5, 95.0]), Verdict::Improved);
         assert_eq!(verdict(&[104.1; 2]), Verdict::Regressed);
+        let strict = Question {
+            strict: true,
+            ..question(4.0)
+        };
+        let strictly = |current: &[f64]| stored(&locked, current, &strict).verdict;
+        assert_eq!(strictly(&[103.0, 103.9, 103.9, 104.0]), Verdict::Pass);
+        assert_eq!(verdict(&[102.0, 103.0, 103.9, 104.6]), Verdict::Pass);
+        assert_eq!(
+            strictly(&[102.0, 103.0, 103.9, 104.6]),
+            Verdict::Inconclusive
+        );
         // One process shows no spread.
         assert_eq!(verdict(&[100.0]), Verdict::Inconclusive);
         // Further apart than the tolerance, and all of it beyond.
@@ -843,6 +864,7 @@ mod tests {
         let of_part = |part: f64| {
             let asked = Question {
                 part,
+                strict: false,
                 is_time: false,
                 ..question(0.5)
             };

@@ -186,6 +186,7 @@ fn judged(
             tolerance: size,
             is_time: metric.role() == Some(Role::Duration),
             part: 1.0,
+            strict: false,
         };
         Some((metric, question))
     })

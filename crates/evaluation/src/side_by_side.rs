@@ -194,6 +194,7 @@ mod tests {
                     tolerance: 0.5,
                     is_time: true,
                     part: 1.0,
+                    strict: false,
                 },
                 base: side(1.0, noise),
                 current: side(factor, noise),

@@ -69,6 +69,7 @@ impl File<'_> {
             experimental: raw.experimental,
             profile,
             stated_by: StatedBy::Configuration,
+            strict: false,
             verification: Verification::OwnRun,
             verify_timeout: raw.verify.timeout,
             sanitizer: raw.verify.sanitizer.clone(),

@@ -408,6 +408,7 @@ impl Quantity<'_> {
             tolerance,
             is_time: self.metric.role() == Some(Role::Duration),
             part: self.part,
+            strict: self.case.variant.strict,
         };
         let current = now.machines().concat();
         let decision = match self.case.reference.mode {

@@ -39,6 +39,7 @@ pub(in crate::judge) fn waits(case: &Case<'_>, sum: Option<&Comparison>) -> Opti
         tolerance,
         is_time: true,
         part: 1.0,
+        strict: false,
     };
     let [was, is] = [&before, &now].map(|spans| {
         let all = spans.iter().map(|span| vec![span.all_ns as f64]);

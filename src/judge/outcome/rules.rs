@@ -25,10 +25,11 @@ pub struct Rules<'a> {
 }
 
 impl<'a> Rules<'a> {
-    /// Of two programs that are compared with each other: nothing is locked of them.
-    pub fn of_programs(plan: &'a Selected) -> Rules<'a> {
+    /// Of two programs that are compared with each other: nothing is locked of them. `counts_always` is
+    /// whether counters are read whatever their times say.
+    pub fn of_programs(plan: &'a Selected, counts_always: bool) -> Rules<'a> {
         Rules {
-            judge: Judge::of_programs(plan),
+            judge: Judge::of_programs(plan, counts_always),
             authority: Authority::default(),
             findings: Vec::new(),
             of_locks: Vec::new(),

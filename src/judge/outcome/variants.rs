@@ -25,7 +25,7 @@ use crate::judge::explain::tuning::{tuning_changes, tuning_findings, unexplained
 use crate::judge::pair::share::KernelShare;
 use crate::measure::{Captures, Locks, Source};
 use crate::parallel;
-use crate::profile::{Conditions, Profile, ProfileOrigin, Taken};
+use crate::profile::{Conditions, Profile, ProfileOrigin, TOTAL, Taken};
 use crate::terms::{Tier, VariantId};
 use crate::trust::Authority;
 use crate::verdict::{Look, Stopping, Verdict};
@@ -41,6 +41,8 @@ pub struct Judge<'a> {
     changed: BTreeSet<VariantId>,
     /// Whether a variant must have a baseline. Without, two programs are compared with each other.
     needs_locks: bool,
+    /// Whether counters are read whatever the times say.
+    counts_always: bool,
 }
 
 /// The profiles of a variant that are judged together.
@@ -98,6 +100,7 @@ impl<'a> Judge<'a> {
             gpus: BTreeMap::new(),
             changed: BTreeSet::new(),
             needs_locks: true,
+            counts_always: true,
         };
         let variants = plan.variants();
         let verified = parallel::map(&variants, |variant| verify_all(plan, store, variant));
@@ -119,14 +122,16 @@ impl<'a> Judge<'a> {
         Ok((judge, findings))
     }
 
-    /// Of programs that are compared with each other: nothing is locked of them.
-    pub fn of_programs(plan: &'a Selected) -> Judge<'a> {
+    /// Of programs that are compared with each other: nothing is locked of them. `counts_always` is whether
+    /// counters are read whatever their times say.
+    pub fn of_programs(plan: &'a Selected, counts_always: bool) -> Judge<'a> {
         Judge {
             plan,
             locked: BTreeMap::new(),
             gpus: BTreeMap::new(),
             changed: BTreeSet::new(),
             needs_locks: false,
+            counts_always,
         }
     }
 
@@ -595,17 +600,24 @@ impl Stopping for Judge<'_> {
         })
     }
 
-    /// Of two programs, whether a time differs, or a kernel is on one side alone.
+    /// Of two programs, whether a kernel of both fails by its time, or less work may have been done. Of one
+    /// that is slower by what it launches more, no counter says why.
     fn counts(&self, variant: &Variant, current: &Profile, base: Option<&Profile>) -> bool {
-        let Some(base) = base.filter(|_| !self.needs_locks) else {
+        let Some(base) = base.filter(|_| !self.counts_always) else {
             return true;
         };
         let (report, findings) = self.against(variant, base, current);
-        let same = [Verdict::Pass, Verdict::NotMeasured];
+        let differs = |verdict| !matches!(verdict, Verdict::Pass | Verdict::NotMeasured);
+        let fails = |verdict| differs(verdict) && verdict != Verdict::Improved;
+        let kernels = report.comparisons.iter().filter(|one| one.kernel != TOTAL);
+        let mut kernels = kernels.filter_map(|one| one.verdict);
+        if report.sum().and_then(|sum| sum.verdict) == Some(Verdict::Regressed) {
+            return kernels.any(fails);
+        }
         let mut verdicts = report.comparisons.iter().filter_map(|one| one.verdict);
         let changed =
             |one: &Finding| matches!(one.code, Code::KernelsChanged | Code::LaunchChanged);
-        verdicts.any(|verdict| !same.contains(&verdict))
+        verdicts.any(differs)
             || findings.iter().any(changed)
             || report.shares.iter().any(KernelShare::is_unpaired)
     }

@@ -1,27 +1,196 @@
-//! Two programs in one screen: the answer in the first line, and a line for each kernel that weighs most.
+//! A comparison in one screen: the answer in the first line, and a line for what weighs most.
 
 use std::collections::BTreeMap;
 
 use super::print::one_line;
+use super::rows::{counts, several_kernels};
 use crate::finding::{Code, ExitCode, Finding};
 use crate::judge::{Comparison, KernelShare, Outcome, VariantReport};
-use crate::metric::{display_value, display_values};
+use crate::metric::{Level, display_value, display_values};
 use crate::profile::TOTAL;
-use crate::terms::{counted, dimensions};
-use crate::verdict::Verdict;
+use crate::terms::{Tier, counted, dimensions};
+use crate::verdict::{Change, Verdict};
 
-/// The most lines of kernels.
+/// The most lines.
 const MOST_ROWS: usize = 10;
 /// The most characters of a kernel's name.
 const NAME: usize = 36;
+/// The most characters of a variant with its kernel and metric.
+const SUBJECT: usize = 45;
 
-/// The answer in one line; `None` where the sum of both programs was not compared, or where something else
-/// than a time decides.
+/// The answer in one line; `None` where something else decides than what was measured.
 pub(super) fn answer(outcome: &Outcome) -> Option<String> {
-    let report = outcome
-        .variants
-        .first()
-        .filter(|_| outcome.programs.is_some())?;
+    match outcome.programs {
+        Some(_) => of_programs(outcome),
+        None => of_variants(outcome),
+    }
+}
+
+/// What a screen shows below the first lines.
+pub(super) fn rows(outcome: &Outcome) -> Vec<String> {
+    let programs = outcome.programs.as_ref().and(outcome.variants.first());
+    programs.map_or_else(|| rows_of_variants(outcome), rows_of_programs)
+}
+
+/// A judged metric of a variant.
+#[derive(Clone, Copy)]
+struct Judged<'o> {
+    report: &'o VariantReport,
+    one: &'o Comparison,
+    verdict: Verdict,
+}
+
+/// What weighs most first: what fails, then what is open, then what is better, each by its size in
+/// tolerances. Of what passes, durations alone.
+fn judged(outcome: &Outcome) -> Vec<Judged<'_>> {
+    let mut all = Vec::new();
+    for report in &outcome.variants {
+        for one in &report.comparisons {
+            let Some(verdict) = one.verdict else { continue };
+            if verdict != Verdict::Pass || one.is_duration() {
+                let judged = Judged {
+                    report,
+                    one,
+                    verdict,
+                };
+                all.push(judged);
+            }
+        }
+    }
+    let rank = |one: &Judged<'_>| {
+        let order = Verdict::WORST_FIRST.iter();
+        let place = order.clone().position(|verdict| *verdict == one.verdict);
+        (place, one.one.level != Level::Deny, !one.one.is_duration())
+    };
+    let size = |one: &Judged<'_>| {
+        let change = one.one.change.map_or(0.0, Change::value).abs();
+        change
+            / one
+                .one
+                .threshold
+                .map_or(1.0, f64::abs)
+                .max(f64::MIN_POSITIVE)
+    };
+    all.sort_by(|a, b| rank(a).cmp(&rank(b)).then(size(b).total_cmp(&size(a))));
+    all
+}
+
+impl Judged<'_> {
+    /// The variant, with the kernel where it has several, and with the metric that is no duration.
+    fn subject(&self, most: usize) -> String {
+        let id = one_line(&self.report.variant.to_string());
+        let metric = match self.one.is_duration() {
+            true => String::new(),
+            false => format!(" {}", self.one.metric),
+        };
+        let left = most.saturating_sub(metric.chars().count());
+        let kernel = match several_kernels(self.report) {
+            true => {
+                let left = left.saturating_sub(id.chars().count() + 1).max(left / 3);
+                format!(" {}", name(&self.one.kernel, left))
+            }
+            false => String::new(),
+        };
+        shortened(&format!("{id}{kernel}"), left) + &metric
+    }
+
+    fn change(&self) -> String {
+        let unit = self.one.unit.as_deref();
+        let Some(change) = self.one.change else {
+            return String::new();
+        };
+        let band = self.one.band.filter(|band| *band > 0.0);
+        let band = band.map(|band| format!(" ±{}", change.with(band).magnitude(unit)));
+        change.display(unit) + &band.unwrap_or_default()
+    }
+
+    fn word(&self) -> &'static str {
+        match (self.verdict, self.one.is_duration()) {
+            (Verdict::Regressed, true) => "slower",
+            (Verdict::Regressed, false) => "worse",
+            (Verdict::Improved, true) => "faster",
+            (Verdict::Improved, false) => "better",
+            (Verdict::Inconclusive, _) => "unclear",
+            (Verdict::NotMeasured, _) => "unmeasured",
+            (Verdict::Pass, _) => "",
+        }
+    }
+}
+
+/// The answer of a check in one line; `None` where no metric decides, and where no time was judged.
+fn of_variants(outcome: &Outcome) -> Option<String> {
+    let all = judged(outcome);
+    let (code, first) = (outcome.exit_code(), all.first()?);
+    let durations = || all.iter().filter(|one| one.one.is_duration());
+    let (subject, change) = (first.subject(usize::MAX), first.change());
+    let what = match (code, first.verdict) {
+        (ExitCode::Regressed, Verdict::Regressed)
+        | (ExitCode::Inconclusive, Verdict::Inconclusive)
+        | (ExitCode::Pass, Verdict::Improved)
+            if code != ExitCode::Pass || first.one.is_duration() =>
+        {
+            format!("{}: {subject} {change}", first.word())
+        }
+        (ExitCode::Pass, Verdict::Pass) => {
+            let caught = durations()
+                .filter_map(|one| Some(one.one.change?.with(one.one.threshold?)))
+                .max_by(|a, b| a.value().total_cmp(&b.value()))?;
+            let measured = outcome
+                .variants
+                .iter()
+                .filter(|one| one.tier != Tier::Static);
+            let of = match measured.count() {
+                1 => String::new(),
+                _ => format!("the largest change {subject} "),
+            };
+            format!(
+                "same: {of}{change}, would have caught {}",
+                caught.display(None)
+            )
+        }
+        _ => return None,
+    };
+    durations().next()?;
+    let counts = counts(outcome).join(", ");
+    Some(format!("{what}; {counts}, exit code {}", code as u8))
+}
+
+/// A line for each judged metric that weighs most.
+fn rows_of_variants(outcome: &Outcome) -> Vec<String> {
+    let all = judged(outcome);
+    let line = |judged: &Judged<'_>| {
+        let (one, unit) = (judged.one, judged.one.unit.as_deref());
+        let values = match (one.reference, one.current) {
+            (Some(was), Some(is)) => {
+                let (was, is) = display_values(was.value, is.value, unit);
+                format!("{was} → {is}")
+            }
+            _ => String::new(),
+        };
+        let (subject, change, word) = (judged.subject(SUBJECT), judged.change(), judged.word());
+        let line = format!("{subject:<SUBJECT$} {values:>24} {change:<20} {word}");
+        line.trim_end().to_owned()
+    };
+    let mut lines: Vec<String> = all.iter().take(MOST_ROWS).map(line).collect();
+    let more = all.len().saturating_sub(MOST_ROWS);
+    if more > 0 {
+        lines.push(format!("{} more (-v)", counted(more, "metric", "metrics")));
+    }
+    let unknown = |one: &&VariantReport| one.tier == Tier::Static && one.current.compiler.is_none();
+    let unknown = outcome.variants.iter().filter(unknown).count();
+    if unknown > 0 {
+        let of = counted(unknown, "variant", "variants");
+        lines.push(format!(
+            "of {of} spilled bytes and the compiler's warnings are not known"
+        ));
+    }
+    lines
+}
+
+/// The answer of two programs in one line; `None` where the sum of both was not compared, or where something
+/// else than a time decides.
+fn of_programs(outcome: &Outcome) -> Option<String> {
+    let report = outcome.variants.first()?;
     let sum = report.sum()?;
     let all = sum.interval()?;
     let (word, verdict) = match (outcome.exit_code(), sum.verdict?) {
@@ -87,8 +256,8 @@ pub(super) fn answer(outcome: &Outcome) -> Option<String> {
     Some(line)
 }
 
-/// The kernels that weigh most, a line each.
-pub(super) fn rows(report: &VariantReport) -> Vec<String> {
+/// The kernels of two programs that weigh most, a line each.
+fn rows_of_programs(report: &VariantReport) -> Vec<String> {
     let total = KernelShare {
         kernel: TOTAL.to_owned(),
         current: Some(100.0),
@@ -189,9 +358,14 @@ fn name(kernel: &str, most: usize) -> String {
         true => without_arguments(whole),
         false => whole.to_owned(),
     };
-    let letters: Vec<char> = kernel.chars().collect();
+    shortened(&kernel, most)
+}
+
+/// A text that is cut in its middle where it is too long.
+fn shortened(text: &str, most: usize) -> String {
+    let letters: Vec<char> = text.chars().collect();
     if letters.len() <= most {
-        return kernel;
+        return text.to_owned();
     }
     let ends = most.saturating_sub(1) / 2;
     let begin: String = letters[..most.saturating_sub(1 + ends)].iter().collect();
