@@ -176,6 +176,9 @@ fn two_equal_programs_pass_without_ncu_and_the_report_says_what_was_compared() {
         .says("nothing verified the numbers")
         .says("same: ");
     assert_eq!(machine.ncu_calls(), [""; 0]);
+    let counted = [&BOTH[..], &["--counters"]].concat();
+    let report = json(&machine, &counted, 0);
+    assert_eq!(report.0["variants"][0]["tier"], "counters");
 }
 
 /// The next step of the first finding with this code.

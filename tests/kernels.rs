@@ -59,6 +59,13 @@ impl Build {
         let config = std::fs::read_to_string(format!("{root}/config.toml")).unwrap();
         assert!(config.contains("\"-O3\""));
         let config = config.replace("\"-O3\"", "\"-O0\"");
+        let suites = config
+            .lines()
+            .filter_map(|line| line.strip_prefix("[suite."));
+        let suites = suites.map(|line| line.split(['.', ']']).next().unwrap());
+        for suite in suites.filter(|suite| *suite != "faults") {
+            assert!(BUILT.contains(&suite), "{suite} is not built");
+        }
         std::fs::write(work.join("config.toml"), config).unwrap();
         let output = Command::new(env!("CARGO_BIN_EXE_sparsek-gate"))
             .current_dir(&work)

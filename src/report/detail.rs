@@ -5,7 +5,7 @@
 pub enum Detail {
     /// The verdict alone.
     Verdict,
-    /// What needs attention, and a line for each of the rest.
+    /// The answer, and a line for what weighs most.
     #[default]
     Attention,
     /// All of it.

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::print::one_line;
-use super::rows::{counts, several_kernels};
+use super::rows::{counts, several_kernels, several_shapes};
 use crate::finding::{Code, ExitCode, Finding};
 use crate::judge::{Comparison, KernelShare, Outcome, VariantReport};
-use crate::metric::{Level, display_value, display_values};
+use crate::metric::{display_value, display_values};
 use crate::profile::TOTAL;
 use crate::terms::{Tier, counted, dimensions};
 use crate::verdict::{Change, Verdict};
@@ -16,7 +16,9 @@ const MOST_ROWS: usize = 10;
 /// The most characters of a kernel's name.
 const NAME: usize = 36;
 /// The most characters of a variant with its kernel and metric.
-const SUBJECT: usize = 45;
+const SUBJECT: usize = 43;
+/// The same in the first line.
+const FIRST_SUBJECT: usize = 100;
 
 /// The answer in one line; `None` where something else decides than what was measured.
 pub(super) fn answer(outcome: &Outcome) -> Option<String> {
@@ -60,7 +62,11 @@ fn judged(outcome: &Outcome) -> Vec<Judged<'_>> {
     let rank = |one: &Judged<'_>| {
         let order = Verdict::WORST_FIRST.iter();
         let place = order.clone().position(|verdict| *verdict == one.verdict);
-        (place, one.one.level != Level::Deny, !one.one.is_duration())
+        let compared = Some(one.report.compared(one.one));
+        let mut denying = outcome.findings.iter().filter(|one| one.denies());
+        // What is waived or excused decides nothing.
+        let decides = denying.any(|found| found.compared() == compared);
+        (place, !decides, !one.one.is_duration())
     };
     let size = |one: &Judged<'_>| {
         let change = one.one.change.map_or(0.0, Change::value).abs();
@@ -71,27 +77,32 @@ fn judged(outcome: &Outcome) -> Vec<Judged<'_>> {
                 .map_or(1.0, f64::abs)
                 .max(f64::MIN_POSITIVE)
     };
-    all.sort_by(|a, b| rank(a).cmp(&rank(b)).then(size(b).total_cmp(&size(a))));
-    all
+    let mut all: Vec<_> = all.into_iter().map(|one| (rank(&one), one)).collect();
+    all.sort_by(|(a_rank, a), (b_rank, b)| a_rank.cmp(b_rank).then(size(b).total_cmp(&size(a))));
+    all.into_iter().map(|(_, one)| one).collect()
 }
 
 impl Judged<'_> {
-    /// The variant, with the kernel where it has several, and with the metric that is no duration.
+    /// The variant; with the kernel where it has several, and with the metric that is no duration.
     fn subject(&self, most: usize) -> String {
-        let id = one_line(&self.report.variant.to_string());
-        let metric = match self.one.is_duration() {
-            true => String::new(),
-            false => format!(" {}", self.one.metric),
+        let mut metric = match (self.one.is_duration(), self.report.tier) {
+            (true, _) => String::new(),
+            (false, Tier::Static) => format!(" {} (static)", self.one.metric),
+            (false, _) => format!(" {}", self.one.metric),
         };
+        metric = shortened(&one_line(&metric), most / 2);
         let left = most.saturating_sub(metric.chars().count());
-        let kernel = match several_kernels(self.report) {
-            true => {
-                let left = left.saturating_sub(id.chars().count() + 1).max(left / 3);
-                format!(" {}", name(&self.one.kernel, left))
+        let mut subject = one_line(&self.report.variant.to_string());
+        if several_kernels(self.report) {
+            let mut shape = String::new();
+            if several_shapes(self.report).contains(self.one.kernel.as_str()) {
+                shape = format!(" {}", dimensions(self.one.grid));
             }
-            false => String::new(),
-        };
-        shortened(&format!("{id}{kernel}"), left) + &metric
+            let taken = subject.chars().count() + 1 + shape.chars().count();
+            let kernel = name(&self.one.kernel, left.saturating_sub(taken).max(left / 3));
+            subject.push_str(&format!(" {kernel}{shape}"));
+        }
+        shortened(&subject, left) + &metric
     }
 
     fn change(&self) -> String {
@@ -122,7 +133,7 @@ fn of_variants(outcome: &Outcome) -> Option<String> {
     let all = judged(outcome);
     let (code, first) = (outcome.exit_code(), all.first()?);
     let durations = || all.iter().filter(|one| one.one.is_duration());
-    let (subject, change) = (first.subject(usize::MAX), first.change());
+    let (subject, change) = (first.subject(FIRST_SUBJECT), first.change());
     let what = match (code, first.verdict) {
         (ExitCode::Regressed, Verdict::Regressed)
         | (ExitCode::Inconclusive, Verdict::Inconclusive)
@@ -132,9 +143,8 @@ fn of_variants(outcome: &Outcome) -> Option<String> {
             format!("{}: {subject} {change}", first.word())
         }
         (ExitCode::Pass, Verdict::Pass) => {
-            let caught = durations()
-                .filter_map(|one| Some(one.one.change?.with(one.one.threshold?)))
-                .max_by(|a, b| a.value().total_cmp(&b.value()))?;
+            let caught = first.one.change?.with(first.one.threshold?);
+            let caught = caught.display(first.one.unit.as_deref());
             let measured = outcome
                 .variants
                 .iter()
@@ -143,10 +153,7 @@ fn of_variants(outcome: &Outcome) -> Option<String> {
                 1 => String::new(),
                 _ => format!("the largest change {subject} "),
             };
-            format!(
-                "same: {of}{change}, would have caught {}",
-                caught.display(None)
-            )
+            format!("same: {of}{change}, would have caught {caught}")
         }
         _ => return None,
     };

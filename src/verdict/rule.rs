@@ -153,8 +153,8 @@ pub fn against_stored(
         Verdict::Regressed => "worse by more than the tolerance",
         Verdict::Improved => "better by more than the tolerance",
         Verdict::Pass => "not worse by more than the tolerance",
-        _ if is_wide => "its processes are further apart than the tolerance",
-        _ => "its processes reach across the tolerance",
+        _ if is_wide && !counted_once => "its processes are further apart than the tolerance",
+        _ => "its values reach across the tolerance",
     };
     let open = open && verdict == Verdict::Inconclusive;
     let threshold = match is_wide && counted_once {

@@ -600,19 +600,24 @@ impl Stopping for Judge<'_> {
         })
     }
 
-    /// Of two programs, whether a kernel of both fails by its time, or less work may have been done. Of one
-    /// that is slower by what it launches more, no counter says why.
+    /// Of two programs, whether one may have done less work, or counters may say why it is slower. Where only
+    /// it launches a kernel of that name, and each kernel of both is as fast, they say nothing.
     fn counts(&self, variant: &Variant, current: &Profile, base: Option<&Profile>) -> bool {
         let Some(base) = base.filter(|_| !self.counts_always) else {
             return true;
         };
         let (report, findings) = self.against(variant, base, current);
         let differs = |verdict| !matches!(verdict, Verdict::Pass | Verdict::NotMeasured);
-        let fails = |verdict| differs(verdict) && verdict != Verdict::Improved;
-        let kernels = report.comparisons.iter().filter(|one| one.kernel != TOTAL);
-        let mut kernels = kernels.filter_map(|one| one.verdict);
         if report.sum().and_then(|sum| sum.verdict) == Some(Verdict::Regressed) {
-            return kernels.any(fails);
+            let mut kernels = report.comparisons.iter().filter(|one| one.kernel != TOTAL);
+            let fails = |verdict| differs(verdict) && verdict != Verdict::Improved;
+            let is_old = |kernel: &str| {
+                let mut shares = report.shares.iter();
+                shares.any(|share| share.kernel == kernel && share.reference.is_some())
+            };
+            let mut shares = report.shares.iter();
+            return kernels.any(|one| one.verdict.is_some_and(fails))
+                || !shares.any(|share| share.reference.is_none() && !is_old(&share.kernel));
         }
         let mut verdicts = report.comparisons.iter().filter_map(|one| one.verdict);
         let changed =
