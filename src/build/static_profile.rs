@@ -100,16 +100,11 @@ fn kernels(
         let mut profile = KernelProfile {
             name,
             mangled: Some(mangled.clone()),
-            demangled: None,
-            grid: [0; 3],
-            block: [0; 3],
-            dynamic_shared_bytes: Vec::new(),
             code: Some(Code {
                 text_sha256: kernel.text_sha256.clone(),
                 opcodes: kernel.opcodes.clone(),
             }),
-            hotspots: None,
-            metrics: BTreeMap::new(),
+            ..KernelProfile::default()
         };
         let launched = measured.map_or_else(Vec::new, |measured| launched(measured, &profile));
         let metrics = kernel.metrics(&toolchain.arch, variant.launch, &launched);

@@ -88,25 +88,29 @@ fn resolved(node: &'static Value) -> &'static Value {
         .unwrap_or(node)
 }
 
-/// Every key of the schema, by the path of its tables; `*` stands for any name.
 #[cfg(test)]
-pub(crate) fn all() -> Vec<Vec<String>> {
-    fn walk(node: &'static Value, path: &[String], found: &mut Vec<Vec<String>>) {
-        let table = resolved(node);
-        let keys = table.get("properties").and_then(Value::as_object);
-        let names = table
-            .get("additionalProperties")
-            .filter(|any| any.is_object());
-        let any = names.map(|any| ("*".to_owned(), any));
-        let keys = keys.into_iter().flatten();
-        for (key, inner) in keys.map(|(key, inner)| (key.clone(), inner)).chain(any) {
-            let path = [path, &[key]].concat();
-            walk(inner, &path, found);
-            found.push(path);
+pub(crate) mod tests {
+    use super::*;
+
+    /// Every key of the schema, by the path of its tables; `*` stands for any name.
+    pub(crate) fn all() -> Vec<Vec<String>> {
+        fn walk(node: &'static Value, path: &[String], found: &mut Vec<Vec<String>>) {
+            let table = resolved(node);
+            let keys = table.get("properties").and_then(Value::as_object);
+            let names = table
+                .get("additionalProperties")
+                .filter(|any| any.is_object());
+            let any = names.map(|any| ("*".to_owned(), any));
+            let keys = keys.into_iter().flatten();
+            for (key, inner) in keys.map(|(key, inner)| (key.clone(), inner)).chain(any) {
+                let path = [path, &[key]].concat();
+                walk(inner, &path, found);
+                found.push(path);
+            }
         }
+        let mut found = Vec::new();
+        walk(&SCHEMA, &[], &mut found);
+        found.sort();
+        found
     }
-    let mut found = Vec::new();
-    walk(&SCHEMA, &[], &mut found);
-    found.sort();
-    found
 }

@@ -28,7 +28,7 @@ pub use error::ConfigError;
 pub(crate) use error::suggest;
 pub use kernel_filter::KernelFilter;
 #[cfg(test)]
-pub(crate) use key::all as all_keys;
+pub(crate) use key::tests::all as all_keys;
 pub(crate) use key::{Counts as KeyCounts, Key};
 pub use launches::LaunchSelection;
 pub use model::{

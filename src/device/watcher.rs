@@ -40,28 +40,20 @@ const REASONS: [(ThrottleReasons, Slowdown); 6] = [
 ];
 
 /// Counters of the time spent for a reason, in ns since the driver was loaded.
-const COUNTERS: [(u32, Slowdown); 5] = [
-    (
-        field_id::NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP,
-        Slowdown::SwPowerCap,
-    ),
-    (
-        field_id::NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN,
-        Slowdown::HwThermal,
-    ),
-    (
-        field_id::NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN,
-        Slowdown::SwThermal,
-    ),
-    (
-        field_id::NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN,
-        Slowdown::PowerBrake,
-    ),
-    (
-        field_id::NVML_FI_DEV_CLOCKS_EVENT_REASON_SYNC_BOOST,
-        Slowdown::SyncBoost,
-    ),
-];
+const COUNTERS: [(u32, Slowdown); 5] = {
+    use Slowdown::*;
+    use field_id::*;
+    [
+        (NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP, SwPowerCap),
+        (NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN, HwThermal),
+        (NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN, SwThermal),
+        (
+            NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN,
+            PowerBrake,
+        ),
+        (NVML_FI_DEV_CLOCKS_EVENT_REASON_SYNC_BOOST, SyncBoost),
+    ]
+};
 
 /// Why a GPU cannot be watched. The measurement goes on without it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

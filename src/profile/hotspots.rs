@@ -17,7 +17,7 @@ const MOST_REASONS: usize = 4;
 
 /// The samples of the launches of one kernel in one process. Samples of warps are in proportion to
 /// the time that warps spent, all of them together.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Hotspots {
     /// Launches that were sampled.
     pub launches: u32,
@@ -85,14 +85,7 @@ impl Hotspots {
         launches: impl IntoIterator<Item = &'a Launch>,
         files: &[&str],
     ) -> Option<Hotspots> {
-        let mut hotspots = Hotspots {
-            launches: 0,
-            samples: 0,
-            interval_cycles: None,
-            stalls: BTreeMap::new(),
-            file_bytes: BTreeMap::new(),
-            lines: Vec::new(),
-        };
+        let mut hotspots = Hotspots::default();
         let mut sizes = BTreeMap::new();
         let mut places: BTreeMap<Key, Place> = BTreeMap::new();
         for launch in launches {

@@ -106,11 +106,7 @@ pub fn whole_profile(recording: &Recording) -> Result<Profile, String> {
     let numbers = metrics.filter(|(_, measured)| measured.value.number().is_some());
     let names: BTreeSet<String> = numbers.map(|(name, _)| name.to_string()).collect();
     let variant = Variant::of_counters(names).map_err(|error| error.to_string())?;
-    let file = FileHash {
-        file: String::new(),
-        sha256: String::new(),
-    };
-    let recordings = [(recording.clone(), file)];
+    let recordings = [(recording.clone(), FileHash::default())];
     profile_of(&variant, &recordings, &Conditions::default()).map_err(|error| error.to_string())
 }
 
@@ -118,16 +114,9 @@ fn capture((recording, file): &(Recording, FileHash)) -> CaptureRecord {
     let line = recording.command_line.iter();
     let words = line.flat_map(|line| line.split_whitespace());
     CaptureRecord {
-        span: None,
-        phase: None,
-        gpu_uuid: None,
-        device: None,
         report: file.clone(),
-        csv: None,
         argv: words.map(str::to_owned).collect(),
-        seed: None,
-        checked: false,
-        tuned: Vec::new(),
+        ..CaptureRecord::default()
     }
 }
 

@@ -22,7 +22,7 @@ pub struct MetricIdentity {
 }
 
 /// One kernel at one grid and block.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelProfile {
     /// The function's name, for people.
     pub name: String,

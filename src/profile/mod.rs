@@ -207,7 +207,7 @@ pub enum ProfileOrigin {
 }
 
 /// One capture that a profile was read from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CaptureRecord {
     /// Which metrics it measured; `None` where that is not known.
     pub phase: Option<Phase>,
@@ -238,7 +238,7 @@ pub struct CaptureRecord {
 }
 
 /// A file by name and content.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileHash {
     /// File name, without folder.
     pub file: String,

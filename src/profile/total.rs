@@ -46,14 +46,8 @@ impl Profile {
         }
         let total = KernelProfile {
             name: TOTAL.to_owned(),
-            mangled: None,
-            demangled: None,
-            grid: [0; 3],
-            block: [0; 3],
-            dynamic_shared_bytes: Vec::new(),
-            code: None,
-            hotspots: None,
             metrics,
+            ..KernelProfile::default()
         };
         Ok(Profile {
             schema: self.schema,

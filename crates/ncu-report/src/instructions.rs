@@ -26,7 +26,7 @@ impl SourceCounters {
 }
 
 /// The counts and samples of one instruction.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct InstructionCounters {
     /// Address on the GPU.
     pub address: u64,

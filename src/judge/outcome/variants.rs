@@ -95,12 +95,8 @@ impl<'a> Judge<'a> {
     pub fn new(plan: &'a Selected, store: &Store) -> Result<(Judge<'a>, Vec<Finding>), Error> {
         let mut findings = Vec::new();
         let mut judge = Judge {
-            plan,
-            locked: BTreeMap::new(),
-            gpus: BTreeMap::new(),
-            changed: BTreeSet::new(),
             needs_locks: true,
-            counts_always: true,
+            ..Judge::of_programs(plan, true)
         };
         let variants = plan.variants();
         let verified = parallel::map(&variants, |variant| verify_all(plan, store, variant));

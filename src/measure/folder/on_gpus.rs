@@ -19,13 +19,8 @@ pub fn measured_on(folder: &Path, variants: &[VariantId], gpus: &[String]) -> Re
         let own = variant_folder(folder, variant);
         fs::create_dir_all(&own).map_err(Error::io("create", &own))?;
         let record = VariantRecord {
-            run: String::new(),
-            variant: variant.clone(),
-            key: None,
-            retries: Vec::new(),
-            done: None,
-            part: false,
             on: gpus.to_vec(),
+            ..VariantRecord::new(String::new(), variant)
         };
         let path = own.join(VARIANT_FILE);
         write_atomically(&path, &sealed(&record)).map_err(Error::io("write", &path))?;

@@ -54,6 +54,19 @@ pub struct VariantRecord {
 }
 
 impl VariantRecord {
+    /// Of a variant of which nothing is kept yet.
+    pub(super) fn new(run: String, variant: &VariantId) -> VariantRecord {
+        VariantRecord {
+            run,
+            variant: variant.clone(),
+            key: None,
+            retries: Vec::new(),
+            done: None,
+            part: false,
+            on: Vec::new(),
+        }
+    }
+
     /// The sha256 of each of its files, by the path from its folder.
     pub(super) fn into_files(self) -> BTreeMap<String, String> {
         let Done {
@@ -385,13 +398,9 @@ mod tests {
         }
         let done = Some(Done::of(&mut measured, BTreeMap::new()));
         let record = VariantRecord {
-            run: "1".to_owned(),
-            variant,
             key: Some(Key::default()),
-            retries: Vec::new(),
             done,
-            part: false,
-            on: Vec::new(),
+            ..VariantRecord::new("1".to_owned(), &variant)
         };
         (
             measured,

@@ -357,13 +357,8 @@ impl RunFile {
     /// A record of a variant of this run.
     pub fn record(&self, variant: &VariantId) -> VariantRecord {
         VariantRecord {
-            run: self.id(),
-            variant: variant.clone(),
-            key: None,
-            retries: Vec::new(),
-            done: None,
             part: self.slice.is_some(),
-            on: Vec::new(),
+            ..VariantRecord::new(self.id(), variant)
         }
     }
 

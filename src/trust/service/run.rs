@@ -1,6 +1,6 @@
 //! Which kind of run it is.
 
-use super::entry::{PLAIN, Service};
+use super::entry::{PLAIN, Service, set};
 use super::environment::{Environment, Stated};
 use super::table::{IN_TARGET, OF_ANY, SERVICES};
 
@@ -90,7 +90,9 @@ impl Run {
                 }
             }
         }
-        let by_any = OF_ANY.iter().any(|sign| environment.shows(sign));
+        let by_any = OF_ANY
+            .split_whitespace()
+            .any(|name| environment.shows(&set(name)));
         run(&PLAIN, if by_any { Kind::Other } else { Kind::Person })
     }
 }

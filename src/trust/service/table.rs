@@ -154,108 +154,28 @@ pub(super) const SERVICES: &[Service] = &[
     },
 ];
 
-/// Signs that some service runs the check. Of a service that is not in the table nothing else is known,
-/// so the revision to judge by must be named. Most services set `CI`; the others are those that do not,
-/// and what a container of a service may get alone.
-pub(super) const OF_ANY: &[Sign] = &[
-    set("CI"),
-    set("CONTINUOUS_INTEGRATION"),
-    set("BUILD_NUMBER"),
-    set("BUILD_ID"),
-    set("CI_NAME"),
-    set("CI_COMMIT_SHA"),
-    set("CI_PROJECT_ID"),
-    set("CI_JOB_ID"),
-    set("CI_PIPELINE_ID"),
-    set("CI_PIPELINE_EVENT"),
-    set("GITHUB_RUN_ID"),
-    set("GITHUB_SHA"),
-    set("GITHUB_REF"),
-    set("GITHUB_EVENT_PATH"),
-    set("GITEA_ACTIONS"),
-    set("FORGEJO_ACTIONS"),
-    set("JENKINS_HOME"),
-    set("HUDSON_HOME"),
-    // Azure Pipelines, TeamCity, AWS CodeBuild, Google Cloud Build.
-    set("TF_BUILD"),
-    set("TEAMCITY_VERSION"),
-    set("CODEBUILD_BUILD_ID"),
-    set("BUILDER_OUTPUT"),
-    set("GERRIT_CHANGE_NUMBER"),
-    set("bamboo_planKey"),
-    set("GO_PIPELINE_NAME"),
-    set("PROW_JOB_ID"),
-    set("ZUUL_CHANGE"),
-    set("HARNESS_BUILD_ID"),
-    set("TASKCLUSTER_ROOT_URL"),
-    set("ARGO_NODE_ID"),
-    set("ATC_EXTERNAL_URL"),
-    set("SWARMING_TASK_ID"),
-    set("KOKORO_JOB_NAME"),
-    set("CI_XCODE_PROJECT"),
-    // Bitbucket, Travis, CircleCI, Drone, AppVeyor, Cirrus, Semaphore, Codefresh, Buddy and Bitrise set
-    // `CI` too, but a variable can be taken out.
-    set("BITBUCKET_BUILD_NUMBER"),
-    set("TRAVIS"),
-    set("CIRCLECI"),
-    set("DRONE"),
-    set("APPVEYOR"),
-    set("CIRRUS_CI"),
-    set("SEMAPHORE"),
-    set("CF_BUILD_ID"),
-    set("BUDDY"),
-    set("BITRISE_IO"),
-    // Others; and more than one of a service, since a step in a container may get only some.
-    set("AC_APPCIRCLE"),
-    set("AGENT_JOBSTATUS"),
-    set("AGOLA_GIT_REF"),
-    set("ALPIC_HOST"),
-    set("APPCENTER_BUILD_ID"),
-    set("ARGO_CONTAINER_NAME"),
-    set("ARGO_TEMPLATE"),
-    set("CF_PAGES"),
-    set("CI_APP_ID"),
-    set("CI_BUILD_ID"),
-    set("CI_BUILD_NUMBER"),
-    set("CI_PROJECT_PATH"),
-    set("CI_REPO"),
-    set("CI_SERVER"),
-    set("CI_WORKSPACE"),
-    set("CM_BUILD_ID"),
-    set("CODEBUILD_BUILD_ARN"),
-    set("DSARI"),
-    set("EARTHLY_CI"),
-    set("EAS_BUILD"),
-    set("GERRIT_PROJECT"),
-    set("GITHUB_JOB"),
-    set("GITHUB_RUN_NUMBER"),
-    set("GITHUB_WORKFLOW"),
-    set("GO_PIPELINE_LABEL"),
-    set("GO_SERVER_URL"),
-    set("JB_SPACE_EXECUTION_NUMBER"),
-    set("LAYERCI"),
-    set("MAGNUM"),
-    set("NETLIFY"),
-    set("NEVERCODE"),
-    set("NOW_BUILDER"),
-    set("PROBO_ENVIRONMENT"),
-    set("RELEASE_BUILD_ID"),
-    set("RENDER"),
-    set("RUNNER_TRACKING_ID"),
-    set("SAILCI"),
-    set("SCREWDRIVER"),
-    set("SHIPPABLE"),
-    set("STRIDER"),
-    set("SYSTEM_TEAMFOUNDATIONCOLLECTIONURI"),
-    set("TDDIUM"),
-    set("TEAMCITY_BUILD_PROPERTIES_FILE"),
-    set("VELA"),
-    set("VERCEL"),
-    set("WERCKER"),
-    set("WORKERS_CI"),
-    set("XCS"),
-    set("bamboo_buildKey"),
-];
+/// Variables that show that some service runs the check. Of a service that is not in the table nothing
+/// else is known, so the revision to judge by must be named. Most services set `CI`; the others are those
+/// that do not, what a container of a service may get alone, and, for those that set `CI` too, one of
+/// their own, since a variable can be taken out.
+pub(super) const OF_ANY: &str = "\
+    CI CONTINUOUS_INTEGRATION BUILD_NUMBER BUILD_ID CI_NAME CI_COMMIT_SHA CI_PROJECT_ID CI_JOB_ID \
+    CI_PIPELINE_ID CI_PIPELINE_EVENT GITHUB_RUN_ID GITHUB_SHA GITHUB_REF GITHUB_EVENT_PATH \
+    GITEA_ACTIONS FORGEJO_ACTIONS JENKINS_HOME HUDSON_HOME \
+    TF_BUILD TEAMCITY_VERSION CODEBUILD_BUILD_ID BUILDER_OUTPUT GERRIT_CHANGE_NUMBER bamboo_planKey \
+    GO_PIPELINE_NAME PROW_JOB_ID ZUUL_CHANGE HARNESS_BUILD_ID TASKCLUSTER_ROOT_URL ARGO_NODE_ID \
+    ATC_EXTERNAL_URL SWARMING_TASK_ID KOKORO_JOB_NAME CI_XCODE_PROJECT \
+    BITBUCKET_BUILD_NUMBER TRAVIS CIRCLECI DRONE APPVEYOR CIRRUS_CI SEMAPHORE CF_BUILD_ID BUDDY \
+    BITRISE_IO \
+    AC_APPCIRCLE AGENT_JOBSTATUS AGOLA_GIT_REF ALPIC_HOST APPCENTER_BUILD_ID ARGO_CONTAINER_NAME \
+    ARGO_TEMPLATE CF_PAGES CI_APP_ID CI_BUILD_ID CI_BUILD_NUMBER CI_PROJECT_PATH CI_REPO CI_SERVER \
+    CI_WORKSPACE CM_BUILD_ID CODEBUILD_BUILD_ARN DSARI EARTHLY_CI EAS_BUILD GERRIT_PROJECT \
+    GITHUB_JOB GITHUB_RUN_NUMBER GITHUB_WORKFLOW GO_PIPELINE_LABEL GO_SERVER_URL \
+    JB_SPACE_EXECUTION_NUMBER LAYERCI MAGNUM NETLIFY NEVERCODE NOW_BUILDER PROBO_ENVIRONMENT \
+    RELEASE_BUILD_ID RENDER RUNNER_TRACKING_ID SAILCI SCREWDRIVER SHIPPABLE STRIDER \
+    SYSTEM_TEAMFOUNDATIONCOLLECTIONURI TDDIUM TEAMCITY_BUILD_PROPERTIES_FILE VELA VERCEL WERCKER \
+    WORKERS_CI XCS bamboo_buildKey \
+";
 
 /// Signs of runs for a pull request that check the target's code out by default.
 pub(super) const IN_TARGET: &[Sign] = &[

@@ -47,6 +47,7 @@ pub(super) struct Mark {
 }
 
 /// What was read so far.
+#[derive(Default)]
 pub(super) struct Reading {
     pub(super) launches: Vec<Launch>,
     /// Of the present table.
@@ -68,14 +69,8 @@ impl Reading {
     /// For a text of as many bytes.
     pub(super) fn of_text(bytes: usize) -> Reading {
         Reading {
-            launches: Vec::new(),
-            numbers: Numbers::default(),
-            decimals: 0,
-            table: Run::default(),
-            runs: Vec::new(),
-            processes: BTreeMap::new(),
-            exponents: BTreeMap::new(),
             left: bytes.saturating_mul(PER_TEXT_BYTE).saturating_add(ANY_TEXT),
+            ..Reading::default()
         }
     }
 

@@ -256,12 +256,7 @@ fn uncounted(address: u64, no_name: &Arc<str>) -> InstructionCounters {
     InstructionCounters {
         address,
         function: Arc::clone(no_name),
-        offset: 0,
-        executed: None,
-        samples: 0,
-        stalls: Vec::new(),
-        not_issued: Vec::new(),
-        lines: Vec::new(),
+        ..InstructionCounters::default()
     }
 }
 
@@ -291,8 +286,9 @@ pub(super) fn with_source(
 }
 
 #[cfg(test)]
-#[expect(clippy::arithmetic_side_effects, reason = "numbers of a test")]
 mod tests {
+    #![expect(clippy::arithmetic_side_effects, reason = "numbers of a test")]
+
     use proptest::prelude::*;
 
     use super::*;

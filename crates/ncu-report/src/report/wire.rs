@@ -328,8 +328,9 @@ impl<'a> Field<'a> {
 }
 
 #[cfg(test)]
-#[expect(clippy::arithmetic_side_effects, reason = "numbers of a test")]
 mod tests {
+    #![expect(clippy::arithmetic_side_effects, reason = "numbers of a test")]
+
     use proptest::prelude::*;
 
     use super::*;
