@@ -148,7 +148,7 @@ pub enum Command {
     Inspect(InspectArgs),
     /// Show the metrics of a variant over the history of its baseline.
     #[command(
-        after_help = "Examples:\n  sparsek-gate history bsr_gemm/cp_async\n  sparsek-gate history bsr_gemm/cp_async --metric duration --output trend.svg\n  sparsek-gate history cp_async --format json | jq '.baselines[].metrics[] | {metric, values}'\n\nWithout --metric the judged metrics are shown. ± is the difference between processes, or GPUs, when\nthe profile was locked."
+        after_help = "Examples:\n  sparsek-gate history bsr_gemm/cp_async\n  sparsek-gate history bsr_gemm/cp_async --metric duration\n  sparsek-gate history cp_async --format json | jq '.baselines[].metrics[] | {metric, values}'\n\nWithout --metric the judged metrics are shown. ± is the difference between processes, or GPUs, when\nthe profile was locked."
     )]
     History(HistoryArgs),
     /// Copy a capture or a folder of captures without paths, names, sources and machine code.
@@ -465,9 +465,6 @@ pub struct HistoryArgs {
     /// Only these metrics. Repeatable.
     #[arg(long, value_name = "NAME")]
     pub metric: Vec<String>,
-    /// Draw it to a file, as SVG.
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<PathBuf>,
     /// Output format.
     #[arg(long, default_value = "text")]
     pub format: Format,

@@ -117,14 +117,6 @@ fn every_acceptance_is_shown_with_its_commit_and_the_values_of_then() {
     project
         .run(&["history", CP_ASYNC, "--metric", "duratoin"])
         .ends(2, "did you mean `duration`?");
-
-    project
-        .run(&["history", CP_ASYNC, "--output", "trend.svg"])
-        .exits(0);
-    let drawn = project.read("trend.svg");
-    assert!(drawn.starts_with("<svg"));
-    assert!(drawn.contains("two GPUs &lt;b&gt;now&lt;/b&gt;"));
-    assert!(!drawn.contains('\u{1b}'));
 }
 
 #[test]

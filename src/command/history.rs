@@ -8,10 +8,9 @@ use super::answer::answer;
 use crate::baseline::Store;
 use crate::cli::HistoryArgs;
 use crate::config::Config;
-use crate::files::write_named;
 use crate::finding::{Error, ExitCode};
 use crate::history::{Trend, find_variant, keep_metrics, trends};
-use crate::report::{history_picture, history_text, say};
+use crate::report::history_text;
 use crate::terms::VariantId;
 
 pub(super) fn run(config: &Path, arguments: &HistoryArgs) -> Result<ExitCode, Error> {
@@ -25,14 +24,6 @@ pub(super) fn run(config: &Path, arguments: &HistoryArgs) -> Result<ExitCode, Er
     let variant = find_variant(&config, &store, &arguments.variant)?;
     let (mut baselines, findings) = trends(&store, &variant)?;
     keep_metrics(&config, &variant, &arguments.metric, &mut baselines)?;
-    if let Some(path) = &arguments.output {
-        let picture = history_picture(&baselines).map_err(|cause| Error::Input {
-            path: path.clone(),
-            cause,
-        })?;
-        write_named(path, picture.as_bytes()).map_err(Error::io("write", path))?;
-        say(&format!("wrote {}", path.display()));
-    }
     let content = Content { variant, baselines };
     answer(arguments.format, &content, &findings, || {
         history_text(&content.baselines)

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::form::Form;
 use super::print::{json_for_terminals, one_line};
 use super::rows::title;
 use super::values::{bounded_name, measured};
@@ -14,14 +13,6 @@ use crate::judge::Outcome;
 /// Characters of a benchmark's name, and of a measure's, that Bencher takes.
 const LONGEST_BENCHMARK: usize = 1024;
 const LONGEST_MEASURE: usize = 64;
-
-/// The form.
-pub(super) const FORM: Form = Form {
-    name: "bencher",
-    endings: &[".bmf.json"],
-    capabilities: &[],
-    render,
-};
 
 /// In the counter's unit.
 #[derive(Serialize)]
@@ -33,7 +24,7 @@ struct Metric {
     upper_value: Option<f64>,
 }
 
-fn render(outcome: &Outcome) -> String {
+pub(super) fn render(outcome: &Outcome) -> String {
     let mut benchmarks: BTreeMap<String, BTreeMap<String, Metric>> = BTreeMap::new();
     for value in measured(outcome) {
         let name = one_line(&format!("{} {}", title(value.report), value.kernel));

@@ -13,23 +13,44 @@ pub enum Capability {
     StepSummary,
 }
 
-/// One form of a report. Each is a constant in the file that renders it.
-#[derive(Debug)]
+/// One form of a report.
+#[derive(Clone, Copy, Debug)]
 pub struct Form {
     /// As `--format` and `FORMAT:FILE` spell it.
     pub name: &'static str,
     /// The ends of file names that select it.
     pub endings: &'static [&'static str],
     /// What else it does.
-    pub capabilities: &'static [Capability],
+    pub capability: Option<Capability>,
     /// Renders an outcome.
     pub render: fn(&Outcome) -> String,
 }
 
 impl Form {
+    pub(super) const fn new(
+        name: &'static str,
+        endings: &'static [&'static str],
+        render: fn(&Outcome) -> String,
+    ) -> Form {
+        Form {
+            name,
+            endings,
+            capability: None,
+            render,
+        }
+    }
+
+    /// The form that also does this.
+    pub(super) const fn that(self, capability: Capability) -> Form {
+        Form {
+            capability: Some(capability),
+            ..self
+        }
+    }
+
     /// Whether it does this.
     pub fn has(&self, capability: Capability) -> bool {
-        self.capabilities.contains(&capability)
+        self.capability == Some(capability)
     }
 
     /// Renders an outcome.

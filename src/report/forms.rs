@@ -1,31 +1,38 @@
-//! The table of the forms. A new form is a new file with its constant, and a line here.
+//! The table of the forms. A new form is a new file with its `render`, and a line here.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use super::form::Form;
+use super::form::{Capability, Form};
 use super::{
-    bencher, github, gitlab, html, json, junit, markdown, openmetrics, otava, plot, sarif, terminal,
+    bencher, github, gitlab, html, json, junit, markdown, openmetrics, otava, sarif, terminal,
 };
 
 /// All forms, in the order of the help.
-pub static FORMS: [&Form; 12] = [
-    &terminal::FORM,
-    &markdown::FORM,
-    &json::FORM,
-    &junit::FORM,
-    &sarif::FORM,
-    &github::FORM,
-    &gitlab::FORM,
-    &html::FORM,
-    &bencher::FORM,
-    &otava::FORM,
-    &openmetrics::FORM,
-    &plot::FORM,
+pub static FORMS: [Form; 11] = [
+    Form::new("text", &[".txt"], terminal::render).that(Capability::Terminal),
+    Form::new("markdown", &[".md"], markdown::render).that(Capability::StepSummary),
+    Form::new("json", &[".json"], json::render),
+    Form::new("junit", &[".xml"], junit::render),
+    Form::new("sarif", &[".sarif", ".sarif.json"], sarif::render),
+    Form::new("github", &[], github::render).that(Capability::Commands),
+    Form::new(
+        "gitlab",
+        &[".codequality.json", "gl-code-quality-report.json"],
+        gitlab::render,
+    ),
+    Form::new("html", &[".html"], html::render),
+    Form::new("bencher", &[".bmf.json"], bencher::render),
+    Form::new("otava", &[".otava.csv"], otava::render),
+    Form::new(
+        "openmetrics",
+        &[".prom", ".openmetrics"],
+        openmetrics::render,
+    ),
 ];
 
 /// The form of this name.
 pub fn form(name: &str) -> Option<&'static Form> {
-    FORMS.into_iter().find(|form| form.name == name)
+    FORMS.iter().find(|form| form.name == name)
 }
 
 /// The form that a file's name selects: that of the longest ending.
@@ -37,7 +44,7 @@ pub(super) fn form_of_file(name: &str) -> Option<&'static Form> {
             .filter(|ending| name.ends_with(**ending));
         endings.map(|ending| ending.len()).max()
     };
-    let matching = FORMS.into_iter().filter(|form| ending(form).is_some());
+    let matching = FORMS.iter().filter(|form| ending(form).is_some());
     matching.max_by_key(ending)
 }
 

@@ -4,7 +4,6 @@
 //! a step, so the worst come first and the rest is counted.
 
 use super::concern::{Concern, shortened, worst_first};
-use super::form::{Capability, Form};
 use super::print::{clean, one_line};
 use super::rows::headline;
 use crate::finding::{ExitCode, Severity};
@@ -18,15 +17,7 @@ const LONGEST: usize = 4_000;
 /// Characters of a title or a path.
 const LONGEST_PROPERTY: usize = 500;
 
-/// The form.
-pub(super) const FORM: Form = Form {
-    name: "github",
-    endings: &[],
-    capabilities: &[Capability::Commands],
-    render,
-};
-
-fn render(outcome: &Outcome) -> String {
+pub(super) fn render(outcome: &Outcome) -> String {
     let mut text = String::new();
     let all = worst_first(outcome);
     let (denied, warned): (Vec<_>, Vec<_>) = all

@@ -4,7 +4,6 @@
 use serde::Serialize;
 
 use super::concern::{Concern, worst_first};
-use super::form::Form;
 use super::print::one_line;
 use super::rows::headline;
 use crate::config::FILE_NAME;
@@ -32,15 +31,7 @@ struct Lines {
     begin: u32,
 }
 
-/// The form.
-pub(super) const FORM: Form = Form {
-    name: "gitlab",
-    endings: &[".codequality.json", "gl-code-quality-report.json"],
-    capabilities: &[],
-    render,
-};
-
-fn render(outcome: &Outcome) -> String {
+pub(super) fn render(outcome: &Outcome) -> String {
     let of_run = of_run(outcome);
     let issues: Vec<Issue> = of_run
         .into_iter()

@@ -1,4 +1,4 @@
-//! The history of a baseline for a terminal, and as a picture.
+//! The history of a baseline for a terminal.
 
 use std::fmt::Write as _;
 

@@ -7,7 +7,6 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
 use super::concern::{Places, shortened};
-use super::form::Form;
 use super::plot::{Drawing, PLOT_STYLE, THEME, troubled};
 use super::print::{clean, one_line};
 use super::rows::{
@@ -30,15 +29,7 @@ const IN_FULL: usize = 3;
 /// Characters of the one line of a folded finding.
 const LINE: usize = 110;
 
-/// The form.
-pub(super) const FORM: Form = Form {
-    name: "html",
-    endings: &[".html"],
-    capabilities: &[],
-    render,
-};
-
-fn render(outcome: &Outcome) -> String {
+pub(super) fn render(outcome: &Outcome) -> String {
     let first = headline(outcome);
     let class = match outcome.exit_code() {
         ExitCode::Pass => "good",

@@ -6,7 +6,6 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
 
-use super::form::Form;
 use super::print::json_for_terminals;
 use crate::files::{bounded_json, most, read_regular_up_to};
 use crate::finding::{Error, Reported, Severity};
@@ -23,15 +22,7 @@ struct Report<'a> {
     meaning: &'static str,
 }
 
-/// The form.
-pub(super) const FORM: Form = Form {
-    name: "json",
-    endings: &[".json"],
-    capabilities: &[],
-    render,
-};
-
-fn render(outcome: &Outcome) -> String {
+pub(super) fn render(outcome: &Outcome) -> String {
     let code = outcome.exit_code();
     let report = Report {
         outcome,

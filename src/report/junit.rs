@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, HashMap};
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 
-use super::form::Form;
 use super::print::{clean, one_line};
 use super::rows::{Row, headline, origin, provenance, several_shapes, title};
 use crate::finding::{Compared, ExitCode, Finding, Severity};
@@ -47,15 +46,7 @@ struct Problem {
     text: String,
 }
 
-/// The form.
-pub(super) const FORM: Form = Form {
-    name: "junit",
-    endings: &[".xml"],
-    capabilities: &[],
-    render,
-};
-
-fn render(outcome: &Outcome) -> String {
+pub(super) fn render(outcome: &Outcome) -> String {
     let mut suites = suites(outcome);
     for suite in &mut suites {
         suite.number_names();

@@ -9,7 +9,6 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::concern::shortened;
-use super::form::{Capability, Form};
 use super::print::{clean, inert};
 use super::rows::{
     Row, causes_and_drift, class, columns, counts_of, head, headline, left_out, provenance,
@@ -44,15 +43,7 @@ struct LeftOut<'a> {
     variants: usize,
 }
 
-/// The form.
-pub(super) const FORM: Form = Form {
-    name: "markdown",
-    endings: &[".md"],
-    capabilities: &[Capability::StepSummary],
-    render,
-};
-
-fn render(outcome: &Outcome) -> String {
+pub(super) fn render(outcome: &Outcome) -> String {
     // A step may print it from its file, too.
     inert(&report(outcome)).into_owned()
 }

@@ -1,6 +1,6 @@
 //! One outcome, several forms, all from the same rows.
 //!
-//! A form is a file with a constant `FORM`; the table of all is in `forms.rs`.
+//! A form is a file with a function `render`; the table of all is in `forms.rs`.
 
 mod bencher;
 mod checks;
@@ -38,7 +38,6 @@ pub use history::text as history_text;
 pub(crate) use history::{lines as table_lines, plain_table};
 pub use json::{outcome_schema, parse, read};
 pub use places::places;
-pub use plot::history_picture;
 pub use print::{
     Part, color, columns, is_plain, print, print_commands, print_error, print_json, print_parts,
     say,

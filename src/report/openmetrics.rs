@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::form::Form;
 use super::print::one_line;
 use super::values::{Value, bounded_name, measured, origin_word};
 use crate::finding::Severity;
@@ -19,14 +18,6 @@ const PREFIX: &str = "sparsek_gate";
 /// Characters of a metric in a name.
 const LONGEST: usize = 100;
 
-/// The form.
-pub(super) const FORM: Form = Form {
-    name: "openmetrics",
-    endings: &[".prom", ".openmetrics"],
-    capabilities: &[],
-    render,
-};
-
 /// The samples of one name.
 struct Family {
     unit: Option<String>,
@@ -35,7 +26,7 @@ struct Family {
     samples: Vec<(Vec<(&'static str, String)>, f64)>,
 }
 
-fn render(outcome: &Outcome) -> String {
+pub(super) fn render(outcome: &Outcome) -> String {
     let mut families = of_run(outcome);
     for value in measured(outcome) {
         add(&mut families, &value, outcome);

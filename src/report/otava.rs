@@ -9,22 +9,13 @@ use std::collections::BTreeSet;
 use csv::{QuoteStyle, Terminator, WriterBuilder};
 use jiff::Timestamp;
 
-use super::form::Form;
 use super::print::one_line;
 use super::rows::title;
 use super::values::{Value, measured, origin_word};
 use crate::judge::{Outcome, VariantReport};
 use crate::terms::Tier;
 
-/// The form.
-pub(super) const FORM: Form = Form {
-    name: "otava",
-    endings: &[".otava.csv"],
-    capabilities: &[],
-    render,
-};
-
-fn render(outcome: &Outcome) -> String {
+pub(super) fn render(outcome: &Outcome) -> String {
     let values = measured(outcome);
     let name = |value: &Value<'_>| {
         let (title, metric) = (title(value.report), &value.comparison.metric);

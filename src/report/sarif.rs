@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::concern::{Concern, worst_first};
-use super::form::Form;
 use super::print::{clean, one_line};
 use super::rows::headline;
 use crate::finding::{Code, Severity};
@@ -14,15 +13,7 @@ const SCHEMA: &str =
 /// The base of relative paths: the folder of the configuration.
 const ROOT: &str = "%SRCROOT%";
 
-/// The form.
-pub(super) const FORM: Form = Form {
-    name: "sarif",
-    endings: &[".sarif", ".sarif.json"],
-    capabilities: &[],
-    render,
-};
-
-fn render(outcome: &Outcome) -> String {
+pub(super) fn render(outcome: &Outcome) -> String {
     let concerns = worst_first(outcome);
     let mut codes: Vec<Code> = Vec::new();
     for concern in &concerns {

@@ -4,7 +4,6 @@ use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, Table, presets};
 
 use super::detail::Detail;
-use super::form::{Capability, Form};
 use super::print::{clean, inert, one_line};
 use super::rows::{
     Row, causes_and_drift, columns, head, headline, left_out, provenance, several_kernels,
@@ -23,15 +22,7 @@ fn colored(color: AnsiColor) -> Style {
     Style::new().bold().fg_color(Some(color.into()))
 }
 
-/// The form.
-pub(super) const FORM: Form = Form {
-    name: "text",
-    endings: &[".txt"],
-    capabilities: &[Capability::Terminal],
-    render,
-};
-
-fn render(outcome: &Outcome) -> String {
+pub(super) fn render(outcome: &Outcome) -> String {
     // A step may print it from its file, too.
     inert(&report(outcome, Detail::All)).into_owned()
 }

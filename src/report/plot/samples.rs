@@ -7,7 +7,6 @@ use super::axis::Axis;
 use super::drawing::{Drawing, WIDTH, px};
 use crate::judge::{Comparison, Outcome, VariantReport};
 use crate::metric::{Direction, display_value};
-use crate::report::form::Form;
 use crate::report::print::{cut, one_line};
 use crate::report::rows::{class, mark, several_kernels, title, verdict_word};
 use crate::statistics::of_process;
@@ -20,46 +19,14 @@ const BOTTOM: f64 = HEAD + 2.0 * HALF;
 const STRIP: f64 = BOTTOM + 34.0;
 /// Pixels of the names of the sides.
 const LEFT: f64 = 74.0;
-/// Strips that a file has room for, and a page.
-const MOST: usize = 60;
-const MOST_OF_PAGE: usize = 6;
+/// Strips that a page has room for.
+const MOST: usize = 6;
 /// Launches that a strip draws: more look the same, and a page of a million dots is slow.
 const LAUNCHES: usize = 20_000;
 /// Processes that a side of a strip draws.
 const PROCESSES: usize = 2_000;
 /// How to read a strip.
 const LEGEND: &str = "Faint dots: launches, one line for each process. Short marks: the value of each process. Tall mark: the value of the side. Shaded: the noise band around the reference. Dashed line: beyond it, the metric fails.";
-
-/// The form.
-pub(in crate::report) const FORM: Form = Form {
-    name: "samples",
-    endings: &[],
-    capabilities: &[],
-    render,
-};
-
-fn render(outcome: &Outcome) -> String {
-    let mut drawings = Vec::new();
-    let mut left = MOST;
-    for report in &outcome.variants {
-        let strips = report.comparisons.iter();
-        let strips = strips.filter_map(|comparison| Strip::of(report, comparison));
-        let strips: Vec<Strip> = strips.take(left).collect();
-        left -= strips.len();
-        if !strips.is_empty() {
-            drawings.push(drawn(&strips, format!("Samples of {}", title(report))));
-        }
-    }
-    if drawings.is_empty() {
-        return Drawing::sentence("no samples, because no metric is judged by its size").file();
-    }
-    let mut sheet = Drawing::stacked(drawings);
-    if left == 0 {
-        let only = format!(" Only the first {MOST} are drawn.");
-        sheet.caption.push_str(&only);
-    }
-    sheet.file()
-}
 
 /// The samples of the first metrics that regressed or are open, for a page.
 pub(in crate::report) fn troubled(outcome: &Outcome) -> Option<Drawing> {
@@ -69,11 +36,11 @@ pub(in crate::report) fn troubled(outcome: &Outcome) -> Option<Drawing> {
         reports
             .flat_map(|report| report.comparisons.iter().map(move |one| (report, one)))
             .filter(move |(_, one)| one.samples.is_some() && one.verdict == Some(verdict))
-            .take(MOST_OF_PAGE)
+            .take(MOST)
     };
     let strips: Vec<Strip> = of_verdict(Verdict::Regressed)
         .chain(of_verdict(Verdict::Inconclusive))
-        .take(MOST_OF_PAGE)
+        .take(MOST)
         .filter_map(|(report, comparison)| {
             let mut strip = Strip::of(report, comparison)?;
             if outcome.variants.len() > 1 {
