@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::answer::{answer, print};
+use super::answer::{answer, named, print};
 use super::select::select;
 use crate::cli::{Format, PlanArgs, Selection};
 use crate::config::{Config, FILE_NAME, Selected};
@@ -92,7 +92,8 @@ impl Sliced {
 pub(super) fn run(path: &Path, arguments: &PlanArgs) -> Result<ExitCode, Error> {
     let selected = select(Config::load(path)?, &arguments.selection, None)?;
     let engine = engine(&arguments.format);
-    let beside = arguments.against.is_some() || engine.is_some_and(|engine| engine.has_target);
+    let beside =
+        arguments.against.is_some() || engine.is_some_and(|engine| engine.target.is_some());
     let sliced = Sliced::new(&selected, arguments.slices, beside);
     let Some(engine) = engine else {
         return list(&sliced, arguments);
@@ -115,18 +116,12 @@ pub(super) fn run(path: &Path, arguments: &PlanArgs) -> Result<ExitCode, Error> 
 }
 
 fn list(sliced: &Sliced, arguments: &PlanArgs) -> Result<ExitCode, Error> {
-    #[derive(Serialize)]
-    struct Content {
-        slices: Vec<Listed>,
-    }
     let format = match arguments.format.as_str() {
         "json" => Format::Json,
         _ => Format::Text,
     };
-    let content = Content {
-        slices: sliced.listed(),
-    };
-    answer(format, &content, &[], || text(&content.slices))
+    let slices = sliced.listed();
+    answer(format, named("slices", &slices), &[], || text(&slices))
 }
 
 fn text(slices: &[Listed]) -> String {

@@ -1,13 +1,8 @@
 //! What measures the slices of a check. An engine renders the pipeline, the manifest or the script
 //! that packs an archive, lets other machines measure its slices, and judges them.
 //!
-//! A new engine is a file with its constant, and a line of the table.
+//! A new engine is a template, and a row of the table.
 
-mod buildkite;
-mod github;
-mod gitlab;
-mod kubernetes;
-mod slurm;
 mod table;
 mod task;
 

@@ -30,9 +30,12 @@ pub struct Engine {
     pub help: &'static str,
     /// The most slices that it runs; `None` where it states no bound.
     pub most: Option<u32>,
-    /// Whether it measures beside the target of a change, where nobody names a revision.
-    pub has_target: bool,
-    pub(super) render: fn(&Task<'_>) -> String,
+    /// The target of a change, as a word of its shell: it measures beside that where nobody names a
+    /// revision.
+    pub target: Option<&'static str>,
+    /// How a dollar sign is written in a command line.
+    pub(super) dollar: &'static str,
+    pub(super) template: &'static str,
 }
 
 impl Engine {
@@ -57,14 +60,26 @@ impl Engine {
                 )));
             }
         }
-        Ok((self.render)(task))
+        let list: Vec<String> = (1..=task.slices).map(|slice| slice.to_string()).collect();
+        let line = |line: String| line.replace('$', self.dollar);
+        Ok(filled(
+            self.template,
+            &[
+                ("N", &task.slices.to_string()),
+                ("LIST", &list.join(", ")),
+                ("MADE", &line(task.made(self.name))),
+                ("MINUTES", &task.minutes().to_string()),
+                ("SECONDS", &(task.minutes() * 60).to_string()),
+                ("ARCHIVE", &line(task.archive(self.target))),
+            ],
+        ))
     }
 }
 
 impl Task<'_> {
     /// The command line that packs the archive. `target` is the revision to measure beside where
     /// the command line names none: a word for the shell, as it is.
-    pub(super) fn archive(&self, target: Option<&str>) -> String {
+    fn archive(&self, target: Option<&str>) -> String {
         let mut words = self.program();
         words.extend(["archive", "--output", "gate.tar.zst"].map(str::to_owned));
         words.extend(self.names.iter().cloned());
@@ -80,7 +95,7 @@ impl Task<'_> {
     }
 
     /// The command line that made the text.
-    pub(super) fn made(&self, engine: &str) -> String {
+    fn made(&self, engine: &str) -> String {
         let mut words = self.program();
         words.extend(["plan", "--format", engine, "--slices"].map(str::to_owned));
         words.push(self.slices.to_string());
@@ -104,13 +119,13 @@ impl Task<'_> {
 
     /// The time limit of a job with one slice, in whole minutes: that of the slice, and as long as
     /// it takes to fetch and to keep files.
-    pub(super) fn minutes(&self) -> u64 {
+    fn minutes(&self) -> u64 {
         self.limit.as_secs().div_ceil(60) + 15
     }
 }
 
 /// A template with its marks, such as `@N@`, replaced. What replaces one is not searched again.
-pub(super) fn filled(template: &str, marks: &[(&str, &str)]) -> String {
+fn filled(template: &str, marks: &[(&str, &str)]) -> String {
     let mut text = String::with_capacity(template.len());
     let mut rest = template;
     while let Some(at) = rest.find('@') {
