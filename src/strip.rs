@@ -137,10 +137,8 @@ pub fn strip(from: &Path, to: &Path, keep_machine_code: bool) -> Result<Stripped
             let kind = kind_of(from, &bytes)?;
             Some((kind, bytes))
         });
-        let (kind, bytes) = read.ok_or_else(|| Error::Input {
-            path: from.to_path_buf(),
-            cause: UNKNOWN.to_owned(),
-        })?;
+        let (kind, bytes) =
+            read.ok_or_else(|| Error::input(from.to_path_buf(), UNKNOWN.to_owned()))?;
         let clean = run.file(from, name, kind, &bytes)?;
         fs::write(&copy, clean).map_err(Error::io("write", to))?;
     }
@@ -284,10 +282,7 @@ impl Run {
         kind: Kind,
         bytes: &[u8],
     ) -> Result<Vec<u8>, Error> {
-        let input = |cause: String| Error::Input {
-            path: path.to_path_buf(),
-            cause,
-        };
+        let input = |cause: String| Error::input(path.to_path_buf(), cause);
         let before = std::mem::take(&mut self.scrubber.removed);
         let clean = match kind {
             Kind::Report => report::strip(bytes, &mut self.scrubber, self.keep_machine_code)

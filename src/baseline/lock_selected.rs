@@ -39,7 +39,7 @@ pub struct LockOrder<'a> {
 }
 
 /// What was locked.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct LockReport {
     /// Whether every selected variant was accepted, and is locked.
     pub locked: bool,
@@ -49,6 +49,7 @@ pub struct LockReport {
     /// The variants that were refused.
     pub left_out: Vec<LeftOut>,
     /// Why baselines were refused, and warnings.
+    #[serde(skip)]
     pub findings: Vec<Finding>,
 }
 

@@ -112,10 +112,7 @@ impl Signer {
     /// # Errors
     /// [`Error::Io`] and [`Error::Input`].
     pub fn open(path: &Path) -> Result<Signer, Error> {
-        let refused = |cause: String| Error::Input {
-            path: path.to_owned(),
-            cause,
-        };
+        let refused = |cause: String| Error::input(path.to_owned(), cause);
         let text = read_text_up_to(path, most::CONFIG).map_err(Error::io("read", path))?;
         let read = |text: &str| {
             minisign::SecretKeyBox::from_string(text)

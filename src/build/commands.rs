@@ -72,8 +72,8 @@ fn lock(path: &Path) -> Result<File, Error> {
     if wait_for_lock(&file, path, BUILD_TIMEOUT, || ())? {
         return Ok(file);
     }
-    Err(Error::Environment {
-        what: "another sparsek-gate has run a build command in this project for an hour".to_owned(),
-        next: format!("find the process: fuser -v {}", path.display()),
-    })
+    Err(Error::environment(
+        "another sparsek-gate has run a build command in this project for an hour",
+        format!("find the process: fuser -v {}", path.display()),
+    ))
 }

@@ -196,16 +196,16 @@ impl<'a> NvccBuild<'a> {
         }
         let folder = self.store.join(key);
         self.put(scratch.build, &folder)?;
-        let artifact = self
-            .artifact_in(&folder)
-            .ok_or_else(|| Error::Environment {
-                what: format!(
+        let artifact = self.artifact_in(&folder).ok_or_else(|| {
+            Error::environment(
+                format!(
                     "the build of {} vanished from {}",
                     self.variant.id,
                     folder.display()
                 ),
-                next: "check that nothing else cleans that folder, and run again".to_owned(),
-            })?;
+                "check that nothing else cleans that folder, and run again",
+            )
+        })?;
         Ok(Artifact {
             cached: false,
             ..artifact

@@ -1,12 +1,13 @@
 //! What a subcommand prints, and its exit code.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use ncu_report::ReadError;
 use serde::Serialize;
 
 use crate::cli::Format;
-use crate::finding::{Error, ExitCode, Finding, Severity};
+use crate::finding::{Error, ExitCode, Finding};
 use crate::judge::{Ended, Outcome};
 use crate::report::{self as reports, Capability, Detail, Form, Target};
 
@@ -14,7 +15,7 @@ use crate::report::{self as reports, Capability, Detail, Form, Target};
 fn exit_code(findings: &[Finding]) -> ExitCode {
     findings
         .iter()
-        .filter(|finding| finding.severity == Severity::Deny)
+        .filter(|finding| finding.denies())
         .map(|finding| finding.code.exit_code())
         .fold(ExitCode::Pass, ExitCode::worse)
 }
@@ -27,6 +28,14 @@ struct Answer<'a, T: Serialize> {
     content: T,
     findings: &'a [Finding],
     exit_code: u8,
+}
+
+/// Content of one field.
+pub(super) fn named<'a, T: Serialize>(
+    name: &'static str,
+    content: &'a T,
+) -> BTreeMap<&'static str, &'a T> {
+    BTreeMap::from([(name, content)])
 }
 
 /// Prints content and findings in the requested format, and returns the exit code.
@@ -83,15 +92,11 @@ pub(super) fn unreadable(path: &Path, error: ReadError) -> Error {
     match error {
         ReadError::InFile { source, .. } => unreadable(path, *source),
         ReadError::Io(source) => Error::named(path)(source),
-        ReadError::NoHeader { .. } if is_of_systems(path) => Error::Input {
-            path: path.to_path_buf(),
-            cause: "by its name it is a report of Nsight Systems; name a report of Nsight Compute (`.ncu-rep`)"
-                .to_owned(),
-        },
-        error => Error::Input {
-            path: path.to_path_buf(),
-            cause: error.to_string(),
-        },
+        ReadError::NoHeader { .. } if is_of_systems(path) => Error::input(
+            path.to_path_buf(),
+            "by its name it is a report of Nsight Systems; name a report of Nsight Compute (`.ncu-rep`)",
+        ),
+        error => Error::input(path.to_path_buf(), error.to_string()),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::measure::{
     BaseProject, Packed, Place, Plan, Prebuilt, SameProgram, Spent, Times, programs,
 };
 use crate::report::{self, Progress};
-use crate::share::{Packing, SelectedNames, Unpacked, pack};
+use crate::share::{Packing, SelectedNames, Summary, Unpacked, pack};
 use crate::terms::counted;
 use crate::trust::Grounds;
 
@@ -21,10 +21,8 @@ use crate::trust::Grounds;
 #[derive(Serialize)]
 pub(super) struct Content {
     archive: String,
-    pub sha256: String,
-    bytes: u64,
-    contents: usize,
-    files: usize,
+    #[serde(flatten)]
+    pub summary: Summary,
     variants: usize,
     same_programs: usize,
 }
@@ -98,13 +96,9 @@ pub(super) fn done(
         findings: &judging.grounds.findings,
         locks: judging.store().root(),
     };
-    let summary = pack(packing, file)?;
     let packed = Content {
         archive: file.display().to_string(),
-        sha256: summary.sha256,
-        bytes: summary.bytes,
-        contents: summary.contents,
-        files: summary.files,
+        summary: pack(packing, file)?,
         variants: plan.variants.len(),
         same_programs: same_programs.len(),
     };
@@ -125,13 +119,16 @@ pub(super) fn done(
 fn text(packed: &Content) -> String {
     let Content {
         archive,
+        variants,
+        same_programs,
+        summary,
+    } = packed;
+    let Summary {
         sha256,
         bytes,
         contents,
         files,
-        variants,
-        same_programs,
-    } = packed;
+    } = summary;
     let same = match same_programs {
         0 => String::new(),
         count => format!("; {count} need no measurement, because their program is the base's"),

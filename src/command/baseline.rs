@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde::Serialize;
+use serde_json::json;
 
-use super::answer::{answer, answer_in};
+use super::answer::{answer, answer_in, named};
 use super::select::load;
 use crate::baseline::{
-    Acceptance, CaptureIndex, LeftOut, Lock, LockOrder, LockedBaseline, NormLine, Signer, Store,
+    Acceptance, CaptureIndex, LeftOut, Lock, LockOrder, LockReport, NormLine, Signer, Store,
     lock_selected, measured_unpinned, noise, norm_lines, refuse_in_pipeline, sign_selected,
     verify_selected, verify_stored,
 };
@@ -32,12 +33,6 @@ pub(super) fn run(config: &Path, arguments: &BaselineArgs) -> Result<ExitCode, E
 }
 
 fn lock(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
-    #[derive(Serialize)]
-    struct Content {
-        locked: bool,
-        baselines: Vec<LockedBaseline>,
-        left_out: Vec<LeftOut>,
-    }
     let who = match &arguments.who {
         Some(who) => who.clone(),
         None => crate::git::person(&selected.config.root),
@@ -66,25 +61,20 @@ fn lock(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
             all_or_none: arguments.all_or_none,
         },
     )?;
-    let content = Content {
-        locked: report.locked,
-        baselines: report.baselines,
-        left_out: report.left_out,
-    };
-    let stored = content.locked || !arguments.all_or_none;
+    let stored = report.locked || !arguments.all_or_none;
     let detail = arguments.verbosity.detail();
-    answer_in(detail, arguments.format, &content, &report.findings, || {
-        lock_text(stored, &content.baselines, &content.left_out, detail)
+    answer_in(detail, arguments.format, &report, &report.findings, || {
+        lock_text(stored, &report, detail)
     })
 }
 
 /// What was locked, with the values that changed.
-fn lock_text(
-    stored: bool,
-    baselines: &[LockedBaseline],
-    left_out: &[LeftOut],
-    detail: Detail,
-) -> String {
+fn lock_text(stored: bool, report: &LockReport, detail: Detail) -> String {
+    let LockReport {
+        baselines,
+        left_out,
+        ..
+    } = report;
     let mut text = String::new();
     for baseline in baselines.iter().filter(|_| detail != Detail::Verdict) {
         let lines = &baseline.changes;
@@ -182,26 +172,19 @@ fn sign(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
 }
 
 fn verify(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
-    #[derive(Serialize)]
-    struct Content {
-        rederived: bool,
-        verified: Vec<String>,
-    }
     let store = Store::open(&selected.config.baselines)?;
     let captures = arguments.captures.as_deref().map(CaptureIndex::of);
     let captures = captures.transpose()?;
     let report = verify_selected(selected, &store, captures.as_ref())?;
-    let content = Content {
-        rederived: captures.is_some(),
-        verified: report.verified,
-    };
-    answer(arguments.format, &content, &report.findings, || {
-        let what = if content.rederived {
+    let rederived = captures.is_some();
+    let content = json!({ "rederived": rederived, "verified": report.verified });
+    answer(arguments.format, content, &report.findings, || {
+        let what = if rederived {
             "locked, and derived again from its captures"
         } else {
             "as locked"
         };
-        let lines = content.verified.iter();
+        let lines = report.verified.iter();
         lines.map(|name| format!("{name}: {what}\n")).collect()
     })
 }
@@ -214,10 +197,6 @@ fn show(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
         gpu: String,
         norm: Vec<NormLine>,
         lock: Option<Lock>,
-    }
-    #[derive(Serialize)]
-    struct Content {
-        baselines: Vec<Shown>,
     }
     let store = Store::open(&selected.config.baselines)?;
     let mut findings = Vec::new();
@@ -239,10 +218,10 @@ fn show(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
             });
         }
     }
-    let content = Content { baselines };
-    answer(arguments.format, &content, &findings, || {
+    let content = named("baselines", &baselines);
+    answer(arguments.format, content, &findings, || {
         let mut text = String::new();
-        for baseline in &content.baselines {
+        for baseline in &baselines {
             let _ = writeln!(text, "{} on {}", baseline.variant, baseline.gpu);
             if !baseline.description.is_empty() {
                 let _ = writeln!(text, "  {}", baseline.description);
@@ -255,7 +234,7 @@ fn show(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
                 let _ = writeln!(text, "  {} {}: {reason}", entry.time, entry.who);
             }
         }
-        if content.baselines.is_empty() {
+        if baselines.is_empty() {
             text.push_str("nothing is locked yet\n");
         }
         text

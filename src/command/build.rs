@@ -1,6 +1,6 @@
 //! `sparsek-gate build`.
 
-use super::answer::answer;
+use super::answer::{answer, named};
 use super::select::{load, other_toolchain};
 use std::path::Path;
 
@@ -14,11 +14,6 @@ use crate::finding::{Error, ExitCode};
 use crate::measure::Batch;
 use crate::report::Progress;
 use crate::terms::VariantId;
-
-#[derive(Serialize)]
-struct Content {
-    variants: Vec<Built>,
-}
 
 #[derive(Serialize)]
 struct Built {
@@ -53,7 +48,7 @@ pub(super) fn run(config: &Path, arguments: &StageArgs) -> Result<ExitCode, Erro
         let folder = |variant: &Variant| variant_folder(&folder, &variant.id);
         batch.keep_compiled(&artifacts, folder, &[], git.as_deref())?;
     }
-    let built = variants
+    let built: Vec<Built> = variants
         .iter()
         .zip(artifacts)
         .filter_map(|(variant, artifact)| {
@@ -72,7 +67,7 @@ pub(super) fn run(config: &Path, arguments: &StageArgs) -> Result<ExitCode, Erro
         .collect();
     answer(
         arguments.format,
-        Content { variants: built },
+        named("variants", &built),
         &findings,
         String::new,
     )

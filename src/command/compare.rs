@@ -18,7 +18,7 @@ use crate::finding::{Error, ExitCode};
 use crate::judge::{
     ComparedProgram, ComparedPrograms, KernelOverview, Origin, Outcome, Overview, Rules, judge,
 };
-use crate::measure::{BaseProject, Locks, Place, Plan, measure};
+use crate::measure::{BaseProject, Place, Plan, measure};
 use crate::metric::display_value;
 use crate::process;
 use crate::report::{self, Form, Progress, one_line, plain_table, table_lines};
@@ -158,12 +158,9 @@ fn compared(
     let selected = Selected::new(config(current)?, &[], false, &[])?.strict(arguments.strict);
     let rules = Rules::of_programs(&selected, arguments.counters);
     let plan = Plan {
-        selected: &selected,
         base: Some(&base),
-        part: None,
-        locks: Locks::default(),
         // What is the same program may be measured with other arguments.
-        measure_all: true,
+        ..Plan::of(&selected)
     };
     let watch = Progress::new();
     let here = Place::new(&place.output, &watch);

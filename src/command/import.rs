@@ -1,10 +1,8 @@
 //! `sparsek-gate import`.
 
-use super::answer::{answer, unreadable};
+use super::answer::{answer, named, unreadable};
 use super::select::load;
 use std::path::{Path, PathBuf};
-
-use serde::Serialize;
 
 use crate::capture;
 use crate::cli::{ImportArgs, Selection};
@@ -17,15 +15,10 @@ use crate::files::{
 use crate::finding::{Code, Error, ExitCode, Finding, WarnReason};
 use crate::hash::sha256_hex;
 use crate::profile::import::{importable, is_measured, profile_of, select};
-use crate::profile::{Conditions, FileHash, Profile, norm_text};
+use crate::profile::{Conditions, FileHash, norm_text};
 use crate::profiler::judge_printed;
 use crate::terms::Phase;
 use ncu_report::Recording;
-
-#[derive(Serialize)]
-struct Content {
-    profile: Profile,
-}
 
 pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Error> {
     let selection = Selection {
@@ -47,9 +40,11 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
         graph_profiling: arguments.graph_profiling,
     };
     let (recordings, contents): (Vec<_>, Vec<_>) = files.into_iter().unzip();
-    let profile = profile_of(variant, &recordings, &stated).map_err(|error| Error::Input {
-        path: arguments.files.first().cloned().unwrap_or_default(),
-        cause: error.to_string(),
+    let profile = profile_of(variant, &recordings, &stated).map_err(|error| {
+        Error::input(
+            arguments.files.first().cloned().unwrap_or_default(),
+            error.to_string(),
+        )
     })?;
     let output = selected.profiles(arguments.output.as_deref())?;
     if is_measured(&output, &variant.id) {
@@ -86,9 +81,7 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
     findings.extend(unpinned(&variant.id, "recorded", arch.as_slice()));
     answer(
         arguments.format,
-        &Content {
-            profile: profile.clone(),
-        },
+        named("profile", &profile),
         &findings,
         || {
             let norm = norm_text(&profile).unwrap_or_else(|| "a value is missing\n".to_owned());
@@ -114,7 +107,7 @@ fn read(variant: &Variant, paths: &[PathBuf]) -> Result<Vec<File>, Error> {
         let bytes = read_regular_up_to(path, most::BINARY).map_err(Error::io("read", path))?;
         if let Some(cause) = judge_printed(&recording.messages) {
             let path = path.clone();
-            return Err(Error::Input { path, cause });
+            return Err(Error::input(path, cause));
         }
         let Some(ending) = importable(format, &bytes) else {
             return Err(Error::Usage(format!(
@@ -122,13 +115,15 @@ fn read(variant: &Variant, paths: &[PathBuf]) -> Result<Vec<File>, Error> {
                 path.display()
             )));
         };
-        select(variant, &mut recording).map_err(|names| Error::Input {
-            path: path.clone(),
-            cause: format!(
-                "`kernels = \"{}\"` selects none of its kernels: {}",
-                variant.kernels.as_deref().unwrap_or_default(),
-                names.into_iter().collect::<Vec<_>>().join(", ")
-            ),
+        select(variant, &mut recording).map_err(|names| {
+            Error::input(
+                path.clone(),
+                format!(
+                    "`kernels = \"{}\"` selects none of its kernels: {}",
+                    variant.kernels.as_deref().unwrap_or_default(),
+                    names.into_iter().collect::<Vec<_>>().join(", ")
+                ),
+            )
         })?;
         let stem = match paths.len() {
             1 => "imported".to_owned(),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::answer::{answer, print};
+use super::answer::{answer, named, print};
 use super::select::select;
 use crate::baseline::Store;
 use crate::cli::ListArgs;
@@ -30,10 +30,6 @@ struct Listed {
 }
 
 pub(super) fn run(config: &Path, arguments: &ListArgs) -> Result<ExitCode, Error> {
-    #[derive(Serialize)]
-    struct Content {
-        variants: Vec<Listed>,
-    }
     let config = Config::load(config)?;
     if arguments.names_only {
         print(&(config.selectable().join("\n") + "\n"))?;
@@ -45,12 +41,11 @@ pub(super) fn run(config: &Path, arguments: &ListArgs) -> Result<ExitCode, Error
     selection.experimental |= selection.names.is_empty();
     let selected = select(config, &selection, None)?;
     let listed = selected.variants.iter();
-    let content = Content {
-        variants: listed
-            .map(|variant| listed_variant(&selected.config, variant, &store))
-            .collect::<Result<_, _>>()?,
-    };
-    answer(arguments.format, &content, &[], || text(&content.variants))
+    let variants = listed
+        .map(|variant| listed_variant(&selected.config, variant, &store))
+        .collect::<Result<Vec<Listed>, _>>()?;
+    let content = named("variants", &variants);
+    answer(arguments.format, content, &[], || text(&variants))
 }
 
 fn listed_variant(config: &Config, variant: &Variant, store: &Store) -> Result<Listed, Error> {

@@ -171,7 +171,7 @@ pub(super) fn measured(current: Config, arguments: &CheckArgs) -> Result<OnGpus,
     let packed = archive::done(&judging, selection, arguments.measure_all, &archive)?;
     // Nothing of the checkout is judged from now on.
     drop(judging);
-    let sha256 = packed.content.sha256;
+    let sha256 = packed.content.summary.sha256;
     let measured = (gpus, packed.to_measure);
     let folder_of = |index| slice_in(folder, index);
     let archive = ((archive.as_path(), sha256.as_str()), true);
@@ -205,10 +205,7 @@ mod tests {
     #[test]
     fn one_gpu_that_fails_does_not_end_the_others_and_its_error_is_kept() {
         let work = |number: &u32| match number {
-            1 => Err(Error::Environment {
-                what: "it has no counters".to_owned(),
-                next: "ask for them".to_owned(),
-            }),
+            1 => Err(Error::environment("it has no counters", "ask for them")),
             number => Ok(number * 2),
         };
         let ended = at_once(&[0, 1, 2], work).unwrap();

@@ -19,7 +19,7 @@ use crate::device::GpusAsked;
 use crate::files::{PROFILE_FILE, create_work_folder, read_regular, variant_folder};
 use crate::finding::{Code, Error, ExitCode, Finding, Note};
 use crate::measure::{
-    Locks, Place, Plan, RecordUse, RunFile, SliceOf, measure, measured_on, measured_on_none,
+    Place, Plan, RecordUse, RunFile, SliceOf, measure, measured_on, measured_on_none,
 };
 use crate::plan::SlicePlace;
 use crate::profile::Profile;
@@ -111,13 +111,7 @@ fn profiled(
     place: &Place<'_>,
     start: Instant,
 ) -> Result<(Content, Vec<Finding>), Error> {
-    let plan = Plan {
-        selected,
-        base: None,
-        part: None,
-        locks: Locks::default(),
-        measure_all: true,
-    };
+    let plan = Plan::of(selected);
     let measured = measure(&plan, place, &Fewest)?;
     let content = Content {
         folder: measured.folder,
@@ -159,7 +153,7 @@ fn for_check(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Error> 
         let file = run.archive();
         let packed = archive::done(&judging, selection, true, &file)?;
         drop(judging);
-        let archive = (file.as_path(), packed.content.sha256.as_str());
+        let archive = (file.as_path(), packed.content.summary.sha256.as_str());
         let measured = (gpus, packed.to_measure);
         let code = slices(arguments, archive, false, measured, output)?;
         run.end();
@@ -293,7 +287,7 @@ fn each_on_gpus(
     let packed = archive::done(&judging, &arguments.selection, false, &archive)?;
     drop(judging);
     let ended = on_each(
-        (&archive, &packed.content.sha256),
+        (&archive, &packed.content.summary.sha256),
         &gpus,
         |_, gpu, opened| of_archive(opened, &folder.join(&gpu.short), arguments, &gpu.short),
     )?;

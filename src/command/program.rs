@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::config::{Config, Program, ProgramSettings, Selected};
 use crate::finding::Error;
-use crate::measure::{Captures, Locks, Place, Plan, measure};
+use crate::measure::{Captures, Place, Plan, measure};
 use crate::report::Progress;
 use crate::terms::VariantId;
 use crate::verdict::Fewest;
@@ -59,13 +59,7 @@ impl Folders {
     ) -> Result<Captures, Error> {
         let config = Config::of_program(settings, &name(program), program)?;
         let selected = Selected::new(config, &[], false, &[])?;
-        let plan = Plan {
-            selected: &selected,
-            base: None,
-            part: None,
-            locks: Locks::default(),
-            measure_all: true,
-        };
+        let plan = Plan::of(&selected);
         let watch = Progress::new();
         measure(&plan, &Place::new(&self.output, &watch), &Fewest)
     }

@@ -77,10 +77,7 @@ fn read(path: &Path) -> Result<Profile, Error> {
         return Profile::read(path);
     }
     let (_, recording) = capture::read_file(path).map_err(|error| unreadable(path, error))?;
-    whole_profile(&recording).map_err(|cause| Error::Input {
-        path: path.to_owned(),
-        cause,
-    })
+    whole_profile(&recording).map_err(|cause| Error::input(path.to_owned(), cause))
 }
 
 fn text(content: &Content<'_>) -> String {

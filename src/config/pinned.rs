@@ -35,17 +35,17 @@ impl Toolchain {
         if broken.is_empty() || self.pins.mismatch == Mismatch::Warn {
             return Ok(());
         }
-        Err(Error::Environment {
-            what: format!(
+        Err(Error::environment(
+            format!(
                 "this machine differs from the pins of {}:\n  {}",
                 config.display(),
                 broken.join("\n  ")
             ),
-            next: format!(
+            format!(
                 "{}; to go on with a warning, set `mismatch = \"warn\"` there",
                 Code::ToolchainMismatch.next_step_of(None)
             ),
-        })
+        ))
     }
 }
 

@@ -71,14 +71,14 @@ impl GpuAsked {
         let named: Vec<&Gpu> = named.collect();
         match named.as_slice() {
             [one] => Ok(one),
-            [] => Err(Error::Environment {
-                what: format!(
+            [] => Err(Error::environment(
+                format!(
                     "there is no GPU {}: the driver shows {}",
                     self.words(),
                     list(all)
                 ),
-                next: "name one of these, and check CUDA_VISIBLE_DEVICES".to_owned(),
-            }),
+                "name one of these, and check CUDA_VISIBLE_DEVICES",
+            )),
             several => {
                 let several: Vec<Gpu> = several.iter().copied().cloned().collect();
                 Err(Error::Usage(format!(

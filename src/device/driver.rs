@@ -9,11 +9,13 @@ use crate::finding::Error;
 
 /// Asks the driver. Where libcuda is missing or lacks a symbol, cudarc panics; this returns an error.
 pub(super) fn guarded<T>(ask: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Error> {
-    let missing = |what: String, next: &str| Error::Environment {
-        what,
-        next: format!(
-            "{next}; without a GPU, `sparsek-gate check --static` gates what the compiler makes, and `sparsek-gate check --from DIR` profiles recorded elsewhere"
-        ),
+    let missing = |what: String, next: &str| {
+        Error::environment(
+            what,
+            format!(
+                "{next}; without a GPU, `sparsek-gate check --static` gates what the compiler makes, and `sparsek-gate check --from DIR` profiles recorded elsewhere"
+            ),
+        )
     };
     // SAFETY: only tries to open the library.
     if !unsafe { sys::is_culib_present() } {

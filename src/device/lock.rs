@@ -89,14 +89,14 @@ impl Gpu {
         if wait_for_lock(&file, &path, LOCK_PATIENCE, waiting)? {
             return Ok(GpuLock { _file: file });
         }
-        Err(Error::Environment {
-            what: format!(
+        Err(Error::environment(
+            format!(
                 "another sparsek-gate has measured on {} for {} s",
                 self.uuid,
                 LOCK_PATIENCE.as_secs()
             ),
-            next: format!("find the process: fuser -v {}", path.display()),
-        })
+            format!("find the process: fuser -v {}", path.display()),
+        ))
     }
 }
 

@@ -61,6 +61,22 @@ fn next_step(source: &std::io::Error) -> &'static str {
 }
 
 impl Error {
+    /// An [`Error::Environment`]: what is missing, and what to do about it.
+    pub fn environment(what: impl Into<String>, next: impl Into<String>) -> Error {
+        Error::Environment {
+            what: what.into(),
+            next: next.into(),
+        }
+    }
+
+    /// An [`Error::Input`]: the file, and what is wrong with it.
+    pub fn input(path: impl Into<PathBuf>, cause: impl Into<String>) -> Error {
+        Error::Input {
+            path: path.into(),
+            cause: cause.into(),
+        }
+    }
+
     /// For `map_err`: an [`Error::Io`] with its action and path.
     pub fn io(action: &'static str, path: impl AsRef<Path>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.as_ref().to_path_buf();

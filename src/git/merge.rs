@@ -103,10 +103,10 @@ fn cannot(root: &Path, tip: &str, why: &str) -> Error {
     } else {
         format!("merge it before the check: git merge {tip}")
     };
-    Error::Environment {
-        what: format!("git cannot merge HEAD with {tip} for the check: {why}"),
+    Error::environment(
+        format!("git cannot merge HEAD with {tip} for the check: {why}"),
         next,
-    }
+    )
 }
 
 /// Whether `git version` names one without `merge-tree --write-tree`.

@@ -46,9 +46,8 @@ impl Worktree {
     /// # Errors
     /// [`Error::Environment`] where git refuses.
     pub fn of_commit(root: &Path, commit: &str, places: &Path) -> Result<Worktree, Error> {
-        let cannot = |why: String, next: String| Error::Environment {
-            what: format!("git cannot check {commit} out: {why}"),
-            next,
+        let cannot = |why: String, next: String| {
+            Error::environment(format!("git cannot check {commit} out: {why}"), next)
         };
         let prefix = folder_in_repository(root)
             .map_err(|why| cannot(why, "run it in a clone of the repository".to_owned()))?;

@@ -281,10 +281,7 @@ impl Profile {
     /// [`Error::Io`], or [`Error::Input`] where the text is no profile of this version.
     pub fn read(path: &Path) -> Result<Profile, Error> {
         let text = crate::files::read_regular(path).map_err(Error::io("read", path))?;
-        Profile::parse(&text).map_err(|cause| Error::Input {
-            path: path.to_path_buf(),
-            cause,
-        })
+        Profile::parse(&text).map_err(|cause| Error::input(path.to_path_buf(), cause))
     }
 
     /// The recorded profile of a variant below a folder of profiles, if there is one.

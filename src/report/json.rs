@@ -59,10 +59,7 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
         #[serde(default)]
         meaning: Option<String>,
     }
-    let refused = |cause: String| Error::Input {
-        path: path.to_path_buf(),
-        cause,
-    };
+    let refused = |cause: String| Error::input(path.to_path_buf(), cause);
     let no_outcome = |cause: String| {
         refused(format!(
             "it is not the outcome of a check: {cause}\n  next: `check --report outcome.json` writes one"

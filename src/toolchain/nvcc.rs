@@ -105,14 +105,14 @@ impl Nvcc {
                     }
                     "-allow-unsupported-compiler" | "--allow-unsupported-compiler" => {}
                     _ => {
-                        return Err(Error::Environment {
-                            what: format!(
+                        return Err(Error::environment(
+                            format!(
                                 "the environment variable {name} adds `{word}` to every compilation, which no profile and no lock records"
                             ),
-                            next: format!(
+                            format!(
                                 "unset {name}, and put the flags into `toolchain.flags` of the configuration"
                             ),
-                        });
+                        ));
                     }
                 }
             }
@@ -134,12 +134,8 @@ impl Nvcc {
         folders.push("/opt/cuda/bin".into());
         folders.extend(wheel_folders());
         let path = find("nvcc", toolchain.nvcc.as_deref(), &folders).map_err(|places| {
-            Error::Environment {
-                what: format!("no nvcc was found; {places}"),
-                next: "install the CUDA toolkit, or `pip install 'cuda-toolkit[nvcc,nvvm,crt,cudart,cccl]==13.0.2'` \
-                       in a virtual environment, and set CUDA_HOME or `toolchain.nvcc`"
-                    .to_owned(),
-            }
+            Error::environment(format!("no nvcc was found; {places}"), "install the CUDA toolkit, or `pip install 'cuda-toolkit[nvcc,nvvm,crt,cudart,cccl]==13.0.2'` \
+                       in a virtual environment, and set CUDA_HOME or `toolchain.nvcc`")
         })?;
         Tool::at(path, work)?.with_version()
     }
@@ -155,9 +151,11 @@ impl Nvcc {
             host.contains('/').then(|| Path::new(&host)),
             &path_folders(),
         );
-        let path = host_path.map_err(|_| Error::Environment {
-            what: format!("nvcc needs a host compiler and `{host}` is not on the PATH"),
-            next: "install g++ (Debian: `apt-get install g++`), or set NVCC_CCBIN".to_owned(),
+        let path = host_path.map_err(|_| {
+            Error::environment(
+                format!("nvcc needs a host compiler and `{host}` is not on the PATH"),
+                "install g++ (Debian: `apt-get install g++`), or set NVCC_CCBIN",
+            )
         })?;
         let ask = |flag: &str| {
             let argv = vec![path.display().to_string(), flag.to_owned()];

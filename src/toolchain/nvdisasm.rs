@@ -65,9 +65,11 @@ impl Nvdisasm {
     /// [`Error`] where it fails, or its answer cannot be read.
     pub fn listing(&self, cubin: &[u8]) -> Result<Listing, Error> {
         let json = self.disassemble_bytes(cubin)?;
-        listing(json.as_bytes()).map_err(|error| Error::Environment {
-            what: error.to_string(),
-            next: "install an nvdisasm that is as new as the compiler".to_owned(),
+        listing(json.as_bytes()).map_err(|error| {
+            Error::environment(
+                error.to_string(),
+                "install an nvdisasm that is as new as the compiler",
+            )
         })
     }
 }

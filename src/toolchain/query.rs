@@ -31,15 +31,15 @@ pub(super) fn query_without(argv: Vec<String>, without: &[&str]) -> Result<Strin
     let printed = query.run().map_err(Error::io("run", &program))?;
     if printed.ending != Ending::Exited(0) {
         let complaint = String::from_utf8_lossy(&printed.stderr);
-        return Err(Error::Environment {
-            what: format!(
+        return Err(Error::environment(
+            format!(
                 "`{}` ended with {}: {}",
                 process::shell_line(&query.argv),
                 printed.ending,
                 process::last_lines(&complaint, 3)
             ),
-            next: format!("run it by hand; a broken installation of {program} is the usual cause"),
-        });
+            format!("run it by hand; a broken installation of {program} is the usual cause"),
+        ));
     }
     Ok(String::from_utf8_lossy(&printed.stdout).into_owned())
 }

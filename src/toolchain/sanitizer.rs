@@ -66,12 +66,12 @@ impl Sanitizer {
     fn path(toolchain: &Toolchain) -> Result<PathBuf, Error> {
         let configured = toolchain.compute_sanitizer.as_deref();
         let path = in_toolkit("compute-sanitizer", configured, None, Vec::new());
-        path.map_err(|places| Error::Environment {
-            what: format!("no compute-sanitizer was found; {places}"),
-            next:
+        path.map_err(|places| {
+            Error::environment(
+                format!("no compute-sanitizer was found; {places}"),
                 "install it (it comes with the CUDA toolkit), set `toolchain.compute_sanitizer`, \
-                   or verify without --sanitizer and `verify.sanitizer`"
-                    .to_owned(),
+                   or verify without --sanitizer and `verify.sanitizer`",
+            )
         })
     }
 

@@ -24,9 +24,11 @@ impl Tool {
     /// [`Error::Environment`], with the places that were looked at.
     pub fn locate(name: &str, beside: Option<&Path>, work: &Path) -> Result<Tool, Error> {
         let path = in_toolkit(name, None, beside, Vec::new());
-        let path = path.map_err(|places| Error::Environment {
-            what: format!("no {name} was found; {places}"),
-            next: "install it (it comes with the CUDA toolkit), or put it on the PATH".to_owned(),
+        let path = path.map_err(|places| {
+            Error::environment(
+                format!("no {name} was found; {places}"),
+                "install it (it comes with the CUDA toolkit), or put it on the PATH",
+            )
         })?;
         Tool::at(path, work)
     }
@@ -46,10 +48,10 @@ impl Tool {
         if !self.version.is_empty() {
             return Ok(self);
         }
-        Err(Error::Environment {
-            what: format!("`{} --version` names no version", self.path.display()),
-            next: "check the installation".to_owned(),
-        })
+        Err(Error::environment(
+            format!("`{} --version` names no version", self.path.display()),
+            "check the installation",
+        ))
     }
 }
 

@@ -40,13 +40,13 @@ pub(super) fn refuse_without_change(
             "the pull request's last commit".to_owned(),
         ),
     };
-    Err(Error::Environment {
-        what: format!(
+    Err(Error::environment(
+        format!(
             "{} runs this check for {whose}, and HEAD is {head}, a commit of the base ({}): nothing of the change would be judged",
             run.service, found_by
         ),
-        next: format!("check out {commit} before the check, in a job that has no secret"),
-    })
+        format!("check out {commit} before the check, in a job that has no secret"),
+    ))
 }
 
 /// Refuses a base from the remote branches of a clone whose remote is the author's own repository.

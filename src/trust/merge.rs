@@ -19,16 +19,16 @@ use crate::terms::first;
 pub(super) fn judged(checkout: Config, root: &Root) -> Result<(Config, Option<Worktree>), Error> {
     let folder = checkout.root.as_path();
     let unreadable = |why: String| {
-        Error::Environment {
-        what: format!("git cannot read the repository: {why}"),
-        next: "run the check in a clone with its history, as a user that git trusts with it (`safe.directory`)".to_owned(),
-    }
+        Error::environment(
+            format!("git cannot read the repository: {why}"),
+            "run the check in a clone with its history, as a user that git trusts with it (`safe.directory`)",
+        )
     };
     if let Some(what) = git::settings_from_tree(folder).map_err(unreadable)? {
-        return Err(Error::Environment {
-            what: format!("{what}, so the change would decide what git does"),
-            next: "remove the setting (`git config --list --show-origin` shows where it is), or point it to a file outside of the repository".to_owned(),
-        });
+        return Err(Error::environment(
+            format!("{what}, so the change would decide what git does"),
+            "remove the setting (`git config --list --show-origin` shows where it is), or point it to a file outside of the repository",
+        ));
     }
     let head = git::commit_of(folder, "HEAD").unwrap_or_default();
     if git::contains(folder, &head, &root.commit) {
@@ -143,12 +143,12 @@ pub fn refuse_untracked(config: &Config) -> Result<(), Error> {
 }
 
 fn untracked(who: &str, file: &str) -> Error {
-    Error::Environment {
-        what: format!(
+    Error::environment(
+        format!(
             "{who} needs `{file}`, which git does not track: the target branch moved on, so its merge with this change is checked, and that does not contain the file"
         ),
-        next: "merge the target before the step that makes the file (git merge refs/remotes/origin/TARGET), or let `build` of the variant make it".to_owned(),
-    }
+        "merge the target before the step that makes the file (git merge refs/remotes/origin/TARGET), or let `build` of the variant make it",
+    )
 }
 
 /// Submodules that are checked out here would be empty folders in the merged project.
@@ -162,15 +162,15 @@ fn refuse_submodules(folder: &Path, root: &Root) -> Result<(), Error> {
     });
     match filled {
         None => Ok(()),
-        Some((path, _)) => Err(Error::Environment {
-            what: format!(
+        Some((path, _)) => Err(Error::environment(
+            format!(
                 "the target branch moved on, and its merge with this change cannot be checked here, because the submodule `{path}` would be missing in it"
             ),
-            next: format!(
+            format!(
                 "merge the target before the check: git merge {} && git submodule update --init",
                 root.commit
             ),
-        }),
+        )),
     }
 }
 

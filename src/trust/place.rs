@@ -76,8 +76,8 @@ pub(super) fn inside(root: &Path, path: &Path) -> String {
 
 /// The error that git cannot read the base.
 pub(super) fn unreadable(why: String) -> Error {
-    Error::Environment {
-        what: format!("git cannot read the base revision: {why}"),
-        next: "run the check in a clone with its history (`fetch-depth: 0`), as a user that git trusts with it (`safe.directory`); `--baseline-ref none` uses the rules of the working tree".to_owned(),
-    }
+    Error::environment(
+        format!("git cannot read the base revision: {why}"),
+        "run the check in a clone with its history (`fetch-depth: 0`), as a user that git trusts with it (`safe.directory`); `--baseline-ref none` uses the rules of the working tree",
+    )
 }

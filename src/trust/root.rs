@@ -109,10 +109,7 @@ struct Choice {
 
 impl Choice {
     fn new(folder: &Path, flag: &'static str, revision: &str) -> Result<Choice, Error> {
-        git::repository(folder).map_err(|why| Error::Environment {
-            what: format!("`{flag} {revision}`: {why}"),
-            next: "run the check in a clone of the repository, as a user that git trusts with it (`safe.directory`)".to_owned(),
-        })?;
+        git::repository(folder).map_err(|why| Error::environment(format!("`{flag} {revision}`: {why}"), "run the check in a clone of the repository, as a user that git trusts with it (`safe.directory`)"))?;
         let commit = match git::named(folder, revision) {
             Named::Commit(commit) => commit,
             Named::Ambiguous(names) => {
@@ -127,10 +124,10 @@ impl Choice {
                 let what = format!("`{flag} {revision}`: {}", git::why_unknown(folder));
                 let whole = revision.len() >= 40 && revision.chars().all(|c| c.is_ascii_hexdigit());
                 if whole || revision.starts_with("refs/") {
-                    return Err(Error::Environment {
+                    return Err(Error::environment(
                         what,
-                        next: "fetch it with its history: git fetch --unshallow origin '+refs/heads/*:refs/remotes/origin/*'".to_owned(),
-                    });
+                        "fetch it with its history: git fetch --unshallow origin '+refs/heads/*:refs/remotes/origin/*'",
+                    ));
                 }
                 return Err(Error::Usage(what));
             }
@@ -423,15 +420,15 @@ impl Place<'_> {
             }
             Ok(_) => (what.to_owned(), fetch.to_owned()),
         };
-        Error::Environment {
-            what: format!(
+        Error::environment(
+            format!(
                 "the base revision with its baselines and tolerances is missing ({}): {what}",
                 self.run.service
             ),
-            next: format!(
+            format!(
                 "{next}; `--baseline-ref none` uses the working tree, which the change may have edited"
             ),
-        }
+        )
     }
 }
 

@@ -68,8 +68,10 @@ fn on(path: &Path) -> Result<Vec<String>, Error> {
         Some(gpu) => Err(format!("{gpu:?} is no name of a GPU's folder")),
         None => Ok(on),
     });
-    named.map_err(|why| Error::Input {
-        path: path.to_path_buf(),
-        cause: format!("{why}\n  next: remove it, and profile again"),
+    named.map_err(|why| {
+        Error::input(
+            path.to_path_buf(),
+            format!("{why}\n  next: remove it, and profile again"),
+        )
     })
 }

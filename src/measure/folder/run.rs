@@ -301,17 +301,17 @@ impl RunFile {
         let why = match (found, self.resume, earlier) {
             (Ok(Some(run)), true, Earlier::Over) => return Ok((Some(run), None)),
             (Ok(Some(run)), true, Earlier::GoesOn) => {
-                return Err(Error::Environment {
-                    what: format!(
+                return Err(Error::environment(
+                    format!(
                         "the run that began at {} was not interrupted: it still measures into {}",
                         run.began,
                         self.folder.display()
                     ),
-                    next: format!(
+                    format!(
                         "wait for its end, or find its process: fuser -v {}",
                         path.display()
                     ),
-                });
+                ));
             }
             // To refuse would be to refuse every later run, too: nobody will ever know.
             (Ok(Some(_)), true, Earlier::Unknown(why)) => why.clone(),
@@ -436,9 +436,11 @@ impl RunFile {
         }
         let written = self.enter(State::Whole);
         let written = written.map_err(Error::io("write", &path))?;
-        written.map(drop).ok_or_else(|| Error::Input {
-            path,
-            cause: "it is not what this run wrote, or another one began in its folder".to_owned(),
+        written.map(drop).ok_or_else(|| {
+            Error::input(
+                path,
+                "it is not what this run wrote, or another one began in its folder",
+            )
         })
     }
 

@@ -49,6 +49,19 @@ pub struct Plan<'a> {
     pub measure_all: bool,
 }
 
+impl<'a> Plan<'a> {
+    /// Of all of these variants, with no base and no locks.
+    pub fn of(selected: &'a Selected) -> Plan<'a> {
+        Plan {
+            selected,
+            base: None,
+            part: None,
+            locks: Locks::default(),
+            measure_all: true,
+        }
+    }
+}
+
 /// Where variants are measured.
 #[derive(Clone, Copy)]
 pub struct Place<'a> {

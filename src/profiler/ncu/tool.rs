@@ -27,12 +27,12 @@ impl Ncu {
     pub fn path(toolchain: &Toolchain) -> Result<PathBuf, Error> {
         let further = versioned("/opt/nvidia/nsight-compute", "");
         let path = in_toolkit("ncu", toolchain.ncu.as_deref(), None, further);
-        path.map_err(|places| Error::Environment {
-            what: format!("no ncu (NVIDIA Nsight Compute) was found; {places}"),
-            next:
+        path.map_err(|places| {
+            Error::environment(
+                format!("no ncu (NVIDIA Nsight Compute) was found; {places}"),
                 "install Nsight Compute (it comes with the CUDA toolkit), or set `toolchain.ncu`; \
-                       profiles recorded elsewhere need no ncu: `sparsek-gate check --from DIR`"
-                    .to_owned(),
+                       profiles recorded elsewhere need no ncu: `sparsek-gate check --from DIR`",
+            )
         })
     }
 

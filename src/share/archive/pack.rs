@@ -6,6 +6,8 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+
 use super::frames::Compressing;
 use super::index::{
     BLOBS, INDEX, Index, PackedArtifact, PackedBase, PackedFile, PackedSide, Packing, Place, Word,
@@ -22,7 +24,7 @@ use crate::parallel;
 use crate::terms::VariantId;
 
 /// What was packed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Summary {
     /// sha256 of the file.
     pub sha256: String,
@@ -75,10 +77,7 @@ impl Output {
 /// # Errors
 /// [`Error::Io`]; [`Error::Input`] where something cannot be packed.
 pub fn pack(packing: Packing<'_>, output: &Path) -> Result<Summary, Error> {
-    let refused = |cause: String| Error::Input {
-        path: output.to_path_buf(),
-        cause,
-    };
+    let refused = |cause: String| Error::input(output.to_path_buf(), cause);
     let mut blobs = Blobs::new();
     let index = index(packing, &Output::new(output), &mut blobs).map_err(refused)?;
     let files = index.current.files.len() + index.locks.len();

@@ -82,10 +82,7 @@ struct Target {
 /// # Errors
 /// [`Error::Input`] where it is damaged, too large, or not the expected one; [`Error::Io`].
 pub fn unpack(file: &Path, expected: Option<&str>) -> Result<Unpacked, Error> {
-    let refused = |cause: String| Error::Input {
-        path: file.to_path_buf(),
-        cause,
-    };
+    let refused = |cause: String| Error::input(file.to_path_buf(), cause);
     let refuse_another = |sha256: &str| match expected {
         Some(expected) if !expected.eq_ignore_ascii_case(sha256) => Err(refused(format!(
             "its SHA-256 is {sha256}, and {expected} was expected"
