@@ -265,11 +265,19 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
 /// # Errors
 /// [`Error::Io`].
 pub fn entries(folder: &Path) -> Result<Vec<DirEntry>, Error> {
-    match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        entries => entries
-            .and_then(Iterator::collect)
-            .map_err(Error::io("read", folder)),
+    let entries = fs::read_dir(folder).and_then(Iterator::collect);
+    let entries = if_there(entries).map_err(Error::io("read", folder))?;
+    Ok(entries.unwrap_or_default())
+}
+
+/// The answer of the system, `None` where a file or folder does not exist.
+///
+/// # Errors
+/// Any other than that.
+pub fn if_there<T>(answer: io::Result<T>) -> io::Result<Option<T>> {
+    match answer {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        answer => answer.map(Some),
     }
 }
 
@@ -428,12 +436,8 @@ fn is_folder(path: &Path) -> bool {
 }
 
 fn remove_folder(path: &Path) -> Result<(), Error> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(Error::io("clear", path)(error))
-        }
-        _ => Ok(()),
-    }
+    let removed = if_there(fs::remove_dir_all(path)).map(drop);
+    removed.map_err(Error::io("clear", path))
 }
 
 /// Creates the folder of a variant, and removes what earlier runs left in it and in its folder of the
@@ -477,13 +481,12 @@ pub fn clear_measured(base: &Path, variant: &VariantId) -> Result<(), Error> {
 }
 
 /// Removes a file, where there is one.
-fn remove_file(path: &Path) -> Result<(), Error> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(Error::io("clear", path)(error))
-        }
-        _ => Ok(()),
-    }
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn remove_file(path: &Path) -> Result<(), Error> {
+    let removed = if_there(fs::remove_file(path)).map(drop);
+    removed.map_err(Error::io("clear", path))
 }
 
 /// The files in a folder that a run leaves there; none where there is no folder.

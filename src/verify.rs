@@ -1,7 +1,6 @@
 //! Checks the numbers of a program before anything is timed. The program's own check decides.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::build::{Artifact, Given, program_argv};
 use crate::config::{Config, Variant, Verification};
-use crate::files::{empty_variant_folder, read_regular};
+pub(crate) use crate::files::remove_file as remove_result;
+use crate::files::{empty_variant_folder, if_there, read_regular};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::process::{self, Ending, Invocation};
 use crate::terms::{Phase, Seed};
@@ -229,24 +229,9 @@ impl Proof {
 
 /// The result file of a process, if it left one.
 fn read_result(path: &Path) -> Option<Result<ResultFile, String>> {
-    match read_regular(path) {
-        Ok(text) => Some(serde_json::from_slice(&text).map_err(|error| error.to_string())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => Some(Err(error.to_string())),
-    }
-}
-
-/// Removes the result file of an earlier process: it must not be taken for that of the next one.
-///
-/// # Errors
-/// [`Error::Io`].
-pub(crate) fn remove_result(path: &Path) -> Result<(), Error> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(Error::io("clear", path)(error))
-        }
-        _ => Ok(()),
-    }
+    let text = if_there(read_regular(path)).transpose()?;
+    let text = text.map_err(|error| error.to_string());
+    Some(text.and_then(|text| serde_json::from_slice(&text).map_err(|error| error.to_string())))
 }
 
 /// The result file of a run that ended, or why the run does not show correct numbers.

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::lock::Lock;
-use crate::files::{entries, read_regular, sync_folder};
+use crate::files::{entries, if_there, read_regular, sync_folder};
 use crate::finding::Error;
 use crate::hash::sha256_hex;
 use crate::terms::VariantId;
@@ -120,11 +120,7 @@ impl Store {
         let _guard = self.shared()?;
         let mut files = FILES.map(|ending| (self.path(gpu, variant, ending), None));
         for (path, content) in &mut files {
-            *content = match read_regular(path) {
-                Ok(bytes) => Some(bytes),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-                Err(error) => return Err(Error::io("read", &*path)(error)),
-            };
+            *content = if_there(read_regular(path)).map_err(Error::io("read", &*path))?;
         }
         if files.iter().all(|(_, content)| content.is_none()) {
             return Ok(None);

@@ -9,6 +9,7 @@ use globset::{GlobBuilder, GlobMatcher};
 
 use super::model::{Config, Recipe, Variant};
 use super::python_imports::imported;
+use crate::files::if_there;
 use crate::finding::Error;
 
 /// The most files of one entry of `inputs`: more are a slip, such as the folder of the project.
@@ -139,9 +140,8 @@ impl Walk<'_> {
     fn folder(&mut self, name: &str) -> Result<(), String> {
         let path = self.config.root.join(name);
         let unreadable = |error: io::Error| format!("cannot be read at `{name}`: {error}");
-        let real = match path.canonicalize() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            real => real.map_err(unreadable)?,
+        let Some(real) = if_there(path.canonicalize()).map_err(unreadable)? else {
+            return Ok(());
         };
         if self.within.contains(&real) {
             return Ok(());

@@ -11,7 +11,7 @@ mod norm;
 mod total;
 
 use crate::files::{
-    PROFILE_FILE, STATIC_PROFILE_FILE, bounded_json, recorded_folder, write_atomically,
+    PROFILE_FILE, STATIC_PROFILE_FILE, bounded_json, if_there, recorded_folder, write_atomically,
 };
 use crate::metric::measures;
 use crate::terms::{Phase, Seed, Tier, VariantId};
@@ -313,11 +313,8 @@ impl Profile {
     /// # Errors
     /// As [`Profile::read`].
     pub fn at(path: &Path) -> Result<Option<Profile>, Error> {
-        match std::fs::metadata(path) {
-            Ok(_) => Profile::read(path).map(Some),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Error::io("read", path)(error)),
-        }
+        let there = if_there(std::fs::metadata(path)).map_err(Error::io("read", path))?;
+        there.map(|_| Profile::read(path)).transpose()
     }
 
     /// Reads a profile from its JSON form.

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::consent::{Act, Action, Consent};
 use crate::baseline::{Entry, FILES, Lock, Store, Stored, Trusted, verify_files};
 use crate::config::Config;
-use crate::files::read_regular;
+use crate::files::{if_there, read_regular};
 use crate::finding::{Code, Error, Finding, Note, WarnReason};
 use crate::hash::sha256_hex;
 use crate::metric::{Level, display_value};
@@ -67,14 +67,12 @@ pub(super) fn replace(base: &Store, head: &Store, replaced: &[Replaced]) -> Resu
         for ending in FILES {
             let target = base.path(gpu, variant, ending);
             let source = head.path(gpu, variant, ending);
-            match read_regular(&source) {
-                Ok(bytes) => write(&target, &bytes)?,
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                    if target.exists() {
-                        std::fs::remove_file(&target).map_err(Error::io("remove", &target))?;
-                    }
+            match if_there(read_regular(&source)).map_err(Error::io("read", &source))? {
+                Some(bytes) => write(&target, &bytes)?,
+                None if target.exists() => {
+                    std::fs::remove_file(&target).map_err(Error::io("remove", &target))?;
                 }
-                Err(error) => return Err(Error::io("read", &source)(error)),
+                None => {}
             }
         }
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::files::{bounded_json, most, read_regular_up_to};
+use crate::files::{bounded_json, if_there, most, read_regular_up_to};
 use crate::hash::sha256_hex;
 
 const BEGIN: &[u8] = b"{\"sha256\":\"";
@@ -32,16 +32,16 @@ pub(super) fn seal_of(text: &[u8]) -> String {
 /// # Errors
 /// In words, what is wrong with it.
 pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<(T, String)>, String> {
-    match read_regular_up_to(path, most::OUTCOME) {
-        Ok(bytes) => unsealed(&bytes)
-            .map(|content| Some((content, seal_of(&bytes))))
-            .map_err(|why| {
-                let name = path.file_name().unwrap_or_default();
-                format!("its {} {why}", name.display())
-            }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(format!("{} cannot be read: {error}", path.display())),
-    }
+    let bytes = if_there(read_regular_up_to(path, most::OUTCOME))
+        .map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+    let Some(bytes) = bytes else {
+        return Ok(None);
+    };
+    let content = unsealed(&bytes).map_err(|why| {
+        let name = path.file_name().unwrap_or_default();
+        format!("its {} {why}", name.display())
+    })?;
+    Ok(Some((content, seal_of(&bytes))))
 }
 
 /// The content of such a text.

@@ -15,7 +15,7 @@ use super::record::{Kept, MEASURED, VariantRecord};
 use super::slice::{Found, SliceOf};
 use crate::evidence::SickGpu;
 use crate::files::{
-    RUN_FILE, SICK_FILE, VARIANT_FILE, create_work_folder, open_to_lock, variant_folder,
+    RUN_FILE, SICK_FILE, VARIANT_FILE, create_work_folder, if_there, open_to_lock, variant_folder,
     write_atomically, write_locked,
 };
 use crate::finding::{Code, Error, Finding};
@@ -483,11 +483,9 @@ fn locked_soon(path: &Path) -> Result<(Earlier, Option<File>), Error> {
         Ok((Earlier::Unknown(text), None))
     };
     loop {
-        let file = match open_to_lock(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok((Earlier::Over, None));
-            }
+        let file = match if_there(open_to_lock(path)) {
+            Ok(Some(file)) => file,
+            Ok(None) => return Ok((Earlier::Over, None)),
             Err(error) => return unknown(error.to_string()),
         };
         match process::wait_for_lock(&file, path, SOON, || {}) {

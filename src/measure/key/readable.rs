@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::binary::{contains, loads_at_run_time, needs_system_alone};
 use crate::build::Artifact;
 use crate::config::{Unread, Variant};
-use crate::files::{most, read_regular_up_to};
+use crate::files::{if_there, most, read_regular_up_to};
 use crate::git;
 use crate::hash::{sha256_file, sha256_hex, sha256_of};
 
@@ -121,14 +121,13 @@ fn is_source(path: &str) -> bool {
 /// What identifies the content of a changed file; `None` of one that is not there.
 fn content(path: &Path) -> Result<Option<Content>, String> {
     let unreadable = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
-    match path.symlink_metadata() {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(unreadable(error)),
-        Ok(meta) if meta.is_symlink() => {
+    match if_there(path.symlink_metadata()).map_err(unreadable)? {
+        None => Ok(None),
+        Some(meta) if meta.is_symlink() => {
             let target = path.read_link().map_err(unreadable)?;
             Ok(Some(Content::Link(target.into_os_string())))
         }
-        Ok(_) => {
+        Some(_) => {
             let sha256 = sha256_file(path).map_err(unreadable)?;
             Ok(Some(Content::File(sha256)))
         }
