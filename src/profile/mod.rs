@@ -442,49 +442,28 @@ impl Profile {
 /// Puts each list of numbers on a line of its own. A text in JSON has no line break, so what
 /// looks like such a list over several lines is one.
 pub(crate) fn lists_in_lines(json: &str) -> String {
-    let mut text = String::with_capacity(json.len());
-    let mut list = String::new();
-    for line in json.lines() {
-        let item = line.trim();
-        let opens = item.ends_with('[');
-        let number = item
-            .trim_end_matches(',')
-            .chars()
-            .all(|c| c.is_ascii_digit() || matches!(c, '.' | '-' | '+' | 'e' | 'E'))
-            || item.trim_end_matches(',') == "null";
-        let closes = matches!(item, "]" | "],");
-        match () {
-            () if opens => {
-                text.push_str(&list);
-                if !list.is_empty() {
-                    text.push('\n');
-                }
-                list.clear();
-                list.push_str(line);
+    // No text contains the end of a line, so these are the lists that are not empty.
+    let mut lists = json.trim_end().split("[\n");
+    let mut text = lists.next().unwrap_or_default().to_owned();
+    for list in lists {
+        text.push('[');
+        match list.split_once(']') {
+            Some((numbers, rest))
+                if numbers
+                    .chars()
+                    .all(|c| " \n,.-+eE0123456789nul".contains(c)) =>
+            {
+                text.push_str(&numbers.split_whitespace().collect::<Vec<_>>().join(" "));
+                text.push(']');
+                text.push_str(rest);
             }
-            () if !list.is_empty() && number => {
-                list.push_str(item);
-                list.push(' ');
+            _ => {
+                text.push('\n');
+                text.push_str(list);
             }
-            () if !list.is_empty() && closes => {
-                text.push_str(list.trim_end());
-                list.clear();
-                text.push_str(item);
-            }
-            () => {
-                text.push_str(&list);
-                if !list.is_empty() {
-                    text.push('\n');
-                }
-                list.clear();
-                text.push_str(line);
-            }
-        }
-        if list.is_empty() {
-            text.push('\n');
         }
     }
-    text.trim_end().to_owned()
+    text
 }
 
 impl Profile {
