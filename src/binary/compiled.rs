@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::cubin;
+use super::cubin::{self, KernelCode};
 use super::error::BinaryError;
 use super::occupancy::Limits;
 use super::ptxas::{CompilerWarning, KernelResources};
@@ -38,6 +38,27 @@ pub struct CompiledKernel {
     pub performance_warnings: Option<u32>,
     /// Instructions by opcode with its modifiers; `None` where no disassembler was found.
     pub opcodes: Option<BTreeMap<String, u32>>,
+}
+
+impl CompiledKernel {
+    /// Without warnings and opcodes.
+    fn new(
+        resources: KernelResources,
+        driver_shared_bytes: u32,
+        code: &KernelCode,
+    ) -> CompiledKernel {
+        CompiledKernel {
+            resources,
+            driver_shared_bytes,
+            constant_bytes: code.constant_bytes,
+            max_threads: code.max_threads,
+            spill_shared_bytes: code.spill_shared_bytes,
+            cluster_blocks: code.cluster_blocks,
+            text_sha256: code.text_sha256.clone(),
+            performance_warnings: None,
+            opcodes: None,
+        }
+    }
 }
 
 /// The kernels of one program by mangled name, and the compiler's warnings about them.
@@ -90,17 +111,7 @@ pub fn kernels_of(
             stack_bytes: code.stack_bytes.ok_or_else(|| unstated("stack frame"))?,
             barriers: code.barriers.ok_or_else(|| unstated("barriers"))?,
         };
-        let kernel = CompiledKernel {
-            resources,
-            driver_shared_bytes,
-            constant_bytes: code.constant_bytes,
-            max_threads: code.max_threads,
-            spill_shared_bytes: code.spill_shared_bytes,
-            cluster_blocks: code.cluster_blocks,
-            text_sha256: code.text_sha256,
-            performance_warnings: None,
-            opcodes: None,
-        };
+        let kernel = CompiledKernel::new(resources, driver_shared_bytes, &code);
         kernels.insert(name, kernel);
     }
     Ok(kernels)
@@ -150,7 +161,10 @@ pub fn compiled(
         if let Some(barriers) = code.barriers.filter(|own| *own != resources.barriers) {
             return Err(contradiction("barriers", resources.barriers, barriers));
         }
-        let reserved = code.shared_bytes.checked_sub(resources.shared_bytes);
+        let (shared, own) = (code.shared_bytes, resources.shared_bytes);
+        let reserved = shared
+            .checked_sub(own)
+            .ok_or_else(|| contradiction("bytes of static shared memory", own, shared));
         let opcodes = match census {
             None => None,
             Some(census) => {
@@ -171,20 +185,8 @@ pub fn compiled(
             name.clone(),
             CompiledKernel {
                 performance_warnings: Some(u32::try_from(count).unwrap_or(u32::MAX)),
-                resources: resources.clone(),
-                driver_shared_bytes: reserved.ok_or_else(|| {
-                    contradiction(
-                        "bytes of static shared memory",
-                        resources.shared_bytes,
-                        code.shared_bytes,
-                    )
-                })?,
-                constant_bytes: code.constant_bytes,
-                max_threads: code.max_threads,
-                spill_shared_bytes: code.spill_shared_bytes,
-                cluster_blocks: code.cluster_blocks,
-                text_sha256: code.text_sha256.clone(),
                 opcodes,
+                ..CompiledKernel::new(resources.clone(), reserved?, code)
             },
         );
     }

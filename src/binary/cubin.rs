@@ -27,7 +27,7 @@ const LONGEST_VERSION: usize = 20;
 const RESERVED: &str = ".nv.shared.reserved.0";
 
 /// What a cubin contains of one kernel.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct KernelCode {
     pub text_sha256: String,
     /// Static shared memory with what the driver reserves.
@@ -47,23 +47,6 @@ pub(super) struct KernelCode {
     pub cluster_blocks: u32,
     /// Whether the host can launch it; else it is a function that kernels call.
     pub launchable: bool,
-}
-
-/// What a kernel's own `.nv.info` says of it.
-#[derive(Clone, Copy, Debug, Default)]
-struct OfKernel {
-    barriers: Option<u32>,
-    max_threads: Option<u32>,
-    spill_shared_bytes: u32,
-    cluster_blocks: Option<u32>,
-}
-
-/// What the symbols and the common `.nv.info` say of a function.
-#[derive(Clone, Copy, Debug, Default)]
-struct OfFunction {
-    registers: Option<u32>,
-    stack_bytes: Option<u32>,
-    launchable: bool,
 }
 
 /// Bytes that may still be read: sections and names of a damaged file may lie upon one another.
@@ -115,27 +98,18 @@ pub(super) fn kernels(bytes: &[u8]) -> Result<BTreeMap<String, KernelCode>, Bina
         let info = info.map(|info| info.data().map_err(wrong)).transpose()?;
         content.take(text.len())?;
         content.take(info.map_or(0, <[u8]>::len))?;
-        let own = match info {
-            Some(info) => own_attributes(info, barriers_in_flags(&section))?,
-            None => OfKernel::default(),
+        let mut kernel = KernelCode {
+            text_sha256: sha256_hex(text),
+            shared_bytes: size(".nv.shared.", name)?,
+            reserved,
+            constant_bytes: size(".nv.constant0.", name)?,
+            cluster_blocks: 1,
+            ..functions.get(name).cloned().unwrap_or_default()
         };
-        let function = functions.get(name).copied().unwrap_or_default();
-        kernels.insert(
-            name.to_owned(),
-            KernelCode {
-                text_sha256: sha256_hex(text),
-                shared_bytes: size(".nv.shared.", name)?,
-                reserved,
-                constant_bytes: size(".nv.constant0.", name)?,
-                registers: function.registers,
-                stack_bytes: function.stack_bytes,
-                barriers: own.barriers,
-                max_threads: own.max_threads,
-                spill_shared_bytes: own.spill_shared_bytes,
-                cluster_blocks: own.cluster_blocks.unwrap_or(1),
-                launchable: function.launchable,
-            },
-        );
+        if let Some(info) = info {
+            kernel.add_attributes(info, barriers_in_flags(&section))?;
+        }
+        kernels.insert(name.to_owned(), kernel);
     }
     Ok(kernels)
 }
@@ -159,8 +133,8 @@ pub fn compiler_of(cubin: &[u8]) -> Option<String> {
 fn functions<'data>(
     file: &Elf<'data>,
     names: &mut Budget,
-) -> Result<HashMap<&'data str, OfFunction>, BinaryError> {
-    let mut functions: HashMap<&str, OfFunction> = HashMap::new();
+) -> Result<HashMap<&'data str, KernelCode>, BinaryError> {
+    let mut functions: HashMap<&str, KernelCode> = HashMap::new();
     for symbol in file.symbols() {
         if let SymbolFlags::Elf { st_other, .. } = symbol.flags()
             && st_other.0 & ENTRY != 0
@@ -200,31 +174,31 @@ fn barriers_in_flags<'data>(section: &impl ObjectSection<'data>) -> u32 {
     }
 }
 
-/// What a kernel's own `.nv.info` says of it. Without a word of barriers, it has those of its flags.
-fn own_attributes(info: &[u8], barriers: u32) -> Result<OfKernel, BinaryError> {
-    let mut own = OfKernel {
-        barriers: Some(barriers),
-        ..OfKernel::default()
-    };
-    let product = |payload| {
-        let mut sides = words(payload).into_iter();
-        sides.try_fold(1_u32, |product, side| product.checked_mul(side))
-    };
-    for (attribute, payload) in attributes(info)? {
-        match attribute {
-            EIATTR_MAX_THREADS | EIATTR_REQNTID => {
-                own.max_threads = own.max_threads.or(product(payload));
+impl KernelCode {
+    /// Adds what the kernel's own `.nv.info` says of it. Without a word of barriers, it has those of its
+    /// flags.
+    fn add_attributes(&mut self, info: &[u8], barriers: u32) -> Result<(), BinaryError> {
+        self.barriers = Some(barriers);
+        let product = |payload| {
+            let mut sides = words(payload).into_iter();
+            sides.try_fold(1_u32, |product, side| product.checked_mul(side))
+        };
+        for (attribute, payload) in attributes(info)? {
+            match attribute {
+                EIATTR_MAX_THREADS | EIATTR_REQNTID => {
+                    self.max_threads = self.max_threads.or(product(payload));
+                }
+                EIATTR_CTA_PER_CLUSTER => self.cluster_blocks = product(payload).unwrap_or(1),
+                // Where it begins, and how large it is.
+                EIATTR_SHARED_SCRATCH => {
+                    self.spill_shared_bytes = words(payload).get(1).copied().unwrap_or(0);
+                }
+                EIATTR_NUM_BARRIERS => self.barriers = payload.first().copied().map(u32::from),
+                _ => {}
             }
-            EIATTR_CTA_PER_CLUSTER => own.cluster_blocks = product(payload),
-            // Where it begins, and how large it is.
-            EIATTR_SHARED_SCRATCH => {
-                own.spill_shared_bytes = words(payload).get(1).copied().unwrap_or(0);
-            }
-            EIATTR_NUM_BARRIERS => own.barriers = payload.first().copied().map(u32::from),
-            _ => {}
         }
+        Ok(())
     }
-    Ok(own)
 }
 
 /// The attributes of an `.nv.info` section: code and payload.
