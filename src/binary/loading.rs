@@ -1,34 +1,18 @@
 //! Whether a program may load code, or start other programs, while it runs.
 
+use crate::terms::words;
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSymbol};
 
 /// Libraries of C and C++, and that of the driver.
-const OF_SYSTEM: [&str; 9] = [
-    "ld-linux",
-    "libc.",
-    "libcuda.",
-    "libdl.",
-    "libgcc_s.",
-    "libm.",
-    "libpthread.",
-    "librt.",
-    "libstdc++.",
-];
+const OF_SYSTEM: [&str; 9] =
+    words("ld-linux libc. libcuda. libdl. libgcc_s. libm. libpthread. librt. libstdc++.");
 
 /// CUDA's own libraries. They load no code of a project either.
-const OF_TOOLKIT: [&str; 10] = [
-    "libcublas.",
-    "libcublasLt.",
-    "libcudart.",
-    "libcufft.",
-    "libcufftw.",
-    "libcurand.",
-    "libcusolver.",
-    "libcusolverMg.",
-    "libcusparse.",
-    "libnvToolsExt.",
-];
+const OF_TOOLKIT: [&str; 10] = words(
+    "libcublas. libcublasLt. libcudart. libcufft. libcufftw. libcurand. libcusolver. \
+     libcusolverMg. libcusparse. libnvToolsExt.",
+);
 
 /// Beginnings of the names of functions that load code from files or start other programs. A
 /// program with CUDA's static runtime imports none of them.

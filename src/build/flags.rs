@@ -2,6 +2,8 @@
 //! an assembler and two linkers, and many of their flags run programs, or read files that no tool
 //! lists. So only known flags are accepted, and the rest is refused.
 
+use crate::terms::words;
+
 /// What flags add to a build.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FlagInputs {
@@ -39,61 +41,21 @@ enum Tool {
 /// The known flags of nvcc.
 const KNOWN: &[(&[&str], Takes)] = &[
     (
-        &[
-            "lineinfo",
-            "generate-line-info",
-            "G",
-            "device-debug",
-            "g",
-            "debug",
-            "use_fast_math",
-            "restrict",
-            "expt-relaxed-constexpr",
-            "extended-lambda",
-            "expt-extended-lambda",
-            "extra-device-vectorization",
-            "dlto",
-            "dlink-time-opt",
-            "src-in-ptx",
-            "source-in-ptx",
-            "res-usage",
-            "resource-usage",
-            "allow-unsupported-compiler",
-            "w",
-            "disable-warnings",
-            "Wno-deprecated-declarations",
-            "Wno-deprecated-gpu-targets",
-        ],
+        &words::<23>(
+            "lineinfo generate-line-info G device-debug g debug use_fast_math restrict \
+             expt-relaxed-constexpr extended-lambda expt-extended-lambda \
+             extra-device-vectorization dlto dlink-time-opt src-in-ptx source-in-ptx res-usage \
+             resource-usage allow-unsupported-compiler w disable-warnings \
+             Wno-deprecated-declarations Wno-deprecated-gpu-targets",
+        ),
         Takes::Nothing,
     ),
     (
-        &[
-            "O",
-            "optimize",
-            "std",
-            "ftz",
-            "prec-div",
-            "prec-sqrt",
-            "fmad",
-            "rdc",
-            "relocatable-device-code",
-            "maxrregcount",
-            "t",
-            "threads",
-            "split-compile",
-            "default-stream",
-            "cudart",
-            "Werror",
-            "diag-error",
-            "diag-suppress",
-            "diag-warn",
-            "arch",
-            "gpu-architecture",
-            "code",
-            "gpu-code",
-            "gencode",
-            "generate-code",
-        ],
+        &words::<25>(
+            "O optimize std ftz prec-div prec-sqrt fmad rdc relocatable-device-code maxrregcount \
+             t threads split-compile default-stream cudart Werror diag-error diag-suppress \
+             diag-warn arch gpu-architecture code gpu-code gencode generate-code",
+        ),
         Takes::Value,
     ),
     (&["D", "define-macro", "U", "undefine-macro"], Takes::Macros),
@@ -118,76 +80,23 @@ const ATTACHED: [&str; 7] = ["O", "D", "U", "I", "L", "l", "t"];
 const OTHERS: [&str; 5] = ["ldir", "lib", "link", "lto", "ltoir"];
 
 /// Known options of the host compiler that take no value.
-const HOST: &[&str] = &[
-    "-g",
-    "-ggdb",
-    "-w",
-    "-s",
-    "-pipe",
-    "-pthread",
-    "-pedantic",
-    "-rdynamic",
-    "-fopenmp",
-    "-fopenmp-simd",
-    "-fPIC",
-    "-fPIE",
-    "-ffast-math",
-    "-fpermissive",
-    "-fexceptions",
-    "-frtti",
-    "-funroll-loops",
-    "-fomit-frame-pointer",
-    "-fstrict-aliasing",
-    "-fwrapv",
-    "-ftree-vectorize",
-    "-fdata-sections",
-    "-ffunction-sections",
-];
+const HOST: &[&str] = &words::<23>(
+    "-g -ggdb -w -s -pipe -pthread -pedantic -rdynamic -fopenmp -fopenmp-simd -fPIC -fPIE \
+     -ffast-math -fpermissive -fexceptions -frtti -funroll-loops -fomit-frame-pointer \
+     -fstrict-aliasing -fwrapv -ftree-vectorize -fdata-sections -ffunction-sections",
+);
 
 /// Beginnings of known options of the host compiler: a word ends them.
-const HOST_BEGIN: &[&str] = &[
-    "-O",
-    "-W",
-    "-m",
-    "-D",
-    "-U",
-    "-fno-",
-    "-std=",
-    "-fvisibility=",
-    "-ffp-contract=",
-    "-fsanitize=",
-];
+const HOST_BEGIN: &[&str] =
+    &words::<10>("-O -W -m -D -U -fno- -std= -fvisibility= -ffp-contract= -fsanitize=");
 
 /// Known options of ptxas. A value follows `=`.
-const PTXAS: &[&str] = &[
-    "v",
-    "verbose",
-    "w",
-    "disable-warnings",
-    "Werror",
-    "warning-as-error",
-    "warn-spills",
-    "warn-on-spills",
-    "warn-lmem-usage",
-    "warn-on-local-memory-usage",
-    "warn-double-usage",
-    "lineinfo",
-    "generate-line-info",
-    "O0",
-    "O1",
-    "O2",
-    "O3",
-    "O4",
-    "opt-level",
-    "allow-expensive-optimizations",
-    "maxrregcount",
-    "register-usage-level",
-    "dlcm",
-    "def-load-cache",
-    "dscm",
-    "def-store-cache",
-    "fmad",
-];
+const PTXAS: &[&str] = &words::<27>(
+    "v verbose w disable-warnings Werror warning-as-error warn-spills warn-on-spills \
+     warn-lmem-usage warn-on-local-memory-usage warn-double-usage lineinfo generate-line-info O0 \
+     O1 O2 O3 O4 opt-level allow-expensive-optimizations maxrregcount register-usage-level dlcm \
+     def-load-cache dscm def-store-cache fmad",
+);
 
 /// The files and folders that flags name.
 ///

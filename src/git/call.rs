@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::process::{Ending, Printed, Query};
+use crate::terms::words;
 
 /// What git prints, or its complaint.
 pub(super) fn git(root: &Path, arguments: &[&str]) -> Result<String, String> {
@@ -22,20 +23,10 @@ const TIME_LIMIT: Duration = Duration::from_secs(600);
 /// Options of every call: neither the repository's hooks nor its monitor run; a folder of the
 /// working tree that is laid out as a bare repository, with a configuration of its own, is not
 /// taken for a repository; history is what the commits themselves say.
-const HARMLESS: [&str; 12] = [
-    "-c",
-    "core.hooksPath=/dev/null",
-    "-c",
-    "core.fsmonitor=false",
-    "-c",
-    "safe.bareRepository=explicit",
-    "-c",
-    "core.useReplaceRefs=false",
-    "-c",
-    "core.commitGraph=false",
-    "-c",
-    "submodule.recurse=false",
-];
+const HARMLESS: [&str; 12] = words(
+    "-c core.hooksPath=/dev/null -c core.fsmonitor=false -c safe.bareRepository=explicit -c \
+     core.useReplaceRefs=false -c core.commitGraph=false -c submodule.recurse=false",
+);
 
 /// Variables of every call.
 const OWN: [(&str, &str); 4] = [

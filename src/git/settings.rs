@@ -6,22 +6,14 @@ use std::path::{Path, PathBuf};
 use super::call::git_bytes;
 use super::revision::repository;
 use super::tree::tracked;
+use crate::terms::words;
 
-/// Ends of the keys whose values git runs as programs.
-const PROGRAMS: [&str; 11] = [
-    ".clean",
-    ".smudge",
-    ".process",
-    ".driver",
-    ".textconv",
-    ".helper",
-    ".program",
-    // Of hooks, of differences, of the references of others, of ssh.
-    "command",
-    ".external",
-    ".gitproxy",
-    ".askpass",
-];
+/// Ends of the keys whose values git runs as programs. `command` is that of hooks, of differences, of the
+/// references of others, and of ssh.
+const PROGRAMS: [&str; 11] = words(
+    ".clean .smudge .process .driver .textconv .helper .program command .external .gitproxy \
+     .askpass",
+);
 
 /// What is wrong where git's configuration includes a tracked file of the working tree, or runs one
 /// as a program: the change could decide what git does. `None` where nothing is.

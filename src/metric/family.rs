@@ -1,5 +1,7 @@
 //! Counters that come in families, known by parts of their names.
 
+use crate::terms::words;
+
 /// Operations on the tensor cores; what stands between names the types, and before them, in some, the
 /// instruction.
 const TENSOR_FLOP: (&str, &str) = ("sm__ops_path_tensor_", ".sum");
@@ -13,16 +15,8 @@ const BLOCK_LIMIT: &str = "launch__occupancy_limit_";
 const THREAD_FLOP: (&str, &str) = ("smsp__sass_thread_inst_executed_op_", "_pred_on.sum");
 /// What the name of a metric contains that describes the machine, the launch or the profiler, and
 /// not what the kernel did.
-const CIRCUMSTANCE: [&str; 8] = [
-    "device__attribute_",
-    "profiler__",
-    "numa__",
-    "nvlink__",
-    "c2clink__",
-    "launch__",
-    "pcsamp_",
-    "derived__",
-];
+const CIRCUMSTANCE: [&str; 8] =
+    words("device__attribute_ profiler__ numa__ nvlink__ c2clink__ launch__ pcsamp_ derived__");
 
 fn between<'c>(counter: &'c str, (before, after): (&str, &str)) -> Option<&'c str> {
     counter.strip_prefix(before)?.strip_suffix(after)

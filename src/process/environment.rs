@@ -4,65 +4,25 @@
 //! and the files by which a step speaks to the service. So only the variables of a list are passed,
 //! and those that the configuration names (`env_pass`).
 
+use crate::terms::words;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::sync::{PoisonError, RwLock};
 
-/// The variables that every program gets. A name that ends with `*` stands for all that begin so,
+/// The variables that every program gets: those of the user and the machine; of the toolkit, the driver
+/// and the profiler; of Python and its libraries; of threads. A name that ends with `*` stands for all that begin so,
 /// except those that [`is_credential`] finds.
-const PASSED: [&str; 46] = [
-    // The user and the machine.
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "TERM",
-    "TZ",
-    "TMPDIR",
-    "XDG_CACHE_HOME",
-    "XDG_CONFIG_HOME",
-    "XDG_DATA_HOME",
-    "XDG_RUNTIME_DIR",
-    "XDG_STATE_HOME",
-    "LD_LIBRARY_PATH",
-    // The toolkit, the driver, the profiler.
-    "CUDA_HOME",
-    "CUDA_PATH",
-    "CUDA_ROOT",
-    "CUDA_VISIBLE_DEVICES",
-    "CUDA_DEVICE_ORDER",
-    "CUDA_DEVICE_MAX_CONNECTIONS",
-    "CUDA_DISABLE_PTX_JIT",
-    "CUDA_FORCE_PTX_JIT",
-    "CUDA_LAUNCH_BLOCKING",
-    "CUDA_MODULE_LOADING",
-    "CUDA_CACHE_*",
-    "CUDA_MPS_*",
-    "NVIDIA_VISIBLE_DEVICES",
-    "NVIDIA_DRIVER_CAPABILITIES",
-    "NVIDIA_TF32_OVERRIDE",
-    "NV_COMPUTE_PROFILER_*",
-    // Python and its libraries.
-    "VIRTUAL_ENV",
-    "CONDA_PREFIX",
-    "CONDA_DEFAULT_ENV",
-    "PYTHONPATH",
-    "PYTHONHOME",
-    "PYTHONHASHSEED",
-    "PYTHONUNBUFFERED",
-    "PYTHONDONTWRITEBYTECODE",
-    "PYTHONNOUSERSITE",
-    "TORCH_HOME",
-    "TORCH_CUDA_ARCH_LIST",
-    "TORCH_EXTENSIONS_DIR",
-    "TRITON_CACHE_DIR",
-    // Threads.
-    "OMP_*",
-    "MKL_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-];
+const PASSED: [&str; 46] = words(
+    "PATH HOME USER LOGNAME SHELL TERM TZ TMPDIR XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME \
+     XDG_RUNTIME_DIR XDG_STATE_HOME LD_LIBRARY_PATH CUDA_HOME CUDA_PATH CUDA_ROOT \
+     CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER CUDA_DEVICE_MAX_CONNECTIONS CUDA_DISABLE_PTX_JIT \
+     CUDA_FORCE_PTX_JIT CUDA_LAUNCH_BLOCKING CUDA_MODULE_LOADING CUDA_CACHE_* CUDA_MPS_* \
+     NVIDIA_VISIBLE_DEVICES NVIDIA_DRIVER_CAPABILITIES NVIDIA_TF32_OVERRIDE NV_COMPUTE_PROFILER_* \
+     VIRTUAL_ENV CONDA_PREFIX CONDA_DEFAULT_ENV PYTHONPATH PYTHONHOME PYTHONHASHSEED \
+     PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONNOUSERSITE TORCH_HOME TORCH_CUDA_ARCH_LIST \
+     TORCH_EXTENSIONS_DIR TRITON_CACHE_DIR OMP_* MKL_NUM_THREADS OPENBLAS_NUM_THREADS",
+);
 /// The locale of every program, whatever the user's is: ncu and programs print numbers by it, which
 /// this tool reads, and a measurement must not depend on it. Not C.UTF-8, which older systems lack, where
 /// a C++ program such as ncu then ends. Python reads and writes UTF-8 under C, too.
@@ -168,30 +128,15 @@ fn parts_of(list: &OsStr, kept: impl Fn(&Path) -> bool) -> Option<OsString> {
 /// Whether a variable, by its name, holds a credential or leads to one, or is a file by which a step
 /// of a pipeline speaks to its service.
 pub fn is_credential(name: &str) -> bool {
-    const WHOLE: [&str; 7] = [
-        "SSH_AUTH_SOCK",
-        "SSH_AGENT_PID",
-        "GITHUB_ENV",
-        "GITHUB_OUTPUT",
-        "GITHUB_PATH",
-        "GITHUB_STATE",
-        "GITHUB_STEP_SUMMARY",
-    ];
+    const WHOLE: [&str; 7] = words(
+        "SSH_AUTH_SOCK SSH_AGENT_PID GITHUB_ENV GITHUB_OUTPUT GITHUB_PATH GITHUB_STATE \
+         GITHUB_STEP_SUMMARY",
+    );
     const BEGINNINGS: [&str; 4] = ["ACTIONS_", "AWS_", "AZURE_", "GOOGLE_"];
-    const PARTS: [&str; 12] = [
-        "TOKEN",
-        "SECRET",
-        "PASSWORD",
-        "PASSWD",
-        "PASSPHRASE",
-        "CREDENTIAL",
-        "PRIVATE",
-        "APIKEY",
-        "AUTH",
-        "NETRC",
-        "ASKPASS",
-        "COOKIE",
-    ];
+    const PARTS: [&str; 12] = words(
+        "TOKEN SECRET PASSWORD PASSWD PASSPHRASE CREDENTIAL PRIVATE APIKEY AUTH NETRC ASKPASS \
+         COOKIE",
+    );
     let name = name.to_ascii_uppercase();
     let words = || name.split('_');
     WHOLE.contains(&name.as_str())

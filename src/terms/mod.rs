@@ -6,6 +6,7 @@ mod seed;
 mod spelled;
 mod tier;
 mod variant_id;
+mod words;
 
 pub(crate) use counted::{counted, dimensions, first, more};
 pub use phase::Phase;
@@ -14,3 +15,4 @@ pub(crate) use spelled::spelled;
 pub use tier::Tier;
 pub use variant_id::VariantId;
 pub(crate) use variant_id::is_name;
+pub(crate) use words::words;

@@ -1,5 +1,6 @@
 //! Where programs and toolkits are looked for.
 
+use crate::terms::words;
 use std::path::{Path, PathBuf};
 
 /// The path of a program, or a description of where it was looked for.
@@ -91,22 +92,8 @@ pub(crate) fn env_folder(name: &str) -> Option<PathBuf> {
 }
 
 /// Programs that a run takes from the PATH: tools, and what they start themselves.
-const FROM_PATH: [&str; 14] = [
-    "nvcc",
-    "ncu",
-    "nvdisasm",
-    "cuobjdump",
-    "compute-sanitizer",
-    "nvidia-smi",
-    "g++",
-    "gcc",
-    "c++",
-    "cc",
-    "as",
-    "ld",
-    "sh",
-    "git",
-];
+const FROM_PATH: [&str; 14] =
+    words("nvcc ncu nvdisasm cuobjdump compute-sanitizer nvidia-smi g++ gcc c++ cc as ld sh git");
 
 /// What is there of the places where the environment lets tools be found: programs in folders of the
 /// PATH, host compilers and the folders of their own tools, whole toolkits, and NVIDIA's packages of
@@ -148,18 +135,10 @@ pub fn places_of_environment(project: &Path) -> Vec<PathBuf> {
 }
 
 /// Beginnings of the names of libraries that this process loads, or those who measure for it.
-const LOADED: [&str; 10] = [
-    "libcuda.so",
-    "libnvidia-ml.so",
-    "libcupti.so",
-    "libgcc_s.so",
-    "libc.so",
-    "libm.so",
-    "libdl.so",
-    "libpthread.so",
-    "librt.so",
-    "ld-linux",
-];
+const LOADED: [&str; 10] = words(
+    "libcuda.so libnvidia-ml.so libcupti.so libgcc_s.so libc.so libm.so libdl.so libpthread.so \
+     librt.so ld-linux",
+);
 
 /// Such libraries in folders of `LD_LIBRARY_PATH`. An empty or relative part counts here: the loader
 /// of this process searches it, too.

@@ -14,6 +14,7 @@ use crate::config::Toolchain;
 use crate::finding::Error;
 use crate::hash::sha256_file;
 use crate::process::{absolute_parts, parts_outside};
+use crate::terms::words;
 
 /// Environment variables with folders of headers and libraries.
 const SEARCHED: [&str; 4] = [
@@ -24,21 +25,11 @@ const SEARCHED: [&str; 4] = [
 ];
 
 /// Environment variables that change what nvcc does.
-const INFLUENCES: &[&str] = &[
-    "NVCC_PREPEND_FLAGS",
-    "NVCC_APPEND_FLAGS",
-    "NVCC_CCBIN",
-    "CPATH",
-    "C_INCLUDE_PATH",
-    "CPLUS_INCLUDE_PATH",
-    "LIBRARY_PATH",
-    "COMPILER_PATH",
-    "GCC_EXEC_PREFIX",
-    "GCC_COMPARE_DEBUG",
-    "SOURCE_DATE_EPOCH",
-    "LD_RUN_PATH",
-    "LPATH",
-];
+const INFLUENCES: &[&str] = &words::<13>(
+    "NVCC_PREPEND_FLAGS NVCC_APPEND_FLAGS NVCC_CCBIN CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH \
+     LIBRARY_PATH COMPILER_PATH GCC_EXEC_PREFIX GCC_COMPARE_DEBUG SOURCE_DATE_EPOCH LD_RUN_PATH \
+     LPATH",
+);
 
 /// Those of them that are lists of folders, or one folder.
 const FOLDER_LISTS: [&str; 4] = ["LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX", "LPATH"];
