@@ -16,14 +16,8 @@ const OF_TOOLKIT: [&str; 10] = words(
 
 /// Beginnings of the names of functions that load code from files or start other programs. A
 /// program with CUDA's static runtime imports none of them.
-const LOADING: [&str; 6] = [
-    "cuLibraryLoad",
-    "cuLinkAddFile",
-    "cuModuleLoad",
-    "cudaLibraryLoad",
-    "exec",
-    "fexec",
-];
+const LOADING: [&str; 6] =
+    words("cuLibraryLoad cuLinkAddFile cuModuleLoad cudaLibraryLoad exec fexec");
 
 /// Names of others. Many names begin like these.
 const STARTING: [&str; 4] = ["fork", "popen", "system", "vfork"];

@@ -4,6 +4,7 @@ use super::compiled::CompiledKernel;
 use super::launch_shape::LaunchShape;
 use super::occupancy::{Limits, Occupancy, ResourceUse};
 use crate::metric::{Direction, Level};
+use crate::terms::words;
 
 /// A metric of a compiled kernel.
 #[derive(Debug)]
@@ -97,14 +98,10 @@ pub const ONLY_REPORTED: &[&str] = &[
 
 /// The names of those that depend on how the kernel is launched, and the launch's own numbers first.
 /// Static profiles of older versions lack the first two.
-pub const OF_LAUNCH: [&str; 6] = [
-    "dynamic_shared_bytes",
-    "threads_per_block",
-    "occupancy",
-    "occupancy_limit_registers",
-    "occupancy_limit_shared_mem",
-    "occupancy_limit_warps",
-];
+pub const OF_LAUNCH: [&str; 6] = words(
+    "dynamic_shared_bytes threads_per_block occupancy occupancy_limit_registers \
+     occupancy_limit_shared_mem occupancy_limit_warps",
+);
 
 /// Matrix instructions of a warp, by the type of their operands.
 const MMA: &[&str] = &["HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "OMMA"];

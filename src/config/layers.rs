@@ -3,6 +3,7 @@
 //! They are merged in the tree of the file, before anything becomes a structure: a value keeps its
 //! position, so an error shows the line that it was written in.
 
+use crate::terms::words;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
@@ -10,13 +11,7 @@ use toml::de::{DeString, DeTable, DeValue};
 const TABLES: [&str; 2] = ["profile", "verify"];
 
 /// Keys that a variant takes from its suite where it has none of its own.
-const OF_SUITE: [&str; 5] = [
-    "verify_args",
-    "profile_args",
-    "sanitizer_args",
-    "kernels",
-    "work",
-];
+const OF_SUITE: [&str; 5] = words("verify_args profile_args sanitizer_args kernels work");
 
 /// Writes the layers of each suite and variant into its table. What has another type than it should is
 /// left for the reading of types.

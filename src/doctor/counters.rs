@@ -1,6 +1,7 @@
 //! Tries whether kernels run, and whether ncu may read their counters, with a kernel of the tool's own
 //! in processes of their own.
 
+use crate::terms::words;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -20,13 +21,7 @@ use crate::profiler::{Ncu, Trouble, home, reports};
 /// How long a probe may take.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Programs that read the counters of a GPU, as the system names their processes.
-const PROFILERS: [&str; 5] = [
-    "nv-hostengine",
-    "dcgm-exporter",
-    "ncu",
-    "nsys",
-    "nv-nsight-cu-cli",
-];
+const PROFILERS: [&str; 5] = words("nv-hostengine dcgm-exporter ncu nsys nv-nsight-cu-cli");
 
 /// The checks of this file, in their order.
 const KERNEL_LAUNCH: &str = "kernel launch";

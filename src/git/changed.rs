@@ -1,5 +1,6 @@
 //! What differs between a commit and the files of a checkout.
 
+use crate::terms::words;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -8,13 +9,8 @@ use super::revision::repository;
 
 /// Options that compare content alone: neither what the repository's settings leave out, nor what a
 /// driver of the repository would print instead.
-const PLAIN: [&str; 5] = [
-    "--name-only",
-    "-z",
-    "--no-renames",
-    "--no-ext-diff",
-    "--ignore-submodules=none",
-];
+const PLAIN: [&str; 5] =
+    words("--name-only -z --no-renames --no-ext-diff --ignore-submodules=none");
 
 /// Paths from the top of the repository that differ between a commit and the files here: changed,
 /// added or removed, committed or not, and files that git neither tracks nor ignores. Files that the

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use anstyle::AnsiColor;
+
 use crate::finding::ExitCode;
 use crate::git::short;
 use crate::judge::{Comparison, Mode, Origin, Outcome, Summary, VariantReport, share_words};
@@ -265,26 +267,33 @@ pub(super) fn verdict_word(verdict: Option<Verdict>) -> &'static str {
     verdict.map_or("recorded", Verdict::as_str)
 }
 
-/// The class that colours a verdict.
-pub(super) fn class(verdict: Option<Verdict>) -> &'static str {
+/// The class and the colour of a verdict, and a mark beside the word, for readers who do not see the
+/// colour. What is recorded only is quiet.
+fn look(verdict: Option<Verdict>) -> (&'static str, Option<AnsiColor>, &'static str) {
     match verdict {
-        Some(Verdict::Regressed) => "bad",
-        Some(Verdict::NotMeasured | Verdict::Inconclusive) => "open",
-        Some(Verdict::Improved) => "good",
-        Some(Verdict::Pass) => "plain",
-        None => "quiet",
+        Some(Verdict::Regressed) => ("bad", Some(AnsiColor::Red), "✕"),
+        Some(Verdict::NotMeasured | Verdict::Inconclusive) => {
+            ("open", Some(AnsiColor::Yellow), "?")
+        }
+        Some(Verdict::Improved) => ("good", Some(AnsiColor::Green), "▲"),
+        Some(Verdict::Pass) => ("plain", None, "✓"),
+        None => ("quiet", None, ""),
     }
 }
 
-/// A mark beside the word, for readers who do not see the colour.
+/// The class that colours a verdict.
+pub(super) fn class(verdict: Option<Verdict>) -> &'static str {
+    look(verdict).0
+}
+
+/// The colour of a verdict on a terminal.
+pub(super) fn color(verdict: Verdict) -> Option<AnsiColor> {
+    look(Some(verdict)).1
+}
+
+/// A mark beside the word of a verdict.
 pub(super) fn mark(verdict: Option<Verdict>) -> &'static str {
-    match verdict {
-        Some(Verdict::Regressed) => "✕",
-        Some(Verdict::NotMeasured | Verdict::Inconclusive) => "?",
-        Some(Verdict::Improved) => "▲",
-        Some(Verdict::Pass) => "✓",
-        None => "",
-    }
+    look(verdict).2
 }
 
 /// Whether the kernel column is needed: without it, rows of several kernels look alike.

@@ -116,15 +116,19 @@ impl Judged<'_> {
     }
 
     fn word(&self) -> &'static str {
-        match (self.verdict, self.one.is_duration()) {
-            (Verdict::Regressed, true) => "slower",
-            (Verdict::Regressed, false) => "worse",
-            (Verdict::Improved, true) => "faster",
-            (Verdict::Improved, false) => "better",
-            (Verdict::Inconclusive, _) => "unclear",
-            (Verdict::NotMeasured, _) => "unmeasured",
-            (Verdict::Pass, _) => "",
-        }
+        word(self.verdict, self.one.is_duration())
+    }
+}
+
+fn word(verdict: Verdict, of_duration: bool) -> &'static str {
+    match (verdict, of_duration) {
+        (Verdict::Regressed, true) => "slower",
+        (Verdict::Regressed, false) => "worse",
+        (Verdict::Improved, true) => "faster",
+        (Verdict::Improved, false) => "better",
+        (Verdict::Inconclusive, _) => "unclear",
+        (Verdict::NotMeasured, _) => "unmeasured",
+        (Verdict::Pass, _) => "",
     }
 }
 
@@ -318,13 +322,7 @@ fn cells(report: &VariantReport, share: &KernelShare) -> String {
     let Some(one) = durations.find(|one| share.is_of(one)) else {
         return String::new();
     };
-    let said = match one.verdict {
-        Some(Verdict::Regressed) => "slower",
-        Some(Verdict::Improved) => "faster",
-        Some(Verdict::Inconclusive) => "unclear",
-        Some(Verdict::NotMeasured) => "unmeasured",
-        Some(Verdict::Pass) | None => "",
-    };
+    let said = one.verdict.map_or("", |verdict| word(verdict, true));
     let (Some(was), Some(is), Some(change)) = (one.reference, one.current, one.change) else {
         return match one.verdict {
             Some(_) => said.to_owned(),

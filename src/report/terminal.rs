@@ -6,14 +6,13 @@ use comfy_table::{ContentArrangement, Table, presets};
 use super::detail::Detail;
 use super::print::{clean, inert, one_line};
 use super::rows::{
-    Row, causes_and_drift, columns, head, headline, left_out, provenance, several_kernels,
+    Row, causes_and_drift, color, columns, head, headline, left_out, provenance, several_kernels,
     several_shapes, shown, title,
 };
 use super::screen;
 use super::weight::by_weight;
 use crate::finding::{ExitCode, Finding, Severity};
 use crate::judge::{Outcome, VariantReport};
-use crate::verdict::Verdict;
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -97,15 +96,9 @@ fn variant(report: &VariantReport) -> String {
         // The header is the first line; each further line is one comparison.
         let style = match index.checked_sub(1).and_then(|row| shown.get(row)) {
             None => DIM,
-            Some(comparison) => match comparison.verdict {
-                Some(Verdict::Regressed) => Style::new().fg_color(Some(AnsiColor::Red.into())),
-                Some(Verdict::Inconclusive | Verdict::NotMeasured) => {
-                    Style::new().fg_color(Some(AnsiColor::Yellow.into()))
-                }
-                Some(Verdict::Improved) => Style::new().fg_color(Some(AnsiColor::Green.into())),
-                Some(Verdict::Pass) => Style::new(),
-                None => DIM,
-            },
+            Some(comparison) => comparison.verdict.map_or(DIM, |verdict| {
+                Style::new().fg_color(color(verdict).map(Into::into))
+            }),
         };
         text.push_str(&format!("{style}{}{style:#}\n", line.trim_end()));
     }

@@ -343,12 +343,8 @@ fn most_common(slices: &[Slice<'_>]) -> Option<Common> {
             None => all.push((common, 1)),
         }
     }
-    let mut best: Option<(Common, usize)> = None;
-    for (common, count) in all {
-        if best.as_ref().is_none_or(|(_, most)| count > *most) {
-            best = Some((common, count));
-        }
-    }
+    // Of several that are as common, the first.
+    let best = all.into_iter().rev().max_by_key(|(_, count)| *count);
     best.map(|(common, _)| common)
 }
 

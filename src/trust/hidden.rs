@@ -2,6 +2,7 @@
 //! generated file away, shows no lines of a binary one, and a merge driver merges something that
 //! nobody saw.
 
+use crate::terms::words;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -18,13 +19,8 @@ use crate::hash::sha256_hex;
 const NAME: &str = ".gitattributes";
 
 /// The attributes that can hide a file.
-const ATTRIBUTES: [&str; 5] = [
-    "linguist-generated",
-    "linguist-vendored",
-    "gitlab-generated",
-    "diff",
-    "merge",
-];
+const ATTRIBUTES: [&str; 5] =
+    words("linguist-generated linguist-vendored gitlab-generated diff merge");
 
 /// Whether an attribute with this value hides a file.
 fn hides(attribute: &str, value: &str) -> bool {

@@ -14,6 +14,7 @@ use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, recorded_base_folder, reco
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::measure::Captures;
 use crate::parallel;
+use crate::plan::Side;
 use crate::profile::{Profile, ProfileOrigin};
 use crate::terms::{Tier, VariantId};
 use crate::trust::{Authority, brought_by_change, unlike_base};
@@ -98,13 +99,6 @@ fn is_explained(variant: &Variant, so_far: &[&Finding]) -> bool {
     let code_alone = variant.accepts(Tier::Static) && variant.has_static_gate();
     let mut about = so_far.iter().filter(|one| one.concerns(&variant.id));
     about.any(|one| code_alone || one.denies())
-}
-
-/// Which profile of a variant.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Current,
-    Base,
 }
 
 /// A recorded profile, and what is found without the rest of the recording.
