@@ -15,6 +15,7 @@ use crate::finding::Error;
 use crate::hash::sha256_hex;
 use crate::metric::ALIASES;
 use crate::profile::Profile;
+use crate::terms::spelled;
 use ncu_report::{Scrubber, csv, report};
 
 /// What was stripped, and what of it.
@@ -48,24 +49,19 @@ pub struct NotCopied {
     pub why: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Report,
-    Csv,
-    Profile,
-    Json,
-    Text,
-}
-
-impl Kind {
-    fn as_str(self) -> &'static str {
-        match self {
-            Kind::Report => "report",
-            Kind::Csv => "csv",
-            Kind::Profile => "profile",
-            Kind::Json => "json",
-            Kind::Text => "text",
-        }
+spelled! {
+    /// What a file is.
+    Kind {
+        /// A report of ncu.
+        Report = "report",
+        /// A page of one, or another CSV.
+        Csv = "csv",
+        /// A profile of this tool.
+        Profile = "profile",
+        /// Another JSON file.
+        Json = "json",
+        /// Kernel records, a log, or an argv.
+        Text = "text",
     }
 }
 

@@ -4,30 +4,19 @@ use serde::Serialize;
 
 use crate::config::{Config, Mismatch, Pin};
 use crate::finding::Error;
+use crate::terms::spelled;
 
-/// The result of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum State {
-    /// As it should be.
-    Ok,
-    /// The tool works nevertheless, or not as well.
-    Warn,
-    /// Something that the configuration needs does not work.
-    Fail,
-    /// Not needed, or not possible without something that failed.
-    Skipped,
-}
-
-impl State {
-    /// Its name in reports.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            State::Ok => "ok",
-            State::Warn => "warn",
-            State::Fail => "fail",
-            State::Skipped => "skipped",
-        }
+spelled! {
+    /// The result of a check.
+    State {
+        /// As it should be.
+        Ok = "ok",
+        /// The tool works nevertheless, or not as well.
+        Warn = "warn",
+        /// Something that the configuration needs does not work.
+        Fail = "fail",
+        /// Not needed, or not possible without something that failed.
+        Skipped = "skipped",
     }
 }
 

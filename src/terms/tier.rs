@@ -1,19 +1,18 @@
 //! The tier of a measurement.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use super::spelled;
 
-/// How much of the machine could be measured, the most first. What a lower tier cannot measure is
-/// not measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Tier {
-    /// Hardware counters, through ncu.
-    Counters,
-    /// Start and end of every kernel, through CUPTI's activity records.
-    KernelTimes,
-    /// What the compiler made, and nothing that runs.
-    Static,
+spelled! {
+    /// How much of the machine could be measured, the most first. What a lower tier cannot measure is
+    /// not measured.
+    Tier {
+        /// Hardware counters, through ncu.
+        Counters = "counters",
+        /// Start and end of every kernel, through CUPTI's activity records.
+        KernelTimes = "kernel-times",
+        /// What the compiler made, and nothing that runs.
+        Static = "static",
+    }
 }
 
 impl Tier {
@@ -27,15 +26,6 @@ impl Tier {
             .find(|tier| tier.as_str() == name)
     }
 
-    /// As the configuration and the reports spell it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Tier::Counters => "counters",
-            Tier::KernelTimes => "kernel-times",
-            Tier::Static => "static",
-        }
-    }
-
     /// The folder of the baselines of this tier on a GPU model: `nvidia-h200` for ncu's counters, and
     /// `nvidia-h200+kernel-times`, so that no tier is locked over another. What never runs has the
     /// compiler's target for its model: `sm-90a+static`.
@@ -46,21 +36,13 @@ impl Tier {
             other => format!("{slug}+{}", other.as_str()),
         }
     }
-}
 
-impl Tier {
     /// The tier of a folder of baselines, see [`Tier::folder`].
     pub fn of_folder(folder: &str) -> Tier {
         Tier::ACCEPTABLE
             .into_iter()
             .find(|tier| folder.ends_with(&format!("+{tier}")))
             .unwrap_or(Tier::Counters)
-    }
-}
-
-impl std::fmt::Display for Tier {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.as_str())
     }
 }
 

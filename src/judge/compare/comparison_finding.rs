@@ -4,7 +4,6 @@
 use super::metric::{Comparison, Gap, Quantity};
 use super::mode::Mode;
 use super::next::fix_or_accept;
-use super::speed::Speed;
 use crate::config::{Metric, Variant};
 use crate::evidence::{Measurand, implausible, too_good};
 use crate::finding::{Code, Finding, Note, WarnReason};
@@ -16,7 +15,7 @@ pub(crate) fn comparison_finding(
     quantity: &Quantity<'_>,
     gap: Option<Gap>,
     comparison: &mut Comparison,
-    speed: Option<&Speed>,
+    speed: Option<f64>,
 ) -> Option<Finding> {
     let finding = match comparison.verdict? {
         Verdict::Pass | Verdict::Improved => return None,
@@ -48,11 +47,7 @@ fn band(comparison: &Comparison) -> String {
     }
 }
 
-fn regressed(
-    quantity: &Quantity<'_>,
-    comparison: &mut Comparison,
-    speed: Option<&Speed>,
-) -> Finding {
+fn regressed(quantity: &Quantity<'_>, comparison: &mut Comparison, speed: Option<f64>) -> Finding {
     let variant = quantity.case.variant;
     let unit = comparison.unit.as_deref();
     let [was, is] = comparison.shown().map(Option::unwrap_or_default);
@@ -88,15 +83,15 @@ fn regressed(
 }
 
 /// By how many percent the kernel became faster, beside a metric that is not its duration.
-fn faster(comparison: &Comparison, speed: Option<&Speed>) -> Option<f64> {
-    let percent = -speed?.relative_percent;
+fn faster(comparison: &Comparison, speed: Option<f64>) -> Option<f64> {
+    let percent = -speed?;
     (percent > 0.0 && !comparison.is_duration()).then_some(percent)
 }
 
 fn inconclusive(
     quantity: &Quantity<'_>,
     comparison: &mut Comparison,
-    speed: Option<&Speed>,
+    speed: Option<f64>,
 ) -> Finding {
     let finding = open_result(quantity, comparison);
     match faster(comparison, speed) {

@@ -225,12 +225,7 @@ fn judge_pair<'a>(
             let why = "ncu measured no launch of it: judged by its time".to_owned();
             not_judged(&mut comparison, why);
         }
-        findings.extend(comparison_finding(
-            &quantity,
-            gap,
-            &mut comparison,
-            speed.as_ref(),
-        ));
+        findings.extend(comparison_finding(&quantity, gap, &mut comparison, speed));
         // A limit applies also where the reference lacks the metric.
         if gap.is_none_or(|gap| gap == Gap::Reference) {
             findings.extend(limit_finding(case.variant, metric, &mut comparison));

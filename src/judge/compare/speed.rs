@@ -6,13 +6,8 @@ use crate::metric::{Level, Role};
 use crate::terms::Phase;
 use crate::verdict::Verdict;
 
-/// How the duration changed, where that is known and certain.
-pub(crate) struct Speed {
-    pub relative_percent: f64,
-}
-
-/// Only a duration that could itself be judged shows a speed, of a kernel that does the same work.
-pub(crate) fn speed_change<'a>(case: &Case<'a>, pair: Pair<'a>) -> Option<Speed> {
+/// By how many percent the duration changed, where that is known and certain. Only a duration that could itself be judged shows a speed, of a kernel that does the same work.
+pub(crate) fn speed_change<'a>(case: &Case<'a>, pair: Pair<'a>) -> Option<f64> {
     let metrics = &case.variant.metrics;
     let metric = metrics
         .iter()
@@ -33,7 +28,5 @@ pub(crate) fn speed_change<'a>(case: &Case<'a>, pair: Pair<'a>) -> Option<Speed>
         Mode::Stored => comparison.verdict == Some(Verdict::Improved),
         Mode::Against | Mode::Programs => comparison.change?.size() > comparison.band?,
     };
-    (is_certain && before.value > 0.0).then(|| Speed {
-        relative_percent: 100.0 * (now.value / before.value - 1.0),
-    })
+    (is_certain && before.value > 0.0).then(|| 100.0 * (now.value / before.value - 1.0))
 }

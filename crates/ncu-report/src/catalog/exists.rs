@@ -7,18 +7,9 @@ use super::table::unit_of_ncu_own;
 
 /// Families of ncu's own names that the table does not list in full: sections and versions of ncu
 /// add members.
-const OPEN_FAMILIES: &[&str] = &[
-    "breakdown:",
-    "c2clink__",
-    "derived_",
-    "device__attribute_",
-    "group:",
-    "numa__",
-    "nvlink__",
-    "profiler__",
-    "sass__",
-    "smsp__pcsamp_",
-];
+const OPEN_FAMILIES: &str = "\
+    breakdown: c2clink__ derived_ device__attribute_ group: numa__ nvlink__ \
+    profiler__ sass__ smsp__pcsamp_";
 
 /// Whether a chip has a metric.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +50,7 @@ pub fn exists(chip: Chip, metric: &str) -> Existence {
         return Existence::Known;
     }
     let in_open_family = OPEN_FAMILIES
-        .iter()
+        .split_whitespace()
         .any(|prefix| metric.starts_with(prefix));
     if in_open_family {
         return Existence::NoTable;
