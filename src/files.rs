@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 
 use crate::finding::Error;
-use crate::terms::VariantId;
+use crate::terms::{VariantId, words};
 
 /// Name of the profile in a variant's folder.
 pub const PROFILE_FILE: &str = "profile.json";
@@ -491,29 +491,17 @@ pub fn remove_file(path: &Path) -> Result<(), Error> {
 
 /// The files in a folder that a run leaves there; none where there is no folder.
 fn left_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    const LEFT: [&str; 12] = [
-        // Of a write that was killed.
-        ".tmp-",
-        "capture-",
-        "counting.",
-        "imported.",
-        "imported-",
-        "launches.",
-        "profile.json",
-        "program.log",
-        "result.json",
-        "static.json",
-        "sanitizer-",
-        VARIANT_FILE,
-    ];
+    // The first is of a write that was killed.
+    const LEFT: [&str; 11] = words(
+        ".tmp- capture- counting. imported. imported- launches. profile.json program.log \
+         result.json static.json sanitizer-",
+    );
     let mut left = Vec::new();
     for entry in entries(folder)? {
         let path = entry.path();
-        let name = path
-            .file_name()
-            .map(|name| name.to_string_lossy().into_owned());
-        if name.is_some_and(|name| LEFT.iter().any(|left| name.starts_with(left))) && path.is_file()
-        {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let mut left_names = LEFT.into_iter().chain([VARIANT_FILE]);
+        if left_names.any(|left| name.starts_with(left)) && path.is_file() {
             left.push(path);
         }
     }

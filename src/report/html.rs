@@ -7,7 +7,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
 use super::concern::{Places, shortened};
-use super::plot::{Drawing, PLOT_STYLE, THEME, troubled};
+use super::plot::{PLOT_STYLE, THEME, troubled};
 use super::print::{clean, one_line};
 use super::rows::{
     Row, causes_and_drift, class, columns, counts_of, head, headline, left_out, mark, provenance,
@@ -66,7 +66,7 @@ pub(super) fn render(outcome: &Outcome) -> String {
                 main {
                     (findings(outcome, Severity::Deny))
                     (findings(outcome, Severity::Warn))
-                    @if let Some(drawing) = troubled(outcome) { (figure(&drawing)) }
+                    @if let Some(figure) = troubled(outcome) { (figure) }
                     (variants(outcome))
                 }
                 footer class="quiet" { "sparsek-gate " (env!("CARGO_PKG_VERSION")) ", outcome schema " (outcome.schema) ". This page is one file and loads nothing." }
@@ -157,16 +157,6 @@ fn prose(text: &str) -> Markup {
     html! {
         @for (at, part) in parts.iter().enumerate() {
             @if at % 2 == 1 { code { (part) } } @else { (part) }
-        }
-    }
-}
-
-fn figure(drawing: &Drawing) -> Markup {
-    html! {
-        figure {
-            h2 { (one_line(&drawing.title)) }
-            div class="scroll" tabindex="0" role="region" aria-label=(one_line(&drawing.title)) { (drawing.inline()) }
-            figcaption class="quiet" { (one_line(&drawing.caption)) }
         }
     }
 }

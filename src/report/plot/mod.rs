@@ -1,8 +1,11 @@
 //! The picture of an outcome, as SVG, which a page contains.
 
 mod axis;
-mod drawing;
 mod samples;
 
-pub(super) use drawing::{Drawing, PLOT_STYLE, THEME};
 pub(super) use samples::troubled;
+
+/// Colours on light and dark, of the page and its picture.
+pub(super) const THEME: &str = include_str!("theme.css");
+/// What the classes of a picture look like.
+pub(super) const PLOT_STYLE: &str = include_str!("plot.css");

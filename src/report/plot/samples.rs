@@ -4,7 +4,6 @@
 use maud::{Markup, html};
 
 use super::axis::Axis;
-use super::drawing::{Drawing, WIDTH, px};
 use crate::judge::{Comparison, Outcome, VariantReport};
 use crate::metric::{Direction, display_value};
 use crate::report::print::{cut, one_line};
@@ -12,6 +11,8 @@ use crate::report::rows::{class, mark, several_kernels, title, verdict_word};
 use crate::statistics::of_process;
 use crate::verdict::{Change, Verdict};
 
+/// Pixels of the picture's width.
+const WIDTH: f64 = 1000.0;
 /// Pixels of the half that each side takes, of the head, and of the whole with its axis.
 const HALF: f64 = 26.0;
 const HEAD: f64 = 22.0;
@@ -29,7 +30,7 @@ const PROCESSES: usize = 2_000;
 const LEGEND: &str = "Faint dots: launches, one line for each process. Short marks: the value of each process. Tall mark: the value of the side. Shaded: the noise band around the reference. Dashed line: beyond it, the metric fails.";
 
 /// The samples of the first metrics that regressed or are open, for a page.
-pub(in crate::report) fn troubled(outcome: &Outcome) -> Option<Drawing> {
+pub(in crate::report) fn troubled(outcome: &Outcome) -> Option<Markup> {
     // Chosen before any is drawn: there may be tens of thousands.
     let of_verdict = |verdict: Verdict| {
         let reports = outcome.variants.iter();
@@ -49,24 +50,27 @@ pub(in crate::report) fn troubled(outcome: &Outcome) -> Option<Drawing> {
             Some(strip)
         })
         .collect();
-    let title = "Samples of the metrics that regressed or are open";
-    (!strips.is_empty()).then(|| drawn(&strips, title.to_owned()))
-}
-
-/// Strips, each below the other.
-fn drawn(strips: &[Strip], title: String) -> Drawing {
     let texts: Vec<String> = strips.iter().map(Strip::description).collect();
-    Drawing {
-        height: STRIP * strips.len() as f64 - 14.0,
-        title,
-        description: texts.join("; "),
-        caption: LEGEND.to_owned(),
-        body: html! {
-            @for (at, strip) in strips.iter().enumerate() {
-                g transform=(format!("translate(0 {})", px(STRIP * at as f64))) { (strip.body()) }
+    let height = px(STRIP * strips.len() as f64 - 14.0);
+    let width = px(WIDTH);
+    let title = "Samples of the metrics that regressed or are open";
+    let figure = html! {
+        figure {
+            h2 { (title) }
+            div class="scroll" tabindex="0" role="region" aria-label=(title) {
+                svg class="plot" viewBox=(format!("0 0 {width} {height}")) width=(width) height=(height) role="img" aria-label=(title) {
+                    title { (title) }
+                    desc { (one_line(&texts.join("; "))) }
+                    // Strips, each below the other.
+                    @for (at, strip) in strips.iter().enumerate() {
+                        g transform=(format!("translate(0 {})", px(STRIP * at as f64))) { (strip.body()) }
+                    }
+                }
             }
-        },
-    }
+            figcaption class="quiet" { (LEGEND) }
+        }
+    };
+    (!strips.is_empty()).then_some(figure)
 }
 
 /// One comparison: the words beside it, and its samples as elements of SVG.
@@ -202,4 +206,17 @@ fn processes_paths(processes: &[Vec<f64>], one_of: usize, top: f64, x: Axis) -> 
         marks.push_str(&format!("M{x} {y}v{}", px(high)));
     }
     (dots, marks)
+}
+
+/// A coordinate: a tenth of a pixel is not seen.
+fn px(value: f64) -> String {
+    // SVG has neither infinity nor numbers that are none; nobody sees what lies so far outside.
+    const FAR: f64 = 1e6;
+    let value = if value.is_nan() {
+        0.0
+    } else {
+        value.clamp(-FAR, FAR)
+    };
+    let rounded = (value * 10.0).round() / 10.0;
+    format!("{rounded}")
 }
