@@ -55,6 +55,7 @@ fn stand_ins() -> &'static Path {
         let library: &[&str] = &["-shared", "-fPIC"];
         let sources: Sources<'_> = &[
             ("libcuda.c", "libcuda.so", library),
+            ("libcuda.c", "libcuda.so.1", library),
             ("libcupti.c", "libcupti.so.13", library),
             ("program.c", "program", &[]),
         ];
@@ -81,7 +82,7 @@ echo run >>"$JOURNAL"
 turn=$(wc -l <"$JOURNAL")
 while read -r kind correlation start end rest; do
     case $kind in
-    process) echo "process $correlation $start $end"; echo turn 0 1000 ;;
+    process) echo "process $correlation $start $end"; echo turn 0 1000 0 ;;
     k) echo "k $correlation $start $((end + (end - start) * {percent} / 100 + turn * 37)) $rest" ;;
     *) echo "$kind $correlation $start${{end:+ $end}}" ;;
     esac
@@ -347,7 +348,7 @@ fn programs_start_together_and_work_in_turn_and_one_after_the_other_where_they_c
     );
 
     // Nothing holds it, as where another library in the program gets the calls.
-    let alone = held.replace(HOLD, "").replace("; echo turn 0 1000", "");
+    let alone = held.replace(HOLD, "").replace("; echo turn 0 1000 0", "");
     machine.write("cp_async.sh", alone.replace(OVER, ""));
     let ran = Ran::of(&compare_with_itself(&machine).output().unwrap()).exits(0);
     assert!(ran.err.contains("cannot be held"), "{}", ran.err);
@@ -375,49 +376,80 @@ fn a_program_that_runs_in_the_turn_of_another_is_not_measured_beside_others() {
     assert!(ran.err.contains(why), "{}", ran.err);
 }
 
-/// A program that compiles for a moment after its first work on the GPU, in which it launches one kernel.
-fn compiling() -> String {
-    let compiles = "echo compiles >>\"$JOURNAL\"; sleep 0.4";
-    let works = "echo begins >>\"$JOURNAL\"";
-    let waits = format!(
-        "if [ \"${{SPARSEK_GATE_TURN_AFTER:-0}}\" = 0 ]; then\n{HOLD}\n{compiles}\nturn='0 1000'\n\
-         else\n{compiles}\n{HOLD}\nturn='2 5000000001'\nfi\n{works}"
-    );
-    program(0, "")
-        .replacen(HOLD, &waits, 1)
-        .replace("turn=$(wc", "lines=$(wc")
-        .replace("turn * 37", "lines * 37")
-        .replace(
-            "echo turn 0 1000",
-            "echo turn $turn; echo load 2 5000000000",
-        )
+/// A program that leaves the GPU idle after its first work, and computes meanwhile.
+fn computing(meanwhile: &str) -> String {
+    format!(
+        r#"case " $* " in *" --mode profile "*) ;; *) exit 0 ;; esac
+own="$SPARSEK_GATE_KERNEL_RECORDS.$$"
+{HOLD}
+echo works >>"$JOURNAL"
+head -1 "$RECORDS/cp_async.process" >"$own"
+echo turn 0 1000 0 >>"$own"
+if [ -n "$SPARSEK_GATE_TURN" ]; then
+    echo idle 2000 >>"$own"
+    kill -STOP $$
+fi
+{meanwhile}
+sleep 0.2
+echo computed >>"$JOURNAL"
+{HOLD}
+echo again >>"$JOURNAL"
+longer=$(wc -l <"$JOURNAL")
+echo turn 4 4000 1500 >>"$own"
+while read -r kind correlation start end rest; do
+    case $kind in
+    k) echo "k $correlation $start $((end + longer * 37)) $rest" ;;
+    end) echo "end $correlation $start" ;;
+    esac
+done <"$RECORDS/cp_async.process" >>"$own"
+{OVER}
+"#
+    )
 }
 
 #[test]
-fn programs_compile_side_by_side_where_nothing_is_lost_if_that_does_not_count() {
+fn programs_that_leave_the_gpu_idle_compute_side_by_side_and_have_another_turn() {
     let machine = Machine::new();
-    machine.write("cp_async.sh", compiling());
+    machine.write("cp_async.sh", computing(""));
     let ran = Ran::of(&compare_with_itself(&machine).output().unwrap()).exits(0);
-    assert!(ran.err.contains("do not count"), "{}", ran.err);
+    assert!(!ran.err.contains("fewer start together"), "{}", ran.err);
     let lines = journal(&machine);
-    // Those of the first window, and twelve that count.
-    let compiles = lines.iter().filter(|line| *line == "compiles");
-    assert_eq!(compiles.count(), 14, "{lines:?}");
-    assert_eq!(lines[..4], ["compiles", "begins", "compiles", "begins"]);
-    assert_eq!(lines[4..6], ["compiles", "compiles"]);
+    // As many start together as there are cores, two at least.
+    let together = lines.iter().take_while(|line| *line == "works").count();
+    assert!(together >= 2, "{lines:?}");
+    let then = &lines[together..];
+    assert!(
+        then[..together].iter().all(|line| line == "computed"),
+        "{lines:?}"
+    );
+    assert!(
+        then[together..2 * together]
+            .iter()
+            .all(|line| line == "again"),
+        "{lines:?}"
+    );
 }
 
 #[test]
-fn what_a_program_chooses_differently_beside_others_counts_from_its_first_work_on() {
+fn what_others_write_between_two_turns_of_a_program_is_found() {
     let machine = Machine::new();
-    // What it launches after the load depends on the moment.
-    let tuned = "[ \"$turn\" = '0 1000' ] || set -- \"$@\" other";
-    let program = compiling().replace("echo begins", &format!("{tuned}\necho begins"));
-    let renamed =
-        "k) [ $# -lt 3 ] || [ \"$correlation\" != 9 ] || rest=\"${rest%cp_async}lds\"; echo";
-    machine.write("cp_async.sh", program.replacen("k) echo", renamed, 1));
-    let ran = Ran::of(&compare_with_itself(&machine).output().unwrap()).exits(0);
-    assert!(ran.err.contains("all counts again"), "{}", ran.err);
+    let all = "\"${SPARSEK_GATE_KERNEL_RECORDS%/*}\"/*.process.*";
+    machine.write(
+        "cp_async.sh",
+        computing(&format!("sed -i s/1000/1001/ {all}")),
+    );
+    Ran::of(&compare_with_itself(&machine).output().unwrap())
+        .exits(5)
+        .says("changed while the program ran");
+    let launches = "k 9 3000 3500 0 1 7 1 1 1 1 1 1 1 0 0 0 name";
+    let adds = format!("for one in {all}; do echo '{launches}' >>$one; done");
+    machine.write("cp_async.sh", computing(&adds));
+    let ran = Ran::of(&compare_with_itself(&machine).output().unwrap());
+    assert!(
+        ran.err.contains("ran in the turn of another program"),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]
@@ -703,64 +735,126 @@ fn launches_outside_of_the_ranges_of_the_profiler_are_not_recorded() {
     assert!(message.contains("cuptiSubscribe answered 39"), "{message}");
 }
 
-#[test]
-fn the_injected_library_holds_a_program_at_its_first_work_until_its_turn() {
-    let machine = Machine::accepting("kernel-times");
-    machine.profile(0);
-    for (after, before, begins) in [("0", "allocated\n", 2), ("1", "allocated\nloaded\n", 4)] {
-        held_by_the_injected_library(&machine, after, before, begins);
+/// A stand-in program that is held by the injected library.
+struct HeldProgram {
+    program: std::process::Child,
+    turn: PathBuf,
+    log: PathBuf,
+    records: PathBuf,
+}
+
+impl Drop for HeldProgram {
+    fn drop(&mut self) {
+        let _ = self.program.kill();
     }
 }
 
-/// With so many loads of code before its turn, what it prints before, and the call at which the turn begins.
-#[track_caller]
-fn held_by_the_injected_library(machine: &Machine, after: &str, before: &str, begins: u64) {
-    let turn = machine.path("tmp/turn");
-    let [log, records] = ["tmp/log", "tmp/records"].map(|name| machine.path(name));
-    let _ = fs::remove_dir_all(&records);
-    let _ = fs::remove_file(&turn);
-    fs::create_dir(&records).unwrap();
-    let mut program = machine
-        .injected("launch", &records)
-        .env("SPARSEK_GATE_TURN", &turn)
-        .env("SPARSEK_GATE_TURN_AFTER", after)
-        .stdout(fs::File::create(&log).unwrap())
-        .spawn()
-        .unwrap();
-    let stat = format!("/proc/{}/stat", program.id());
-    let state = || {
-        fs::read_to_string(&stat)
+impl HeldProgram {
+    fn start(machine: &Machine) -> HeldProgram {
+        machine.profile(0);
+        let [turn, log, records] =
+            ["turn", "log", "records"].map(|it| machine.path(&format!("tmp/{it}")));
+        fs::create_dir(&records).unwrap();
+        let mut program = machine.injected("launch", &records);
+        program.env("SPARSEK_GATE_TURN", &turn);
+        let program = program
+            .stdout(fs::File::create(&log).unwrap())
+            .spawn()
+            .unwrap();
+        HeldProgram {
+            program,
+            turn,
+            log,
+            records,
+        }
+    }
+
+    fn state(&self) -> Option<String> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.program.id())).unwrap();
+        stat.split(' ').nth(2).map(str::to_owned)
+    }
+
+    /// Waits until it has stopped itself; what it has printed and written until then.
+    fn stops(&self) -> (String, String) {
+        while self.state().as_deref() != Some("T") {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let written = fs::read_dir(&self.records)
             .unwrap()
-            .split(' ')
-            .nth(2)
-            .map(str::to_owned)
-    };
-    let go_on = || {
-        let id = program.id().to_string();
+            .next()
+            .unwrap()
+            .unwrap();
+        let [printed, written] =
+            [&self.log, &written.path()].map(|path| fs::read_to_string(path).unwrap());
+        (printed, written)
+    }
+
+    fn go_on(&self) {
+        let id = self.program.id().to_string();
         let sent = Command::new("kill").args(["-CONT", &id]).status();
         assert!(sent.unwrap().success());
-    };
-    while state().as_deref() != Some("T") {
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        // A stop of before is not seen for the next one.
+        std::thread::sleep(std::time::Duration::from_millis(50));
     }
-    assert_eq!(fs::read_to_string(&log).unwrap(), before);
+}
+
+#[test]
+fn the_injected_library_holds_a_program_at_its_first_work_and_whenever_it_leaves_the_gpu_idle() {
+    let machine = Machine::accepting("kernel-times");
+    let mut held = HeldProgram::start(&machine);
+    assert_eq!(held.stops().0, "allocated\n");
     // Somebody else's signal is not its turn.
-    go_on();
-    std::thread::sleep(std::time::Duration::from_millis(50));
-    assert_eq!(state().as_deref(), Some("T"));
-    fs::write(&turn, "").unwrap();
-    go_on();
+    held.go_on();
+    assert_eq!(held.stops().0, "allocated\n");
+    fs::write(&held.turn, "").unwrap();
+    held.go_on();
+    // While it captures, nothing waits for the GPU.
+    let (printed, written) = held.stops();
+    assert_eq!(printed, "allocated\ncaptured\n");
+    let last = written.lines().last().unwrap();
+    assert!(last.starts_with("idle "), "{written}");
+    assert_eq!(
+        written
+            .lines()
+            .filter(|line| line.starts_with("k "))
+            .count(),
+        4
+    );
+    // It computes without a turn, and waits for one at its next work.
+    fs::remove_file(&held.turn).unwrap();
+    held.go_on();
+    assert_eq!(
+        held.stops(),
+        ("allocated\ncaptured\ncomputed\n".to_owned(), written)
+    );
+    fs::write(&held.turn, "").unwrap();
+    held.go_on();
     // All is written before it stops again, and it ends outside of its turn.
-    let written = fs::read_dir(&records).unwrap().next().unwrap().unwrap();
-    let process = || ProcessRecords::parse(&fs::read_to_string(written.path()).unwrap());
-    while process().is_err() || state().as_deref() != Some("T") {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    let process = process().unwrap();
-    assert_eq!(process.turn.unwrap().correlation, begins);
-    assert_eq!(process.loads.len(), 1);
-    go_on();
-    assert_eq!(program.wait().unwrap().code(), Some(0));
+    let process = ProcessRecords::parse(&held.stops().1).unwrap();
+    assert_eq!(process.turn, Some(2));
+    assert!(!process.ran_between);
+    held.go_on();
+    assert_eq!(held.program.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_program_whose_turn_goes_on_when_it_leaves_the_gpu_idle_is_not_stopped_for_that_again() {
+    let machine = Machine::accepting("kernel-times");
+    let mut held = HeldProgram::start(&machine);
+    held.stops();
+    fs::write(&held.turn, "").unwrap();
+    held.go_on();
+    assert!(held.stops().1.lines().last().unwrap().starts_with("idle "));
+    held.go_on();
+    let (printed, written) = held.stops();
+    assert!(printed.ends_with("computed\n"), "{printed}");
+    assert!(
+        written.lines().last().unwrap().starts_with("end "),
+        "{written}"
+    );
+    assert!(!ProcessRecords::parse(&written).unwrap().ran_between);
+    held.go_on();
+    assert_eq!(held.program.wait().unwrap().code(), Some(0));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Kernel records: what the injected library writes of each process, and the capture file that is
 //! kept of the launches that were asked for.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -54,80 +54,79 @@ pub struct ProcessRecords {
     pub pid: u32,
     /// What `cuptiGetVersion` answers there.
     pub cupti_version: u32,
-    /// The call at which it waited for its turn, if it did.
-    pub turn: Option<Call>,
-    /// The calls that loaded code.
-    pub loads: Vec<Call>,
+    /// The number of the call at which it waited for its first turn, if it did.
+    pub turn: Option<u64>,
+    /// Whether a kernel of it ran while it stood still, between two of its turns.
+    pub ran_between: bool,
     /// Its kernels in the order in which they were launched. Where only ranges of the profiler count,
     /// those that were launched within one.
     pub kernels: Vec<KernelRecord>,
 }
 
-/// A call of the program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Call {
-    /// Its number, see [`KernelRecord::correlation`].
-    pub correlation: u64,
-    /// When it was made, in nanoseconds of the system's clock.
-    pub at_ns: u64,
+/// When the turns of a process began and ended, in nanoseconds.
+#[derive(Clone, Debug, Default)]
+struct Turns {
+    /// The number of the call at which the first one began.
+    first: Option<u64>,
+    /// When it left the GPU idle, as long as that turn is the last.
+    idle: Option<u64>,
+    between: Vec<Between>,
 }
 
-/// A kernel with its grid and block, and what a block takes: registers a thread, static and dynamic shared
-/// memory. Two choices of a compiler or autotuner differ in one of them.
-pub type Shape = (String, [u64; 3], [u64; 3], [u64; 3]);
-
-/// What a program does on the GPU from its first work until it has loaded the last of its code.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Startup {
-    /// How often it loads code, from its beginning on.
-    pub loads: u32,
-    /// How long it takes, in nanoseconds.
-    pub takes_ns: u64,
-    /// How long the kernels run that it launches meanwhile, in nanoseconds.
-    pub kernels_ns: u64,
-    /// How long all of its kernels run, in nanoseconds.
-    pub all_ns: u64,
-    /// What it launches afterwards.
-    pub then: BTreeSet<Shape>,
+/// Between two turns of a process.
+#[derive(Clone, Copy, Debug)]
+struct Between {
+    from: u64,
+    until: u64,
+    /// How long of it the process stood still.
+    stood: u64,
 }
 
-impl Startup {
-    /// Of a run in which one process launches. `None` where it loads nothing, and where the rest does not
-    /// stand for all of it: what is launched before the last load takes more than a fifth of the time, or
-    /// more than 2 % of it are kernels that are not launched again.
-    pub fn of(processes: &[ProcessRecords]) -> Option<Startup> {
-        let mut launching = processes.iter().filter(|one| !one.kernels.is_empty());
-        let (process, None) = (launching.next()?, launching.next()) else {
-            return None;
-        };
-        let (turn, last) = (process.turn?, *process.loads.iter().max()?);
-        let is_before = |kernel: &KernelRecord| kernel.correlation < last.correlation;
-        let (before, after) = process
-            .kernels
-            .split_at(process.kernels.partition_point(is_before));
-        let then: BTreeSet<Shape> = after.iter().map(KernelRecord::shape).collect();
-        let duration = |kernel: &KernelRecord| kernel.duration_ns().unwrap_or(0);
-        let once = before
-            .iter()
-            .filter(|kernel| !then.contains(&kernel.shape()));
-        let once_ns: u64 = once.map(duration).sum();
-        let kernels_ns: u64 = before.iter().map(duration).sum();
-        let all_ns: u64 = process.kernels.iter().map(duration).sum();
-        let stands_for_all = 5 * kernels_ns <= all_ns && 50 * once_ns <= all_ns;
-        stands_for_all.then_some(Startup {
-            loads: u32::try_from(process.loads.len()).ok()?,
-            takes_ns: last.at_ns.saturating_sub(turn.at_ns),
-            kernels_ns,
-            all_ns,
-            then,
-        })
+impl Turns {
+    /// Adds a line `turn CALL TIME STOOD` or `idle TIME`; `None` where it is neither, and an error where its
+    /// numbers are none.
+    fn add(&mut self, line: &str) -> Option<Result<(), ()>> {
+        let (what, rest) = line.split_once(' ')?;
+        let numbers = rest.split(' ').map(|word| word.parse::<u64>().ok());
+        let numbers = numbers.collect::<Option<Vec<u64>>>();
+        match (what, numbers.as_deref()) {
+            ("turn", Some([call, until, stood])) => {
+                self.first.get_or_insert(*call);
+                let from = self.idle.take();
+                self.between.extend(from.map(|from| Between {
+                    from,
+                    until: *until,
+                    stood: *stood,
+                }));
+            }
+            ("idle", Some([from])) => self.idle = Some(*from),
+            ("turn" | "idle", _) => return Some(Err(())),
+            _ => return None,
+        }
+        Some(Ok(()))
     }
 
-    /// Whether the kernels of both take as long, within half a percent of the time of all: then what is
-    /// lost if neither counts is less than a tolerance.
-    pub fn is_as_long_as(&self, other: &Startup) -> bool {
-        let difference = self.kernels_ns.abs_diff(other.kernels_ns);
-        200 * difference <= self.all_ns.min(other.all_ns)
+    /// Whether a kernel ran between two turns, or after the last.
+    fn ran_between(&self, kernels: &[KernelRecord]) -> bool {
+        let within = |kernel: &KernelRecord| {
+            let mut between = self.between.iter();
+            between.any(|one| kernel.end_ns > one.from && kernel.start_ns < one.until)
+                || self.idle.is_some_and(|from| kernel.end_ns > from)
+        };
+        kernels.iter().any(within)
+    }
+
+    /// Takes out of the times of kernels for how long the process stood still.
+    fn take_out(&self, kernels: &mut [KernelRecord]) {
+        for kernel in kernels {
+            let before = self
+                .between
+                .iter()
+                .filter(|one| one.until <= kernel.start_ns);
+            let stood: u64 = before.map(|one| one.stood).sum();
+            kernel.start_ns = kernel.start_ns.saturating_sub(stood);
+            kernel.end_ns = kernel.end_ns.saturating_sub(stood);
+        }
     }
 }
 
@@ -198,12 +197,6 @@ impl KernelRecord {
     pub fn duration_ns(&self) -> Option<u64> {
         let length = self.end_ns.checked_sub(self.start_ns)?;
         (self.start_ns > 0 && length > 0).then_some(length)
-    }
-
-    /// Which kernel it is, with its shape.
-    pub fn shape(&self) -> Shape {
-        let takes = [self.registers, self.static_shared, self.dynamic_shared];
-        (self.name.clone(), self.grid, self.block, takes)
     }
 
     /// Of a line that begins with `k`.
@@ -290,7 +283,7 @@ impl ProcessRecords {
             .ok_or_else(|| damaged(1, format!("{first:?} names no process")))?;
         let mut kernels = Vec::new();
         let mut ranges = None;
-        let (mut turn, mut loads) = (None, Vec::new());
+        let mut turns = Turns::default();
         let mut end = None;
         for (index, line) in lines {
             let number = index + 1;
@@ -312,19 +305,8 @@ impl ProcessRecords {
                 end = Some(counts.ok_or_else(|| damaged(number, format!("{line:?}")))?);
                 continue;
             }
-            let call = |numbers: &str| {
-                let call = numbers.split_once(' ').and_then(|(correlation, at_ns)| {
-                    let (correlation, at_ns) = (correlation.parse().ok()?, at_ns.parse().ok()?);
-                    Some(Call { correlation, at_ns })
-                });
-                call.ok_or_else(|| damaged(number, format!("{line:?}")))
-            };
-            if let Some(numbers) = line.strip_prefix("turn ") {
-                turn = Some(call(numbers)?);
-                continue;
-            }
-            if let Some(numbers) = line.strip_prefix("load ") {
-                loads.push(call(numbers)?);
+            if let Some(added) = turns.add(line) {
+                added.map_err(|()| damaged(number, format!("{line:?}")))?;
                 continue;
             }
             match (line, &mut ranges) {
@@ -352,27 +334,22 @@ impl ProcessRecords {
             let ranges = ranges.sorted();
             kernels.retain(|kernel| ranges.contain(kernel.correlation));
         }
+        let ran_between = turns.ran_between(&kernels);
+        turns.take_out(&mut kernels);
         Ok(ProcessRecords {
             pid,
             cupti_version,
-            turn,
-            loads,
+            turn: turns.first,
+            ran_between,
             kernels,
         })
     }
 
-    /// Drops what it launched before its turn.
-    pub fn drop_before_turn(&mut self) {
-        let begins = self.turn.map_or(0, |turn| turn.correlation);
-        self.kernels.retain(|kernel| kernel.correlation >= begins);
-    }
-
-    /// Whether it launched nothing before its turn.
-    pub fn waited(&self) -> bool {
-        let begins = self.turn.map_or(u64::MAX, |turn| turn.correlation);
-        self.kernels
-            .first()
-            .is_none_or(|first| first.correlation >= begins)
+    /// Whether its kernels ran in its turns only.
+    pub fn kept_its_turns(&self) -> bool {
+        let begins = self.turn.unwrap_or(u64::MAX);
+        let first = self.kernels.first();
+        !self.ran_between && first.is_none_or(|first| first.correlation >= begins)
     }
 
     fn began(&self) -> u64 {
@@ -577,98 +554,68 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
 mod tests {
     use super::*;
 
-    /// What `cp_async` launches, as recorded on an H200, with a turn at its first launch and loads of code
-    /// at these calls, the last of them so many seconds later.
-    fn process(loads: &[u64], seconds: u64) -> ProcessRecords {
+    /// What `cp_async` launches, as recorded on an H200, with lines at the end of that.
+    fn process(turns: &str) -> ProcessRecords {
         let text = include_str!("../../tests/data/cupti/cp_async.process");
-        let (first, rest) = text.split_once('\n').unwrap();
-        let last = loads.len().saturating_sub(1);
-        let load = |(at, call): (usize, &u64)| {
-            let at_ns = 5_000_000_000
-                + if at == last {
-                    seconds * 1_000_000_000
-                } else {
-                    0
-                };
-            format!("load {call} {at_ns}\n")
-        };
-        let loads: String = loads.iter().enumerate().map(load).collect();
-        ProcessRecords::parse(&format!("{first}\nturn 1 5000000000\n{loads}{rest}")).unwrap()
+        let (launched, end) = text.split_at(text.rfind("end").unwrap());
+        ProcessRecords::parse(&format!("{launched}{turns}{end}")).unwrap()
     }
 
     #[test]
-    fn a_start_ends_with_the_last_load_of_code() {
-        let one = process(&[1, 1, 2], 3);
-        let start = Startup::of(std::slice::from_ref(&one)).unwrap();
-        assert_eq!((start.loads, start.takes_ns), (3, 3_000_000_000));
-        assert_eq!(start.kernels_ns, one.kernels[0].duration_ns().unwrap());
-        // Both kernels are launched afterwards.
-        assert_eq!(start.then.len(), 2);
-        // What it launches again may take long.
-        assert!(
-            Startup::of(&[process(&[8], 3)]).is_none(),
-            "fill_normal never again"
-        );
-        let mut again = process(&[5], 3);
-        let fills = again.kernels[0].clone();
-        again.kernels.push(KernelRecord {
-            correlation: 99,
-            ..fills
-        });
-        assert!(Startup::of(std::slice::from_ref(&again)).is_some());
-        // What comes before takes more than a fifth of it.
-        let later = process(&[8], 3).loads;
-        let long = ProcessRecords {
-            loads: later,
-            ..again.clone()
-        };
-        assert!(Startup::of(&[long]).is_none());
-        // Nothing is loaded, it had no turn, or two processes launch.
-        assert!(Startup::of(&[process(&[], 0)]).is_none());
-        assert!(
-            Startup::of(&[ProcessRecords {
-                turn: None,
-                ..again.clone()
-            }])
-            .is_none()
-        );
-        assert!(Startup::of(&[again.clone(), again]).is_none());
+    fn what_is_launched_before_the_first_turn_or_runs_between_turns_was_not_held() {
+        let all = process("").kernels;
+        let [second, third, last] = [&all[1], &all[2], &all[all.len() - 1]];
+        let kept = |turns: String| process(&turns).kept_its_turns();
+        assert!(!kept(String::new()));
+        assert!(kept("turn 1 5 0\n".to_owned()));
+        assert!(!kept("turn 3 5 0\n".to_owned()));
+        let between = |from, until| kept(format!("turn 1 5 0\nidle {from}\nturn 3 {until} 0\n"));
+        assert!(between(second.end_ns, third.start_ns));
+        assert!(!between(second.end_ns - 1, third.start_ns));
+        assert!(!between(second.end_ns, third.start_ns + 1));
+        // Nothing runs after its last turn.
+        assert!(kept(format!("turn 1 5 0\nidle {}\n", last.end_ns)));
+        assert!(!kept(format!("turn 1 5 0\nidle {}\n", last.end_ns - 1)));
+        // Later than it, and a second time.
+        assert!(!kept(format!(
+            "turn 1 5 0\nidle 6\nturn 2 7 0\nidle {}\n",
+            third.start_ns
+        )));
     }
 
     #[test]
-    fn starts_are_alike_whose_kernels_take_as_long() {
-        let start = |kernels_ns, all_ns| Startup {
-            loads: 1,
-            takes_ns: 0,
-            kernels_ns,
-            all_ns,
-            then: BTreeSet::new(),
+    fn for_how_long_a_process_stood_still_is_no_part_of_its_span() {
+        let (before, between) = (process(""), process("").kernels);
+        let (from, until) = (between[1].end_ns, between[2].start_ns);
+        let stands = |stood: u64| {
+            let turns = format!("turn 1 5 9\nidle {from}\nturn 3 {until} {stood}\n");
+            process(&turns).kernels
         };
-        let alike = |one: [u64; 2], other: [u64; 2]| {
-            let [one, other] = [one, other].map(|[kernels, all]| start(kernels, all));
-            assert_eq!(one.is_as_long_as(&other), other.is_as_long_as(&one));
-            one.is_as_long_as(&other)
-        };
-        assert!(alike([900, 10_000], [949, 10_100]));
-        assert!(alike([0, 10_000], [50, 10_000]));
-        assert!(!alike([0, 10_000], [51, 10_000]));
-        assert!(!alike([900, 1000], [910, 1000]));
+        assert_eq!(stands(0), before.kernels);
+        let shorter = stands(until - from);
+        assert_eq!(shorter[1], between[1]);
+        assert_eq!(shorter[2].start_ns, shorter[1].end_ns);
+        for (one, other) in shorter.iter().zip(&between) {
+            assert_eq!(one.duration_ns(), other.duration_ns());
+        }
     }
 
     #[test]
-    fn what_is_launched_before_a_turn_is_dropped_only_where_the_turn_comes_later() {
-        let mut one = process(&[2], 1);
-        assert!(one.waited());
-        one.turn = Some(Call {
-            correlation: 3,
-            at_ns: 0,
-        });
-        assert!(!one.waited());
-        let launched = one.kernels.len();
-        one.drop_before_turn();
-        assert_eq!(one.kernels.len(), launched - 2);
-        assert!(one.waited());
-        one.turn = None;
-        assert!(!one.waited());
+    fn a_turn_without_its_numbers_is_damage() {
+        for line in [
+            "turn 1",
+            "turn 1 2",
+            "turn 1 2 x",
+            "idle",
+            "idle x",
+            "idle 1 2",
+        ] {
+            let text = format!("process 1 cupti 130001\n{line}\nend 0 0\n");
+            let damaged = ProcessRecords::parse(&text).unwrap_err();
+            assert!(
+                matches!(damaged, Incomplete::Damaged { line: 2, .. }),
+                "{line}"
+            );
+        }
     }
 }

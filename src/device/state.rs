@@ -249,6 +249,30 @@ impl State {
         }
     }
 
+    /// Both together, of one program at two times.
+    pub fn and(mut self, later: State) -> State {
+        let grown = |span, other: Option<Span>| {
+            let least = Span::grown(span, other.map(|other| other.min));
+            Span::grown(least, other.map(|other| other.max))
+        };
+        self.readings += later.readings;
+        self.working_readings += later.working_readings;
+        self.sm_clock_mhz = grown(self.sm_clock_mhz, later.sm_clock_mhz);
+        self.memory_clock_mhz = grown(self.memory_clock_mhz, later.memory_clock_mhz);
+        self.temperature_c = grown(self.temperature_c, later.temperature_c);
+        self.power_mw = grown(self.power_mw, later.power_mw);
+        for (reason, readings) in &later.slowdown_readings {
+            *self.slowdown_readings.entry(*reason).or_default() += readings;
+        }
+        for (reason, ns) in &later.slowdown_ns {
+            *self.slowdown_ns.entry(*reason).or_default() += ns;
+        }
+        let faults = self.faults().and(later.faults());
+        later.other_processes.iter().for_each(|it| self.meet(it));
+        self.unknown_processes = self.unknown_processes.max(later.unknown_processes);
+        self.with_faults(faults)
+    }
+
     /// Adds the faults that the driver reported meanwhile.
     pub fn with_faults(self, faults: Faults) -> State {
         let Faults {
@@ -432,6 +456,40 @@ mod tests {
         );
         let empty: State = serde_json::from_str("{}").unwrap();
         assert_eq!(empty, State::default());
+    }
+
+    #[test]
+    fn the_state_at_two_times_is_that_of_all_readings() {
+        let readings = [
+            clock(1755, Some(false)),
+            with(vec![
+                (process(17, 2), Owner::Other),
+                (process(9, 1), Owner::Unknown),
+            ]),
+            Reading {
+                slowdown: [Slowdown::HwThermal].into(),
+                ..clock(1980, Some(false))
+            },
+            clock(345, Some(true)),
+        ];
+        let of = |readings: &[Reading]| {
+            let mut state = State::default();
+            readings.iter().for_each(|reading| state.add(reading));
+            state.count(
+                &[(Slowdown::SyncBoost, 1)].into(),
+                &[(Slowdown::SyncBoost, 3)].into(),
+            );
+            let uncorrected_errors = readings.len() as u64;
+            let xids = [31, 30 + readings.len() as u32].into();
+            state.with_faults(Faults {
+                xids,
+                uncorrected_errors,
+            })
+        };
+        let mut all = of(&readings);
+        all.slowdown_ns = [(Slowdown::SyncBoost, 4)].into();
+        all.xids = [31, 33].into();
+        assert_eq!(of(&readings[..1]).and(of(&readings[1..])), all);
     }
 
     #[test]

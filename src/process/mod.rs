@@ -209,6 +209,7 @@ impl Invocation {
             outputs,
             timeout: self.timeout,
             stopped_at: None,
+            ran: None,
             had_turn: false,
         })
     }
@@ -223,6 +224,8 @@ pub struct Running {
     timeout: Duration,
     /// How long its processes had run when it was stopped.
     stopped_at: Option<tree::RunTime>,
+    /// For how long it ran since its first turn began, without the time in which it was stopped.
+    ran: Option<Duration>,
     /// Whether it was held before, so that processes of it may stop themselves.
     had_turn: bool,
 }
@@ -241,12 +244,15 @@ impl Drop for Running {
 }
 
 impl Running {
-    /// Waits until each of these programs has ended or stopped itself, or a process of it; then all of
-    /// that program is stopped. The time limit of each counts from its start.
+    /// Lets these programs run until each has ended or stopped itself, or a process of it; then all of
+    /// that program is stopped. The time limit of each counts from its start, later from its first turn.
     ///
     /// # Errors
     /// Where the system does not say whether a program has ended.
-    pub fn hold(programs: &mut [Running]) -> io::Result<Vec<Standing>> {
+    pub fn hold(programs: &mut [&mut Running]) -> io::Result<Vec<Standing>> {
+        for program in programs.iter_mut().filter(|program| program.had_turn) {
+            program.go_on();
+        }
         let mut standing: Vec<Option<Standing>> = programs.iter().map(|_| None).collect();
         loop {
             let pids = programs.iter().map(|one| one.started.pid.unwrap_or(0));
@@ -285,13 +291,13 @@ impl Running {
         }
     }
 
-    /// Lets a program that was held work, until it has ended or stopped its own process and `is_over`
-    /// says that it did so because its work is done. Its time limit counts from now. At the end of its
-    /// turn it has ended, or all of it is stopped.
+    /// Lets a program that was held work, until it has ended, or has stopped a process of it and `rests`
+    /// says why; it is given the number of its first process. Its time limit counts from its first turn. At
+    /// the end of a turn it has ended, or all of it is stopped.
     ///
     /// # Errors
     /// Where the system does not say whether the program has ended.
-    pub fn turn(&mut self, is_over: impl Fn() -> bool) -> io::Result<Turn> {
+    pub fn turn(&mut self, rests: impl Fn(i32) -> Option<Rest>) -> io::Result<Turn> {
         self.go_on();
         let mut looked = Instant::now();
         loop {
@@ -309,9 +315,13 @@ impl Running {
                 };
             if is_stopped {
                 // Looked at again: it may have stopped itself since.
-                if tree::is_stopped(pid) && is_over() {
-                    self.stop();
-                    return Ok(Turn::Over);
+                let first_is_stopped = tree::is_stopped(pid);
+                match pid.and_then(&rests) {
+                    Some(rest) if first_is_stopped || rest == Rest::Idle => {
+                        self.stop();
+                        return Ok(Turn::Stopped(rest));
+                    }
+                    _ => {}
                 }
                 // It came to its first work just as its turn began, or another's signal stopped it.
                 tree::go_on(pid, &self.started.mark);
@@ -323,15 +333,19 @@ impl Running {
     fn stop(&mut self) {
         let Started { pid, mark, .. } = &self.started;
         self.stopped_at = tree::stop(*pid, mark);
+        if self.had_turn {
+            self.ran = Some(self.started.since.elapsed());
+        }
     }
 
-    /// Whether nothing of a stopped program has run since then. A timer can wake it.
-    pub fn stood_still(&self) -> bool {
-        let Started { pid, mark, .. } = &self.started;
-        let now = tree::run_time(*pid, mark);
-        self.stopped_at
-            .as_ref()
-            .is_some_and(|before| *before == now)
+    /// Whether something of these stopped programs has run since then. A timer can wake it.
+    pub fn any_moved<'a>(mut programs: impl Iterator<Item = &'a Running>) -> bool {
+        let now = tree::Snapshot::now();
+        programs.any(|program| {
+            let Started { pid, mark, .. } = &program.started;
+            let ran = tree::run_time(&now, *pid, mark);
+            program.stopped_at.as_ref() != Some(&ran)
+        })
     }
 
     /// The number of its first process.
@@ -339,9 +353,11 @@ impl Running {
         self.started.pid
     }
 
-    /// Lets a stopped program go on, with a time limit that counts from now.
+    /// Lets a stopped program go on, with a time limit that counts from its first turn.
     pub fn go_on(&mut self) {
-        self.started.since = Instant::now();
+        let now = Instant::now();
+        let ran = self.ran.take().unwrap_or_default();
+        self.started.since = now.checked_sub(ran).unwrap_or(now);
         self.stopped_at = None;
         self.had_turn = true;
         tree::go_on(self.started.pid, &self.started.mark);
@@ -394,11 +410,20 @@ pub enum Standing {
     Astray,
 }
 
+/// Why a program that had its turn has stopped itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// Its work is done.
+    Over,
+    /// It leaves the GPU idle for now.
+    Idle,
+}
+
 /// How the turn of a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// Its work is done, and it is stopped.
-    Over,
+    /// It is stopped.
+    Stopped(Rest),
     /// It has ended.
     Ended,
     /// It reached its time limit, printed too much, or the run is interrupted. It goes on.
@@ -765,7 +790,7 @@ pub(crate) mod tests {
             start("b", "kill -STOP $$; exit 5"),
             ended.start().unwrap(),
         ];
-        let standing = Running::hold(&mut programs).unwrap();
+        let standing = Running::hold(&mut programs.iter_mut().collect::<Vec<_>>()).unwrap();
         assert_eq!(standing, [Standing::Held, Standing::Held, Standing::Ended]);
         let written = |name: &str| fs::metadata(dir.path().join(name)).map_or(0, |file| file.len());
         let before = ["a.child", "b.child"].map(written);
@@ -775,9 +800,12 @@ pub(crate) mod tests {
         assert_eq!(third.end().unwrap().ending, Ending::Exited(3));
         // Its own process stops at the end of its turn; a child that stops is not its end.
         let mut last = programs.pop().unwrap();
-        let is_over = || fs::read_to_string(dir.path().join("order")).is_ok_and(|it| it == "b\n");
-        assert_eq!(last.turn(is_over).unwrap(), Turn::Over);
-        assert!(last.stood_still() && programs[0].stood_still());
+        let rests = |_| {
+            let order = fs::read_to_string(dir.path().join("order"));
+            order.is_ok_and(|it| it == "b\n").then_some(Rest::Over)
+        };
+        assert_eq!(last.turn(rests).unwrap(), Turn::Stopped(Rest::Over));
+        assert!(!Running::any_moved([&last, &programs[0]].into_iter()));
         let after = written("b.child");
         assert!(after > before[1]);
         assert_eq!(written("a.child"), before[0]);
@@ -789,10 +817,10 @@ pub(crate) mod tests {
         let first = programs[0].started.pid.unwrap();
         kill_process(Pid::from_raw(first).unwrap(), Signal::CONT).unwrap();
         let awake = Instant::now();
-        while programs[0].stood_still() && awake.elapsed() < Duration::from_secs(20) {
+        while !Running::any_moved(programs.iter()) && awake.elapsed() < Duration::from_secs(20) {
             std::thread::sleep(OFTEN);
         }
-        assert!(!programs[0].stood_still());
+        assert!(Running::any_moved(programs.iter()));
         drop(programs);
         assert!(!Path::new(&format!("/proc/{first}")).exists());
         assert_eq!(fs::read_to_string(dir.path().join("order")).unwrap(), "b\n");
@@ -804,7 +832,8 @@ pub(crate) mod tests {
         let script = "while :; do echo >>beats; sleep 0.01; done";
         let run = invocation(dir.path(), script, Duration::from_millis(200));
         let mut programs = vec![run.start().unwrap()];
-        assert_eq!(Running::hold(&mut programs).unwrap(), [Standing::Late]);
+        let standing = Running::hold(&mut [&mut programs[0]]).unwrap();
+        assert_eq!(standing, [Standing::Late]);
         let beats = || fs::metadata(dir.path().join("beats")).unwrap().len();
         let before = beats();
         std::thread::sleep(Duration::from_millis(50));

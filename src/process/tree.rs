@@ -122,7 +122,7 @@ pub(super) fn spare(mark: &str) {
 
 /// Sends a signal to all processes below a program, and to all that carry its mark.
 pub(super) fn signal(root: Option<i32>, mark: &str, signal: Signal) {
-    for stat in members(&stats(), root, mark) {
+    for stat in Snapshot::now().members(root, mark) {
         send(stat.pid, signal);
     }
 }
@@ -134,17 +134,18 @@ pub(super) fn stop(root: Option<i32>, mark: &str) -> Option<RunTime> {
     tree().held.extend(root);
     let mut before = None;
     while Instant::now() < until {
-        let mut left = members(&stats(), root, mark);
+        let now = Snapshot::now();
+        let mut left = now.members(root, mark);
         left.retain(|stat| !stat.ended && !stat.stopped);
         for stat in &left {
             send(stat.pid, Signal::STOP);
         }
         // The first thread of a process may be stopped before its others are.
-        let now = Some(run_time(root, mark));
-        if left.is_empty() && now == before {
-            return now;
+        let ran = Some(run_time(&now, root, mark));
+        if left.is_empty() && ran == before {
+            return ran;
         }
-        before = now;
+        before = ran;
         std::thread::sleep(AGAIN);
     }
     None
@@ -153,9 +154,9 @@ pub(super) fn stop(root: Option<i32>, mark: &str) -> Option<RunTime> {
 /// How long each thread of a program's processes has run, in nanoseconds, by process and thread.
 pub(super) type RunTime = BTreeMap<(i32, i32), u64>;
 
-/// The same now. `/proc/PID/task/TID/schedstat` begins with it (proc(5) of Linux names `schedstat`;
+/// The same, of what ran at a moment, until now. `/proc/PID/task/TID/schedstat` begins with it (proc(5) of Linux names `schedstat`;
 /// `Documentation/scheduler/sched-stats.rst`: "time spent on the cpu (in nanoseconds)").
-pub(super) fn run_time(root: Option<i32>, mark: &str) -> RunTime {
+pub(super) fn run_time(all: &Snapshot, root: Option<i32>, mark: &str) -> RunTime {
     let threads_of = |stat: Stat| {
         let tasks = fs::read_dir(format!("/proc/{}/task", stat.pid));
         let tasks = tasks.into_iter().flatten().flatten();
@@ -166,7 +167,7 @@ pub(super) fn run_time(root: Option<i32>, mark: &str) -> RunTime {
             Some(((stat.pid, thread), time))
         })
     };
-    let alive = members(&stats(), root, mark).into_iter();
+    let alive = all.members(root, mark).into_iter();
     alive
         .filter(|stat| !stat.ended)
         .flat_map(threads_of)
@@ -186,17 +187,38 @@ pub(super) fn go_on(root: Option<i32>, mark: &str) {
     signal(root, mark, Signal::CONT);
 }
 
-/// The processes of a program: those below it, and those that carry its mark.
-fn members(all: &[Stat], root: Option<i32>, mark: &str) -> Vec<Stat> {
-    let below: BTreeSet<i32> = root.into_iter().flat_map(|pid| below(all, pid)).collect();
-    // Older processes than this one carry no mark of its programs, and are most.
-    let own = all.iter().find(|stat| stat.pid == own_pid());
-    let own = own.map_or(0, |stat| stat.since);
-    let is_of = |stat: &&Stat| {
-        let marked = || stat.since >= own && carries(stat.pid, |it| it == mark);
-        below.contains(&stat.pid) || marked()
-    };
-    all.iter().filter(is_of).copied().collect()
+/// All processes at one moment, with the marks that they carry.
+pub(super) struct Snapshot {
+    all: Vec<Stat>,
+    /// Of each. Older processes than this one carry no mark of its programs, and are most.
+    marks: Vec<Vec<String>>,
+}
+
+impl Snapshot {
+    pub(super) fn now() -> Snapshot {
+        let all = stats();
+        let own = all.iter().find(|stat| stat.pid == own_pid());
+        let own = own.map_or(0, |stat| stat.since);
+        let marks = all.iter().map(|stat| match stat.since >= own {
+            true => marks(stat.pid),
+            false => Vec::new(),
+        });
+        Snapshot {
+            marks: marks.collect(),
+            all,
+        }
+    }
+
+    /// The processes of a program: those below it, and those that carry its mark.
+    fn members(&self, root: Option<i32>, mark: &str) -> Vec<Stat> {
+        let below = root.into_iter().flat_map(|pid| below(&self.all, pid));
+        let below: BTreeSet<i32> = below.collect();
+        let all = self.all.iter().zip(&self.marks);
+        let members = all.filter(|(stat, marks)| {
+            below.contains(&stat.pid) || marks.iter().any(|carried| carried == mark)
+        });
+        members.map(|(stat, _)| *stat).collect()
+    }
 }
 
 /// Whether a process below each of these is stopped, or the process itself.
@@ -405,15 +427,20 @@ fn parse(pid: i32, line: &[u8]) -> Option<Stat> {
 
 /// The mark in the environment of a process, if such a one is in it.
 pub(crate) fn carried(pid: i32, wanted: impl Fn(&str) -> bool) -> Option<String> {
-    let environ = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    marks(pid).into_iter().find(|mark| wanted(mark))
+}
+
+/// All marks in the environment of a process.
+fn marks(pid: i32) -> Vec<String> {
+    let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     // Most processes are no programs of this tool.
-    memchr::memmem::find(&environ, MARK.as_bytes())?;
-    environ
-        .split(|&byte| byte == 0)
-        .filter_map(|variable| std::str::from_utf8(variable).ok()?.strip_prefix(MARK))
-        .filter_map(|rest| rest.strip_prefix('='))
-        .find(|mark| wanted(mark))
-        .map(str::to_owned)
+    if memchr::memmem::find(&environ, MARK.as_bytes()).is_none() {
+        return Vec::new();
+    }
+    let variables = environ.split(|&byte| byte == 0);
+    let variables = variables.filter_map(|variable| std::str::from_utf8(variable).ok());
+    let marks = variables.filter_map(|it| it.strip_prefix(MARK)?.strip_prefix('='));
+    marks.map(str::to_owned).collect()
 }
 
 fn carries(pid: i32, wanted: impl Fn(&str) -> bool) -> bool {

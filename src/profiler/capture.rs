@@ -1,13 +1,11 @@
 //! What one session left.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ncu_report::Recording;
 
-use crate::capture::kernel_records::Shape;
 use crate::capture::{Span, Tuned};
 use crate::device::State;
 use crate::finding::{Error, Stop};
@@ -71,8 +69,6 @@ pub struct Pending {
     pub phase: Phase,
     /// How long the process took.
     pub times: Times,
-    /// The kernels that it measured, where a program was timed as it runs.
-    pub shapes: BTreeSet<Shape>,
     reader: Option<JoinHandle<Result<Capture, Stop>>>,
 }
 
@@ -95,7 +91,6 @@ impl Pending {
         Pending {
             phase,
             times,
-            shapes: BTreeSet::new(),
             reader: Some(std::thread::spawn(read)),
         }
     }
@@ -103,12 +98,6 @@ impl Pending {
     /// A capture that is read already.
     pub(super) fn of(capture: Capture, times: Times) -> Pending {
         Pending::reading(capture.phase, times, move || Ok(capture))
-    }
-
-    /// With the kernels that it measured.
-    pub(super) fn with_shapes(mut self, shapes: BTreeSet<Shape>) -> Pending {
-        self.shapes = shapes;
-        self
     }
 
     /// Waits for the reader.

@@ -11,7 +11,6 @@ use ncu_report::Recording;
 use super::capture::{Capture, Pending, Times};
 use super::first_launch::{FirstLaunch, LogSign};
 use crate::build::{Artifact, Given, program_argv};
-use crate::capture::kernel_records::Startup;
 use crate::capture::{Tuned, tuned};
 use crate::config::{Config, Recipe, Variant};
 use crate::device::{FaultWatch, Faults, Gpu, State, Watcher};
@@ -19,7 +18,7 @@ use crate::evidence::tuning_measured;
 use crate::files::{entries, read_regular};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::hash::sha256_hex;
-use crate::process::{self, Ending, Finished, Invocation, Running, Standing, Turn};
+use crate::process::{self, Ending, Finished, Invocation, Rest, Running, Standing, Turn};
 use crate::terms::{Phase, Seed};
 use crate::verify::{Failure, Proof, asks_for_result, remove_result};
 
@@ -38,7 +37,7 @@ const TAKE_AS_NEEDED: [(&str, &str); 2] = [
 /// apart, so that the time limit, the interrupt, the watch over the GPU and the kept argv are the same
 /// for every profiler.
 ///
-/// [`in_turn`] holds programs that start together. It asks [`is_over`](Profiler::is_over) and reads
+/// [`in_turn`] holds programs that start together. It asks [`rests`](Profiler::rests) and reads
 /// [`written`](Profiler::written) between the process and [`finish`](Profiler::finish).
 ///
 /// A profiler of another vendor brings:
@@ -78,13 +77,13 @@ pub trait Profiler {
         None
     }
 
-    /// Whether the work of a program that was held is done: its processes have written all that
-    /// [`finish`](Profiler::finish) reads, and the first of them stopped itself.
-    fn is_over(&self, _session: &Session<'_>, _pid: i32) -> bool {
-        false
+    /// Why a program that was held has stopped itself, by what its processes have written: its first process
+    /// has this number.
+    fn rests(&self, _session: &Session<'_>, _pid: i32) -> Option<Rest> {
+        None
     }
 
-    /// What the processes of a program that was held have written. They write nothing more that counts.
+    /// What the processes of a program that was held have written.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -92,9 +91,9 @@ pub trait Profiler {
         Ok(Written::new())
     }
 
-    /// What a program did before it had loaded all of its code, by what its processes have written.
-    fn startup(&self, _written: &Written) -> Option<Startup> {
-        None
+    /// Whether a program launched kernels, by what it added to its files.
+    fn launched(&self, _session: &Session<'_>, _added: &[u8]) -> bool {
+        false
     }
 
     /// Judges how the process ended and reads what it left. What needs no GPU may go on in the
@@ -106,7 +105,7 @@ pub trait Profiler {
 }
 
 /// The files that the processes of a program wrote, with their content.
-pub type Written = Vec<(PathBuf, Vec<u8>)>;
+pub type Written = BTreeMap<PathBuf, Vec<u8>>;
 
 /// What one process measures, and where its files go.
 #[derive(Clone, Copy, Debug)]
@@ -131,9 +130,8 @@ pub struct Session<'a> {
     pub stem: &'a str,
     /// What the values of the program's inputs are made from.
     pub seed: Seed,
-    /// Whether the program starts beside others, and waits for its turn at its first work on the GPU
-    /// after so many loads of code.
-    pub in_turn: Option<u32>,
+    /// Whether the program starts beside others, and waits for its turn at its first work on the GPU.
+    pub in_turn: bool,
 }
 
 /// How a process ended.
@@ -258,9 +256,11 @@ pub fn run(profiler: &dyn Profiler, session: &Session<'_>) -> Result<Pending, St
 pub type Left = (Pending, Vec<PathBuf>);
 
 /// Starts the programs of sessions together, each of which is held at its first work on the GPU, and lets
-/// them work one after the other, in their order. Once the work of all is done they end, side by side.
+/// them work one after the other, in their order. Where they share turns, one that leaves the GPU idle
+/// computes beside the others that do, up to its next work, and has another turn then. Once the work of all
+/// is done they end, side by side.
 ///
-/// Returns what each left, up to the first that failed, or after whose turn `goes_on` says no.
+/// Returns what each left, up to the first that failed.
 ///
 /// # Errors
 /// With the session that is the reason: it could not be started or held, or an error where the machine
@@ -268,33 +268,34 @@ pub type Left = (Pending, Vec<PathBuf>);
 pub fn in_turn(
     profiler: &dyn Profiler,
     sessions: &[Session<'_>],
-    mut goes_on: impl FnMut(usize, &Written) -> bool,
+    share_turns: bool,
 ) -> Result<Vec<Result<Left, Stop>>, (usize, Stop)> {
     let began = Instant::now();
-    let mut held = hold(profiler, sessions)?;
-    let mut worked = 0;
-    for (at, session) in sessions.iter().enumerate() {
-        let well = held[at]
-            .work(profiler, session)
-            .map_err(|stop| (at, stop))?;
-        worked += 1;
-        if let Some(moved) = held.iter().position(Held::moved) {
-            let why = "one of them ran in the turn of another program";
-            return Err((moved, not_held(sessions[moved].variant, why).into()));
-        }
-        if !well || !goes_on(at, &held[at].written) {
-            break;
+    let mut held = start(profiler, sessions)?;
+    while held.iter().any(|one| !one.is_done) {
+        hold(&mut held, sessions)?;
+        for (at, session) in sessions.iter().enumerate().take(held.len()) {
+            let of_session = |stop| (at, stop);
+            let well = held[at].work(profiler, session, share_turns);
+            let well = well.map_err(of_session)?;
+            if Running::any_moved(held.iter().filter_map(|one| one.running.as_ref())) {
+                let why = "one of them ran in the turn of another program";
+                return Err((at, not_held(session.variant, why).into()));
+            }
+            if !well {
+                // Those after it are killed.
+                held.truncate(at + 1);
+                break;
+            }
         }
     }
-    // Those that had no turn are killed.
-    held.truncate(worked);
     for running in held.iter_mut().flat_map(|one| &mut one.running) {
         running.go_on();
     }
     for one in &mut held {
         one.end();
     }
-    let each = began.elapsed() / u32::try_from(worked).unwrap_or(u32::MAX);
+    let each = began.elapsed() / u32::try_from(held.len()).unwrap_or(u32::MAX);
     let left = held.into_iter().zip(sessions);
     let left = left.map(|(one, session)| {
         let pending = one.read(profiler, session, each)?;
@@ -317,75 +318,105 @@ struct Held {
     ended: Option<io::Result<Finished>>,
     device: Option<State>,
     written: Written,
+    /// Whether it needs no turn any more.
+    is_done: bool,
 }
 
-fn hold(profiler: &dyn Profiler, sessions: &[Session<'_>]) -> Result<Vec<Held>, (usize, Stop)> {
-    let mut prepared = Vec::new();
-    let mut running = Vec::new();
+fn start(profiler: &dyn Profiler, sessions: &[Session<'_>]) -> Result<Vec<Held>, (usize, Stop)> {
+    let mut held = Vec::new();
     for (at, session) in sessions.iter().enumerate() {
         let of_session = |stop| (at, stop);
-        let one = Prepared::new(profiler, session).map_err(of_session)?;
-        let started = one.invocation.start();
-        let started = started.map_err(|error| one.not_started(profiler, session, error));
-        running.push(started.map_err(of_session)?);
-        prepared.push(one);
+        let prepared = Prepared::new(profiler, session).map_err(of_session)?;
+        let started = prepared.invocation.start();
+        let started = started.map_err(|error| prepared.not_started(profiler, session, error));
+        held.push(Held {
+            prepared,
+            running: Some(started.map_err(of_session)?),
+            ended: None,
+            device: None,
+            written: Written::new(),
+            is_done: false,
+        });
     }
+    Ok(held)
+}
+
+/// Lets the programs that are not done run beside each other until each is held at its work, or has ended.
+fn hold(held: &mut [Held], sessions: &[Session<'_>]) -> Result<(), (usize, Stop)> {
+    let all = held.iter_mut().enumerate().filter(|(_, one)| !one.is_done);
+    let all = all.filter_map(|(at, one)| Some((at, one.running.as_mut()?)));
+    let (places, mut running): (Vec<usize>, Vec<&mut Running>) = all.unzip();
     let waited = Running::hold(&mut running).map_err(Error::io("wait for", "the programs"));
     let standing = waited.map_err(|error| (0, error.into()))?;
     if process::interrupted() {
         return Err((0, Error::Interrupted.into()));
     }
-    if let Some(astray) = standing.iter().position(|it| *it == Standing::Astray) {
-        let why = "one of them started a process that is not below it";
-        return Err((astray, not_held(sessions[astray].variant, why).into()));
-    }
-    let all = prepared.into_iter().zip(running).zip(standing);
-    let held = all.map(|((prepared, running), standing)| {
-        let mut held = Held {
-            prepared,
-            running: Some(running),
-            ended: None,
-            device: None,
-            written: Written::new(),
-        };
-        if standing != Standing::Held {
-            held.end();
+    for (at, standing) in places.into_iter().zip(standing) {
+        if standing == Standing::Astray {
+            let why = "one of them started a process that is not below it";
+            return Err((at, not_held(sessions[at].variant, why).into()));
         }
-        held
-    });
-    Ok(held.collect())
+        if standing != Standing::Held {
+            held[at].end();
+        }
+    }
+    Ok(())
 }
 
 impl Held {
     /// Lets the program work, as the only one. Returns whether it did, as far as is known.
-    fn work(&mut self, profiler: &dyn Profiler, session: &Session<'_>) -> Result<bool, Stop> {
-        if let Some(running) = &mut self.running {
-            let altered = |path: &Path| {
-                let message = format!("changed while the program ran: {}", path.display());
-                Finding::of(Code::AlteredDuringRun, &session.variant.id, message)
+    fn work(
+        &mut self,
+        profiler: &dyn Profiler,
+        session: &Session<'_>,
+        shares_turns: bool,
+    ) -> Result<bool, Stop> {
+        if self.is_done {
+            return Ok(true);
+        }
+        let altered = |path: &Path| {
+            let message = format!("changed while the program ran: {}", path.display());
+            Finding::of(Code::AlteredDuringRun, &session.variant.id, message)
+        };
+        // Others ran since.
+        let written = profiler.written(session)?;
+        for (path, now) in &written {
+            let before = self.written.get(path).map_or(&[][..], Vec::as_slice);
+            let Some(added) = now.strip_prefix(before) else {
+                return Err(altered(path).into());
             };
+            if profiler.launched(session, added) {
+                let why = "one of them ran in the turn of another program";
+                return Err(not_held(session.variant, why).into());
+            }
+        }
+        let pid = self.running.as_ref().and_then(Running::pid);
+        self.is_done = pid.is_none_or(|pid| profiler.rests(session, pid) == Some(Rest::Over));
+        if let (Some(running), false) = (&mut self.running, self.is_done) {
             let turn = session.turn();
             let watch = Watch::start(session);
             fs::File::create_new(&turn).map_err(|_| altered(&turn))?;
-            let pid = running.pid().unwrap_or(0);
-            let ended = running.turn(|| profiler.is_over(session, pid));
+            let rests = |pid| {
+                let rest = profiler.rests(session, pid);
+                rest.filter(|rest| shares_turns || *rest == Rest::Over)
+            };
+            let ended = running.turn(rests);
             let ended = ended.map_err(Error::io("wait for", "the program"))?;
-            if ended != Turn::Over {
+            if matches!(ended, Turn::Ended | Turn::Late) {
                 self.end();
             }
-            self.device = watch.stop(session);
+            self.is_done = ended != Turn::Stopped(Rest::Idle);
+            let state = watch.stop(session);
+            self.device = match (self.device.take(), state) {
+                (Some(before), Some(state)) => Some(before.and(state)),
+                (before, state) => before.or(state),
+            };
             fs::remove_file(&turn).map_err(|_| altered(&turn))?;
         }
         // Before anything else runs that could write to it.
         self.written = profiler.written(session)?;
         let well = |ended: &io::Result<Finished>| matches!(ended, Ok(finished) if finished.ending == Ending::Exited(0));
         Ok(self.ended.as_ref().is_none_or(well))
-    }
-
-    /// Whether it ran while it should have stood still.
-    fn moved(&self) -> bool {
-        let mut running = self.running.iter();
-        running.any(|running| !running.stood_still())
     }
 
     /// Waits for its end.

@@ -5,7 +5,6 @@ use super::retry::{Retries, disturbance};
 use super::seeds::Seeds;
 use super::subject::Subject;
 use super::window::Window;
-use crate::capture::kernel_records::Startup;
 use crate::config::{StatedBy, Variant};
 use crate::finding::{Code, Error, Finding, Stop, WarnReason};
 use crate::measure::place::bench::Bench;
@@ -23,42 +22,10 @@ pub(in crate::measure) struct Subjects<'a> {
     pub window: Window,
     /// A warning for each program that failed beside others.
     pub failed_beside: Vec<Finding>,
-    /// Whether it was decided if what programs do before they have loaded all of their code counts.
-    pub startup_is_known: bool,
 }
 
-/// What takes less is not left out: 2 s, in nanoseconds. It costs the start of one more window.
-const WORTH_NS: u64 = 2_000_000_000;
 /// How often a program may fail beside others: a window of twelve shrinks to one in four steps.
 const MOST_FAILED: usize = 4;
-
-/// What the first program of each side does before it has loaded all of its code.
-#[derive(Default)]
-struct Startups {
-    base: Option<Startup>,
-    current: Option<Startup>,
-}
-
-impl Startups {
-    fn set(&mut self, side: Side, startup: Option<Startup>) {
-        match side {
-            Side::Base => self.base = startup,
-            Side::Current => self.current = startup,
-        }
-    }
-
-    /// Whether leaving it out saves time and loses nothing. Then it is done side by side.
-    fn leave_out(&self, has_base: bool) -> bool {
-        let worth = |one: &Startup| one.takes_ns >= WORTH_NS;
-        match (&self.base, &self.current) {
-            (Some(base), Some(current)) => {
-                worth(base) && worth(current) && base.is_as_long_as(current)
-            }
-            (None, Some(current)) => !has_base && worth(current),
-            (_, None) => false,
-        }
-    }
-}
 
 /// Whether what one of several programs failed by may be that it was not alone.
 fn beside_others(code: Code) -> bool {
@@ -159,20 +126,6 @@ impl<'a> Subjects<'a> {
                 base.restart(tier);
             }
             match self.execute(bench, plan, stop) {
-                Err(SideStop::Finding(_, found))
-                    if self.current.startup.is_some() && beside_others(found.code) =>
-                {
-                    // As it runs from its first work on: programs that choose differently each time.
-                    bench.note(
-                        variant,
-                        "processes",
-                        &format!("all counts again: {}", found.message),
-                    );
-                    self.current.startup = None;
-                    if let Some(base) = &mut self.base {
-                        base.startup = None;
-                    }
-                }
                 Err(SideStop::Finding(side, found)) => match bench.below(variant, tier, &found) {
                     Some(lower) => tier = lower,
                     None => return Err(SideStop::Finding(side, found)),
@@ -301,7 +254,7 @@ impl<'a> Subjects<'a> {
             let can_hold = |job: &&&Job| self.current.is_held(job);
             let together = left.iter().take_while(can_hold).count();
             let size = self.window.of(together);
-            if size == 0 || size == 1 && self.current.startup.is_none() {
+            if size <= 1 {
                 self.capture(left[0], bench)?;
                 left = &left[1..];
                 continue;
@@ -311,9 +264,7 @@ impl<'a> Subjects<'a> {
                 Ok(()) => {}
                 Err(SideStop::Finding(side, found)) if beside_others(found.code) => {
                     let unsupported = found.code == Code::ProfilerUnsupported;
-                    // One that runs alone would be measured from its first work on.
-                    let is_last = unsupported && self.current.startup.is_some();
-                    if is_last || size == 1 || self.failed_beside.len() == MOST_FAILED {
+                    if self.failed_beside.len() == MOST_FAILED {
                         return Err(SideStop::Finding(side, found));
                     }
                     // With fewer beside it, it may succeed.
@@ -354,51 +305,17 @@ impl<'a> Subjects<'a> {
             Some(subject.held_session(bench, job, seed))
         });
         let sessions: Vec<Session<'_>> = sessions.collect();
-        let known = self.startup_is_known;
-        let mut startups = Startups::default();
-        let left = in_turn(profiler, &sessions, |at, written| {
-            if !known {
-                startups.set(jobs[at].side, profiler.startup(written));
-            }
-            known || !startups.leave_out(self.base.is_some())
-        });
+        let left = in_turn(profiler, &sessions, self.window.shares_turns);
         let left = left.map_err(|(at, stop)| SideStop::of(jobs[at].side, stop))?;
-        self.startup_is_known = true;
-        let all_well = left.iter().all(Result::is_ok);
-        if !known && all_well && startups.leave_out(self.base.is_some()) {
-            self.leave_out(startups, bench);
-            return Ok(());
-        }
         for (job, left) in jobs.iter().zip(left) {
             let of_side = |stop| SideStop::of(job.side, stop);
             let (pending, files) = left.map_err(of_side)?;
-            self.side(job.side)
-                .map_or(Ok(()), |subject| subject.launches_as_before(&pending))
-                .map_err(of_side)?;
             if let Some(subject) = self.side_mut(job.side) {
                 subject.take(pending, files).map_err(of_side)?;
             }
             *done += 1;
         }
         Ok(())
-    }
-
-    /// From now on programs are measured from when they have loaded all of their code.
-    fn leave_out(&mut self, startups: Startups, bench: &Bench<'_>) {
-        let loads = startups.current.as_ref().map_or(0, |startup| startup.loads);
-        let left_out = |startup: &Option<Startup>| {
-            let nanoseconds = startup.as_ref().map_or(0, |startup| startup.kernels_ns);
-            nanoseconds as f64 / 1e6
-        };
-        let (base, current) = (left_out(&startups.base), left_out(&startups.current));
-        let text = format!(
-            "launches before load {loads} of code do not count, as the program compiles: {base:.3} ms of the base, {current:.3} ms"
-        );
-        bench.note(self.variant(), "processes", &text);
-        self.current.startup = startups.current;
-        if let Some(base) = &mut self.base {
-            base.startup = startups.base;
-        }
     }
 
     fn side(&self, side: Side) -> Option<&Subject<'a>> {

@@ -7,7 +7,6 @@ use ncu_report::report::Cubin;
 use super::retry::discard;
 use crate::binary::Listing;
 use crate::build::{Artifact, code_not_kept, compiled_profile, cubins_of, loaded_code};
-use crate::capture::kernel_records::Startup;
 use crate::config::{Config, Pin, Variant};
 use crate::evidence::{gpu_pins, launch_mismatches};
 use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, most, read_regular_up_to};
@@ -42,8 +41,6 @@ pub struct Subject<'a> {
     pub(in crate::measure) cost: Cost,
     /// The instructions of the cubins that were measured, each disassembled once.
     listings: Vec<(Cubin, Option<Listing>)>,
-    /// What its programs do before their turns, where that does not count.
-    pub(in crate::measure) startup: Option<Startup>,
     /// What its processes left.
     seal: Seal,
 }
@@ -70,7 +67,6 @@ impl<'a> Subject<'a> {
             processes: 0,
             cost: Cost::default(),
             listings: Vec::new(),
-            startup: None,
             seal: Seal::default(),
         }
     }
@@ -104,19 +100,6 @@ impl<'a> Subject<'a> {
         settled
     }
 
-    /// That a program which tuned beside others chose what the first one chose.
-    ///
-    /// # Errors
-    /// The finding that it did not.
-    pub fn launches_as_before(&self, pending: &Pending) -> Result<(), Stop> {
-        let mut first = self.startup.iter();
-        if first.all(|first| first.then == pending.shapes) {
-            return Ok(());
-        }
-        let message = "beside others it launches other kernels, or at other shapes, than alone";
-        Err(Finding::of(Code::ProfilerUnsupported, &self.variant.id, message).into())
-    }
-
     /// What measures a phase. Times of a program as it runs are those of its own launches.
     pub fn measured_by<'b>(
         &self,
@@ -146,7 +129,7 @@ impl<'a> Subject<'a> {
             folder: &self.folder,
             stem: &job.stem,
             seed,
-            in_turn: None,
+            in_turn: false,
         }
     }
 
@@ -158,7 +141,7 @@ impl<'a> Subject<'a> {
         seed: Seed,
     ) -> Session<'s> {
         Session {
-            in_turn: Some(self.startup.as_ref().map_or(0, |startup| startup.loads)),
+            in_turn: true,
             ..self.session(bench, job, seed)
         }
     }

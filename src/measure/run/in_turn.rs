@@ -530,7 +530,6 @@ impl<'a> Run<'a> {
                 StatedBy::Compare | StatedBy::Init => Window::new(),
             },
             failed_beside: Vec::new(),
-            startup_is_known: false,
         })
     }
 

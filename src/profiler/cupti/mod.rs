@@ -15,11 +15,12 @@ use std::path::{Path, PathBuf};
 
 use super::capture::{Capture, Pending};
 use super::session::{Profiler, Ran, Session, Written, not_held};
-use crate::capture::kernel_records::{Incomplete, KernelCapture, ProcessRecords, Startup, read};
+use crate::capture::kernel_records::{Incomplete, KernelCapture, ProcessRecords, read};
 use crate::config::{GraphProfiling, KernelFilter, Toolchain, Variant};
 use crate::files::{most, read_regular_up_to, write_atomically};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::process::Invocation;
+use crate::process::Rest;
 use crate::terms::Phase;
 use library::{find_libcupti, injection_path, write_injection};
 
@@ -77,11 +78,9 @@ impl Profiler for Cupti {
             let value = path.display().to_string();
             invocation.env.insert(name.to_owned(), value);
         }
-        if let Some(after) = session.in_turn {
+        if session.in_turn {
             let turn = session.turn().display().to_string();
             invocation.env.insert("SPARSEK_GATE_TURN".to_owned(), turn);
-            let name = "SPARSEK_GATE_TURN_AFTER".to_owned();
-            invocation.env.insert(name, after.to_string());
         }
         if variant.profile.profiler_range {
             let name = "SPARSEK_GATE_PROFILER_RANGE".to_owned();
@@ -94,28 +93,29 @@ impl Profiler for Cupti {
         write_injection(&session.config.work)
     }
 
-    fn is_over(&self, session: &Session<'_>, pid: i32) -> bool {
+    fn rests(&self, session: &Session<'_>, pid: i32) -> Option<Rest> {
         let first = session.path(&format!("process.{pid}"));
         let files = left(session).unwrap_or_default();
         // What another process of it launches counts too.
-        let ends = |path: &PathBuf| {
-            let text = read_regular_up_to(path, most::RECORDS).unwrap_or_default();
-            let mut lines = text.rsplit(|byte| *byte == b'\n');
-            lines.nth(1).is_some_and(|last| last.starts_with(b"end "))
-        };
-        files.contains(&first) && files.iter().all(ends)
+        let lasts: Vec<Vec<u8>> = files.iter().map(|path| last_line(path)).collect();
+        let ends = |last: &Vec<u8>| last.starts_with(b"end ");
+        if files.contains(&first) && lasts.iter().all(ends) {
+            return Some(Rest::Over);
+        }
+        // What has initialized CUDA alone would wait at its first work.
+        let works = |last: &&Vec<u8>| !ends(last) && !last.starts_with(b"process ");
+        let mut working = lasts.iter().filter(works);
+        let idle = working.next()?.starts_with(b"idle ");
+        (idle && working.next().is_none()).then_some(Rest::Idle)
     }
 
     fn written(&self, session: &Session<'_>) -> Result<Written, Error> {
         written(session)
     }
 
-    fn startup(&self, written: &Written) -> Option<Startup> {
-        let parsed = written.iter().map(|(_, bytes)| {
-            let text = String::from_utf8_lossy(bytes);
-            ProcessRecords::parse(&text).ok()
-        });
-        Startup::of(&parsed.collect::<Option<Vec<_>>>()?)
+    fn launched(&self, session: &Session<'_>, lines: &[u8]) -> bool {
+        let mut lines = lines.split(|byte| *byte == b'\n');
+        !session.variant.profile.profiler_range && lines.any(|line| line.starts_with(b"k "))
     }
 
     fn finish(&self, session: &Session<'_>, mut ran: Ran) -> Result<Pending, Stop> {
@@ -132,8 +132,6 @@ impl Profiler for Cupti {
             let next = "do not change CUDA_VISIBLE_DEVICES in the program";
             return Err(Finding::deny(Code::NotMeasured, &variant.id, message, next).into());
         }
-        let launches = capture.launches.iter();
-        let shapes = launches.map(|(_, kernel)| kernel.shape()).collect();
         let seen = capture.functions();
         let filter = variant.kernel_filter();
         let selection = variant.selection(Phase::Timing);
@@ -156,7 +154,7 @@ impl Profiler for Cupti {
             launch_list: Some(launch_list),
             ..ran.capture(path, text.as_bytes(), report)
         };
-        Ok(Pending::of(capture, times).with_shapes(shapes))
+        Ok(Pending::of(capture, times))
     }
 }
 
@@ -197,6 +195,16 @@ fn left(session: &Session<'_>) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
+/// The last line of a file that a process writes; empty where its end is missing.
+fn last_line(path: &Path) -> Vec<u8> {
+    let text = read_regular_up_to(path, most::RECORDS).unwrap_or_default();
+    let mut lines = text.rsplit(|byte| *byte == b'\n');
+    match lines.next() {
+        Some([]) => lines.next().unwrap_or_default().to_vec(),
+        _ => Vec::new(),
+    }
+}
+
 /// What the processes of a program wrote; sorted.
 fn written(session: &Session<'_>) -> Result<Written, Error> {
     let read = |path: PathBuf| {
@@ -214,13 +222,8 @@ fn recorded(session: &Session<'_>, written: &Written) -> Result<KernelCapture, S
         let process = ProcessRecords::parse(&String::from_utf8_lossy(bytes));
         processes.push(process.map_err(|why| incomplete(variant, file, why))?);
     }
-    if session.in_turn.is_some_and(|after| after > 0) {
-        processes
-            .iter_mut()
-            .for_each(ProcessRecords::drop_before_turn);
-    }
-    if session.in_turn.is_some() && !processes.iter().all(ProcessRecords::waited) {
-        let why = "CUPTI does not report their calls";
+    if session.in_turn && !processes.iter().all(ProcessRecords::kept_its_turns) {
+        let why = "CUPTI does not report all of their calls";
         return Err(not_held(variant, why).into());
     }
     if processes.is_empty() {

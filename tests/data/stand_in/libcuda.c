@@ -124,3 +124,12 @@ int cuGetErrorString(int error, const char **text) {
 int cuGetErrorName(int error, const char **text) {
     return cuGetErrorString(error, text);
 }
+
+int cuCtxPushCurrent_v2(void *context) {
+    return context ? 0 : 1;
+}
+
+int cuCtxPopCurrent_v2(void **context) {
+    *context = 0;
+    return 0;
+}

@@ -1,6 +1,7 @@
 /* Stands in for a CUDA program: loads the injected library as the driver does at cuInit. Its
  * argument says how it ends: "exit", "_exit", "fork", "range"
- * after a range of the profiler from its first to its third call, or "launch" after calls of the driver. */
+ * after a range of the profiler from its first to its third call, or "launch" after calls of the driver, between which it
+ * leaves the GPU idle for 0.4 s twice: the first time it captures a stream. */
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@ int main(int count, char **arguments) {
     const char *how = count > 1 ? arguments[1] : "exit";
     if (strcmp(how, "launch") == 0) {
         void *cupti = dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD);
+        dlopen("libcuda.so.1", RTLD_NOW);
         void (*call)(const char *, unsigned);
         call = cupti ? (void (*)(const char *, unsigned))dlsym(cupti, "stand_in_named_call") : NULL;
         if (!call)
@@ -30,10 +32,15 @@ int main(int count, char **arguments) {
         printf("allocated\n");
         fflush(stdout);
         call("cuLaunchKernel", 2);
-        call("cuModuleLoadData", 3);
-        printf("loaded\n");
+        call("cuStreamBeginCapture_v2", 3);
+        usleep(400000);
+        printf("captured\n");
         fflush(stdout);
-        call("cuLaunchKernel", 4);
+        call("cuStreamEndCapture", 4);
+        usleep(400000);
+        printf("computed\n");
+        fflush(stdout);
+        call("cuLaunchKernel", 5);
     }
     if (strcmp(how, "range") == 0) {
         void *cupti = dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD);

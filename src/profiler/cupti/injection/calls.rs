@@ -1,28 +1,38 @@
-//! What CUPTI reports of the program's calls: its work on the GPU, at which it waits for its turn, the
-//! code that it loads, and the ranges between `cudaProfilerStart` and `cudaProfilerStop`.
+//! What CUPTI reports of the program's calls: its work on the GPU, at which it waits for its turn, and the
+//! ranges between `cudaProfilerStart` and `cudaProfilerStop`.
 //!
 //! CUPTI numbers all calls of a program in their order, and a kernel has the number of the call that
 //! launched it. Where ranges count, the first work is the beginning of the first one.
 //!
-//! `$SPARSEK_GATE_TURN` names a file that exists once it is the program's turn. A process that comes to
-//! its first work after `$SPARSEK_GATE_TURN_AFTER` loads of code (0 if it is not set) before that stops
-//! itself (SIGSTOP), and the tool lets it go on (SIGCONT). It stops
-//! itself once more when all is written that it did, and ends outside of its turn. A process whose
-//! parent is killed while it waits for its turn ends with it.
+//! `$SPARSEK_GATE_TURN` names a file that exists while it is the program's turn. A process that comes to
+//! its first work before that stops itself (SIGSTOP), and the tool lets it go on (SIGCONT). In its turn
+//! it stops itself where it leaves the GPU idle ([`IDLE`]): the tool may take the file away then, let it
+//! compute beside others, and give it another turn at its next work. It stops itself once more when all
+//! is written that it did, and ends outside of its turn. A process whose parent is killed while it
+//! stands still ends with it.
 
 use std::ffi::{CStr, c_char, c_int, c_ulong, c_void};
 use std::path::PathBuf;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
-use super::symbols::{Library, SUCCESS, Status, function, synchronize};
+use super::symbols::{Library, SUCCESS, Status, function, synchronize, synchronize_context};
 
 /// `CUPTI_CB_DOMAIN_DRIVER_API` and `CUPTI_CB_DOMAIN_RUNTIME_API` of `cupti_callbacks.h`.
 const DRIVER_API: u32 = 1;
 const RUNTIME_API: u32 = 2;
 /// `CUPTI_API_ENTER`.
 const ENTER: u32 = 0;
+
+/// A program that makes no call for so long, which gives the GPU work, computes elsewhere. Twice as long
+/// after each time that it did so for less than [`WORTH`].
+const IDLE: Duration = Duration::from_millis(40);
+/// To give a turn away and to get another one takes about as long, in nanoseconds.
+const WORTH: u64 = 100_000_000;
+/// The GPU was busy if waiting for it takes longer.
+const BUSY: Duration = Duration::from_millis(5);
 
 /// Domain, number and meaning of the calls, from `cupti_driver_cbid.h` and `cupti_runtime_cbid.h`.
 /// A call of the runtime may contain the driver's; the second of two that mean the same changes
@@ -42,10 +52,20 @@ const WORK: [&[u8]; 5] = [
     b"cuMemset",
     b"cuMemPrefetch",
 ];
-/// Of those that load code.
-const LOADS: [&[u8]; 2] = [b"cuModuleLoad", b"cuLibraryLoad"];
+/// Of those between which a stream is captured. No other thread may wait for the GPU meanwhile.
+const CAPTURE_BEGINS: &[u8] = b"cuStreamBeginCapture";
+const CAPTURE_ENDS: &[u8] = b"cuStreamEndCapture";
 /// More than the driver of CUDA 13.0 has functions (some 800).
 const MOST_CALLS: u32 = 2000;
+
+/// What a call of the driver does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Does {
+    Nothing,
+    Work,
+    BeginsCapture,
+    EndsCapture,
+}
 
 const SIGKILL: c_ulong = 9;
 const SIGSTOP: c_int = 19;
@@ -54,8 +74,7 @@ const SET_DEATH_SIGNAL: c_int = 1;
 const GET_DEATH_SIGNAL: c_int = 2;
 
 unsafe extern "C" {
-    fn kill(process: c_int, signal: c_int) -> c_int;
-    fn getpid() -> c_int;
+    fn raise(signal: c_int) -> c_int;
     fn prctl(option: c_int, ...) -> c_int;
 }
 
@@ -76,6 +95,9 @@ struct CallbackData {
 /// Gets the domain and the number of the call.
 type Callback = unsafe extern "C" fn(*mut c_void, u32, u32, *const CallbackData);
 
+/// `cuptiGetTimestamp`.
+type Clock = unsafe extern "C" fn(*mut u64) -> Status;
+
 /// `cuptiEnableCallback`: on or off, the subscriber, domain, number of the call.
 type Enable = unsafe extern "C" fn(u32, *mut c_void, u32, u32) -> Status;
 
@@ -83,14 +105,16 @@ type Enable = unsafe extern "C" fn(u32, *mut c_void, u32, u32) -> Status;
 struct Asked {
     /// Takes each line.
     write: fn(&str),
+    /// Writes what was done until now.
+    write_out: fn(),
     /// The file of the turn, where there are turns.
     turn: Option<PathBuf>,
-    /// How many loads come before the turn.
-    after: u32,
     subscriber: *mut c_void,
     enable: Enable,
-    /// The numbers of the driver's calls that may be the first work; none where ranges count.
-    work: Vec<u32>,
+    /// Nanoseconds of the clock of the kernels' times.
+    clock: Clock,
+    /// What the driver's calls do, by their numbers; nothing is known where ranges count.
+    does: Vec<Does>,
 }
 
 // SAFETY: CUPTI may be called from any thread, and the subscriber is only handed to it.
@@ -99,27 +123,49 @@ unsafe impl Send for Asked {}
 unsafe impl Sync for Asked {}
 
 static ASKED: OnceLock<Asked> = OnceLock::new();
-/// Whether the turn has come.
-static COME: AtomicBool = AtomicBool::new(false);
-static LOADED: AtomicU32 = AtomicU32::new(0);
+/// Whether it is the program's turn.
+static IN_TURN: AtomicBool = AtomicBool::new(false);
+/// Whether it had one.
+static HAD_TURN: AtomicBool = AtomicBool::new(false);
+/// How many calls gave the GPU work.
+static CALLED: AtomicU64 = AtomicU64::new(0);
+/// How many of them have not returned. One that loads code first takes long.
+static WITHIN: AtomicU64 = AtomicU64::new(0);
+/// The context of the last work that was seen.
+static CONTEXT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+/// How many streams are captured.
+static CAPTURED: AtomicU32 = AtomicU32::new(0);
+/// For how many nanoseconds the process stood still since its last turn.
+static STOOD: AtomicU64 = AtomicU64::new(0);
+/// When it went on to compute after a turn.
+static WENT_ON: AtomicU64 = AtomicU64::new(u64::MAX);
+/// For how many nanoseconds it computed then until its next work.
+static COMPUTED: AtomicU64 = AtomicU64::new(u64::MAX);
+/// Whoever has it decides if the turn goes on: it ends, or the process does.
+static TURN: Mutex<()> = Mutex::new(());
+/// Whether all is written that the process did.
+static OVER: AtomicBool = AtomicBool::new(false);
 
-/// From now on holds the program as the environment asks for, and hands over lines: `turn CALL TIME`, `load
-/// CALL TIME`, `range start CALL`, `range stop CALL`. A program has one subscriber to its calls at most.
-pub fn begin(write: fn(&str)) -> Result<(), String> {
+fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From now on holds the program as the environment asks for, and hands over lines: `turn CALL TIME STOOD`,
+/// `idle TIME`, `range start CALL`, `range stop CALL`. A program has one subscriber to its calls at most.
+pub fn begin(write: fn(&str), write_out: fn()) -> Result<(), String> {
     let ranges = std::env::var_os("SPARSEK_GATE_PROFILER_RANGE").is_some();
     let turn = std::env::var_os("SPARSEK_GATE_TURN").map(PathBuf::from);
-    let turns = turn.is_some();
-    if !ranges && !turns {
+    if !ranges && turn.is_none() {
         return Ok(());
     }
     if ranges {
         write("ranges\n");
     }
-    let after = std::env::var("SPARSEK_GATE_TURN_AFTER").ok();
     let cupti = Library::cupti()?;
     let subscribe: unsafe extern "C" fn(*mut *mut c_void, Callback, *mut c_void) -> Status =
         function!(cupti, "cuptiSubscribe");
     let enable: Enable = function!(cupti, "cuptiEnableCallback");
+    let clock: Clock = function!(cupti, "cuptiGetTimestamp");
     let mut subscriber = std::ptr::null_mut();
     // SAFETY: the callback lives as long as the process.
     let status = unsafe { subscribe(&mut subscriber, callback, std::ptr::null_mut()) };
@@ -128,46 +174,57 @@ pub fn begin(write: fn(&str)) -> Result<(), String> {
             "cuptiSubscribe answered {status} (39: another profiler is in the program)"
         ));
     }
-    let work = match ranges {
+    let does = match ranges {
         true => Vec::new(),
-        false => named(cupti, &WORK)?,
+        false => known_calls(cupti)?,
     };
     let asked = ASKED.get_or_init(|| Asked {
         write,
+        write_out,
         turn,
-        after: after.and_then(|after| after.parse().ok()).unwrap_or(0),
         subscriber,
         enable,
-        work,
+        clock,
+        does,
     });
     if ranges {
         return CALLS
             .iter()
             .try_for_each(|(domain, call, _)| asked.enable(1, *domain, *call));
     }
-    let loads = named(cupti, &LOADS)?;
-    let mut reported = asked.work.iter().chain(&loads);
-    reported.try_for_each(|call| asked.enable(1, DRIVER_API, *call))
+    for (call, does) in (0..).zip(&asked.does) {
+        if *does != Does::Nothing {
+            asked.enable(1, DRIVER_API, call)?;
+        }
+    }
+    std::thread::spawn(|| asked.watch());
+    Ok(())
 }
 
-/// The numbers of the driver's calls whose names begin in one of these ways.
-fn named(cupti: Library, beginnings: &[&[u8]]) -> Result<Vec<u32>, String> {
+/// What the driver's calls do, by their numbers.
+fn known_calls(cupti: Library) -> Result<Vec<Does>, String> {
     let name_of: unsafe extern "C" fn(u32, u32, *mut *const c_char) -> Status =
         function!(cupti, "cuptiGetCallbackName");
-    let begins = |call: &u32| {
+    let does = |call: u32| {
         let mut name = std::ptr::null();
-        // SAFETY: writes a pointer to a text that lives as long as CUPTI.
-        let status = unsafe { name_of(DRIVER_API, *call, &mut name) };
-        status == SUCCESS && is_of(name, beginnings)
+        // SAFETY: writes a pointer to a text that lives as long as CUPTI and ends in a zero.
+        let name = unsafe {
+            if name_of(DRIVER_API, call, &mut name) != SUCCESS || name.is_null() {
+                return Does::Nothing;
+            }
+            CStr::from_ptr(name).to_bytes()
+        };
+        if name.starts_with(CAPTURE_BEGINS) {
+            Does::BeginsCapture
+        } else if name.starts_with(CAPTURE_ENDS) {
+            Does::EndsCapture
+        } else if WORK.iter().any(|begin| name.starts_with(begin)) {
+            Does::Work
+        } else {
+            Does::Nothing
+        }
     };
-    Ok((1..MOST_CALLS).filter(begins).collect())
-}
-
-/// Whether a function's name begins in one of these ways.
-fn is_of(name: *const c_char, beginnings: &[&[u8]]) -> bool {
-    // SAFETY: a name ends in a zero.
-    let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_bytes());
-    name.is_some_and(|name| beginnings.iter().any(|begin| name.starts_with(begin)))
+    Ok((0..MOST_CALLS).map(does).collect())
 }
 
 /// # Safety
@@ -177,33 +234,39 @@ unsafe extern "C" fn callback(_: *mut c_void, domain: u32, id: u32, data: *const
         return;
     };
     // SAFETY: the data lives while this function runs.
-    let (site, call, name) = unsafe {
-        let data = &*data;
-        (data.site, data.correlation_id, data.function_name)
-    };
-    if site != ENTER {
-        return;
-    }
-    let known = CALLS
-        .iter()
-        .find(|(of, number, _)| (*of, *number) == (domain, id));
-    if let Some((_, _, what)) = known {
-        if *what == "start" {
+    let data = unsafe { &*data };
+    let (enters, call) = (data.site == ENTER, data.correlation_id);
+    let does = (domain == DRIVER_API).then(|| asked.does.get(id as usize)).flatten();
+    match (does, enters) {
+        (Some(Does::Work), true) => {
+            CONTEXT.store(data.context, SeqCst);
+            WITHIN.fetch_add(1, SeqCst);
+            CALLED.fetch_add(1, SeqCst);
             asked.wait(call);
         }
-        (asked.write)(&format!("range {what} {call}\n"));
-    } else if is_of(name, &LOADS) {
-        LOADED.fetch_add(1, Ordering::AcqRel);
-        (asked.write)(&format!("load {call} {}\n", now()));
-    } else if is_of(name, &WORK) && LOADED.load(Ordering::Acquire) >= asked.after {
-        asked.wait(call);
+        (Some(Does::Work), false) => {
+            WITHIN.fetch_sub(1, SeqCst);
+        }
+        (Some(Does::BeginsCapture), true) => {
+            let _not_while_it_is_waited_for = turn();
+            CAPTURED.fetch_add(1, SeqCst);
+        }
+        (Some(Does::EndsCapture), false) => {
+            let fewer = |captured: u32| captured.checked_sub(1);
+            let _ = CAPTURED.fetch_update(SeqCst, SeqCst, fewer);
+        }
+        (_, true) => {
+            let mut known = CALLS.iter();
+            let known = known.find(|(of, number, _)| (*of, *number) == (domain, id));
+            if let Some((_, _, what)) = known {
+                if *what == "start" {
+                    asked.wait(call);
+                }
+                (asked.write)(&format!("range {what} {call}\n"));
+            }
+        }
+        (_, false) => {}
     }
-}
-
-/// Nanoseconds of the system's clock.
-fn now() -> u128 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_nanos())
 }
 
 impl Asked {
@@ -218,43 +281,126 @@ impl Asked {
         }
     }
 
+    /// Nanoseconds of the clock of the kernels' times.
+    fn now(&self) -> u64 {
+        let mut now = 0;
+        // SAFETY: writes one integer.
+        unsafe { (self.clock)(&mut now) };
+        now
+    }
+
+    fn has_turn(&self) -> bool {
+        self.turn.as_ref().is_none_or(|turn| turn.exists())
+    }
+
     /// Waits for the turn, where there are turns, which begins with this call. A thread that comes here
     /// while another waits is stopped with it.
     fn wait(&self, call: u32) {
-        let Some(turn) = &self.turn else {
-            return;
-        };
-        if COME.load(Ordering::Acquire) {
+        if self.turn.is_none() || IN_TURN.load(SeqCst) || OVER.load(SeqCst) {
             return;
         }
-        if self.work.is_empty() {
+        let _turn = turn();
+        if IN_TURN.load(SeqCst) {
+            return;
+        }
+        if self.does.is_empty() {
             // What it gave the GPU before a range of the profiler must not run in the turn of another.
             synchronize();
         }
-        let mut before: c_int = 0;
-        // SAFETY: calls of the process about itself; the second argument is a place for a number.
-        unsafe {
-            prctl(GET_DEATH_SIGNAL, &raw mut before);
-            prctl(SET_DEATH_SIGNAL, SIGKILL);
-            while !turn.exists() {
-                kill(getpid(), SIGSTOP);
+        let came = self.now();
+        let went_on = WENT_ON.swap(u64::MAX, SeqCst);
+        COMPUTED.store(came.checked_sub(went_on).unwrap_or(u64::MAX), SeqCst);
+        stand_still(|| self.has_turn());
+        self.begin_turn(call, came);
+    }
+
+    /// A turn begins with this call, before which the process stood still since `came`.
+    fn begin_turn(&self, call: u32, came: u64) {
+        let now = self.now();
+        let stood = STOOD.swap(0, SeqCst) + now.saturating_sub(came);
+        (self.write)(&format!("turn {call} {now} {stood}\n"));
+        HAD_TURN.store(true, SeqCst);
+        IN_TURN.store(true, SeqCst);
+    }
+
+    /// Ends the turns of the program in which it leaves the GPU idle.
+    fn watch(&self) {
+        let mut idle = IDLE;
+        loop {
+            let called = CALLED.load(SeqCst);
+            std::thread::sleep(idle);
+            if COMPUTED.swap(u64::MAX, SeqCst) < WORTH {
+                idle *= 2;
             }
-            prctl(SET_DEATH_SIGNAL, before as c_ulong);
-        }
-        if !COME.swap(true, Ordering::AcqRel) {
-            (self.write)(&format!("turn {call} {}\n", now()));
-            for call in &self.work {
-                // If it fails, calls take longer, on both sides.
-                let _ = self.enable(0, DRIVER_API, *call);
+            let _turn = turn();
+            if !IN_TURN.load(SeqCst) || !leaves(called) {
+                continue;
             }
+            (self.write_out)();
+            let left = self.now();
+            (self.write)(&format!("idle {left}\n"));
+            stand_still_once();
+            if self.has_turn() {
+                // Another process of the program works.
+                self.begin_turn(0, left);
+                return;
+            }
+            let goes_on = self.now();
+            STOOD.store(goes_on.saturating_sub(left), SeqCst);
+            WENT_ON.store(goes_on, SeqCst);
         }
     }
 }
 
-/// Stops the process, whose work is done, if it had to wait for a turn.
+/// Whether the program gave the GPU nothing to do since it had made so many calls, and what it gave before
+/// is done. From then on work waits.
+fn leaves(called: u64) -> bool {
+    let is_idle = || WITHIN.load(SeqCst) == 0 && CALLED.load(SeqCst) == called;
+    if !is_idle() || CAPTURED.load(SeqCst) > 0 || OVER.load(SeqCst) {
+        return false;
+    }
+    let asked = Instant::now();
+    if !synchronize_context(CONTEXT.load(SeqCst)) || asked.elapsed() > BUSY {
+        return false;
+    }
+    IN_TURN.store(false, SeqCst);
+    // Work that came before is seen now; what comes later sees that the turn is over.
+    let leaves = is_idle();
+    IN_TURN.store(!leaves, SeqCst);
+    leaves
+}
+
+/// Stops the process until somebody lets it go on. If its parent is killed meanwhile it ends.
+fn stand_still_once() {
+    let mut first = true;
+    stand_still(|| !std::mem::take(&mut first));
+}
+
+/// The same, and again unless it may go on.
+fn stand_still(mut goes_on: impl FnMut() -> bool) {
+    let mut before: c_int = 0;
+    // SAFETY: calls of the process about itself; the second argument is a place for a number.
+    unsafe {
+        prctl(GET_DEATH_SIGNAL, &raw mut before);
+        prctl(SET_DEATH_SIGNAL, SIGKILL);
+        while !goes_on() {
+            // Of this thread: of the process, another could take it, and this one would run on.
+            raise(SIGSTOP);
+        }
+        prctl(SET_DEATH_SIGNAL, before as c_ulong);
+    }
+}
+
+/// The process ends: from now on it is not stopped any more, but for [`end_turn`].
+pub fn last() {
+    let _turn = turn();
+    OVER.store(true, SeqCst);
+}
+
+/// Stops the process, whose work is done, if it had a turn.
 pub fn end_turn() {
-    if COME.load(Ordering::Acquire) {
+    if HAD_TURN.load(SeqCst) {
         // SAFETY: a call of the process about itself.
-        unsafe { kill(getpid(), SIGSTOP) };
+        unsafe { raise(SIGSTOP) };
     }
 }

@@ -8,8 +8,8 @@
 //! process <pid> cupti <version>
 //! k <correlation> <start ns> <end ns> <device> <context> <stream> <grid x y z> <block x y z>
 //!   <registers> <static shared bytes> <dynamic shared bytes> <graph node> <mangled name>
-//! turn <correlation> <ns>     it waited for its turn, which begins with this call
-//! load <correlation> <ns>     it loads code
+//! turn <correlation> <ns> <stood ns>   its turn begins with this call, before which it stood still
+//! idle <ns>                   it left the GPU idle, and what it does next may be in another turn
 //! ranges                      only what is launched within a range counts
 //! range start <correlation>   or `range stop`
 //! error <what went wrong>
@@ -131,7 +131,7 @@ pub fn begin(prefix: OsString) {
                 recorder.cupti = Some(cupti);
                 recorder.write(&format!("process {pid} cupti {version}\n"));
             });
-            if let Err(what) = calls::begin(note) {
+            if let Err(what) = calls::begin(note, write_out) {
                 with_recorder(|recorder| recorder.error(&what));
             }
         }
@@ -293,6 +293,7 @@ unsafe fn kernel(record: *const u8, text: &mut String) {
 
 extern "C" fn finish() {
     if PID.load(Ordering::Acquire) == std::process::id() {
+        calls::last();
         write_rest();
         calls::end_turn();
     }
@@ -300,20 +301,33 @@ extern "C" fn finish() {
 
 /// Writes the records that CUPTI still has, and the end.
 fn write_rest() {
-    // The buffers come back through `complete`, which takes the lock itself.
-    let flush = with_recorder(|recorder| recorder.cupti.map(|cupti| cupti.flush)).flatten();
-    let Some(flush) = flush else {
-        return;
-    };
     synchronize();
-    // SAFETY: a plain call.
-    let status = unsafe { flush(FLUSH_FORCED) };
+    let flushed = flush(FLUSH_FORCED);
     with_recorder(|recorder| {
-        if status != SUCCESS {
-            recorder.error(&format!("cuptiActivityFlushAll answered {status}"));
-        } else if !recorder.failed {
+        if flushed && !recorder.failed {
             let end = format!("end {} {}\n", recorder.records, recorder.dropped);
             recorder.write(&end);
         }
     });
+}
+
+/// Writes the records of what has ended.
+fn write_out() {
+    flush(FLUSH_FORCED);
+}
+
+/// Whether CUPTI handed over its records.
+fn flush(how: u32) -> bool {
+    // The buffers come back through `complete`, which takes the lock itself.
+    let flush = with_recorder(|recorder| recorder.cupti.map(|cupti| cupti.flush)).flatten();
+    let Some(flush) = flush else {
+        return false;
+    };
+    // SAFETY: a plain call.
+    let status = unsafe { flush(how) };
+    if status != SUCCESS {
+        let what = format!("cuptiActivityFlushAll answered {status}");
+        with_recorder(|recorder| recorder.error(&what));
+    }
+    status == SUCCESS
 }

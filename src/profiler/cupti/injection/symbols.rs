@@ -82,14 +82,36 @@ pub(crate) use function;
 
 /// Waits until the GPU has done what the current context gave it. Where there is none, nothing is waited for.
 pub fn synchronize() {
-    let driver = open("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    if driver.is_null() {
-        return;
-    }
-    if let Ok(found) = Library(driver).symbol("cuCtxSynchronize") {
+    if let Some(wait) = driver("cuCtxSynchronize") {
         // SAFETY: the type is that of `cuda.h`; without a context it returns an error.
-        unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> c_int>(found)() };
+        unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> c_int>(wait)() };
     }
+}
+
+/// The same of this context; whether it could be waited for.
+pub fn synchronize_context(context: *mut c_void) -> bool {
+    let calls = ["cuCtxPushCurrent_v2", "cuCtxSynchronize", "cuCtxPopCurrent_v2"].map(driver);
+    let ([Some(push), Some(wait), Some(pop)], false) = (calls, context.is_null()) else {
+        return false;
+    };
+    type Call = unsafe extern "C" fn(*mut c_void) -> c_int;
+    let mut popped: *mut c_void = std::ptr::null_mut();
+    // SAFETY: the types are those of `cuda.h`; a call that takes nothing does not look at its argument.
+    unsafe {
+        let [push, wait, pop] = [push, wait, pop].map(|it| std::mem::transmute::<_, Call>(it));
+        if push(context) != 0 {
+            return false;
+        }
+        let waited = wait(std::ptr::null_mut()) == 0;
+        pop((&raw mut popped).cast());
+        waited
+    }
+}
+
+/// A function of the driver, where the program has one.
+fn driver(name: &str) -> Option<*mut c_void> {
+    let driver = open("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    (!driver.is_null()).then(|| Library(driver).symbol(name).ok())?
 }
 
 /// The file of this process: `PREFIX.PID`.
