@@ -25,20 +25,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut compiler = Command::new(env::var("RUSTC")?);
     compiler
         .args([
-            "--edition",
-            "2024",
-            "--crate-name",
-            "injection",
-            "--crate-type",
-            "cdylib",
+            "--edition", "2024", "--crate-name", "injection", "--crate-type", "cdylib",
         ])
         .args([
-            "-C",
-            "panic=abort",
-            "-C",
-            "opt-level=s",
-            "-C",
-            "strip=symbols",
+            "-C", "panic=abort", "-C", "opt-level=s", "-C", "strip=symbols",
         ])
         .args(["--target", &env::var("TARGET")?, "-o"])
         .arg(&library)
@@ -99,11 +89,7 @@ pub(crate) fn origin(sources: &Path, version: &str) -> Option<String> {
     let commit = git(
         sources,
         &[
-            "describe",
-            "--always",
-            "--abbrev=10",
-            "--exclude=*",
-            "--dirty=+changes",
+            "describe", "--always", "--abbrev=10", "--exclude=*", "--dirty=+changes",
         ],
     )?;
     let date = git(sources, &["log", "-1", "--format=%cs"])?;

@@ -412,10 +412,7 @@ fn what_a_program_writes_to_a_variant_that_is_complete_is_found() {
     let sha256 = checkout.pack(&[]);
     let slices = [checkout.slice(1, 1)];
     for file in [
-        "capture-1.csv",
-        "profile.json",
-        "static.json",
-        "variant.json",
+        "capture-1.csv", "profile.json", "static.json", "variant.json",
     ] {
         let path = project.path(&format!("slices/1/bsr_gemm/baseline/{file}"));
         let ncu = project.read("bin/ncu");

@@ -109,10 +109,7 @@ static BASE: LazyLock<Project> = LazyLock::new(|| {
         fs::remove_dir_all(project.path(&format!("{RECORDED}/bsr_gemm/{variant}"))).unwrap();
     }
     for folder in [
-        "attention",
-        "attention_causal",
-        "faults",
-        "trajectory_resample",
+        "attention", "attention_causal", "faults", "trajectory_resample",
     ] {
         fs::remove_dir_all(project.path("kernels").join(folder)).unwrap();
     }
@@ -428,13 +425,7 @@ impl Scratch {
         let from = format!("file://{}", self.project.path("").display());
         let to = clone.path("").display().to_string();
         self.git(&[
-            "clone",
-            "--quiet",
-            "--no-single-branch",
-            "--depth",
-            depth,
-            &from,
-            &to,
+            "clone", "--quiet", "--no-single-branch", "--depth", depth, &from, &to,
         ]);
         copy(&self.project.path(RECORDED), &clone.path(RECORDED));
         clone.write(

@@ -289,14 +289,7 @@ fn locking_twice_chains_the_ledger_and_shows_old_and_new() {
     let first = read_lock(&project, "cp_async");
     let ran = project
         .run(&[
-            "baseline",
-            "--lock",
-            "--reason",
-            "a new kernel",
-            "--who",
-            "b",
-            "--from",
-            "rotated",
+            "baseline", "--lock", "--reason", "a new kernel", "--who", "b", "--from", "rotated",
             "cp_async",
         ])
         .exits(0);
@@ -452,8 +445,7 @@ fn sources_headers_and_flags_of_an_immutable_variant_stay_as_locked() {
     let changed = "immutable-changed";
     let project = Project::locked();
     for path in [
-        "kernels/bsr_gemm/baseline.cu",
-        "kernels/bsr_gemm/harness.cuh",
+        "kernels/bsr_gemm/baseline.cu", "kernels/bsr_gemm/harness.cuh",
         "kernels/common/options.cuh",
     ] {
         let text = project.read(path);
@@ -506,11 +498,7 @@ fn an_immutable_variant_is_locked_with_other_sources_knowingly_only() {
         profile["provenance"]["sources"][path] = json!(hash);
     });
     refused_of(
-        &project,
-        "baseline",
-        4,
-        "immutable-changed",
-        "--accept-immutable",
+        &project, "baseline", 4, "immutable-changed", "--accept-immutable",
     );
     lock_with(&project, &["--reason", "x", "--accept-immutable"]).exits(0);
     project.run(&["baseline", "--verify"]).exits(0);
@@ -518,11 +506,7 @@ fn an_immutable_variant_is_locked_with_other_sources_knowingly_only() {
     let project = Project::locked();
     project.drop_config_lines("immutable = true");
     refused_of(
-        &project,
-        "baseline",
-        4,
-        "immutable-changed",
-        "--accept-immutable",
+        &project, "baseline", 4, "immutable-changed", "--accept-immutable",
     );
 }
 
@@ -715,12 +699,7 @@ fn an_import_does_not_clear_a_measurement_away() {
     let capture = format!("{RECORDED}/bsr_gemm/cp_async/capture-1.ncu-rep");
     project
         .run(&[
-            "import",
-            &capture,
-            "--variant",
-            "bsr_gemm/cp_async",
-            "--output",
-            RECORDED,
+            "import", &capture, "--variant", "bsr_gemm/cp_async", "--output", RECORDED,
         ])
         .ends(2, "contains a measured profile");
     assert!(project.path(&capture).exists());

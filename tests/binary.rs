@@ -146,11 +146,7 @@ fn a_damaged_cubin_is_an_error_or_reads_the_same_and_never_a_panic() {
 #[test]
 fn what_is_no_disassembly_is_an_error() {
     for text in [
-        "",
-        "[]",
-        "{}",
-        "[{}, [{\"function-name\": \"k\"}]]",
-        "[{}, 3]",
+        "", "[]", "{}", "[{}, [{\"function-name\": \"k\"}]]", "[{}, 3]",
     ] {
         assert!(census(text.as_bytes()).is_err(), "{text}");
     }

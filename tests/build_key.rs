@@ -119,15 +119,8 @@ const OPENED: [(&str, &str); 10] = [
 
 /// Files that appear and decide.
 const APPEARING: [&str; 9] = [
-    "kernels/slow.cu",
-    "kernels/slow",
-    "other/slow.h",
-    "kernels/sub/slow.h",
-    "kernels/part/tile.h",
-    "part/tile.h",
-    "kernels/cuda_runtime.h",
-    "fatbinary_section.h",
-    "lib/libm.a",
+    "kernels/slow.cu", "kernels/slow", "other/slow.h", "kernels/sub/slow.h", "kernels/part/tile.h",
+    "part/tile.h", "kernels/cuda_runtime.h", "fatbinary_section.h", "lib/libm.a",
 ];
 
 /// Whether the build of the only variant is reused. The compiler is not started: it gets no folder for
@@ -174,19 +167,9 @@ fn each_file_that_was_opened_or_could_be_found_instead_decides_whether_a_build_i
     let (first, _) = key(&project);
     assert_eq!(key(&project), (first, true));
     let expected = [
-        "data/a\tb",
-        "data/a b",
-        "data/a\\",
-        "data/macro",
-        "include/part/tile.h",
-        "kernels/device.h",
-        "kernels/k.cu",
-        "kernels/link/../beside.h",
-        "kernels/link/../slow.bin",
-        "lib/libother.a",
-        "lib/libscript.so",
-        "lib/part.o",
-        "pre.h",
+        "data/a\tb", "data/a b", "data/a\\", "data/macro", "include/part/tile.h",
+        "kernels/device.h", "kernels/k.cu", "kernels/link/../beside.h", "kernels/link/../slow.bin",
+        "lib/libother.a", "lib/libscript.so", "lib/part.o", "pre.h",
     ];
     assert_eq!(sources(&project), expected);
 
@@ -330,11 +313,8 @@ fn flags_that_read_untracked_files_or_run_programs_of_the_change_are_refused() {
         return;
     }
     const FLAGS: [&str; 5] = [
-        "\"-run\"",
-        "\"-ccbin\", \"./tools/g++\"",
-        "\"-Xcompiler\", \"-B./tools/\"",
-        "\"--options-file\", \"opts.txt\"",
-        "\"-DX=1,@opts.txt\"",
+        "\"-run\"", "\"-ccbin\", \"./tools/g++\"", "\"-Xcompiler\", \"-B./tools/\"",
+        "\"--options-file\", \"opts.txt\"", "\"-DX=1,@opts.txt\"",
     ];
     for flags in FLAGS {
         for (place, config) in [
@@ -533,10 +513,7 @@ fn several_sources_make_one_program_and_the_key_has_all_of_their_files() {
     let (first, cached) = key(&project);
     assert!(!cached);
     let own = [
-        "kernels/k.cu",
-        "kernels/of_k.cuh",
-        "more/of_other.cuh",
-        "more/other.cu",
+        "kernels/k.cu", "kernels/of_k.cuh", "more/of_other.cuh", "more/other.cu",
     ];
     assert_eq!(sources(&project), own);
     assert_eq!(key(&project), (first.clone(), true));
@@ -555,8 +532,7 @@ fn several_sources_make_one_program_and_the_key_has_all_of_their_files() {
     }
     // The order decides how the program is linked.
     project.configure(
-        "[\"kernels/k.cu\", \"more/other.cu\"]",
-        "[\"more/other.cu\", \"kernels/k.cu\"]",
+        "[\"kernels/k.cu\", \"more/other.cu\"]", "[\"more/other.cu\", \"kernels/k.cu\"]",
     );
     assert!(!is_reused(&project));
     project.write("more/late.cuh", "");

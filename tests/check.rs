@@ -162,11 +162,8 @@ fn unchanged_kernels_of_every_family_pass_side_by_side_where_the_noise_allows_an
         project.run(&[&["check", "--from", &from], variants].concat())
     };
     let some = [
-        "attention/wgmma",
-        "bsr_gemm/tma_wgmma",
-        "bsr_gemm/warp_specialized",
-        "trajectory_resample/tma",
-        "trajectory_resample_cached/tma",
+        "attention/wgmma", "bsr_gemm/tma_wgmma", "bsr_gemm/warp_specialized",
+        "trajectory_resample/tma", "trajectory_resample_cached/tma",
         "trajectory_resample_dense/tma",
     ];
     // The profiles are of kernels with the same machine code, but of older sources.
@@ -203,13 +200,8 @@ fn no_unchanged_kernel_regressed_beside_itself_even_without_a_baseline() {
     let from = common::recordings().join("unchanged/0e1a1be9/aa");
     let from = from.display().to_string();
     let judged = [
-        "attention",
-        "bsr_gemm/warp_specialized",
-        "bsr_gemm/tma",
-        "bsr_gemm/tma_wgmma",
-        "trajectory_resample",
-        "trajectory_resample_cached",
-        "trajectory_resample_dense",
+        "attention", "bsr_gemm/warp_specialized", "bsr_gemm/tma", "bsr_gemm/tma_wgmma",
+        "trajectory_resample", "trajectory_resample_cached", "trajectory_resample_dense",
     ];
     let report = project
         .run(&[&["check", "--format", "json", "--from", &from][..], &judged].concat())
@@ -378,10 +370,7 @@ fn a_metric_in_another_unit_or_of_another_counter_is_not_measured_and_never_pass
     for (metric, key, value, words) in [
         (DURATION, "unit", "us", "`us`"),
         (
-            "tensor_core",
-            "counter",
-            "sm__throughput.max",
-            "sm__throughput.max",
+            "tensor_core", "counter", "sm__throughput.max", "sm__throughput.max",
         ),
     ] {
         let edit = |profile: &mut Json| profile["identity"]["metrics"][metric][key] = json!(value);

@@ -93,8 +93,7 @@ fn a_short_name_that_the_chip_cannot_measure_says_why_and_what_to_use() {
         "sm_120",
         "[metric.tcgen05_instructions]\nexact = true",
         &[
-            "compute capability 10.x and 11.0",
-            "use `tensor_instructions`",
+            "compute capability 10.x and 11.0", "use `tensor_instructions`",
         ],
     );
     refused(

@@ -11,11 +11,7 @@ use crate::common::{Project, repository};
 const PROFILES: &str = ".sparsek-gate/profiles";
 const VARIANT: &str = "bsr_gemm/baseline";
 const STEMS: [&str; 5] = [
-    "counting",
-    "capture-1",
-    "capture-2",
-    "capture-3",
-    "capture-4",
+    "counting", "capture-1", "capture-2", "capture-3", "capture-4",
 ];
 
 /// Compresses the report at a path of the repository.

@@ -504,10 +504,7 @@ fn a_name_cannot_leave_its_folder() {
 fn a_path_stays_below_the_configuration() {
     for path in ["../a.cu", "/a.cu", "kernels/../../a.cu", ""] {
         for own in [
-            "\"kernels/a.cu\"",
-            "\"b.py\"",
-            "\"build/b\"",
-            "\"build/libb.so\"",
+            "\"kernels/a.cu\"", "\"b.py\"", "\"build/b\"", "\"build/libb.so\"",
         ] {
             let words = "must be a path below the configuration's folder";
             complaint(own, &format!("\"{path}\""), words);
@@ -621,11 +618,7 @@ fn a_file_that_is_missing_or_no_toml_is_refused() {
         .run(&["check", "--config", "other/place.toml"])
         .ends(2, "other/place.toml");
     for text in [
-        "{\"metric\": {}}",
-        "metric = ",
-        "[metric",
-        "\u{0}",
-        "<xml/>",
+        "{\"metric\": {}}", "metric = ", "[metric", "\u{0}", "<xml/>",
     ] {
         load(text).ends(2, "config.toml:1");
     }

@@ -12,12 +12,7 @@ use sparsek_gate::capture::read_file;
 use sparsek_gate::config::{KernelFilter, LaunchSelection};
 
 const RECORDED: [&str; 6] = [
-    "cp_async",
-    "pytorch",
-    "graph",
-    "two-first",
-    "two-second",
-    "cupti-12",
+    "cp_async", "pytorch", "graph", "two-first", "two-second", "cupti-12",
 ];
 
 fn text(name: &str) -> String {

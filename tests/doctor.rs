@@ -144,9 +144,7 @@ fn clocks_are_locked_for_a_try_where_the_configuration_asks_for_it() {
         "clock control",
         "fail",
         &[
-            "could not lock",
-            "bsr_gemm/baseline",
-            "clock_control = \"none\"",
+            "could not lock", "bsr_gemm/baseline", "clock_control = \"none\"",
         ],
     );
     let machine = machine.with("CLOCKS", "lock");
@@ -184,8 +182,7 @@ fn without_cuda_and_without_a_driver_each_missing_thing_is_a_line() {
         "driver",
         "fail",
         &[
-            "libcuda.so.1 is not on this machine",
-            "install the NVIDIA driver",
+            "libcuda.so.1 is not on this machine", "install the NVIDIA driver",
         ],
     );
     for what in ["GPU", "kernel launch", "counters", "clock control"] {
@@ -212,10 +209,7 @@ fn a_damaged_library_of_the_driver_is_reported_with_the_loaders_message() {
         gate.env("LD_LIBRARY_PATH", folder);
         let ran = Ran::of(&gate.output().unwrap()).exits(3);
         let words = [
-            "cannot be loaded",
-            "broken/libcuda.so.1",
-            why,
-            "reinstall the driver",
+            "cannot be loaded", "broken/libcuda.so.1", why, "reinstall the driver",
         ];
         Checks::of(&ran).says("driver", "fail", &words);
     }
@@ -267,9 +261,7 @@ fn a_launch_that_fails_is_attributed_to_the_driver_and_not_to_ncu() {
         "kernel launch",
         "fail",
         &[
-            "the NVIDIA driver reports",
-            "CUDA_ERROR_LAUNCH_FAILED",
-            "probe --device 0",
+            "the NVIDIA driver reports", "CUDA_ERROR_LAUNCH_FAILED", "probe --device 0",
         ],
     );
     assert_eq!(checks.in_state("fail"), ["kernel launch"]);

@@ -177,9 +177,7 @@ fn variants_are_listed_with_kernels_and_baselines_and_patterns_select_them() {
 
     let text = list(&["bsr_gemm/baseline"]).exits(0).out;
     for part in [
-        "bsr_gemm/baseline (immutable)",
-        "bsr_gemm_baseline",
-        "kernels/bsr_gemm/baseline.cu",
+        "bsr_gemm/baseline (immutable)", "bsr_gemm_baseline", "kernels/bsr_gemm/baseline.cu",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }

@@ -211,13 +211,7 @@ fn slice(index: u32) -> Vec<String> {
     let asked = format!("{index}/3");
     let output = format!("slices/{index}");
     [
-        "profile",
-        "--archive",
-        "gate.tar.zst",
-        "--slice",
-        &asked,
-        "--output",
-        &output,
+        "profile", "--archive", "gate.tar.zst", "--slice", &asked, "--output", &output,
     ]
     .map(str::to_owned)
     .to_vec()
@@ -298,11 +292,7 @@ fn the_scripts_of_every_engine_pack_measure_and_judge() {
         assert_eq!(
             judged[1..6],
             [
-                "--from",
-                "slices",
-                "--archive",
-                "gate.tar.zst",
-                "--archive-sha256"
+                "--from", "slices", "--archive", "gate.tar.zst", "--archive-sha256"
             ]
         );
         if format == "slurm" {

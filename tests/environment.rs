@@ -10,22 +10,10 @@ use crate::common::{self, Project, Ran, aloud};
 
 /// What a job of a pipeline has in its environment, and must not reach the code of a change.
 const SECRETS: [&str; 16] = [
-    "GH_TOKEN",
-    "GITHUB_TOKEN",
-    "GITHUB_ENV",
-    "GITHUB_OUTPUT",
-    "GITHUB_PATH",
-    "GITHUB_STEP_SUMMARY",
-    "ACTIONS_RUNTIME_TOKEN",
-    "ACTIONS_ID_TOKEN_REQUEST_URL",
-    "AWS_SECRET_ACCESS_KEY",
-    "CI_JOB_TOKEN",
-    "SPARSEK_GATE_KEY_PASSWORD",
-    "SPARSEK_GATE_TOKEN",
-    "SSH_AUTH_SOCK",
-    "NVIDIA_API_KEY",
-    "HF_TOKEN",
-    "GIT_ASKPASS",
+    "GH_TOKEN", "GITHUB_TOKEN", "GITHUB_ENV", "GITHUB_OUTPUT", "GITHUB_PATH",
+    "GITHUB_STEP_SUMMARY", "ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_URL",
+    "AWS_SECRET_ACCESS_KEY", "CI_JOB_TOKEN", "SPARSEK_GATE_KEY_PASSWORD", "SPARSEK_GATE_TOKEN",
+    "SSH_AUTH_SOCK", "NVIDIA_API_KEY", "HF_TOKEN", "GIT_ASKPASS",
 ];
 /// What the user's locale is made of.
 const OF_LOCALE: [&str; 4] = ["LANG", "LANGUAGE", "LC_ALL", "LC_NUMERIC"];
@@ -33,19 +21,11 @@ const OF_LOCALE: [&str; 4] = ["LANG", "LANGUAGE", "LC_ALL", "LC_NUMERIC"];
 const OF_COMPILER: [&str; 2] = ["LIBRARY_PATH", "COMPILER_PATH"];
 /// What no list names.
 const UNKNOWN: [&str; 4] = [
-    "MY_DATA",
-    "PYTHONSTARTUP",
-    "BASH_ENV",
-    "CUDA_INJECTION64_PATH",
+    "MY_DATA", "PYTHONSTARTUP", "BASH_ENV", "CUDA_INJECTION64_PATH",
 ];
 /// What programs need.
 const NEEDED: [&str; 6] = [
-    "HOME",
-    "LC_ALL",
-    "CUDA_CACHE_PATH",
-    "OMP_NUM_THREADS",
-    "VIRTUAL_ENV",
-    "TZ",
+    "HOME", "LC_ALL", "CUDA_CACHE_PATH", "OMP_NUM_THREADS", "VIRTUAL_ENV", "TZ",
 ];
 
 /// A machine with a variant of each kind; every program leaves its environment in a file of its

@@ -42,10 +42,7 @@ fn the_examples_of_python_are_valid_python() {
         return;
     }
     for script in [
-        "pytorch/block.py",
-        "triton/bench.py",
-        "triton/matmul.py",
-        "triton/softmax.py",
+        "pytorch/block.py", "triton/bench.py", "triton/matmul.py", "triton/softmax.py",
     ] {
         let source = std::fs::read_to_string(repository().join("examples").join(script)).unwrap();
         let parsed = Command::new("python3")
@@ -63,9 +60,7 @@ fn the_benchmark_fails_when_a_thread_keeps_more_of_the_row() {
     let project = copied("benchmark");
     lock(&project);
     project.replace(
-        "softmax.cu",
-        "constexpr int THREADS = 256;",
-        "constexpr int THREADS = 64;",
+        "softmax.cu", "constexpr int THREADS = 256;", "constexpr int THREADS = 64;",
     );
     project.run(&["check", "--static"]).ends(
         1,

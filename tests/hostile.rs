@@ -353,9 +353,7 @@ fn small_outcome() -> (Json, Vec<String>) {
 fn no_form_of_a_report_shows_a_character_that_nobody_sees() {
     let (outcome, places) = small_outcome();
     for needed in [
-        "/variants/comparisons/kernel",
-        "/findings/message",
-        "/findings/detail",
+        "/variants/comparisons/kernel", "/findings/message", "/findings/detail",
     ] {
         assert!(
             places.iter().any(|place| place == needed),

@@ -77,9 +77,7 @@ fn the_text_names_launches_metrics_and_units() {
     assert!(ran.out.contains("1.71 ms"), "{}", ran.out);
     assert!(!ran.out.contains("dram__bytes_write.avg"));
     for name in [
-        "full_set.ncu-rep",
-        "details_sections_and_rules.csv",
-        "raw_scaled_units.csv",
+        "full_set.ncu-rep", "details_sections_and_rules.csv", "raw_scaled_units.csv",
     ] {
         inspect(data(name).to_str().unwrap(), &[]).ends(0, "launches");
     }

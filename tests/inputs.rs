@@ -19,14 +19,8 @@ fn machine(inputs: &str) -> Machine {
         "echo 'variant: baseline'\necho 'recorded: h200'\n",
     );
     for file in [
-        "src/a.py",
-        "src/b.txt",
-        "src/deep/c.py",
-        "src/deep/d[1].py",
-        "src/.hidden.py",
-        "src/__pycache__/a.cpython-312.pyc",
-        "src/.git/config",
-        "other/e.py",
+        "src/a.py", "src/b.txt", "src/deep/c.py", "src/deep/d[1].py", "src/.hidden.py",
+        "src/__pycache__/a.cpython-312.pyc", "src/.git/config", "other/e.py",
     ] {
         machine.write(file, file);
     }
@@ -211,12 +205,8 @@ fn python_machine() -> Machine {
 fn the_modules_that_a_python_program_imports_are_inputs() {
     let machine = python_machine();
     let files = [
-        "bench/bench.py",
-        "bench/data.txt",
-        "bench/late.py",
-        "bench/ops/__init__.py",
-        "bench/ops/gemm.py",
-        "bench/ops/words.py",
+        "bench/bench.py", "bench/data.txt", "bench/late.py", "bench/ops/__init__.py",
+        "bench/ops/gemm.py", "bench/ops/words.py",
     ];
     assert_eq!(sources(&machine), files);
     let lock = ["baseline", "--lock", "--reason", "first"];

@@ -13,23 +13,11 @@ use sparsek_gate::profile::Profile;
 /// What is built: every kernel that is no fault, and each fault whose code a test looks at. The others run on a
 /// GPU (tests/gpu/run.sh).
 const BUILT: [&str; 17] = [
-    "attention",
-    "attention_causal",
-    "bsr_gemm",
-    "trajectory_resample",
-    "trajectory_resample_cached",
-    "trajectory_resample_dense",
-    "faults/combined",
-    "faults/extra_sync",
-    "faults/less_work",
-    "faults/no_tensor_cores",
-    "faults/renamed",
-    "faults/skipped_tail",
-    "faults/slower_0",
-    "faults/slower_05",
-    "faults/slower_5",
-    "faults/spills",
-    "faults/uncoalesced",
+    "attention", "attention_causal", "bsr_gemm", "trajectory_resample",
+    "trajectory_resample_cached", "trajectory_resample_dense", "faults/combined",
+    "faults/extra_sync", "faults/less_work", "faults/no_tensor_cores", "faults/renamed",
+    "faults/skipped_tail", "faults/slower_0", "faults/slower_05", "faults/slower_5",
+    "faults/spills", "faults/uncoalesced",
 ];
 
 /// Variants built in a copy of the kernels.

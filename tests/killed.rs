@@ -148,10 +148,7 @@ fn to_strip() -> (Project, Contents) {
     let project = Project::empty();
     let recorded = handed_over().join("h200/bsr_gemm/cp_async");
     for name in [
-        "capture-1.ncu-rep",
-        "capture-1.csv",
-        "profile.json",
-        "static.json",
+        "capture-1.ncu-rep", "capture-1.csv", "profile.json", "static.json",
     ] {
         fs::create_dir_all(project.path("from")).unwrap();
         fs::copy(recorded.join(name), project.path("from").join(name)).unwrap();

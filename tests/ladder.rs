@@ -906,9 +906,7 @@ fn the_injected_library_writes_what_cupti_hands_over_and_never_stops_the_program
         assert_eq!((kernel.grid, kernel.block), ([64, 32, 16], [128, 64, 32]));
         assert_eq!(
             (
-                kernel.registers,
-                kernel.static_shared,
-                kernel.dynamic_shared
+                kernel.registers, kernel.static_shared, kernel.dynamic_shared
             ),
             (40, 1024, 2048)
         );
@@ -992,14 +990,8 @@ fn programs_are_compared_by_the_times_of_their_kernels_without_a_right_to_the_co
     );
     let compare = |arguments: &[&str]| {
         let base = [
-            "compare",
-            "--format",
-            "json",
-            "--env-pass",
-            "JOURNAL,RECORDS",
-            "--kernels",
-            "regex:^bsr_gemm_",
-            "sh cp_async.sh --mode profile",
+            "compare", "--format", "json", "--env-pass", "JOURNAL,RECORDS", "--kernels",
+            "regex:^bsr_gemm_", "sh cp_async.sh --mode profile",
         ];
         let output = machine
             .command(&[&base, arguments].concat())

@@ -383,17 +383,12 @@ fn no_two_files_use_each_other() {
 fn what_judges_reads_no_file_and_runs_no_program() {
     let files = read(&repository().join("src"));
     let reaches = [
-        "crate::files",
-        "crate::git",
-        "crate::build",
-        "crate::profiler",
-        "crate::toolchain",
+        "crate::files", "crate::git", "crate::build", "crate::profiler", "crate::toolchain",
     ];
     let judging = files.values().filter(|file| room(&file.module) == "judge");
     // These compare what is recorded with its captures, as the last step before the verdict.
     let last_step = [
-        "crate::judge::outcome::recorded",
-        "crate::judge::outcome::recordings",
+        "crate::judge::outcome::recorded", "crate::judge::outcome::recordings",
     ];
     let judging = judging.filter(|file| !last_step.contains(&file.module.as_str()));
     for file in judging {

@@ -60,9 +60,7 @@ fn code_for_the_same_chip_without_the_suffix_is_used_and_code_for_another_is_not
 #[test]
 fn what_has_no_machine_code_is_an_error_in_words() {
     fails(
-        b"#!/bin/sh\n",
-        "sm_90a",
-        "no ELF file, no fatbin and no cubin",
+        b"#!/bin/sh\n", "sm_90a", "no ELF file, no fatbin and no cubin",
     );
     fails(b"", "sm_90a", "no ELF file");
     fails(b"\x7fELF", "sm_90a", "the ELF file cannot be read");
@@ -336,10 +334,7 @@ fn what_cannot_be_read_is_a_finding_that_names_the_file() {
     refused(&bench, 5, "build-failed", words);
     bench.write("build/bench", "#!/bin/sh\n");
     refused(
-        &bench,
-        5,
-        "build-failed",
-        "no ELF file, no fatbin and no cubin",
+        &bench, 5, "build-failed", "no ELF file, no fatbin and no cubin",
     );
     let whole = data("kernel_lz4.fatbin");
     bench.write("build/bench", &whole[..1000]);
@@ -365,10 +360,7 @@ fn two_different_kernels_of_one_name_are_refused_and_two_copies_are_one() {
     twice.run(&["build"]).exits(0);
     twice.write("x.cubin", data("no_shared.cubin"));
     refused(
-        &twice,
-        5,
-        "build-failed",
-        "two different kernels with the name",
+        &twice, 5, "build-failed", "two different kernels with the name",
     );
 }
 

@@ -41,9 +41,7 @@ fn a_matrix_makes_a_variant_of_each_combination() {
     assert_eq!(
         names(&variants),
         [
-            "s/gemm-dtype_bf16-n_1024",
-            "s/gemm-dtype_bf16-n_4096",
-            "s/gemm-dtype_f16-n_1024",
+            "s/gemm-dtype_bf16-n_1024", "s/gemm-dtype_bf16-n_4096", "s/gemm-dtype_f16-n_1024",
             "s/gemm-dtype_f16-n_4096",
         ]
     );
@@ -89,10 +87,8 @@ fn a_named_value_is_a_text_or_any_number_of_arguments() {
     assert_eq!(
         names(&variants),
         [
-            "s/v-at_tmp-mode_causal-x_1_50",
-            "s/v-at_tmp-mode_causal-x_true",
-            "s/v-at_tmp-mode_full-x_1_50",
-            "s/v-at_tmp-mode_full-x_true",
+            "s/v-at_tmp-mode_causal-x_1_50", "s/v-at_tmp-mode_causal-x_true",
+            "s/v-at_tmp-mode_full-x_1_50", "s/v-at_tmp-mode_full-x_true",
         ]
     );
     // What a value brings is not searched for placeholders.

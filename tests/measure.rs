@@ -277,10 +277,7 @@ fn a_profile_is_one_counting_process_and_then_the_asked_timing_processes() {
     assert_eq!(
         files,
         [
-            "counting.ncu-rep",
-            "capture-1.ncu-rep",
-            "capture-2.ncu-rep",
-            "capture-3.ncu-rep",
+            "counting.ncu-rep", "capture-1.ncu-rep", "capture-2.ncu-rep", "capture-3.ncu-rep",
             "capture-4.ncu-rep"
         ]
     );
@@ -771,11 +768,9 @@ fn a_pull_request_is_measured_by_the_tools_and_settings_of_its_base() {
         .lines()
         .find(|line| line.starts_with("ncu = "))
         .unwrap();
-    let of_head = of_base.replacen(ncu, "ncu = \"./ncu\"", 1).replacen(
-        "\nlaunches = 20 ",
-        "\nlaunches = 5 ",
-        1,
-    );
+    let of_head = of_base
+        .replacen(ncu, "ncu = \"./ncu\"", 1)
+        .replacen("\nlaunches = 20 ", "\nlaunches = 5 ", 1);
     machine.write("config.toml", &of_head);
     common::write_program(&machine.path("ncu"), "#!/bin/sh\ntouch ran\nexit 1\n");
     machine.project.commit();

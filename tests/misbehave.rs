@@ -255,10 +255,9 @@ fn lock(machine: Machine) -> Machine {
     let text = common::configuration();
     let (settings, _) = text.split_once("# C[M,N]").unwrap();
     let ncu = "[toolchain]\nncu = \"bin/ncu\"\n";
-    let settings =
-        settings
-            .replacen("[toolchain]\n", ncu, 1)
-            .replacen("processes = 4 ", "processes = 2 ", 1);
+    let settings = settings
+        .replacen("[toolchain]\n", ncu, 1)
+        .replacen("processes = 4 ", "processes = 2 ", 1);
     machine.write("config.toml", format!("{ENV_PASS}{settings}{SUITE}"));
     let recorded = common::handed_over().join("h200/bsr_gemm/baseline/capture-1.ncu-rep");
     fs::copy(recorded, machine.path("good.ncu-rep")).unwrap();

@@ -238,12 +238,7 @@ fn read_by_compiler(library: &str) -> Vec<PathBuf> {
 fn what_the_compiler_reads_of_each_crate_is_in_its_package() {
     let packed = |name: &str, folder: &str| -> BTreeSet<PathBuf> {
         let listed = cargo(&[
-            "package",
-            "--list",
-            "--allow-dirty",
-            "--offline",
-            "--package",
-            name,
+            "package", "--list", "--allow-dirty", "--offline", "--package", name,
         ])
         .out;
         let folder = repository().join(folder);
@@ -405,16 +400,8 @@ fn releasing() -> Project {
         copy(&root.join(folder), &project.path(folder));
     }
     for file in [
-        "Cargo.toml",
-        "Cargo.lock",
-        "fuzz/Cargo.lock",
-        "CHANGELOG.md",
-        "README.md",
-        "action.yml",
-        "ci/Containerfile",
-        "ci/install.sh",
-        "ci/release.sha256",
-        "src/cli.rs",
+        "Cargo.toml", "Cargo.lock", "fuzz/Cargo.lock", "CHANGELOG.md", "README.md", "action.yml",
+        "ci/Containerfile", "ci/install.sh", "ci/release.sha256", "src/cli.rs",
     ] {
         project.write(file, fs::read(root.join(file)).unwrap());
     }
@@ -565,11 +552,7 @@ fn every_page_and_every_recipe_names_the_same_publisher() {
         root.join(".github"),
     ];
     let mut files: Vec<PathBuf> = [
-        "README.md",
-        "CONTRIBUTING.md",
-        "Cargo.toml",
-        "action.yml",
-        "src/cli.rs",
+        "README.md", "CONTRIBUTING.md", "Cargo.toml", "action.yml", "src/cli.rs",
     ]
     .map(|file| root.join(file))
     .to_vec();
@@ -631,12 +614,7 @@ fn the_sources_that_recipes_copy_are_all_that_a_build_reads() {
     let mut check = Command::new(env!("CARGO"));
     check
         .args([
-            "check",
-            "--quiet",
-            "--offline",
-            "--locked",
-            "--package",
-            "memchr",
+            "check", "--quiet", "--offline", "--locked", "--package", "memchr",
         ])
         .current_dir(project.path("sources"))
         .env("CARGO_TARGET_DIR", project.path("target"));

@@ -17,23 +17,16 @@ use sparsek_gate::cli::Cli;
 
 /// To copy, and the one that publishes the site of this repository.
 const WORKFLOWS: [&str; 6] = [
-    ".github/workflows/site.yml",
-    ".github/workflows/release.yml",
-    "ci/github/gpu-check.yml",
-    "ci/github/kernels-pr.yml",
-    "ci/github/kernels-report.yml",
-    "ci/github/kernels-consent.yml",
+    ".github/workflows/site.yml", ".github/workflows/release.yml", "ci/github/gpu-check.yml",
+    "ci/github/kernels-pr.yml", "ci/github/kernels-report.yml", "ci/github/kernels-consent.yml",
 ];
 const ACTIONS: [&str; 3] = [
-    "action.yml",
-    "ci/github/pull-request/action.yml",
-    "ci/github/consent/action.yml",
+    "action.yml", "ci/github/pull-request/action.yml", "ci/github/consent/action.yml",
 ];
 const GITLAB: &str = "ci/gitlab/sparsek-gate.gitlab-ci.yml";
 /// Run where a token that may write is at hand.
 const PRIVILEGED: [&str; 2] = [
-    "ci/github/kernels-report.yml",
-    "ci/github/kernels-consent.yml",
+    "ci/github/kernels-report.yml", "ci/github/kernels-consent.yml",
 ];
 
 fn text(path: &str) -> String {
@@ -243,11 +236,7 @@ fn every_command_in_recipes_and_documents_is_one_that_the_program_knows() {
     let mut sources: Vec<String> = WORKFLOWS.map(str::to_owned).to_vec();
     sources.extend(
         [
-            GITLAB,
-            "ci/check.sh",
-            "ci/Containerfile",
-            "README.md",
-            "CONTRIBUTING.md",
+            GITLAB, "ci/check.sh", "ci/Containerfile", "README.md", "CONTRIBUTING.md",
         ]
         .map(str::to_owned),
     );
@@ -348,11 +337,7 @@ fn every_script_is_one_for_bash() {
     if has("zizmor", "the workflows' security", "pip install zizmor") {
         let mut linter = Command::new("zizmor");
         linter.args([
-            "--offline",
-            "--no-progress",
-            "--format",
-            "json",
-            "--no-exit-codes",
+            "--offline", "--no-progress", "--format", "json", "--no-exit-codes",
         ]);
         linter.args(WORKFLOWS.iter().chain(&ACTIONS));
         let linted = linter.current_dir(repository()).output().unwrap();
@@ -557,14 +542,8 @@ fn building() -> Service {
     }
     // The action may have some of its own, which another toolchain than the runner's would follow.
     for file in [
-        "rust-toolchain.toml",
-        "src/rust-toolchain",
-        "src/.cargo/config.toml",
-        "crates/one/lib.rs",
-        "benches/one.rs",
-        "tests/all.rs",
-        "tests/corpus.rs",
-        "tests/documents/main.rs",
+        "rust-toolchain.toml", "src/rust-toolchain", "src/.cargo/config.toml", "crates/one/lib.rs",
+        "benches/one.rs", "tests/all.rs", "tests/corpus.rs", "tests/documents/main.rs",
     ] {
         service.write(&format!("action/{file}"), "");
     }
@@ -652,11 +631,7 @@ fn the_action_builds_the_gate_with_nothing_of_the_change() {
     assert_eq!(
         names,
         [
-            "CARGO_HOME",
-            "HTTPS_PROXY",
-            "PATH",
-            "RUSTUP_TOOLCHAIN",
-            "SPARSEK_GATE_REVISION"
+            "CARGO_HOME", "HTTPS_PROXY", "PATH", "RUSTUP_TOOLCHAIN", "SPARSEK_GATE_REVISION"
         ]
     );
     assert!(seen.contains("RUSTUP_TOOLCHAIN=1.89.0-x86_64\n"), "{seen}");
@@ -684,11 +659,7 @@ fn the_action_does_not_build_the_sources_that_a_pull_request_brings() {
     git(&["commit", "--quiet", "--message", "the base"]);
     let base = git(&["rev-parse", "HEAD"]);
     git(&[
-        "commit",
-        "--quiet",
-        "--allow-empty",
-        "--message",
-        "the change",
+        "commit", "--quiet", "--allow-empty", "--message", "the change",
     ]);
     let script = action.join("ci/github/install.sh");
     let script = script.to_str().unwrap();
@@ -745,11 +716,7 @@ fn the_action_downloads_unless_it_is_asked_to_build_and_never_by_a_checksum_of_t
     git(
         &action,
         &[
-            "commit",
-            "--quiet",
-            "--allow-empty",
-            "--message",
-            "the change",
+            "commit", "--quiet", "--allow-empty", "--message", "the change",
         ],
     );
     let service = service
@@ -896,16 +863,7 @@ fn a_claimed_pull_request_counts_only_if_the_run_was_on_its_head() {
         service.run("ci/github/find-pull-request.sh", &["claimed", &head])
     };
     for claimed in [
-        "5",
-        "6",
-        "8",
-        "9",
-        "",
-        "7;id",
-        "../7",
-        "7 7",
-        "$(id)",
-        "12345678901234567890",
+        "5", "6", "8", "9", "", "7;id", "../7", "7 7", "$(id)", "12345678901234567890",
     ] {
         find(claimed).ends(1, "::error");
         assert_eq!(service.outputs(), "", "{claimed}");
@@ -927,9 +885,7 @@ fn a_claimed_pull_request_counts_only_if_the_run_was_on_its_head() {
 fn a_required_check_is_that_of_the_target_and_is_never_skipped() {
     for (recipe, job, target) in [
         (
-            "ci/github/gpu-check.yml",
-            "check",
-            "format('check ({0})', github.base_ref)",
+            "ci/github/gpu-check.yml", "check", "format('check ({0})', github.base_ref)",
         ),
         (
             "ci/github/kernels-report.yml",

@@ -34,11 +34,7 @@ fn commit(project: &Project) {
     git(
         &folder,
         &[
-            "commit",
-            "--quiet",
-            "--allow-empty",
-            "--message",
-            "a change",
+            "commit", "--quiet", "--allow-empty", "--message", "a change",
         ],
     );
 }
@@ -875,12 +871,7 @@ fn a_project_in_a_folder_cannot_be_swapped_for_another() {
         git(&gate, &whole)
     };
     own(&[
-        "add",
-        "--force",
-        "config.toml",
-        "baselines",
-        "kernels",
-        RECORDED,
+        "add", "--force", "config.toml", "baselines", "kernels", RECORDED,
     ]);
     own(&["commit", "--quiet", "--message", "rules of its own"]);
     own(&["update-ref", "refs/remotes/origin/main", "HEAD"]);

@@ -649,12 +649,7 @@ fn markdown(text: &str) {
             Event::Html(html) | Event::InlineHtml(html) => {
                 let mut rest = html.to_string();
                 for own in [
-                    "<details>",
-                    "<summary>",
-                    "</summary>",
-                    "</details>",
-                    "<b>",
-                    "</b>",
+                    "<details>", "<summary>", "</summary>", "</details>", "<b>", "</b>",
                 ]
                 .into_iter()
                 .chain(["<sub>", "</sub>", "<!-- sparsek-gate -->"])
@@ -889,12 +884,7 @@ fn a_moved_line_and_another_number_change_no_fingerprint() {
 fn a_stored_outcome_is_rendered_as_the_check_rendered_it() {
     let project = every_verdict();
     let forms = [
-        "a.md",
-        "a.txt",
-        "a.json",
-        "a.junit.xml",
-        "a.sarif",
-        "a.codequality.json",
+        "a.md", "a.txt", "a.json", "a.junit.xml", "a.sarif", "a.codequality.json",
     ];
     let with_forms = |start: &[&str], folder: &str| {
         fs::create_dir(project.path(folder)).unwrap();
@@ -991,13 +981,7 @@ fn every_form_states_why_a_run_ended() {
     let project = Project::unlocked();
     project.write("baselines", "no folder");
     let files = [
-        "a.md",
-        "a.txt",
-        "a.json",
-        "a.xml",
-        "a.sarif",
-        "a.codequality.json",
-        "github:log",
+        "a.md", "a.txt", "a.json", "a.xml", "a.sarif", "a.codequality.json", "github:log",
     ];
     let mut arguments = vec!["check", "--from", common::RECORDED];
     for file in files {

@@ -218,12 +218,10 @@ fn a_program_that_may_load_what_changed_is_measured() {
     // Each reads, or may read, the header of the other variant while it runs.
     let programs = [
         (
-            "int system(const char *);",
-            "if (count > 9) system(words[1]);",
+            "int system(const char *);", "if (count > 9) system(words[1]);",
         ),
         (
-            "const char *header = \"b.cuh\";",
-            "if (count > 9) puts(header);",
+            "const char *header = \"b.cuh\";", "if (count > 9) puts(header);",
         ),
         (
             "const char *compiler = \"libnvrtc.so\";",

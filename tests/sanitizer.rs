@@ -258,10 +258,7 @@ fn a_kernel_without_fault_is_clean_under_every_tool() {
     assert_eq!(
         results(&report),
         [
-            "memcheck clean",
-            "racecheck clean",
-            "initcheck clean",
-            "synccheck clean"
+            "memcheck clean", "racecheck clean", "initcheck clean", "synccheck clean"
         ]
     );
     assert_eq!(report.0["sanitizer"]["version"], "2025.3.1.0");

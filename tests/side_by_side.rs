@@ -423,14 +423,7 @@ fn a_revision_that_is_not_there_is_a_slip_and_leaves_no_worktree() {
     let project = repository();
     project.git(&["tag", "on-a-file", "HEAD:config.toml"]);
     for revision in [
-        "nowhere",
-        "",
-        "HEAD~7",
-        "on-a-file",
-        "--help",
-        "-1",
-        "--output=x",
-        "a b",
+        "nowhere", "", "HEAD~7", "on-a-file", "--help", "-1", "--output=x", "a b",
         "HEAD:config.toml",
     ] {
         let error = check_out(&project, revision).unwrap_err();

@@ -243,19 +243,8 @@ fn a_slice_that_is_missing_or_cut_off_is_named_and_its_variants_are_not_measured
     let whole = project.read(&profile);
     let recorded = project.read(&record);
     for damage in [
-        "cut",
-        "gone",
-        "more",
-        "more in base",
-        "record in base",
-        "another record",
-        "link",
-        "linked folder",
-        "linked suite",
-        "run",
-        "record",
-        "no record",
-        "folder",
+        "cut", "gone", "more", "more in base", "record in base", "another record", "link",
+        "linked folder", "linked suite", "run", "record", "no record", "folder",
     ] {
         project.write("slices/2/run.json", &run);
         project.write(&profile, &whole);

@@ -171,14 +171,8 @@ fn a_build_tells_program_flags_and_resources() {
     assert_eq!(
         argv,
         [
-            "nvcc",
-            "-gencode=arch=compute_90a,code=sm_90a",
-            "-Xptxas",
-            "-v",
-            "-O3",
-            "-DFAST",
-            "-DTILE=8",
-            "kernels/b.cu"
+            "nvcc", "-gencode=arch=compute_90a,code=sm_90a", "-Xptxas", "-v", "-O3", "-DFAST",
+            "-DTILE=8", "kernels/b.cu"
         ]
     );
     let calls = compilations(&project);

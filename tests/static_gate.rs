@@ -64,9 +64,7 @@ fn what_the_compiler_makes_is_judged_beside_what_was_measured() {
     assert_eq!(
         tiers,
         [
-            "bsr_gemm/baseline",
-            "bsr_gemm/cp_async",
-            "bsr_gemm/occupancy"
+            "bsr_gemm/baseline", "bsr_gemm/cp_async", "bsr_gemm/occupancy"
         ]
         .map(both)
         .concat()
@@ -358,11 +356,7 @@ fn overloads_are_told_apart_by_their_signature() {
 fn what_is_locked_and_no_longer_gated_does_not_pass() {
     let project = Project::whole();
     let gated = [
-        "registers",
-        "spill_bytes",
-        "stack_bytes",
-        "performance_warnings",
-        "tensor_instructions",
+        "registers", "spill_bytes", "stack_bytes", "performance_warnings", "tensor_instructions",
         "wgmma_instructions",
     ];
     let tables = gated.map(|name| format!("[static.{name}]\nlevel = \"record\"\n"));
@@ -422,10 +416,7 @@ fn the_static_numbers_are_what_ncu_reported_of_the_same_kernels_on_an_h200() {
         let (_, report) = capture::read_file(folder.join("counting.ncu-rep")).unwrap();
         assert_eq!(launch_mismatches(variant, &compiled, &report), []);
         for metric in [
-            "registers",
-            "barriers",
-            "static_shared_bytes",
-            "driver_shared_bytes",
+            "registers", "barriers", "static_shared_bytes", "driver_shared_bytes",
         ] {
             let mut other = compiled.clone();
             let series = other.kernels[0].metrics.get_mut(metric).unwrap();

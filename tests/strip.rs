@@ -146,12 +146,7 @@ fn what_is_of_no_known_kind_is_listed_and_not_copied() {
     assert_eq!(
         left,
         [
-            "broken.json",
-            "link.log",
-            "notes.odt",
-            "run.json",
-            "s/v/variant.json",
-            "sick.json",
+            "broken.json", "link.log", "notes.odt", "run.json", "s/v/variant.json", "sick.json",
         ]
     );
     assert_eq!(files_below(&project.path("public")).len(), 1);

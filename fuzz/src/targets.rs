@@ -317,9 +317,7 @@ fn ptxas(input: &[u8]) {
         for (name, resources) in kernels {
             assert!(log.contains(&name));
             let numbers = [
-                resources.registers,
-                resources.shared_bytes,
-                resources.stack_bytes,
+                resources.registers, resources.shared_bytes, resources.stack_bytes,
             ];
             // A number that is too large becomes the largest.
             assert!(numbers.iter().all(|number| {

@@ -62,11 +62,7 @@ pub struct NewBaseline {
 
 /// The endings of a baseline's files, after `<variant>.`.
 pub const FILES: [&str; 5] = [
-    "lock.toml",
-    "norm.txt",
-    "norm.txt.sha256",
-    "profile.json",
-    SIGNATURE,
+    "lock.toml", "norm.txt", "norm.txt.sha256", "profile.json", SIGNATURE,
 ];
 const SIGNATURE: &str = "lock.toml.minisig";
 

@@ -90,10 +90,7 @@ metrics! {
 
 /// The names of those that no machine code shows: only the compiler's report has them.
 pub const ONLY_REPORTED: &[&str] = &[
-    "performance_warnings",
-    "spill_bytes",
-    "spill_load_bytes",
-    "spill_store_bytes",
+    "performance_warnings", "spill_bytes", "spill_load_bytes", "spill_store_bytes",
 ];
 
 /// The names of those that depend on how the kernel is launched, and the launch's own numbers first.

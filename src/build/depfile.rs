@@ -134,11 +134,7 @@ mod tests {
         assert_eq!(
             prerequisites(text),
             [
-                "kernels/a.cu",
-                "kernels/../common/my header.cuh",
-                "c$.h",
-                "d#e:f.h",
-                "b.bin"
+                "kernels/a.cu", "kernels/../common/my header.cuh", "c$.h", "d#e:f.h", "b.bin"
             ]
         );
     }
@@ -159,11 +155,8 @@ mod tests {
             assert_eq!(files(list).unwrap(), names, "{list}");
         }
         for list in [
-            "/k/a.o: n\nl a.s\n",
-            "/k/a.o: n\n/tmp/x.o: decoy a.s\n",
-            "/k/a.o: n\\\nl a.s\n",
-            "/k/a.o: n\\ \\\nl a.s\n",
-            "/k/a.o: n\\ \\\n\\ l a.s\n",
+            "/k/a.o: n\nl a.s\n", "/k/a.o: n\n/tmp/x.o: decoy a.s\n", "/k/a.o: n\\\nl a.s\n",
+            "/k/a.o: n\\ \\\nl a.s\n", "/k/a.o: n\\ \\\n\\ l a.s\n",
         ] {
             assert!(files(list).is_err(), "{list}");
         }

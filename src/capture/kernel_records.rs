@@ -603,12 +603,7 @@ mod tests {
     #[test]
     fn a_turn_without_its_numbers_is_damage() {
         for line in [
-            "turn 1",
-            "turn 1 2",
-            "turn 1 2 x",
-            "idle",
-            "idle x",
-            "idle 1 2",
+            "turn 1", "turn 1 2", "turn 1 2 x", "idle", "idle x", "idle 1 2",
         ] {
             let text = format!("process 1 cupti 130001\n{line}\nend 0 0\n");
             let damaged = ProcessRecords::parse(&text).unwrap_err();

@@ -46,10 +46,7 @@ pub(super) fn run(config: &Path, arguments: &ArchiveArgs) -> Result<ExitCode, Er
         findings,
         ..
     } = done(
-        &judging,
-        selection,
-        arguments.measure_all,
-        &arguments.output,
+        &judging, selection, arguments.measure_all, &arguments.output,
     )?;
     let format = arguments.format;
     // `check --from` judges: what was found so far is in the archive.

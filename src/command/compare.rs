@@ -228,16 +228,8 @@ fn text(content: &Content) -> String {
         return text;
     }
     let mut table = plain_table(&[
-        "kernel",
-        "grid",
-        "block",
-        "launches",
-        "time",
-        "duration",
-        "SM active",
-        "tensor core",
-        "DRAM",
-        "registers",
+        "kernel", "grid", "block", "launches", "time", "duration", "SM active", "tensor core",
+        "DRAM", "registers",
     ]);
     for kernel in kernels {
         table.add_row(row(kernel));

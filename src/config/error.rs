@@ -128,8 +128,7 @@ fn in_words(message: &str) -> String {
         ("i64", "a whole number"),
         ("a sequence", "a list, such as `[\"one\"]`"),
         (
-            "struct RawTolerance",
-            "a text, such as `\"4 %\"` or `\"1.5\"`",
+            "struct RawTolerance", "a text, such as `\"4 %\"` or `\"1.5\"`",
         ),
         (
             "struct RawTolerances",

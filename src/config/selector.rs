@@ -71,12 +71,7 @@ mod tests {
             assert!(selector.names(&one) && !selector.covers(&one), "{name}");
         }
         for cover in [
-            "bsr_gemm",
-            "bsr_*",
-            "tma*",
-            "*/tma_?gmma",
-            "{a,bsr_gemm}/*",
-            "**",
+            "bsr_gemm", "bsr_*", "tma*", "*/tma_?gmma", "{a,bsr_gemm}/*", "**",
         ] {
             let selector = Selector::of(cover).unwrap();
             assert!(selector.covers(&one) && !selector.names(&one), "{cover}");

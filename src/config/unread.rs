@@ -60,22 +60,12 @@ mod tests {
         let unread = ["*.md", "docs/**", "**/LICENSE", "a?/[bc].txt"].map(str::to_owned);
         let unread = Unread::of(&unread).unwrap();
         for path in [
-            "README.md",
-            "docs/a.cu",
-            "docs/a/b",
-            "LICENSE",
-            "x/y/LICENSE",
-            "a1/b.txt",
+            "README.md", "docs/a.cu", "docs/a/b", "LICENSE", "x/y/LICENSE", "a1/b.txt",
         ] {
             assert!(unread.contains(path), "{path}");
         }
         for path in [
-            "kernels/README.md",
-            "adocs/a",
-            "docs",
-            "LICENSES",
-            "a1/d.txt",
-            "a/1/b.txt",
+            "kernels/README.md", "adocs/a", "docs", "LICENSES", "a1/d.txt", "a/1/b.txt",
         ] {
             assert!(!unread.contains(path), "{path}");
         }

@@ -356,13 +356,8 @@ mod tests {
     fn no_value_of_a_real_report_is_implausible() {
         let mut percentages = 0;
         for name in [
-            "four_metrics",
-            "full_set",
-            "graph_after_kernels",
-            "graph_as_one",
-            "nvtx_range",
-            "twenty_launches",
-            "two_kernels_three_times",
+            "four_metrics", "full_set", "graph_after_kernels", "graph_as_one", "nvtx_range",
+            "twenty_launches", "two_kernels_three_times",
         ] {
             let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/ncu");
             let report = ncu_report::read_file(format!("{folder}/{name}.ncu-rep")).unwrap();

@@ -35,13 +35,7 @@ const IDENTITY: [(&str, &str); 6] = [
 pub fn trial_merge(root: &Path, tip: &str) -> Result<Merged, Error> {
     let ours = as_commit(root).map_err(|why| cannot(root, tip, &why))?;
     let arguments = [
-        "merge-tree",
-        "--write-tree",
-        "-z",
-        "--name-only",
-        "--no-messages",
-        &ours,
-        tip,
+        "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", &ours, tip,
     ];
     // A git that is older than 2.41 reads the attributes of the working tree.
     let attributes = [("GIT_ATTR_SOURCE", tip)];
@@ -77,10 +71,7 @@ pub fn trial_merge(root: &Path, tip: &str) -> Result<Merged, Error> {
 fn as_commit(root: &Path) -> Result<String, String> {
     let head = commit_of(root, "HEAD").ok_or("there is no commit yet")?;
     let status = [
-        "status",
-        "--porcelain",
-        "--untracked-files=no",
-        "--ignore-submodules=all",
+        "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all",
     ];
     if text_of(root, &status)?.is_empty() {
         return Ok(head);

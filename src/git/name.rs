@@ -84,14 +84,8 @@ pub fn full_name(root: &Path, revision: &str) -> Option<String> {
 /// The commits that this clone saw a reference at, by its reflog.
 pub fn former_commits(root: &Path, reference: &str) -> Vec<String> {
     let arguments = [
-        "-c",
-        "log.showSignature=false",
-        "log",
-        "--walk-reflogs",
-        "--format=%H",
-        "--end-of-options",
-        reference,
-        "--",
+        "-c", "log.showSignature=false", "log", "--walk-reflogs", "--format=%H",
+        "--end-of-options", reference, "--",
     ];
     let listed = git(root, &arguments).unwrap_or_default();
     listed.lines().map(str::to_owned).collect()

@@ -34,11 +34,7 @@ pub fn commit_of(root: &Path, revision: &str) -> Option<String> {
     git(
         root,
         &[
-            "rev-parse",
-            "--verify",
-            "--quiet",
-            "--end-of-options",
-            &named,
+            "rev-parse", "--verify", "--quiet", "--end-of-options", &named,
         ],
     )
     .ok()
@@ -124,10 +120,7 @@ fn asked(folder: &Path) -> Result<Repository, String> {
     let answer = git(
         folder,
         &[
-            "rev-parse",
-            "--show-toplevel",
-            "--absolute-git-dir",
-            "--git-common-dir",
+            "rev-parse", "--show-toplevel", "--absolute-git-dir", "--git-common-dir",
             "--show-superproject-working-tree",
         ],
     )?;

@@ -28,14 +28,7 @@ pub fn files_at(
     path: &str,
 ) -> Result<BTreeMap<String, TreeEntry>, String> {
     let arguments = [
-        "--literal-pathspecs",
-        "ls-tree",
-        "-r",
-        "-z",
-        "--full-tree",
-        commit,
-        "--",
-        path,
+        "--literal-pathspecs", "ls-tree", "-r", "-z", "--full-tree", commit, "--", path,
     ];
     let listing = git_bytes(root, &arguments, String::new())?;
     let listing = String::from_utf8(listing)
@@ -114,18 +107,8 @@ pub fn versions(file: &Path) -> Result<Vec<Version>, String> {
     let log = git(
         folder,
         &[
-            "--literal-pathspecs",
-            "-c",
-            "log.showSignature=false",
-            "log",
-            "--follow",
-            "-m",
-            "--no-color",
-            "--no-ext-diff",
-            "--raw",
-            "--no-abbrev",
-            "--format=commit %H",
-            "--",
+            "--literal-pathspecs", "-c", "log.showSignature=false", "log", "--follow", "-m",
+            "--no-color", "--no-ext-diff", "--raw", "--no-abbrev", "--format=commit %H", "--",
             name,
         ],
     )?;
@@ -156,11 +139,7 @@ fn folder_and_name(file: &Path) -> Result<(&Path, &str), String> {
 /// Git's complaint, or a name that is not UTF-8.
 pub fn shown(top: &Path) -> Result<Vec<String>, String> {
     let arguments = [
-        "ls-files",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-        "-z",
+        "ls-files", "--cached", "--others", "--exclude-standard", "-z",
     ];
     let listing = String::from_utf8(git_bytes(top, &arguments, String::new())?)
         .map_err(|_| "a file has a name that is not UTF-8".to_owned())?;
@@ -178,12 +157,7 @@ pub fn shown(top: &Path) -> Result<Vec<String>, String> {
 /// Git's complaint.
 pub fn tracked(top: &Path, path: &str) -> Result<BTreeMap<String, Option<String>>, String> {
     let arguments = [
-        "--literal-pathspecs",
-        "ls-files",
-        "--stage",
-        "-z",
-        "--",
-        path,
+        "--literal-pathspecs", "ls-files", "--stage", "-z", "--", path,
     ];
     let listing = git_bytes(top, &arguments, String::new())?;
     let listing = String::from_utf8(listing)

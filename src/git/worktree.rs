@@ -63,15 +63,8 @@ impl Worktree {
         git(
             root,
             &[
-                "-c",
-                "checkout.workers=0",
-                "worktree",
-                "add",
-                "--quiet",
-                "--detach",
-                "--force",
-                &place,
-                commit,
+                "-c", "checkout.workers=0", "worktree", "add", "--quiet", "--detach", "--force",
+                &place, commit,
             ],
         )
         .map_err(|why| match process::interrupted() {

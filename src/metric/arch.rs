@@ -60,14 +60,7 @@ mod tests {
         assert_eq!(capability_of_arch("sm_61"), Some((6, 1)));
         assert_eq!(chip_of_arch("sm_61"), None);
         for text in [
-            "sm_",
-            "sm_9",
-            "compute_90a",
-            "sm_9x",
-            "sm_90aa",
-            "sm_é",
-            "90a",
-            "sm_90ab",
+            "sm_", "sm_9", "compute_90a", "sm_9x", "sm_90aa", "sm_é", "90a", "sm_90ab",
         ] {
             assert_eq!(capability_of_arch(text), None, "{text}");
         }

@@ -68,20 +68,8 @@ mod tests {
         let place = SlicePlace { index: 2, count: 8 };
         assert_eq!("2/8".parse(), Ok(place));
         for wrong in [
-            "",
-            "2",
-            "0/8",
-            "9/8",
-            "1/0",
-            "-1/8",
-            "+1/8",
-            "1/8/2",
-            "auto",
-            "/8",
-            "1/10001",
-            "a/b",
-            " 1/8",
-            "99999999999/8",
+            "", "2", "0/8", "9/8", "1/0", "-1/8", "+1/8", "1/8/2", "auto", "/8", "1/10001", "a/b",
+            " 1/8", "99999999999/8",
         ] {
             assert!(wrong.parse::<SlicePlace>().is_err(), "{wrong}");
         }

@@ -875,12 +875,7 @@ pub(crate) mod tests {
     #[test]
     fn no_other_source_file_starts_a_program() {
         const STARTS: [&str; 6] = [
-            "duct::",
-            "process::Command",
-            "Command::new(",
-            "CommandExt",
-            "posix_spawn",
-            "execv",
+            "duct::", "process::Command", "Command::new(", "CommandExt", "posix_spawn", "execv",
         ];
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
         // `product::<f64>()` ends with the name of a crate, and is another word.

@@ -39,9 +39,7 @@ fn place(profile: &Profile) -> String {
 fn line(profile: &Profile) -> String {
     let launches = profile.launch_count(Phase::Timing);
     let processes = counted(
-        profile.provenance.processes as usize,
-        "process",
-        "processes",
+        profile.provenance.processes as usize, "process", "processes",
     );
     let mut parts = vec![
         durations(profile),

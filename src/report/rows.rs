@@ -199,9 +199,7 @@ pub(super) fn left_out(report: &VariantReport) -> Option<String> {
     }
     if same > 0 {
         parts.push(counted(
-            same,
-            "gated metric is unchanged",
-            "gated metrics are unchanged",
+            same, "gated metric is unchanged", "gated metrics are unchanged",
         ));
     }
     if others > 0 {

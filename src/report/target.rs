@@ -123,9 +123,7 @@ mod tests {
             ("a.sarif.json", "sarif", "a.sarif.json"),
             ("a.codequality.json", "gitlab", "a.codequality.json"),
             (
-                "x/gl-code-quality-report.json",
-                "gitlab",
-                "x/gl-code-quality-report.json",
+                "x/gl-code-quality-report.json", "gitlab", "x/gl-code-quality-report.json",
             ),
             ("a.bmf.json", "bencher", "a.bmf.json"),
             ("a.otava.csv", "otava", "a.otava.csv"),

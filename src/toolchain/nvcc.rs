@@ -18,10 +18,7 @@ use crate::terms::words;
 
 /// Environment variables with folders of headers and libraries.
 const SEARCHED: [&str; 4] = [
-    "CPATH",
-    "C_INCLUDE_PATH",
-    "CPLUS_INCLUDE_PATH",
-    "LIBRARY_PATH",
+    "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH",
 ];
 
 /// Environment variables that change what nvcc does.

@@ -397,20 +397,8 @@ States | suite.s.variant.v.dynamic_shared_bytes = 128 | suite.s.variant.v.dynami
     #[test]
     fn every_change_of_every_key_goes_the_way_that_its_entry_says() {
         const VALUES: [&str; 14] = [
-            "",
-            "1",
-            "2",
-            "true",
-            "false",
-            "[]",
-            "['a']",
-            "['a', 'b']",
-            "'record'",
-            "'warn'",
-            "'deny'",
-            "'1'",
-            "'2'",
-            "'1 %'",
+            "", "1", "2", "true", "false", "[]", "['a']", "['a', 'b']", "'record'", "'warn'",
+            "'deny'", "'1'", "'2'", "'1 %'",
         ];
         let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for path in crate::config::all_keys() {

@@ -86,10 +86,7 @@ pub fn refuse_untracked(config: &Config) -> Result<(), Error> {
     }
     let toolchain = &config.toolchain;
     let tools = [
-        &toolchain.nvcc,
-        &toolchain.ncu,
-        &toolchain.compute_sanitizer,
-        &toolchain.cupti,
+        &toolchain.nvcc, &toolchain.ncu, &toolchain.compute_sanitizer, &toolchain.cupti,
     ];
     for tool in tools.into_iter().flatten() {
         if let Ok(below) = tool.strip_prefix(&config.root)

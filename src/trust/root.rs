@@ -470,11 +470,8 @@ mod tests {
     fn outside_of_a_repository_a_service_ends_the_run() {
         let nowhere = tempfile::tempdir().unwrap();
         for variable in [
-            "CI=true",
-            "GITHUB_EVENT_NAME=pull_request",
-            "GITHUB_EVENT_NAME=push",
-            "CI_MERGE_REQUEST_IID=3",
-            "TEAMCITY_VERSION=1",
+            "CI=true", "GITHUB_EVENT_NAME=pull_request", "GITHUB_EVENT_NAME=push",
+            "CI_MERGE_REQUEST_IID=3", "TEAMCITY_VERSION=1",
         ] {
             let found = bases(nowhere.path(), Asked::default(), environment(variable));
             let ended = matches!(found, Err(Error::Environment { .. }));

@@ -161,17 +161,8 @@ impl ChangeUnderReview<'_> {
 /// The text after `this change`: some texts begin with a verb, others with a subject.
 fn verb(text: &str) -> String {
     let verbs = [
-        "adds ",
-        "loosens ",
-        "tightens ",
-        "changes ",
-        "extends ",
-        "shortens ",
-        "removes ",
-        "replaces ",
-        "gives ",
-        "sets ",
-        "no longer ",
+        "adds ", "loosens ", "tightens ", "changes ", "extends ", "shortens ", "removes ",
+        "replaces ", "gives ", "sets ", "no longer ",
     ];
     if verbs.iter().any(|verb| text.starts_with(verb)) {
         text.to_owned()

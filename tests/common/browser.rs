@@ -12,10 +12,7 @@ use serde_json::{Value as Json, json};
 /// How long an answer may take: longer than a script in the page waits at most.
 const PATIENCE: Duration = Duration::from_secs(600);
 const NAMES: [&str; 4] = [
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
+    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable",
 ];
 
 /// The program, from `CHROMIUM` or the PATH.
@@ -62,15 +59,9 @@ impl Browser {
             .args([&to, &from])
             .arg(program)
             .args([
-                "--headless=new",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-dev-shm-usage",
-                "--no-first-run",
-                "--disable-background-networking",
-                "--disable-component-update",
-                "--disable-extensions",
-                "--remote-debugging-pipe",
+                "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                "--no-first-run", "--disable-background-networking", "--disable-component-update",
+                "--disable-extensions", "--remote-debugging-pipe",
             ])
             .arg(format!(
                 "--user-data-dir={}",

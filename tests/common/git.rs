@@ -9,14 +9,9 @@ use super::{Project, Ran};
 #[track_caller]
 pub fn git(folder: &Path, arguments: &[&str]) -> String {
     const SETTINGS: [&str; 8] = [
-        "user.name=a tester",
-        "user.email=tester@localhost",
-        "init.defaultBranch=main",
-        "gc.auto=0",
-        "maintenance.auto=false",
-        "core.logAllRefUpdates=true",
-        "advice.graftFileDeprecated=false",
-        "protocol.file.allow=always",
+        "user.name=a tester", "user.email=tester@localhost", "init.defaultBranch=main",
+        "gc.auto=0", "maintenance.auto=false", "core.logAllRefUpdates=true",
+        "advice.graftFileDeprecated=false", "protocol.file.allow=always",
     ];
     let output = Command::new("git")
         .args(SETTINGS.iter().flat_map(|setting| ["-c", setting]))

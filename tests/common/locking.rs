@@ -43,11 +43,8 @@ pub fn locked_from(project: &Project, baselines: &str) -> Option<&'static str> {
     let mut sets = Vec::new();
     for variant in VARIANTS.iter() {
         let read = |ending: &str| {
-            project.read(&Project::baseline_path(variant, ending).replacen(
-                "baselines",
-                baselines,
-                1,
-            ))
+            project
+                .read(&Project::baseline_path(variant, ending).replacen("baselines", baselines, 1))
         };
         let (norm, profile) = (read("norm.txt"), read("profile.json"));
         let norm_sha256 = sha256_hex(norm.as_bytes());

@@ -17,10 +17,7 @@ use super::sealed::content;
 
 /// Files of a variant that are profiles.
 const PROFILES: [&str; 4] = [
-    "profile.json",
-    "static.json",
-    "base/profile.json",
-    "base/static.json",
+    "profile.json", "static.json", "base/profile.json", "base/static.json",
 ];
 
 /// Slices of a recording, in `slices/1` and so on: the folders.

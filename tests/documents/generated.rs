@@ -168,9 +168,7 @@ fn kind(schema: &Json, definitions: &Map<String, Json>) -> String {
 /// schema, and what stands behind the key's path.
 fn table_of(schema: &Json, definitions: &Map<String, Json>) -> Option<(String, &'static str)> {
     let (of, more) = match (
-        &schema["allOf"][0],
-        &schema["additionalProperties"],
-        &schema["items"],
+        &schema["allOf"][0], &schema["additionalProperties"], &schema["items"],
     ) {
         (one, _, _) if one.is_object() => (one, ""),
         (_, by_name, _) if by_name.is_object() => (by_name, ".NAME"),

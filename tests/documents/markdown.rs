@@ -49,16 +49,9 @@ pub fn docs() -> Vec<String> {
 /// All pages for readers: README, those of `docs/`, and those beside what they describe.
 pub fn pages() -> Vec<String> {
     let others = [
-        "README.md",
-        "CONTRIBUTING.md",
-        "kernels/README.md",
-        "ci/recordings/README.md",
-        "ci/recordings/rounds.md",
-        "crates/ncu-report/README.md",
-        "examples/benchmark/README.md",
-        "examples/cmake/README.md",
-        "examples/pytorch/README.md",
-        "examples/triton/README.md",
+        "README.md", "CONTRIBUTING.md", "kernels/README.md", "ci/recordings/README.md",
+        "ci/recordings/rounds.md", "crates/ncu-report/README.md", "examples/benchmark/README.md",
+        "examples/cmake/README.md", "examples/pytorch/README.md", "examples/triton/README.md",
     ];
     others
         .map(str::to_owned)

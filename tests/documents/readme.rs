@@ -14,13 +14,7 @@ const SENTENCE: usize = 25;
 /// The words of this tool that a reader may not know. Where each comes first, it is explained, and
 /// therefore set in italics.
 const TERMS: [&str; 7] = [
-    "baseline",
-    "gated metric",
-    "hardware counter",
-    "launch",
-    "suite",
-    "tolerance",
-    "variant",
+    "baseline", "gated metric", "hardware counter", "launch", "suite", "tolerance", "variant",
 ];
 
 fn all_sentences(text: &str) -> Vec<String> {

@@ -16,9 +16,7 @@ use crate::{typed, typed_in};
 
 /// The pages that a test of their own types, block for block.
 const TYPED: [&str; 3] = [
-    "docs/first-gate.md",
-    "docs/any-program.md",
-    "docs/outputs.md",
+    "docs/first-gate.md", "docs/any-program.md", "docs/outputs.md",
 ];
 /// Languages of commands.
 const SHELLS: [&str; 4] = ["sh", "bash", "shell", "console"];

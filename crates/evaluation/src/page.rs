@@ -77,13 +77,7 @@ impl<'a> Page<'a> {
         let rows = by_gpu.iter().map(|(name, checks)| (*name, checks));
         let rows = rows.chain([("all", &all)]).map(row).collect();
         let header = [
-            "GPU",
-            "kernels",
-            "checks",
-            "regressed",
-            "not passed",
-            "processes",
-            "would have caught",
+            "GPU", "kernels", "checks", "regressed", "not passed", "processes", "would have caught",
         ];
         let (regressed, failed) = (all.share(Answer::regressed), all.share(Answer::fails));
         let text = format!(
@@ -237,15 +231,8 @@ impl<'a> Page<'a> {
         }
         let caught = format!("+{STORED_CHANGE} % caught");
         let header = [
-            "metric",
-            "kernels",
-            "GPUs",
-            "checks",
-            "regressed",
-            "not passed",
-            "worst kernel",
-            &caught,
-            "worst kernel",
+            "metric", "kernels", "GPUs", "checks", "regressed", "not passed", "worst kernel",
+            &caught, "worst kernel",
         ];
         let heading = "4. Every GPU against a stored baseline of two others, each pair of them";
         self.part(heading, &table(&header, rows));
@@ -266,13 +253,7 @@ fn percent(share: Share) -> String {
 
 fn caught_header(worst: &str) -> [&str; 7] {
     [
-        "change",
-        "checks",
-        "caught",
-        worst,
-        "unclear",
-        "passed",
-        "processes",
+        "change", "checks", "caught", worst, "unclear", "passed", "processes",
     ]
 }
 

@@ -26,9 +26,7 @@ const BEGINNINGS: [(&[u8], &str, &str); 20] = [
         BY_NCU,
     ),
     (
-        b"version https://git-lfs",
-        "a Git LFS pointer, not the file",
-        "run: git lfs pull",
+        b"version https://git-lfs", "a Git LFS pointer, not the file", "run: git lfs pull",
     ),
     (b"<!doctype", "an HTML page", DOWNLOAD),
     (b"<html", "an HTML page", DOWNLOAD),
@@ -40,15 +38,11 @@ const BEGINNINGS: [(&[u8], &str, &str); 20] = [
     (b"NVR\0", "an .ncu-rep report", BY_NCU),
     (b"\0\0\0\0\0\0\0\0", "a file of zeros", "copy it again"),
     (
-        b"\"Metric name\",\"Metric type\"",
-        "a list of metrics",
-        BY_NCU,
+        b"\"Metric name\",\"Metric type\"", "a list of metrics", BY_NCU,
     ),
     (b"\"ID\",\"Process ID\"", "a CSV page of ncu", HEADER),
     (
-        b"\"0\",\"",
-        "a CSV without the header of ncu's page",
-        HEADER,
+        b"\"0\",\"", "a CSV without the header of ncu's page", HEADER,
     ),
 ];
 
@@ -74,29 +68,21 @@ const PARTS: [(&[&str], &str, &str); 6] = [
     ),
     (
         &[
-            "NVPROF is profiling",
-            "\"Type\",\"Time(%)\"",
-            "\"Device\",\"Kernel\",\"Invocations\"",
+            "NVPROF is profiling", "\"Type\",\"Time(%)\"", "\"Device\",\"Kernel\",\"Invocations\"",
         ],
         "the output of nvprof",
         BY_NCU,
     ),
     (
         &[
-            "Time (%),Total",
-            "\"Time (%)\",\"Total",
-            "Time (%)  Total",
-            "Start (ns),Duration (ns)",
+            "Time (%),Total", "\"Time (%)\",\"Total", "Time (%)  Total", "Start (ns),Duration (ns)",
         ],
         "a table of Nsight Systems (`nsys stats`)",
         BY_NCU,
     ),
     (
         &[
-            "ID,Process ID,",
-            "ID;Process ID;",
-            "\"ID\";\"Process ID\"",
-            "ID\tProcess ID\t",
+            "ID,Process ID,", "ID;Process ID;", "\"ID\";\"Process ID\"", "ID\tProcess ID\t",
         ],
         "a page of ncu that another program wrote again",
         AS_PRINTED,

@@ -109,13 +109,8 @@ mod tests {
             placeless("_ZN36_GLOBAL__N__56698014_4_k_cu_19ff7e903hidEPi")
         );
         for odd in [
-            "k",
-            "__nv_static_9999__x",
-            "__nv_static_",
-            "_GLOBAL__N_",
-            "3_GLOBAL__N_é",
-            "99_GLOBAL__N_x",
-            "_Z4overPf",
+            "k", "__nv_static_9999__x", "__nv_static_", "_GLOBAL__N_", "3_GLOBAL__N_é",
+            "99_GLOBAL__N_x", "_Z4overPf",
         ] {
             let _ = placeless(odd);
         }

@@ -773,10 +773,7 @@ fn a_recorded_report_with_repeated_and_nested_parts_stays_within_the_bounds() {
     let mut random = common::random();
     let mut read = 0;
     for name in [
-        "four_metrics",
-        "graph_as_one",
-        "nvtx_range",
-        "source/bank_conflict",
+        "four_metrics", "graph_as_one", "nvtx_range", "source/bank_conflict",
     ] {
         let whole = common::bytes(&format!("{name}.ncu-rep"));
         assert!(assert_bounded(name, &whole).unwrap() > 0);

@@ -156,9 +156,7 @@ impl File<'_> {
         }
         toolchain.chip = chip_of_arch(arch);
         for tool in [
-            &mut toolchain.nvcc,
-            &mut toolchain.ncu,
-            &mut toolchain.compute_sanitizer,
+            &mut toolchain.nvcc, &mut toolchain.ncu, &mut toolchain.compute_sanitizer,
             &mut toolchain.cupti,
         ] {
             *tool = tool.take().map(|path| root.join(path));

@@ -59,8 +59,7 @@ fn regressed(quantity: &Quantity<'_>, comparison: &mut Comparison, speed: Option
         comparison.tolerance.display(unit)
     );
     let (mode, tier) = (
-        quantity.case.reference.mode,
-        quantity.case.current.identity.tier,
+        quantity.case.reference.mode, quantity.case.current.identity.tier,
     );
     let next = fix_or_accept(variant, mode, tier);
     let finding = Finding::deny(Code::Regressed, &variant.id, message, next);

@@ -54,11 +54,7 @@ pub(in crate::judge) fn compare_compiled(
             };
             let excused = as_fast && metric.unless_as_fast;
             worse.extend(comparison_finding(
-                variant,
-                metric,
-                mode,
-                &mut comparison,
-                excused,
+                variant, metric, mode, &mut comparison, excused,
             ));
             worse.extend(limit_finding(variant, metric, &mut comparison));
             report.comparisons.push(comparison);

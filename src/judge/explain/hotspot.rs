@@ -241,8 +241,7 @@ impl Scale {
         Scale {
             times,
             samples: (
-                reference.hotspots.samples as f64,
-                current.hotspots.samples as f64,
+                reference.hotspots.samples as f64, current.hotspots.samples as f64,
             ),
         }
     }

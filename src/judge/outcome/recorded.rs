@@ -357,9 +357,7 @@ impl Reading<'_> {
         let mut brought = Vec::new();
         for folder in self.recordings.all() {
             brought.extend(brought_by_change(
-                &self.config.checkout,
-                self.authority,
-                folder,
+                &self.config.checkout, self.authority, folder,
             )?);
         }
         self.findings.extend(brought.first().map(|first| {

@@ -518,14 +518,10 @@ impl<'a> Judge<'a> {
     fn pins(&self, variant: &Variant, sides: Sides<'_>, outcome: &Outcome) -> Vec<Finding> {
         let (own, of_base, of_locked) = match sides.current.identity.tier {
             Tier::Static => (
-                "compiled",
-                "its base was compiled",
-                "its static baseline was compiled",
+                "compiled", "its base was compiled", "its static baseline was compiled",
             ),
             _ => (
-                "measured",
-                "its base was measured",
-                "its baseline was measured",
+                "measured", "its base was measured", "its baseline was measured",
             ),
         };
         let pinned = |what, profile: Option<&Profile>| {

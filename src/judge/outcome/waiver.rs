@@ -174,11 +174,7 @@ mod tests {
             let waived = findings[0].message.contains("waived until");
             assert!(!waived || findings[0].severity == Severity::Warn);
             let expected = [
-                "regressed",
-                "limit-exceeded",
-                "inconclusive",
-                "work-changed",
-                "implausible",
+                "regressed", "limit-exceeded", "inconclusive", "work-changed", "implausible",
             ];
             assert_eq!(waived, expected.contains(&code.as_str()), "{code:?}");
             assert_eq!(codes(&findings).len(), if waived { 1 } else { 2 });

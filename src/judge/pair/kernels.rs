@@ -291,8 +291,7 @@ fn other_shared_memory<'a>(
     reference: &str,
 ) -> Option<(Code, &'a KernelProfile, String)> {
     let (was, is) = (
-        &pair.reference.dynamic_shared_bytes,
-        &pair.current.dynamic_shared_bytes,
+        &pair.reference.dynamic_shared_bytes, &pair.current.dynamic_shared_bytes,
     );
     // Baselines of older versions do not state it.
     (!was.is_empty() && !is.is_empty() && was != is).then(|| {
@@ -309,8 +308,7 @@ fn other_shared_memory<'a>(
 /// That a launch does not show what the reference's does: it may have changed.
 fn shared_memory_unknown(variant: &Variant, pair: Pair<'_>, reference: &str) -> Option<Finding> {
     let (was, is) = (
-        &pair.reference.dynamic_shared_bytes,
-        &pair.current.dynamic_shared_bytes,
+        &pair.reference.dynamic_shared_bytes, &pair.current.dynamic_shared_bytes,
     );
     (!was.is_empty() && is.is_empty()).then(|| {
         let message = format!(

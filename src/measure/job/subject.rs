@@ -334,11 +334,7 @@ impl<'a> Subject<'a> {
         };
         let provenance = self.provenance(bench);
         Ok(Profile::new(
-            self.variant,
-            derived,
-            self.tier,
-            conditions,
-            provenance,
+            self.variant, derived, self.tier, conditions, provenance,
         ))
     }
 

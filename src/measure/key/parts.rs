@@ -124,11 +124,7 @@ impl Keys<'_> {
         let mut programs: Vec<_> = programs.collect();
         programs.sort();
         let program = (
-            &artifact.sha256,
-            programs,
-            &artifact.compiler,
-            &artifact.build_argv,
-            &artifact.sources,
+            &artifact.sha256, programs, &artifact.compiler, &artifact.build_argv, &artifact.sources,
         );
         Ok(Key::from([
             part("its configuration", variant)?,
@@ -553,10 +549,7 @@ mod tests {
         let one = of("A = \"1\"");
         assert_eq!(one, of("A = '1'"));
         for other in [
-            "A = '\"1\"'",
-            "A = '1', B = ''",
-            "A = '1\", \"B\": \"'",
-            "a = '1'",
+            "A = '\"1\"'", "A = '1', B = ''", "A = '1\", \"B\": \"'", "a = '1'",
         ] {
             assert_ne!(one, of(other), "{other}");
         }

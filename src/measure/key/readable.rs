@@ -193,10 +193,7 @@ mod tests {
         let git = |arguments: &[&str]| {
             let status = Command::new("git")
                 .args([
-                    "-c",
-                    "user.name=tester",
-                    "-c",
-                    "user.email=tester@localhost",
+                    "-c", "user.name=tester", "-c", "user.email=tester@localhost",
                 ])
                 .args(arguments)
                 .current_dir(root)

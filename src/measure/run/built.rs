@@ -40,9 +40,7 @@ pub(in crate::measure) fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
     }
     let mut seal = Seal::default();
     seal.add(rules(
-        &batch.config.path,
-        &batch.config.root,
-        &batch.config.baselines,
+        &batch.config.path, &batch.config.root, &batch.config.baselines,
     ));
     // Before the first program of the change runs: a build command is one.
     let records = Records::of(&batch.config.work);

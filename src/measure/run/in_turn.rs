@@ -797,9 +797,7 @@ fn words(profile: &Profile, gap: Option<&Finding>) -> String {
             "{} launches in {}",
             profile.launch_count(Phase::Timing),
             counted(
-                profile.provenance.processes as usize,
-                "process",
-                "processes"
+                profile.provenance.processes as usize, "process", "processes"
             )
         ),
         Some(gap) => gap.message.clone(),

@@ -230,9 +230,7 @@ fn recorded(session: &Session<'_>, written: &Written) -> Result<KernelCapture, S
         return Err(none_initialized(variant).into());
     }
     Ok(KernelCapture::of(
-        &gpu.name,
-        &gpu.compute_capability,
-        processes,
+        &gpu.name, &gpu.compute_capability, processes,
     ))
 }
 

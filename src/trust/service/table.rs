@@ -13,9 +13,7 @@ pub(super) const SERVICES: &[Service] = &[
             one_of(
                 "GITHUB_EVENT_NAME",
                 &[
-                    "pull_request",
-                    "pull_request_target",
-                    "pull_request_review",
+                    "pull_request", "pull_request_target", "pull_request_review",
                     "pull_request_review_comment",
                 ],
             ),
@@ -27,11 +25,8 @@ pub(super) const SERVICES: &[Service] = &[
         // Where these events run, `actions/checkout` takes the default branch unless the
         // workflow names a commit.
         head: &[
-            "event.pull_request.head.sha",
-            "event.workflow_run.head_sha",
-            "event.check_suite.head_sha",
-            "event.check_run.head_sha",
-            "event.merge_group.head_sha",
+            "event.pull_request.head.sha", "event.workflow_run.head_sha",
+            "event.check_suite.head_sha", "event.check_run.head_sha", "event.merge_group.head_sha",
         ],
         source: &[
             "event.pull_request.head.repo.full_name",

@@ -11,33 +11,19 @@ pub(super) const ROLLUPS: &[&str] = &[".avg", ".max", ".min", ".sum"];
 
 /// What may follow the roll-up of a counter.
 pub(super) const COUNTER_SUFFIXES: &[&str] = &[
-    "",
-    ".pct_of_peak_sustained_active",
-    ".pct_of_peak_sustained_elapsed",
-    ".pct_of_peak_sustained_frame",
-    ".pct_of_peak_sustained_region",
-    ".peak_sustained",
-    ".peak_sustained_active",
-    ".peak_sustained_active.per_second",
-    ".peak_sustained_elapsed",
-    ".peak_sustained_elapsed.per_second",
-    ".peak_sustained_frame",
-    ".peak_sustained_frame.per_second",
-    ".peak_sustained_region",
-    ".peak_sustained_region.per_second",
-    ".per_cycle_active",
-    ".per_cycle_elapsed",
-    ".per_cycle_in_frame",
-    ".per_cycle_in_region",
-    ".per_second",
+    "", ".pct_of_peak_sustained_active", ".pct_of_peak_sustained_elapsed",
+    ".pct_of_peak_sustained_frame", ".pct_of_peak_sustained_region", ".peak_sustained",
+    ".peak_sustained_active", ".peak_sustained_active.per_second", ".peak_sustained_elapsed",
+    ".peak_sustained_elapsed.per_second", ".peak_sustained_frame",
+    ".peak_sustained_frame.per_second", ".peak_sustained_region",
+    ".peak_sustained_region.per_second", ".per_cycle_active", ".per_cycle_elapsed",
+    ".per_cycle_in_frame", ".per_cycle_in_region", ".per_second",
 ];
 
 /// What may follow the roll-up of a throughput.
 pub(super) const THROUGHPUT_SUFFIXES: &[&str] = &[
-    ".pct_of_peak_sustained_active",
-    ".pct_of_peak_sustained_elapsed",
-    ".pct_of_peak_sustained_frame",
-    ".pct_of_peak_sustained_region",
+    ".pct_of_peak_sustained_active", ".pct_of_peak_sustained_elapsed",
+    ".pct_of_peak_sustained_frame", ".pct_of_peak_sustained_region",
 ];
 
 /// The suffixes of a ratio, which has no roll-up.

@@ -214,14 +214,7 @@ mod tests {
     #[test]
     fn a_name_beside_the_rows_is_not_found() {
         for name in [
-            "",
-            "\n",
-            "a",
-            "zzz",
-            "dram__byte",
-            "dram__bytesX",
-            "CTC",
-            "tpc__z",
+            "", "\n", "a", "zzz", "dram__byte", "dram__bytesX", "CTC", "tpc__z",
         ] {
             assert_eq!(table().find(name).count(), 0, "{name}");
         }

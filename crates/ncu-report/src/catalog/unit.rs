@@ -45,29 +45,9 @@ impl Unit {
 
 /// Symbols that ncu prints for unscaled values.
 const BASE: &[&str] = &[
-    "",
-    "%",
-    "%/byte",
-    "%/register",
-    "SM",
-    "block",
-    "branches",
-    "byte",
-    "cluster",
-    "cycle",
-    "hz",
-    "inst",
-    "ns",
-    "ops",
-    "pass",
-    "register",
-    "request",
-    "sample",
-    "sector",
-    "sectors",
-    "tag",
-    "thread",
-    "warp",
+    "", "%", "%/byte", "%/register", "SM", "block", "branches", "byte", "cluster", "cycle", "hz",
+    "inst", "ns", "ops", "pass", "register", "request", "sample", "sector", "sectors", "tag",
+    "thread", "warp",
 ];
 
 /// The power of ten to the base unit, and the base unit.
@@ -206,14 +186,7 @@ mod tests {
     #[test]
     fn an_unknown_unit_has_no_base() {
         for symbol in [
-            "furlong",
-            "Kfoo",
-            "%/Kbyte",
-            "byte/",
-            "Xbyte",
-            "K/furlong",
-            "byte/Kbyte",
-            "é",
+            "furlong", "Kfoo", "%/Kbyte", "byte/", "Xbyte", "K/furlong", "byte/Kbyte", "é",
         ] {
             assert_eq!(decimal_scale(symbol), None, "{symbol}");
         }

@@ -94,11 +94,7 @@ fn suffixed(name: &str, base: Base, suffix: &str) -> Unit {
 /// is a product with cycles.
 fn accumulates(name: &str) -> bool {
     [
-        "warps_active",
-        "warps_eligible",
-        "warps_inactive",
-        "warps_issue_stalled",
-        "ctas_active",
+        "warps_active", "warps_eligible", "warps_inactive", "warps_issue_stalled", "ctas_active",
     ]
     .iter()
     .any(|level| name.contains(level))

@@ -10,12 +10,7 @@ use crate::metrics::Metrics;
 
 /// The columns that may precede the first metric, after the kernel name.
 const LEADING: [&str; 6] = [
-    "Context",
-    "Stream",
-    "Block Size",
-    "Grid Size",
-    "Device",
-    "CC",
+    "Context", "Stream", "Block Size", "Grid Size", "Device", "CC",
 ];
 
 /// ID and name of a process, and its host.

@@ -178,9 +178,7 @@ impl Numbers {
 /// Whether every value of a metric is a whole number, so that `1.024` is 1,024.
 fn is_whole(name: &str) -> bool {
     const SIZES: [&str; 3] = [
-        "launch__grid_size",
-        "launch__block_size",
-        "launch__thread_count",
+        "launch__grid_size", "launch__block_size", "launch__thread_count",
     ];
     name.starts_with("device__attribute_") || SIZES.contains(&name)
 }

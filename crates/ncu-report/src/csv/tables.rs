@@ -196,8 +196,7 @@ impl<'a> Console<'a> {
         }
         if !bytes.ends_with(b"\n") && begins_like_row(bytes) {
             return Err(ReadError::csv(
-                line,
-                "the row that begins here is truncated",
+                line, "the row that begins here is truncated",
             ));
         }
         not_an_end(bytes, line)

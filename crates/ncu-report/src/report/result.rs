@@ -169,14 +169,10 @@ impl<'a> Decoder<'a> {
 
 /// Metrics that state grid and block where the message has no field for them.
 const GRID: [&str; 3] = [
-    "launch__grid_dim_x",
-    "launch__grid_dim_y",
-    "launch__grid_dim_z",
+    "launch__grid_dim_x", "launch__grid_dim_y", "launch__grid_dim_z",
 ];
 const BLOCK: [&str; 3] = [
-    "launch__block_dim_x",
-    "launch__block_dim_y",
-    "launch__block_dim_z",
+    "launch__block_dim_x", "launch__block_dim_y", "launch__block_dim_z",
 ];
 
 /// The values of these metrics, if all are integers.

@@ -17,8 +17,7 @@ use crate::strip::Scrubber;
 
 /// Attributes of the device that differ between the GPUs of one machine.
 const IDENTIFYING: [&str; 3] = [
-    "device__attribute_pci_bus_id",
-    "device__attribute_pci_device_id",
+    "device__attribute_pci_bus_id", "device__attribute_pci_device_id",
     "device__attribute_pci_domain_id",
 ];
 
@@ -117,10 +116,7 @@ struct Stripping<'a> {
 /// imported report are unknown.
 fn conditions_only(line: &str) -> String {
     const CONDITIONS: [&str; 4] = [
-        "--clock-control",
-        "--cache-control",
-        "--replay-mode",
-        "--graph-profiling",
+        "--clock-control", "--cache-control", "--replay-mode", "--graph-profiling",
     ];
     let words: Vec<&str> = line.split_whitespace().collect();
     let mut kept = vec!["ncu".to_owned()];

@@ -236,8 +236,7 @@ mod tests {
                 "nvcc -Iinclude -Xptxas -v a.cu",
             ),
             (
-                "==PROF== Report: '/tmp/x y/z.ncu-rep'",
-                "==PROF== Report: 'x y/z.ncu-rep'",
+                "==PROF== Report: '/tmp/x y/z.ncu-rep'", "==PROF== Report: 'x y/z.ncu-rep'",
             ),
             ("--log-file=~ada/log/x", "--log-file=x"),
             ("file:///home/ada/include/a", "file://a"),
@@ -290,8 +289,7 @@ mod tests {
             ("--t=glpat-0123456789abcdef-_xyz0", "--t=credential"),
             ("AKIA0123456789ABCDEF", "credential"),
             (
-                "https://ada:hunter2@localhost:80/x",
-                "https://localhost:80/x",
+                "https://ada:hunter2@localhost:80/x", "https://localhost:80/x",
             ),
         ] {
             assert!(scrubber.suspects(text.as_bytes()), "{text}");

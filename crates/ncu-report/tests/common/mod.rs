@@ -16,11 +16,7 @@ use serde_json::Value as Json;
 
 /// Recordings of which there are the report, its page, and what NVIDIA's module reads of it.
 pub const IN_EVERY_FORM: [&str; 5] = [
-    "four_metrics",
-    "full_set",
-    "graph_as_one",
-    "twenty_launches",
-    "two_kernels_three_times",
+    "four_metrics", "full_set", "graph_as_one", "twenty_launches", "two_kernels_three_times",
 ];
 
 /// The folder of the recordings; its `README.md` says how each was made.

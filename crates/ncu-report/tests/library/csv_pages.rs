@@ -112,8 +112,7 @@ fn the_programs_own_lines_do_not_disturb_a_page() {
 #[test]
 fn program_lines_that_look_like_csv_are_ignored() {
     for name in [
-        "raw_with_program_output.csv",
-        "details_with_program_output.csv",
+        "raw_with_program_output.csv", "details_with_program_output.csv",
     ] {
         let original = text(name);
         let expected = read(&original);
@@ -131,9 +130,7 @@ fn program_lines_that_look_like_csv_are_ignored() {
 #[test]
 fn line_ends_a_mark_and_unended_output_of_the_program_change_nothing() {
     for name in [
-        "four_metrics.raw.csv",
-        "raw_with_program_output.csv",
-        "details_sections_and_rules.csv",
+        "four_metrics.raw.csv", "raw_with_program_output.csv", "details_sections_and_rules.csv",
     ] {
         let original = text(name);
         let expected = read(&original);
@@ -153,8 +150,7 @@ fn scaled_units_become_base_units() {
     let recording = page("raw_scaled_units.csv");
     let launch = &recording.launches[0];
     let (l2, shared) = (
-        "launch__persisting_l2_cache_size",
-        "launch__shared_mem_per_block",
+        "launch__persisting_l2_cache_size", "launch__shared_mem_per_block",
     );
     let [frequency, cycles] =
         ["avg.per_second", "sum"].map(|of| format!("dram__cycles_elapsed.{of}"));

@@ -425,10 +425,7 @@ fn a_text_of_16_mib_is_read_and_a_longer_one_is_rejected() {
 #[test]
 fn ranges_and_command_lists_are_results_too() {
     let names: [&[u8]; 4] = [
-        b"launch__grid_dim_x",
-        b"launch__grid_dim_y",
-        b"launch__grid_dim_z",
-        b"launch__device_id",
+        b"launch__grid_dim_x", b"launch__grid_dim_y", b"launch__grid_dim_z", b"launch__device_id",
     ];
     let metrics = (0..).zip([8, 4, 2, 1]);
     let metrics = metrics.map(|(id, value)| metric(id, number(value)));

@@ -143,8 +143,7 @@ fn metrics_may_list_their_instructions_in_any_order_and_leave_some_out() {
     let metric = |id| Message::default().integer(1, id);
     let bytes = report_of(
         &[
-            b"smsp__pcsamp_sample_count",
-            b"inst_executed",
+            b"smsp__pcsamp_sample_count", b"inst_executed",
             b"smsp__pcsamp_warps_issue_stalled_wait",
         ],
         &[],

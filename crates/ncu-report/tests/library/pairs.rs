@@ -54,10 +54,7 @@ fn a_report_of_each_form_agrees_with_ncus_page_of_it_on_every_metric() {
 fn a_page_describes_its_launches_as_the_report_does() {
     let described = |launch: &Launch| {
         let place = (
-            launch.process_id,
-            launch.device,
-            launch.context,
-            launch.stream,
+            launch.process_id, launch.device, launch.context, launch.stream,
         );
         let function = launch.kernel.function.clone();
         (

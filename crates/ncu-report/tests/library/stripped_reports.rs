@@ -47,11 +47,7 @@ fn measured(mut launch: Launch) -> (Launch, Vec<String>) {
 #[test]
 fn a_copy_has_every_number_and_nothing_that_is_forbidden() {
     for name in [
-        "four_metrics",
-        "full_set",
-        "graph_as_one",
-        "nvtx_range",
-        "twenty_launches",
+        "four_metrics", "full_set", "graph_as_one", "nvtx_range", "twenty_launches",
         "two_kernels_three_times",
     ] {
         let original = common::bytes(&format!("{name}.ncu-rep"));

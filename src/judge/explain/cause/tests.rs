@@ -446,16 +446,8 @@ fn combined_faults_are_all_named_the_most_specific_first() {
         (BANK_CONFLICTS, 655_668.0, 84_445_144.0),
     ]));
     let expected = [
-        RegisterSpills,
-        LostTensorCores,
-        LessWork,
-        MoreWork,
-        BankConflicts,
-        Uncoalesced,
-        BarrierWaits,
-        MoreDramTraffic,
-        MoreInstructions,
-        LowerClock,
+        RegisterSpills, LostTensorCores, LessWork, MoreWork, BankConflicts, Uncoalesced,
+        BarrierWaits, MoreDramTraffic, MoreInstructions, LowerClock,
     ];
     assert_eq!(kinds(&all), expected);
     all.reverse();
