@@ -634,6 +634,13 @@ part_compare() {
       "python3 $root/tests/gpu/torch_double.py --launches 40" "python3 $root/tests/gpu/torch_double.py --launches 40"
     cat "$log"
   fi
+  nvcc -O2 -arch=sm_90a -o computing "$root/tests/gpu/computing.cu" || exit 70
+  local began=$SECONDS
+  expect "a program that computes between its launches is the same as itself" 0 "same: " "$gate" compare ./computing ./computing
+  cat "$log"
+  grep -q "fewer start together" "$log"
+  expect "and gives its turns away meanwhile" 0 "" test $? = 1 -a $((SECONDS - began)) -lt 15
+  expect "and is slower if it is after that" 1 "slower: " "$gate" compare ./computing "./computing --slow"
   expect "the kernels of one program" 0 "bsr_gemm_cp_async" "$gate" compare "$(measured old)" "${filter[@]}"
   cat "$log"
   expect "a configuration for what a program launches" 0 "config.toml" "$gate" init -- ./old "${built[@]}" profile --warmup 0 --launches 40
