@@ -55,6 +55,12 @@ const WORK: [&[u8]; 5] = [
 /// Of those between which a stream is captured. No other thread may wait for the GPU meanwhile.
 const CAPTURE_BEGINS: &[u8] = b"cuStreamBeginCapture";
 const CAPTURE_ENDS: &[u8] = b"cuStreamEndCapture";
+/// Of those that end a context, which nothing may wait for then.
+const CONTEXT_ENDS: [&[u8]; 3] = [
+    b"cuCtxDestroy",
+    b"cuDevicePrimaryCtxRelease",
+    b"cuDevicePrimaryCtxReset",
+];
 /// More than the driver of CUDA 13.0 has functions (some 800).
 const MOST_CALLS: u32 = 2000;
 
@@ -65,6 +71,7 @@ enum Does {
     Work,
     BeginsCapture,
     EndsCapture,
+    EndsContext,
 }
 
 const SIGKILL: c_ulong = 9;
@@ -218,6 +225,8 @@ fn known_calls(cupti: Library) -> Result<Vec<Does>, String> {
             Does::BeginsCapture
         } else if name.starts_with(CAPTURE_ENDS) {
             Does::EndsCapture
+        } else if CONTEXT_ENDS.iter().any(|begin| name.starts_with(begin)) {
+            Does::EndsContext
         } else if WORK.iter().any(|begin| name.starts_with(begin)) {
             Does::Work
         } else {
@@ -254,6 +263,10 @@ unsafe extern "C" fn callback(_: *mut c_void, domain: u32, id: u32, data: *const
         (Some(Does::EndsCapture), false) => {
             let fewer = |captured: u32| captured.checked_sub(1);
             let _ = CAPTURED.fetch_update(SeqCst, SeqCst, fewer);
+        }
+        (Some(Does::EndsContext), true) => {
+            let _not_while_it_is_waited_for = turn();
+            CONTEXT.store(std::ptr::null_mut(), SeqCst);
         }
         (_, true) => {
             let mut known = CALLS.iter();
