@@ -755,7 +755,7 @@ impl HeldProgram {
         let [turn, log, records] =
             ["turn", "log", "records"].map(|it| machine.path(&format!("tmp/{it}")));
         fs::create_dir(&records).unwrap();
-        let mut program = machine.injected("launch", &records);
+        let mut program = machine.injected("pauses", &records);
         program.env("SPARSEK_GATE_TURN", &turn);
         let program = program
             .stdout(fs::File::create(&log).unwrap())

@@ -1,7 +1,7 @@
 /* Stands in for a CUDA program: loads the injected library as the driver does at cuInit. Its
  * argument says how it ends: "exit", "_exit", "fork", "range"
- * after a range of the profiler from its first to its third call, or "launch" after calls of the driver, between which it
- * leaves the GPU idle for 0.4 s twice: the first time it captures a stream. */
+ * after a range of the profiler from its first to its third call, or "launch" after calls of the driver. With
+ * "pauses" it leaves the GPU idle for 0.4 s twice between these: the first time it captures a stream. */
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -21,7 +21,8 @@ int main(int count, char **arguments) {
     if (!initialize || initialize() != 1)
         return 3;
     const char *how = count > 1 ? arguments[1] : "exit";
-    if (strcmp(how, "launch") == 0) {
+    int pauses = strcmp(how, "pauses") == 0;
+    if (pauses || strcmp(how, "launch") == 0) {
         void *cupti = dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD);
         dlopen("libcuda.so.1", RTLD_NOW);
         void (*call)(const char *, unsigned);
@@ -33,11 +34,11 @@ int main(int count, char **arguments) {
         fflush(stdout);
         call("cuLaunchKernel", 2);
         call("cuStreamBeginCapture_v2", 3);
-        usleep(400000);
+        usleep(pauses ? 400000 : 0);
         printf("captured\n");
         fflush(stdout);
         call("cuStreamEndCapture", 4);
-        usleep(400000);
+        usleep(pauses ? 400000 : 0);
         printf("computed\n");
         fflush(stdout);
         call("cuLaunchKernel", 5);
