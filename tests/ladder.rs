@@ -442,14 +442,21 @@ fn what_others_write_between_two_turns_of_a_program_is_found() {
         .exits(5)
         .says("changed while the program ran");
     let launches = "k 9 3000 3500 0 1 7 1 1 1 1 1 1 1 0 0 0 name";
-    let adds = format!("for one in {all}; do echo '{launches}' >>$one; done");
-    machine.write("cp_async.sh", computing(&adds));
-    let ran = Ran::of(&compare_with_itself(&machine).output().unwrap());
-    assert!(
-        ran.err.contains("ran in the turn of another program"),
-        "{}",
-        ran.err
-    );
+    for line in [launches, "turn 0 5000 9", "idle 5000"] {
+        let adds = format!("for one in {all}; do echo '{line}' >>$one; done");
+        machine.write("cp_async.sh", computing(&adds));
+        let ran = Ran::of(&compare_with_itself(&machine).output().unwrap());
+        assert!(
+            ran.err.contains("ran in the turn of another program"),
+            "{}",
+            ran.err
+        );
+    }
+    // A file of another is gone.
+    machine.write("cp_async.sh", computing(&format!("rm -f {all}")));
+    Ran::of(&compare_with_itself(&machine).output().unwrap())
+        .exits(5)
+        .says("changed while the program ran");
 }
 
 #[test]
@@ -822,6 +829,8 @@ fn the_injected_library_holds_a_program_at_its_first_work_and_whenever_it_leaves
     );
     // It computes without a turn, and waits for one at its next work.
     fs::remove_file(&held.turn).unwrap();
+    let stood = std::time::Duration::from_millis(300);
+    std::thread::sleep(stood);
     held.go_on();
     assert_eq!(
         held.stops(),
@@ -830,9 +839,25 @@ fn the_injected_library_holds_a_program_at_its_first_work_and_whenever_it_leaves
     fs::write(&held.turn, "").unwrap();
     held.go_on();
     // All is written before it stops again, and it ends outside of its turn.
-    let process = ProcessRecords::parse(&held.stops().1).unwrap();
-    assert_eq!(process.turn, Some(2));
-    assert!(!process.ran_between);
+    let written = held.stops().1;
+    assert_eq!(ProcessRecords::parse(&written).unwrap().turn, Some(2));
+    // The time in which it stood still is known, and shorter than that between its turns.
+    let numbers = |line: &str| -> Vec<u64> {
+        line.split(' ')
+            .skip(1)
+            .map(|word| word.parse().unwrap())
+            .collect()
+    };
+    let of = |what: &str| {
+        let lines = written.lines().filter(|line| line.starts_with(what));
+        lines.map(numbers).collect::<Vec<_>>()
+    };
+    let (turns, idle) = (of("turn "), of("idle "));
+    let between = turns[1][1] - idle[0][0];
+    assert!(
+        (stood.as_nanos()..=u128::from(between)).contains(&u128::from(turns[1][2])),
+        "{written}"
+    );
     held.go_on();
     assert_eq!(held.program.wait().unwrap().code(), Some(0));
 }
@@ -852,7 +877,11 @@ fn a_program_whose_turn_goes_on_when_it_leaves_the_gpu_idle_is_not_stopped_for_t
         written.lines().last().unwrap().starts_with("end "),
         "{written}"
     );
-    assert!(!ProcessRecords::parse(&written).unwrap().ran_between);
+    let after_idle = written.split("\nidle ").nth(1).unwrap().lines().nth(1);
+    assert!(
+        after_idle.is_some_and(|line| line.starts_with("turn 0 ")),
+        "{written}"
+    );
     held.go_on();
     assert_eq!(held.program.wait().unwrap().code(), Some(0));
 }

@@ -113,7 +113,12 @@ impl Turns {
             between.any(|one| kernel.end_ns > one.from && kernel.start_ns < one.until)
                 || self.idle.is_some_and(|from| kernel.end_ns > from)
         };
-        kernels.iter().any(within)
+        // One that had not ended when its times were written ran on.
+        let pauses = self.idle.is_some() || !self.between.is_empty();
+        let unended = |kernel: &KernelRecord| pauses && kernel.duration_ns().is_none();
+        kernels
+            .iter()
+            .any(|kernel| within(kernel) || unended(kernel))
     }
 
     /// Takes out of the times of kernels for how long the process stood still.

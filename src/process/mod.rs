@@ -257,7 +257,8 @@ impl Running {
         loop {
             let pids = programs.iter().map(|one| one.started.pid.unwrap_or(0));
             let stopped = tree::stopped_below(&pids.collect::<Vec<i32>>());
-            for ((program, stopped), standing) in programs.iter().zip(stopped).zip(&mut standing) {
+            let looked = programs.iter_mut().zip(stopped).zip(&mut standing);
+            for ((program, stopped), standing) in looked {
                 if standing.is_some() {
                     continue;
                 }
@@ -265,8 +266,8 @@ impl Running {
                     *standing = Some(Standing::Ended);
                 } else if stopped {
                     *standing = Some(Standing::Held);
-                    // It waits while the others still come to their first work.
-                    tree::stop(program.started.pid, &program.started.mark);
+                    // It waits while the others still come to their work.
+                    program.stop();
                 } else if program.is_beyond_its_limits() || interrupted() {
                     *standing = Some(Standing::Late);
                     // It would work beside those that have their turns.
@@ -334,7 +335,9 @@ impl Running {
         let Started { pid, mark, .. } = &self.started;
         self.stopped_at = tree::stop(*pid, mark);
         if self.had_turn {
-            self.ran = Some(self.started.since.elapsed());
+            // What it waits after that is not its time.
+            let ran = self.started.since.elapsed();
+            self.ran.get_or_insert(ran);
         }
     }
 
@@ -415,7 +418,7 @@ pub enum Standing {
 pub enum Rest {
     /// Its work is done.
     Over,
-    /// It leaves the GPU idle for now.
+    /// It leaves the GPU idle.
     Idle,
 }
 

@@ -154,7 +154,7 @@ pub(super) fn stop(root: Option<i32>, mark: &str) -> Option<RunTime> {
 /// How long each thread of a program's processes has run, in nanoseconds, by process and thread.
 pub(super) type RunTime = BTreeMap<(i32, i32), u64>;
 
-/// The same, of what ran at a moment, until now. `/proc/PID/task/TID/schedstat` begins with it (proc(5) of Linux names `schedstat`;
+/// How long each thread of a program has run until now, of the processes of a snapshot. `/proc/PID/task/TID/schedstat` begins with it (proc(5) of Linux names `schedstat`;
 /// `Documentation/scheduler/sched-stats.rst`: "time spent on the cpu (in nanoseconds)").
 pub(super) fn run_time(all: &Snapshot, root: Option<i32>, mark: &str) -> RunTime {
     let threads_of = |stat: Stat| {

@@ -91,8 +91,8 @@ pub trait Profiler {
         Ok(Written::new())
     }
 
-    /// Whether a program launched kernels, by what it added to its files.
-    fn launched(&self, _session: &Session<'_>, _added: &[u8]) -> bool {
+    /// Whether a program had a turn or launched kernels, by what it added to its files.
+    fn worked(&self, _session: &Session<'_>, _added: &[u8]) -> bool {
         false
     }
 
@@ -356,6 +356,10 @@ fn hold(held: &mut [Held], sessions: &[Session<'_>]) -> Result<(), (usize, Stop)
             let why = "one of them started a process that is not below it";
             return Err((at, not_held(sessions[at].variant, why).into()));
         }
+        if standing == Standing::Late && !held[at].written.is_empty() {
+            let why = "one of them does not come to its work while others wait for theirs";
+            return Err((at, not_held(sessions[at].variant, why).into()));
+        }
         if standing != Standing::Held {
             held[at].end();
         }
@@ -380,12 +384,19 @@ impl Held {
         };
         // Others ran since.
         let written = profiler.written(session)?;
+        if let Some(removed) = self
+            .written
+            .keys()
+            .find(|path| !written.contains_key(*path))
+        {
+            return Err(altered(removed).into());
+        }
         for (path, now) in &written {
             let before = self.written.get(path).map_or(&[][..], Vec::as_slice);
             let Some(added) = now.strip_prefix(before) else {
                 return Err(altered(path).into());
             };
-            if profiler.launched(session, added) {
+            if profiler.worked(session, added) {
                 let why = "one of them ran in the turn of another program";
                 return Err(not_held(session.variant, why).into());
             }

@@ -113,9 +113,12 @@ impl Profiler for Cupti {
         written(session)
     }
 
-    fn launched(&self, session: &Session<'_>, lines: &[u8]) -> bool {
-        let mut lines = lines.split(|byte| *byte == b'\n');
-        !session.variant.profile.profiler_range && lines.any(|line| line.starts_with(b"k "))
+    fn worked(&self, session: &Session<'_>, added: &[u8]) -> bool {
+        // Where ranges count, it may launch kernels before them.
+        let mut lines = added.split(|byte| *byte == b'\n');
+        let others: [&[u8]; 3] = [b"process ", b"end ", b"error "];
+        let works = |line: &[u8]| !line.is_empty() && !others.iter().any(|it| line.starts_with(it));
+        !session.variant.profile.profiler_range && lines.any(works)
     }
 
     fn finish(&self, session: &Session<'_>, mut ran: Ran) -> Result<Pending, Stop> {

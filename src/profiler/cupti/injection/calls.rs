@@ -76,12 +76,17 @@ enum Does {
 
 const SIGKILL: c_ulong = 9;
 const SIGSTOP: c_int = 19;
+/// `SIG_SETMASK`, and the words of a `sigset_t` (1024 bits).
+const SET_MASK: c_int = 2;
+const SIGNALS: usize = 1024 / 64;
 /// `PR_SET_PDEATHSIG` and `PR_GET_PDEATHSIG`.
 const SET_DEATH_SIGNAL: c_int = 1;
 const GET_DEATH_SIGNAL: c_int = 2;
 
 unsafe extern "C" {
     fn raise(signal: c_int) -> c_int;
+    fn sigfillset(set: *mut u64) -> c_int;
+    fn pthread_sigmask(how: c_int, set: *const u64, before: *mut u64) -> c_int;
     fn prctl(option: c_int, ...) -> c_int;
 }
 
@@ -197,15 +202,31 @@ pub fn begin(write: fn(&str), write_out: fn()) -> Result<(), String> {
     if ranges {
         return CALLS
             .iter()
-            .try_for_each(|(domain, call, _)| asked.enable(1, *domain, *call));
+            .try_for_each(|(domain, call, _)| asked.enable(*domain, *call));
     }
     for (call, does) in (0..).zip(&asked.does) {
         if *does != Does::Nothing {
-            asked.enable(1, DRIVER_API, call)?;
+            asked.enable(DRIVER_API, call)?;
         }
     }
-    std::thread::spawn(|| asked.watch());
+    // Where there is no room for a thread, the program keeps its turn.
+    let watch = || asked.watch();
+    let _ = without_signals(|| std::thread::Builder::new().spawn(watch));
     Ok(())
+}
+
+/// Starts a thread that takes none of the program's signals.
+fn without_signals<T>(start: impl FnOnce() -> T) -> T {
+    let (mut all, mut before) = ([0; SIGNALS], [0; SIGNALS]);
+    // SAFETY: both are as large as a `sigset_t` of glibc.
+    unsafe {
+        sigfillset(all.as_mut_ptr());
+        pthread_sigmask(SET_MASK, all.as_ptr(), before.as_mut_ptr());
+    }
+    let started = start();
+    // SAFETY: as above.
+    unsafe { pthread_sigmask(SET_MASK, before.as_ptr(), std::ptr::null_mut()) };
+    started
 }
 
 /// What the driver's calls do, by their numbers.
@@ -283,10 +304,10 @@ unsafe extern "C" fn callback(_: *mut c_void, domain: u32, id: u32, data: *const
 }
 
 impl Asked {
-    /// Has a call reported (1) or not (0).
-    fn enable(&self, reported: u32, domain: u32, call: u32) -> Result<(), String> {
+    /// Has a call reported.
+    fn enable(&self, domain: u32, call: u32) -> Result<(), String> {
         // SAFETY: a plain call.
-        match unsafe { (self.enable)(reported, self.subscriber, domain, call) } {
+        match unsafe { (self.enable)(1, self.subscriber, domain, call) } {
             SUCCESS => Ok(()),
             status => Err(format!(
                 "cuptiEnableCallback answered {status} for call {call}"
@@ -313,7 +334,7 @@ impl Asked {
             return;
         }
         let _turn = turn();
-        if IN_TURN.load(SeqCst) {
+        if IN_TURN.load(SeqCst) || OVER.load(SeqCst) {
             return;
         }
         if self.does.is_empty() {
