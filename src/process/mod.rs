@@ -788,9 +788,11 @@ pub(crate) mod tests {
             run.start().unwrap()
         };
         let ended = invocation(dir.path(), "exit 3", Duration::from_secs(20));
+        let written_again =
+            "n=$(wc -c <b.child); until [ $(wc -c <b.child) -gt $n ]; do sleep 0.01; done";
         let mut programs = vec![
             start("a", ""),
-            start("b", "kill -STOP $$; exit 5"),
+            start("b", &format!("{written_again}; kill -STOP $$; exit 5")),
             ended.start().unwrap(),
         ];
         let standing = Running::hold(&mut programs.iter_mut().collect::<Vec<_>>()).unwrap();
