@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::data::{A_ROUND, Pair};
+use sparsek_gate::parallel;
+
+use super::data::A_ROUND;
 use super::random::Random;
 use super::share::Share;
-use super::side_by_side::{Answer, Change, Draw, Drawn};
+use super::side_by_side::{Answer, Change, Draw, Recorded};
 
-/// A check of one kernel on one GPU.
+/// A check on one GPU.
 #[derive(Clone, Copy)]
 pub struct Check<'a> {
-    pub kernel: &'a str,
+    pub name: &'a str,
     pub gpu: &'a str,
     pub answer: Answer,
 }
@@ -19,25 +21,26 @@ pub struct Check<'a> {
 pub struct Checks<'a>(Vec<Check<'a>>);
 
 impl<'a> Checks<'a> {
-    /// Draws so many checks of these pairs in turn, each with a change in its current side. What is changed
+    /// Draws so many checks of these recordings in turn, each with a change in its current side. What is changed
     /// may depend on the number of the check; `None` leaves it out.
-    pub fn draw(
+    pub fn draw<T: Recorded + Sync>(
         (checks, seed): (usize, u64),
         purpose: &str,
-        pairs: &[&'a Pair],
+        recorded: &[&'a T],
         draw: Draw,
-        change: impl Fn(usize) -> Option<Change>,
+        change: impl Fn(usize) -> Option<Change> + Sync,
     ) -> Checks<'a> {
-        let one = |number: usize| {
-            let pair = pairs.get(number % pairs.len().max(1))?;
-            let mut random = Random::new(seed, purpose, number);
+        let one = |number: &usize| {
+            let one = recorded.get(number % recorded.len().max(1))?;
+            let mut random = Random::new(seed, purpose, *number);
             Some(Check {
-                kernel: &pair.variant,
-                gpu: &pair.gpu,
-                answer: Drawn::new(pair, draw, change(number)?, &mut random).check(),
+                name: one.name(),
+                gpu: one.gpu(),
+                answer: one.check(draw, change(*number)?, &mut random),
             })
         };
-        Checks((0..checks).filter_map(one).collect())
+        let numbers: Vec<usize> = (0..checks).collect();
+        Checks(parallel::map(&numbers, one).into_iter().flatten().collect())
     }
 
     pub fn answer(&self, number: usize) -> Answer {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::programs::ProgramPair;
 use sparsek_gate::config::{Config, Metric, Variant};
 use sparsek_gate::files::{PROFILE_FILE, base_folder};
 use sparsek_gate::finding::Error;
@@ -52,11 +53,13 @@ pub struct Recordings {
     pub planted: Vec<Pair>,
     /// What is judged against a stored baseline, by variant and metric.
     pub stored: Vec<OfGpus>,
+    /// Whole programs, compared with themselves.
+    pub programs: Vec<ProgramPair>,
 }
 
 impl Recordings {
-    /// Reads `rounds/<gpu>/{aa,planted}` and `unchanged/<gpu>/aa`, and the profiles of `machines/<gpu>`: all of
-    /// them were timed by ncu.
+    /// Reads `rounds/<gpu>/{aa,planted}`, `unchanged/<gpu>/aa` and the profiles of `machines/<gpu>`, which were
+    /// timed by ncu, and `programs/<gpu>/aa`, which were timed as they run.
     ///
     /// # Errors
     /// [`Error::Io`], or [`Error::Input`] of a file that is no profile, or a folder without any.
@@ -67,11 +70,13 @@ impl Recordings {
             unchanged: pairs(&unchanged, config)?,
             planted: pairs(&below("rounds", "planted")?, config)?,
             stored: stored(&below("machines", "")?, config)?,
+            programs: ProgramPair::read(&folder.join("programs"))?,
         };
         let is_empty = [
             recordings.unchanged.is_empty(),
             recordings.planted.is_empty(),
             recordings.stored.is_empty(),
+            recordings.programs.is_empty(),
         ];
         match is_empty.contains(&true) {
             true => Err(wrong(folder, "recordings of a question are missing")),
@@ -80,15 +85,8 @@ impl Recordings {
     }
 }
 
-impl Pair {
-    /// Complete rounds that both sides have.
-    pub fn rounds(&self) -> usize {
-        self.base.len().min(self.current.len()) / A_ROUND
-    }
-}
-
 /// The folders in a folder, each with that path below it; sorted.
-fn each_below(folder: &Path, below: &str) -> Result<Vec<PathBuf>, Error> {
+pub fn each_below(folder: &Path, below: &str) -> Result<Vec<PathBuf>, Error> {
     let mut folders = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(Error::io("read", folder))? {
         let path = entry.map_err(Error::io("read", folder))?.path();
@@ -129,7 +127,8 @@ fn pairs(folders: &[PathBuf], config: &Config) -> Result<Vec<Pair>, Error> {
                         base,
                         current,
                     };
-                    if gpu != same_gpu || pair.rounds() == 0 {
+                    let processes = pair.base.len().min(pair.current.len());
+                    if gpu != same_gpu || processes < A_ROUND {
                         return Err(wrong(&path, "it has no complete round on one GPU"));
                     }
                     pairs.push(pair);
@@ -207,12 +206,12 @@ fn on_one_gpu(
 }
 
 /// The first digits of the UUID of a GPU, as folders are named.
-fn short(uuid: &str) -> String {
+pub fn short(uuid: &str) -> String {
     let digits = uuid.trim_start_matches("GPU-").chars();
     digits.take(8).collect()
 }
 
-fn wrong(path: &Path, cause: &str) -> Error {
+pub fn wrong(path: &Path, cause: &str) -> Error {
     Error::Input {
         path: path.to_path_buf(),
         cause: cause.to_owned(),

@@ -11,6 +11,7 @@
 mod checks;
 mod data;
 mod page;
+mod programs;
 mod random;
 mod share;
 mod side_by_side;
@@ -32,12 +33,19 @@ pub struct Evaluation {
     pub missed: Vec<String>,
 }
 
-/// Draws so many checks for each question, and counts their verdicts. The same seed draws the same checks.
-pub fn evaluate(recordings: &Recordings, checks: usize, seed: u64) -> Evaluation {
-    let mut page = Page::new(recordings, checks, seed);
+/// Draws so many checks of kernels, and so many of programs, for each question, and counts their verdicts.
+/// The same seed draws the same checks.
+pub fn evaluate(
+    recordings: &Recordings,
+    checks: usize,
+    of_programs: usize,
+    seed: u64,
+) -> Evaluation {
+    let mut page = Page::new(recordings, [checks, of_programs], seed);
     page.unchanged();
     page.planted();
     page.put_in();
     page.stored();
+    page.programs();
     page.finish()
 }

@@ -24,9 +24,12 @@ struct Arguments {
     /// The configuration whose tolerances are judged.
     #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config.toml"))]
     config: PathBuf,
-    /// Checks drawn for each question.
+    /// Checks of kernels drawn for each question.
     #[arg(long, default_value_t = 20_000)]
     checks: usize,
+    /// The same of programs.
+    #[arg(long, default_value_t = 5_000)]
+    programs: usize,
     /// Seed of the random numbers: the same seed draws the same checks.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -50,5 +53,6 @@ fn evaluation(arguments: &Arguments) -> Result<Evaluation, Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let recordings = unpacked(&arguments.recordings, folder.path())?;
     let recordings = Recordings::read(&recordings, &config)?;
-    Ok(evaluate(&recordings, arguments.checks, arguments.seed))
+    let (checks, programs) = (arguments.checks, arguments.programs);
+    Ok(evaluate(&recordings, checks, programs, arguments.seed))
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::Evaluation;
 use super::checks::{Check, Checks};
 use super::data::{DURATION, OfGpus, Pair, Recordings};
+use super::programs::{LARGE, ProgramPair};
 use super::share::Share;
 use super::side_by_side::{Answer, Change, Draw};
 use super::stored::Counted;
@@ -23,20 +24,27 @@ const STORED: [&str; 4] = [DURATION, "dram_bw", "sm_active", "tensor_core"];
 /// How much worse a GPU gets that is checked against a stored baseline, in percent.
 const STORED_CHANGE: f64 = 5.0;
 
+/// The first three of more launches are no large part of a program.
+const FEW_LAUNCHES: usize = 200;
+
 /// The report, as far as it is written.
 pub struct Page<'a> {
     recordings: &'a Recordings,
     /// The number of checks for each question, and the seed.
     drawn: (usize, u64),
+    /// The same for programs, all of whose kernels a check judges.
+    drawn_of_programs: (usize, u64),
     text: String,
     targets: Targets,
 }
 
 impl<'a> Page<'a> {
-    pub fn new(recordings: &'a Recordings, checks: usize, seed: u64) -> Page<'a> {
+    pub fn new(recordings: &'a Recordings, checks: [usize; 2], seed: u64) -> Page<'a> {
+        let [drawn, drawn_of_programs] = checks.map(|count| (count, seed));
         Page {
             recordings,
-            drawn: (checks, seed),
+            drawn,
+            drawn_of_programs,
             text: String::new(),
             targets: Targets::default(),
         }
@@ -62,31 +70,12 @@ impl<'a> Page<'a> {
         let pairs: Vec<&Pair> = self.recordings.unchanged.iter().collect();
         let nothing = |_| Some(Change::Unchanged);
         let all = Checks::draw(self.drawn, "unchanged", &pairs, Draw::SameRounds, nothing);
-        let row = |(name, checks): (&str, &Checks)| {
-            vec![
-                name.to_owned(),
-                checks.by(kernel).len().to_string(),
-                checks.count().to_string(),
-                percent(checks.share(Answer::regressed)),
-                percent(checks.share(Answer::fails)),
-                format!("{:.1}", checks.processes()),
-                format!("{:+.2} %", checks.would_have_caught()),
-            ]
-        };
-        let by_gpu = all.by(gpu);
-        let rows = by_gpu.iter().map(|(name, checks)| (*name, checks));
-        let rows = rows.chain([("all", &all)]).map(row).collect();
-        let header = [
-            "GPU", "kernels", "checks", "regressed", "not passed", "processes", "would have caught",
-        ];
         let (regressed, failed) = (all.share(Answer::regressed), all.share(Answer::fails));
         let text = format!(
-            "{}\nAt 95 % confidence, on these GPUs, at most {:.3} % regress and {:.3} % do not pass.\nWorst kernels: {} regressed, {} not passed.\n",
-            table(&header, rows),
-            regressed.bound(),
-            failed.bound(),
-            most(&all.by(kernel), Answer::regressed),
-            most(&all.by(kernel), Answer::fails),
+            "{}Worst kernels: {} regressed, {} not passed.\n",
+            unchanged_text(&all, ("GPU", gpu), ("kernel", name)),
+            most(&all.by(name), Answer::regressed),
+            most(&all.by(name), Answer::fails),
         );
         self.part("1. Unchanged kernels, side by side", &text);
         let targets = &mut self.targets;
@@ -131,7 +120,7 @@ impl<'a> Page<'a> {
             Checks::draw(drawn, "claimed", &all, draw, change)
         };
         let (of_rounds, of_processes) = (claims(Draw::SameRounds), claims(Draw::SameProcesses));
-        let by_kernel = of_processes.by(kernel);
+        let by_kernel = of_processes.by(name);
         let would = |pair: &&&Pair| {
             let checks = by_kernel.get(&*pair.variant);
             checks.is_some_and(|checks| checks.would_have_caught() <= 1.0)
@@ -168,7 +157,7 @@ impl<'a> Page<'a> {
         ];
         let mut rows = Vec::new();
         for (words, checks, limit) in &questions {
-            rows.push(caught_row(words, checks, kernel));
+            rows.push(caught_row(words, checks, name));
             if let Some(limit) = limit {
                 let caught = checks.share(Answer::regressed);
                 let what = format!("3. {words}: caught");
@@ -177,7 +166,7 @@ impl<'a> Page<'a> {
         }
         let spread = with("spread", &all, Change::LongerInThreeTimesTheSpread);
         let words = "+3 % in three times the spread";
-        rows.push(caught_row(words, &spread, kernel));
+        rows.push(caught_row(words, &spread, name));
         let passed = spread.share(|answer| !answer.fails());
         let what = format!("3. {words}: passed");
         self.targets.at_most(&what, passed, 5.0);
@@ -188,6 +177,74 @@ impl<'a> Page<'a> {
         let heading =
             "3. Changes put into the recorded launches of unchanged kernels, side by side";
         self.part(heading, &text);
+    }
+
+    /// Whole programs, side by side, as they run. So few rounds were recorded of each that single processes
+    /// are drawn: a drift between rounds becomes noise.
+    pub fn programs(&mut self) {
+        let all: Vec<&ProgramPair> = self.recordings.programs.iter().collect();
+        let few = all.iter().filter(|one| one.launches() <= FEW_LAUNCHES);
+        let few: Vec<&ProgramPair> = few.copied().collect();
+        let drawn = self.drawn_of_programs;
+        let with = |words: &str, pairs: &[&'a ProgramPair], change: Change| {
+            Checks::draw(drawn, words, pairs, Draw::SameProcesses, |_| Some(change))
+        };
+        let unchanged = with("programs", &all, Change::Unchanged);
+        let text = unchanged_text(&unchanged, ("program", name), ("GPU", gpu));
+        self.part("5. Unchanged programs, side by side, as they run", &text);
+        let claimed = |number: usize| {
+            let claim = unchanged.answer(number);
+            (!claim.fails()).then_some(Change::Longer(claim.would_have_caught))
+        };
+        let draw = Draw::SameProcesses;
+        let claimed = Checks::draw(drawn, "programs claimed", &all, draw, claimed);
+        let tenth = with("programs tenth", &all, Change::TenthDoubled);
+        let spread = with("programs spread", &all, Change::LongerInThreeTimesTheSpread);
+        let questions = [
+            ("what a check would have caught", claimed, 99.0),
+            (
+                "+1 % in all kernels",
+                with("programs +1 %", &all, Change::Longer(1.0)),
+                97.0,
+            ),
+            (
+                "+1 % in one kernel",
+                with("kernel +1 %", &all, Change::LargestLonger(1.0)),
+                97.0,
+            ),
+            ("slowest tenth of the launches doubled", tenth, 100.0),
+            (
+                "first three launches doubled",
+                with("programs first", &few, Change::FirstThreeDoubled),
+                100.0,
+            ),
+        ];
+        let mut rows = Vec::new();
+        for (words, checks, limit) in &questions {
+            rows.push(caught_row(words, checks, name));
+            let what = format!("6. {words}: caught");
+            let caught = checks.share(Answer::regressed);
+            self.targets.at_least(&what, caught, *limit);
+        }
+        let words = "+3 % in three times the spread";
+        rows.push(caught_row(words, &spread, name));
+        let passed = spread.share(|answer| !answer.fails());
+        let text = format!(
+            "{}\n\"One kernel\" is that with the most time, if it has {LARGE} % or more, and else every kernel; so in the\nlines below it. The first three launches were doubled where there are at most {FEW_LAUNCHES}.\n",
+            table(&caught_header("worst program"), rows),
+        );
+        self.part(
+            "6. Changes put into the recorded launches of programs",
+            &text,
+        );
+        let (regressed, failed) = (
+            unchanged.share(Answer::regressed),
+            unchanged.share(Answer::fails),
+        );
+        let targets = &mut self.targets;
+        targets.at_most("5. unchanged programs: regressed", regressed, 0.1);
+        targets.at_most("5. unchanged programs: not passed", failed, 0.5);
+        targets.at_most(&format!("6. {words}: passed"), passed, 5.0);
     }
 
     /// Every GPU against a baseline of two others.
@@ -239,8 +296,39 @@ impl<'a> Page<'a> {
     }
 }
 
-fn kernel<'a>(check: &Check<'a>) -> &'a str {
-    check.kernel
+/// How a column calls what its values have in common, and how a check is put there.
+type By = (&'static str, for<'c> fn(&Check<'c>) -> &'c str);
+
+/// How the checks of what did not change ended, in groups, and how many others each has.
+fn unchanged_text(all: &Checks, (group, group_of): By, (other, other_of): By) -> String {
+    let row = |(name, checks): (&str, &Checks)| {
+        vec![
+            name.to_owned(),
+            checks.by(other_of).len().to_string(),
+            checks.count().to_string(),
+            percent(checks.share(Answer::regressed)),
+            percent(checks.share(Answer::fails)),
+            format!("{:.1}", checks.processes()),
+            format!("{:+.2} %", checks.would_have_caught()),
+        ]
+    };
+    let groups = all.by(group_of);
+    let rows = groups.iter().map(|(name, checks)| (*name, checks));
+    let rows = rows.chain([("all", all)]).map(row).collect();
+    let others = format!("{other}s");
+    let header = [
+        group, &others, "checks", "regressed", "not passed", "processes", "would have caught",
+    ];
+    format!(
+        "{}\nAt 95 % confidence, on these GPUs, at most {:.3} % regress and {:.3} % do not pass.\n",
+        table(&header, rows),
+        all.share(Answer::regressed).bound(),
+        all.share(Answer::fails).bound(),
+    )
+}
+
+fn name<'a>(check: &Check<'a>) -> &'a str {
+    check.name
 }
 
 fn gpu<'a>(check: &Check<'a>) -> &'a str {

@@ -1,6 +1,6 @@
 //! Checks side by side, drawn from recorded rounds.
 
-use sparsek_gate::verdict::{LOOKS, Question, Verdict, in_turn};
+use sparsek_gate::verdict::{LOOKS, Verdict, in_turn};
 
 use super::data::{A_ROUND, Pair, Processes};
 use super::random::Random;
@@ -16,13 +16,16 @@ pub enum Draw {
     SameProcesses,
 }
 
-/// What is put into the recorded launches of the current side.
+/// What is put into the recorded launches of the current side: of a program into the kernel that takes most
+/// of its time, if that is a large part, and else into all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change {
     /// Nothing.
     Unchanged,
-    /// Every launch takes so many percent longer.
+    /// Every launch of every kernel takes so many percent longer.
     Longer(f64),
+    /// Every launch of that kernel takes so many percent longer.
+    LargestLonger(f64),
     /// The slowest tenth of the launches of each process takes twice as long.
     TenthDoubled,
     /// The first three launches of each process take twice as long.
@@ -32,7 +35,17 @@ pub enum Change {
     LongerInThreeTimesTheSpread,
 }
 
-/// The result of a check of one kernel.
+/// What checks are drawn from: a kernel or a whole program, measured side by side on one GPU.
+pub trait Recorded {
+    /// What was measured.
+    fn name(&self) -> &str;
+    /// The first digits of the UUID of its GPU.
+    fn gpu(&self) -> &str;
+    /// One check, with a change in its current side.
+    fn check(&self, draw: Draw, change: Change, random: &mut Random) -> Answer;
+}
+
+/// The result of a check.
 #[derive(Clone, Copy)]
 pub struct Answer {
     pub verdict: Verdict,
@@ -53,51 +66,47 @@ impl Answer {
     }
 }
 
-/// The processes of both sides in a check.
-pub struct Drawn {
-    base: Processes,
-    current: Processes,
-    question: Question,
+impl Draw {
+    /// The processes of both sides, as many as a check measures at most. Those of the base have the numbers
+    /// below `base`, and those of the current side follow.
+    pub fn processes(self, base: usize, current: usize, random: &mut Random) -> [Vec<usize>; 2] {
+        let [.., (most, _)] = LOOKS;
+        if self == Draw::SameProcesses {
+            let mut side = || random.with_replacement(A_ROUND * most, base + current);
+            return [side(), side()];
+        }
+        let rounds = random.with_replacement(most, base.min(current) / A_ROUND);
+        let of = |first: usize| -> Vec<usize> {
+            let begin = rounds.iter().map(|round| first + A_ROUND * round);
+            begin.flat_map(|at| at..at + A_ROUND).collect()
+        };
+        let mut sides = [of(0), of(base)];
+        if self == Draw::SameRounds && random.coin() {
+            sides.reverse();
+        }
+        sides
+    }
 }
 
-impl Drawn {
-    /// As many rounds as a check measures at most, with a change in the current side.
-    pub fn new(pair: &Pair, draw: Draw, change: Change, random: &mut Random) -> Drawn {
-        let [.., (most, _)] = LOOKS;
-        let (mut base, mut current) = match draw {
-            Draw::Rounds | Draw::SameRounds => {
-                let rounds = random.with_replacement(most, pair.rounds());
-                let of = |side: &Processes| -> Processes {
-                    let round = |at: &usize| side[A_ROUND * at..A_ROUND * (at + 1)].to_vec();
-                    rounds.iter().flat_map(round).collect()
-                };
-                (of(&pair.base), of(&pair.current))
-            }
-            Draw::SameProcesses => {
-                let all: Vec<&Vec<f64>> = pair.base.iter().chain(&pair.current).collect();
-                let mut side = || -> Processes {
-                    let drawn = random.with_replacement(A_ROUND * most, all.len());
-                    drawn.iter().map(|at| all[*at].clone()).collect()
-                };
-                (side(), side())
-            }
-        };
-        if draw == Draw::SameRounds && random.coin() {
-            std::mem::swap(&mut base, &mut current);
-        }
-        change.put_into(&mut current);
-        Drawn {
-            base,
-            current,
-            question: pair.question,
-        }
+impl Recorded for Pair {
+    fn name(&self) -> &str {
+        &self.variant
+    }
+
+    fn gpu(&self) -> &str {
+        &self.gpu
     }
 
     /// Looks as a run does, until the verdict is clear.
-    pub fn check(&self) -> Answer {
+    fn check(&self, draw: Draw, change: Change, random: &mut Random) -> Answer {
+        let all: Vec<&Vec<f64>> = self.base.iter().chain(&self.current).collect();
+        let sides = draw.processes(self.base.len(), self.current.len(), random);
+        let [base, mut current] =
+            sides.map(|side| -> Processes { side.iter().map(|at| all[*at].clone()).collect() });
+        change.put_into(&mut current);
         let look = |rounds: usize| {
             let processes = A_ROUND * rounds;
-            let (base, current) = (&self.base[..processes], &self.current[..processes]);
+            let (base, current) = (&base[..processes], &current[..processes]);
             (rounds, in_turn(base, current, &self.question))
         };
         let [first, others @ ..] = LOOKS;
@@ -116,10 +125,11 @@ impl Drawn {
 }
 
 impl Change {
-    fn put_into(self, processes: &mut Processes) {
+    /// Into the launches of a kernel.
+    pub fn put_into(self, processes: &mut Processes) {
         match self {
             Change::Unchanged => {}
-            Change::Longer(percent) => {
+            Change::Longer(percent) | Change::LargestLonger(percent) => {
                 let launches = processes.iter_mut().flatten();
                 launches.for_each(|launch| *launch *= 1.0 + percent / 100.0);
             }
@@ -200,7 +210,7 @@ mod tests {
                 current: side(factor, noise),
             };
             let mut random = Random::new(1, "", 0);
-            Drawn::new(&pair, Draw::Rounds, Change::Unchanged, &mut random).check()
+            pair.check(Draw::Rounds, Change::Unchanged, &mut random)
         };
         let quiet = answer(1.0, 0.01);
         assert_eq!((quiet.verdict, quiet.rounds), (Verdict::Pass, 3));

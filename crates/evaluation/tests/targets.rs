@@ -21,14 +21,14 @@ static RECORDINGS: LazyLock<Recordings> = LazyLock::new(|| {
 
 #[test]
 fn the_recordings_meet_every_target() {
-    let done = evaluate(&RECORDINGS, 1500, 1);
+    let done = evaluate(&RECORDINGS, 1500, 100, 1);
     let missed = done.missed.join("\n");
     assert!(done.missed.is_empty(), "{missed}\n\n{}", done.text);
 }
 
 #[test]
 fn a_seed_draws_the_same_checks_every_time() {
-    let drawn = |seed: u64| evaluate(&RECORDINGS, 100, seed).text;
+    let drawn = |seed: u64| evaluate(&RECORDINGS, 100, 2, seed).text;
     let one = drawn(2);
     assert_eq!(one, drawn(2));
     assert_ne!(one, drawn(3));
