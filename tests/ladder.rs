@@ -757,13 +757,15 @@ impl Drop for HeldProgram {
 }
 
 impl HeldProgram {
-    fn start(machine: &Machine) -> HeldProgram {
+    /// `tool` is the number of the process that holds it.
+    fn start(machine: &Machine, how: &str, tool: u32) -> HeldProgram {
         machine.profile(0);
         let [turn, log, records] =
             ["turn", "log", "records"].map(|it| machine.path(&format!("tmp/{it}")));
         fs::create_dir(&records).unwrap();
-        let mut program = machine.injected("pauses", &records);
+        let mut program = machine.injected(how, &records);
         program.env("SPARSEK_GATE_TURN", &turn);
+        program.env("SPARSEK_GATE_PROCESS", tool.to_string());
         let program = program
             .stdout(fs::File::create(&log).unwrap())
             .spawn()
@@ -808,7 +810,7 @@ impl HeldProgram {
 #[test]
 fn the_injected_library_holds_a_program_at_its_first_work_and_whenever_it_leaves_the_gpu_idle() {
     let machine = Machine::accepting("kernel-times");
-    let mut held = HeldProgram::start(&machine);
+    let mut held = HeldProgram::start(&machine, "pauses", std::process::id());
     assert_eq!(held.stops().0, "allocated\n");
     // Somebody else's signal is not its turn.
     held.go_on();
@@ -865,11 +867,14 @@ fn the_injected_library_holds_a_program_at_its_first_work_and_whenever_it_leaves
 #[test]
 fn a_program_whose_turn_goes_on_when_it_leaves_the_gpu_idle_is_not_stopped_for_that_again() {
     let machine = Machine::accepting("kernel-times");
-    let mut held = HeldProgram::start(&machine);
+    let mut held = HeldProgram::start(&machine, "pauses", std::process::id());
     held.stops();
     fs::write(&held.turn, "").unwrap();
     held.go_on();
     assert!(held.stops().1.lines().last().unwrap().starts_with("idle "));
+    let other = held.turn.with_extension("other");
+    fs::write(&other, "").unwrap();
+    fs::rename(other, &held.turn).unwrap();
     held.go_on();
     let (printed, written) = held.stops();
     assert!(printed.ends_with("computed\n"), "{printed}");
@@ -884,6 +889,35 @@ fn a_program_whose_turn_goes_on_when_it_leaves_the_gpu_idle_is_not_stopped_for_t
     );
     held.go_on();
     assert_eq!(held.program.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_program_that_works_in_two_contexts_keeps_its_turn() {
+    let machine = Machine::accepting("kernel-times");
+    let mut held = HeldProgram::start(&machine, "contexts", std::process::id());
+    held.stops();
+    fs::write(&held.turn, "").unwrap();
+    held.go_on();
+    let written = held.stops().1;
+    assert!(!written.contains("\nidle "), "{written}");
+    held.go_on();
+    assert_eq!(held.program.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_held_program_ends_where_the_tool_was_killed() {
+    let machine = Machine::accepting("kernel-times");
+    let mut tool = Command::new("sleep").arg("300").spawn().unwrap();
+    let mut held = HeldProgram::start(&machine, "launch", tool.id());
+    held.stops();
+    tool.kill().unwrap();
+    tool.wait().unwrap();
+    held.go_on();
+    let status = held.program.wait().unwrap();
+    assert_eq!(
+        std::os::unix::process::ExitStatusExt::signal(&status),
+        Some(9)
+    );
 }
 
 #[test]

@@ -79,8 +79,10 @@ impl Profiler for Cupti {
             invocation.env.insert(name.to_owned(), value);
         }
         if session.in_turn {
-            let turn = session.turn().display().to_string();
+            let (turn, tool) = (session.turn().display().to_string(), std::process::id());
             invocation.env.insert("SPARSEK_GATE_TURN".to_owned(), turn);
+            let name = "SPARSEK_GATE_PROCESS".to_owned();
+            invocation.env.insert(name, tool.to_string());
         }
         if variant.profile.profiler_range {
             let name = "SPARSEK_GATE_PROFILER_RANGE".to_owned();

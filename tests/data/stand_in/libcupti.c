@@ -98,12 +98,13 @@ int cuptiGetCallbackName(uint32_t domain, uint32_t call, const char **name) {
     return 0;
 }
 
-static void report(uint32_t domain, uint32_t call, const char *name, uint32_t correlation) {
+static void report(uint32_t domain, uint32_t call, const char *name, uint32_t correlation, int32_t answer,
+                   uint64_t context) {
     for (size_t at = 0; at < subscribed; at++) {
         if (calls[at] != ((uint64_t)domain << 32 | call))
             continue;
         /* CUpti_CallbackData: where, name, parameters, answer, symbol, context, its number, data. */
-        uint64_t data[9] = {0, 0, 0, 0, 0, 1};
+        uint64_t data[9] = {0, 0, 0, (uint64_t)(uintptr_t)&answer, 0, context};
         for (uint32_t site = 0; site < 2; site++) {
             memcpy(data, &site, 4);
             memcpy((uint8_t *)data + 8, &name, sizeof name);
@@ -115,14 +116,14 @@ static void report(uint32_t domain, uint32_t call, const char *name, uint32_t co
 
 /* The program makes a call, which has this number among all calls. */
 void stand_in_call(uint32_t domain, uint32_t call, uint32_t correlation) {
-    report(domain, call, NULL, correlation);
+    report(domain, call, NULL, correlation, 0, 1);
 }
 
-/* The same of a call of the driver of this name. */
-void stand_in_named_call(const char *name, uint32_t correlation) {
+/* The same of a call of the driver of this name, with its answer, in this context. */
+void stand_in_named_call(const char *name, uint32_t correlation, int32_t answer, uint64_t context) {
     for (uint32_t call = 1; call <= NAMED; call++)
         if (strcmp(named[call - 1], name) == 0)
-            report(1, call, name, correlation);
+            report(1, call, name, correlation, answer, context);
 }
 
 static void put(uint8_t *record, size_t offset, uint64_t value, size_t size) {

@@ -8,8 +8,8 @@
 //! its first work before that stops itself (SIGSTOP), and the tool lets it go on (SIGCONT). In its turn
 //! it stops itself where it leaves the GPU idle ([`IDLE`]): the tool may take the file away then, let it
 //! compute beside others, and give it another turn at its next work. It stops itself once more when all
-//! is written that it did, and ends outside of its turn. A process whose parent is killed while it
-//! stands still ends with it.
+//! is written that it did, and ends outside of its turn. It never stands still without the tool, whose
+//! number is `$SPARSEK_GATE_PROCESS`: nobody would let it go on.
 
 use std::ffi::{CStr, c_char, c_int, c_ulong, c_void};
 use std::path::PathBuf;
@@ -33,6 +33,8 @@ const IDLE: Duration = Duration::from_millis(40);
 const WORTH: u64 = 100_000_000;
 /// The GPU was busy if waiting for it takes longer.
 const BUSY: Duration = Duration::from_millis(5);
+/// A capture may begin once another thread has surely begun to wait for the GPU.
+const SURELY: Duration = Duration::from_millis(100);
 
 /// Domain, number and meaning of the calls, from `cupti_driver_cbid.h` and `cupti_runtime_cbid.h`.
 /// A call of the runtime may contain the driver's; the second of two that mean the same changes
@@ -74,7 +76,11 @@ enum Does {
     EndsContext,
 }
 
-const SIGKILL: c_ulong = 9;
+/// `CUDA_ERROR_STREAM_CAPTURE_INVALIDATED` and `CUDA_ERROR_STREAM_CAPTURE_UNJOINED` of `cuda.h`: the capture
+/// has ended all the same.
+const ENDED: [c_int; 2] = [901, 904];
+
+const SIGKILL: c_int = 9;
 const SIGSTOP: c_int = 19;
 /// `SIG_SETMASK`, and the words of a `sigset_t` (1024 bits).
 const SET_MASK: c_int = 2;
@@ -85,6 +91,7 @@ const GET_DEATH_SIGNAL: c_int = 2;
 
 unsafe extern "C" {
     fn raise(signal: c_int) -> c_int;
+    fn kill(process: c_int, signal: c_int) -> c_int;
     fn sigfillset(set: *mut u64) -> c_int;
     fn pthread_sigmask(how: c_int, set: *const u64, before: *mut u64) -> c_int;
     fn prctl(option: c_int, ...) -> c_int;
@@ -96,7 +103,7 @@ struct CallbackData {
     site: u32,
     function_name: *const c_char,
     parameters: *const c_void,
-    answer: *const c_void,
+    answer: *const c_int,
     symbol_name: *const c_char,
     context: *mut c_void,
     context_id: u32,
@@ -121,6 +128,8 @@ struct Asked {
     write_out: fn(),
     /// The file of the turn, where there are turns.
     turn: Option<PathBuf>,
+    /// The number of the tool's process, where this one sees it.
+    tool: Option<c_int>,
     subscriber: *mut c_void,
     enable: Enable,
     /// Nanoseconds of the clock of the kernels' times.
@@ -145,6 +154,8 @@ static CALLED: AtomicU64 = AtomicU64::new(0);
 static WITHIN: AtomicU64 = AtomicU64::new(0);
 /// The context of the last work that was seen.
 static CONTEXT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+/// Whether work in another one was seen: what that has done would not be waited for.
+static SEVERAL_CONTEXTS: AtomicBool = AtomicBool::new(false);
 /// How many streams are captured.
 static CAPTURED: AtomicU32 = AtomicU32::new(0);
 /// For how many nanoseconds the process stood still since its last turn.
@@ -167,6 +178,8 @@ fn turn() -> MutexGuard<'static, ()> {
 pub fn begin(write: fn(&str), write_out: fn()) -> Result<(), String> {
     let ranges = std::env::var_os("SPARSEK_GATE_PROFILER_RANGE").is_some();
     let turn = std::env::var_os("SPARSEK_GATE_TURN").map(PathBuf::from);
+    let tool = std::env::var("SPARSEK_GATE_PROCESS").ok();
+    let tool = tool.and_then(|number| number.parse().ok()).filter(|tool| lives(*tool));
     if !ranges && turn.is_none() {
         return Ok(());
     }
@@ -194,6 +207,7 @@ pub fn begin(write: fn(&str), write_out: fn()) -> Result<(), String> {
         write,
         write_out,
         turn,
+        tool,
         subscriber,
         enable,
         clock,
@@ -269,7 +283,10 @@ unsafe extern "C" fn callback(_: *mut c_void, domain: u32, id: u32, data: *const
     let does = (domain == DRIVER_API).then(|| asked.does.get(id as usize)).flatten();
     match (does, enters) {
         (Some(Does::Work), true) => {
-            CONTEXT.store(data.context, SeqCst);
+            let before = CONTEXT.swap(data.context, SeqCst);
+            if !before.is_null() && before != data.context {
+                SEVERAL_CONTEXTS.store(true, SeqCst);
+            }
             WITHIN.fetch_add(1, SeqCst);
             CALLED.fetch_add(1, SeqCst);
             asked.wait(call);
@@ -277,14 +294,17 @@ unsafe extern "C" fn callback(_: *mut c_void, domain: u32, id: u32, data: *const
         (Some(Does::Work), false) => {
             WITHIN.fetch_sub(1, SeqCst);
         }
-        (Some(Does::BeginsCapture), true) => {
-            let _not_while_it_is_waited_for = turn();
-            CAPTURED.fetch_add(1, SeqCst);
-        }
-        (Some(Does::EndsCapture), false) => {
-            let fewer = |captured: u32| captured.checked_sub(1);
-            let _ = CAPTURED.fetch_update(SeqCst, SeqCst, fewer);
-        }
+        (Some(Does::BeginsCapture), true) => begin_capture(),
+        // SAFETY: the answer of a call lives as long as its data.
+        (Some(Does::BeginsCapture | Does::EndsCapture), false) => unsafe {
+            let answer = data.answer.as_ref().copied().unwrap_or(0);
+            let begun = does == Some(&Does::BeginsCapture) && answer == 0;
+            let goes_on = does == Some(&Does::EndsCapture) && answer != 0 && !ENDED.contains(&answer);
+            if !begun && !goes_on {
+                let fewer = |captured: u32| captured.checked_sub(1);
+                let _ = CAPTURED.fetch_update(SeqCst, SeqCst, fewer);
+            }
+        },
         (Some(Does::EndsContext), true) => {
             let _not_while_it_is_waited_for = turn();
             CONTEXT.store(std::ptr::null_mut(), SeqCst);
@@ -344,7 +364,7 @@ impl Asked {
         let came = self.now();
         let went_on = WENT_ON.swap(u64::MAX, SeqCst);
         COMPUTED.store(came.checked_sub(went_on).unwrap_or(u64::MAX), SeqCst);
-        stand_still(|| self.has_turn());
+        self.stand_still(|| self.has_turn());
         self.begin_turn(call, came);
     }
 
@@ -373,7 +393,8 @@ impl Asked {
             (self.write_out)();
             let left = self.now();
             (self.write)(&format!("idle {left}\n"));
-            stand_still_once();
+            let mut first = true;
+            self.stand_still(|| !std::mem::take(&mut first));
             if self.has_turn() {
                 // Another process of the program works.
                 self.begin_turn(0, left);
@@ -384,13 +405,56 @@ impl Asked {
             WENT_ON.store(goes_on, SeqCst);
         }
     }
+
+    /// Stops the process until it may go on. Without the tool, it ends.
+    fn stand_still(&self, mut goes_on: impl FnMut() -> bool) {
+        let mut before: c_int = 0;
+        // SAFETY: calls of the process about itself; the second argument is a place for a number.
+        unsafe {
+            prctl(GET_DEATH_SIGNAL, &raw mut before);
+            prctl(SET_DEATH_SIGNAL, SIGKILL as c_ulong);
+            while !goes_on() {
+                // Of this thread: of the process, another could take it, and this one would run on.
+                raise(if self.is_alone() { SIGKILL } else { SIGSTOP });
+            }
+            prctl(SET_DEATH_SIGNAL, before as c_ulong);
+        }
+    }
+
+    /// Whether the tool has ended.
+    fn is_alone(&self) -> bool {
+        self.tool.is_some_and(|tool| !lives(tool))
+    }
+}
+
+/// Whether there is a process of this number.
+fn lives(process: c_int) -> bool {
+    const NO_SUCH_PROCESS: i32 = 3;
+    // SAFETY: sends nothing.
+    let sent = unsafe { kill(process, 0) };
+    sent == 0 || std::io::Error::last_os_error().raw_os_error() != Some(NO_SUCH_PROCESS)
+}
+
+/// A capture begins, and nothing may begin to wait for the GPU until it ends. What waits already may
+/// wait for something that this thread does next.
+fn begin_capture() {
+    let began = Instant::now();
+    loop {
+        let turn = TURN.try_lock();
+        if turn.is_ok() || began.elapsed() > SURELY {
+            CAPTURED.fetch_add(1, SeqCst);
+            return;
+        }
+        std::thread::sleep(BUSY / 5);
+    }
 }
 
 /// Whether the program gave the GPU nothing to do since it had made so many calls, and what it gave before
 /// is done. From then on work waits.
 fn leaves(called: u64) -> bool {
     let is_idle = || WITHIN.load(SeqCst) == 0 && CALLED.load(SeqCst) == called;
-    if !is_idle() || CAPTURED.load(SeqCst) > 0 || OVER.load(SeqCst) {
+    let keeps = [&OVER, &SEVERAL_CONTEXTS].iter().any(|it| it.load(SeqCst));
+    if !is_idle() || CAPTURED.load(SeqCst) > 0 || keeps {
         return false;
     }
     let asked = Instant::now();
@@ -404,27 +468,6 @@ fn leaves(called: u64) -> bool {
     leaves
 }
 
-/// Stops the process until somebody lets it go on. If its parent is killed meanwhile it ends.
-fn stand_still_once() {
-    let mut first = true;
-    stand_still(|| !std::mem::take(&mut first));
-}
-
-/// The same, and again unless it may go on.
-fn stand_still(mut goes_on: impl FnMut() -> bool) {
-    let mut before: c_int = 0;
-    // SAFETY: calls of the process about itself; the second argument is a place for a number.
-    unsafe {
-        prctl(GET_DEATH_SIGNAL, &raw mut before);
-        prctl(SET_DEATH_SIGNAL, SIGKILL);
-        while !goes_on() {
-            // Of this thread: of the process, another could take it, and this one would run on.
-            raise(SIGSTOP);
-        }
-        prctl(SET_DEATH_SIGNAL, before as c_ulong);
-    }
-}
-
 /// The process ends: from now on it is not stopped any more, but for [`end_turn`].
 pub fn last() {
     let _turn = turn();
@@ -433,7 +476,8 @@ pub fn last() {
 
 /// Stops the process, whose work is done, if it had a turn.
 pub fn end_turn() {
-    if HAD_TURN.load(SeqCst) {
+    let is_alone = ASKED.get().is_none_or(Asked::is_alone);
+    if HAD_TURN.load(SeqCst) && !is_alone {
         // SAFETY: a call of the process about itself.
         unsafe { raise(SIGSTOP) };
     }
