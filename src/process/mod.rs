@@ -38,6 +38,8 @@ const MOST_TABLE: u64 = 2 << 30;
 /// The most that a program may print that is run for it: what is larger must not be read in part.
 const MOST_ANSWER: u64 = most::BINARY;
 const POLL: Duration = Duration::from_millis(50);
+/// Where the system says how much memory there is.
+const MEMORY: &str = "/proc/meminfo";
 /// Between two looks at whether programs are held.
 const OFTEN: Duration = Duration::from_millis(5);
 const GRACE: Duration = Duration::from_millis(300);
@@ -248,7 +250,8 @@ impl Running {
     /// that program is stopped. The time limit of each counts from its start, later from its first turn.
     ///
     /// # Errors
-    /// Where the system does not say whether a program has ended.
+    /// Where the system does not say whether a program has ended; [`io::ErrorKind::OutOfMemory`] where the memory
+    /// of the machine does not suffice for so many programs, of which several go on to take it.
     pub fn hold(programs: &mut [&mut Running]) -> io::Result<Vec<Standing>> {
         for program in programs.iter_mut().filter(|program| program.had_turn) {
             program.go_on();
@@ -287,6 +290,9 @@ impl Running {
                     standing => standing,
                 };
                 return Ok(all.into_iter().map(of).collect());
+            }
+            if programs.len() > 1 && fs::read_to_string(MEMORY).is_ok_and(|text| is_scarce(&text)) {
+                return Err(io::ErrorKind::OutOfMemory.into());
             }
             std::thread::sleep(OFTEN);
         }
@@ -397,6 +403,17 @@ impl Running {
         let printed: u64 = printed.map(|output| output.len()).sum();
         printed > MOST_OUTPUT || self.started.since.elapsed() >= self.timeout
     }
+}
+
+/// Whether less than a sixteenth of the memory is available, by what `/proc/meminfo` says.
+fn is_scarce(meminfo: &str) -> bool {
+    let of = |name: &str| -> Option<u64> {
+        let line = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse().ok()
+    };
+    let (all, available) = (of("MemTotal:"), of("MemAvailable:"));
+    all.zip(available)
+        .is_some_and(|(all, available)| available < all / 16)
 }
 
 /// What became of a program that was started to be held.
@@ -829,6 +846,18 @@ pub(crate) mod tests {
         drop(programs);
         assert!(!Path::new(&format!("/proc/{first}")).exists());
         assert_eq!(fs::read_to_string(dir.path().join("order")).unwrap(), "b\n");
+    }
+
+    #[test]
+    fn memory_is_scarce_below_a_sixteenth() {
+        let meminfo = |available| {
+            format!(
+                "MemTotal:       134217728 kB\nMemFree:        1000 kB\nMemAvailable:   {available} kB\n"
+            )
+        };
+        assert!(!is_scarce(&meminfo(8_388_608)));
+        assert!(is_scarce(&meminfo(8_388_607)));
+        assert!(!is_scarce("MemTotal: 134217728 kB\n"));
     }
 
     #[test]

@@ -346,8 +346,17 @@ fn hold(held: &mut [Held], sessions: &[Session<'_>]) -> Result<(), (usize, Stop)
     let all = held.iter_mut().enumerate().filter(|(_, one)| !one.is_done);
     let all = all.filter_map(|(at, one)| Some((at, one.running.as_mut()?)));
     let (places, mut running): (Vec<usize>, Vec<&mut Running>) = all.unzip();
-    let waited = Running::hold(&mut running).map_err(Error::io("wait for", "the programs"));
-    let standing = waited.map_err(|error| (0, error.into()))?;
+    let standing = Running::hold(&mut running).map_err(|error| {
+        let variant = &sessions[0].variant.id;
+        let stop = match error.kind() {
+            io::ErrorKind::OutOfMemory => {
+                let message = "so many programs take more than the memory of this machine";
+                Finding::of(Code::ProgramFailed, variant, message).into()
+            }
+            _ => Error::io("wait for", "the programs")(error).into(),
+        };
+        (0, stop)
+    })?;
     if process::interrupted() {
         return Err((0, Error::Interrupted.into()));
     }

@@ -267,12 +267,14 @@ impl<'a> Subjects<'a> {
                     if self.failed_beside.len() == MOST_FAILED {
                         return Err(SideStop::Finding(side, found));
                     }
-                    // With fewer beside it, it may succeed.
-                    let text = format!("fewer start together: {}", found.message);
+                    let then = match unsupported {
+                        true => self.window.closes(),
+                        false => "fewer start together",
+                    };
+                    let text = format!("{then}: {}", found.message);
                     bench.note(self.variant(), "processes", &text);
-                    if unsupported {
-                        self.window.closes();
-                    } else {
+                    if !unsupported {
+                        // With fewer beside it, it may succeed.
                         self.window.shrinks(done);
                         let message =
                             format!("measured again, with fewer beside it: {}", found.message);

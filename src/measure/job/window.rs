@@ -45,11 +45,14 @@ impl Window {
         };
     }
 
-    /// Programs cannot be held: each has one turn then, and where that fails, one runs after the other.
-    pub fn closes(&mut self) {
-        if !std::mem::take(&mut self.shares_turns) {
-            self.most = 1;
+    /// Programs cannot be held: each has one turn then, and where that fails, one runs after the other. Says
+    /// which.
+    pub fn closes(&mut self) -> &'static str {
+        if std::mem::take(&mut self.shares_turns) {
+            return "each has one whole turn";
         }
+        self.most = 1;
+        "one runs after the other"
     }
 }
 
@@ -69,7 +72,7 @@ mod tests {
         window.shrinks(0);
         assert_eq!(window.of(100), 2);
         for (shares_turns, most) in [(false, 2), (false, 1)] {
-            window.closes();
+            assert!(!window.closes().is_empty());
             assert_eq!((window.shares_turns, window.of(100)), (shares_turns, most));
         }
     }
