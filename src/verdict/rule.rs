@@ -31,6 +31,9 @@ const LEFT_OUT_OF: usize = 8;
 const FEWEST_LAUNCHES: usize = 3;
 /// What a pass may leave open of the part of a total, in tolerances of the total: it is judged, too.
 const OF_TOTAL_IN_TOLERANCES: f64 = 0.5;
+/// Why `--strict` lets nothing pass that would pass otherwise.
+const NOT_STRICTLY: &str =
+    "the interval reaches across the tolerance, which is no pass with --strict";
 /// More than a difference of logarithms is off by.
 const ROUNDING: f64 = 1e-12;
 /// How much longer the part of an interval below the change may be than the part above, in noise.
@@ -86,12 +89,15 @@ pub fn in_turn(base: &[Vec<f64>], current: &[Vec<f64>], question: &Question) -> 
     let better = worse.mirrored();
     let reaches_zero =
         |side: Interval| side.low <= 0.0 && side.high < limit && side.is_noise(tolerance);
-    let is_same = |side: Interval| side.high <= tolerance || !question.strict && reaches_zero(side);
+    let is_same = |strict: bool| {
+        let is_same = |side: Interval| side.high <= tolerance || !strict && reaches_zero(side);
+        is_same(worse) && (question.direction != Direction::Equal || is_same(better))
+    };
     let verdict = if worse.exceeds(tolerance, is_first) {
         Verdict::Regressed
     } else if better.exceeds(tolerance, is_first) {
         question.better()
-    } else if is_same(worse) && (question.direction != Direction::Equal || is_same(better)) {
+    } else if is_same(question.strict) {
         Verdict::Pass
     } else {
         Verdict::Inconclusive
@@ -100,6 +106,7 @@ pub fn in_turn(base: &[Vec<f64>], current: &[Vec<f64>], question: &Question) -> 
         Verdict::Regressed => "the whole interval is worse by more than the tolerance",
         Verdict::Improved => "the whole interval is better by more than the tolerance",
         Verdict::Pass => "not worse by more than the tolerance",
+        _ if is_same(false) => NOT_STRICTLY,
         _ => "the noise reaches across the tolerance",
     };
     let threshold = tolerance + (interval.high - interval.low);
@@ -154,7 +161,7 @@ pub fn against_stored(
         Verdict::Improved => "better by more than the tolerance",
         Verdict::Pass => "not worse by more than the tolerance",
         _ if is_wide && !counted_once => "its processes are further apart than the tolerance",
-        _ => "its values reach across the tolerance",
+        _ => NOT_STRICTLY,
     };
     let open = open && verdict == Verdict::Inconclusive;
     let threshold = match is_wide && counted_once {
@@ -614,7 +621,13 @@ mod tests {
         let verdict = |noise: [f64; 2], asked: &Question| {
             let side = |_| noise.map(|it| vec![it]);
             let side: Vec<Vec<f64>> = (0..6).flat_map(side).collect();
-            in_turn(&side, &side, asked).verdict
+            let decision = in_turn(&side, &side, asked);
+            let names_option = decision.why.contains("--strict");
+            assert_eq!(
+                names_option,
+                asked.strict && decision.verdict == Verdict::Inconclusive
+            );
+            decision.verdict
         };
         assert_eq!(verdict([100.0, 103.8], &question(0.5)), Verdict::Pass);
         assert_eq!(
