@@ -529,6 +529,23 @@ const STEP: &str = "gemm 20 100000 64,1,1 128,1,1 0\nsoftmax 20 50000 64,1,1 128
                     copy 20 1000 64,1,1 128,1,1 0";
 
 #[test]
+fn a_program_that_launches_more_than_can_be_measured_is_named_with_the_way_out() {
+    let mut kernels = String::new();
+    for kernel in 0..64 {
+        kernels += &format!("k{kernel} 4200 5000 64,1,1 128,1,1 0\n");
+    }
+    let many = Launched {
+        kernels: &kernels,
+        ..EQUAL
+    };
+    let machine = machine(EQUAL, many);
+    let report = json(&machine, &BOTH, 6);
+    assert_eq!(report.denied(), ["not-measured"]);
+    report.tells_all("not-measured", &["launched 268800 kernels", "262144"]);
+    run(&machine, &BOTH).says("compare --kernels");
+}
+
+#[test]
 fn a_gpu_that_waits_longer_between_the_same_kernels_is_named_and_fails_nothing() {
     let machine = timed(STEP, STEP);
     let (first, rows) = screen(&machine, &BOTH, 0);

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::sync::Arc;
 
 use crate::common::repository;
 use ncu_report::{Recording, base_name};
@@ -107,10 +108,65 @@ fn each_kernel_is_counted_by_itself_at_its_grid_where_that_is_asked_for() {
     let shapes = |capture: &KernelCapture| -> BTreeSet<(String, [u64; 3], [u64; 3])> {
         let kernels = capture.launches.iter().map(|(_, kernel)| kernel);
         kernels
-            .map(|kernel| (kernel.name.clone(), kernel.grid, kernel.block))
+            .map(|kernel| (kernel.name.to_string(), kernel.grid, kernel.block))
             .collect()
     };
     assert_eq!(kept.launches.len(), shapes(&capture(&["pytorch"])).len());
+}
+
+#[test]
+fn a_name_is_stated_once_and_the_launches_of_a_kernel_share_it() {
+    let capture = capture(&["pytorch"]);
+    let text = capture.text();
+    let read = recording(&capture);
+    let names: BTreeSet<&str> = capture
+        .launches
+        .iter()
+        .map(|(_, kernel)| &*kernel.name)
+        .collect();
+    assert!(names.len() < capture.launches.len());
+    for name in names {
+        assert_eq!(text.matches(&format!(" {name}\n")).count(), 1);
+        let of_name = read.launches.iter().map(|launch| &launch.kernel);
+        let of_name = of_name.filter(|kernel| kernel.mangled.as_deref() == Some(name));
+        let kernels: Vec<_> = of_name.collect();
+        assert!(kernels.iter().all(|kernel| Arc::ptr_eq(kernel, kernels[0])));
+    }
+    let named = read
+        .launches
+        .iter()
+        .map(|launch| launch.kernel.mangled.as_deref());
+    let launched = capture
+        .launches
+        .iter()
+        .map(|(_, kernel)| Some(&*kernel.name));
+    assert!(named.eq(launched));
+    // What was not stated before is no name.
+    let damaged = text.replacen(" #1\n", " #9\n", 1);
+    assert_ne!(damaged, text);
+    let why = read_error(&damaged);
+    assert!(why.contains("no name \"#9\""), "{why}");
+}
+
+fn read_error(text: &str) -> String {
+    read(text.as_bytes()).unwrap_err().to_string()
+}
+
+#[test]
+fn a_program_may_launch_a_quarter_of_a_million_kernels() {
+    let text = text("cp_async");
+    let many = |count: usize| {
+        let (first, rest) = text.split_once('\n').unwrap();
+        let launch = rest.lines().find(|line| line.starts_with("k ")).unwrap();
+        let again = &launch.replace(" fill_normal", " #0");
+        let lines = format!("{first}\n{launch}\n") + &format!("{again}\n").repeat(count - 1);
+        let process = ProcessRecords::parse(&format!("{lines}end {count} 0\n")).unwrap();
+        KernelCapture::of("NVIDIA H200", "9.0", vec![process]).text()
+    };
+    let most = 256 << 10;
+    assert_eq!(read(many(most).as_bytes()).unwrap().launches.len(), most);
+    let why = read_error(&many(most + 1));
+    assert!(why.contains("more than 262144 launches"), "{why}");
 }
 
 #[test]
@@ -170,7 +226,7 @@ fn launches_stand_in_the_order_in_which_they_were_made_whatever_buffer_they_came
 fn a_file_of_cuptis_other_major_version_reads_the_same() {
     let kernels = process("cupti-12").kernels;
     assert_eq!(kernels.len(), 10);
-    assert!(kernels.iter().all(|kernel| kernel.name == "_Z5smallPf"
+    assert!(kernels.iter().all(|kernel| &*kernel.name == "_Z5smallPf"
         && kernel.registers == 16
         && kernel.grid == [1, 1, 1]
         && kernel.block == [32, 1, 1]

@@ -232,7 +232,9 @@ fn faults_compile_to_what_ncu_reported_of_them_on_an_h200() {
         assert_eq!(compiled.kernels.len(), 1, "{name}");
         // They were recorded in the place of cp_async, most of them under its name.
         for launch in &mut recording.launches {
-            launch.kernel.function.clone_from(&compiled.kernels[0].name);
+            std::sync::Arc::make_mut(&mut launch.kernel)
+                .function
+                .clone_from(&compiled.kernels[0].name);
         }
         assert_eq!(
             launch_mismatches(variant, &compiled, &recording),

@@ -944,13 +944,7 @@ fn the_injected_library_writes_what_cupti_hands_over_and_never_stops_the_program
         let records: Vec<(u64, Option<u64>, &str)> = process
             .kernels
             .iter()
-            .map(|kernel| {
-                (
-                    kernel.correlation,
-                    kernel.duration_ns(),
-                    kernel.name.as_str(),
-                )
-            })
+            .map(|kernel| (kernel.correlation, kernel.duration_ns(), &*kernel.name))
             .collect();
         let (first, second) = ("_Z5firstPf", "_ZN1a6secondIiEEvv");
         assert_eq!(

@@ -1,7 +1,8 @@
 //! Kernel records: what the injected library writes of each process, and the capture file that is
 //! kept of the launches that were asked for.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -13,8 +14,8 @@ use crate::metric::Role;
 
 /// How a capture file begins; the number is its version.
 pub const MAGIC: &[u8] = b"sparsek-gate kernel records 1\n";
-/// The most launches of a file: it states one in few bytes, and each takes about 1 KiB of memory.
-const MOST_LAUNCHES: usize = 48 << 10;
+/// The most launches of a file: each takes some 700 bytes of memory.
+pub const MOST_LAUNCHES: usize = 256 << 10;
 
 /// One launch of one kernel, as CUPTI's `CUpti_ActivityKernel` reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +45,32 @@ pub struct KernelRecord {
     /// The node of a CUDA graph that launched it; 0 where none did.
     pub graph_node: u64,
     /// The linker's name.
-    pub name: String,
+    pub name: Arc<str>,
+}
+
+/// The names that a file has stated. A later launch of such a kernel states `#` and how many were stated
+/// before it.
+#[derive(Default)]
+struct Names(Vec<Arc<str>>);
+
+impl Names {
+    fn read(&mut self, word: &str) -> Result<Arc<str>, String> {
+        if word.is_empty() {
+            return Err("the kernel has no name".to_owned());
+        }
+        let Some(number) = word.strip_prefix('#') else {
+            let name: Arc<str> = word.into();
+            self.0.push(Arc::clone(&name));
+            return Ok(name);
+        };
+        let known = number
+            .parse()
+            .ok()
+            .and_then(|number: usize| self.0.get(number));
+        known
+            .cloned()
+            .ok_or_else(|| format!("no name {word:?} was stated before"))
+    }
 }
 
 /// What one process left.
@@ -205,7 +231,7 @@ impl KernelRecord {
     }
 
     /// Of a line that begins with `k`.
-    fn parse(line: &str) -> Result<KernelRecord, String> {
+    fn parse(line: &str, names: &mut Names) -> Result<KernelRecord, String> {
         let mut words = line.splitn(18, ' ');
         if words.next() != Some("k") {
             return Err(format!("a kernel was expected, not {line:?}"));
@@ -231,7 +257,7 @@ impl KernelRecord {
             Ok(size)
         };
         let (grid, block) = (size("the grid")?, size("the block")?);
-        let record = KernelRecord {
+        Ok(KernelRecord {
             correlation,
             start_ns,
             end_ns,
@@ -244,19 +270,16 @@ impl KernelRecord {
             static_shared: number("the static shared memory")?,
             dynamic_shared: number("the dynamic shared memory")?,
             graph_node: number("the graph node")?,
-            name: words.next().unwrap_or_default().to_owned(),
-        };
-        if record.name.is_empty() {
-            return Err("the kernel has no name".to_owned());
-        }
-        Ok(record)
+            name: names.read(words.next().unwrap_or_default())?,
+        })
     }
 
-    fn line(&self) -> String {
+    /// With the name, or what stands for it.
+    fn line(&self, name: &str) -> String {
         let [gx, gy, gz] = self.grid;
         let [bx, by, bz] = self.block;
         format!(
-            "k {} {} {} {} {} {} {gx} {gy} {gz} {bx} {by} {bz} {} {} {} {} {}\n",
+            "k {} {} {} {} {} {} {gx} {gy} {gz} {bx} {by} {bz} {} {} {} {} {name}\n",
             self.correlation,
             self.start_ns,
             self.end_ns,
@@ -267,7 +290,6 @@ impl KernelRecord {
             self.static_shared,
             self.dynamic_shared,
             self.graph_node,
-            self.name
         )
     }
 }
@@ -286,7 +308,7 @@ impl ProcessRecords {
             .and_then(|rest| rest.split_once(" cupti "))
             .and_then(|(pid, version)| Some((pid.parse().ok()?, version.parse().ok()?)))
             .ok_or_else(|| damaged(1, format!("{first:?} names no process")))?;
-        let mut kernels = Vec::new();
+        let (mut kernels, mut names) = (Vec::new(), Names::default());
         let mut ranges = None;
         let mut turns = Turns::default();
         let mut end = None;
@@ -321,8 +343,10 @@ impl ProcessRecords {
                         .add(line)
                         .ok_or_else(|| damaged(number, format!("{line:?}")))?;
                 }
-                _ => kernels
-                    .push(KernelRecord::parse(line).map_err(|problem| damaged(number, problem))?),
+                _ => {
+                    let kernel = KernelRecord::parse(line, &mut names);
+                    kernels.push(kernel.map_err(|problem| damaged(number, problem))?);
+                }
             }
         }
         let (records, dropped) = end.ok_or(Incomplete::Unfinished { pid })?;
@@ -399,7 +423,7 @@ impl KernelCapture {
     }
 
     /// The capture file: [`MAGIC`], `gpu NAME`, `compute-capability MAJOR.MINOR`, `cupti VERSION`,
-    /// then for each launch, in order, a line `k` as the injected library writes it with a line
+    /// then for each launch, in order, a line `k` as the injected library writes it, with a line
     /// `process PID` before those of another process, and `end LAUNCHES`.
     pub fn text(&self) -> String {
         let mut text = String::from_utf8_lossy(MAGIC).into_owned();
@@ -409,12 +433,20 @@ impl KernelCapture {
             self.gpu, self.compute_capability, self.cupti_version
         );
         let mut of = None;
+        let mut names: HashMap<&str, String> = HashMap::new();
         for (pid, kernel) in &self.launches {
             if of != Some(*pid) {
                 let _ = writeln!(text, "process {pid}");
                 of = Some(*pid);
             }
-            text.push_str(&kernel.line());
+            let number = names.len();
+            text.push_str(&match names.entry(&kernel.name) {
+                Entry::Occupied(number) => kernel.line(number.get()),
+                Entry::Vacant(first) => {
+                    first.insert(format!("#{number}"));
+                    kernel.line(&kernel.name)
+                }
+            });
         }
         let _ = writeln!(text, "end {}", self.launches.len());
         text
@@ -441,7 +473,7 @@ impl KernelCapture {
         let cupti_version = value("cupti", 4)?
             .parse()
             .map_err(|_| error(4, "the version is no number".to_owned()))?;
-        let mut launches = Vec::new();
+        let (mut launches, mut names) = (Vec::new(), Names::default());
         let mut pid = None;
         let mut ended = false;
         for (line, number) in lines {
@@ -462,7 +494,8 @@ impl KernelCapture {
                 }
                 ended = true;
             } else {
-                let kernel = KernelRecord::parse(line).map_err(|problem| error(number, problem))?;
+                let kernel = KernelRecord::parse(line, &mut names);
+                let kernel = kernel.map_err(|problem| error(number, problem))?;
                 let pid = pid.ok_or_else(|| error(number, "a launch of no process".to_owned()))?;
                 if launches.len() == MOST_LAUNCHES {
                     return Err(error(
@@ -508,35 +541,57 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
         (Role::ComputeCapabilityMajor, Value::Integer(major)),
         (Role::ComputeCapabilityMinor, Value::Integer(minor)),
     ];
+    let of_device = of_device.map(|(role, value)| (role, value, Unit::NONE));
+    // The values of a launch take the place of these.
+    let of_launch = [
+        (Role::Duration, Value::Missing, Unit::named("ns")),
+        (
+            Role::RegistersPerThread,
+            Value::Missing,
+            Unit::named("register/thread"),
+        ),
+        (
+            Role::DynamicSharedBytes,
+            Value::Missing,
+            Unit::named("byte/block"),
+        ),
+    ];
+    let all = of_device
+        .into_iter()
+        .chain(of_launch)
+        .map(|(role, value, unit)| {
+            let counter: Arc<str> = role.counter().into();
+            (counter, Measurement { value, unit })
+        });
+    let all = Metrics::from(all.collect::<BTreeMap<_, _>>());
     let metrics = |kernel: &KernelRecord| {
         let duration = kernel.duration_ns().map_or(Value::Missing, Value::Integer);
-        let registers = Value::Integer(kernel.registers);
-        let shared = Value::Integer(kernel.dynamic_shared);
-        let of_launch = [
-            (Role::Duration, duration, Unit::named("ns")),
+        let mut metrics = all.clone();
+        for (role, value) in [
+            (Role::Duration, duration),
+            (Role::RegistersPerThread, Value::Integer(kernel.registers)),
             (
-                Role::RegistersPerThread,
-                registers,
-                Unit::named("register/thread"),
+                Role::DynamicSharedBytes,
+                Value::Integer(kernel.dynamic_shared),
             ),
-            (Role::DynamicSharedBytes, shared, Unit::named("byte/block")),
-        ];
-        let of_device = of_device.iter().cloned();
-        let of_device = of_device.map(|(role, value)| (role, value, Unit::NONE));
-        let all: BTreeMap<Arc<str>, Measurement> = of_device
-            .chain(of_launch)
-            .map(|(role, value, unit)| (role.counter().into(), Measurement { value, unit }))
-            .collect();
-        Metrics::from(all)
+        ] {
+            if let Some(measurement) = metrics.get_mut(role.counter()) {
+                measurement.value = value;
+            }
+        }
+        metrics
     };
+    let mut kernels: HashMap<Arc<str>, Arc<Kernel>> = HashMap::new();
     let launch = |(pid, kernel): (u32, KernelRecord)| Launch {
         kind: ResultKind::Kernel,
         metrics: metrics(&kernel),
-        kernel: Kernel {
-            function: base_name(&kernel.name),
-            demangled: demangled(&kernel.name),
-            mangled: Some(kernel.name),
-        },
+        kernel: Arc::clone(kernels.entry(kernel.name).or_insert_with_key(|name| {
+            Arc::new(Kernel {
+                function: base_name(name),
+                demangled: demangled(name),
+                mangled: Some(name.to_string()),
+            })
+        })),
         grid: kernel.grid,
         block: kernel.block,
         process_id: Some(pid),

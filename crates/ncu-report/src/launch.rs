@@ -37,8 +37,8 @@ pub struct Kernel {
 pub struct Launch {
     /// The kind of the result.
     pub kind: ResultKind,
-    /// The names of the kernel.
-    pub kernel: Kernel,
+    /// The names of the kernel, which launches may share.
+    pub kernel: Arc<Kernel>,
     /// Blocks in x, y, z; zeros where the file does not state them.
     pub grid: [u64; 3],
     /// Threads of a block in x, y, z; zeros where the file does not state them.

@@ -15,7 +15,9 @@ use std::path::{Path, PathBuf};
 
 use super::capture::{Capture, Pending};
 use super::session::{Profiler, Ran, Session, Written, not_held};
-use crate::capture::kernel_records::{Incomplete, KernelCapture, ProcessRecords, read};
+use crate::capture::kernel_records::{
+    Incomplete, KernelCapture, MOST_LAUNCHES, ProcessRecords, read,
+};
 use crate::config::{GraphProfiling, KernelFilter, Toolchain, Variant};
 use crate::files::{most, read_regular_up_to, write_atomically};
 use crate::finding::{Code, Error, Finding, Stop};
@@ -146,6 +148,15 @@ impl Profiler for Cupti {
         capture.select(&filter, selection);
         if capture.launches.is_empty() {
             return Err(none_selected(variant, &seen).into());
+        }
+        let launches = capture.launches.len();
+        if launches > MOST_LAUNCHES {
+            let message = format!(
+                "a process launched {launches} kernels that are measured, and {MOST_LAUNCHES} are the most"
+            );
+            let next =
+                "let it make fewer steps, or select kernels (`kernels`, `compare --kernels`)";
+            return Err(Finding::deny(Code::NotMeasured, &variant.id, message, next).into());
         }
         let (path, text) = (session.path("records"), capture.text());
         let report = read(text.as_bytes()).map_err(|error| Error::Input {

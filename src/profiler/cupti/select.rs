@@ -26,9 +26,14 @@ impl KernelCapture {
             *seen += 1;
             selection.contains(*seen - 1)
         };
+        let mut matches: HashMap<&str, bool> = HashMap::new();
         let kernels = self.launches.iter().map(|(_, kernel)| kernel);
         kernels
-            .map(|kernel| filter.matches(&base_name(&kernel.name)) && is_measured(kernel))
+            .map(|kernel| {
+                let matches = matches.entry(&kernel.name);
+                *matches.or_insert_with_key(|name| filter.matches(&base_name(name)))
+                    && is_measured(kernel)
+            })
             .collect()
     }
 

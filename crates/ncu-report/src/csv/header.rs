@@ -1,5 +1,7 @@
 //! The header of a page, and the leading cells of a row, which describe the launch.
 
+use std::sync::Arc;
+
 use super::cell::{number_u64, text};
 use super::row::{OtherRows, Row, for_each_row};
 use super::tables::Region;
@@ -112,11 +114,11 @@ impl Header {
                 "range" => ResultKind::Range,
                 _ => ResultKind::Kernel,
             },
-            kernel: Kernel {
+            kernel: Arc::new(Kernel {
                 function: function_name(&signature).to_owned(),
                 mangled: None,
                 demangled: Some(signature),
-            },
+            }),
             grid: size(row, self.grid, "grid size")?,
             block: size(row, self.block, "block size")?,
             process_id: ordinal(Some(self.process_id)),

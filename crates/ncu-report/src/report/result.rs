@@ -91,7 +91,7 @@ impl<'a> Decoder<'a> {
         let ordinal = |name| integers(&metrics, [name]).and_then(|[id]| u32::try_from(id).ok());
         Ok(Launch {
             kind: layout.kind,
-            kernel: fields.kernel,
+            kernel: Arc::new(fields.kernel),
             grid: size(fields.grid, GRID),
             block: size(fields.block, BLOCK),
             process_id: None,

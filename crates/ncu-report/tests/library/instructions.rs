@@ -200,7 +200,7 @@ fn the_machine_code_is_read_without_values_by_instruction_too() {
     assert!(codes[0].cubin.starts_with(b"\x7fELF"));
     let launched = report::read(&bytes).unwrap().launches.remove(0).kernel;
     let functions: Vec<&str> = codes[0].functions.values().map(|name| &**name).collect();
-    assert_eq!(functions, [launched.mangled.unwrap()]);
+    assert_eq!(functions, [launched.mangled.clone().unwrap()]);
 
     let bytes = recorded("baseline");
     let source = report::read(&bytes).unwrap().launches[0].source.clone();

@@ -7,7 +7,7 @@
 //! ```text
 //! process <pid> cupti <version>
 //! k <correlation> <start ns> <end ns> <device> <context> <stream> <grid x y z> <block x y z>
-//!   <registers> <static shared bytes> <dynamic shared bytes> <graph node> <mangled name>
+//!   <registers> <static shared bytes> <dynamic shared bytes> <graph node> <mangled name, or # and its number>
 //! turn <correlation> <ns> <stood ns>   its turn begins with this call, before which it stood still
 //! idle <ns>                   it left the GPU idle, and what it does next may be in another turn
 //! ranges                      only what is launched within a range counts
@@ -19,6 +19,7 @@
 //! A file without its `end` is one of a process that ended before it had written all.
 
 use std::alloc::{Layout, alloc, dealloc};
+use std::collections::BTreeMap;
 use std::ffi::{CStr, OsString, c_char, c_void};
 use std::fmt::Write as _;
 use std::fs::File;
@@ -75,6 +76,8 @@ struct Cupti {
 
 struct Recorder {
     file: File,
+    /// The names that were written, with their numbers.
+    names: BTreeMap<String, usize>,
     cupti: Option<Cupti>,
     records: u64,
     dropped: u64,
@@ -118,6 +121,7 @@ pub fn begin(prefix: OsString) {
         };
         *place = Some(Recorder {
             file,
+            names: BTreeMap::new(),
             cupti: None,
             records: 0,
             dropped: 0,
@@ -228,7 +232,7 @@ unsafe extern "C" fn complete(
             // SAFETY: a record begins with its kind, and one of a kernel is as the offsets say.
             unsafe {
                 if read::<u32>(record, 0) == CONCURRENT_KERNEL {
-                    kernel(record, &mut text);
+                    kernel(record, &mut text, &mut recorder.names);
                     recorder.records += 1;
                 }
             }
@@ -255,7 +259,7 @@ unsafe fn read<T>(record: *const u8, offset: usize) -> T {
 
 /// # Safety
 /// `record` is a kernel record of CUPTI's.
-unsafe fn kernel(record: *const u8, text: &mut String) {
+unsafe fn kernel(record: *const u8, text: &mut String, names: &mut BTreeMap<String, usize>) {
     // SAFETY: the offsets are those of a kernel record, and its name, where there is one, ends in
     // a zero.
     unsafe {
@@ -267,9 +271,9 @@ unsafe fn kernel(record: *const u8, text: &mut String) {
         } else {
             CStr::from_ptr(name).to_string_lossy()
         };
-        let _ = writeln!(
+        let _ = write!(
             text,
-            "k {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}",
+            "k {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} ",
             word(CORRELATION),
             long(START),
             long(END),
@@ -286,8 +290,14 @@ unsafe fn kernel(record: *const u8, text: &mut String) {
             word(STATIC_SHARED),
             word(DYNAMIC_SHARED),
             long(GRAPH_NODE),
-            name.replace('\n', "?"),
         );
+        let name = name.replace('\n', "?");
+        let _ = match names.get(&name) {
+            Some(number) => writeln!(text, "#{number}"),
+            None => writeln!(text, "{name}"),
+        };
+        let number = names.len();
+        names.entry(name).or_insert(number);
     }
 }
 
