@@ -1,9 +1,12 @@
 //! The lock by which runs of this tool take turns on a GPU.
 
 use std::fs::{File, OpenOptions, Permissions, TryLockError};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use rustix::fs::OFlags;
 
 use super::gpu::Gpu;
 use super::owner;
@@ -26,23 +29,32 @@ impl Gpu {
         std::env::temp_dir().join(format!("sparsek-gate-{}.lock", self.uuid))
     }
 
+    /// Everybody may have put anything there: no link is followed, nothing is waited for, and what is no
+    /// lock file is refused. To take the lock it need not be writable.
     fn lock_file(&self) -> Result<File, Error> {
         let path = self.lock_path();
-        // An existing file is opened as it is: in a folder that everybody may write, systems reject
-        // "create" for the file of another user.
-        let file = match OpenOptions::new().write(true).open(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => OpenOptions::new()
-                .create(true)
-                .write(true)
-                .truncate(false)
-                .mode(0o666)
-                .open(&path),
+        let file = match opened(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => match created(&path) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => opened(&path),
+                created => created,
+            },
             opened => opened,
         };
         let file = file.map_err(Error::io("open", &path))?;
-        // Every user of the machine must be able to take the lock; only the file's owner can allow it.
-        let _ = file.set_permissions(Permissions::from_mode(0o666));
-        Ok(file)
+        let meta = file.metadata().map_err(Error::io("read", &path))?;
+        match meta.is_file() && meta.len() == 0 {
+            true => Ok(file),
+            false => Err(Error::environment(
+                format!(
+                    "{} is no lock file: it is not a regular, empty file",
+                    path.display()
+                ),
+                format!(
+                    "look at what it is, and remove it: ls -l {}",
+                    path.display()
+                ),
+            )),
+        }
     }
 
     /// Takes the GPU's lock, if no other run of this tool has it.
@@ -60,7 +72,7 @@ impl Gpu {
 
     /// The process that holds the GPU's lock, where this machine shows it.
     pub fn lock_holder(&self) -> Option<ComputeProcess> {
-        let inode = std::fs::metadata(self.lock_path()).ok()?.ino();
+        let inode = std::fs::symlink_metadata(self.lock_path()).ok()?.ino();
         let locks = std::fs::read_to_string("/proc/locks").ok()?;
         // `1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF`; waiting ones have `->` before FLOCK.
         let pid = locks.lines().find_map(|line| {
@@ -100,22 +112,73 @@ impl Gpu {
     }
 }
 
+/// A link there is an error, and a pipe is not waited for.
+fn opened(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let mut options = OpenOptions::new();
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    options.read(true).custom_flags(flags).open(path)
+}
+
+/// A new file that every user of the machine can open, whatever the mask of this process.
+fn created(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    file.set_permissions(Permissions::from_mode(0o644))?;
+    Ok(file)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_second_measurement_waits_for_the_first() {
-        let gpu = Gpu {
+    fn gpu(name: &str) -> Gpu {
+        Gpu {
             ordinal: 0,
             name: "test".into(),
-            uuid: format!("GPU-test-{}", std::process::id()),
+            uuid: format!("GPU-{name}-{}", std::process::id()),
             compute_capability: "9.0".into(),
             multiprocessors: 1,
             memory_bytes: 1,
             driver: None,
             cuda: "13.0".into(),
-        };
+        }
+    }
+
+    #[test]
+    fn what_is_no_lock_file_is_refused_and_stays_as_it_is() {
+        let gpu = gpu("not-a-lock");
+        let path = gpu.lock_path();
+        let folder = tempfile::tempdir().unwrap();
+        let victim = folder.path().join("victim");
+        std::fs::write(&victim, "").unwrap();
+        std::fs::set_permissions(&victim, Permissions::from_mode(0o600)).unwrap();
+        let is_refused = || assert!(matches!(gpu.try_lock(), Err(_)));
+        std::os::unix::fs::symlink(&victim, &path).unwrap();
+        is_refused();
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(folder.path().join("new"), &path).unwrap();
+        is_refused();
+        std::fs::remove_file(&path).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR).unwrap();
+        is_refused();
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "content").unwrap();
+        is_refused();
+        assert_eq!(std::fs::read(&path).unwrap(), b"content");
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(victim.metadata().unwrap().mode() & 0o777, 0o600);
+        assert!(!folder.path().join("new").exists());
+        // A lock of another user, which may only be read.
+        std::fs::write(&path, "").unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o444)).unwrap();
+        assert!(gpu.try_lock().unwrap().is_some());
+        assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o444);
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_second_measurement_waits_for_the_first() {
+        let gpu = gpu("test");
         let first = gpu.lock(|| panic!("nothing to wait for")).unwrap();
         std::thread::scope(|scope| {
             let (sender, receiver) = std::sync::mpsc::channel();
