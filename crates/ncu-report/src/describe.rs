@@ -9,37 +9,24 @@ const AS_PRINTED: &str =
     "name the page as ncu printed it: it quotes each cell, and commas separate them";
 const DOWNLOAD: &str =
     "download the file itself: on GitHub its raw form, and with a login if it needs one";
+const LFS: &str = "run: git lfs pull";
+const SUMMARY: &str = "a summary page (`--print-summary`), which has averages and no launches";
+const REWRITTEN: &str = "a page of ncu that another program wrote again";
 const HEADER: &str = "name the whole page, which begins with \"ID\",\"Process ID\"";
 
 /// The beginnings of files that users confuse with reports and pages: what they are, and what to do.
 /// Letters of either case.
-const BEGINNINGS: [(&[u8], &str, &str); 20] = [
+const BEGINNINGS: [(&[u8], &str, &str); 12] = [
     (b"\x7fELF", "an ELF file (a program or a cubin)", BY_NCU),
     (b"\x1f\x8b", "a gzip archive", UNPACK),
     (b"PK\x03\x04", "a zip archive", UNPACK),
     (b"\x28\xb5\x2f\xfd", "a Zstandard archive", UNPACK),
-    (b"\xfd7zXZ", "an xz archive", UNPACK),
-    (b"BZh", "a bzip2 archive", UNPACK),
-    (
-        b"SQLite format 3",
-        "an SQLite database, as of Nsight Systems",
-        BY_NCU,
-    ),
-    (
-        b"version https://git-lfs", "a Git LFS pointer, not the file", "run: git lfs pull",
-    ),
+    (b"SQLite format 3", "a database, as of `nsys`", BY_NCU),
+    (b"version https://git-lfs", "a Git LFS pointer", LFS),
     (b"<!doctype", "an HTML page", DOWNLOAD),
     (b"<html", "an HTML page", DOWNLOAD),
-    (b"404: Not Found", "the answer of a web server", DOWNLOAD),
-    (b"<?xml", "an XML file", BY_NCU),
-    (b"%PDF", "a PDF file", BY_NCU),
     (b"{", "a JSON file", BY_NCU),
-    (b"[{", "a JSON file", BY_NCU),
     (b"NVR\0", "an .ncu-rep report", BY_NCU),
-    (b"\0\0\0\0\0\0\0\0", "a file of zeros", "copy it again"),
-    (
-        b"\"Metric name\",\"Metric type\"", "a list of metrics", BY_NCU,
-    ),
     (b"\"ID\",\"Process ID\"", "a CSV page of ncu", HEADER),
     (
         b"\"0\",\"", "a CSV without the header of ncu's page", HEADER,
@@ -47,46 +34,18 @@ const BEGINNINGS: [(&[u8], &str, &str); 20] = [
 ];
 
 /// What only one kind of text contains.
-const PARTS: [(&[&str], &str, &str); 6] = [
-    (
-        &[
-            "\"Invocations\",\"Section Name\"",
-            "\"Invocations\",\"Metric Name\",\"Metric Unit\"",
-        ],
-        "a summary page (`--print-summary`), which has averages and no launches",
-        AS_RAW,
-    ),
-    (
-        &["\"Launch Attribute\",", "\"Session Attribute\","],
-        "a session page of ncu",
-        AS_RAW,
-    ),
-    (
-        &["\"Address\",\"Source\"", "\"Line No\",\"Source\""],
-        "a source page of ncu",
-        AS_RAW,
-    ),
-    (
-        &[
-            "NVPROF is profiling", "\"Type\",\"Time(%)\"", "\"Device\",\"Kernel\",\"Invocations\"",
-        ],
-        "the output of nvprof",
-        BY_NCU,
-    ),
-    (
-        &[
-            "Time (%),Total", "\"Time (%)\",\"Total", "Time (%)  Total", "Start (ns),Duration (ns)",
-        ],
-        "a table of Nsight Systems (`nsys stats`)",
-        BY_NCU,
-    ),
-    (
-        &[
-            "ID,Process ID,", "ID;Process ID;", "\"ID\";\"Process ID\"", "ID\tProcess ID\t",
-        ],
-        "a page of ncu that another program wrote again",
-        AS_PRINTED,
-    ),
+const PARTS: [(&str, &str, &str); 11] = [
+    ("\"Invocations\",\"Section Name\"", SUMMARY, AS_RAW),
+    ("\"Invocations\",\"Metric Name\"", SUMMARY, AS_RAW),
+    ("\"Launch Attribute\",", "a session page of ncu", AS_RAW),
+    ("\"Address\",\"Source\"", "a source page of ncu", AS_RAW),
+    ("\"Line No\",\"Source\"", "a source page of ncu", AS_RAW),
+    ("NVPROF is profiling", "the output of nvprof", BY_NCU),
+    ("Time (%),Total", "a table of Nsight Systems", BY_NCU),
+    ("Time (%)  Total", "a table of Nsight Systems", BY_NCU),
+    ("ID,Process ID,", REWRITTEN, AS_PRINTED),
+    ("ID\";\"Process ID\"", REWRITTEN, AS_PRINTED),
+    ("ID\tProcess ID\t", REWRITTEN, AS_PRINTED),
 ];
 
 /// How much of a text is looked at.
@@ -111,15 +70,14 @@ pub(crate) fn known(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
         return Some(("a tar archive", UNPACK));
     }
     let head = String::from_utf8_lossy(bytes.get(..LOOKED_AT).unwrap_or(bytes));
-    let has = |signs: &[&str]| signs.iter().any(|sign| head.contains(sign));
-    if let Some((_, what, next)) = PARTS.iter().find(|(signs, ..)| has(signs)) {
+    if let Some((_, what, next)) = PARTS.iter().find(|(sign, ..)| head.contains(sign)) {
         return Some((what, next));
     }
     let is_head = |line: &str| line.contains("Metric Name  ") && line.contains("Metric Unit");
     if head.lines().any(is_head) {
         return Some(("a table that ncu prints for people", AS_CSV));
     }
-    let is_console = has(&["==PROF== "]) && !has(&["==ERROR== "]);
+    let is_console = head.contains("==PROF== ") && !head.contains("==ERROR== ");
     is_console.then_some(("the console output of ncu without a page", AS_CSV))
 }
 
