@@ -83,11 +83,14 @@ pub struct ComputeProcess {
 }
 
 /// What the driver reported of a GPU since a moment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Faults {
-    /// The numbers of its Xid errors.
+    /// The numbers of the Xid errors that the driver reported, where it reports them.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub xids: BTreeSet<u32>,
     /// Memory errors that could not be corrected.
+    #[serde(skip_serializing_if = "is_none")]
     pub uncorrected_errors: u64,
 }
 
@@ -181,12 +184,9 @@ pub struct State {
     /// in a container the profiled program is one of them.
     #[serde(skip_serializing_if = "is_none")]
     pub unknown_processes: u32,
-    /// The numbers of the Xid errors that the driver reported, where it reports them.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub xids: BTreeSet<u32>,
-    /// Memory errors that could not be corrected.
-    #[serde(skip_serializing_if = "is_none")]
-    pub uncorrected_errors: u64,
+    /// What the driver reported meanwhile.
+    #[serde(flatten)]
+    pub faults: Faults,
 }
 
 /// Whether a count is 0, and need not be written.
@@ -267,31 +267,10 @@ impl State {
         for (reason, ns) in &later.slowdown_ns {
             *self.slowdown_ns.entry(*reason).or_default() += ns;
         }
-        let faults = self.faults().and(later.faults());
+        self.faults = self.faults.and(later.faults);
         later.other_processes.iter().for_each(|it| self.meet(it));
         self.unknown_processes = self.unknown_processes.max(later.unknown_processes);
-        self.with_faults(faults)
-    }
-
-    /// Adds the faults that the driver reported meanwhile.
-    pub fn with_faults(self, faults: Faults) -> State {
-        let Faults {
-            xids,
-            uncorrected_errors,
-        } = faults;
-        State {
-            xids,
-            uncorrected_errors,
-            ..self
-        }
-    }
-
-    /// The faults that the driver reported meanwhile.
-    pub fn faults(&self) -> Faults {
-        Faults {
-            xids: self.xids.clone(),
-            uncorrected_errors: self.uncorrected_errors,
-        }
+        self
     }
 
     /// The reasons for which it ran below the requested clock for longer than can be neglected.
@@ -479,16 +458,15 @@ mod tests {
                 &[(Slowdown::SyncBoost, 1)].into(),
                 &[(Slowdown::SyncBoost, 3)].into(),
             );
-            let uncorrected_errors = readings.len() as u64;
-            let xids = [31, 30 + readings.len() as u32].into();
-            state.with_faults(Faults {
-                xids,
-                uncorrected_errors,
-            })
+            state.faults = Faults {
+                xids: [31, 30 + readings.len() as u32].into(),
+                uncorrected_errors: readings.len() as u64,
+            };
+            state
         };
         let mut all = of(&readings);
         all.slowdown_ns = [(Slowdown::SyncBoost, 4)].into();
-        all.xids = [31, 33].into();
+        all.faults.xids = [31, 33].into();
         assert_eq!(of(&readings[..1]).and(of(&readings[1..])), all);
     }
 

@@ -267,7 +267,7 @@ pub fn symptoms_in(variant: &Variant, sides: &[&Profile]) -> BTreeMap<String, Ve
         }
     }
     let found = states.into_iter().map(|(uuid, states)| {
-        let faults = states.iter().flatten().map(|state| state.faults());
+        let faults = states.iter().flatten().map(|state| state.faults.clone());
         let together = faults.fold(Faults::default(), Faults::and);
         let mut symptoms = symptoms_of(&together);
         symptoms.extend(throttling(variant, &states));
@@ -297,7 +297,7 @@ fn throttling(variant: &Variant, states: &[Option<&State>]) -> Option<Symptom> {
 /// The finding that the driver reported faults of the hardware while these were captured.
 pub(super) fn faulty(variant: &VariantId, captures: &[(String, &State)]) -> Option<Finding> {
     let faulty = captures.iter().filter_map(|(name, state)| {
-        let symptoms = symptoms_of(&state.faults());
+        let symptoms = symptoms_of(&state.faults);
         let words: Vec<String> = symptoms.iter().map(Symptom::words).collect();
         (!words.is_empty()).then(|| format!("{} during {name}", words.join(", ")))
     });

@@ -517,9 +517,10 @@ impl Watch {
     }
 
     fn stop(self, session: &Session<'_>) -> Option<State> {
-        let state = self.watcher?.stop();
+        let mut state = self.watcher?.stop();
         let now = session.faults.map(FaultWatch::faults).unwrap_or_default();
-        Some(state.with_faults(now.since(&self.faults_before.unwrap_or_default())))
+        state.faults = now.since(&self.faults_before.unwrap_or_default());
+        Some(state)
     }
 }
 
