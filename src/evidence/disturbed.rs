@@ -1,7 +1,7 @@
 //! Disturbances of a measurement: other users of the GPU, a clock that changed, counters that could
 //! not be read.
 
-use super::plausible::{Purpose, Side, device_findings};
+use super::plausible::{Purpose, device_findings};
 use crate::config::{StatedBy, Variant};
 use crate::device::State;
 use crate::finding::{Code, Finding, WarnReason};
@@ -19,16 +19,11 @@ pub fn disturbed(variant: &Variant, profile: &Profile, purpose: Purpose) -> Vec<
     uuids.sort_unstable();
     uuids.dedup();
     let of_one = |uuid: &Option<&str>| {
-        let states: Vec<&State> = captures
+        let own = captures
             .iter()
-            .filter(|capture| capture.gpu_uuid.as_deref() == *uuid)
-            .filter_map(|capture| capture.device.as_ref())
-            .collect();
-        let side = Side {
-            name: "current",
-            states: &states,
-        };
-        device_findings(&variant.id, &[side], purpose)
+            .filter(|one| one.gpu_uuid.as_deref() == *uuid);
+        let states = own.filter_map(|capture| capture.device.as_ref()).collect();
+        device_findings(&variant.id, &[("current", states)], purpose)
     };
     let disturbances = uuids.iter().flat_map(of_one);
     below_counters(variant, profile)
@@ -80,9 +75,5 @@ pub(crate) fn disturbances(
             (*name, states.collect())
         })
         .collect();
-    let sides: Vec<Side<'_>> = states
-        .iter()
-        .map(|(name, states)| Side { name, states })
-        .collect();
-    device_findings(variant, &sides, purpose)
+    device_findings(variant, &states, purpose)
 }

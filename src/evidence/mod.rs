@@ -21,7 +21,7 @@ pub use disturbed::{below_counters, disturbed};
 pub(crate) use disturbed::{disturbances, unwatched};
 pub use launched::{launch_mismatches, stated_otherwise};
 pub use pins::{gpu_pins, pins_of, recorded_unpinned, unpinned};
-pub use plausible::{Measurand, Purpose, Side, device_findings, implausible, too_good};
+pub use plausible::{Measurand, Purpose, device_findings, implausible, too_good};
 pub use proven::numbers_unchecked;
 pub use sick::{SetAside, SickGpu, Symptom, of_a_process, set_aside, symptoms_in, symptoms_of};
 pub use table::{Examined, When};

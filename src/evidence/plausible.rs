@@ -72,15 +72,6 @@ impl Purpose {
     }
 }
 
-/// The captures of one side of a comparison, in the order they were taken.
-#[derive(Clone, Copy, Debug)]
-pub struct Side<'a> {
-    /// `base` or `current`.
-    pub name: &'a str,
-    /// What the GPU reported during each of them.
-    pub states: &'a [&'a State],
-}
-
 /// A metric with values that its counter cannot have: outside of [`bounds`]; not finite; below zero, as no
 /// counter counts below zero; or a kernel that took no time.
 pub fn implausible(of: &Measurand<'_>, values: &[f64]) -> Option<Finding> {
@@ -140,49 +131,37 @@ pub fn too_good(of: &Measurand<'_>, reference: f64, current: f64) -> Option<Find
 /// What the state of the GPU shows against the captures of a variant: other processes on it, a
 /// clock that was lowered, captures at different clocks. All sides of a comparison are judged
 /// together.
-pub fn device_findings(variant: &VariantId, sides: &[Side<'_>], purpose: Purpose) -> Vec<Finding> {
-    let captures: Vec<Capture<'_>> = sides
-        .iter()
-        .flat_map(|side| {
-            side.states
-                .iter()
-                .enumerate()
-                .map(|(index, state)| Capture {
-                    side: side.name,
-                    number: index + 1,
-                    state,
-                })
-        })
-        .collect();
-    let named = |capture: &Capture<'_>| format!("{} {}", capture.side, capture.number);
-    let states: Vec<(String, &State)> = captures
-        .iter()
-        .map(|capture| (named(capture), capture.state))
-        .collect();
+pub fn device_findings(
+    variant: &VariantId,
+    sides: &[(&str, Vec<&State>)],
+    purpose: Purpose,
+) -> Vec<Finding> {
+    let mut captures: Vec<Capture<'_>> = Vec::new();
+    for (side, states) in sides {
+        let numbered = (1..).zip(states);
+        captures.extend(numbered.map(|(number, state)| (format!("{side} {number}"), *state)));
+    }
     let mut findings = Vec::new();
-    findings.extend(faulty(variant, &states));
+    findings.extend(faulty(variant, &captures));
     findings.extend(shared(variant, &captures));
     findings.extend(slowed(variant, &captures, purpose));
     findings.extend(other_clock(variant, &captures, purpose));
     findings
 }
 
-struct Capture<'a> {
-    side: &'a str,
-    number: usize,
-    state: &'a State,
-}
+/// The name of a capture, `base 1`, and what the GPU reported during it.
+type Capture<'a> = (String, &'a State);
 
 fn shared(variant: &VariantId, captures: &[Capture<'_>]) -> Option<Finding> {
     let disturbed: Vec<&Capture<'_>> = captures
         .iter()
-        .filter(|capture| !capture.state.other_processes.is_empty())
+        .filter(|(_, state)| !state.other_processes.is_empty())
         .collect();
     // The memory of a process may differ between captures; the largest is shown.
     let mut others: BTreeMap<u32, &ComputeProcess> = BTreeMap::new();
     for process in disturbed
         .iter()
-        .flat_map(|capture| &capture.state.other_processes)
+        .flat_map(|(_, state)| &state.other_processes)
     {
         let known = others.entry(process.pid).or_insert(process);
         if process.memory_bytes > known.memory_bytes {
@@ -209,12 +188,12 @@ fn slowed(variant: &VariantId, captures: &[Capture<'_>], purpose: Purpose) -> Ve
     let mut findings = Vec::new();
     let seen: BTreeSet<Slowdown> = captures
         .iter()
-        .flat_map(|capture| capture.state.slowdowns())
+        .flat_map(|(_, state)| state.slowdowns())
         .collect();
     let by = |reason: Slowdown| -> Vec<&Capture<'_>> {
         captures
             .iter()
-            .filter(|capture| capture.state.slowdowns().contains(&reason))
+            .filter(|(_, state)| state.slowdowns().contains(&reason))
             .collect()
     };
     let faults: Vec<String> = seen
@@ -254,8 +233,8 @@ fn slowed(variant: &VariantId, captures: &[Capture<'_>], purpose: Purpose) -> Ve
 fn other_clock(variant: &VariantId, captures: &[Capture<'_>], purpose: Purpose) -> Option<Finding> {
     let clocks: Vec<(u32, &Capture<'_>)> = captures
         .iter()
-        .filter(|capture| capture.state.working_readings >= FEWEST_CLOCK_READINGS)
-        .filter_map(|capture| Some((capture.state.sm_clock_mhz?.max, capture)))
+        .filter(|(_, state)| state.working_readings >= FEWEST_CLOCK_READINGS)
+        .filter_map(|capture| Some((capture.1.sm_clock_mhz?.max, capture)))
         .collect();
     let (low, slow) = clocks.iter().min_by_key(|(mhz, _)| *mhz)?;
     let (high, fast) = clocks.iter().max_by_key(|(mhz, _)| *mhz)?;
@@ -275,11 +254,8 @@ fn other_clock(variant: &VariantId, captures: &[Capture<'_>], purpose: Purpose) 
 
 /// `base 1, base 2, current 1`.
 fn listed(captures: &[&Capture<'_>]) -> String {
-    captures
-        .iter()
-        .map(|capture| format!("{} {}", capture.side, capture.number))
-        .collect::<Vec<_>>()
-        .join(", ")
+    let names: Vec<&str> = captures.iter().map(|(name, _)| name.as_str()).collect();
+    names.join(", ")
 }
 
 #[cfg(test)]
@@ -342,8 +318,7 @@ mod tests {
     }
 
     fn judged_for(purpose: Purpose, base: &[&State], current: &[&State]) -> Vec<Finding> {
-        let sides = [("base", base), ("current", current)];
-        let sides = sides.map(|(name, states)| Side { name, states });
+        let sides = [("base", base.to_vec()), ("current", current.to_vec())];
         device_findings(&variant(), &sides, purpose)
     }
 

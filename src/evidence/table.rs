@@ -9,7 +9,7 @@ use super::proven::numbers_unchecked;
 use super::tuning::{tuning_measured, tuning_varies};
 use crate::config::Variant;
 use crate::finding::Finding;
-use crate::profile::Profile;
+use crate::profile::{CaptureRecord, Profile};
 
 /// A profile that is examined.
 pub struct Examined<'a> {
@@ -36,52 +36,33 @@ pub enum When {
     CodeJudged,
 }
 
-/// Adds what it finds to the findings of a run.
-type Check = fn(&Examined<'_>, &mut Vec<Finding>);
-
-const CHECKS: &[(&[When], Check)] = {
-    use When::{Alone, CodeAlone, CodeJudged, Judged, Measured};
-    &[
-        (&[Measured], |it, found| found.extend(own_pins(it))),
-        (&[Measured], |it, found| {
-            found.extend(interleaved_launches(it.variant, it.current))
-        }),
-        (&[Alone], |it, found| {
-            found.extend(incomplete(it.variant, it.current))
-        }),
-        (&[Alone], |it, found| {
-            found.extend(below_counters(it.variant, it.current))
-        }),
-        (&[CodeAlone], |it, found| {
-            found.extend(incomplete_compiled(it.variant, it.current))
-        }),
-        (&[Judged, CodeJudged], |it, found| {
-            found.extend(numbers_unchecked(it.variant, &it.references, it.current));
-            found.extend(other_launches(it.variant, &it.references, it.current));
-        }),
-        (&[Measured, Judged], |it, found| {
-            found.extend(tuning_varies(it.variant, it.current))
-        }),
-        (&[Measured, Judged], |it, found| {
-            found.extend(launched_otherwise(it.variant, it.current))
-        }),
-        (&[Judged], |it, found| found.extend(own_tuning(it))),
-    ]
-};
-
 impl Examined<'_> {
     /// Adds what is found at such a time to the findings.
-    pub fn findings(&self, when: When, findings: &mut Vec<Finding>) {
-        let checks = CHECKS.iter().filter(|(times, _)| times.contains(&when));
-        checks.for_each(|(_, check)| check(self, findings));
+    pub fn findings(&self, when: When, found: &mut Vec<Finding>) {
+        let (variant, current, references) = (self.variant, self.current, &self.references);
+        let provenance = &current.provenance;
+        if when == When::Measured {
+            found.extend(unpinned(&variant.id, "measured", &provenance.pins));
+            found.extend(interleaved_launches(variant, current));
+        }
+        if when == When::Alone {
+            found.extend(incomplete(variant, current));
+            found.extend(below_counters(variant, current));
+        }
+        if when == When::CodeAlone {
+            found.extend(incomplete_compiled(variant, current));
+        }
+        if matches!(when, When::Judged | When::CodeJudged) {
+            found.extend(numbers_unchecked(variant, references, current));
+            found.extend(other_launches(variant, references, current));
+        }
+        if matches!(when, When::Measured | When::Judged) {
+            found.extend(tuning_varies(variant, current));
+            found.extend(launched_otherwise(variant, current));
+        }
+        if when == When::Judged {
+            let tuned = |one: &CaptureRecord| tuning_measured(variant, &one.tuned);
+            found.extend(provenance.captures.iter().find_map(tuned));
+        }
     }
-}
-
-fn own_pins(of: &Examined<'_>) -> Option<Finding> {
-    unpinned(&of.variant.id, "measured", &of.current.provenance.pins)
-}
-
-fn own_tuning(of: &Examined<'_>) -> Option<Finding> {
-    let mut captures = of.current.provenance.captures.iter();
-    captures.find_map(|one| tuning_measured(of.variant, &one.tuned))
 }
