@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::kernel::KernelProfile;
+use crate::terms::first;
 
 /// Most kernels that are listed by name; the others are added up under [`FURTHER`].
 const MOST_NAMES: usize = 64;
@@ -146,12 +147,7 @@ impl LaunchList {
                 other.kernel, other.launches
             ),
         };
-        let mut words: Vec<String> = self.others.iter().take(MOST).map(one).collect();
-        let more = self.others.len().saturating_sub(MOST);
-        if more > 0 {
-            words.push(format!("and {more} further kernels"));
-        }
-        words.join(", ")
+        first(self.others.iter().map(one), MOST)
     }
 
     /// Launches that are not measured.

@@ -3,7 +3,7 @@
 use super::detail::Detail;
 use crate::metric::{Role, display_value};
 use crate::profile::{KernelProfile, Profile, norm_text};
-use crate::terms::{Phase, Tier, counted};
+use crate::terms::{Phase, Tier, counted, first};
 
 /// Most kernels whose duration a line shows.
 const MOST_KERNELS: usize = 3;
@@ -65,17 +65,12 @@ fn durations(profile: &Profile) -> String {
         .filter_map(|kernel| Some((kernel, value(kernel)?)))
         .collect();
     known.sort_by(|one, other| other.1.total_cmp(&one.1));
-    let shown = known.iter().take(MOST_KERNELS).map(|(kernel, value)| {
+    let shown = known.iter().map(|(kernel, value)| {
         let value = display_value(*value, metric.unit.as_deref());
         format!("{} {value}", profile.label(kernel))
     });
-    let mut shown: Vec<String> = shown.collect();
-    let more = known.len().saturating_sub(MOST_KERNELS);
-    if more > 0 {
-        shown.push(format!("{more} more kernels"));
-    }
-    match shown.is_empty() {
+    match known.is_empty() {
         true => String::new(),
-        false => format!("{alias} of {}", shown.join(", ")),
+        false => format!("{alias} of {}", first(shown, MOST_KERNELS)),
     }
 }

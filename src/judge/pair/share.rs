@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::kernels::Pairing;
 use crate::judge::compare::metric::Comparison;
 use crate::profile::{KernelProfile, Profile, TOTAL};
+use crate::terms::first;
 
 /// The part of one kernel, at one grid and block, in the total.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -111,10 +112,6 @@ pub fn share_words(shares: &[KernelShare]) -> Option<String> {
         sum.current = add(sum.current, share.current);
     }
     sort(&mut sums);
-    let mut words: Vec<String> = sums.iter().take(MOST).map(KernelShare::words).collect();
-    let more = sums.len().saturating_sub(MOST);
-    if more > 0 {
-        words.push(format!("and {more} further kernels"));
-    }
-    (!words.is_empty()).then(|| format!("{TOTAL}: {}", words.join(", ")))
+    let words = first(sums.iter().map(KernelShare::words), MOST);
+    (!words.is_empty()).then(|| format!("{TOTAL}: {words}"))
 }

@@ -16,7 +16,7 @@ use crate::finding::{Code, Finding, Note};
 use crate::hash::{sha256_file, sha256_hex};
 use crate::measure::captures::{Captures, Resumed};
 use crate::profile::Profile;
-use crate::terms::VariantId;
+use crate::terms::{VariantId, first};
 
 /// What makes two measurements of a variant the same one, by its name for people, each as sha256 of its
 /// serialized value.
@@ -287,16 +287,10 @@ pub fn not_resumed(variant: &VariantId, why: &str) -> Finding {
 /// Which variants are taken over from an interrupted run.
 pub fn resumed(all: &[Resumed]) -> Option<Finding> {
     const MOST: usize = 5;
-    let first = all.first()?;
-    let names = all.iter().take(MOST).map(|one| one.variant.to_string());
-    let mut names: Vec<String> = names.collect();
-    if let Some(more @ 1..) = all.len().checked_sub(MOST) {
-        names.push(format!("and {more} more"));
-    }
+    let began = &all.first()?.began;
+    let names = first(all.iter().map(|one| one.variant.to_string()), MOST);
     let message = format!(
-        "the run that began at {} was interrupted, and what it measured of these variants is used: {}",
-        first.began,
-        names.join(", ")
+        "the run that began at {began} was interrupted, and what it measured of these variants is used: {names}"
     );
     let next = "nothing, if nobody could write to its files meanwhile; otherwise measure anew, without --resume";
     Some(Finding::of_project(Code::Resumed, message, next))
