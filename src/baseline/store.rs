@@ -27,7 +27,7 @@ pub struct Store {
 }
 
 /// One stored baseline, as it is on disk: files may be missing or edited.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Stored {
     /// Folder name of the GPU model and the tier, see [`crate::terms::Tier::folder`].
     pub gpu: String,
@@ -67,15 +67,20 @@ pub const FILES: [&str; 5] = [
 const SIGNATURE: &str = "lock.toml.minisig";
 
 impl Store {
+    fn at(root: &Path) -> Store {
+        Store {
+            // The exchange must replace the folder, not a link to it.
+            root: root.canonicalize().unwrap_or_else(|_| root.to_path_buf()),
+            exclusive: None,
+        }
+    }
+
     /// The store in a folder, which need not exist yet. Clears what a killed process left.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub fn open(root: &Path) -> Result<Store, Error> {
-        let store = Store {
-            root: followed(root),
-            exclusive: None,
-        };
+        let store = Store::at(root);
         if !Store::leftovers(root).is_empty() {
             let guard = store.guard()?;
             // Otherwise another process is storing now, and what is beside the folder is its own.
@@ -92,10 +97,7 @@ impl Store {
     /// # Errors
     /// [`Error::Io`].
     pub fn open_to_change(root: &Path) -> Result<Store, Error> {
-        let mut store = Store {
-            root: followed(root),
-            exclusive: None,
-        };
+        let mut store = Store::at(root);
         let guard = store.guard()?;
         guard.lock().map_err(Error::io("lock", store.parent()))?;
         store.exclusive = Some(guard);
@@ -314,10 +316,7 @@ impl Store {
     /// What is beside a folder of baselines because a process was killed while it stored, or is
     /// storing now.
     pub fn leftovers(root: &Path) -> Vec<PathBuf> {
-        let store = Store {
-            root: followed(root),
-            exclusive: None,
-        };
+        let store = Store::at(root);
         let beside = ["next", "old", "staged"].map(|name| store.beside(name));
         beside.into_iter().filter(|path| is_there(path)).collect()
     }
@@ -379,11 +378,6 @@ impl Store {
             .map_err(Error::io("lock", self.parent()))?;
         Ok(Some(guard))
     }
-}
-
-/// The target of a link: the exchange must replace the folder, not the link to it.
-fn followed(root: &Path) -> PathBuf {
-    root.canonicalize().unwrap_or_else(|_| root.to_path_buf())
 }
 
 /// Whether anything has this name, a dangling link included.

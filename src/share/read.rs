@@ -60,15 +60,6 @@ struct Slice<'f> {
     files: BTreeMap<VariantId, BTreeMap<String, String>>,
 }
 
-/// What slices of one check have in common.
-#[derive(Clone, PartialEq)]
-struct Common {
-    archive: Option<String>,
-    revisions: [Option<String>; 2],
-    slices: Vec<Vec<VariantId>>,
-    same_programs: Vec<SameProgram>,
-}
-
 impl Slice<'_> {
     fn part(&self) -> SlicePart {
         let captures = &self.found.captures;
@@ -84,21 +75,15 @@ impl Slice<'_> {
         }
     }
 
-    fn common(&self) -> Common {
-        let SliceOf {
-            archive,
-            revisions,
-            slices,
-            same_programs,
-            ..
-        } = self.of.clone();
-        Common {
-            // The archive says which they are, and who unpacks it has no git.
-            revisions: archive.as_ref().map_or(revisions, |_| Default::default()),
-            archive,
-            slices,
-            same_programs,
+    /// What the slices of one check have in common: all but their places.
+    fn common(&self) -> SliceOf {
+        let mut common = self.of.clone();
+        common.place.index = 1;
+        // The archive says which they are, and who unpacks it has no git.
+        if common.archive.is_some() {
+            common.revisions = Default::default();
         }
+        common
     }
 }
 
@@ -215,7 +200,7 @@ impl<'f> Reading<'f> {
     }
 
     /// The one whole slice of each place, and why variants of the others were not measured.
-    fn one_of_each(&mut self, common: &Common) -> (Vec<Slice<'f>>, BTreeMap<VariantId, String>) {
+    fn one_of_each(&mut self, common: &SliceOf) -> (Vec<Slice<'f>>, BTreeMap<VariantId, String>) {
         let count = common.slices.len();
         let mut used: Vec<Slice<'f>> = Vec::new();
         let mut why_not: BTreeMap<VariantId, String> = BTreeMap::new();
@@ -334,8 +319,8 @@ fn other_plan(slice: &Slice<'_>, wanted: Wanted<'_>) -> Option<String> {
 
 /// What most slices have in common; of several the first's. A slice that lists a variant twice has
 /// nothing in common with others.
-fn most_common(slices: &[Slice<'_>]) -> Option<Common> {
-    let mut all: Vec<(Common, usize)> = Vec::new();
+fn most_common(slices: &[Slice<'_>]) -> Option<SliceOf> {
+    let mut all: Vec<(SliceOf, usize)> = Vec::new();
     for slice in slices {
         let common = slice.common();
         match all.iter_mut().find(|(other, _)| *other == common) {
@@ -349,7 +334,7 @@ fn most_common(slices: &[Slice<'_>]) -> Option<Common> {
 }
 
 /// How a slice differs from what most of them have in common.
-fn differs(own: &Common, common: &Common) -> Option<String> {
+fn differs(own: &SliceOf, common: &SliceOf) -> Option<String> {
     let (count, others) = (own.slices.len(), common.slices.len());
     if count != others {
         return Some(format!(
@@ -409,7 +394,7 @@ fn files(slice: &Slice<'_>) -> Result<BTreeMap<VariantId, BTreeMap<String, Strin
 }
 
 /// Where the profiles of each variant are: with its own slice.
-fn recordings(slices: &[Slice<'_>], common: &Common) -> Recordings {
+fn recordings(slices: &[Slice<'_>], common: &SliceOf) -> Recordings {
     let folders = slices.iter().flat_map(|slice| {
         let own = slice.of.own().iter();
         let complete = own.filter(|variant| slice.files.contains_key(variant));

@@ -239,29 +239,19 @@ fn waivers(before: Option<&Value>, after: Option<&Value>, found: &mut Vec<Change
         let by = format!("by {}: {}", waiver.who, waiver.reason);
         let alike: Vec<&Waived> = before.iter().filter(|was| was.covers_as(waiver)).collect();
         let last = alike.iter().map(|was| &was.expires).max();
-        match last {
-            None => note(
-                waiver,
-                Way::Loosens,
-                format!("adds a waiver of `{what}` until {until} {by}"),
-            ),
-            // Dates are compared as they are written, year first.
-            Some(last) if until < last => note(
-                waiver,
-                Way::Tightens,
-                format!("shortens the waiver of `{what}` from {last} to {until} {by}"),
-            ),
-            Some(last) if until > last => note(
-                waiver,
-                Way::Loosens,
-                format!("extends the waiver of `{what}` from {last} to {until} {by}"),
-            ),
-            Some(_) => note(
-                waiver,
-                Way::Loosens,
-                format!("replaces the waiver of `{what}` until {until} {by}"),
-            ),
-        }
+        // Dates are compared as they are written, year first.
+        let text = match last {
+            None => format!("adds a waiver of `{what}` until {until}"),
+            Some(last) if until < last => {
+                format!("shortens the waiver of `{what}` from {last} to {until}")
+            }
+            Some(last) if until > last => {
+                format!("extends the waiver of `{what}` from {last} to {until}")
+            }
+            Some(_) => format!("replaces the waiver of `{what}` until {until}"),
+        };
+        let way = loosens_if(last.is_none_or(|last| until >= last));
+        note(waiver, way, format!("{text} {by}"));
     }
     for waiver in before {
         if !after.iter().any(|is| is.covers_as(&waiver)) {

@@ -43,7 +43,7 @@ pub(super) fn compare(
         let after = head.load(&gpu, &variant)?;
         let found = match (&before, &after) {
             (None, None) => continue,
-            (Some(before), Some(after)) if same(before, after) => continue,
+            (Some(before), Some(after)) if before == after => continue,
             (Some(before), None) => removed(place, before, consent),
             (before, Some(after)) => locked(config, place, before.as_ref(), after, consent),
         };
@@ -87,14 +87,6 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let folder = path.parent().unwrap_or(path);
     std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
     std::fs::write(path, bytes).map_err(Error::io("write", path))
-}
-
-fn same(one: &Stored, other: &Stored) -> bool {
-    one.lock == other.lock
-        && one.norm == other.norm
-        && one.norm_sha256 == other.norm_sha256
-        && one.profile == other.profile
-        && one.signature == other.signature
 }
 
 /// The content of a baseline: the sha256 of what `sha256sum VARIANT.*` prints in its folder.
@@ -235,13 +227,11 @@ fn locked(
 fn only_signed(before: &Stored, after: &Stored) -> bool {
     before.signature.is_none()
         && after.signature.is_some()
-        && same(
-            &Stored {
+        && *after
+            == Stored {
                 signature: after.signature.clone(),
                 ..before.clone()
-            },
-            after,
-        )
+            }
 }
 
 /// A valid signature of a lock that is otherwise the base's.
