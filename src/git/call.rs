@@ -13,7 +13,7 @@ pub(super) fn git(root: &Path, arguments: &[&str]) -> Result<String, String> {
 }
 
 pub(super) fn git_bytes(root: &Path, arguments: &[&str], input: String) -> Result<Vec<u8>, String> {
-    Git::here().run(root, arguments, input)
+    Git::here().answer(root, arguments, input, &[])
 }
 
 /// Longest that git may take. To check out a large repository, or to fetch what a partial clone
@@ -97,17 +97,7 @@ impl Git<'_> {
             .map_err(|error| format!("git cannot be run: {error}"))
     }
 
-    /// What git prints, or its complaint.
-    pub(super) fn run(
-        &self,
-        root: &Path,
-        arguments: &[&str],
-        input: String,
-    ) -> Result<Vec<u8>, String> {
-        self.answer(root, arguments, input, &[])
-    }
-
-    /// The same with more variables.
+    /// What git prints, or its complaint. `env` is added to its environment.
     pub(super) fn answer(
         &self,
         root: &Path,
@@ -165,7 +155,7 @@ mod tests {
             limit: Duration::from_secs(limit_s),
             ..Git::here()
         };
-        git.run(folder.path(), &["rev-parse", "HEAD"], String::new())
+        git.answer(folder.path(), &["rev-parse", "HEAD"], String::new(), &[])
     }
 
     #[test]

@@ -132,5 +132,5 @@ fn remove_worktree(root: &Path, folder: &Path) -> Result<(), String> {
     };
     let folder = folder.display().to_string();
     let arguments = ["worktree", "remove", "--force", &folder];
-    git.run(root, &arguments, String::new()).map(drop)
+    git.answer(root, &arguments, String::new(), &[]).map(drop)
 }

@@ -2,30 +2,24 @@
 
 use crate::config::Variant;
 
-/// Is informed of the stages of a run.
+/// Is informed of the stages of a run, of each in a method that does nothing by default.
 pub trait Watch: Sync {
     /// So many variants go through the stages that follow, in one order.
-    fn expects(&self, variants: usize);
+    fn expects(&self, _variants: usize) {}
     /// A stage of a variant begins.
-    fn begins(&self, variant: &Variant, stage: &str);
-    /// A stage of a variant ended; `outcome` is a short description.
-    fn ended(&self, variant: &Variant, stage: &str, outcome: &str);
+    fn begins(&self, _variant: &Variant, _stage: &str) {}
+    /// A stage of a variant ended; the last text is a short description.
+    fn ended(&self, _variant: &Variant, _stage: &str, _outcome: &str) {}
     /// Another run of this tool measures on the GPU.
-    fn waits(&self);
+    fn waits(&self) {}
     /// What concerns the run as a whole.
-    fn notes(&self, text: &str);
+    fn notes(&self, _text: &str) {}
     /// Something on the machine disturbs measurements.
-    fn warns(&self, obstacle: &str);
+    fn warns(&self, _obstacle: &str) {}
 }
 
 /// Reports the base's stages as such.
 pub(super) struct OfBase<'a>(pub &'a dyn Watch);
-
-impl OfBase<'_> {
-    fn name(stage: &str) -> String {
-        format!("base {stage}")
-    }
-}
 
 impl Watch for OfBase<'_> {
     fn expects(&self, variants: usize) {
@@ -33,11 +27,11 @@ impl Watch for OfBase<'_> {
     }
 
     fn begins(&self, variant: &Variant, stage: &str) {
-        self.0.begins(variant, &Self::name(stage));
+        self.0.begins(variant, &format!("base {stage}"));
     }
 
     fn ended(&self, variant: &Variant, stage: &str, outcome: &str) {
-        self.0.ended(variant, &Self::name(stage), outcome);
+        self.0.ended(variant, &format!("base {stage}"), outcome);
     }
 
     fn waits(&self) {
@@ -56,11 +50,4 @@ impl Watch for OfBase<'_> {
 /// Ignores all events.
 pub(super) struct Silent;
 
-impl Watch for Silent {
-    fn expects(&self, _: usize) {}
-    fn begins(&self, _: &Variant, _: &str) {}
-    fn ended(&self, _: &Variant, _: &str, _: &str) {}
-    fn waits(&self) {}
-    fn notes(&self, _: &str) {}
-    fn warns(&self, _: &str) {}
-}
+impl Watch for Silent {}

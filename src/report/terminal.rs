@@ -1,9 +1,9 @@
 //! The report for a terminal.
 
 use anstyle::{AnsiColor, Style};
-use comfy_table::{ContentArrangement, Table, presets};
 
 use super::detail::Detail;
+use super::history::plain_table;
 use super::print::{clean, inert, one_line};
 use super::rows::{
     Row, causes_and_drift, color, columns, head, headline, left_out, provenance, several_kernels,
@@ -79,11 +79,7 @@ fn variant(report: &VariantReport) -> String {
     }
     let shown = shown(report);
     let (kernels, shapes) = (several_kernels(report), several_shapes(report));
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(columns(report, kernels));
+    let mut table = plain_table(&columns(report, kernels));
     for comparison in &shown {
         let cells = Row::of(comparison, &shapes).cells(kernels);
         table.add_row(cells.iter().map(|cell| clean(cell).replace('\n', " ")));

@@ -151,8 +151,6 @@ impl File<'_> {
             ));
         }
         Ok(Metric {
-            alias: alias.to_owned(),
-            counter,
             direction,
             tolerance,
             phase,
@@ -162,8 +160,7 @@ impl File<'_> {
             max: raw.max,
             level,
             unless_faster: raw.unless_faster,
-            unless_as_fast: false,
-            never_zero: false,
+            ..Metric::shown(alias, &counter)
         })
     }
 

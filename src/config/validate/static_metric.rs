@@ -69,19 +69,15 @@ impl File<'_> {
         let tolerance = raw.tolerance.map_or(Tolerance::Absolute(0.0), |one| one.0);
         self.limits(&["static", name], level, raw.min, raw.max)?;
         Ok(Metric {
-            alias: name.to_owned(),
-            counter: metric.counter(),
             direction: metric.direction,
             tolerance: Tolerances::both(tolerance),
             phase: Phase::Counting,
-            exact: false,
-            counts: None,
             min: raw.min,
             max: raw.max,
             level,
-            unless_faster: false,
             unless_as_fast: raw.unless_as_fast.unwrap_or(metric.is_means()),
             never_zero: metric.never_zero,
+            ..Metric::shown(name, &metric.counter())
         })
     }
 }
