@@ -109,9 +109,7 @@ pub enum Command {
     /// launches.
     ///
     /// Needs no configuration. Each program is one argument: a command line, run without a shell.
-    #[command(
-        after_help = COMPARE_HELP
-    )]
+    #[command(after_help = COMPARE_HELP)]
     Compare(CompareArgs),
     /// Render the outcome of a check again, in another form.
     ///
@@ -160,17 +158,13 @@ pub enum Command {
     ///
     /// Needs nvcc and git, but no GPU. The machine that measures needs neither of them:
     /// `profile --archive FILE`.
-    #[command(
-        after_help = ARCHIVE_HELP
-    )]
+    #[command(after_help = ARCHIVE_HELP)]
     Archive(ArchiveArgs),
     /// Show the slices of a check, or print the pipeline, manifest or script that measures them.
     ///
     /// Runs nothing. What is printed packs an archive, measures its slices on other machines, and
     /// judges them with `check --from`.
-    #[command(
-        after_help = PLAN_HELP
-    )]
+    #[command(after_help = PLAN_HELP)]
     Plan(PlanArgs),
     /// Print the JSON Schema of the configuration, the completions of a shell, or the man pages.
     Generate(GenerateArgs),

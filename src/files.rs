@@ -5,6 +5,8 @@ use std::fs::{self, DirEntry, File};
 use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 
+use serde::Serialize;
+
 use crate::finding::Error;
 use crate::terms::{VariantId, words};
 
@@ -42,10 +44,7 @@ pub fn write_locked(path: &Path, bytes: &[u8]) -> io::Result<Option<File>> {
 
 /// Writes beside the target, and renames into place after `before`: the file, and what that returns.
 fn written<T>(path: &Path, bytes: &[u8], before: impl FnOnce(&File) -> T) -> io::Result<(File, T)> {
-    let folder = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     let mut file = tempfile::Builder::new()
         .prefix(".tmp-")
         .tempfile_in(folder)?;
@@ -258,6 +257,18 @@ fn end_of_text(document: &[u8], mut at: usize) -> usize {
 /// Where the folder cannot be opened.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
+}
+
+/// The folder that a path lies in; of a mere name the current one.
+pub fn folder_of(path: &Path) -> &Path {
+    let parent = path.parent();
+    let parent = parent.filter(|parent| !parent.as_os_str().is_empty());
+    parent.unwrap_or(Path::new("."))
+}
+
+/// The JSON form of a value, with the end of a line.
+pub fn pretty_json(value: &impl Serialize) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
 }
 
 /// What lies in a folder; nothing where it does not exist.

@@ -245,7 +245,6 @@ pub fn find_variant(config: &Config, store: &Store, name: &str) -> Result<Varian
     known.sort();
     known.dedup();
     let names: Vec<String> = known.iter().map(VariantId::to_string).collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let is_meant = |id: &&VariantId| id.to_string() == name || id.variant == name;
     let meant: Vec<&VariantId> = known.iter().filter(is_meant).collect();
     match meant.as_slice() {

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::IgnoredAny;
 
 use crate::capture::kernel_records;
-use crate::files::{RECORDS, bounded_json, most, read_regular, read_regular_up_to};
+use crate::files::{RECORDS, bounded_json, folder_of, most, read_regular, read_regular_up_to};
 use crate::finding::Error;
 use crate::hash::sha256_hex;
 use crate::metric::ALIASES;
@@ -103,14 +103,8 @@ pub fn strip(from: &Path, to: &Path, keep_machine_code: bool) -> Result<Stripped
         )));
     }
     let meta = fs::metadata(from).map_err(Error::named(from))?;
-    let parent = to.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let parent = parent.unwrap_or(Path::new("."));
-    let mut run = Run {
-        scrubber: of_this_machine(),
-        keep_machine_code,
-        hashes: BTreeMap::new(),
-        stripped: Stripped::default(),
-    };
+    let parent = folder_of(to);
+    let mut run = Run::new(keep_machine_code);
     let place = tempfile::Builder::new()
         .prefix(".tmp-strip-")
         .tempdir_in(parent)
@@ -159,12 +153,7 @@ pub fn strip_bytes(
     let Some(kind) = kind_of(path, bytes) else {
         return Ok(None);
     };
-    let mut run = Run {
-        scrubber: of_this_machine(),
-        keep_machine_code,
-        hashes: BTreeMap::new(),
-        stripped: Stripped::default(),
-    };
+    let mut run = Run::new(keep_machine_code);
     run.file(path, path.to_path_buf(), kind, bytes).map(Some)
 }
 
@@ -198,6 +187,22 @@ struct Run {
 }
 
 impl Run {
+    fn new(keep_machine_code: bool) -> Run {
+        Run {
+            scrubber: of_this_machine(),
+            keep_machine_code,
+            hashes: BTreeMap::new(),
+            stripped: Stripped::default(),
+        }
+    }
+
+    fn leave_out(&mut self, file: &Path, why: &str) {
+        self.stripped.not_copied.push(NotCopied {
+            file: file.to_path_buf(),
+            why: why.to_owned(),
+        });
+    }
+
     fn folder(&mut self, from: &Path, copy: &Path) -> Result<(), Error> {
         fs::create_dir(copy).map_err(Error::io("create", copy))?;
         let mut files = Vec::new();
@@ -229,26 +234,14 @@ impl Run {
             let entry = entry.map_err(Error::io("read", &folder))?;
             let name = below.join(entry.file_name());
             let kind = entry.file_type().map_err(Error::io("read", &folder))?;
-            let mut refuse = |why: &str| {
-                self.stripped.not_copied.push(NotCopied {
-                    file: name.clone(),
-                    why: why.to_owned(),
-                });
-            };
             if kind.is_dir() {
                 self.find(root, &name, files)?;
             } else if !kind.is_file() {
-                refuse("neither a file nor a folder");
-            } else {
-                match self.read(&entry.path())? {
-                    None => {}
-                    Some(bytes) => match kind_of(&name, &bytes) {
-                        Some(kind) => files.push((name, kind)),
-                        None => self.stripped.not_copied.push(NotCopied {
-                            file: name,
-                            why: "of no known kind".to_owned(),
-                        }),
-                    },
+                self.leave_out(&name, "neither a file nor a folder");
+            } else if let Some(bytes) = self.read(&entry.path())? {
+                match kind_of(&name, &bytes) {
+                    Some(kind) => files.push((name, kind)),
+                    None => self.leave_out(&name, "of no known kind"),
                 }
             }
         }
@@ -260,10 +253,7 @@ impl Run {
         match read_regular_up_to(path, most::BINARY) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == ErrorKind::FileTooLarge => {
-                self.stripped.not_copied.push(NotCopied {
-                    file: path.to_path_buf(),
-                    why: format!("larger than {} bytes", most::BINARY),
-                });
+                self.leave_out(path, &format!("larger than {} bytes", most::BINARY));
                 Ok(None)
             }
             Err(error) => Err(Error::named(path)(error)),

@@ -1,5 +1,7 @@
 //! Signs the locks of the selected variants: all of them, or none.
 
+use serde::Serialize;
+
 use super::signature::{Signer, unknown_key};
 use super::store::{Store, Stored};
 use super::verify::verify_stored;
@@ -8,13 +10,16 @@ use crate::config::{Config, Selected, Trust};
 use crate::finding::{Error, Finding};
 
 /// What was signed.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct SignReport {
     /// Whether the signatures were stored. They are not if any lock was refused.
     pub signed: bool,
+    /// The public key of who signed.
+    pub key: String,
     /// The locks that were accepted, `GPU folder/suite/variant`.
     pub locks: Vec<String>,
     /// Why locks were refused, and warnings.
+    #[serde(skip)]
     pub findings: Vec<Finding>,
 }
 
@@ -57,6 +62,7 @@ pub fn sign_selected(selected: &Selected, signer: &Signer) -> Result<SignReport,
     let locks = signatures.iter();
     Ok(SignReport {
         signed,
+        key: signer.public_key(),
         locks: locks
             .map(|(gpu, variant, _)| format!("{gpu}/{variant}"))
             .collect(),

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::lock::Lock;
-use crate::files::{entries, if_there, read_regular, sync_folder};
+use crate::files::{entries, folder_of, if_there, read_regular, sync_folder};
 use crate::finding::Error;
 use crate::hash::sha256_hex;
 use crate::terms::VariantId;
@@ -346,10 +346,7 @@ impl Store {
     }
 
     fn parent(&self) -> &Path {
-        self.root
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty())
-            .unwrap_or(Path::new("."))
+        folder_of(&self.root)
     }
 
     fn beside(&self, what: &str) -> PathBuf {

@@ -7,6 +7,7 @@ use ncu_report::ReadError;
 use serde::Serialize;
 
 use crate::cli::Format;
+use crate::files::pretty_json;
 use crate::finding::{Error, ExitCode, Finding};
 use crate::judge::{Ended, Outcome};
 use crate::report::{self as reports, Capability, Detail, Form, Target};
@@ -108,10 +109,7 @@ fn is_of_systems(path: &Path) -> bool {
 }
 
 pub(super) fn json(value: &impl Serialize) -> String {
-    let text = serde_json::to_string_pretty(value).unwrap_or_default();
-    let mut text = reports::json_for_terminals(text);
-    text.push('\n');
-    text
+    reports::json_for_terminals(pretty_json(value))
 }
 
 pub(super) fn print(text: &str) -> Result<(), Error> {

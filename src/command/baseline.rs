@@ -145,28 +145,17 @@ fn value(value: &Option<String>) -> &str {
 }
 
 fn sign(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
-    #[derive(Serialize)]
-    struct Content {
-        signed: bool,
-        key: String,
-        locks: Vec<String>,
-    }
     let Some(key) = &arguments.sign_key else {
         return Err(Error::Usage("`--sign` needs `--sign-key FILE`".to_owned()));
     };
     let signer = Signer::open(key)?;
     let report = sign_selected(selected, &signer)?;
-    let content = Content {
-        signed: report.signed,
-        key: signer.public_key(),
-        locks: report.locks,
-    };
-    answer(arguments.format, &content, &report.findings, || {
-        if !content.signed {
+    answer(arguments.format, &report, &report.findings, || {
+        if !report.signed {
             return "nothing was signed: either all selected locks are signed, or none\n"
                 .to_owned();
         }
-        let lines = content.locks.iter();
+        let lines = report.locks.iter();
         lines.map(|name| format!("{name}: signed\n")).collect()
     })
 }

@@ -158,22 +158,26 @@ fn key_at(table: &DeTable<'_>, span: &Range<usize>) -> Option<String> {
 }
 
 /// `did you mean ...?` if a known name is similar, else the list of all.
-pub(crate) fn suggest(wrong: &str, known: &[&str]) -> String {
+pub(crate) fn suggest(wrong: &str, known: &[impl AsRef<str>]) -> String {
     match nearest(wrong, known) {
         Some(name) => format!("did you mean `{name}`?"),
         None if known.is_empty() => "there are no names to choose from".to_owned(),
         None => {
-            let list: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+            let list: Vec<String> = known
+                .iter()
+                .map(|name| format!("`{}`", name.as_ref()))
+                .collect();
             format!("known are {}", list.join(", "))
         }
     }
 }
 
 /// The known name most similar to a wrong one, if any is similar enough.
-pub(crate) fn nearest<'a>(wrong: &str, known: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(wrong: &str, known: &'a [impl AsRef<str>]) -> Option<&'a str> {
     known
         .iter()
-        .map(|name| (strsim::damerau_levenshtein(wrong, name), *name))
+        .map(AsRef::as_ref)
+        .map(|name| (strsim::damerau_levenshtein(wrong, name), name))
         .min()
         .filter(|(distance, name)| {
             *distance <= name.chars().count().max(wrong.chars().count()) / 3 + 1

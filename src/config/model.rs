@@ -537,7 +537,6 @@ impl Config {
         let help = if known.iter().any(|name| name.starts_with(&beginning)) {
             format!("'{beginning}*' selects all variants that begin with it")
         } else {
-            let known: Vec<&str> = known.iter().map(String::as_str).collect();
             suggest(text, &known)
         };
         format!("no variant or suite is called `{text}`: {help}; `sparsek-gate list` shows all")

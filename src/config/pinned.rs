@@ -27,11 +27,7 @@ impl Toolchain {
     /// # Errors
     /// [`Error::Environment`], with each pin that is violated.
     pub fn enforce(&self, config: &Path, pins: &[Pin]) -> Result<(), Error> {
-        let broken: Vec<String> = pins
-            .iter()
-            .filter(|pin| !pin.held)
-            .map(Pin::words)
-            .collect();
+        let broken = Pin::broken(pins);
         if broken.is_empty() || self.pins.mismatch == Mismatch::Warn {
             return Ok(());
         }

@@ -91,6 +91,12 @@ impl Pins {
 }
 
 impl Pin {
+    /// Those of pins that are not as asked for, in words.
+    pub fn broken(pins: &[Pin]) -> Vec<String> {
+        let broken = pins.iter().filter(|pin| !pin.held);
+        broken.map(Pin::words).collect()
+    }
+
     /// What was found and what is pinned, in a few words.
     pub fn words(&self) -> String {
         let found = self.found.as_deref().unwrap_or("unknown");

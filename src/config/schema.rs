@@ -7,6 +7,7 @@ use schemars::transform::RecursiveTransform;
 use serde_json::{Map, Value};
 
 use super::raw::RawConfig;
+use crate::files::pretty_json;
 
 /// The schema, draft 7, which is what the editors' TOML plugins read.
 pub fn schema() -> String {
@@ -18,9 +19,7 @@ pub fn schema() -> String {
     let schema = settings
         .into_generator()
         .into_root_schema_for::<RawConfig>();
-    let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
-    text.push('\n');
-    text
+    pretty_json(&schema)
 }
 
 /// TOML has no null: what is optional is left out. Formats that only Rust knows go too.

@@ -5,44 +5,32 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::terms::spelled;
+
 /// Shortest time below the requested clock that is reported, in ns. The launches of one kernel take
 /// longer than this, so a shorter time does not change their median.
 const SHORTEST_SLOWDOWN_NS: u64 = 1_000_000;
 
-/// Why a GPU ran below the clock it was asked for. An idle GPU, or a clock that a user set, is not
-/// such a reason.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Slowdown {
-    /// The driver keeps the GPU within its power limit.
-    SwPowerCap,
-    /// The hardware halved the clock at least, for heat, for power, or for the power supply.
-    HwSlowdown,
-    /// The hardware halved the clock at least, for heat.
-    HwThermal,
-    /// The driver lowered the clock, for heat of the chip or of its memory.
-    SwThermal,
-    /// The power supply made the hardware halve the clock at least.
-    PowerBrake,
-    /// Another GPU of the same group limits the clock.
-    SyncBoost,
+spelled! {
+    /// Why a GPU ran below the clock it was asked for. An idle GPU, or a clock that a user set, is not
+    /// such a reason.
+    Slowdown {
+        /// The driver keeps the GPU within its power limit.
+        SwPowerCap = "sw-power-cap",
+        /// The hardware halved the clock at least, for heat, for power, or for the power supply.
+        HwSlowdown = "hw-slowdown",
+        /// The hardware halved the clock at least, for heat.
+        HwThermal = "hw-thermal",
+        /// The driver lowered the clock, for heat of the chip or of its memory.
+        SwThermal = "sw-thermal",
+        /// The power supply made the hardware halve the clock at least.
+        PowerBrake = "power-brake",
+        /// Another GPU of the same group limits the clock.
+        SyncBoost = "sync-boost",
+    }
 }
 
 impl Slowdown {
-    /// Its name in reports.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Slowdown::SwPowerCap => "sw-power-cap",
-            Slowdown::HwSlowdown => "hw-slowdown",
-            Slowdown::HwThermal => "hw-thermal",
-            Slowdown::SwThermal => "sw-thermal",
-            Slowdown::PowerBrake => "power-brake",
-            Slowdown::SyncBoost => "sync-boost",
-        }
-    }
-
     /// Whether it is a fault of the machine: heat, or the power supply. The others follow from the
     /// GPU's settings, and occur again on the next run.
     pub fn is_fault(self) -> bool {
@@ -479,16 +467,5 @@ mod tests {
         let before = faults(&[31], 2);
         assert_eq!(faults(&[31, 48], 5).since(&before), faults(&[48], 3));
         assert_eq!(faults(&[31], 0).since(&before), Faults::default());
-    }
-
-    #[test]
-    fn a_reason_is_spelt_alike_in_profiles_and_in_messages() {
-        use Slowdown::*;
-        for reason in [
-            SwPowerCap, HwSlowdown, HwThermal, SwThermal, PowerBrake, SyncBoost,
-        ] {
-            let spelt = serde_json::to_value(reason).unwrap();
-            assert_eq!(spelt, reason.as_str());
-        }
     }
 }

@@ -53,11 +53,7 @@ pub fn unpinned(variant: &VariantId, what: &str, pins: &[Pin]) -> Option<Finding
 }
 
 fn mismatch(variant: &VariantId, what: &str, pins: &[Pin]) -> Option<Finding> {
-    let broken: Vec<String> = pins
-        .iter()
-        .filter(|pin| !pin.held)
-        .map(Pin::words)
-        .collect();
+    let broken = Pin::broken(pins);
     (!broken.is_empty()).then(|| {
         let broken = broken.join("; ");
         let message =

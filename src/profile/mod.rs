@@ -11,7 +11,8 @@ mod norm;
 mod total;
 
 use crate::files::{
-    PROFILE_FILE, STATIC_PROFILE_FILE, bounded_json, if_there, recorded_folder, write_atomically,
+    PROFILE_FILE, STATIC_PROFILE_FILE, bounded_json, if_there, pretty_json, recorded_folder,
+    write_atomically,
 };
 use crate::metric::measures;
 use crate::terms::{Phase, Seed, Tier, VariantId};
@@ -347,10 +348,7 @@ impl Profile {
     /// The JSON form, with a newline at the end.
     pub fn to_json(&self) -> String {
         // No key is anything but text and no number but finite, so this cannot fail.
-        let text = serde_json::to_string_pretty(self).unwrap_or_default();
-        let mut text = lists_in_lines(&text);
-        text.push('\n');
-        text
+        lists_in_lines(&pretty_json(self))
     }
 
     /// How many of its processes reported that the numbers of their measured launches are correct.
@@ -443,7 +441,7 @@ impl Profile {
 /// looks like such a list over several lines is one.
 pub(crate) fn lists_in_lines(json: &str) -> String {
     // No text contains the end of a line, so these are the lists that are not empty.
-    let mut lists = json.trim_end().split("[\n");
+    let mut lists = json.split("[\n");
     let mut text = lists.next().unwrap_or_default().to_owned();
     for list in lists {
         text.push('[');

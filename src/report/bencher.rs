@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::print::{json_for_terminals, one_line};
 use super::rows::title;
 use super::values::{bounded_name, measured};
+use crate::files::pretty_json;
 use crate::judge::Outcome;
 
 /// Characters of a benchmark's name, and of a measure's, that Bencher takes.
@@ -39,8 +40,5 @@ pub(super) fn render(outcome: &Outcome) -> String {
         let measure = one_line(&value.comparison.metric);
         measures.insert(bounded_name(&measure, LONGEST_MEASURE), metric);
     }
-    let text = serde_json::to_string_pretty(&benchmarks).unwrap_or_default();
-    let mut text = json_for_terminals(text);
-    text.push('\n');
-    text
+    json_for_terminals(pretty_json(&benchmarks))
 }

@@ -7,6 +7,7 @@ use super::concern::{Concern, worst_first};
 use super::print::one_line;
 use super::rows::headline;
 use crate::config::FILE_NAME;
+use crate::files::pretty_json;
 use crate::finding::{ExitCode, Finding, Severity};
 use crate::hash::sha256_hex;
 use crate::judge::Outcome;
@@ -37,17 +38,12 @@ pub(super) fn render(outcome: &Outcome) -> String {
         .into_iter()
         .chain(worst_first(outcome).iter().map(of_finding))
         .collect();
-    let mut text = serde_json::to_string_pretty(&issues).unwrap_or_default();
-    text.push('\n');
-    text
+    pretty_json(&issues)
 }
 
 /// Why there is no verdict, where no finding states it.
 fn of_run(outcome: &Outcome) -> Option<Issue> {
-    let denied = outcome
-        .findings
-        .iter()
-        .any(|finding| finding.severity == Severity::Deny);
+    let denied = outcome.findings.iter().any(Finding::denies);
     let (check_name, description) = match &outcome.ended {
         Some(ended) => ("ended", format!("the run ended: {}", ended.message)),
         None if !denied && outcome.exit_code() != ExitCode::Pass => {

@@ -7,7 +7,7 @@ use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
 
 use super::print::json_for_terminals;
-use crate::files::{bounded_json, most, read_regular_up_to};
+use crate::files::{bounded_json, most, pretty_json, read_regular_up_to};
 use crate::finding::{Error, Reported, Severity};
 use crate::judge::Outcome;
 use crate::profile::lists_in_lines;
@@ -29,10 +29,7 @@ pub(super) fn render(outcome: &Outcome) -> String {
         exit_code: code as u8,
         meaning: code.meaning(),
     };
-    let text = serde_json::to_string_pretty(&report).unwrap_or_default();
-    let mut text = json_for_terminals(lists_in_lines(&text));
-    text.push('\n');
-    text
+    json_for_terminals(lists_in_lines(&pretty_json(&report)))
 }
 
 /// Reads an outcome from the JSON form of a report.
@@ -158,7 +155,5 @@ pub fn outcome_schema() -> String {
         .for_serialize()
         .into_generator()
         .into_root_schema_for::<Form>();
-    let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
-    text.push('\n');
-    text
+    pretty_json(&schema)
 }

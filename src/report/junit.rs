@@ -12,7 +12,7 @@ use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 
 use super::print::{clean, one_line};
 use super::rows::{Row, headline, origin, provenance, several_shapes, title};
-use crate::finding::{Compared, ExitCode, Finding, Severity};
+use crate::finding::{Compared, ExitCode, Finding};
 use crate::judge::{Comparison, Outcome, VariantReport};
 use crate::metric::Level;
 use crate::terms::VariantId;
@@ -226,9 +226,7 @@ fn case(report: &VariantReport, comparison: &Comparison, row: Row, findings: &[&
 
 /// The result of all findings about one thing: the worst names it, the text contains all.
 fn answer(findings: &[&Finding]) -> Answer {
-    let denied = findings
-        .iter()
-        .filter(|finding| finding.severity == Severity::Deny);
+    let denied = findings.iter().filter(|finding| finding.denies());
     let worst = denied.reduce(|one, other| {
         let (code, other_code) = (one.code.exit_code(), other.code.exit_code());
         if code.worse(other_code) == code {

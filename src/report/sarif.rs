@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::concern::{Concern, worst_first};
 use super::print::{clean, one_line};
 use super::rows::headline;
+use crate::files::pretty_json;
 use crate::finding::{Code, Severity};
 use crate::judge::Outcome;
 
@@ -63,9 +64,7 @@ pub(super) fn render(outcome: &Outcome) -> String {
             "results": results,
         }],
     });
-    let mut text = serde_json::to_string_pretty(&log).unwrap_or_default();
-    text.push('\n');
-    text
+    pretty_json(&log)
 }
 
 fn rule(code: Code) -> Value {

@@ -48,7 +48,6 @@ impl File<'_> {
             .iter()
             .flat_map(|suite| suite.variants.iter().map(|variant| variant.id.to_string()))
             .collect();
-        let known: Vec<&str> = ids.iter().map(String::as_str).collect();
         for (alias, raw) in metrics {
             let Some(named) = &raw.variants else {
                 continue;
@@ -57,7 +56,7 @@ impl File<'_> {
             if let Some(unknown) = named.iter().find(|name| !ids.contains(name)) {
                 return Err(self
                     .error(&at, format!("no variant is called `{unknown}`"))
-                    .help(suggest(unknown, &known)));
+                    .help(suggest(unknown, &ids)));
             }
             for variant in suites.iter_mut().flat_map(|suite| &mut suite.variants) {
                 let id = variant.id.to_string();
@@ -92,7 +91,6 @@ impl File<'_> {
                 std::iter::once(suite.name.clone()).chain(variants)
             })
             .collect();
-        let known: Vec<&str> = names.iter().map(String::as_str).collect();
         for (alias, raw) in metrics {
             // A suite's name sorts before its variants' names, so the narrower name is applied last.
             for (name, own) in &raw.on {
@@ -100,7 +98,7 @@ impl File<'_> {
                 if !names.contains(name) {
                     return Err(self
                         .error(&at, format!("no suite and no variant is called `{name}`"))
-                        .help(suggest(name, &known)));
+                        .help(suggest(name, &names)));
                 }
                 if raw.exact || raw.level == Some(Level::Record) {
                     return Err(self.error(&at, format!("`{alias}` is not judged by a tolerance")));

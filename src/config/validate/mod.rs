@@ -22,6 +22,7 @@ use super::layers;
 use super::model::{Config, SourceText, Toolchain};
 use super::raw::{RawConfig, RawSuite};
 use super::unread::Unread;
+use crate::files::folder_of;
 use crate::metric::{capability_of_arch, chip_of_arch};
 use file::{Common, File};
 
@@ -136,9 +137,7 @@ impl File<'_> {
 
     /// The folder of the configuration, absolute.
     fn root(&self) -> Result<PathBuf, ConfigError> {
-        let parent = self.path.parent();
-        let parent = parent.filter(|parent| !parent.as_os_str().is_empty());
-        std::path::absolute(parent.unwrap_or(Path::new("."))).map_err(|error| {
+        std::path::absolute(folder_of(self.path)).map_err(|error| {
             let message = format!("cannot find the current folder: {error}");
             ConfigError::new(self.path, "", None, message)
         })

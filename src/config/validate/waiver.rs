@@ -32,7 +32,6 @@ impl File<'_> {
             .find(|variant| variant.id.to_string() == raw.variant)
         else {
             let names: Vec<String> = variants.iter().map(|v| v.id.to_string()).collect();
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
             let message = format!("there is no variant `{}` for a waiver", raw.variant);
             let help = suggest(&raw.variant, &names);
             return Err(wrong("variant", message).help(help));

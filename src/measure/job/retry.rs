@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::config::Variant;
 use crate::evidence::{Purpose, SameClock, disturbances};
 use crate::files::entries;
-use crate::finding::{Code, Error, Finding, Note, Severity};
+use crate::finding::{Code, Error, Finding, Note};
 use crate::measure::folder::Recording;
 use crate::measure::watch::Watch;
 use crate::process;
@@ -98,7 +98,7 @@ impl<'a, 'r> Retries<'a, 'r> {
 /// Whether a finding is about the machine at that moment, so that another try may succeed. A missing
 /// right, or a profiler that does not work here, stays so; a crash is the program's.
 fn of_the_machine(found: &Finding) -> bool {
-    found.severity == Severity::Deny
+    found.denies()
         && matches!(
             found.code,
             Code::ProfilerBusy | Code::GpuLost | Code::GpuShared | Code::ClockChanged

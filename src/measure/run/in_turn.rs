@@ -11,7 +11,7 @@ use crate::evidence::{Examined, Purpose, SickGpu, When, disturbed, incomplete, i
 use crate::files::{
     STATIC_PROFILE_FILE, base_folder, clear_measured, has_room, settle, variant_folder,
 };
-use crate::finding::{Code, Error, Finding, Severity, Stop};
+use crate::finding::{Code, Error, Finding, Stop};
 use crate::measure::captures::{Captures, Resumed};
 use crate::measure::cost::{Cost, Costs};
 use crate::measure::folder::{
@@ -137,8 +137,7 @@ impl<'a> Run<'a> {
             let tools = sanitized.iter().flat_map(|variant| &variant.tools);
             self.cost.verify += tools.map(|tool| tool.wall).sum::<Duration>();
         }
-        let denied = |finding: &Finding| finding.severity == Severity::Deny;
-        let clean = !findings.iter().any(denied);
+        let clean = !findings.iter().any(Finding::denies);
         // A warning would not be reported again.
         if let (Some(key), Some(_), []) = (key, &right, findings.as_slice()) {
             self.records.add(&variant.id, key, record);
@@ -222,7 +221,7 @@ impl<'a> Run<'a> {
             let findings = &self.measured.findings;
             self.records.write(|variant| {
                 let mut findings = findings.iter();
-                !findings.any(|one| one.concerns(variant) && one.severity == Severity::Deny)
+                !findings.any(|one| one.concerns(variant) && one.denies())
             });
         }
         if let (Some(run_file), []) = (self.order.run_file, self.measured.sick.as_slice()) {
@@ -406,10 +405,7 @@ impl<'a> Run<'a> {
             measured.findings = measured.findings.into_iter().map(failed_before).collect();
             files.clear();
         }
-        let mut denied = measured
-            .findings
-            .iter()
-            .filter(|one| one.severity == Severity::Deny);
+        let mut denied = measured.findings.iter().filter(|one| one.denies());
         let text = match denied.next().filter(|_| is_failed) {
             Some(failed) => &failed.message,
             None => "taken over from the interrupted run",

@@ -15,7 +15,7 @@ use super::index::{
 };
 use crate::build::Artifact;
 use crate::config::{Config, Recipe};
-use crate::files::{entries, open_regular, sync_folder};
+use crate::files::{entries, folder_of, open_regular, sync_folder};
 use crate::finding::Error;
 use crate::git;
 use crate::hash::{Hashing, sha256_file};
@@ -90,10 +90,7 @@ pub fn pack(packing: Packing<'_>, output: &Path) -> Result<Summary, Error> {
             bytes >> 20
         )));
     }
-    let folder = output
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
+    let folder = folder_of(output);
     fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
     let failed = |error: io::Error| Error::io("write", output)(error);
     let prefix = Output::new(output).unfinished_prefix();
