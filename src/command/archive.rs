@@ -1,5 +1,6 @@
 //! `sparsek-gate archive`.
 
+use std::ops::Deref;
 use std::path::Path;
 
 use serde::Serialize;
@@ -9,13 +10,10 @@ use super::judging::Judging;
 use crate::cli::{ArchiveArgs, Format, Selection};
 use crate::config::Config;
 use crate::finding::{Error, ExitCode, Finding};
-use crate::measure::{
-    BaseProject, Packed, Place, Plan, Prebuilt, SameProgram, Spent, Times, programs,
-};
+use crate::measure::{Packed, Place, Plan, Spent, programs};
 use crate::report::{self, Progress};
-use crate::share::{Packing, SelectedNames, Summary, Unpacked, pack};
+use crate::share::{Packing, SelectedNames, Summary, Unpacked, pack, unpack};
 use crate::terms::counted;
-use crate::trust::Grounds;
 
 /// What was packed, for scripts.
 #[derive(Serialize)]
@@ -41,13 +39,12 @@ pub(super) fn run(config: &Path, arguments: &ArchiveArgs) -> Result<ExitCode, Er
     let selection = &arguments.selection;
     let against = arguments.against.as_deref();
     let judging = Judging::in_checkout(current, &arguments.trusted, against, selection)?;
+    let (all, output) = (arguments.measure_all, &arguments.output);
     let Done {
         content: packed,
         findings,
         ..
-    } = done(
-        &judging, selection, arguments.measure_all, &arguments.output,
-    )?;
+    } = done(&judging, selection, all, output)?;
     let format = arguments.format;
     // `check --from` judges: what was found so far is in the archive.
     answer::answer(format, &packed, &findings, || text(&packed))?;
@@ -114,40 +111,30 @@ pub(super) fn done(
 }
 
 fn text(packed: &Content) -> String {
-    let Content {
-        archive,
-        variants,
-        same_programs,
-        summary,
-    } = packed;
-    let Summary {
-        sha256,
-        bytes,
-        contents,
-        files,
-    } = summary;
-    let same = match same_programs {
+    let (archive, summary) = (&packed.archive, &packed.summary);
+    let same = match packed.same_programs {
         0 => String::new(),
         count => format!("; {count} need no measurement, because their program is the base's"),
     };
-    let variants = counted(*variants, "variant", "variants");
+    let variants = counted(packed.variants, "variant", "variants");
     format!(
-        "{archive}: {variants}{same}; {files} files of {contents} contents, {bytes} bytes\nsha256 {sha256}\n  next: sparsek-gate profile --archive {archive} --output DIR, on a machine with a GPU\n"
+        "{archive}: {variants}{same}; {} files of {} contents, {} bytes\nsha256 {}\n  next: sparsek-gate profile --archive {archive} --output DIR, on a machine with a GPU\n",
+        summary.files, summary.contents, summary.bytes, summary.sha256
     )
 }
 
 /// An archive, ready to be measured or judged by.
 pub(super) struct Opened {
     pub judging: Judging,
-    pub sha256: String,
-    pub base: Option<BaseProject>,
-    pub programs: Prebuilt,
-    pub same_programs: Vec<SameProgram>,
-    pub times: Times,
-    /// sha256 of the list of all files of both sides.
-    pub files: String,
-    /// Everything is in it; removed at the end.
-    _folder: tempfile::TempDir,
+    unpacked: Unpacked,
+}
+
+impl Deref for Opened {
+    type Target = Unpacked;
+
+    fn deref(&self) -> &Unpacked {
+        &self.unpacked
+    }
 }
 
 impl Opened {
@@ -163,28 +150,7 @@ impl Opened {
 
 /// Unpacks an archive.
 pub(super) fn open(file: &Path, expected: Option<&str>) -> Result<Opened, Error> {
-    let Unpacked {
-        sha256,
-        plan,
-        base,
-        programs,
-        same_programs,
-        authority,
-        findings,
-        store,
-        times,
-        files,
-        folder,
-    } = crate::share::unpack(file, expected)?;
-    let grounds = Grounds::packed(plan.config.clone(), store, authority, findings);
-    Ok(Opened {
-        judging: Judging::of(grounds, plan, None)?,
-        sha256,
-        base,
-        programs,
-        same_programs,
-        times,
-        files,
-        _folder: folder,
-    })
+    let (unpacked, plan, grounds) = unpack(file, expected)?;
+    let judging = Judging::of(grounds, plan, None)?;
+    Ok(Opened { judging, unpacked })
 }

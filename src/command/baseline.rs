@@ -70,11 +70,7 @@ fn lock(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
 
 /// What was locked, with the values that changed.
 fn lock_text(stored: bool, report: &LockReport, detail: Detail) -> String {
-    let LockReport {
-        baselines,
-        left_out,
-        ..
-    } = report;
+    let (baselines, left_out) = (&report.baselines, &report.left_out);
     let mut text = String::new();
     for baseline in baselines.iter().filter(|_| detail != Detail::Verdict) {
         let lines = &baseline.changes;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::from::{self, Measured};
 use super::judging::{Judging, refuse_targets};
-use super::on_gpus::{self, OnGpus};
+use super::on_gpus;
 use super::run_folder::RunFolder;
 use super::{answer, archive, resume};
 use crate::cli::CheckArgs;
@@ -98,16 +98,11 @@ fn of_gpus(
 ) -> Result<Outcome, Error> {
     let current = Config::load(config)?;
     refuse_targets(targets, Some(&current), &[])?;
-    let OnGpus {
-        run: folder,
-        folders,
-        sha256,
-        measured,
-    } = on_gpus::measured(current, arguments)?;
-    let folder = run.folder.insert(folder);
-    let opened = archive::open(&folder.archive(), Some(&sha256))?;
+    let on_gpus = on_gpus::measured(current, arguments)?;
+    let folder = run.folder.insert(on_gpus.run);
+    let opened = archive::open(&folder.archive(), Some(&on_gpus.sha256))?;
     run.authority.clone_from(&opened.judging.grounds.authority);
-    from::by_archive(&opened, &folders, &measured)
+    from::by_archive(&opened, &on_gpus.folders, &on_gpus.measured)
 }
 
 fn judged(

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::answer::{answer, named, print};
 use super::select::select;
-use crate::cli::{Format, PlanArgs, Selection};
+use crate::cli::{Format, PlanArgs};
 use crate::config::{Config, FILE_NAME, Selected};
 use crate::engine::{Task, engine};
 use crate::finding::{Error, ExitCode};
@@ -99,16 +99,13 @@ pub(super) fn run(path: &Path, arguments: &PlanArgs) -> Result<ExitCode, Error> 
         return list(&sliced, arguments);
     };
     let named = path.to_str().filter(|name| *name != FILE_NAME);
-    let Selection {
-        names,
-        experimental,
-    } = &arguments.selection;
+    let selection = &arguments.selection;
     let task = Task {
         slices: sliced.slices,
         limit: sliced.limit(),
         config: named,
-        names,
-        experimental: *experimental,
+        names: &selection.names,
+        experimental: selection.experimental,
         against: arguments.against.as_deref(),
     };
     print(&engine.rendered(&task)?)?;

@@ -65,12 +65,7 @@ pub(super) fn measured(
     resume: bool,
     watch: &dyn Watch,
 ) -> Result<Whole, Error> {
-    let Check {
-        judging,
-        base,
-        archive,
-        packed,
-    } = *check;
+    let (judging, base, packed) = (check.judging, check.base, check.packed);
     let selected = &judging.plan;
     let same_programs = packed.map_or(&[][..], |(packed, _)| packed.same_programs);
     let is_same = |variant: &Variant| same_programs.iter().any(|same| same.variant == variant.id);
@@ -88,7 +83,7 @@ pub(super) fn measured(
         tool: env!("CARGO_PKG_VERSION").to_owned(),
         plan: plan_sha256(selected)?,
         place,
-        archive: archive.map(str::to_owned),
+        archive: check.archive.map(str::to_owned),
         revisions: [
             git::revision(&selected.config.root),
             base.and_then(BaseProject::commit).map(str::to_owned),

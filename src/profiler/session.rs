@@ -585,11 +585,7 @@ impl Prepared {
         if finished.ending == Ending::Interrupted {
             return Err(Error::Interrupted.into());
         }
-        let Prepared {
-            invocation,
-            line,
-            argv_path,
-        } = self;
+        let (invocation, line, argv_path) = (self.invocation, self.line, self.argv_path);
         let kept = read_regular(&argv_path).unwrap_or_default();
         if kept != format!("{line}\n").as_bytes() {
             let message = format!("changed while the program ran: {}", argv_path.display());
@@ -642,17 +638,12 @@ pub(super) fn run_or_wait(ending: Ending, line: &str) -> String {
 impl Ran {
     /// The finding about what the process wrote of its numbers.
     fn unproven(&self, session: &Session<'_>, failure: Failure) -> Finding {
-        let Failure {
-            code,
-            message,
-            next,
-        } = failure;
-        let message = format!("measured process `{}`: {message}", session.stem);
+        let message = format!("measured process `{}`: {}", session.stem, failure.message);
         let next = format!(
-            "{next} with SPARSEK_GATE_SEED={}: {}",
-            session.seed, self.line
+            "{} with SPARSEK_GATE_SEED={}: {}",
+            failure.next, session.seed, self.line
         );
-        Finding::deny(code, &session.variant.id, message, next)
+        Finding::deny(failure.code, &session.variant.id, message, next)
             .detail(process::tail(&self.invocation.stdout, 12))
     }
 

@@ -265,14 +265,8 @@ impl<'f> Reading<'f> {
 
 /// Why a slice is not of the plan that is judged.
 fn other_plan(slice: &Slice<'_>, wanted: Wanted<'_>) -> Option<String> {
-    let SliceOf {
-        archive,
-        plan,
-        tool,
-        slices,
-        ..
-    } = &slice.of;
-    if wanted.archive.is_none() && (archive.is_some() || !slice.of.same_programs.is_empty()) {
+    let (of, archive) = (&slice.of, &slice.of.archive);
+    if wanted.archive.is_none() && (archive.is_some() || !of.same_programs.is_empty()) {
         return Some(
             "it is of an archive: only --archive FILE and --archive-sha256 HASH show by whose rules"
                 .to_owned(),
@@ -281,25 +275,26 @@ fn other_plan(slice: &Slice<'_>, wanted: Wanted<'_>) -> Option<String> {
     if let Some((wanted, _)) = wanted.archive
         && archive.as_deref() != Some(wanted)
     {
-        let of = match archive {
+        let other = match archive {
             Some(other) => format!("the archive with SHA-256 {other}"),
             None => "no archive".to_owned(),
         };
-        return Some(format!("it was made of {of}, and not of {wanted}"));
+        return Some(format!("it was made of {other}, and not of {wanted}"));
     }
-    if tool != env!("CARGO_PKG_VERSION") {
+    if of.tool != env!("CARGO_PKG_VERSION") {
         return Some(format!(
-            "it is of another plan: sparsek-gate {tool} made it, and this is {}",
+            "it is of another plan: sparsek-gate {} made it, and this is {}",
+            of.tool,
             env!("CARGO_PKG_VERSION")
         ));
     }
     if let Some((_, same)) = wanted.archive
-        && same != slice.of.same_programs
+        && same != of.same_programs
     {
         return Some("it is of another plan: the archive leaves out other variants".to_owned());
     }
-    let same = slice.of.same_programs.iter().map(|same| &same.variant);
-    let own: BTreeSet<&VariantId> = slices.iter().flatten().chain(same).collect();
+    let same = of.same_programs.iter().map(|same| &same.variant);
+    let own: BTreeSet<&VariantId> = of.slices.iter().flatten().chain(same).collect();
     let planned = wanted.plan.variants.iter().map(|variant| &variant.id);
     let planned: BTreeSet<&VariantId> = planned.collect();
     if let Some(lacks) = planned.iter().find(|variant| !own.contains(*variant)) {
@@ -312,7 +307,7 @@ fn other_plan(slice: &Slice<'_>, wanted: Wanted<'_>) -> Option<String> {
             "it is of another plan, which has {more}: the slices must have the selection and the configuration that are judged"
         ));
     }
-    (plan != wanted.sha256).then(|| {
+    (of.plan != wanted.sha256).then(|| {
         "it is of another plan: the configuration that is judged measures these variants in another way".to_owned()
     })
 }

@@ -37,12 +37,7 @@ pub(crate) fn compare_with_code(
     case: &Case<'_>,
     mut code: CodeChanges,
 ) -> (VariantReport, Vec<Finding>) {
-    let Case {
-        variant,
-        reference,
-        current,
-        ..
-    } = *case;
+    let (variant, reference, current) = (case.variant, case.reference, case.current);
     let (before, mode) = (reference.profile, reference.mode);
     let mut report = VariantReport::new(variant, mode, before, current);
     let mut findings = incomplete_sides(case);
@@ -142,12 +137,7 @@ fn incomplete_sides(case: &Case<'_>) -> Vec<Finding> {
 
 /// What disturbed the measurement. A baseline was measured at another time, and judged then.
 fn disturbances_of(case: &Case<'_>) -> Vec<Finding> {
-    let Case {
-        variant,
-        reference,
-        current,
-        ..
-    } = *case;
+    let (variant, reference, current) = (case.variant, case.reference, case.current);
     let tolerance = |metric: &Metric| reference.tolerance(metric);
     let clock = SameClock::of(variant, reference.profile, current, tolerance);
     let purpose = Purpose::Verdict(clock);

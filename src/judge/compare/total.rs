@@ -38,9 +38,7 @@ pub(in crate::judge) fn judge_total(
 /// The findings on the total, and whether a verdict on it stands for kernels that are gone. `Err` where
 /// the total is not known on both sides.
 fn known(case: &Case<'_>, report: &mut VariantReport) -> Result<(Vec<Finding>, bool), Finding> {
-    let Case {
-        variant, reference, ..
-    } = *case;
+    let (variant, reference) = (case.variant, case.reference);
     let not_measured = |why: String| {
         let message = format!("the total of its kernels is not known: {why}");
         Finding::deny(Code::NotMeasured, &variant.id, message, NEXT)

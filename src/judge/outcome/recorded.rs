@@ -83,13 +83,9 @@ pub fn examined(
     if let Some(commit) = &recordings.base {
         reading.beside_base(commit);
     }
-    let Reading {
-        captures: read,
-        findings,
-        ..
-    } = reading;
+    let (read, found) = (reading.captures, reading.findings);
     captures.add(read);
-    captures.findings.extend(findings);
+    captures.findings.extend(found);
     Ok(captures)
 }
 

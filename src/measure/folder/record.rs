@@ -69,13 +69,9 @@ impl VariantRecord {
 
     /// The sha256 of each of its files, by the path from its folder.
     pub(super) fn into_files(self) -> BTreeMap<String, String> {
-        let Done {
-            profiles,
-            mut files,
-            ..
-        } = self.done.unwrap_or_default();
-        files.extend(profiles);
-        files
+        let mut done = self.done.unwrap_or_default();
+        done.files.extend(done.profiles);
+        done.files
     }
 }
 

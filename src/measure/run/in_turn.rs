@@ -394,13 +394,8 @@ impl<'a> Run<'a> {
         complete: Complete,
     ) -> Result<Turn, Error> {
         let Order { batch, output, .. } = self.order;
-        let Complete {
-            mut measured,
-            failure,
-            mut files,
-            ..
-        } = complete;
-        let is_failed = failure.is_some();
+        let (mut measured, mut files) = (complete.measured, complete.files);
+        let is_failed = complete.failure.is_some();
         if is_failed {
             measured.findings = measured.findings.into_iter().map(failed_before).collect();
             files.clear();

@@ -17,36 +17,31 @@ use crate::baseline::Store;
 use crate::build::Artifact;
 use crate::config::{Config, Selected};
 use crate::files::{bounded_json, most as most_of_files, open_regular};
-use crate::finding::{Error, Finding};
+use crate::finding::Error;
 use crate::hash::{Hashing, sha256_file, sha256_of};
 use crate::measure::{BaseProject, Prebuilt, PrebuiltSide, SameProgram, Times};
-use crate::trust::Authority;
+use crate::trust::Grounds;
 
 /// An archive, unpacked in a temporary folder.
 pub struct Unpacked {
     /// sha256 of the file.
     pub sha256: String,
-    /// The variants, under the rules that count.
-    pub plan: Selected,
-    /// The base that is measured beside them.
+    /// The base that is measured beside its variants.
     pub base: Option<BaseProject>,
     /// What was built of both.
     pub programs: Prebuilt,
     /// The variants that need no measurement.
     pub same_programs: Vec<SameProgram>,
-    /// Whose rules they are.
-    pub authority: Authority,
-    /// What was found before any measurement.
-    pub findings: Vec<Finding>,
-    /// The locks that count.
-    pub store: Store,
     /// How long variants took before.
     pub times: Times,
     /// sha256 of the list of all files of both sides, which programs could read.
     pub files: String,
     /// Everything is in it; removed at the end.
-    pub folder: TempDir,
+    _folder: TempDir,
 }
+
+/// An archive, with the variants and the rules that count.
+pub type Unpacking = (Unpacked, Selected, Grounds);
 
 /// Where the parts of an archive are put.
 struct Places {
@@ -81,7 +76,7 @@ struct Target {
 ///
 /// # Errors
 /// [`Error::Input`] where it is damaged, too large, or not the expected one; [`Error::Io`].
-pub fn unpack(file: &Path, expected: Option<&str>) -> Result<Unpacked, Error> {
+pub fn unpack(file: &Path, expected: Option<&str>) -> Result<Unpacking, Error> {
     let refused = |cause: String| Error::input(file.to_path_buf(), cause);
     let refuse_another = |sha256: &str| match expected {
         Some(expected) if !expected.eq_ignore_ascii_case(sha256) => Err(refused(format!(
@@ -344,7 +339,7 @@ fn project(
     sha256: String,
     places: Places,
     folder: TempDir,
-) -> Result<Unpacked, Error> {
+) -> Result<Unpacking, Error> {
     let of_base = index.base.as_ref().and_then(|base| base.side.as_ref().ok());
     let files = [Some(&index.current), of_base].map(|side| side.map(|side| &side.files));
     let files = sha256_of(&files).map_err(Error::Usage)?;
@@ -386,19 +381,18 @@ fn project(
     };
     let names = &index.selected.names;
     let plan = Selected::new(config, names, index.selected.experimental, &[])?;
-    Ok(Unpacked {
+    let (config, store) = (plan.config.clone(), Store::open(&places.locks())?);
+    let grounds = Grounds::packed(config, store, index.authority, index.findings);
+    let unpacked = Unpacked {
         sha256,
         base,
         programs,
         same_programs: index.same_programs,
-        authority: index.authority,
-        findings: index.findings,
-        store: Store::open(&places.locks())?,
         times: index.times,
         files,
-        plan,
-        folder,
-    })
+        _folder: folder,
+    };
+    Ok((unpacked, plan, grounds))
 }
 
 fn prebuilt(side: &PackedSide, top: &Path, places: &Places) -> Result<PrebuiltSide, Error> {
@@ -439,6 +433,8 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
+    use crate::trust::Authority;
+
     #[test]
     fn the_files_of_an_archive_are_others_by_side_name_content_and_mode() {
         let file = |sha256: &str| json!({ "sha256": sha256 });
@@ -465,7 +461,10 @@ mod tests {
             let places = Places {
                 folder: folder.path().to_path_buf(),
             };
-            project(index, String::new(), places, folder).unwrap().files
+            project(index, String::new(), places, folder)
+                .unwrap()
+                .0
+                .files
         };
         let one = files(json!({ "a": file("1") }), None);
         assert_eq!(files(json!({ "a": file("1") }), None), one);
