@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::baseline::{Lock, Store, Stored};
+use crate::baseline::{Entry, Lock, Store, Stored};
 use crate::config::{Config, suggest};
 use crate::finding::{Code, Error, Finding};
 use crate::git::{self, Version};
@@ -36,18 +36,11 @@ pub struct Trend {
 /// One acceptance, and where its profile is.
 #[derive(Clone, Debug, Serialize)]
 pub struct Acceptance {
-    /// RFC 3339, UTC.
-    pub time: String,
-    /// Who locked.
-    pub who: String,
-    /// Why.
-    pub reason: String,
+    /// What the lock says of it.
+    #[serde(flatten)]
+    pub entry: Entry,
     /// The oldest commit whose lock contains it; `None` where this repository has none.
     pub commit: Option<String>,
-    /// sha256 of the accepted profile.
-    pub profile_sha256: String,
-    /// sha256 of its normalized text.
-    pub norm_sha256: String,
     /// Why there are no values of it.
     pub missing: Option<String>,
 }
@@ -155,12 +148,8 @@ fn trend(stored: &Stored, lock_file: &Path, profile_file: &Path) -> Result<Trend
             .ok_or_else(|| absent.to_owned())
             .and_then(|content| Profile::parse(content));
         acceptances.push(Acceptance {
-            time: entry.time.clone(),
-            who: entry.who.clone(),
-            reason: entry.reason.clone(),
+            entry: entry.clone(),
             commit: commits.get(&entry.hash()).cloned(),
-            profile_sha256: entry.profile_sha256.clone(),
-            norm_sha256: entry.norm_sha256.clone(),
             missing: profile.as_ref().err().cloned(),
         });
         profiles.push(profile.ok());

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::{self, Ran};
 use serde_json::{Value as Json, json};
+use sparsek_gate::baseline::Entry;
 use sparsek_gate::baseline::Lock;
 use sparsek_gate::history::{Acceptance, Course, Point, Trend};
 use sparsek_gate::judge::{Origin, Outcome, Stored};
@@ -406,12 +407,16 @@ fn no_form_of_a_report_shows_a_character_that_nobody_sees() {
             gpu: hidden(),
             tier: Tier::Counters,
             acceptances: vec![Acceptance {
-                time: hidden(),
-                who: hidden(),
-                reason: hidden(),
+                entry: Entry {
+                    time: hidden(),
+                    who: hidden(),
+                    reason: hidden(),
+                    norm_sha256: hidden(),
+                    profile_sha256: hidden(),
+                    code_sha256: None,
+                    previous: hidden(),
+                },
                 commit: Some(hidden()),
-                profile_sha256: hidden(),
-                norm_sha256: hidden(),
                 missing: Some(hidden()),
             }],
             metrics: vec![Course {

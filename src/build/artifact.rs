@@ -3,15 +3,19 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use crate::binary::Compiled;
 use crate::finding::{Code, Finding};
 use crate::hash::sha256_file;
 use crate::terms::VariantId;
 
 /// What a build made.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Artifact {
     /// The program and its fixed arguments.
+    #[serde(skip)]
     pub run: Vec<String>,
     /// Version of the compiler, where this tool called it.
     pub compiler: Option<String>,
@@ -19,6 +23,7 @@ pub struct Artifact {
     pub sha256: Option<String>,
     /// The files that run to their sha256: the program, and the files of the project that its argv
     /// names.
+    #[serde(skip)]
     pub programs: BTreeMap<PathBuf, String>,
     /// Argv of the build, without paths of this machine.
     pub build_argv: Vec<String>,
@@ -27,6 +32,7 @@ pub struct Artifact {
     /// The kernels as compiled, where this tool called the compiler or read the machine code.
     pub compiled: Option<Compiled>,
     /// Whether it comes from an earlier build.
+    #[serde(skip)]
     pub cached: bool,
 }
 

@@ -44,7 +44,10 @@ fn completions(shell: Shell) -> Result<(), Error> {
     let script = String::from_utf8_lossy(&script);
     // clap_complete spells a program's name with a hyphen in two ways, and so finds no option in bash.
     let script = match shell {
-        Shell::Bash => script.replace("sparsek__subcmd__gate", "sparsek__gate"),
+        Shell::Bash => script.replace(
+            &["sparsek", "subcmd", "gate"].join("__"),
+            &["sparsek", "gate"].join("__"),
+        ),
         _ => script.into_owned(),
     };
     print(&script)

@@ -80,12 +80,7 @@ impl Task<'_> {
     /// The command line that packs the archive. `target` is the revision to measure beside where
     /// the command line names none: a word for the shell, as it is.
     fn archive(&self, target: Option<&str>) -> String {
-        let mut words = self.program();
-        words.extend(["archive", "--output", "gate.tar.zst"].map(str::to_owned));
-        words.extend(self.names.iter().cloned());
-        if self.experimental {
-            words.push("--experimental".to_owned());
-        }
+        let words = self.words(&["archive", "--output", "gate.tar.zst"]);
         let against = match (self.against, target) {
             (Some(revision), _) => format!(" --against {}", shell_line(&[revision.to_owned()])),
             (None, Some(target)) => format!(" --against {target}"),
@@ -96,23 +91,24 @@ impl Task<'_> {
 
     /// The command line that made the text.
     fn made(&self, engine: &str) -> String {
-        let mut words = self.program();
-        words.extend(["plan", "--format", engine, "--slices"].map(str::to_owned));
-        words.push(self.slices.to_string());
-        words.extend(self.names.iter().cloned());
-        if self.experimental {
-            words.push("--experimental".to_owned());
-        }
+        let slices = self.slices.to_string();
+        let mut words = self.words(&["plan", "--format", engine, "--slices", &slices]);
         if let Some(revision) = self.against {
             words.extend(["--against".to_owned(), revision.to_owned()]);
         }
         shell_line(&words)
     }
 
-    fn program(&self) -> Vec<String> {
+    /// A command of this tool for the variants of the task.
+    fn words(&self, command: &[&str]) -> Vec<String> {
         let mut words = vec!["sparsek-gate".to_owned()];
         if let Some(config) = self.config {
             words.extend(["--config".to_owned(), config.to_owned()]);
+        }
+        words.extend(command.iter().copied().map(str::to_owned));
+        words.extend(self.names.iter().cloned());
+        if self.experimental {
+            words.push("--experimental".to_owned());
         }
         words
     }

@@ -159,7 +159,10 @@ impl Costs {
         });
         let known: Vec<Takes> = known.collect();
         let unknown = plans.len() - known.len();
-        let all = known.iter().copied().reduce(|sum, one| sum + one)?;
+        let all = known.iter().copied().reduce(|sum, one| Takes {
+            least_s: sum.least_s + one.least_s,
+            most_s: sum.most_s + one.most_s,
+        })?;
         let mut text = format!(
             "measuring {} will take {all}, by the times of earlier runs",
             counted(known.len(), "variant", "variants")
@@ -181,17 +184,6 @@ struct Takes {
     least_s: f64,
     /// With the most.
     most_s: f64,
-}
-
-impl std::ops::Add for Takes {
-    type Output = Takes;
-
-    fn add(self, other: Takes) -> Takes {
-        Takes {
-            least_s: self.least_s + other.least_s,
-            most_s: self.most_s + other.most_s,
-        }
-    }
 }
 
 /// `16 s to 1 min 4 s`.

@@ -68,11 +68,3 @@ impl Form {
         }
     }
 }
-
-impl PartialEq for Form {
-    fn eq(&self, other: &Form) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for Form {}

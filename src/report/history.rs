@@ -40,10 +40,10 @@ fn acceptances(trend: &Trend) -> String {
     for (at, acceptance) in trend.acceptances.iter().enumerate() {
         table.add_row([
             format!("#{}", at + 1),
-            one_line(&acceptance.time),
-            one_line(&acceptance.who),
+            one_line(&acceptance.entry.time),
+            one_line(&acceptance.entry.who),
             commit(acceptance),
-            one_line(&acceptance.reason),
+            one_line(&acceptance.entry.reason),
         ]);
     }
     let mut text = lines(&table);

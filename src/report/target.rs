@@ -14,7 +14,7 @@ use crate::judge::Outcome;
 const STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 
 /// One file to write, in one form.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Target {
     /// The form.
     pub format: &'static Form,

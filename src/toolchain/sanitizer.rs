@@ -58,29 +58,22 @@ impl Sanitizer {
     /// it ends with the program's own.
     pub const ERROR_STATUS: i32 = 86;
 
-    /// Where compute-sanitizer is: the configuration, the PATH, `CUDA_HOME`, `CUDA_PATH`, the usual
-    /// folders.
+    /// Finds compute-sanitizer (the configuration, the PATH, `CUDA_HOME`, `CUDA_PATH`, the usual
+    /// folders) and asks it for its version.
     ///
     /// # Errors
     /// [`Error::Environment`], with the places that were looked at.
-    fn path(toolchain: &Toolchain) -> Result<PathBuf, Error> {
+    pub fn locate(toolchain: &Toolchain, work: &Path) -> Result<Sanitizer, Error> {
         let configured = toolchain.compute_sanitizer.as_deref();
         let path = in_toolkit("compute-sanitizer", configured, None, Vec::new());
-        path.map_err(|places| {
+        let path = path.map_err(|places| {
             Error::environment(
                 format!("no compute-sanitizer was found; {places}"),
                 "install it (it comes with the CUDA toolkit), set `toolchain.compute_sanitizer`, \
                    or verify without --sanitizer and `verify.sanitizer`",
             )
-        })
-    }
-
-    /// Finds compute-sanitizer and asks it for its version.
-    ///
-    /// # Errors
-    /// [`Error::Environment`], with the places that were looked at.
-    pub fn locate(toolchain: &Toolchain, work: &Path) -> Result<Sanitizer, Error> {
-        let tool = Tool::at(Sanitizer::path(toolchain)?, work)?;
+        })?;
+        let tool = Tool::at(path, work)?;
         let Tool { path, version } = tool.with_version()?;
         Ok(Sanitizer { path, version })
     }

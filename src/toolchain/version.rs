@@ -9,12 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::files::{most, read_regular_up_to};
 use crate::finding::Error;
 
-/// Versions of the tools at a path, as last asked for.
-#[derive(Default, Serialize, Deserialize)]
-struct Versions {
-    entries: BTreeMap<String, Version>,
-}
-
+/// The version of a tool, as last asked for.
 #[derive(Clone, Serialize, Deserialize)]
 struct Version {
     /// Size and modification time of the program: they change when it is replaced.
@@ -33,15 +28,11 @@ pub(crate) fn cached(
         .map(|meta| format!("{} {} {}", meta.len(), meta.mtime(), meta.mtime_nsec()))
         .map_err(Error::io("read", program))?;
     let key = program.display().to_string();
-    let mut versions: Versions = read_regular_up_to(&store, most::CONFIG)
+    let mut versions: BTreeMap<String, Version> = read_regular_up_to(&store, most::CONFIG)
         .ok()
         .and_then(|text| serde_json::from_slice(&text).ok())
         .unwrap_or_default();
-    if let Some(known) = versions
-        .entries
-        .get(&key)
-        .filter(|known| known.stamp == stamp)
-    {
+    if let Some(known) = versions.get(&key).filter(|known| known.stamp == stamp) {
         return Ok(known.text.clone());
     }
     let text = ask()?;
@@ -49,7 +40,7 @@ pub(crate) fn cached(
         stamp,
         text: text.clone(),
     };
-    versions.entries.insert(key, entry);
+    versions.insert(key, entry);
     // Only a cache: where it cannot be written, the tool is asked again.
     if let Ok(json) = serde_json::to_string_pretty(&versions) {
         let _ = crate::files::create_work_folder(work);

@@ -108,13 +108,12 @@ impl Metrics {
 
     /// Removes a metric and returns its value. It copies everything.
     pub fn remove(&mut self, metric: &str) -> Option<Measurement> {
-        if !self.contains_key(metric) {
-            return None;
-        }
-        let mut all = BTreeMap::from(std::mem::take(self));
-        let removed = all.remove(metric);
-        *self = all.into();
-        removed
+        let removed = self.get(metric)?.clone();
+        let others = self.iter().filter(|(name, _)| &***name != metric);
+        *self = others
+            .map(|(name, value)| (Arc::clone(name), value.clone()))
+            .collect();
+        Some(removed)
     }
 }
 
@@ -139,15 +138,6 @@ impl From<BTreeMap<Arc<str>, Measurement>> for Metrics {
     fn from(map: BTreeMap<Arc<str>, Measurement>) -> Metrics {
         let (names, values): (Vec<_>, Vec<_>) = map.into_iter().unzip();
         Metrics::from_sorted(names.into(), values)
-    }
-}
-
-impl From<Metrics> for BTreeMap<Arc<str>, Measurement> {
-    fn from(metrics: Metrics) -> Self {
-        metrics
-            .iter()
-            .map(|(name, value)| (Arc::clone(name), value.clone()))
-            .collect()
     }
 }
 

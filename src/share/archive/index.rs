@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::binary::Compiled;
+use crate::build::Artifact;
 use crate::config::{Config, Selected};
 use crate::files;
 use crate::finding::Finding;
@@ -124,13 +124,10 @@ pub(super) struct PackedFile {
 #[serde(deny_unknown_fields)]
 pub(super) struct PackedArtifact {
     pub run: Vec<Word>,
-    pub compiler: Option<String>,
-    pub sha256: Option<String>,
     /// Where each file of the program is, and its sha256.
     pub programs: Vec<(Place, String)>,
-    pub build_argv: Vec<String>,
-    pub sources: BTreeMap<String, String>,
-    pub compiled: Option<Compiled>,
+    /// Without what depends on the machine.
+    pub artifact: Artifact,
 }
 
 /// A word of a command line.

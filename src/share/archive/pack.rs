@@ -309,15 +309,11 @@ fn artifact_of(
     });
     Some(PackedArtifact {
         run: run.collect(),
-        compiler: artifact.compiler.clone(),
-        sha256: artifact.sha256.clone(),
         programs: programs
             .iter()
             .map(|(_, place, sha256)| (place.clone(), sha256.clone()))
             .collect(),
-        build_argv: artifact.build_argv.clone(),
-        sources: artifact.sources.clone(),
-        compiled: artifact.compiled.clone(),
+        artifact: artifact.clone(),
     })
 }
 

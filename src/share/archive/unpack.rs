@@ -44,25 +44,23 @@ pub struct Unpacked {
 pub type Unpacking = (Unpacked, Selected, Grounds);
 
 /// Where the parts of an archive are put.
-struct Places {
-    folder: PathBuf,
-}
+struct Places(PathBuf);
 
 impl Places {
     fn current(&self) -> PathBuf {
-        self.folder.join("current")
+        self.0.join("current")
     }
 
     fn base(&self) -> PathBuf {
-        self.folder.join("base")
+        self.0.join("base")
     }
 
     fn locks(&self) -> PathBuf {
-        self.folder.join("locks")
+        self.0.join("locks")
     }
 
     fn program(&self, sha256: &str, name: &str) -> PathBuf {
-        self.folder.join("programs").join(sha256).join(name)
+        self.0.join("programs").join(sha256).join(name)
     }
 }
 
@@ -96,7 +94,7 @@ pub fn unpack(file: &Path, expected: Option<&str>) -> Result<Unpacking, Error> {
         .path()
         .canonicalize()
         .map_err(Error::io("find", folder.path()))?;
-    let places = Places { folder: real };
+    let places = Places(real);
     let reader = Decompressing::new(Hashing::new(opened));
     let (index, sha256) = match read(reader, &places, make) {
         Ok(read) => read,
@@ -119,9 +117,7 @@ pub fn unpack(file: &Path, expected: Option<&str>) -> Result<Unpacking, Error> {
 /// # Errors
 /// In words, what is wrong with it.
 pub fn packed_paths(archive: &[u8]) -> Result<Vec<PathBuf>, String> {
-    let places = Places {
-        folder: PathBuf::new(),
-    };
+    let places = Places(PathBuf::new());
     let paths = RefCell::new(Vec::new());
     let note = |content: &mut dyn Read, _: &str, targets: &[Target]| -> io::Result<()> {
         io::copy(content, &mut io::sink())?;
@@ -139,9 +135,7 @@ pub fn packed_paths(archive: &[u8]) -> Result<Vec<PathBuf>, String> {
 /// # Errors
 /// In words, what is wrong with it.
 pub fn indexed_paths(index: &[u8]) -> Result<Vec<PathBuf>, String> {
-    let places = Places {
-        folder: PathBuf::new(),
-    };
+    let places = Places(PathBuf::new());
     let made = parsed(index).and_then(|index| targets(&index, &places));
     let made = made.map_err(|error| error.to_string())?;
     let targets = made.into_values().flatten();
@@ -354,7 +348,7 @@ fn project(
         fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
         let config = Config::parse(&path, &side.config)?;
         Ok(Config {
-            work: places.folder.join("work"),
+            work: places.0.join("work"),
             baselines: places.locks(),
             ..config
         })
@@ -411,13 +405,9 @@ fn prebuilt(side: &PackedSide, top: &Path, places: &Places) -> Result<PrebuiltSi
         let programs = programs.map(|(place, sha256)| Ok((path_of(place)?, sha256.clone())));
         Ok(Artifact {
             run: words.collect::<Result<_, Error>>()?,
-            compiler: packed.compiler.clone(),
-            sha256: packed.sha256.clone(),
             programs: programs.collect::<Result<_, Error>>()?,
-            build_argv: packed.build_argv.clone(),
-            sources: packed.sources.clone(),
-            compiled: packed.compiled.clone(),
             cached: true,
+            ..packed.artifact.clone()
         })
     };
     let artifacts = side.artifacts.iter();
@@ -458,9 +448,7 @@ mod tests {
             });
             let index = parsed(index.to_string().as_bytes()).unwrap();
             let folder = tempfile::tempdir().unwrap();
-            let places = Places {
-                folder: folder.path().to_path_buf(),
-            };
+            let places = Places(folder.path().to_path_buf());
             project(index, String::new(), places, folder)
                 .unwrap()
                 .0
