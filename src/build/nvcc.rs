@@ -175,7 +175,8 @@ impl<'a> NvccBuild<'a> {
         let (started, lists) = self.compile(&scratch)?;
         let (made, known) = self.made(named, lists)?;
         let content = self.content_as_compiled(named, &made, started)?;
-        let program_sha256 = hash_of(&scratch.program())?;
+        let program = scratch.program();
+        let program_sha256 = sha256_file(&program).map_err(Error::io("read", program))?;
         let known = known && !named.native && self.nvcc.lists_linked();
         let key = self.key(&content, (!known).then_some(&program_sha256));
         let sources = made
@@ -572,10 +573,6 @@ fn changed_at(path: &Path) -> io::Result<ChangeTime> {
     use std::os::unix::fs::MetadataExt;
     let meta = fs::metadata(path)?;
     Ok((meta.ctime(), meta.ctime_nsec()))
-}
-
-fn hash_of(path: &Path) -> Result<String, Error> {
-    sha256_file(path).map_err(Error::io("read", path))
 }
 
 fn json(value: &impl Serialize) -> Vec<u8> {

@@ -73,7 +73,7 @@ pub(super) fn done(
         locks: rules.judge.locks(),
         measure_all,
     };
-    let watch = Progress::new();
+    let watch = Progress::default();
     let place = Place::new(output.path(), &watch);
     let (programs, same_programs, spent) = programs(&to_build, &place)?;
     let selected = SelectedNames {

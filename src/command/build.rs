@@ -29,7 +29,7 @@ struct Built {
 pub(super) fn run(config: &Path, arguments: &StageArgs) -> Result<ExitCode, Error> {
     let selected = load(config, &arguments.selection, Some(&arguments.trial))?;
     let variants = selected.variants();
-    let progress = Progress::new();
+    let progress = Progress::default();
     let batch = Batch {
         config: &selected.config,
         variants: &variants,

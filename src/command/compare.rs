@@ -162,7 +162,7 @@ fn compared(
         // What is the same program may be measured with other arguments.
         ..Plan::of(&selected)
     };
-    let watch = Progress::new();
+    let watch = Progress::default();
     let here = Place::new(&place.output, &watch);
     let captures = measure(&plan, &here, &rules.judge)?;
     Ok(judge(captures, &rules))

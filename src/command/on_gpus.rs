@@ -51,7 +51,7 @@ pub(super) fn refuse_unfit(plan: &Selected, gpus: &[Named]) -> Result<(), Error>
         let batch = Batch {
             config: &config,
             variants: &plan.variants(),
-            watch: &Progress::new(),
+            watch: &Progress::default(),
         };
         Bench::new(batch, &[], None)?;
     }

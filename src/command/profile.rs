@@ -72,7 +72,7 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
         return each_on_gpus(arguments, judging, &folder, asked);
     }
     let run_file = RunFile::of(&folder, &selected.config.work, arguments.resume);
-    let progress = Progress::new();
+    let progress = Progress::default();
     let place = Place {
         // What is locked was verified in the run that measured it.
         records: RecordUse {
@@ -149,7 +149,7 @@ fn for_check(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Error> 
     if let Some(asked) = &arguments.gpus {
         let gpus = named(asked)?;
         refuse_unfit(&judging.plan, &gpus)?;
-        let run = RunFolder::begin(&judging.plan.config, &Progress::new())?;
+        let run = RunFolder::begin(&judging.plan.config, &Progress::default())?;
         let file = run.archive();
         let packed = archive::done(&judging, selection, true, &file)?;
         drop(judging);

@@ -60,7 +60,7 @@ impl Folders {
         let config = Config::of_program(settings, &name(program), program)?;
         let selected = Selected::new(config, &[], false, &[])?;
         let plan = Plan::of(&selected);
-        let watch = Progress::new();
+        let watch = Progress::default();
         measure(&plan, &Place::new(&self.output, &watch), &Fewest)
     }
 }

@@ -127,7 +127,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let config = config(folder.path());
         let all = config.work.join("gpus");
-        let run = || RunFolder::begin(&config, &Progress::new()).unwrap();
+        let run = || RunFolder::begin(&config, &Progress::default()).unwrap();
         // The oldest first.
         let old: Vec<RunFolder> = (0..KEPT + 5).map(|_| run()).collect();
         let now = SystemTime::now();

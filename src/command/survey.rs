@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::program::{Folders, name};
 use crate::config::{ClockControl, Program, ProgramSettings, Purpose, Verification};
 use crate::device::Gpu;
@@ -192,12 +194,7 @@ fn listed(kernel: &KernelOverview) -> String {
 
 /// A text as TOML writes it in one line: it may be in a comment.
 fn quoted(text: &str) -> String {
-    let escaped = text.chars().map(|c| match c {
-        '"' | '\\' => format!("\\{c}"),
-        c if c.is_control() => format!("\\u{:04X}", u32::from(c)),
-        c => c.to_string(),
-    });
-    format!("\"{}\"", escaped.collect::<String>())
+    Value::from(text).to_string().replace('\u{7f}', "\\u007F")
 }
 
 fn list(texts: &[String]) -> String {

@@ -47,7 +47,7 @@ pub(super) fn run(config: &Path, arguments: &VerifyArgs) -> Result<ExitCode, Err
         }
     }
     let variants = selected.variants();
-    let progress = Progress::new();
+    let progress = Progress::default();
     let batch = Batch {
         config: &selected.config,
         variants: &variants,

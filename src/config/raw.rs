@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Formatter};
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{self, Deserializer, MapAccess, Visitor};
+use serde::de::{self, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::json;
 
 use super::model::{ProfileSettings, Toolchain, Trust, VerifySettings};
 use super::range;
@@ -295,7 +296,8 @@ pub(super) struct RawVariant {
     pub description: Option<String>,
     /// A variant for each combination of values, one of each axis; `{axis}` stands for the value in
     /// all texts of this table. Default: none.
-    pub matrix: Option<BTreeMap<String, RawAxis>>,
+    #[schemars(schema_with = "axes")]
+    pub matrix: IgnoredAny,
     /// The .cu file or files that nvcc compiles to one program. Exit status 0 means right numbers.
     #[schemars(extend("x-counts" = "change"))]
     pub source: Option<Source>,
@@ -379,42 +381,18 @@ impl Source {
     }
 }
 
-/// An axis of a matrix: a list of values, or a table of named values.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
-#[schemars(rename = "axis")]
-#[expect(dead_code, reason = "for the schema")]
-pub(super) enum RawAxis {
-    /// Values that can stand in a name.
-    List(Vec<RawAxisValue>),
-    /// Names, and what they stand for.
-    Named(BTreeMap<String, RawNamedValue>),
-}
-
-/// A value of an axis.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
-#[schemars(rename = "axis_value")]
-#[expect(dead_code, reason = "for the schema")]
-pub(super) enum RawAxisValue {
-    /// A text.
-    Text(String),
-    /// A number, as it is written.
-    Number(f64),
-    /// `true` or `false`.
-    Flag(bool),
-}
-
-/// What a named value of an axis stands for.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
-#[schemars(rename = "named_value")]
-#[expect(dead_code, reason = "for the schema")]
-pub(super) enum RawNamedValue {
-    /// A text, number or boolean.
-    Value(RawAxisValue),
-    /// Arguments: an item `"{axis}"` of a list is replaced by all of them.
-    Arguments(Vec<String>),
+/// Axes by name, each a list of values, or a table of named values: a value stands for a text, or
+/// where an item `"{axis}"` of a list is replaced by all of them, for arguments.
+fn axes(_: &mut SchemaGenerator) -> Schema {
+    let value = ["string", "number", "boolean"];
+    let named = json!({ "anyOf": [
+        { "type": value },
+        { "type": "array", "items": { "type": "string" } },
+    ] });
+    json_schema!({ "type": "object", "additionalProperties": { "anyOf": [
+        { "type": "array", "items": { "type": value } },
+        { "type": "object", "additionalProperties": named },
+    ] } })
 }
 
 /// The value of a `-D` constant.

@@ -49,11 +49,6 @@ pub fn passed() -> Vec<String> {
         .collect()
 }
 
-/// The variables that a program gets now, with their values.
-pub fn passed_values() -> BTreeMap<OsString, OsString> {
-    inherited()
-}
-
 /// The environment of a program that only answers a question in a folder, as git does. Folders of the
 /// repository that the folder is in are not searched: a program of the change would answer.
 pub(super) fn of_query(dir: &Path) -> BTreeMap<OsString, OsString> {
@@ -84,8 +79,8 @@ pub fn parts_outside(list: &OsStr, dir: &Path) -> Option<OsString> {
     parts_of(list, |part| part.is_absolute() && !inside(part))
 }
 
-/// What a program gets of this tool's own environment.
-pub(super) fn inherited() -> BTreeMap<OsString, OsString> {
+/// What a program gets now of this tool's own environment.
+pub fn inherited() -> BTreeMap<OsString, OsString> {
     let named = NAMED.read().unwrap_or_else(PoisonError::into_inner);
     let mut env: BTreeMap<_, _> = std::env::vars_os()
         .filter(|(name, _)| {

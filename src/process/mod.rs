@@ -11,7 +11,7 @@ mod environment;
 mod lock;
 mod tree;
 
-pub use environment::{absolute_parts, is_credential, parts_outside, pass, passed, passed_values};
+pub use environment::{absolute_parts, inherited, is_credential, parts_outside, pass, passed};
 pub use lock::{is_locked, wait_for_lock};
 pub(crate) use tree::{MARK, carried, running, stat};
 pub use tree::{end_marked, guard, mark_of_run};
@@ -204,7 +204,7 @@ impl Invocation {
             None => program.stderr_to_stdout(),
         };
         let expression = redirected.stdout_file(outputs[0].try_clone()?).stdin_null();
-        let env = environment_of(environment::inherited(), &[], &self.env, &mark);
+        let env = environment_of(inherited(), &[], &self.env, &mark);
         let expression = placed(expression, &self.dir, env);
         Ok(Running {
             started: Started::new(&expression, mark)?,

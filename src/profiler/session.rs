@@ -310,6 +310,16 @@ pub(super) fn not_held(variant: &Variant, why: &str) -> Finding {
     Finding::of(Code::ProfilerUnsupported, &variant.id, message)
 }
 
+/// Why nothing was measured of a program: its variant's filter, and the kernels that it launched.
+pub(super) fn none_of(variant: &Variant, seen: &[String]) -> String {
+    let filter = variant.kernels.as_deref().unwrap_or("(none)");
+    let seen = match seen.is_empty() {
+        true => "no kernel at all".to_owned(),
+        false => seen.join(", "),
+    };
+    format!("the filter is {filter}, the program launched {seen}")
+}
+
 /// A program that was started with others. Dropped, it is killed with all that it started.
 struct Held {
     prepared: Prepared,

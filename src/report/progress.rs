@@ -86,12 +86,8 @@ impl Steps {
 }
 
 impl Progress {
-    /// With every line, and a spinner if standard error is a terminal.
-    pub fn new() -> Progress {
-        Progress::with(Detail::default())
-    }
-
-    /// The same, or only what must be known while nothing but the verdict is asked for.
+    /// With a spinner if standard error is a terminal, and every line, or only what must be known while
+    /// nothing but the verdict is asked for.
     pub fn with(detail: Detail) -> Progress {
         let shown = detail != Detail::Verdict && std::io::stderr().is_terminal();
         let spinner = shown.then(|| {
@@ -135,7 +131,7 @@ impl Progress {
 
 impl Default for Progress {
     fn default() -> Self {
-        Progress::new()
+        Progress::with(Detail::default())
     }
 }
 

@@ -122,7 +122,8 @@ impl SanitizerLog {
                 records.push(vec![words]);
             }
         }
-        let error = records.iter().find(|record| !is_warning(record));
+        let mut found = records.iter();
+        let error = found.find(|record| !record[0].starts_with("Warning"));
         if summaries == 0 {
             let cause = error.map(|record| format!(": {}", record[0]));
             return Err(format!("it wrote no summary{}", cause.unwrap_or_default()));
@@ -138,10 +139,6 @@ impl SanitizerLog {
             .map(|record| FirstError::of(record));
         Ok(log)
     }
-}
-
-fn is_warning(record: &[&str]) -> bool {
-    record[0].starts_with("Warning")
 }
 
 /// Errors and warnings that a summary counts. Other summary lines are about leaks, or about records

@@ -105,11 +105,6 @@ impl VariantReport {
         self.comparisons.iter().find(|one| one.kernel == TOTAL)
     }
 
-    /// Whether both sides were measured under the same conditions, so that they were compared.
-    pub(in crate::judge) fn is_compared(&self) -> bool {
-        !self.comparisons.is_empty()
-    }
-
     /// Whether more samples may decide what is open. A variant that surely fails already is only measured
     /// on for its duration. A waived metric decides nothing.
     pub fn open(&self, waived: impl Fn(&str) -> bool) -> bool {

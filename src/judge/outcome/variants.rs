@@ -311,7 +311,7 @@ impl<'a> Judge<'a> {
         match answer {
             Some((report, mut findings)) => {
                 let conditions = self.changed_conditions(variant, current, &findings);
-                if report.is_compared()
+                if !report.comparisons.is_empty()
                     && let Some(locked) = sides.locked
                 {
                     findings.extend(metrics_gone(variant, locked));

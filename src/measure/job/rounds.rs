@@ -27,11 +27,12 @@ pub(in crate::measure) struct Subjects<'a> {
 /// How often a program may fail beside others: a window of twelve shrinks to one in four steps.
 const MOST_FAILED: usize = 4;
 
-/// Whether what one of several programs failed by may be that it was not alone.
-fn beside_others(code: Code) -> bool {
-    use Code::{NotStarted, ProfilerUnsupported, ProgramFailed};
-    matches!(code, NotStarted | ProfilerUnsupported | ProgramFailed)
-}
+/// What one of several programs may fail by because it was not alone.
+const BESIDE_OTHERS: [Code; 3] = [
+    Code::NotStarted,
+    Code::ProfilerUnsupported,
+    Code::ProgramFailed,
+];
 
 /// What was measured of [`Subjects`].
 pub(in crate::measure) struct Profiles {
@@ -262,7 +263,7 @@ impl<'a> Subjects<'a> {
             let mut done = 0;
             match self.capture_together(&left[..size], bench, &mut done) {
                 Ok(()) => {}
-                Err(SideStop::Finding(side, found)) if beside_others(found.code) => {
+                Err(SideStop::Finding(side, found)) if BESIDE_OTHERS.contains(&found.code) => {
                     let unsupported = found.code == Code::ProfilerUnsupported;
                     if self.failed_beside.len() == MOST_FAILED {
                         return Err(SideStop::Finding(side, found));

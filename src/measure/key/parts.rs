@@ -161,7 +161,7 @@ impl Keys<'_> {
 
 /// The variables of a run, without those that differ in every run.
 fn environment(variant: &Variant) -> Vec<(OsString, OsString)> {
-    let mut env = process::passed_values();
+    let mut env = process::inherited();
     env.remove(&OsString::from("CUDA_VISIBLE_DEVICES"));
     let own = variant.env.iter();
     env.extend(own.map(|(name, value)| (name.into(), value.into())));

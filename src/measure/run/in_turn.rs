@@ -557,7 +557,9 @@ impl<'a> Run<'a> {
             let Err(SideStop::Finding(side, found)) = &answer else {
                 break answer;
             };
-            if timed.is_some() && not_recorded(found.code) {
+            // Of these CUPTI may have recorded nothing, and ncu can measure it.
+            let unrecorded = [Code::ProfilerUnsupported, Code::KernelMissing];
+            if timed.is_some() && unrecorded.contains(&found.code) {
                 let text = format!("ncu measures the duration: {}", found.message);
                 self.bench.note(variant, "times", &text);
                 timed = None;
@@ -726,11 +728,6 @@ enum Turn {
     Measured(Option<Box<VariantRecord>>),
     /// It was taken over from an interrupted run: what is kept of it, and the hashes of its files.
     TakenOver(Box<VariantRecord>, BTreeMap<String, String>),
-}
-
-/// Whether CUPTI may have recorded nothing of a program that ncu can measure.
-fn not_recorded(code: Code) -> bool {
-    matches!(code, Code::ProfilerUnsupported | Code::KernelMissing)
 }
 
 /// The warning that the driver stopped reporting Xid errors.

@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::capture::{Capture, Pending};
-use super::session::{Profiler, Ran, Session, Written, not_held};
+use super::session::{Profiler, Ran, Session, Written, none_of, not_held};
 use crate::capture::kernel_records::{
     Incomplete, KernelCapture, MOST_LAUNCHES, ProcessRecords, read,
 };
@@ -276,13 +276,7 @@ fn incomplete(variant: &Variant, file: &Path, why: Incomplete) -> Finding {
 
 /// The finding that no launch was selected of the kernels that were seen.
 fn none_selected(variant: &Variant, seen: &[String]) -> Finding {
-    let seen = match seen.is_empty() {
-        true => "no kernel at all".to_owned(),
-        false => seen.join(", "),
-    };
-    let message = format!(
-        "no recorded kernel was selected: the filter is {}, the program launched {seen}",
-        variant.kernels.as_deref().unwrap_or("(none)")
-    );
+    let why = none_of(variant, seen);
+    let message = format!("no recorded kernel was selected: {why}");
     Finding::of(Code::KernelMissing, &variant.id, message)
 }

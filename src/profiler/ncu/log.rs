@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::config::Variant;
 use crate::finding::{Code, Finding};
 use crate::process::{Ending, last_lines};
-use crate::profiler::session::run_or_wait;
+use crate::profiler::session::{none_of, run_or_wait};
 
 /// The file in the temporary folder by which several ncu take turns. It stays when they are over.
 pub(crate) const NCU_LOCK: &str = "nsight-compute-lock";
@@ -136,12 +136,7 @@ fn refused(variant: &Variant, trouble: Trouble, logs: &Logs) -> String {
         return trouble.words().to_owned();
     }
     let seen = available_kernels(&format!("{}\n{}", logs.ncu, logs.program));
-    let seen = match seen.is_empty() {
-        true => "no kernel at all".to_owned(),
-        false => seen.join(", "),
-    };
-    let filter = variant.kernels.as_deref().unwrap_or("(none)");
-    format!("ncu profiled no kernel: the filter is {filter}, the program launched {seen}")
+    format!("ncu profiled no kernel: {}", none_of(variant, &seen))
 }
 
 /// Code and message of a run without a known trouble; `None` where it left a report.
