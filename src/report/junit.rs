@@ -7,8 +7,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use quick_xml::Writer;
-use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
+use maud::{Markup, PreEscaped, html};
 
 use super::print::{clean, one_line};
 use super::rows::{Row, headline, origin, provenance, several_shapes, title};
@@ -54,26 +53,17 @@ pub(super) fn render(outcome: &Outcome) -> String {
     let count = |of: fn(&Answer) -> bool| -> usize {
         suites.iter().map(|suite| suite.count(of)).sum::<usize>()
     };
-    let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
-    // Writing to memory cannot fail.
-    let _ = writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)));
-    let whole = [
-        (
-            "name",
-            one_line(&format!("sparsek-gate: {}", headline(outcome))),
-        ),
-        ("tests", count(|_| true).to_string()),
-        ("failures", count(Answer::failed).to_string()),
-        ("errors", count(Answer::erred).to_string()),
-    ];
-    element(&mut writer, "testsuites", &whole, |writer| {
-        for suite in &suites {
-            suite.write(writer);
+    let name = format!("sparsek-gate: {}", headline(outcome));
+    let report = html! {
+        (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
+        testsuites name=(one_line(&name)) tests=(count(|_| true))
+            failures=(count(Answer::failed)) errors=(count(Answer::erred)) {
+            @for suite in &suites { "\n" (suite.xml()) }
+            "\n"
         }
-    });
-    let mut text = String::from_utf8(writer.into_inner()).unwrap_or_default();
-    text.push('\n');
-    text
+        "\n"
+    };
+    report.into_string()
 }
 
 fn suites(outcome: &Outcome) -> Vec<Suite> {
@@ -281,6 +271,22 @@ impl Answer {
     fn skipped(&self) -> bool {
         matches!(self, Answer::Skipped(_))
     }
+
+    /// Without any white space besides: the schema allows none in an element without content.
+    fn xml(&self) -> Markup {
+        html! {
+            @match self {
+                Answer::Passed => {}
+                Answer::Skipped(message) => { skipped message=(one_line(message)) {} }
+                Answer::Failure(Problem { kind, message, text }) => {
+                    failure type=(kind) message=(one_line(message)) { (clean(text)) }
+                }
+                Answer::Error(Problem { kind, message, text }) => {
+                    error type=(kind) message=(one_line(message)) { (clean(text)) }
+                }
+            }
+        }
+    }
 }
 
 impl Suite {
@@ -301,81 +307,22 @@ impl Suite {
         }
     }
 
-    fn write(&self, writer: &mut Writer<Vec<u8>>) {
-        let attributes = [
-            ("name", self.name.clone()),
-            ("tests", self.cases.len().to_string()),
-            ("failures", self.count(Answer::failed).to_string()),
-            ("errors", self.count(Answer::erred).to_string()),
-            ("skipped", self.count(Answer::skipped).to_string()),
-        ];
-        element(writer, "testsuite", &attributes, |writer| {
-            element(writer, "properties", &[], |writer| {
-                for (name, value) in &self.properties {
-                    let attributes = [("name", (*name).to_owned()), ("value", value.clone())];
-                    empty_element(writer, "property", &attributes);
+    fn xml(&self) -> Markup {
+        let name = one_line(&self.name);
+        html! {
+            testsuite name=(name) tests=(self.cases.len()) failures=(self.count(Answer::failed))
+                errors=(self.count(Answer::erred)) skipped=(self.count(Answer::skipped)) {
+                "\n  " properties {
+                    @for (key, value) in &self.properties {
+                        "\n    " property name=(key) value=(one_line(value)) {}
+                    }
+                    "\n  "
                 }
-            });
-            for case in &self.cases {
-                let attributes = [
-                    ("name", case.name.clone()),
-                    ("classname", self.name.clone()),
-                ];
-                match case.result {
-                    Answer::Passed => empty_element(writer, "testcase", &attributes),
-                    _ => element(writer, "testcase", &attributes, |writer| case.write(writer)),
+                @for case in &self.cases {
+                    "\n  " testcase name=(case.name) classname=(name) { (case.result.xml()) }
                 }
+                "\n"
             }
-        });
-    }
-}
-
-impl Case {
-    fn write(&self, writer: &mut Writer<Vec<u8>>) {
-        match &self.result {
-            Answer::Passed => {}
-            Answer::Skipped(message) => {
-                empty_element(writer, "skipped", &[("message", message.clone())]);
-            }
-            Answer::Failure(problem) => problem.write("failure", writer),
-            Answer::Error(problem) => problem.write("error", writer),
         }
     }
-}
-
-impl Problem {
-    fn write(&self, name: &str, writer: &mut Writer<Vec<u8>>) {
-        let attributes = [
-            ("type", self.kind.clone()),
-            ("message", self.message.clone()),
-        ];
-        element(writer, name, &attributes, |writer| {
-            let text = clean(&self.text);
-            let _ = writer.write_event(Event::Text(BytesText::new(&text)));
-        });
-    }
-}
-
-fn element(
-    writer: &mut Writer<Vec<u8>>,
-    name: &str,
-    attributes: &[(&'static str, String)],
-    content: impl FnOnce(&mut Writer<Vec<u8>>),
-) {
-    let _ = writer.write_event(Event::Start(start(name, attributes)));
-    content(writer);
-    let _ = writer.write_event(Event::End(BytesEnd::new(name)));
-}
-
-/// An element without content: the schema allows not even a line break within some.
-fn empty_element(writer: &mut Writer<Vec<u8>>, name: &str, attributes: &[(&'static str, String)]) {
-    let _ = writer.write_event(Event::Empty(start(name, attributes)));
-}
-
-fn start<'a>(name: &'a str, attributes: &[(&'static str, String)]) -> BytesStart<'a> {
-    let mut start = BytesStart::new(name);
-    for (key, value) in attributes {
-        start.push_attribute((*key, one_line(value).as_str()));
-    }
-    start
 }
