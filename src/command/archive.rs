@@ -1,6 +1,5 @@
 //! `sparsek-gate archive`.
 
-use std::ops::Deref;
 use std::path::Path;
 
 use serde::Serialize;
@@ -126,24 +125,16 @@ fn text(packed: &Content) -> String {
 /// An archive, ready to be measured or judged by.
 pub(super) struct Opened {
     pub judging: Judging,
-    unpacked: Unpacked,
-}
-
-impl Deref for Opened {
-    type Target = Unpacked;
-
-    fn deref(&self) -> &Unpacked {
-        &self.unpacked
-    }
+    pub unpacked: Unpacked,
 }
 
 impl Opened {
     /// What was built, and needs no measurement.
     pub fn packed(&self) -> Packed<'_> {
         Packed {
-            programs: &self.programs,
-            same_programs: &self.same_programs,
-            files: &self.files,
+            programs: &self.unpacked.programs,
+            same_programs: &self.unpacked.same_programs,
+            files: &self.unpacked.files,
         }
     }
 }

@@ -79,7 +79,12 @@ fn of_slices(
     let wanted = Wanted {
         plan: &judging.plan,
         sha256: &plan_sha256(&judging.plan)?,
-        archive: archive.map(|opened| (opened.sha256.as_str(), opened.same_programs.as_slice())),
+        archive: archive.map(|opened| {
+            (
+                opened.unpacked.sha256.as_str(),
+                opened.unpacked.same_programs.as_slice(),
+            )
+        }),
         known: &measured.known,
     };
     let mut slices = read_slices(folders, wanted);
@@ -110,14 +115,14 @@ fn of_slices(
     // What was found of the project while it was packed belongs to no variant that is measured.
     let packed = archive
         .iter()
-        .flat_map(|opened| &opened.programs.current.findings);
+        .flat_map(|opened| &opened.unpacked.programs.current.findings);
     let of_project = packed.filter(|finding| finding.variant.is_none());
     captures.findings.extend(of_project.cloned());
-    if let Some(base) = archive.and_then(|opened| opened.base.as_ref()) {
+    if let Some(base) = archive.and_then(|opened| opened.unpacked.base.as_ref()) {
         slices.recordings.base = base.commit().map(str::to_owned);
     }
     slices.recordings.packed_base = archive.map(|opened| {
-        let base = opened.base.as_ref();
+        let base = opened.unpacked.base.as_ref();
         base.map(|base| PackedBase {
             root: base.config().ok().map(|config| config.root.clone()),
         })

@@ -131,12 +131,12 @@ fn for_check(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Error> 
     if let Some(file) = &arguments.archive {
         let opened = archive::open(file, arguments.archive_sha256.as_deref())?;
         resume::refuse(arguments.resume, &opened.judging, None)?;
-        let variants = opened.judging.plan.variants.len() - opened.same_programs.len();
+        let variants = opened.judging.plan.variants.len() - opened.unpacked.same_programs.len();
         return match &arguments.gpus {
             Some(asked) => {
                 let gpus = named(asked)?;
                 refuse_unfit(&opened.judging.plan, &gpus)?;
-                let archive = (file.as_path(), opened.sha256.as_str());
+                let archive = (file.as_path(), opened.unpacked.sha256.as_str());
                 slices(arguments, archive, true, (gpus, variants), output)
             }
             None => slice(arguments, &opened.check(), output),

@@ -34,9 +34,9 @@ impl Opened {
     pub fn check(&self) -> Check<'_> {
         Check {
             judging: &self.judging,
-            base: self.base.as_ref(),
-            archive: Some(&self.sha256),
-            packed: Some((self.packed(), &self.times)),
+            base: self.unpacked.base.as_ref(),
+            archive: Some(&self.unpacked.sha256),
+            packed: Some((self.packed(), &self.unpacked.times)),
         }
     }
 }
