@@ -118,11 +118,7 @@ fn judged(
     reference: &Profile,
     current: &Profile,
 ) -> (Comparison, Vec<Finding>) {
-    let reference = match mode {
-        Mode::Stored => Reference::stored(reference),
-        Mode::Against => Reference::base(reference),
-        Mode::Programs => Reference::program(reference),
-    };
+    let reference = Reference::new(mode, reference);
     let (report, findings) = compare(&Case::new(variant, reference, current));
     assert_eq!((report.mode, report.comparisons.len()), (mode, 1));
     (report.comparisons[0].clone(), findings)

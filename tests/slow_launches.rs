@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::common;
 use sparsek_gate::config::{Config, Variant};
 use sparsek_gate::finding::{Code, Finding};
-use sparsek_gate::judge::{Case, Comparison, Reference, VariantReport, compare};
+use sparsek_gate::judge::{Case, Comparison, Mode, Reference, VariantReport, compare};
 use sparsek_gate::profile::Profile;
 use sparsek_gate::verdict::Verdict;
 
@@ -51,11 +51,11 @@ impl Recorded {
     }
 
     fn side_by_side(&self) -> (VariantReport, Vec<Finding>) {
-        self.judge(Reference::base(&self.base))
+        self.judge(Reference::new(Mode::Against, &self.base))
     }
 
     fn stored(&self) -> (VariantReport, Vec<Finding>) {
-        self.judge(Reference::stored(&self.locked))
+        self.judge(Reference::new(Mode::Stored, &self.locked))
     }
 
     fn judge(&self, reference: Reference<'_>) -> (VariantReport, Vec<Finding>) {

@@ -15,19 +15,20 @@ use std::path::Path;
 use ncu_report::{ReadError, Recording, csv, report};
 
 use crate::files::{most, read_regular_up_to};
-use crate::terms::Tier;
+use crate::terms::{Tier, spelled};
 pub use span::Span;
 pub use tuning::{Tuned, tuned};
 
-/// Which reader a file needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// The binary `.ncu-rep` report, also compressed (`.ncu-repz`).
-    Report,
-    /// A CSV page, with or without the profiler's and the program's own lines around it.
-    Csv,
-    /// Kernel records, see [`kernel_records`].
-    KernelRecords,
+spelled! {
+    /// Which reader a file needs.
+    Format {
+        /// The binary `.ncu-rep` report, also compressed (`.ncu-repz`).
+        Report = "ncu-rep",
+        /// A CSV page, with or without the profiler's and the program's own lines around it.
+        Csv = "csv",
+        /// Kernel records, see [`kernel_records`].
+        KernelRecords = "kernel-records",
+    }
 }
 
 impl Format {

@@ -17,7 +17,7 @@ use ncu_report::{Launch, Measurement, Recording, Value};
 #[derive(Serialize)]
 struct Content<'a> {
     schema: u32,
-    format: &'static str,
+    format: FileFormat,
     profiler_version: Option<&'a str>,
     command_line: Option<&'a str>,
     created_unix_s: Option<u64>,
@@ -58,7 +58,7 @@ pub(super) fn run(arguments: &InspectArgs) -> Result<ExitCode, Error> {
     let printed = match arguments.format {
         Format::Json => print_json(&Content {
             schema: 1,
-            format: format_name(format),
+            format,
             launches: recording
                 .launches
                 .iter()
@@ -86,14 +86,6 @@ pub(super) fn run(arguments: &InspectArgs) -> Result<ExitCode, Error> {
     };
     printed.map_err(Error::io("write", "standard output"))?;
     Ok(ExitCode::Pass)
-}
-
-fn format_name(format: FileFormat) -> &'static str {
-    match format {
-        FileFormat::Report => "ncu-rep",
-        FileFormat::Csv => "csv",
-        FileFormat::KernelRecords => "kernel-records",
-    }
 }
 
 /// A launch with those of its metrics that are wanted.
@@ -147,7 +139,7 @@ fn of_measurement(measurement: &Measurement) -> Json {
 /// Prints where a recording comes from.
 fn about(format: FileFormat, recording: &Recording, print: &mut Part<'_>) -> io::Result<()> {
     let launches = recording.launches.len();
-    print(&format!("{}, {launches} launches\n", format_name(format)))?;
+    print(&format!("{format}, {launches} launches\n"))?;
     for line in recording.messages.iter().chain(&recording.gap) {
         print(&format!("{}\n", one_line(line)))?;
     }

@@ -59,10 +59,9 @@ pub(super) fn checks(
     let mut checks = vec![launched];
     let without = |why: &str| [COUNTERS, CLOCK_CONTROL].map(|what| Check::skipped(what, why));
     match ncu {
-        Some(ncu) if runs => checks.extend(counted(setup, &probe, ncu)),
-        Some(_) => checks.extend(without("no kernel runs")),
-        None if runs => checks.extend(without("without ncu")),
-        None => checks.extend(without("no kernel runs")),
+        _ if !runs => checks.extend(without("no kernel runs")),
+        Some(ncu) => checks.extend(counted(setup, &probe, ncu)),
+        None => checks.extend(without("without ncu")),
     }
     Ok(checks)
 }

@@ -69,21 +69,8 @@ pub struct Reference<'a> {
 }
 
 impl<'a> Reference<'a> {
-    /// What was locked, maybe on other machines.
-    pub fn stored(profile: &'a Profile) -> Reference<'a> {
-        let mode = Mode::Stored;
-        Reference { mode, profile }
-    }
-
-    /// The base revision, measured side by side with the current one.
-    pub fn base(profile: &'a Profile) -> Reference<'a> {
-        let mode = Mode::Against;
-        Reference { mode, profile }
-    }
-
-    /// Another program, measured side by side with the current one.
-    pub fn program(profile: &'a Profile) -> Reference<'a> {
-        let mode = Mode::Programs;
+    /// A profile that is compared with in some way.
+    pub fn new(mode: Mode, profile: &'a Profile) -> Reference<'a> {
         Reference { mode, profile }
     }
 

@@ -203,7 +203,7 @@ mod tests {
     fn judged(reference: &Profile, current: &Profile) -> (VariantReport, Vec<Finding>) {
         let [reference, current] = [(reference, "0"), (current, "1")]
             .map(|(profile, captures)| on_one_gpu(profile.clone(), captures));
-        judged_by(Reference::base(&reference), &current)
+        judged_by(Reference::new(Mode::Against, &reference), &current)
     }
 
     fn judged_by(reference: Reference<'_>, current: &Profile) -> (VariantReport, Vec<Finding>) {
@@ -253,10 +253,13 @@ mod tests {
         let (_, findings) = judged(&two, &two);
         assert_eq!(denied(&findings), []);
         // What is locked must be measured, whatever the total is.
-        let (_, findings) = judged_by(Reference::stored(&two), &faster);
+        let (_, findings) = judged_by(Reference::new(Mode::Stored, &two), &faster);
         assert!(denied(&findings).contains(&Code::KernelsChanged));
         let (two, slower) = (on_one_gpu(two, "0"), on_one_gpu(slower, "1"));
-        for reference in [Reference::base(&two), Reference::program(&two)] {
+        for reference in [
+            Reference::new(Mode::Against, &two),
+            Reference::new(Mode::Programs, &two),
+        ] {
             let (report, findings) = judged_by(reference, &slower);
             assert_eq!(denied(&findings), [Code::Regressed]);
             assert_eq!(verdict_of_total(&report), Some(Verdict::Regressed));

@@ -31,7 +31,7 @@ pub fn examined(
     rules: &Rules<'_>,
 ) -> Result<Captures, Error> {
     let judge = &rules.judge;
-    let plan = judge.plan();
+    let plan = judge.plan;
     let so_far: Vec<&Finding> = rules.found().chain(&captures.findings).collect();
     let mut reading = Reading {
         recordings,

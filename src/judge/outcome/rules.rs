@@ -100,7 +100,7 @@ fn account_for_all(judge: &Judge<'_>, source: &Source, outcome: &mut Outcome) {
         _ => ("nothing measured it", "measure it again"),
     };
     let missing: Vec<Finding> = judge
-        .plan()
+        .plan
         .variants()
         .into_iter()
         .filter(|variant| !is_accounted(variant))

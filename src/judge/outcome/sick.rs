@@ -48,7 +48,7 @@ impl Judge<'_> {
         current: &Profile,
         profiles: &Captures,
     ) -> Option<Symptom> {
-        if !variant.immutable || self.is_changed(&variant.id) {
+        if !variant.immutable || self.changed.contains(&variant.id) {
             return None;
         }
         let locked = self.lock_like(current)?;

@@ -32,13 +32,14 @@ use crate::verdict::{Look, Stopping, Verdict};
 
 /// The selected variants with what is locked of them.
 pub struct Judge<'a> {
-    plan: &'a Selected,
+    /// The variants.
+    pub(in crate::judge) plan: &'a Selected,
     /// By GPU model, of all variants of the suites that are judged.
     locked: BTreeMap<(String, VariantId), Profile>,
     /// The GPU models that a variant has a lock for.
     gpus: BTreeMap<VariantId, Vec<String>>,
     /// Immutable variants whose files differ from their lock.
-    changed: BTreeSet<VariantId>,
+    pub(in crate::judge) changed: BTreeSet<VariantId>,
     /// Whether a variant must have a baseline. Without, two programs are compared with each other.
     needs_locks: bool,
     /// Whether counters are read whatever the times say.
@@ -143,11 +144,6 @@ impl<'a> Judge<'a> {
         waivers.any(|waiver| waiver.variant == variant.id && waiver.metric == metric)
     }
 
-    /// The variants.
-    pub(in crate::judge) fn plan(&self) -> &'a Selected {
-        self.plan
-    }
-
     /// What is locked of them.
     pub fn locks(&self) -> Locks<'_> {
         let locked = self.locked.iter();
@@ -159,11 +155,6 @@ impl<'a> Judge<'a> {
     /// The configuration.
     pub(in crate::judge) fn config(&self) -> &'a Config {
         &self.plan.config
-    }
-
-    /// Whether files of an immutable variant differ from its lock.
-    pub(in crate::judge) fn is_changed(&self, variant: &VariantId) -> bool {
-        self.changed.contains(variant)
     }
 
     /// What is locked of the variant of a profile, on its GPU model and tier.
@@ -203,7 +194,7 @@ impl<'a> Judge<'a> {
         variant: &Variant,
         profile: &Profile,
     ) -> Option<(VariantReport, Vec<Finding>)> {
-        let reference = Reference::stored(self.locked(&variant.id, profile)?);
+        let reference = Reference::new(Mode::Stored, self.locked(&variant.id, profile)?);
         Some(compare(&Case::new(variant, reference, profile)))
     }
 
@@ -221,8 +212,8 @@ impl<'a> Judge<'a> {
     /// What was measured side by side, as a reference.
     fn beside<'p>(&self, base: &'p Profile) -> Reference<'p> {
         match self.needs_locks {
-            true => Reference::base(base),
-            false => Reference::program(base),
+            true => Reference::new(Mode::Against, base),
+            false => Reference::new(Mode::Programs, base),
         }
     }
 
@@ -366,7 +357,7 @@ impl<'a> Judge<'a> {
             let locked = self.locked(&variant.id, current)?;
             Some(code_changes(locked, current))
         });
-        let reference = Reference::stored(sides.locked?);
+        let reference = Reference::new(Mode::Stored, sides.locked?);
         Some(self.measured_with(variant, reference, sides.current, code))
     }
 
