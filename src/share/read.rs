@@ -190,10 +190,7 @@ impl<'f> Reading<'f> {
             }
             (None, None) => format!("the slice in {}", folder.display()),
         };
-        let next = match self.known.contains_key(folder) {
-            true => "run the check again",
-            false => "run that slice again, and check all of them together",
-        };
+        let next = again(self.known.contains_key(folder));
         let message = format!("{place} is not used: {why}");
         self.findings
             .push(Finding::of_project(Code::SliceUnusable, message, next));
@@ -297,14 +294,11 @@ fn other_plan(slice: &Slice<'_>, wanted: Wanted<'_>) -> Option<String> {
     let own: BTreeSet<&VariantId> = of.slices.iter().flatten().chain(same).collect();
     let planned = wanted.plan.variants.iter().map(|variant| &variant.id);
     let planned: BTreeSet<&VariantId> = planned.collect();
-    if let Some(lacks) = planned.iter().find(|variant| !own.contains(*variant)) {
+    let lacks = planned.difference(&own).map(|one| ("lacks", one));
+    let more = own.difference(&planned).map(|one| ("has", one));
+    if let Some((what, variant)) = lacks.chain(more).next() {
         return Some(format!(
-            "it is of another plan, which lacks {lacks}: the slices must have the selection and the configuration that are judged"
-        ));
-    }
-    if let Some(more) = own.iter().find(|variant| !planned.contains(*variant)) {
-        return Some(format!(
-            "it is of another plan, which has {more}: the slices must have the selection and the configuration that are judged"
+            "it is of another plan, which {what} {variant}: the slices must have the selection and the configuration that are judged"
         ));
     }
     (of.plan != wanted.sha256).then(|| {
@@ -446,6 +440,14 @@ pub fn recordings_in(
     (recordings, findings)
 }
 
+/// What to do where a slice is missing that this check had measured, or another one.
+fn again(is_own: bool) -> &'static str {
+    match is_own {
+        true => "run the check again",
+        false => "run that slice again, and check all of them together",
+    }
+}
+
 /// The findings on all variants of a plan, as if no slice measured them.
 fn nothing_of(
     wanted: Wanted<'_>,
@@ -454,10 +456,7 @@ fn nothing_of(
 ) -> Vec<Finding> {
     let left_out: BTreeSet<&VariantId> = same_programs.iter().map(|same| &same.variant).collect();
     let variants = wanted.plan.variants.iter().map(|variant| &variant.id);
-    let next = match wanted.known.is_empty() {
-        true => "run that slice again, and check all of them together",
-        false => "run the check again",
-    };
+    let next = again(!wanted.known.is_empty());
     variants
         .filter(|variant| !left_out.contains(variant))
         .map(|variant| {

@@ -211,24 +211,17 @@ impl Place<'_> {
                 let why = format!("and this clone never saw {reference} there");
                 Err(choice.refused(&why, &reference))
             }
-            Kind::Push {
-                branch: Some(branch),
-                before,
-                forced,
-                ..
-            } if choice.reference == Some(reference(branch)) => {
-                // Who names the branch that was pushed makes it the target.
-                Ok(self.before(before.as_ref(), *forced)?)
-            }
+            // Who names the branch that was pushed makes it the target.
             Kind::Push {
                 branch,
                 default,
                 before,
                 forced,
-            } if self.is_target(branch.as_deref(), default.as_deref())
-                && before
-                    .as_ref()
-                    .is_some_and(|before| before.commit == choice.commit) =>
+            } if branch.is_some() && choice.reference == branch.as_deref().map(reference)
+                || self.is_target(branch.as_deref(), default.as_deref())
+                    && before
+                        .as_ref()
+                        .is_some_and(|before| before.commit == choice.commit) =>
             {
                 self.before(before.as_ref(), *forced)
             }

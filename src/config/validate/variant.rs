@@ -120,6 +120,22 @@ impl File<'_> {
         }
     }
 
+    /// Refuses the first of these keys that is there: it belongs to the other kind of variant.
+    fn only_with<const N: usize>(
+        &self,
+        kind: &str,
+        other: &str,
+        keys: [([&str; 5], bool); N],
+    ) -> Result<(), ConfigError> {
+        let Some((key, _)) = keys.iter().find(|(_, there)| *there) else {
+            return Ok(());
+        };
+        let name = key[4];
+        let words =
+            format!("`{name}` belongs to a variant with `{kind}`, not to one with `{other}`");
+        Err(self.error(key, words))
+    }
+
     fn nvcc_recipe(
         &self,
         [suite, name]: [&str; 2],
@@ -127,22 +143,18 @@ impl File<'_> {
         source: &Source,
     ) -> Result<Recipe, ConfigError> {
         let key = |key| ["suite", suite, "variant", name, key];
-        for (unwanted, present) in [
+        let of_run = [
             ("build", raw.build.is_some()),
             ("inputs", raw.inputs.is_some()),
             ("program", raw.program.is_some()),
             ("libraries", raw.libraries.is_some()),
             ("loaded_code", raw.loaded_code),
-        ] {
-            if present {
-                return Err(self.error(
-                    &key(unwanted),
-                    format!(
-                        "`{unwanted}` belongs to a variant with `run`, not to one with `source`"
-                    ),
-                ));
-            }
-        }
+        ];
+        self.only_with(
+            "run",
+            "source",
+            of_run.map(|(name, there)| (key(name), there)),
+        )?;
         let sources = source.files();
         for file in sources {
             self.path_below(&key("source"), file)?;
@@ -167,19 +179,9 @@ impl File<'_> {
         run: &[String],
     ) -> Result<Recipe, ConfigError> {
         let key = |key| ["suite", suite, "variant", name, key];
-        for (unwanted, present) in [
-            ("flags", !raw.flags.is_empty()),
-            ("defines", !raw.defines.is_empty()),
-        ] {
-            if present {
-                return Err(self.error(
-                    &key(unwanted),
-                    format!(
-                        "`{unwanted}` belongs to a variant with `source`, not to one with `run`"
-                    ),
-                ));
-            }
-        }
+        let (flags, defines) = (!raw.flags.is_empty(), !raw.defines.is_empty());
+        let of_source = [(key("flags"), flags), (key("defines"), defines)];
+        self.only_with("source", "run", of_source)?;
         for (argv_key, argv) in [("run", Some(run)), ("build", raw.build.as_deref())] {
             if argv.is_some_and(|argv| argv.first().is_none_or(String::is_empty)) {
                 return Err(self.error(
