@@ -321,19 +321,13 @@ pub fn incomplete_compiled(variant: &Variant, profile: &Profile) -> Vec<Finding>
 
 /// That the static gate has no kernel to judge.
 fn none_selected(variant: &Variant, profile: &Profile) -> Finding {
-    let unselected: Vec<&str> = profile
-        .provenance
-        .unselected
-        .iter()
-        .map(String::as_str)
-        .collect();
     // Without a filter every kernel is selected.
     let filter = variant.kernels.as_deref().unwrap_or_default();
-    let message = match unselected.as_slice() {
+    let message = match profile.provenance.unselected.as_slice() {
         [] => "the compiled program has no kernel".to_owned(),
         names => format!(
             "`kernels = \"{filter}\"` selects none of the compiled kernels: {}",
-            listed(names)
+            names.join(", ")
         ),
     };
     Finding::of(Code::KernelMissing, &variant.id, message)
