@@ -2,6 +2,7 @@
 //! report format".
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::concern::{Concern, worst_first};
 use super::print::one_line;
@@ -18,18 +19,12 @@ struct Issue {
     check_name: &'static str,
     fingerprint: String,
     severity: &'static str,
-    location: Location,
+    location: Value,
 }
 
-#[derive(Serialize)]
-struct Location {
-    path: String,
-    lines: Lines,
-}
-
-#[derive(Serialize)]
-struct Lines {
-    begin: u32,
+/// A line of a file, from the folder of the configuration.
+fn location(path: &str, line: u32) -> Value {
+    json!({ "path": path, "lines": { "begin": line } })
 }
 
 pub(super) fn render(outcome: &Outcome) -> String {
@@ -56,10 +51,7 @@ fn of_run(outcome: &Outcome) -> Option<Issue> {
         check_name,
         fingerprint: sha256_hex(check_name.as_bytes()),
         severity: "blocker",
-        location: Location {
-            path: FILE_NAME.to_owned(),
-            lines: Lines { begin: 1 },
-        },
+        location: location(FILE_NAME, 1),
     })
 }
 
@@ -75,12 +67,7 @@ fn of_finding(concern: &Concern<'_>) -> Issue {
         check_name: finding.code.as_str(),
         fingerprint: concern.fingerprint.clone(),
         severity: severity(finding),
-        location: Location {
-            path: one_line(concern.file),
-            lines: Lines {
-                begin: concern.line.unwrap_or(1),
-            },
-        },
+        location: location(&one_line(concern.file), concern.line.unwrap_or(1)),
     }
 }
 
