@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde::Serialize;
+use serde_json::json;
 
 use crate::cli::ProfileArgs;
 use crate::config::{Config, Selected};
@@ -47,15 +48,6 @@ struct OnGpu {
     name: String,
     folder: PathBuf,
     wall_s: f64,
-}
-
-/// What was measured for a check.
-#[derive(Serialize)]
-struct Measured<'a> {
-    /// Of how many slices.
-    slices: u32,
-    /// In words.
-    measured: &'a str,
 }
 
 pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Error> {
@@ -251,10 +243,7 @@ fn measured_for_check(
         false if codes.contains(&Code::SliceUnusable) => ExitCode::Inconclusive,
         false => ExitCode::Pass,
     };
-    let content = Measured {
-        slices,
-        measured: text,
-    };
+    let content = json!({ "slices": slices, "measured": text });
     let detail = arguments.verbosity.detail();
     answer_with(code, detail, arguments.format, content, findings, || {
         format!("{text}; nothing is judged yet\n  next: {next}\n")
