@@ -17,21 +17,17 @@ pub(super) fn refuse(
 ) -> Result<(), Error> {
     let config = &judging.plan.config;
     let reviewed = !judging.is_change() && is_reviewed(config, pull_request)?;
-    refuse_unless(reviewed || !resume, config)
-}
-
-/// Whether no pull request's code is measured, as far as the service and the command line say.
-pub(super) fn is_reviewed(config: &Config, pull_request: Option<u64>) -> Result<bool, Error> {
-    let pull_request = trust::pull_request(pull_request, variable)?;
-    Ok(pull_request.is_none() && trust::is_of_reviewed_code(&config.checkout, variable))
-}
-
-fn refuse_unless(is_fine: bool, config: &Config) -> Result<(), Error> {
-    if is_fine || config.trust.resume {
+    if reviewed || !resume || config.trust.resume {
         return Ok(());
     }
     Err(Error::Usage(
         "`--resume` is refused: a change is under review, and its programs could have written what the interrupted run left\n  next: measure everything, without `--resume`; or set `trust.resume = true` where the rules come from"
             .to_owned(),
     ))
+}
+
+/// Whether no pull request's code is measured, as far as the service and the command line say.
+pub(super) fn is_reviewed(config: &Config, pull_request: Option<u64>) -> Result<bool, Error> {
+    let pull_request = trust::pull_request(pull_request, variable)?;
+    Ok(pull_request.is_none() && trust::is_of_reviewed_code(&config.checkout, variable))
 }
