@@ -9,7 +9,7 @@ use sparsek_gate::config::{
 };
 use sparsek_gate::files::PROFILE_FILE;
 use sparsek_gate::finding::{Code, Error, Finding};
-use sparsek_gate::judge::{Case, Reference, compare};
+use sparsek_gate::judge::{Case, Mode, Reference, compare};
 use sparsek_gate::profile::{CaptureRecord, KernelProfile, Profile, Series};
 use sparsek_gate::terms::Phase;
 use sparsek_gate::verdict::{LOOKS, Verdict};
@@ -117,7 +117,7 @@ impl Recorded for ProgramPair {
             let processes = A_ROUND * rounds;
             let base = self.side("base", &base[..processes], Change::Unchanged);
             let current = self.side("current", &current[..processes], change);
-            let case = Case::new(&self.variant, Reference::program(&base), &current);
+            let case = Case::new(&self.variant, Reference::new(Mode::Programs, &base), &current);
             let (report, findings) = compare(&case);
             let threshold = report.sum().and_then(|sum| sum.threshold);
             let answer = Answer {
