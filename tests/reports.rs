@@ -237,7 +237,7 @@ fn the_outcome_in_the_repository_is_what_a_check_of_the_recordings_writes() {
     is_golden("every_verdict.json", &EVERY_VERDICT);
 }
 
-const FORMS: [(&str, &str); 10] = [
+const FORMS: [(&str, &str); 9] = [
     ("txt", "text"),
     ("md", "markdown"),
     ("json", "json"),
@@ -247,7 +247,6 @@ const FORMS: [(&str, &str); 10] = [
     ("codequality.json", "gitlab"),
     ("bmf.json", "bencher"),
     ("otava.csv", "otava"),
-    ("prom", "openmetrics"),
 ];
 
 fn golden_outcome() -> Outcome {
@@ -406,13 +405,10 @@ fn values_fit(outcome: &Outcome) {
     let (columns, rows) = published::otava(&rendered(outcome, "otava"));
     assert_eq!(columns.len(), measured);
     assert!(rows.len() <= 1);
-    let samples = published::openmetrics(&rendered(outcome, "openmetrics"));
-    let of_values = |sample: &&published::Sample| sample.1.iter().any(|(key, _)| key == "metric");
-    assert_eq!(samples.iter().filter(of_values).count(), measured);
 }
 
 #[test]
-fn values_for_other_tools_are_those_that_were_measured_in_base_units() {
+fn values_for_other_tools_are_those_that_were_measured() {
     let outcome = golden_outcome();
     let unpadded = |one: &Comparison| one.metric == "duration";
     let report = outcome.variants.iter().find(|report| {
@@ -434,21 +430,6 @@ fn values_for_other_tools_are_those_that_were_measured_in_base_units() {
         .iter()
         .position(|column| *column == format!("{name} duration"));
     assert_eq!(rows[0][at.unwrap()], current.value);
-    let samples = published::openmetrics(&rendered(&outcome, "openmetrics"));
-    let of_variant = |sample: &&published::Sample| {
-        let label = |key: &str, value: &str| sample.1.contains(&(key.to_owned(), value.to_owned()));
-        label("variant", "unpadded") && label("origin", "recorded")
-    };
-    let value = |family: &str| {
-        let mut of_family = samples.iter().filter(|sample| sample.0 == family);
-        of_family.find(of_variant).unwrap().2
-    };
-    assert_eq!(value("sparsek_gate_duration_seconds"), current.value / 1e9);
-    assert!(value("sparsek_gate_tensor_core_ratio") < 1.0);
-    let code = samples
-        .iter()
-        .find(|sample| sample.0 == "sparsek_gate_exit_code");
-    assert_eq!(code.unwrap().2, f64::from(outcome.exit_code() as u8));
 
     // One launch of `gap` has no duration, so none is known of it: it is left out, and is not zero.
     let gap = "doubts/gap bsr_gemm_cp_async";
@@ -458,7 +439,7 @@ fn values_for_other_tools_are_those_that_were_measured_in_base_units() {
 }
 
 #[test]
-fn metrics_whose_names_are_spelled_alike_stay_apart() {
+fn metrics_whose_names_are_alike_stay_apart() {
     let mut outcome = golden_outcome();
     outcome.variants.truncate(1);
     let report = &mut outcome.variants[0];
@@ -474,8 +455,6 @@ fn metrics_whose_names_are_spelled_alike_stay_apart() {
     report.comparisons = vec![
         named("a-b", Some("ns")),
         named("a_b", Some("ns")),
-        named("a_b_seconds", None),
-        named("exit_code", None),
         named("x", Some("%")),
         named("x", Some("%")),
         // Some launches have a value, others have none.
@@ -485,17 +464,11 @@ fn metrics_whose_names_are_spelled_alike_stay_apart() {
         },
     ];
     values_fit(&outcome);
-    for format in ["bencher", "otava", "openmetrics"] {
+    for format in ["bencher", "otava"] {
         assert!(
             !rendered(&outcome, format).contains("half_measured"),
             "{format}"
         );
-    }
-    let samples = published::openmetrics(&rendered(&outcome, "openmetrics"));
-    let families: BTreeSet<&str> = samples.iter().map(|sample| sample.0.as_str()).collect();
-    for family in ["a_b_seconds", "a_b_seconds_2", "exit_code_2", "x_ratio"] {
-        let family = format!("sparsek_gate_{family}");
-        assert!(families.contains(family.as_str()), "{family}: {families:?}");
     }
 }
 
@@ -531,14 +504,6 @@ fn read_by_python(package: &str, program: &str, text: &str) -> Option<String> {
 #[test]
 fn the_readers_of_others_read_as_many_values() {
     let outcome = golden_outcome();
-    let text = rendered(&outcome, "openmetrics");
-    let program = "import sys\n\
-        from prometheus_client.openmetrics.parser import text_string_to_metric_families as read\n\
-        print(sum(len(family.samples) for family in read(sys.stdin.read())))";
-    if let Some(count) = read_by_python("prometheus_client prometheus_client", program, &text) {
-        let own = published::openmetrics(&text).len();
-        assert_eq!(count.trim(), own.to_string());
-    }
     let text = rendered(&outcome, "otava");
     let program = "import sys, tempfile\n\
         from otava.importer import CsvImporter\n\

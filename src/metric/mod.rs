@@ -3,7 +3,6 @@
 
 mod alias;
 mod arch;
-mod base_unit;
 mod display;
 mod family;
 mod role;
@@ -12,7 +11,6 @@ mod terms;
 
 pub use alias::{ALIASES, Alias, Better, TENSOR_FLOP, alias, tensor_flop};
 pub use arch::{arch_of_capability, capability_of_arch, chip_of_arch};
-pub use base_unit::{base_unit, spelled};
 pub use display::{display_value, display_values};
 pub use family::bounds;
 pub(crate) use family::{

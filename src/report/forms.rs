@@ -3,12 +3,10 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::form::{Capability, Form};
-use super::{
-    bencher, github, gitlab, html, json, junit, markdown, openmetrics, otava, sarif, terminal,
-};
+use super::{bencher, github, gitlab, html, json, junit, markdown, otava, sarif, terminal};
 
 /// All forms, in the order of the help.
-pub static FORMS: [Form; 11] = [
+pub static FORMS: [Form; 10] = [
     Form::new("text", &[".txt"], terminal::render).that(Capability::Terminal),
     Form::new("markdown", &[".md"], markdown::render).that(Capability::StepSummary),
     Form::new("json", &[".json"], json::render),
@@ -23,11 +21,6 @@ pub static FORMS: [Form; 11] = [
     Form::new("html", &[".html"], html::render),
     Form::new("bencher", &[".bmf.json"], bencher::render),
     Form::new("otava", &[".otava.csv"], otava::render),
-    Form::new(
-        "openmetrics",
-        &[".prom", ".openmetrics"],
-        openmetrics::render,
-    ),
 ];
 
 /// The form of this name.

@@ -15,7 +15,6 @@ mod html;
 mod json;
 mod junit;
 mod markdown;
-mod openmetrics;
 mod otava;
 mod places;
 mod plot;

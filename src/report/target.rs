@@ -127,7 +127,6 @@ mod tests {
             ),
             ("a.bmf.json", "bencher", "a.bmf.json"),
             ("a.otava.csv", "otava", "a.otava.csv"),
-            ("a.prom", "openmetrics", "a.prom"),
             ("github:log", "github", "log"),
             ("markdown:a:b", "markdown", "a:b"),
             ("junit:a.md", "junit", "a.md"),

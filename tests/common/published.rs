@@ -7,7 +7,6 @@
 )]
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
 
 use regex::Regex;
 use serde_json::Value as Json;
@@ -73,76 +72,4 @@ pub fn otava(text: &str) -> (Vec<String>, Vec<Vec<f64>>) {
             .collect()
     });
     (header[attributes.len()..].to_vec(), rows.collect())
-}
-
-/// A sample of OpenMetrics: name, labels, value.
-pub type Sample = (String, Vec<(String, String)>, f64);
-
-/// The samples of OpenMetrics text, by the ABNF and the rules of "OpenMetrics 1.0", of gauges alone.
-#[track_caller]
-pub fn openmetrics(text: &str) -> Vec<Sample> {
-    static LINE: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)\{(.*)\} (-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)$")
-            .unwrap()
-    });
-    static LABEL: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r#"^([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\\\|\\"|\\n)*)"(,|$)"#).unwrap()
-    });
-    let body = text.strip_suffix("# EOF\n").expect("ends with # EOF");
-    assert!(body.is_empty() || body.ends_with('\n'));
-    let mut families: BTreeSet<String> = BTreeSet::new();
-    let mut series = BTreeSet::new();
-    let (mut family, mut samples) = (String::new(), Vec::new());
-    let mut described: BTreeSet<&str> = BTreeSet::new();
-    for line in body.lines() {
-        if let Some(descriptor) = line.strip_prefix("# ") {
-            let parts: Vec<&str> = descriptor.splitn(3, ' ').collect();
-            let [kind, name, rest] = parts[..] else {
-                panic!("{line}")
-            };
-            if kind == "TYPE" {
-                // A family is in one piece, and of one name.
-                assert!(families.insert(name.to_owned()), "{line}");
-                family = name.to_owned();
-                described.clear();
-                assert_eq!(rest, "gauge");
-            }
-            assert_eq!(name, family, "{line}");
-            assert!(described.insert(kind), "{line}");
-            match kind {
-                "TYPE" => {}
-                "UNIT" => assert!(family.ends_with(&format!("_{rest}")), "{line}"),
-                "HELP" => {
-                    let plain = rest
-                        .replace("\\\\", "")
-                        .replace("\\n", "")
-                        .replace("\\\"", "");
-                    assert!(!plain.contains('\\') && !plain.contains('"'), "{line}");
-                }
-                other => panic!("{other}"),
-            }
-            continue;
-        }
-        let found = LINE.captures(line).unwrap_or_else(|| panic!("{line}"));
-        assert_eq!(found[1], family, "{line}");
-        let (mut labels, mut rest) = (Vec::new(), &found[2]);
-        while !rest.is_empty() {
-            let label = LABEL.captures(rest).unwrap_or_else(|| panic!("{line}"));
-            let value = label[2]
-                .replace("\\\\", "\0")
-                .replace("\\\"", "\"")
-                .replace("\\n", "\n")
-                .replace('\0', "\\");
-            labels.push((label[1].to_owned(), value));
-            rest = &rest[label[0].len()..];
-        }
-        let keys: BTreeSet<&String> = labels.iter().map(|(key, _)| key).collect();
-        assert_eq!(keys.len(), labels.len(), "{line}");
-        assert!(
-            series.insert((family.clone(), labels.clone())),
-            "twice: {line}"
-        );
-        samples.push((family.clone(), labels, found[3].parse().unwrap()));
-    }
-    samples
 }

@@ -117,7 +117,11 @@ impl Recorded for ProgramPair {
             let processes = A_ROUND * rounds;
             let base = self.side("base", &base[..processes], Change::Unchanged);
             let current = self.side("current", &current[..processes], change);
-            let case = Case::new(&self.variant, Reference::new(Mode::Programs, &base), &current);
+            let case = Case::new(
+                &self.variant,
+                Reference::new(Mode::Programs, &base),
+                &current,
+            );
             let (report, findings) = compare(&case);
             let threshold = report.sum().and_then(|sum| sum.threshold);
             let answer = Answer {
