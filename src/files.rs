@@ -7,6 +7,8 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
 
+use serde::de::DeserializeOwned;
+
 use crate::finding::Error;
 use crate::terms::{VariantId, words};
 
@@ -237,6 +239,28 @@ pub fn bounded_json(document: &[u8]) -> Result<(), String> {
         )),
         false => Ok(()),
     }
+}
+
+/// Reads a JSON document of which nobody knows who wrote it: [`bounded_json`], and without its texts in what
+/// is said to be wrong.
+///
+/// # Errors
+/// In words, what is wrong, and where.
+pub fn json<T: DeserializeOwned>(document: &[u8]) -> Result<T, String> {
+    bounded_json(document)?;
+    serde_json::from_slice(document).map_err(|error| {
+        let text = error.to_string();
+        let own_words = ["missing field", "duplicate field"];
+        if !error.is_data() || own_words.iter().any(|own| text.starts_with(own)) {
+            return text;
+        }
+        // serde quotes the document after these.
+        let what = text.split([':', '`', '"']).next().unwrap_or_default();
+        let what = Some(what.trim())
+            .filter(|what| !what.is_empty())
+            .unwrap_or("a wrong value");
+        format!("{what} at line {} column {}", error.line(), error.column())
+    })
 }
 
 /// The place after the quote that ends a text.
@@ -549,6 +573,37 @@ pub fn base_folder(output: &Path, variant: &VariantId) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_message_on_a_json_document_quotes_a_text_of_it() {
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        #[expect(dead_code, reason = "it is only read")]
+        struct Known {
+            number: u32,
+            kind: Kind,
+        }
+        #[derive(Debug, serde::Deserialize)]
+        enum Kind {
+            One,
+        }
+        for (document, expected) in [
+            (
+                r#"{"number": "hunter2"}"#, "invalid type at line 1 column 20",
+            ),
+            (r#"{"hunter2": 1}"#, "unknown field at line 1 column 10"),
+            (
+                r#"{"kind": "hunter2"}"#, "unknown variant at line 1 column 18",
+            ),
+            (r#"hunter2"#, "expected value at line 1 column 1"),
+            (
+                r#"{"number": 1}"#,
+                "missing field `kind` at line 1 column 13",
+            ),
+        ] {
+            assert_eq!(json::<Known>(document.as_bytes()).unwrap_err(), expected);
+        }
+    }
 
     #[test]
     fn a_file_that_is_written_locked_is_locked_before_others_see_it() {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::build::{Artifact, Given, program_argv};
 use crate::config::{Config, Variant, Verification};
 pub(crate) use crate::files::remove_file as remove_result;
-use crate::files::{empty_variant_folder, if_there, read_regular};
+use crate::files::{empty_variant_folder, if_there, json, read_regular};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::process::{self, Ending, Invocation};
 use crate::terms::{Phase, Seed};
@@ -231,7 +231,7 @@ impl Proof {
 fn read_result(path: &Path) -> Option<Result<ResultFile, String>> {
     let text = if_there(read_regular(path)).transpose()?;
     let text = text.map_err(|error| error.to_string());
-    Some(text.and_then(|text| serde_json::from_slice(&text).map_err(|error| error.to_string())))
+    Some(text.and_then(|text| json(&text)))
 }
 
 /// The result file of a run that ended, or why the run does not show correct numbers.

@@ -582,7 +582,7 @@ current files ../out | FILE | leads out
 current files ABSOLUTE | FILE | leads out
 current files more | { "sha256": "ZEROS" } | does not list
 current artifacts bsr_gemm/copy programs 0 0 program 1 | "../../out" | leads out
-current config | "nonsense" | nonsense
+current config | "nonsense" | key with no value
 current config_file | "../c.toml" | leads out
 "#;
     for row in edits.trim().lines() {

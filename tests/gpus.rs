@@ -363,7 +363,7 @@ fn what_a_gpu_should_have_measured_whose_thread_failed_is_not_measured_and_the_o
         found["message"].as_str().unwrap().to_owned()
     };
     let unusable = of("slice-unusable");
-    let why = format!("cannot open {}", lock.display());
+    let why = format!("{} is no lock file", lock.display());
     for part in ["slice 2/2", SECOND, &why] {
         assert!(unusable.contains(part), "{part}: {unusable}");
     }
@@ -489,7 +489,7 @@ fn every_variant_is_profiled_on_all_gpus_and_one_call_locks_them() {
     let lock = refuse_lock(&machine, SECOND);
     let ran = machine.run(&["profile", "--gpus", "all"]).exits(6);
     ran.says(&format!(
-        "nothing counts of the profiles on {SECOND}: cannot open {}",
+        "nothing counts of the profiles on {SECOND}: {} is no lock file",
         lock.display()
     ));
     for variant in ["v-n_1", "v-n_2"] {
@@ -576,7 +576,7 @@ fn all_gpus_measure_an_archive_that_is_judged_later() {
     let profile = ["profile", "--gpus", "all", "--output", "tmp/d"];
     let ran = machine.run(&[&profile[..], &by[..2]].concat());
     ran.ends(6, &format!("slice 2/2 on {SECOND} is not used"))
-        .says(&format!("cannot open {}", lock.display()));
+        .says(&format!("{} is no lock file", lock.display()));
     outcome(&machine, &judge("tmp/d"), 6);
 }
 

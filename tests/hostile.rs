@@ -130,10 +130,10 @@ fn launches_are_bounded_whatever_their_file_states() {
             "sparsek-gate kernel records 1\ngpu X\ncompute-capability 9.0\ncupti 1\nprocess 1\n{line}end {count}\n"
         )
     };
-    let file = written(folder, "hostile", &records(60_000));
+    let file = written(folder, "hostile", &records(300_000));
     let inspected = run(folder, &["inspect", &file]).exits(5);
     inspected.says("launches of kernels");
-    let file = written(folder, "fine", &records(20_000));
+    let file = written(folder, "fine", &records(250_000));
     run(folder, &["inspect", &file]).exits(0);
     run(folder, &["inspect", &file, "--format", "json"]).exits(0);
 }

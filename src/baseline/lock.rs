@@ -74,8 +74,20 @@ impl Lock {
         if text.len() as u64 > most::CONFIG {
             return Err(format!("it is larger than {} MiB", most::CONFIG >> 20));
         }
-        let lock: Lock =
-            toml::from_str(text).map_err(|error| error.to_string().trim().replace('\n', " "))?;
+        // A text that is no lock may be a secret, which no message quotes.
+        let table: toml::Table = toml::from_str(text).map_err(|error| {
+            let before = error.span().and_then(|span| text.get(..span.start));
+            let line = before.map_or(0, |before| before.matches('\n').count()) + 1;
+            format!("it is no TOML: line {line}")
+        })?;
+        let lock: Lock = table.try_into().map_err(|error: toml::de::Error| {
+            let what = error
+                .message()
+                .split(['`', '"', ':'])
+                .next()
+                .unwrap_or_default();
+            format!("it is no lock: {}", what.trim())
+        })?;
         if lock.schema != Self::SCHEMA {
             return Err(format!(
                 "lock schema {} (this version reads {})",
@@ -163,6 +175,20 @@ mod tests {
         }
         lock.head = previous;
         lock
+    }
+
+    #[test]
+    fn no_message_on_what_is_no_lock_quotes_it() {
+        for (text, expected) in [
+            ("A=1\nTOKEN=hunter2\n", "it is no TOML: line 2"),
+            ("PATH=/bin\0TOKEN=hunter2", "it is no TOML: line 1"),
+            (
+                "[registry]\ntoken = \"hunter2\"\n", "it is no lock: unknown field",
+            ),
+            ("schema = \"hunter2\"\n", "it is no lock: invalid type"),
+        ] {
+            assert_eq!(Lock::parse(text).unwrap_err(), expected);
+        }
     }
 
     #[test]

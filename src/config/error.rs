@@ -56,14 +56,25 @@ impl ConfigError {
         self
     }
 
+    /// That the text is no TOML. It may be no configuration at all, so no line of it is quoted.
+    pub(super) fn no_toml(path: &Path, source: &str, error: &toml::de::Error) -> Self {
+        let before = error.span().and_then(|span| source.get(..span.start));
+        let before = before.unwrap_or_default();
+        let (line, last) = (before.matches('\n').count() + 1, before.rsplit('\n').next());
+        let column = last.map_or(0, |last| last.chars().count()) + 1;
+        let place = format!("{}:{line}:{column}", path.display());
+        let refused = ConfigError::from_toml(place.as_ref(), "", error);
+        match error.message() {
+            "duplicate key" => refused.help("write each table and each key once"),
+            _ => refused,
+        }
+    }
+
     /// An error of serde's, with the nearest right name where it names an unknown one.
     pub(super) fn from_toml(path: &Path, source: &str, error: &toml::de::Error) -> Self {
         let (message, help) = explain(error.message());
-        let next = match message.as_str() {
-            "duplicate key" => "write each table and each key once",
-            _ => "`sparsek-gate generate schema` describes every key",
-        };
-        let help = help.unwrap_or_else(|| next.to_owned());
+        let help =
+            help.unwrap_or_else(|| "`sparsek-gate generate schema` describes every key".to_owned());
         ConfigError::new(path, source, error.span(), message).help(help)
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::files::{bounded_json, create_work_folder, most, read_regular_up_to, write_atomically};
+use crate::files::{create_work_folder, json, most, read_regular_up_to, write_atomically};
 use crate::plan::{Task, VariantPlan};
 use crate::terms::{VariantId, counted};
 
@@ -123,8 +123,7 @@ impl Costs {
         let path = work.join(FILE);
         let read = || -> Option<BTreeMap<String, Each>> {
             let bytes = read_regular_up_to(&path, most::CONFIG).ok()?;
-            bounded_json(&bytes).ok()?;
-            let read: BTreeMap<String, Each> = serde_json::from_slice(&bytes).ok()?;
+            let read: BTreeMap<String, Each> = json(&bytes).ok()?;
             read.values().all(Each::is_sound).then_some(read)
         };
         let variants = read().unwrap_or_default();

@@ -11,7 +11,7 @@ mod norm;
 mod total;
 
 use crate::files::{
-    PROFILE_FILE, STATIC_PROFILE_FILE, bounded_json, if_there, pretty_json, recorded_folder,
+    PROFILE_FILE, STATIC_PROFILE_FILE, if_there, json, pretty_json, recorded_folder,
     write_atomically,
 };
 use crate::metric::measures;
@@ -327,9 +327,8 @@ impl Profile {
         struct Schema {
             schema: u32,
         }
-        bounded_json(text).map_err(|cause| format!("not a profile: {cause}"))?;
-        let found = serde_json::from_slice::<Schema>(text)
-            .map_err(|error| format!("not a profile: {error}"))?;
+        let no_profile = |cause: String| format!("not a profile: {cause}");
+        let found: Schema = json(text).map_err(no_profile)?;
         if found.schema != Profile::SCHEMA {
             let newer = if found.schema > Profile::SCHEMA {
                 ": a newer version of this tool wrote it"
@@ -342,7 +341,7 @@ impl Profile {
                 Profile::SCHEMA
             ));
         }
-        serde_json::from_slice(text).map_err(|error| format!("not a profile: {error}"))
+        json(text).map_err(no_profile)
     }
 
     /// The JSON form, with a newline at the end.

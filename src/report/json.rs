@@ -7,7 +7,7 @@ use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
 
 use super::print::json_for_terminals;
-use crate::files::{bounded_json, most, pretty_json, read_regular_up_to};
+use crate::files::{json, most, pretty_json, read_regular_up_to};
 use crate::finding::{Error, Reported, Severity};
 use crate::judge::Outcome;
 use crate::profile::lists_in_lines;
@@ -62,8 +62,7 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
             "it is not the outcome of a check: {cause}\n  next: `check --report outcome.json` writes one"
         ))
     };
-    bounded_json(text).map_err(no_outcome)?;
-    let head: Head = serde_json::from_slice(text).map_err(|error| no_outcome(error.to_string()))?;
+    let head: Head = json(text).map_err(no_outcome)?;
     if head.schema != Outcome::SCHEMA {
         return Err(refused(format!(
             "its schema is {}, but this version reads schema {}: render it with the sparsek-gate that wrote it, or run the check again",
@@ -71,8 +70,8 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
             Outcome::SCHEMA
         )));
     }
-    let outcome: Outcome = serde_json::from_slice(text)
-        .map_err(|error| refused(format!("it is not a complete outcome: {error}")))?;
+    let outcome: Outcome =
+        json(text).map_err(|error| refused(format!("it is not a complete outcome: {error}")))?;
     if let Some(cause) = unlike_its_findings(&outcome) {
         return Err(refused(format!(
             "it contradicts itself: {cause}: the file was edited or cut"

@@ -55,7 +55,7 @@ pub(crate) fn table(path: &Path, source: &str) -> Result<toml::Table, ConfigErro
 /// family stands for.
 fn tree<'a>(path: &Path, source: &'a str) -> Result<Spanned<DeTable<'a>>, ConfigError> {
     let mut tree =
-        DeTable::parse(source).map_err(|error| ConfigError::from_toml(path, source, &error))?;
+        DeTable::parse(source).map_err(|error| ConfigError::no_toml(path, source, &error))?;
     matrix::expand(tree.get_mut()).map_err(|wrong| {
         ConfigError::new(path, source, Some(wrong.span), wrong.message).help(wrong.help)
     })?;

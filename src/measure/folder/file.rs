@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::files::{bounded_json, if_there, most, read_regular_up_to};
+use crate::files::{if_there, json, most, read_regular_up_to};
 use crate::hash::sha256_hex;
 
 const BEGIN: &[u8] = b"{\"sha256\":\"";
@@ -50,8 +50,7 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<(T, String
 /// In words, what is wrong with it.
 pub fn unsealed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     let content = content(bytes).ok_or("is damaged")?;
-    bounded_json(content).map_err(|why| format!("is refused: {why}"))?;
-    serde_json::from_slice(content).map_err(|why| format!("is damaged: {why}"))
+    json(content).map_err(|why| format!("is damaged: {why}"))
 }
 
 /// The bytes of the content, if they have their hash.

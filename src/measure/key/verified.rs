@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::binary::build_id;
 use crate::config::{Recipe, SanitizerTool, Variant};
 use crate::device::Gpu;
-use crate::files::{bounded_json, most, read_regular_up_to, write_atomically};
+use crate::files::{json, most, read_regular_up_to, write_atomically};
 use crate::hash::{sha256_file, sha256_hex};
 use crate::profile::now;
 use crate::terms::{Tier, VariantId};
@@ -183,8 +183,7 @@ impl Drop for Records {
 
 fn read(path: &Path) -> Option<BTreeMap<String, VerificationRecord>> {
     let bytes = read_regular_up_to(path, most::CONFIG).ok()?;
-    bounded_json(&bytes).ok()?;
-    serde_json::from_slice(&bytes).ok()
+    json(&bytes).ok()
 }
 
 /// Whether verifications of a variant are recorded at all: the compiler makes its program, and each

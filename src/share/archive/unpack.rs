@@ -16,7 +16,7 @@ use super::index::{
 use crate::baseline::Store;
 use crate::build::Artifact;
 use crate::config::{Config, Selected};
-use crate::files::{bounded_json, most as most_of_files, open_regular};
+use crate::files::{json, most as most_of_files, open_regular};
 use crate::finding::Error;
 use crate::hash::{Hashing, sha256_file, sha256_of};
 use crate::measure::{BaseProject, Prebuilt, PrebuiltSide, SameProgram, Times};
@@ -215,9 +215,8 @@ fn parsed(bytes: &[u8]) -> io::Result<Index> {
     struct Schema {
         schema: u32,
     }
-    bounded_json(bytes).map_err(|why| damaged(&why))?;
-    let json = |error: serde_json::Error| damaged(&format!("its {INDEX} is damaged: {error}"));
-    let found: Schema = serde_json::from_slice(bytes).map_err(json)?;
+    let is_damaged = |why: String| damaged(&format!("its {INDEX} is damaged: {why}"));
+    let found: Schema = json(bytes).map_err(is_damaged)?;
     if found.schema != Index::SCHEMA {
         return Err(damaged(&format!(
             "it has schema {}, and this version reads {}",
@@ -225,7 +224,7 @@ fn parsed(bytes: &[u8]) -> io::Result<Index> {
             Index::SCHEMA
         )));
     }
-    let index: Index = serde_json::from_slice(bytes).map_err(json)?;
+    let index: Index = json(bytes).map_err(is_damaged)?;
     match index.tool == env!("CARGO_PKG_VERSION") {
         true => Ok(index),
         false => Err(damaged(&format!(

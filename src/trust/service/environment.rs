@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::entry::Sign;
-use crate::files::{bounded_json, read_regular};
+use crate::files::{json, read_regular};
 
 /// The variable of the file with GitHub's event.
 const EVENT_FILE: &str = "GITHUB_EVENT_PATH";
@@ -58,8 +58,7 @@ impl<'a> Environment<'a> {
         self.event.get_or_init(|| {
             (self.variable)(EVENT_FILE)
                 .and_then(|path| read_regular(Path::new(&path)).ok())
-                .filter(|bytes| bounded_json(bytes).is_ok())
-                .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+                .and_then(|bytes| json(&bytes).ok())
                 .unwrap_or_default()
         })
     }
