@@ -136,6 +136,7 @@ metric = "duration"
 reason = "the new driver"
 who = "Ada"
 expires = 2026-12-31
+up_to = "5 %"
 
 [toolchain.pins]
 cuda = "13.0"
@@ -386,6 +387,9 @@ expires = 2026-12-31 | expires = "never" | a day such as 2026-12-31
 expires = 2026-12-31 | expires = "2026-02-30" | a day such as 2026-12-31
 expires = 2026-12-31 | expires = 2026 | a date such as 2026-12-31
 expires = 2026-12-31 | expires = 12:00:00 | a day such as 2026-12-31
+up_to = "5 %" | up_to = "much" | tolerance
+up_to = "5 %" | up_to = 5 | a text, such as
+up_to = "5 %" | up_to = "-5 %" | tolerance
 "#;
 
 /// As [`REFUSED`]: the complaint names a line that was not edited, or none.
@@ -454,7 +458,7 @@ fn what_is_wrong_is_refused_at_its_line_with_the_right_thing() {
     let waiver = before.matches('\n').count() + 1;
     let refused = rows(REFUSED)
         .chain(rows(REFUSED_IN_EDITORS_TOO))
-        .chain(rows(REFUSED_WAIVERS).map(|(config, _, says)| (config, waiver..waiver + 7, says)))
+        .chain(rows(REFUSED_WAIVERS).map(|(config, _, says)| (config, waiver..waiver + 8, says)))
         .chain(rows(REFUSED_ELSEWHERE).map(|(config, _, says)| (config, 1..999, says)));
     let faults = refused.filter_map(|(config, lines, says)| fault(&config, lines, &says));
     let faults: Vec<String> = faults.collect();

@@ -23,7 +23,7 @@ fn day(from_now: i64) -> String {
 
 fn slower() -> Project {
     let project = Project::steady();
-    project.edit_profile("cp_async", |profile| scale(profile, DURATION, 1.2));
+    project.edit_profile("cp_async", |profile| scale(profile, DURATION, 1.07));
     project
 }
 
@@ -42,6 +42,45 @@ fn a_waived_regression_passes_with_a_warning_that_says_who_answers() {
         assert!(report.warns("regressed"));
         // What was found stays as it was found.
         assert_eq!(report.verdict("cp_async", DURATION), "regressed");
+    }
+}
+
+#[test]
+fn a_waiver_covers_as_much_as_it_says_or_twice_the_tolerance() {
+    // The tolerance of the duration is 4 %.
+    for (factor, up_to, code) in [
+        (1.07, "", 0),
+        (1.09, "", 1),
+        (1.09, "up_to = \"10 %\"\n", 0),
+        (1.11, "up_to = \"10 %\"\n", 1),
+        (1.2, "up_to = \"100000\"\n", 0),
+        (5.0, "up_to = \"100000\"\n", 1),
+    ] {
+        let project = Project::steady();
+        project.edit_profile("cp_async", |profile| scale(profile, DURATION, factor));
+        project.check(&["cp_async"], 1);
+        waive(&project, DURATION, &day(30));
+        project.write("config.toml", project.read("config.toml") + up_to);
+        let report = project.check(&["cp_async"], code);
+        assert_eq!(report.warns("waiver-unused"), code == 1, "{factor} {up_to}");
+        if code == 1 {
+            report.tells_all(
+                "waiver-unused",
+                &["covers less", "changed by +", "`up_to` is "],
+            );
+        }
+    }
+}
+
+#[test]
+fn of_a_metric_of_which_more_is_better_a_waiver_covers_so_much_less() {
+    for (up_to, code) in [("100", 0), ("1", 1)] {
+        let project = Project::steady();
+        project.edit_profile("cp_async", |profile| scale(profile, "sm_active", 0.5));
+        waive(&project, "sm_active", &day(30));
+        let config = project.read("config.toml");
+        project.write("config.toml", format!("{config}up_to = \"{up_to}\"\n"));
+        project.check(&["cp_async"], code);
     }
 }
 
@@ -125,7 +164,13 @@ fn wrong_numbers_of_a_waived_metric_are_not_let_pass() {
     for code in [Code::WrongNumbers, Code::ProgramFailed, Code::BuildFailed] {
         let wrong = Finding::deny(code, &waiver.variant, "it is wrong", "mend it");
         let mut findings = vec![wrong.clone(), wrong.metric(DURATION)];
-        apply_waivers(&config.waivers, waiver.expires, &mut findings, |_, _| true);
+        apply_waivers(
+            &config.waivers,
+            waiver.expires,
+            &mut findings,
+            |_, _| true,
+            |_, _| None,
+        );
         for finding in &findings[..2] {
             assert_eq!(finding.severity, Severity::Deny, "{code:?}");
         }

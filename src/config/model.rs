@@ -1,6 +1,6 @@
 //! The validated configuration.
 
-use crate::metric::{Direction, Level, Role, Tolerances, measures};
+use crate::metric::{Direction, Level, Role, Tolerance, Tolerances, measures};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -84,7 +84,7 @@ pub struct Trust {
 }
 
 /// Makes warnings of the findings on one metric of one variant, until a day.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Waiver {
     /// The variant.
     pub variant: VariantId,
@@ -96,6 +96,8 @@ pub struct Waiver {
     pub who: String,
     /// The last day on which it counts, in UTC.
     pub expires: jiff::civil::Date,
+    /// How much worse the metric may be; `None` is twice its tolerance.
+    pub up_to: Option<Tolerance>,
 }
 
 /// Compiler, profiler, and what they work for.

@@ -60,6 +60,9 @@ pub(super) struct RawWaiver {
     /// The last day on which it counts, in UTC, such as 2026-12-31.
     #[schemars(with = "String", extend("format" = "date"))]
     pub expires: ExpiryDate,
+    /// How much worse the metric may be. Default: twice its tolerance.
+    #[serde(default)]
+    pub up_to: Option<RawTolerance>,
 }
 
 /// A date, written as TOML's own or as text.

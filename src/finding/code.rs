@@ -296,8 +296,8 @@ codes! {
         "If it is intended, lock a new baseline.";
     /// A waiver covers no finding, or its last day is past.
     WaiverUnused = "waiver-unused", Warns => Usage,
-        "The regression was fixed, the waiver names another variant or metric, or its last day (`expires`) is before today (UTC).",
-        "Remove the waiver, or set a later day.";
+        "The regression was fixed, the waiver names another variant or metric, its last day (`expires`) is before today (UTC), or the metric is worse by more than it covers.",
+        "Remove the waiver, or set a later day or what it covers (`up_to`).";
     /// `env_pass` names a variable that, by its name, holds a credential.
     CredentialPassed = "credential-passed", Warns => Usage,
         "Programs under test can send each variable that they get anywhere.",

@@ -250,8 +250,14 @@ fn waivers(before: Option<&Value>, after: Option<&Value>, found: &mut Vec<Change
             }
             Some(_) => format!("replaces the waiver of `{what}` until {until}"),
         };
-        let way = loosens_if(last.is_none_or(|last| until >= last));
-        note(waiver, way, format!("{text} {by}"));
+        // Of whatever size, a shorter one that covers as much or as little is no looser.
+        let other_size = !alike.iter().any(|was| was.up_to == waiver.up_to);
+        let size = match &*waiver.up_to {
+            "" => String::new(),
+            size => format!(" up to {size}"),
+        };
+        let way = loosens_if(other_size || last.is_none_or(|last| until >= last));
+        note(waiver, way, format!("{text}{size} {by}"));
     }
     for waiver in before {
         if !after.iter().any(|is| is.covers_as(&waiver)) {
@@ -269,6 +275,7 @@ struct Waived {
     who: String,
     reason: String,
     expires: String,
+    up_to: String,
 }
 
 impl Waived {
@@ -284,6 +291,7 @@ impl Waived {
             who: text("who"),
             reason: text("reason"),
             expires: text("expires"),
+            up_to: text("up_to"),
         }
     }
 
@@ -345,6 +353,7 @@ mod tests {
             )
         };
         let (soon, late) = (waiver("2026-12-01"), waiver("\"2026-12-31\""));
+        let sized = format!("{soon}\nup_to = \"5 %\"");
         let table = r#"
 Loosens | metric.m.tolerance = '3 %' | metric.m.tolerance = '5 %' | loosens `m` from 3 % to 5 %
 Loosens | suite.s.variant.v.immutable = true | suite.s.variant.v.immutable = true\nsuite.s.variant.v.work = {} | sets `suite.s.variant.v.work` to {}
@@ -354,6 +363,8 @@ Loosens | metric.m = { min = 1 } | metric.m = { min = 1, on.s = '1' } | on s cha
 Loosens | metric.m.min = 1 | | `m` is no longer judged
 Loosens | | metric.m.min = 1 | states metrics of its own in the place of those by default
 Loosens | | SOON | adds a waiver of `duration` until 2026-12-01 by w: r
+Loosens | SOON | SIZED | replaces the waiver of `duration` until 2026-12-01 up to 5 % by w: r
+Loosens | SIZED | SOON | replaces the waiver of `duration` until 2026-12-01 by w: r
 Loosens | SOON | LATE | extends the waiver of `duration` from 2026-12-01 to 2026-12-31 by w: r
 Loosens | a.key.of_the_future = 1 | a.key.of_the_future = 2 | changes `a.key.of_the_future` from 1 to 2
 Tightens | verify.sanitizer = [] | verify.sanitizer = ["memcheck"] | changes `verify.sanitizer` from [] to ["memcheck"]
@@ -370,7 +381,10 @@ States | suite.s.variant.v.dynamic_shared_bytes = 128 | suite.s.variant.v.dynami
                 panic!("{row:?}");
             };
             let [base, head] = [base, head].map(|config| {
-                let config = config.replace("SOON", &soon).replace("LATE", &late);
+                let config = config
+                    .replace("SOON", &soon)
+                    .replace("SIZED", &sized)
+                    .replace("LATE", &late);
                 config.replace("\\n", "\n")
             });
             let found = of(&base, &head);

@@ -64,6 +64,7 @@ impl File<'_> {
             reason: raw.reason.trim().to_owned(),
             who: raw.who.trim().to_owned(),
             expires,
+            up_to: raw.up_to.map(|up_to| up_to.0),
         })
     }
 

@@ -1,7 +1,9 @@
 //! Waivers: findings that are accepted for a time.
 
 use super::whole::Outcome;
-use crate::verdict::Verdict;
+use crate::judge::compare::metric::Comparison;
+use crate::metric::{Direction, Tolerance};
+use crate::verdict::{Change, Verdict};
 use jiff::civil::Date;
 
 use crate::config::Waiver;
@@ -10,26 +12,36 @@ use crate::terms::VariantId;
 
 /// Makes warnings of the findings that a waiver covers, and reports waivers that are past their
 /// last day or cover nothing. `today` is in UTC; `judged` says whether this run judged a value of
-/// that metric of that variant: waivers of other values are not reported.
+/// that metric of that variant: waivers of other values are not reported. `beyond` says how what a finding is
+/// about is worse than a waiver covers.
 pub fn apply_waivers(
     waivers: &[Waiver],
     today: Date,
     findings: &mut Vec<Finding>,
     judged: impl Fn(&VariantId, &str) -> bool,
+    beyond: impl Fn(&Waiver, &Finding) -> Option<String>,
 ) {
     let expired = |waiver: &Waiver| today > waiver.expires;
     let mut used = vec![false; waivers.len()];
+    let mut too_small = vec![None; waivers.len()];
     for finding in findings.iter_mut() {
-        let matching = || {
-            let waivers = waivers.iter().enumerate();
-            waivers.filter(|(_, waiver)| !expired(waiver) && covers(waiver, finding))
-        };
-        // Of several the one that expires last.
-        let longest = matching().max_by_key(|(_, waiver)| waiver.expires);
-        for (at, _) in matching() {
-            used[at] = true;
+        let mut longest: Option<&Waiver> = None;
+        for (at, waiver) in waivers.iter().enumerate() {
+            if expired(waiver) || !covers(waiver, finding) {
+                continue;
+            }
+            match beyond(waiver, finding) {
+                Some(beyond) => too_small[at] = Some(beyond),
+                None => {
+                    used[at] = true;
+                    // Of several the one that expires last.
+                    if longest.is_none_or(|longest| longest.expires <= waiver.expires) {
+                        longest = Some(waiver);
+                    }
+                }
+            }
         }
-        if let Some((_, waiver)) = longest {
+        if let Some(waiver) = longest {
             let waived = finding.clone().warn_for(WarnReason::Waived);
             *finding = waived.with(Note::Waived {
                 until: waiver.expires.to_string(),
@@ -38,20 +50,21 @@ pub fn apply_waivers(
             });
         }
     }
-    for (waiver, used) in waivers.iter().zip(used) {
-        if used || !judged(&waiver.variant, &waiver.metric) {
+    for ((waiver, used), too_small) in waivers.iter().zip(used).zip(too_small) {
+        if used && too_small.is_none() || !judged(&waiver.variant, &waiver.metric) {
             continue;
         }
         let what = format!(
             "the waiver of `{}` by {} ({})",
             waiver.metric, waiver.who, waiver.reason
         );
-        let message = match expired(waiver) {
-            true => format!(
+        let message = match too_small {
+            _ if expired(waiver) => format!(
                 "{what} has expired: its last day was {}, today is {today}",
                 waiver.expires
             ),
-            false => format!("{what} is not needed: no finding is covered by it"),
+            Some(beyond) => format!("{what} covers less: {beyond}"),
+            None => format!("{what} is not needed: no finding is covered by it"),
         };
         let finding = Finding::of(Code::WaiverUnused, &waiver.variant, message);
         findings.push(finding.metric(&waiver.metric));
@@ -67,9 +80,65 @@ fn covers(waiver: &Waiver, finding: &Finding) -> bool {
         && finding.metric.as_deref() == Some(&waiver.metric)
 }
 
+/// How a comparison is worse than a waiver of its metric covers, or that this is not known; `None` where
+/// it covers it. What is open may be as much worse as its interval reaches.
+fn beyond(waiver: &Waiver, comparison: &Comparison) -> Option<String> {
+    let unit = comparison.unit.as_deref();
+    let size = waiver.up_to.unwrap_or(match comparison.tolerance {
+        Tolerance::RelativePercent(percent) => Tolerance::RelativePercent(2.0 * percent),
+        Tolerance::Absolute(value) => Tolerance::Absolute(2.0 * value),
+    });
+    let reference = comparison
+        .reference
+        .map_or(f64::NAN, |reference| reference.value.abs());
+    let is_open = comparison.verdict == Some(Verdict::Inconclusive);
+    let band = comparison.band.filter(|_| is_open).unwrap_or(0.0);
+    let change = comparison.change.map_or(f64::NAN, Change::value);
+    let worse = match comparison.direction {
+        Direction::Lower => change,
+        Direction::Higher => -change,
+        Direction::Equal => change.abs(),
+    };
+    let (worse, limit) = match (comparison.change, size) {
+        (Some(Change::Absolute(_)), Tolerance::RelativePercent(percent)) => {
+            (worse + band, reference * percent / 100.0)
+        }
+        (Some(Change::RelativePercent(_)), Tolerance::Absolute(value)) => {
+            (worse + band, 100.0 * value / reference)
+        }
+        (_, Tolerance::RelativePercent(limit) | Tolerance::Absolute(limit)) => {
+            (worse + band, limit)
+        }
+    };
+    if worse <= limit {
+        return None;
+    }
+    let interval = comparison.interval();
+    let change = comparison.change.map(|change| change.display(unit));
+    let change = interval.filter(|_| is_open).or(change);
+    Some(format!(
+        "{} changed by {}, and `up_to` is {}",
+        comparison.kernel,
+        change.unwrap_or_else(|| "an unknown amount".to_owned()),
+        size.display(unit),
+    ))
+}
+
 /// Applies the waivers of the configuration, as of today.
 pub fn waive(waivers: &[Waiver], outcome: &mut Outcome) {
     let variants = &outcome.variants;
+    let beyond = |waiver: &Waiver, finding: &Finding| {
+        let about = finding.compared()?;
+        let reports = variants.iter().flat_map(|report| {
+            let comparisons = report.comparisons.iter();
+            comparisons.map(move |comparison| (report.compared(comparison), comparison))
+        });
+        let mut compared = reports.filter(|(compared, _)| *compared == about);
+        match compared.next() {
+            Some((_, comparison)) => beyond(waiver, comparison),
+            None => Some("its size is not known".to_owned()),
+        }
+    };
     let judged = |variant: &VariantId, metric: &str| {
         let comparisons = variants
             .iter()
@@ -82,7 +151,7 @@ pub fn waive(waivers: &[Waiver], outcome: &mut Outcome) {
     let today = jiff::Timestamp::now()
         .to_zoned(jiff::tz::TimeZone::UTC)
         .date();
-    apply_waivers(waivers, today, &mut outcome.findings, judged);
+    apply_waivers(waivers, today, &mut outcome.findings, judged, beyond);
 }
 
 #[cfg(test)]
@@ -103,6 +172,7 @@ mod tests {
             reason: "the new driver".to_owned(),
             who: "ada".to_owned(),
             expires,
+            up_to: None,
         }
     }
 
@@ -127,7 +197,7 @@ mod tests {
     /// On the given day, where everything was judged.
     fn applied(waivers: &[Waiver], today: Date, findings: &[Finding]) -> Vec<Finding> {
         let mut findings = findings.to_vec();
-        apply_waivers(waivers, today, &mut findings, |_, _| true);
+        apply_waivers(waivers, today, &mut findings, |_, _| true, |_, _| None);
         findings
     }
 
@@ -250,9 +320,9 @@ mod tests {
         ];
         for today in [LAST, AFTER] {
             let mut findings = Vec::new();
-            apply_waivers(&waivers, today, &mut findings, |variant, metric| {
-                *variant == id("v") && metric == "dram_bw"
-            });
+            let judged =
+                |variant: &VariantId, metric: &str| *variant == id("v") && metric == "dram_bw";
+            apply_waivers(&waivers, today, &mut findings, judged, |_, _| None);
             assert_eq!(findings.len(), 1);
             assert_eq!(findings[0].metric.as_deref(), Some("dram_bw"));
         }
