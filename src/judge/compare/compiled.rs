@@ -43,7 +43,7 @@ pub(in crate::judge) fn compare_compiled(
         return (report, findings);
     }
     let pairing = pair_kernels(reference, current, mode, false);
-    findings.extend(pairing.findings(variant, mode));
+    findings.extend(pairing.findings(variant, mode, |_| true));
     findings.extend(performance_losses(variant, current));
     for pair in pairing.pairs() {
         findings.extend(other_precision(variant, mode, current, pair));

@@ -60,7 +60,7 @@ pub(crate) fn compare_with_code(
     if let Some(total) = report.comparisons.first() {
         report.shares = shares(&pairing, &total.metric);
     }
-    findings.extend(pairing.findings(variant, mode));
+    findings.extend(pairing.findings(variant, mode, |pair| same_work(case, pair)));
     findings.extend(declared_findings(variant, current));
     let mut of_pairs = Vec::new();
     for pair in pairing.pairs() {
@@ -85,6 +85,23 @@ pub(crate) fn compare_with_code(
     findings.extend(of_pairs);
     findings.extend(nothing_judged(case, &report));
     (report, findings)
+}
+
+/// Whether a kernel that is launched otherwise is shown to do the same work: by counts of it that are equal, or
+/// by processes that checked their own numbers. What the user put side by side is compared as it is.
+fn same_work<'a>(case: &Case<'a>, pair: Pair<'a>) -> bool {
+    let captures = &case.current.provenance.captures;
+    if case.reference.mode == Mode::Programs || captures.iter().all(|capture| capture.checked) {
+        return true;
+    }
+    let metrics = case.variant.metrics.iter();
+    let counts = metrics.filter(|metric| metric.exact && metric.level == Level::Deny);
+    let verdicts = counts.map(|metric| case.quantity(pair, metric).judge().0.verdict);
+    let verdicts: Vec<Option<Verdict>> = verdicts.collect();
+    !verdicts.is_empty()
+        && verdicts
+            .iter()
+            .all(|verdict| *verdict == Some(Verdict::Pass))
 }
 
 /// That no metric has a tolerance for this comparison: equal work alone is no reason to pass.
@@ -271,4 +288,43 @@ fn time_first(findings: &mut [Finding], comparisons: &[Comparison]) {
         let of_time = of_time.is_some_and(|alias| durations.contains(&alias));
         !(finding.says_worse() && of_time)
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::tests::variant;
+    use crate::judge::compare::metric::Reference;
+    use crate::profile::tests::recorded;
+
+    #[test]
+    fn another_shape_only_warns_where_something_shows_that_the_work_is_the_same() {
+        let counts = "[metric.flop_fma]\ncounter = \"smsp__sass_thread_inst_executed_op_ffma_pred_on.sum\"\ndirection = \"equal\"\nexact = true\n";
+        let program = "[suite.bsr_gemm.variant.cp_async]\nrun = [\"x\"]\n";
+        for (counted, checked, mode, denies) in [
+            (false, false, Mode::Against, true),
+            (true, false, Mode::Against, false),
+            (false, true, Mode::Against, false),
+            (true, true, Mode::Stored, true),
+            (false, false, Mode::Programs, false),
+        ] {
+            let variant = variant(&format!("{}{program}", if counted { counts } else { "" }));
+            let mut base = recorded();
+            for capture in &mut base.provenance.captures {
+                capture.checked = checked;
+            }
+            let mut current = base.clone();
+            current.kernels[0].block = [256, 1, 1];
+            for capture in &mut current.provenance.captures {
+                capture.report.sha256.push('1');
+            }
+            let reference = Reference::new(mode, &base);
+            let (_, findings) = compare(&Case::new(&variant, reference, &current));
+            let mut found = findings.iter();
+            let found = found
+                .find(|one| one.code == Code::LaunchChanged)
+                .unwrap_or_else(|| panic!("{findings:?}"));
+            assert_eq!(found.denies(), denies, "{counted} {checked} {mode:?}");
+        }
+    }
 }

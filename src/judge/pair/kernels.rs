@@ -116,8 +116,14 @@ impl<'a> Pairing<'a> {
     }
 
     /// Kernels that are launched otherwise, renamed, gone or new. Against the base the first two
-    /// are what the change is judged for, and only warn. Other dynamic shared memory always only warns.
-    pub fn findings(&self, variant: &Variant, mode: Mode) -> Vec<Finding> {
+    /// are what the change is judged for, and only warn, the first if `same_work` says that the pair does the
+    /// work of before. Other dynamic shared memory always only warns.
+    pub fn findings(
+        &self,
+        variant: &Variant,
+        mode: Mode,
+        same_work: impl Fn(Pair<'a>) -> bool,
+    ) -> Vec<Finding> {
         let tier = self.current.identity.tier;
         let next = match mode {
             Mode::Stored => format!("if that is meant, lock it: {}", lock_command(variant, tier)),
@@ -144,7 +150,11 @@ impl<'a> Pairing<'a> {
         let in_total = self.in_total.then_some(WarnReason::InTotal);
         let reference = mode.reference();
         let pairs = self.pairs.iter();
-        let changed = pairs.filter_map(|(pair, how)| self.changed(*pair, *how, mode));
+        let changed = pairs.filter_map(|(pair, how)| {
+            let found = finding(self.changed(*pair, *how, mode)?);
+            let is_other = *how == Match::OtherShape && !same_work(*pair);
+            Some(found.warn_for(side_by_side.filter(|_| !is_other)))
+        });
         let memory = self
             .pairs()
             .filter_map(|pair| other_shared_memory(pair, reference));
@@ -172,7 +182,7 @@ impl<'a> Pairing<'a> {
         // It is no other work, and what it costs or gains shows in the values.
         let alone = Some(WarnReason::SharedMemory);
         let memory = memory.map(|found| beside(found).warn_for(alone));
-        let changed = changed.map(beside).chain(memory);
+        let changed = changed.chain(memory);
         changed.chain(contained).chain(unknown).collect()
     }
 
@@ -394,7 +404,7 @@ mod tests {
         let variant = crate::config::tests::variant("[suite.s.variant.v]\nrun = [\"x\"]\n");
         let found = |reference: &Profile, current: &Profile, mode| {
             let pairing = pair_kernels(reference, current, mode, false);
-            let findings = pairing.findings(&variant, mode).into_iter();
+            let findings = pairing.findings(&variant, mode, |_| false).into_iter();
             let found: Vec<_> = findings
                 .map(|one| {
                     assert_eq!(one.code, Code::KernelsChanged);
