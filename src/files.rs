@@ -87,8 +87,8 @@ pub mod most {
     pub const TEXT: u64 = 64 << 20;
     /// An outcome: a thousand kernels of thirty metrics with their samples are a third of it.
     pub const OUTCOME: u64 = 256 << 20;
-    /// What the library in the profiled processes records of one of them.
-    pub const RECORDS: u64 = 64 << 20;
+    /// What the library in the profiled processes records of one of them: a million launches.
+    pub const RECORDS: u64 = 128 << 20;
     /// A program, a report, machine code.
     pub const BINARY: u64 = ncu_report::MAX_FILE_SIZE;
     /// Values of a JSON document that are inside one another.

@@ -762,7 +762,9 @@ impl HeldProgram {
         fs::create_dir(&records).unwrap();
         let mut program = machine.injected(how, &records);
         program.env("SPARSEK_GATE_TURN", &turn);
-        program.env("SPARSEK_GATE_PROCESS", tool.to_string());
+        let namespace = fs::read_link("/proc/self/ns/pid").unwrap();
+        let tool = format!("{tool} {}", namespace.display());
+        program.env("SPARSEK_GATE_PROCESS", tool);
         let program = program
             .stdout(fs::File::create(&log).unwrap())
             .spawn()

@@ -520,6 +520,9 @@ impl KernelCapture {
 
 /// The signature of a linker's name; `None` of a name that is none, such as that of an `extern "C"` kernel.
 fn demangled(name: &str) -> Option<String> {
+    if !name.starts_with("_Z") {
+        return None;
+    }
     cpp_demangle::Symbol::new(name).ok()?.demangle().ok()
 }
 

@@ -326,7 +326,11 @@ impl Running {
                 match pid.and_then(&rests) {
                     Some(rest) if first_is_stopped || rest == Rest::Idle => {
                         self.stop();
-                        return Ok(Turn::Stopped(rest));
+                        // Another process of it may have begun to work just then.
+                        if pid.and_then(&rests) == Some(rest) {
+                            return Ok(Turn::Stopped(rest));
+                        }
+                        self.go_on();
                     }
                     _ => {}
                 }

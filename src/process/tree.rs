@@ -416,12 +416,15 @@ fn parse(pid: i32, line: &[u8]) -> Option<Stat> {
     let fields = std::str::from_utf8(line.get(name_ends + 2..)?).ok()?;
     let mut fields = fields.split(' ');
     let state = fields.next()?;
+    let parent = fields.next()?.parse().ok()?;
+    // Of a process whose first thread has ended, others may go on.
+    let threads: u32 = fields.nth(15)?.parse().ok()?;
     Some(Stat {
         pid,
-        ended: matches!(state, "Z" | "X"),
+        ended: state == "X" || state == "Z" && threads <= 1,
         stopped: state == "T",
-        parent: fields.next()?.parse().ok()?,
-        since: fields.nth(17)?.parse().ok()?,
+        parent,
+        since: fields.nth(1)?.parse().ok()?,
     })
 }
 
@@ -464,6 +467,8 @@ mod tests {
             line(6, "Z", 3),
             line(7, "S", 1),
         ];
+        let threads = format!("8 (a) Z 3 {}2 0 77", "0 ".repeat(15));
+        assert!(!parse(8, threads.as_bytes()).unwrap().ended);
         assert_eq!(all[0].since, 77);
         assert_eq!(below(&all, 3), [5, 4, 3]);
         assert_eq!(below(&all, 6), [0; 0]);

@@ -464,6 +464,16 @@ impl Held {
         each: Duration,
     ) -> Result<Pending, Stop> {
         self.end();
+        for (path, now) in profiler.written(session)? {
+            let before = self.written.get(&path).map_or(&[][..], Vec::as_slice);
+            if now
+                .strip_prefix(before)
+                .is_none_or(|added| profiler.worked(session, added))
+            {
+                let why = "one of them worked after its turn";
+                return Err(not_held(session.variant, why).into());
+            }
+        }
         let never = || Err(io::Error::other("it was not waited for"));
         let ended = self.ended.unwrap_or_else(never);
         let judged = self

@@ -28,9 +28,11 @@ pub(in crate::measure) struct Subjects<'a> {
 const MOST_FAILED: usize = 4;
 
 /// What one of several programs may fail by because it was not alone.
-const BESIDE_OTHERS: [Code; 3] = [
+const BESIDE_OTHERS: [Code; 5] = [
     Code::NotStarted,
+    Code::NotMeasured,
     Code::ProfilerUnsupported,
+    Code::TimedOut,
     Code::ProgramFailed,
 ];
 
@@ -268,9 +270,14 @@ impl<'a> Subjects<'a> {
                     if self.failed_beside.len() == MOST_FAILED {
                         return Err(SideStop::Finding(side, found));
                     }
-                    let then = match unsupported {
-                        true => self.window.closes(),
-                        false => "fewer start together",
+                    let then = match found.code {
+                        Code::ProfilerUnsupported => self.window.closes(),
+                        // One may wait for what another one has, which stands still.
+                        Code::TimedOut | Code::NotMeasured => {
+                            self.window = Window::one();
+                            "one runs after the other"
+                        }
+                        _ => "fewer start together",
                     };
                     let text = format!("{then}: {}", found.message);
                     bench.note(self.variant(), "processes", &text);
@@ -309,7 +316,20 @@ impl<'a> Subjects<'a> {
         });
         let sessions: Vec<Session<'_>> = sessions.collect();
         let left = in_turn(profiler, &sessions, self.window.shares_turns);
-        let left = left.map_err(|(at, stop)| SideStop::of(jobs[at].side, stop))?;
+        let mut left = left.map_err(|(at, stop)| SideStop::of(jobs[at].side, stop))?;
+        // What one of them did in the turns of others disturbed all of them.
+        let not_held = |stop: &Stop| {
+            let Stop::Finding(found) = stop else {
+                return false;
+            };
+            found.code == Code::ProfilerUnsupported
+        };
+        let mut ended = left.iter();
+        if let Some(at) = ended.position(|one| one.as_ref().is_err_and(&not_held))
+            && let Err(stop) = left.swap_remove(at)
+        {
+            return Err(SideStop::of(jobs[at].side, stop));
+        }
         for (job, left) in jobs.iter().zip(left) {
             let of_side = |stop| SideStop::of(job.side, stop);
             let (pending, files) = left.map_err(of_side)?;

@@ -81,10 +81,12 @@ impl Profiler for Cupti {
             invocation.env.insert(name.to_owned(), value);
         }
         if session.in_turn {
-            let (turn, tool) = (session.turn().display().to_string(), std::process::id());
+            let turn = session.turn().display().to_string();
             invocation.env.insert("SPARSEK_GATE_TURN".to_owned(), turn);
+            let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+            let tool = format!("{} {}", std::process::id(), namespace.display());
             let name = "SPARSEK_GATE_PROCESS".to_owned();
-            invocation.env.insert(name, tool.to_string());
+            invocation.env.insert(name, tool);
         }
         if variant.profile.profiler_range {
             let name = "SPARSEK_GATE_PROFILER_RANGE".to_owned();
@@ -144,7 +146,10 @@ impl Profiler for Cupti {
         let selection = variant.selection(Phase::Timing);
         let launch_list = capture.launch_list(&filter, selection);
         // Kernels that are not selected keep the GPU, too.
-        let span = capture.span();
+        // What a later process of the program waits is no time of the GPU.
+        let pid = capture.launches.first().map(|(pid, _)| *pid);
+        let is_one = capture.launches.iter().all(|(of, _)| Some(*of) == pid);
+        let span = capture.span().filter(|_| is_one || !session.in_turn);
         capture.select(&filter, selection);
         if capture.launches.is_empty() {
             return Err(none_selected(variant, &seen).into());

@@ -9,7 +9,7 @@
 //! it stops itself where it leaves the GPU idle ([`IDLE`]): the tool may take the file away then, let it
 //! compute beside others, and give it another turn at its next work. It stops itself once more when all
 //! is written that it did, and ends outside of its turn. It never stands still without the tool, whose
-//! number is `$SPARSEK_GATE_PROCESS`: nobody would let it go on.
+//! number and namespace are `$SPARSEK_GATE_PROCESS`: nobody would let it go on.
 
 use std::ffi::{CStr, c_char, c_int, c_ulong, c_void};
 use std::path::PathBuf;
@@ -178,8 +178,7 @@ fn turn() -> MutexGuard<'static, ()> {
 pub fn begin(write: fn(&str), write_out: fn()) -> Result<(), String> {
     let ranges = std::env::var_os("SPARSEK_GATE_PROFILER_RANGE").is_some();
     let turn = std::env::var_os("SPARSEK_GATE_TURN").map(PathBuf::from);
-    let tool = std::env::var("SPARSEK_GATE_PROCESS").ok();
-    let tool = tool.and_then(|number| number.parse().ok()).filter(|tool| lives(*tool));
+    let tool = std::env::var("SPARSEK_GATE_PROCESS").ok().and_then(|of| seen(&of));
     if !ranges && turn.is_none() {
         return Ok(());
     }
@@ -427,6 +426,13 @@ impl Asked {
     }
 }
 
+/// The number in `NUMBER NAMESPACE`, where that is the namespace of the numbers of processes here.
+fn seen(process: &str) -> Option<c_int> {
+    let (number, namespace) = process.split_once(' ')?;
+    let own = std::fs::read_link("/proc/self/ns/pid").ok()?;
+    (own.to_str() == Some(namespace)).then(|| number.parse().ok())?
+}
+
 /// Whether there is a process of this number.
 fn lives(process: c_int) -> bool {
     const NO_SUCH_PROCESS: i32 = 3;
@@ -476,9 +482,8 @@ pub fn last() {
 
 /// Stops the process, whose work is done, if it had a turn.
 pub fn end_turn() {
-    let is_alone = ASKED.get().is_none_or(Asked::is_alone);
-    if HAD_TURN.load(SeqCst) && !is_alone {
-        // SAFETY: a call of the process about itself.
-        unsafe { raise(SIGSTOP) };
+    if let (true, Some(asked)) = (HAD_TURN.load(SeqCst), ASKED.get()) {
+        let mut first = true;
+        asked.stand_still(|| !std::mem::take(&mut first) || asked.is_alone());
     }
 }

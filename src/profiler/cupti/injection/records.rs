@@ -291,7 +291,10 @@ unsafe fn kernel(record: *const u8, text: &mut String, names: &mut BTreeMap<Stri
             word(DYNAMIC_SHARED),
             long(GRAPH_NODE),
         );
-        let name = name.replace('\n', "?");
+        let mut name = name.replace('\n', "?");
+        if name.starts_with('#') {
+            name.insert(0, '?');
+        }
         let _ = match names.get(&name) {
             Some(number) => writeln!(text, "#{number}"),
             None => writeln!(text, "{name}"),

@@ -114,11 +114,18 @@ fn driver(name: &str) -> Option<*mut c_void> {
     (!driver.is_null()).then(|| Library(driver).symbol(name).ok())?
 }
 
-/// The file of this process: `PREFIX.PID`.
+/// The file of this process: `PREFIX.PID`, or `PREFIX.PID.2` and so on where a process of this number wrote
+/// one before: it ran in another namespace, or is this one before it started another program.
 pub fn create(prefix: OsString) -> Option<File> {
-    let mut path = prefix;
-    path.push(format!(".{}", std::process::id()));
-    File::create(path).ok()
+    const MOST: usize = 1000;
+    (1..MOST).find_map(|number| {
+        let mut path = prefix.clone();
+        path.push(format!(".{}", std::process::id()));
+        if number > 1 {
+            path.push(format!(".{number}"));
+        }
+        File::create_new(path).ok()
+    })
 }
 
 /// Calls a handler when the program ends through `exit` or its `main`.
