@@ -483,6 +483,16 @@ fn a_program_that_fails_beside_others_is_measured_alone() {
 }
 
 #[test]
+fn a_program_that_waits_for_what_another_one_has_is_measured_after_it() {
+    let machine = Machine::new();
+    let waits = "exec 9>\"$JOURNAL.claimed\"\nflock 9";
+    machine.write("cp_async.sh", program(0, waits));
+    let mut command = compare_with_itself(&machine);
+    let ran = Ran::of(&command.args(["--timeout", "2"]).output().unwrap()).exits(0);
+    assert!(ran.err.contains("one runs after the other"), "{}", ran.err);
+}
+
+#[test]
 fn an_interrupt_while_programs_wait_for_their_turn_leaves_no_process() {
     let machine = Machine::new();
     let never = "echo $$ >>\"$JOURNAL\"";
@@ -888,6 +898,23 @@ fn a_program_whose_turn_goes_on_when_it_leaves_the_gpu_idle_is_not_stopped_for_t
     );
     held.go_on();
     assert_eq!(held.program.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_program_that_starts_itself_again_keeps_what_it_recorded_before() {
+    let machine = Machine::accepting("kernel-times");
+    machine.profile(0);
+    let (status, mut texts) = injected(&machine, "exec", "", None);
+    assert_eq!(status, Some(0));
+    texts.sort_by_key(String::len);
+    let [first, second] = &texts[..] else {
+        panic!("{texts:?}")
+    };
+    assert!(matches!(
+        ProcessRecords::parse(first),
+        Err(Incomplete::Unfinished { .. })
+    ));
+    assert_eq!(ProcessRecords::parse(second).unwrap().kernels.len(), 4);
 }
 
 #[test]

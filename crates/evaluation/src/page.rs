@@ -190,7 +190,15 @@ impl<'a> Page<'a> {
             Checks::draw(drawn, words, pairs, Draw::SameProcesses, |_| Some(change))
         };
         let unchanged = with("programs", &all, Change::Unchanged);
-        let text = unchanged_text(&unchanged, ("program", name), ("GPU", gpu));
+        let recorded: Vec<Answer> = all.iter().map(|one| one.as_recorded()).collect();
+        let count = |has: fn(Answer) -> bool| recorded.iter().filter(|one| has(**one)).count();
+        let text = format!(
+            "{}As recorded, {} of the {} comparisons regress, and {} do not pass.\n",
+            unchanged_text(&unchanged, ("program", name), ("GPU", gpu)),
+            count(Answer::regressed),
+            recorded.len(),
+            count(Answer::fails),
+        );
         self.part("5. Unchanged programs, side by side, as they run", &text);
         let claimed = |number: usize| {
             let claim = unchanged.answer(number);

@@ -1,5 +1,5 @@
 /* Stands in for a CUDA program: loads the injected library as the driver does at cuInit. Its
- * argument says how it ends: "exit", "_exit", "fork", "range"
+ * argument says how it ends: "exit", "_exit", "exec", "fork", "range"
  * after a range of the profiler from its first to its third call, or "launch" after calls of the driver. With
  * "pauses" it leaves the GPU idle twice between these: for 0.4 s while it captures a stream, and until the file
  * of its turn is another one or gone. With "contexts" it does so for 0.4 s once it has worked in two. */
@@ -74,6 +74,8 @@ int main(int count, char **arguments) {
     }
     if (strcmp(how, "_exit") == 0)
         _exit(0);
+    if (strcmp(how, "exec") == 0)
+        return execl(arguments[0], arguments[0], "exit", NULL);
     if (strcmp(how, "fork") == 0) {
         if (fork() == 0)
             exit(0); /* Runs what the parent registered for its exit. */
