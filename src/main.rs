@@ -13,10 +13,9 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version go to standard output and are no error.
-            let code = if error.use_stderr() {
-                sparsek_gate::ExitCode::Usage
-            } else {
-                sparsek_gate::ExitCode::Pass
+            let code = match error.use_stderr() {
+                true => sparsek_gate::ExitCode::Usage,
+                false => sparsek_gate::ExitCode::Pass,
             };
             // Arguments may be names of files that somebody else chose.
             let plain = |argument: OsString| report::is_plain(&argument.to_string_lossy());

@@ -65,10 +65,9 @@ fn changed_flags(current: &[String], locked: &[String]) -> Option<String> {
             .filter(|flag| !those.contains(flag))
             .map(String::as_str)
             .collect();
-        if list.is_empty() {
-            "nothing".to_owned()
-        } else {
-            list.join(" ")
+        match list.is_empty() {
+            true => "nothing".to_owned(),
+            false => list.join(" "),
         }
     };
     let (added, removed) = (only(current, locked), only(locked, current));

@@ -185,10 +185,9 @@ impl<'a> Reader<'a> {
 
     fn no_kernel(&self, files: &[String]) -> Finding {
         let names: Vec<String> = self.others.iter().map(|name| format!("`{name}`")).collect();
-        let names = if names.is_empty() {
-            "none at all".to_owned()
-        } else {
-            names.join(", ")
+        let names = match names.is_empty() {
+            true => "none at all".to_owned(),
+            false => names.join(", "),
         };
         let files: Vec<String> = files.iter().map(|file| format!("`{file}`")).collect();
         let files = files.join(", ");

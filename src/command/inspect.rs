@@ -194,10 +194,9 @@ fn listing(
 
 fn shown(measurement: &Measurement) -> String {
     let unit = measurement.unit.symbol();
-    let suffix = if unit.is_none() {
-        " (unit unknown)"
-    } else {
-        ""
+    let suffix = match unit.is_none() {
+        true => " (unit unknown)",
+        false => "",
     };
     match &measurement.value {
         Value::Missing => "no value".to_owned(),

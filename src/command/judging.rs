@@ -132,10 +132,9 @@ fn refuse_target(path: &Path, project: Option<&Config>, read: &[&Path]) -> Resul
     }
     // Links and `..` lead to what they lead to.
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let target = if whole.exists() {
-        real(&whole)
-    } else {
-        real(whole.parent().unwrap_or(&whole))
+    let target = match whole.exists() {
+        true => real(&whole),
+        false => real(whole.parent().unwrap_or(&whole)),
     };
     let output = project.map(|project| project.work.join("profiles"));
     let own = project.map(|project| [project.path.as_path(), project.baselines.as_path()]);

@@ -220,10 +220,9 @@ impl Probe<'_> {
             .replace("\n  next: ", "; ");
         Check::fail(
             KERNEL_LAUNCH,
-            if printed.is_empty() {
-                ending.to_string()
-            } else {
-                printed
+            match printed.is_empty() {
+                true => ending.to_string(),
+                false => printed,
             },
             format!(
                 "check that `nvidia-smi` works, and run it by hand: {}",

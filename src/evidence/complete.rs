@@ -112,10 +112,9 @@ fn kernel_names(profile: &Profile) -> Vec<&str> {
 }
 
 fn listed(names: &[&str]) -> String {
-    if names.is_empty() {
-        "none".to_owned()
-    } else {
-        names.join(", ")
+    match names.is_empty() {
+        true => "none".to_owned(),
+        false => names.join(", "),
     }
 }
 

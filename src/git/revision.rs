@@ -20,10 +20,9 @@ pub fn revision(root: &Path) -> Option<String> {
 /// The name of the user in git's configuration, or the login name.
 pub fn person(root: &Path) -> String {
     let name = git(root, &["config", "user.name"]).unwrap_or_default();
-    if name.is_empty() {
-        std::env::var("USER").unwrap_or_else(|_| "unknown".to_owned())
-    } else {
-        name
+    match name.is_empty() {
+        true => std::env::var("USER").unwrap_or_else(|_| "unknown".to_owned()),
+        false => name,
     }
 }
 

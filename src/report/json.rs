@@ -110,10 +110,9 @@ fn unlike_its_findings(outcome: &Outcome) -> Option<String> {
         )
     });
     if let Some(wrong) = wrong {
-        let never = if wrong.denies() {
-            "fails"
-        } else {
-            "only warns"
+        let never = match wrong.denies() {
+            true => "fails",
+            false => "only warns",
         };
         return Some(format!("`{}` never {never}", wrong.code.as_str()));
     }

@@ -59,12 +59,8 @@ fn latest(outcome: &Outcome) -> Option<(Timestamp, &VariantReport)> {
 fn commit(report: &VariantReport) -> String {
     let git = report.current.git.as_deref().unwrap_or_default();
     let commit = git.split('+').next().unwrap_or_default();
-    let hash = commit.chars().all(|c| c.is_ascii_hexdigit());
-    if hash {
-        commit.to_owned()
-    } else {
-        String::new()
-    }
+    let is_hash = |commit: &&str| commit.chars().all(|c| c.is_ascii_hexdigit());
+    Some(commit).filter(is_hash).unwrap_or_default().to_owned()
 }
 
 /// The GPU models that were measured on; of a static check, the compiler's target.
@@ -76,11 +72,7 @@ fn gpus(outcome: &Outcome) -> String {
             .map(|report| one_line(&report.gpu))
             .collect()
     };
-    let measured = of(false);
-    let named = if measured.is_empty() {
-        of(true)
-    } else {
-        measured
-    };
+    let measured = Some(of(false)).filter(|measured| !measured.is_empty());
+    let named = measured.unwrap_or_else(|| of(true));
     named.into_iter().collect::<Vec<_>>().join(", ")
 }

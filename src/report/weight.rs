@@ -110,10 +110,9 @@ fn sizes(variants: &[VariantReport]) -> BTreeMap<Compared<'_>, Size> {
     let sizes = variants.iter().flat_map(|report| {
         report.comparisons.iter().map(|comparison| {
             let of_any = badness(comparison);
-            let of_time = if comparison.is_duration() {
-                of_any
-            } else {
-                0.0
+            let of_time = match comparison.is_duration() {
+                true => of_any,
+                false => 0.0,
             };
             (report.compared(comparison), Size { of_time, of_any })
         })

@@ -57,10 +57,9 @@ pub(crate) fn slug(model: &str) -> String {
         }
     }
     let slug = slug.trim_end_matches('-');
-    if slug.is_empty() {
-        "unknown-gpu".to_owned()
-    } else {
-        slug.to_owned()
+    match slug.is_empty() {
+        true => "unknown-gpu".to_owned(),
+        false => slug.to_owned(),
     }
 }
 

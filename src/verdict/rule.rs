@@ -67,10 +67,9 @@ pub fn in_turn(base: &[Vec<f64>], current: &[Vec<f64>], question: &Question) -> 
         };
     }
     let [base, current] = sides.map(|side| terms.values(side, question));
-    let tick = if question.is_time {
-        tick(sides, terms.log)
-    } else {
-        0.0
+    let tick = match question.is_time {
+        true => tick(sides, terms.log),
+        false => 0.0,
     };
     let interval = match planned {
         Some(&(_, left_out)) => Interval::of_rounds(&base, &current, left_out).wider(tick),

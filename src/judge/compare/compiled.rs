@@ -151,10 +151,9 @@ fn judge(
         ..Comparison::new(metric, kernel, pair, before, now)
     };
     let (Some(was), Some(is)) = (was, is) else {
-        let side = if is.is_none() {
-            "current code"
-        } else {
-            "reference"
+        let side = match is.is_none() {
+            true => "current code",
+            false => "reference",
         };
         comparison.verdict = gated.then_some(Verdict::NotMeasured);
         comparison.why = format!("the {side} has no value");

@@ -18,10 +18,9 @@ pub(crate) fn unvouched(variant: &Variant, base: &Profile) -> Finding {
 
 /// Metrics in which the base differs from its locked baseline.
 pub(crate) fn drifted(variant: &Variant, drift: &VariantReport, same_code: bool) -> Vec<Finding> {
-    let why = if same_code {
-        "machine, driver or toolchain changed"
-    } else {
-        "its code differs from the locked code"
+    let why = match same_code {
+        true => "machine, driver or toolchain changed",
+        false => "its code differs from the locked code",
     };
     let moved = drift.comparisons.iter().filter(|comparison| {
         matches!(

@@ -99,18 +99,13 @@ fn beyond(waiver: &Waiver, comparison: &Comparison) -> Option<String> {
         Direction::Higher => -change,
         Direction::Equal => change.abs(),
     };
-    let (worse, limit) = match (comparison.change, size) {
-        (Some(Change::Absolute(_)), Tolerance::RelativePercent(percent)) => {
-            (worse + band, reference * percent / 100.0)
-        }
-        (Some(Change::RelativePercent(_)), Tolerance::Absolute(value)) => {
-            (worse + band, 100.0 * value / reference)
-        }
-        (_, Tolerance::RelativePercent(limit) | Tolerance::Absolute(limit)) => {
-            (worse + band, limit)
-        }
+    let in_percent = matches!(comparison.change, Some(Change::RelativePercent(_)));
+    let limit = match size {
+        Tolerance::RelativePercent(percent) if !in_percent => reference * percent / 100.0,
+        Tolerance::Absolute(value) if in_percent => 100.0 * value / reference,
+        Tolerance::RelativePercent(limit) | Tolerance::Absolute(limit) => limit,
     };
-    if worse <= limit {
+    if worse + band <= limit {
         return None;
     }
     let interval = comparison.interval();

@@ -277,10 +277,9 @@ impl BaseProject {
 
     /// What to report of a base that was not measured because of a finding.
     pub(in crate::measure) fn lacking(&self, variant: &Variant, found: Finding) -> Finding {
-        if self.is_required() {
-            found.in_base()
-        } else {
-            self.unavailable(variant, &found.message)
+        match self.is_required() {
+            true => found.in_base(),
+            false => self.unavailable(variant, &found.message),
         }
     }
 

@@ -53,10 +53,9 @@ impl Axis {
 /// The nearest number that leaves room for a difference of two.
 fn finite(value: f64) -> f64 {
     const MOST: f64 = f64::MAX / 8.0;
-    if value.is_nan() {
-        0.0
-    } else {
-        value.clamp(-MOST, MOST)
+    match value.is_nan() {
+        true => 0.0,
+        false => value.clamp(-MOST, MOST),
     }
 }
 

@@ -212,10 +212,9 @@ fn processes_paths(processes: &[Vec<f64>], one_of: usize, top: f64, x: Axis) -> 
 fn px(value: f64) -> String {
     // SVG has neither infinity nor numbers that are none; nobody sees what lies so far outside.
     const FAR: f64 = 1e6;
-    let value = if value.is_nan() {
-        0.0
-    } else {
-        value.clamp(-FAR, FAR)
+    let value = match value.is_nan() {
+        true => 0.0,
+        false => value.clamp(-FAR, FAR),
     };
     let rounded = (value * 10.0).round() / 10.0;
     format!("{rounded}")

@@ -131,10 +131,9 @@ impl Growth {
             .iter()
             .filter(|(_, step, _)| step.grew(self.factor) && step.is - step.was > fewest)
             .map(|(name, step, unit)| {
-                let percent = if self.percent {
-                    step.percent()
-                } else {
-                    String::new()
+                let percent = match self.percent {
+                    true => step.percent(),
+                    false => String::new(),
                 };
                 format!("{name}{percent}{}", step.values(unit))
             });

@@ -34,10 +34,9 @@ pub(super) fn lost_tensor_cores(moved: &Moved<'_>) -> Option<String> {
     let values = flop
         .map(|step| step.values("FLOP"))
         .or_else(|| Some(format!("{} instructions", instructions?.values(""))))?;
-    let what = if gone {
-        "tensor cores no longer used"
-    } else {
-        "tensor cores used less"
+    let what = match gone {
+        true => "tensor cores no longer used",
+        false => "tensor cores used less",
     };
     Some(format!("{what}: {values}{}", elsewhere.concat()))
 }
