@@ -12,11 +12,11 @@ use sparsek_gate::finding::{Code, Error, Finding};
 use sparsek_gate::judge::{Case, Mode, Reference, compare};
 use sparsek_gate::profile::{CaptureRecord, KernelProfile, Profile, Series};
 use sparsek_gate::terms::Phase;
-use sparsek_gate::verdict::{LOOKS, Verdict};
+use sparsek_gate::verdict::Verdict;
 
 use super::data::{A_ROUND, DURATION, each_below, short, wrong};
 use super::random::Random;
-use super::side_by_side::{Answer, Change, Draw, Recorded};
+use super::side_by_side::{Answer, Change, Draw, Recorded, last_look};
 
 /// The tolerance of `sparsek-gate compare`, in percent.
 const TOLERANCE: f64 = 0.5;
@@ -124,32 +124,19 @@ impl ProgramPair {
 
     /// Judges the program and its kernels as `compare` does, look by look.
     fn judged(&self, [base, current]: &[Vec<usize>; 2], change: Change) -> Answer {
-        let look = |rounds: usize| {
-            let processes = A_ROUND * rounds;
+        last_look(base.len(), |processes| {
             let base = self.side("base", &base[..processes], Change::Unchanged);
             let current = self.side("current", &current[..processes], change);
-            let case = Case::new(
-                &self.variant,
-                Reference::new(Mode::Programs, &base),
-                &current,
-            );
-            let (report, findings) = compare(&case);
+            let reference = Reference::new(Mode::Programs, &base);
+            let (report, findings) = compare(&Case::new(&self.variant, reference, &current));
             let threshold = report.sum().and_then(|sum| sum.threshold);
             let answer = Answer {
                 verdict: verdict(&findings),
-                rounds,
+                rounds: processes / A_ROUND,
                 would_have_caught: threshold.unwrap_or(f64::NAN),
             };
             (answer, report.open(|_| false))
-        };
-        let [first, others @ ..] = LOOKS;
-        let (mut answer, mut open) = look(first.0);
-        for (more, _) in others {
-            if open && A_ROUND * more <= base.len() {
-                (answer, open) = look(more);
-            }
-        }
-        answer
+        })
     }
 
     /// The most launches, in a process, of a kernel that changes are put into.

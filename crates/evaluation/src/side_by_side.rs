@@ -88,6 +88,19 @@ impl Draw {
     }
 }
 
+/// The answer of the last look, as a run looks: until it is clear, and no further than so many processes of a
+/// side. `look` gives the answer after so many, and whether more may decide it.
+pub fn last_look(most: usize, look: impl Fn(usize) -> (Answer, bool)) -> Answer {
+    let [(first, _), others @ ..] = LOOKS;
+    let (mut answer, mut open) = look(A_ROUND * first);
+    for (more, _) in others {
+        if open && A_ROUND * more <= most {
+            (answer, open) = look(A_ROUND * more);
+        }
+    }
+    answer
+}
+
 impl Recorded for Pair {
     fn name(&self) -> &str {
         &self.variant
@@ -97,30 +110,22 @@ impl Recorded for Pair {
         &self.gpu
     }
 
-    /// Looks as a run does, until the verdict is clear.
     fn check(&self, draw: Draw, change: Change, random: &mut Random) -> Answer {
         let all: Vec<&Vec<f64>> = self.base.iter().chain(&self.current).collect();
         let sides = draw.processes(self.base.len(), self.current.len(), random);
         let [base, mut current] =
             sides.map(|side| -> Processes { side.iter().map(|at| all[*at].clone()).collect() });
         change.put_into(&mut current);
-        let look = |rounds: usize| {
-            let processes = A_ROUND * rounds;
+        last_look(base.len(), |processes| {
             let (base, current) = (&base[..processes], &current[..processes]);
-            (rounds, in_turn(base, current, &self.question))
-        };
-        let [first, others @ ..] = LOOKS;
-        let (mut rounds, mut decision) = look(first.0);
-        for (more, _) in others {
-            if decision.open {
-                (rounds, decision) = look(more);
-            }
-        }
-        Answer {
-            verdict: decision.verdict,
-            rounds,
-            would_have_caught: decision.threshold.unwrap_or(f64::NAN),
-        }
+            let decision = in_turn(base, current, &self.question);
+            let answer = Answer {
+                verdict: decision.verdict,
+                rounds: processes / A_ROUND,
+                would_have_caught: decision.threshold.unwrap_or(f64::NAN),
+            };
+            (answer, decision.open)
+        })
     }
 }
 
