@@ -807,6 +807,16 @@ impl HeldProgram {
         (printed, written)
     }
 
+    fn gets_its_turn(&self) {
+        fs::write(&self.turn, "").unwrap();
+        self.go_on();
+    }
+
+    fn ends(mut self) {
+        self.go_on();
+        assert_eq!(self.program.wait().unwrap().code(), Some(0));
+    }
+
     fn go_on(&self) {
         let id = self.program.id().to_string();
         let sent = Command::new("kill").args(["-CONT", &id]).status();
@@ -819,13 +829,12 @@ impl HeldProgram {
 #[test]
 fn the_injected_library_holds_a_program_at_its_first_work_and_whenever_it_leaves_the_gpu_idle() {
     let machine = Machine::accepting("kernel-times");
-    let mut held = HeldProgram::start(&machine, "pauses", std::process::id());
+    let held = HeldProgram::start(&machine, "pauses", std::process::id());
     assert_eq!(held.stops().0, "allocated\n");
     // Somebody else's signal is not its turn.
     held.go_on();
     assert_eq!(held.stops().0, "allocated\n");
-    fs::write(&held.turn, "").unwrap();
-    held.go_on();
+    held.gets_its_turn();
     // While it captures, nothing waits for the GPU.
     let (printed, written) = held.stops();
     assert_eq!(printed, "allocated\ncaptured\n");
@@ -847,8 +856,7 @@ fn the_injected_library_holds_a_program_at_its_first_work_and_whenever_it_leaves
         held.stops(),
         ("allocated\ncaptured\ncomputed\n".to_owned(), written)
     );
-    fs::write(&held.turn, "").unwrap();
-    held.go_on();
+    held.gets_its_turn();
     // All is written before it stops again, and it ends outside of its turn.
     let written = held.stops().1;
     assert_eq!(ProcessRecords::parse(&written).unwrap().turn, Some(2));
@@ -869,17 +877,15 @@ fn the_injected_library_holds_a_program_at_its_first_work_and_whenever_it_leaves
         (stood.as_nanos()..=u128::from(between)).contains(&u128::from(turns[1][2])),
         "{written}"
     );
-    held.go_on();
-    assert_eq!(held.program.wait().unwrap().code(), Some(0));
+    held.ends();
 }
 
 #[test]
 fn a_program_whose_turn_goes_on_when_it_leaves_the_gpu_idle_is_not_stopped_for_that_again() {
     let machine = Machine::accepting("kernel-times");
-    let mut held = HeldProgram::start(&machine, "pauses", std::process::id());
+    let held = HeldProgram::start(&machine, "pauses", std::process::id());
     held.stops();
-    fs::write(&held.turn, "").unwrap();
-    held.go_on();
+    held.gets_its_turn();
     assert!(held.stops().1.lines().last().unwrap().starts_with("idle "));
     let other = held.turn.with_extension("other");
     fs::write(&other, "").unwrap();
@@ -896,8 +902,7 @@ fn a_program_whose_turn_goes_on_when_it_leaves_the_gpu_idle_is_not_stopped_for_t
         after_idle.is_some_and(|line| line.starts_with("turn 0 ")),
         "{written}"
     );
-    held.go_on();
-    assert_eq!(held.program.wait().unwrap().code(), Some(0));
+    held.ends();
 }
 
 #[test]
@@ -920,14 +925,12 @@ fn a_program_that_starts_itself_again_keeps_what_it_recorded_before() {
 #[test]
 fn a_program_that_works_in_two_contexts_keeps_its_turn() {
     let machine = Machine::accepting("kernel-times");
-    let mut held = HeldProgram::start(&machine, "contexts", std::process::id());
+    let held = HeldProgram::start(&machine, "contexts", std::process::id());
     held.stops();
-    fs::write(&held.turn, "").unwrap();
-    held.go_on();
+    held.gets_its_turn();
     let written = held.stops().1;
     assert!(!written.contains("\nidle "), "{written}");
-    held.go_on();
-    assert_eq!(held.program.wait().unwrap().code(), Some(0));
+    held.ends();
 }
 
 #[test]

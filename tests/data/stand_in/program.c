@@ -41,25 +41,26 @@ int main(int count, char **arguments) {
         call("cuMemAlloc_v2", 1, 0, 1);
         printf("allocated\n");
         fflush(stdout);
+        /* While it captures it is not idle, however long the machine lets it wait. */
+        call("cuStreamBeginCapture_v2", 1, 0, 1);
+        /* CUDA_ERROR_ILLEGAL_STATE: the stream is captured already, and another one is not. */
+        call("cuStreamBeginCapture_v2", 1, 401, 1);
+        call("cuStreamEndCapture", 1, 401, 1);
         call("cuLaunchKernel", 2, 0, 1);
         ino_t own = turn();
-        if (contexts) {
+        if (contexts)
             call("cuLaunchKernel", 3, 0, 2);
-            usleep(400000);
-        }
-        call("cuStreamBeginCapture_v2", 3, 0, 1);
-        /* CUDA_ERROR_ILLEGAL_STATE: the stream is captured already, and another one is not. */
-        call("cuStreamBeginCapture_v2", 3, 401, 1);
-        call("cuStreamEndCapture", 3, 401, 1);
         usleep(pauses ? 400000 : 0);
         printf("captured\n");
         fflush(stdout);
         /* CUDA_ERROR_STREAM_CAPTURE_INVALIDATED */
         call("cuStreamEndCapture", 4, 901, 1);
+        usleep(contexts ? 400000 : 0);
         while (pauses && own && turn() == own)
             usleep(10000);
         printf("computed\n");
         fflush(stdout);
+        call("cuStreamBeginCapture_v2", 5, 0, 1);
         call("cuLaunchKernel", 5, 0, 1);
     }
     if (strcmp(how, "range") == 0) {
