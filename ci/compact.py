@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Adds one machine start to the rounds that are kept: those that `crates/evaluation` draws from, or
-those of the other kernels.
+those of the other kernels and of programs.
 
     ci/compact.py RECORDING ci/recordings/rounds/NAME
     ci/compact.py RECORDING ci/recordings/unchanged/NAME
+    ci/compact.py RECORDING ci/recordings/programs/NAME
 
 RECORDING has aa/<suite>/<variant>/ and planted/<suite>/<variant>/, each with profile.json,
-static.json and base/ as `sparsek-gate check --against` leaves them. These are written without white
+static.json and base/ as `sparsek-gate check --against` leaves them, or aa/<program>/ with those of
+`compare A A --output`. These are written without white
 space and without the profiler's argv, which names paths of the machine; nothing else is left out of
 them. Captures, logs and argv files are not copied.
 """

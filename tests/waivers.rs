@@ -66,7 +66,7 @@ fn a_waiver_covers_as_much_as_it_says_or_twice_the_tolerance() {
         if code == 1 {
             report.tells_all(
                 "waiver-unused",
-                &["covers less", "changed by +", "`up_to` is "],
+                &["covers less", "changed by +", "it covers up to "],
             );
         }
     }

@@ -292,8 +292,8 @@ codes! {
         "If it is intended, lock a new baseline; otherwise correct the program or `kernels`.";
     /// A kernel is launched with another grid, block or dynamic shared memory, or another share of the launches.
     LaunchChanged = "launch-changed", Either => Baseline,
-        "The launch configuration or the problem size changed; other shared memory alone is a warning, and so is another grid or block beside the base, where equal counts of work, or processes that check their own numbers, show that the work is the same.",
-        "If it is intended, lock a new baseline; or let exact metrics or `{result}` show that the work is the same.";
+        "The launch configuration or the problem size changed. Other shared memory alone is a warning. So is another grid or block beside the base, if equal counts of work, or processes that check their own numbers, show the same work.",
+        "If it is intended, lock a new baseline, or let exact metrics or `{result}` show the same work.";
     /// A waiver covers no finding, or its last day is past.
     WaiverUnused = "waiver-unused", Warns => Usage,
         "The regression was fixed, the waiver names another variant or metric, its last day (`expires`) is before today (UTC), or the metric is worse by more than it covers.",

@@ -360,7 +360,7 @@ fn hold(held: &mut [Held], sessions: &[Session<'_>]) -> Result<(), (usize, Stop)
         let variant = &sessions[0].variant.id;
         let stop = match error.kind() {
             io::ErrorKind::OutOfMemory => {
-                let message = "so many programs take more than the memory of this machine";
+                let message = "less than a sixteenth of the memory of this machine is left";
                 Finding::of(Code::ProgramFailed, variant, message).into()
             }
             _ => Error::io("wait for", "the programs")(error).into(),

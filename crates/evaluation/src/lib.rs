@@ -5,6 +5,8 @@
 //! rule behaves on these GPUs. What they say about others is limited by the number of GPUs, however many
 //! checks are drawn.
 //!
+//! Of whole programs too few rounds were recorded: their checks draw single processes.
+//!
 //! A round that is drawn twice repeats its noise, which then looks smaller than it is. So simulated
 //! checks raise more false alarms than real ones.
 

@@ -1,5 +1,5 @@
-//! Evaluates the gate on recordings of unchanged kernels and of kernels that are slower on purpose: false
-//! alarms, checks that do not pass, and how many regressions are caught. Needs no GPU.
+//! Evaluates the gate on recordings of unchanged kernels and programs, and of kernels that are slower on
+//! purpose: false alarms, checks that do not pass, and how many regressions are caught. Needs no GPU.
 //!
 //! ```text
 //! cargo run --release -p evaluation

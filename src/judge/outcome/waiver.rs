@@ -112,7 +112,7 @@ fn beyond(waiver: &Waiver, comparison: &Comparison) -> Option<String> {
     let change = comparison.change.map(|change| change.display(unit));
     let change = interval.filter(|_| is_open).or(change);
     Some(format!(
-        "{} changed by {}, and `up_to` is {}",
+        "{} changed by {}, and it covers up to {}",
         comparison.kernel,
         change.unwrap_or_else(|| "an unknown amount".to_owned()),
         size.display(unit),

@@ -157,7 +157,7 @@ impl Profiler for Cupti {
         let launches = capture.launches.len();
         if launches > MOST_LAUNCHES {
             let message = format!(
-                "a process launched {launches} kernels that are measured, and {MOST_LAUNCHES} are the most"
+                "in one run the program launched {launches} kernels that are measured, and {MOST_LAUNCHES} are the most"
             );
             let next =
                 "let it make fewer steps, or select kernels (`kernels`, `compare --kernels`)";
