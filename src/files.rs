@@ -1,14 +1,15 @@
 //! The places of a variant's files, and atomic writes: a killed process leaves the old content or the
 //! new.
 
-use std::fs::{self, DirEntry, File};
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 
+use rustix::fs::OFlags;
 use serde::Serialize;
-
 use serde::de::DeserializeOwned;
 
+use crate::disk::{self, Entry};
 use crate::finding::Error;
 use crate::terms::{VariantId, words};
 
@@ -29,9 +30,9 @@ pub const RECORDS: [&str; 3] = [RUN_FILE, VARIANT_FILE, SICK_FILE];
 /// Writes beside the target and renames into place.
 ///
 /// # Errors
-/// Where the folder of the target cannot be written.
+/// Where the folder of the target cannot be written, or the target is a link in a checkout.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    written(path, bytes, |_| ()).map(drop)
+    disk::replace(path, ".tmp-", |file| file.write_all(bytes), |_| ()).map(drop)
 }
 
 /// The same, with the lock of the file, which this process has before another one can see the file;
@@ -40,40 +41,28 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// # Errors
 /// As [`write_atomically`].
 pub fn write_locked(path: &Path, bytes: &[u8]) -> io::Result<Option<File>> {
-    let (file, locked) = written(path, bytes, |file| file.try_lock().is_ok())?;
+    let lock = |file: &File| file.try_lock().is_ok();
+    let (file, (), locked) = disk::replace(path, ".tmp-", |file| file.write_all(bytes), lock)?;
     Ok(locked.then_some(file))
 }
 
-/// Writes beside the target, and renames into place after `before`: the file, and what that returns.
-fn written<T>(path: &Path, bytes: &[u8], before: impl FnOnce(&File) -> T) -> io::Result<(File, T)> {
-    let folder = folder_of(path);
-    let mut file = tempfile::Builder::new()
-        .prefix(".tmp-")
-        .tempfile_in(folder)?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    set_default_mode(file.path())?;
-    let answer = before(file.as_file());
-    let file = file.persist(path).map_err(|error| error.error)?;
-    sync_folder(folder)?;
-    Ok((file, answer))
-}
-
-/// Writes a file that the user named: through a link to its target, into a device or a pipe, and
-/// anything else as [`write_atomically`] does.
+/// Writes a file that the user named: outside of checkouts through a link to its target, into a device
+/// or a pipe, and anything else as [`write_atomically`] does.
 ///
 /// # Errors
 /// Where it cannot be written.
 pub fn write_named(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    match fs::metadata(path) {
-        Ok(meta) if meta.is_file() => write_atomically(&path.canonicalize()?, bytes),
-        Ok(_) => fs::OpenOptions::new()
-            .write(true)
-            .open(path)?
-            .write_all(bytes),
+    match disk::metadata(path) {
+        Ok(meta) if meta.is_file() => write_atomically(&disk::real(path)?, bytes),
+        Ok(meta) if !meta.is_symlink() => {
+            let mut file = disk::open_as(path, OFlags::WRONLY, 0)?;
+            // A reader may be slower.
+            rustix::fs::fcntl_setfl(&file, OFlags::WRONLY)?;
+            file.write_all(bytes)
+        }
         // A link that leads to no file yet.
-        Err(_) if path.is_symlink() => fs::write(path, bytes),
-        Err(_) => write_atomically(path, bytes),
+        Err(_) if disk::is_link(path) => disk::write(path, bytes),
+        _ => write_atomically(path, bytes),
     }
 }
 
@@ -157,20 +146,23 @@ pub fn open_to_lock(path: &Path) -> io::Result<File> {
 }
 
 fn opened(path: &Path, to_write: bool) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    regular(&fs::metadata(path)?)?;
+    // To open a device may already do something. A link in a checkout is refused by the opening.
+    let meta = disk::metadata(path)?;
+    if !meta.is_symlink() {
+        regular(&meta)?;
+    }
+    let flags = if to_write {
+        OFlags::RDWR
+    } else {
+        OFlags::RDONLY
+    };
     // It may be replaced between the question and the opening, so what was opened is asked again.
-    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
-    let file = fs::OpenOptions::new()
-        .read(true)
-        .write(to_write)
-        .custom_flags(i32::try_from(flags.bits()).unwrap_or_default())
-        .open(path)?;
+    let file = disk::open_as(path, flags, 0)?;
     regular(&file.metadata()?)?;
     Ok(file)
 }
 
-fn regular(meta: &fs::Metadata) -> io::Result<()> {
+fn regular(meta: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::FileTypeExt;
     let kind = meta.file_type();
     let what = match () {
@@ -275,21 +267,6 @@ fn end_of_text(document: &[u8], mut at: usize) -> usize {
     document.len()
 }
 
-/// Makes renames within a folder durable.
-///
-/// # Errors
-/// Where the folder cannot be opened.
-pub fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-/// The folder that a path lies in; of a mere name the current one.
-pub fn folder_of(path: &Path) -> &Path {
-    let parent = path.parent();
-    let parent = parent.filter(|parent| !parent.as_os_str().is_empty());
-    parent.unwrap_or(Path::new("."))
-}
-
 /// The JSON form of a value, with the end of a line.
 pub fn pretty_json(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
@@ -299,9 +276,8 @@ pub fn pretty_json(value: &impl Serialize) -> String {
 ///
 /// # Errors
 /// [`Error::Io`].
-pub fn entries(folder: &Path) -> Result<Vec<DirEntry>, Error> {
-    let entries = fs::read_dir(folder).and_then(Iterator::collect);
-    let entries = if_there(entries).map_err(Error::io("read", folder))?;
+pub fn entries(folder: &Path) -> Result<Vec<Entry>, Error> {
+    let entries = if_there(disk::read_dir(folder)).map_err(Error::io("read", folder))?;
     Ok(entries.unwrap_or_default())
 }
 
@@ -327,12 +303,12 @@ pub fn is_below(path: impl AsRef<Path>) -> bool {
 /// # Errors
 /// [`Error::Io`].
 pub fn create_work_folder(work: &Path) -> Result<(), Error> {
-    if work.exists() {
+    if disk::is_there(work) {
         return Ok(());
     }
-    fs::create_dir_all(work).map_err(Error::io("create", work))?;
+    disk::create_dir_all(work).map_err(Error::io("create", work))?;
     let ignore = work.join(".gitignore");
-    fs::write(&ignore, "*\n").map_err(Error::io("write", &ignore))
+    disk::write(&ignore, "*\n").map_err(Error::io("write", &ignore))
 }
 
 /// The folder of a variant's files below another.
@@ -353,7 +329,11 @@ const DONE: &str = ".earlier.old";
 pub fn recorded_folder(base: &Path, variant: &VariantId) -> PathBuf {
     let folder = variant_folder(base, variant);
     let earlier = folder.join(EARLIER);
-    if is_folder(&earlier) { earlier } else { folder }
+    if disk::is_dir(&earlier) {
+        earlier
+    } else {
+        folder
+    }
 }
 
 /// The folder of the base's recorded files beside them.
@@ -378,20 +358,20 @@ pub fn set_aside(base: &Path, variant: &VariantId) -> Result<PathBuf, Error> {
 /// As [`set_aside`].
 pub fn keep_earlier(base: &Path, variant: &VariantId) -> Result<(), Error> {
     let folder = variant_folder(base, variant);
-    fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+    disk::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
     let earlier = folder.join(EARLIER);
     // Otherwise a run was killed: what is beside it is incomplete.
-    if !is_folder(&earlier) {
+    if !disk::is_dir(&earlier) {
         let aside = folder.join(ASIDE);
         remove_folder(&aside)?;
         let mut is_kept = link_files(&folder, &aside)?;
         let of_base = base_folder(base, variant);
-        if is_folder(&of_base) {
+        if disk::is_dir(&of_base) {
             is_kept |= link_files(&of_base, &aside.join("base"))?;
         }
-        fs::rename(&aside, &earlier).map_err(Error::io("create", &earlier))?;
+        disk::rename(&aside, &earlier).map_err(Error::io("create", &earlier))?;
         if is_kept {
-            sync_folder(&folder).map_err(Error::io("write", &folder))?;
+            disk::sync(&folder).map_err(Error::io("write", &folder))?;
         }
     }
     Ok(())
@@ -405,9 +385,9 @@ pub fn settle(base: &Path, variant: &VariantId) -> Result<(), Error> {
     let folder = variant_folder(base, variant);
     let (earlier, done) = (folder.join(EARLIER), folder.join(DONE));
     remove_folder(&done)?;
-    if is_folder(&earlier) {
-        fs::rename(&earlier, &done).map_err(Error::io("clear", &earlier))?;
-        sync_folder(&folder).map_err(Error::io("write", &folder))?;
+    if disk::is_dir(&earlier) {
+        disk::rename(&earlier, &done).map_err(Error::io("clear", &earlier))?;
+        disk::sync(&folder).map_err(Error::io("write", &folder))?;
     }
     remove_folder(&done)
 }
@@ -436,11 +416,11 @@ pub fn has_room(base: &Path, variant: &VariantId) -> Result<(), Error> {
 /// Puts back what was there before a run that was killed.
 fn restore(base: &Path, variant: &VariantId) -> Result<(), Error> {
     let earlier = variant_folder(base, variant).join(EARLIER);
-    if is_folder(&earlier) {
+    if disk::is_dir(&earlier) {
         let folder = empty_variant_folder(base, variant)?;
         link_files(&earlier, &folder)?;
         let of_base = earlier.join("base");
-        if is_folder(&of_base) {
+        if disk::is_dir(&of_base) {
             link_files(&of_base, &base_folder(base, variant))?;
         }
     }
@@ -450,28 +430,23 @@ fn restore(base: &Path, variant: &VariantId) -> Result<(), Error> {
 /// Makes the files of a run appear in another folder, too: whether there are any. Without one nothing
 /// is synchronized, which takes milliseconds, and the first run of a thousand variants seconds.
 fn link_files(from: &Path, to: &Path) -> Result<bool, Error> {
-    fs::create_dir_all(to).map_err(Error::io("create", to))?;
+    disk::create_dir_all(to).map_err(Error::io("create", to))?;
     let files = left_in(from)?;
     for path in &files {
         let target = to.join(path.file_name().unwrap_or_default());
         // Some file systems have no links.
-        fs::hard_link(path, &target)
-            .or_else(|_| fs::copy(path, &target).map(drop))
+        disk::hard_link(path, &target)
+            .or_else(|_| disk::copy(path, &target))
             .map_err(Error::io("write", &target))?;
     }
     if !files.is_empty() {
-        sync_folder(to).map_err(Error::io("write", to))?;
+        disk::sync(to).map_err(Error::io("write", to))?;
     }
     Ok(!files.is_empty())
 }
 
-/// Whether it is a folder, and not a link to one.
-fn is_folder(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|meta| meta.is_dir())
-}
-
 fn remove_folder(path: &Path) -> Result<(), Error> {
-    let removed = if_there(fs::remove_dir_all(path)).map(drop);
+    let removed = if_there(disk::remove_dir_all(path)).map(drop);
     removed.map_err(Error::io("clear", path))
 }
 
@@ -482,10 +457,10 @@ fn remove_folder(path: &Path) -> Result<(), Error> {
 /// [`Error::Io`].
 pub fn empty_variant_folder(base: &Path, variant: &VariantId) -> Result<PathBuf, Error> {
     let folder = variant_folder(base, variant);
-    fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+    disk::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
     clear(&folder)?;
     let of_base = base_folder(base, variant);
-    if of_base.is_dir() {
+    if disk::is_dir(&of_base) {
         clear(&of_base)?;
     }
     Ok(folder)
@@ -493,7 +468,7 @@ pub fn empty_variant_folder(base: &Path, variant: &VariantId) -> Result<PathBuf,
 
 fn clear(folder: &Path) -> Result<(), Error> {
     for path in left_in(folder)? {
-        fs::remove_file(&path).map_err(Error::io("clear", &path))?;
+        disk::remove_file(&path).map_err(Error::io("clear", &path))?;
     }
     Ok(())
 }
@@ -520,7 +495,7 @@ pub fn clear_measured(base: &Path, variant: &VariantId) -> Result<(), Error> {
 /// # Errors
 /// [`Error::Io`].
 pub fn remove_file(path: &Path) -> Result<(), Error> {
-    let removed = if_there(fs::remove_file(path)).map(drop);
+    let removed = if_there(disk::remove_file(path)).map(drop);
     removed.map_err(Error::io("clear", path))
 }
 
@@ -533,11 +508,10 @@ fn left_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     );
     let mut left = Vec::new();
     for entry in entries(folder)? {
-        let path = entry.path();
-        let name = entry.file_name().to_string_lossy().into_owned();
+        let name = entry.text();
         let mut left_names = LEFT.into_iter().chain([VARIANT_FILE]);
-        if left_names.any(|left| name.starts_with(left)) && path.is_file() {
-            left.push(path);
+        if left_names.any(|left| name.starts_with(left)) && entry.is_file() {
+            left.push(entry.path);
         }
     }
     Ok(left)
@@ -559,12 +533,6 @@ pub fn clear_compiled(output: &Path, variant: &VariantId) -> Result<(), Error> {
     Ok(())
 }
 
-/// Temporary files are private; a kept file is as readable as any file that a program creates.
-fn set_default_mode(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o644))
-}
-
 /// Folder of the base's profile, where base and current were measured side by side.
 pub fn base_folder(output: &Path, variant: &VariantId) -> PathBuf {
     variant_folder(output, variant).join("base")
@@ -573,6 +541,7 @@ pub fn base_folder(output: &Path, variant: &VariantId) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn no_message_on_a_json_document_quotes_a_text_of_it() {
@@ -609,7 +578,7 @@ mod tests {
     fn a_file_that_is_written_locked_is_locked_before_others_see_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
-        let (_, unseen) = written(&path, b"1", |_| !path.exists()).unwrap();
+        let (_, (), unseen) = disk::replace(&path, "", |_| Ok(()), |_| !path.exists()).unwrap();
         assert!(unseen);
         let file = write_locked(&path, b"2").unwrap();
         let other = open_to_lock(&path).unwrap();

@@ -21,6 +21,8 @@
 //! [`finding`] and [`terms`] are shared words; [`process`], [`files`], [`git`] and [`hash`] reach
 //! the system, and [`parallel`] uses all of its cores.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 pub mod baseline;
 pub mod binary;
 pub mod build;
@@ -30,6 +32,7 @@ pub mod command;
 pub mod comparable;
 pub mod config;
 pub mod device;
+pub mod disk;
 pub mod doctor;
 pub mod engine;
 pub mod evidence;

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::build::{Artifact, Given, filled_argv, program_argv};
 use crate::config::{Config, SanitizerTool, Variant};
+use crate::disk;
 use crate::files::{read_regular, variant_folder};
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::process::{self, Ending, Invocation};
@@ -172,7 +173,7 @@ impl<'a> Run<'a> {
     fn new(request: &SanitizerRun<'a>) -> Result<Run<'a>, Error> {
         let (variant, artifact, tool) = (request.variant, request.artifact, request.tool);
         let folder = variant_folder(&request.config.work.join("verify"), &variant.id);
-        std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+        disk::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
         let file = |ending: &str| folder.join(format!("sanitizer-{tool}.{ending}"));
         let (log, result) = (file("log"), file("result.json"));
         remove_result(&result)?;

@@ -10,7 +10,8 @@ use serde::Serialize;
 use serde::de::IgnoredAny;
 
 use crate::capture::kernel_records;
-use crate::files::{RECORDS, bounded_json, folder_of, most, read_regular, read_regular_up_to};
+use crate::disk::{self, folder_of};
+use crate::files::{RECORDS, bounded_json, most, read_regular, read_regular_up_to};
 use crate::finding::Error;
 use crate::hash::sha256_hex;
 use crate::metric::ALIASES;
@@ -96,13 +97,13 @@ fn kind_of(path: &Path, bytes: &[u8]) -> Option<Kind> {
 /// [`Error::Usage`] where the copy exists already, [`Error::Input`] where a file cannot be read
 /// as what it is, or would still contain what must be removed; [`Error::Io`].
 pub fn strip(from: &Path, to: &Path, keep_machine_code: bool) -> Result<Stripped, Error> {
-    if to.symlink_metadata().is_ok() {
+    if disk::is_there(to) {
         return Err(Error::Usage(format!(
             "{} exists; name a path for the copy that does not exist",
             to.display()
         )));
     }
-    let meta = fs::metadata(from).map_err(Error::named(from))?;
+    let meta = disk::metadata(from).map_err(Error::named(from))?;
     let parent = folder_of(to);
     let mut run = Run::new(keep_machine_code);
     let place = tempfile::Builder::new()
@@ -130,12 +131,10 @@ pub fn strip(from: &Path, to: &Path, keep_machine_code: bool) -> Result<Stripped
         let (kind, bytes) =
             read.ok_or_else(|| Error::input(from.to_path_buf(), UNKNOWN.to_owned()))?;
         let clean = run.file(from, name, kind, &bytes)?;
-        fs::write(&copy, clean).map_err(Error::io("write", to))?;
+        disk::write(&copy, clean).map_err(Error::io("write", to))?;
     }
-    let (here, there) = (rustix::fs::CWD, rustix::fs::CWD);
     let flags = rustix::fs::RenameFlags::NOREPLACE;
-    rustix::fs::renameat_with(here, &copy, there, to, flags)
-        .map_err(|error| Error::io("create", to)(error.into()))?;
+    disk::rename_with(&copy, to, flags).map_err(Error::io("create", to))?;
     run.stripped.removed = run.scrubber.removed;
     Ok(run.stripped)
 }
@@ -204,7 +203,7 @@ impl Run {
     }
 
     fn folder(&mut self, from: &Path, copy: &Path) -> Result<(), Error> {
-        fs::create_dir(copy).map_err(Error::io("create", copy))?;
+        disk::create_dir(copy).map_err(Error::io("create", copy))?;
         let mut files = Vec::new();
         self.find(from, Path::new(""), &mut files)?;
         // A profile contains the hashes of its captures, so these come first.
@@ -216,8 +215,8 @@ impl Run {
             let clean = self.file(&path, file.clone(), kind, &bytes)?;
             let target = copy.join(&file);
             let folder = target.parent().unwrap_or(copy);
-            fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
-            fs::write(&target, clean).map_err(Error::io("write", &target))?;
+            disk::create_dir_all(folder).map_err(Error::io("create", folder))?;
+            disk::write(&target, clean).map_err(Error::io("write", &target))?;
         }
         Ok(())
     }
@@ -230,15 +229,13 @@ impl Run {
         files: &mut Vec<(PathBuf, Kind)>,
     ) -> Result<(), Error> {
         let folder = root.join(below);
-        for entry in fs::read_dir(&folder).map_err(Error::io("read", &folder))? {
-            let entry = entry.map_err(Error::io("read", &folder))?;
-            let name = below.join(entry.file_name());
-            let kind = entry.file_type().map_err(Error::io("read", &folder))?;
-            if kind.is_dir() {
+        for entry in disk::read_dir(&folder).map_err(Error::io("read", &folder))? {
+            let name = below.join(entry.name());
+            if entry.is_dir() {
                 self.find(root, &name, files)?;
-            } else if !kind.is_file() {
+            } else if !entry.is_file() {
                 self.leave_out(&name, "neither a file nor a folder");
-            } else if let Some(bytes) = self.read(&entry.path())? {
+            } else if let Some(bytes) = self.read(&entry.path)? {
                 match kind_of(&name, &bytes) {
                     Some(kind) => files.push((name, kind)),
                     None => self.leave_out(&name, "of no known kind"),

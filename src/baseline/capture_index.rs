@@ -1,13 +1,13 @@
 //! Captures below a folder, found by their hash.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use ncu_report::{ReadError, Recording};
 
 use crate::capture::{self, Format};
+use crate::disk;
 use crate::files::{most, read_regular_up_to};
 use crate::finding::Error;
 use crate::hash::{sha256_file, sha256_hex};
@@ -58,17 +58,13 @@ impl CaptureIndex {
     /// [`Error::Io`].
     pub fn add(&mut self, folder: &Path) -> Result<(), Error> {
         self.hashed = OnceLock::new();
-        for entry in fs::read_dir(folder).map_err(Error::io("read", folder))? {
-            let entry = entry.map_err(Error::io("read", folder))?;
-            let path = entry.path();
+        for entry in disk::read_dir(folder).map_err(Error::io("read", folder))? {
+            let ending = entry.path.extension();
             // Links to folders are not followed: they may form a cycle.
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                self.add(&path)?;
-            } else if path
-                .extension()
-                .is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known))
-            {
-                self.files.push(path);
+            if entry.is_dir() {
+                self.add(&entry.path)?;
+            } else if ending.is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known)) {
+                self.files.push(entry.path);
             }
         }
         Ok(())

@@ -5,7 +5,7 @@ use crate::build::stated_flags;
 use crate::comparable::added_sources;
 use crate::config::{Config, Variant};
 use crate::finding::{Code, Finding};
-use crate::hash::sha256_file;
+use crate::git;
 use crate::profile::Profile;
 
 /// The finding that an immutable variant is built from files that its lock does not list.
@@ -36,15 +36,15 @@ pub(super) fn immutable_changes(config: &Config, variant: &Variant, lock: &Lock)
         _ => {}
     }
     if lock.immutable {
-        changes.extend(lock.sources.iter().filter_map(|(path, locked)| {
-            match sha256_file(&config.root.join(path)) {
+        changes.extend(lock.sources.iter().filter_map(
+            |(path, locked)| match git::sha256_of_input(&config.root.join(path)) {
                 Ok(hash) if hash == *locked => None,
                 Ok(hash) => Some(format!(
                     "`{path}` changed since it was locked (sha256 {hash}, locked {locked})"
                 )),
                 Err(error) => Some(format!("`{path}` cannot be read: {error}")),
-            }
-        }));
+            },
+        ));
         changes.extend(changed_flags(
             &stated_flags(&config.toolchain, variant),
             &lock.flags,

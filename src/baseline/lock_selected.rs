@@ -15,6 +15,7 @@ use super::signature::{Signer, unknown_key};
 use super::store::{NewBaseline, Store};
 use crate::comparable::merge;
 use crate::config::{Config, Selected, Variant};
+use crate::disk;
 use crate::evidence::{numbers_unchecked, unpinned};
 use crate::files::{SICK_FILE, recorded_folder};
 use crate::finding::{Code, Error, Finding, Stop, WarnReason};
@@ -176,7 +177,7 @@ impl Locking<'_> {
         for folder in self.folders(variant)? {
             let folder = folder.as_path();
             match readable(Profile::recorded(folder, &variant.id), variant)? {
-                Some(_) if folder.join(SICK_FILE).exists() => {
+                Some(_) if disk::is_there(folder.join(SICK_FILE)) => {
                     let folder = folder.display();
                     let message =
                         format!("the run that measured into {folder} saw that its GPU is sick");

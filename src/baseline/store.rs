@@ -6,14 +6,15 @@
 //! folder is cleared by the next command.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::RenameFlags;
 
 use super::lock::Lock;
-use crate::files::{entries, folder_of, if_there, read_regular, sync_folder};
+use crate::disk::{self, Entry, folder_of};
+use crate::files::{entries, if_there, read_regular};
 use crate::finding::Error;
 use crate::hash::sha256_hex;
 use crate::terms::VariantId;
@@ -70,7 +71,7 @@ impl Store {
     fn at(root: &Path) -> Store {
         Store {
             // The exchange must replace the folder, not a link to it.
-            root: root.canonicalize().unwrap_or_else(|_| root.to_path_buf()),
+            root: disk::real(root).unwrap_or_else(|_| root.to_path_buf()),
             exclusive: None,
         }
     }
@@ -149,7 +150,7 @@ impl Store {
             .filter(|gpu| {
                 FILES
                     .iter()
-                    .any(|ending| self.path(gpu, variant, ending).exists())
+                    .any(|ending| disk::is_there(self.path(gpu, variant, ending)))
             })
             .collect())
     }
@@ -187,7 +188,7 @@ impl Store {
         for (_, gpu) in folders(&self.root)? {
             for (suite, folder) in folders(&gpu)? {
                 for entry in entries(&folder)? {
-                    let name = entry.file_name().to_string_lossy().into_owned();
+                    let name = entry.text();
                     let variant = FILES
                         .iter()
                         .find_map(|ending| name.strip_suffix(ending)?.strip_suffix('.'));
@@ -259,15 +260,15 @@ impl Store {
         let folder = path.parent().unwrap_or(&self.root);
         match content {
             Some(content) => {
-                fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+                disk::create_dir_all(folder).map_err(Error::io("create", folder))?;
                 write_synced(&path, content.as_bytes()).map_err(Error::io("write", &path))?;
             }
-            None if is_there(&path) => {
-                fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+            None if disk::is_there(&path) => {
+                disk::remove_file(&path).map_err(Error::io("remove", &path))?;
             }
             None => return Ok(()),
         }
-        sync_folder(folder).map_err(Error::io("write", folder))
+        disk::sync(folder).map_err(Error::io("write", folder))
     }
 
     /// Changes a copy of the store, and exchanges the two.
@@ -279,8 +280,8 @@ impl Store {
             )));
         }
         let staged = self.beside("staged");
-        fs::create_dir(&staged).map_err(Error::io("create", &staged))?;
-        if self.root.exists() {
+        disk::create_dir(&staged).map_err(Error::io("create", &staged))?;
+        if disk::is_there(&self.root) {
             copy_folder(&self.root, &staged)?;
         }
         edit(&Store {
@@ -289,27 +290,33 @@ impl Store {
         })?;
         // From here on the copy is complete, and has the name of a complete one.
         let next = self.beside("next");
-        fs::rename(&staged, &next).map_err(Error::io("write", &next))?;
+        disk::rename(&staged, &next).map_err(Error::io("write", &next))?;
         self.exchange(&next)?;
-        sync_folder(self.parent()).map_err(Error::io("write", self.parent()))?;
+        disk::sync(self.parent()).map_err(Error::io("write", self.parent()))?;
         self.recover()
     }
 
     fn exchange(&self, next: &Path) -> Result<(), Error> {
-        if !self.root.exists() {
-            return fs::rename(next, &self.root).map_err(Error::io("write", &self.root));
+        if !disk::is_there(&self.root) {
+            return disk::rename(next, &self.root).map_err(Error::io("write", &self.root));
         }
-        match renameat_with(CWD, next, CWD, &self.root, RenameFlags::EXCHANGE) {
+        let exchanged = disk::rename_with(next, &self.root, RenameFlags::EXCHANGE);
+        match exchanged.map_err(|error| (rustix::io::Errno::from_io_error(&error), error)) {
             Ok(()) => Ok(()),
             // Filesystems without the exchange: two renames, of which `recover` finishes the second.
-            Err(
-                rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::OPNOTSUPP,
-            ) => {
+            Err((
+                Some(
+                    rustix::io::Errno::INVAL
+                    | rustix::io::Errno::NOSYS
+                    | rustix::io::Errno::OPNOTSUPP,
+                ),
+                _,
+            )) => {
                 let old = self.beside("old");
-                fs::rename(&self.root, &old).map_err(Error::io("write", &old))?;
-                fs::rename(next, &self.root).map_err(Error::io("write", &self.root))
+                disk::rename(&self.root, &old).map_err(Error::io("write", &old))?;
+                disk::rename(next, &self.root).map_err(Error::io("write", &self.root))
             }
-            Err(error) => Err(Error::io("exchange", &self.root)(error.into())),
+            Err((_, error)) => Err(Error::io("exchange", &self.root)(error)),
         }
     }
 
@@ -318,27 +325,27 @@ impl Store {
     pub fn leftovers(root: &Path) -> Vec<PathBuf> {
         let store = Store::at(root);
         let beside = ["next", "old", "staged"].map(|name| store.beside(name));
-        beside.into_iter().filter(|path| is_there(path)).collect()
+        beside
+            .into_iter()
+            .filter(|path| disk::is_there(path))
+            .collect()
     }
 
     /// Finishes or clears what a killed process left. The caller holds the lock.
     fn recover(&self) -> Result<(), Error> {
-        if !self.root.exists() {
+        if !disk::is_there(&self.root) {
             for left in [self.beside("next"), self.beside("old")] {
-                if is_there(&left) {
-                    fs::rename(&left, &self.root).map_err(Error::io("restore", &self.root))?;
+                if disk::is_there(&left) {
+                    disk::rename(&left, &self.root).map_err(Error::io("restore", &self.root))?;
                     break;
                 }
             }
         }
         for left in ["next", "old", "staged"].map(|name| self.beside(name)) {
-            if is_there(&left) {
-                // Not a folder: a link or a file that somebody put there.
-                let cleared = if left.is_symlink() || left.is_file() {
-                    fs::remove_file(&left)
-                } else {
-                    fs::remove_dir_all(&left)
-                };
+            if disk::is_there(&left) {
+                // It may be a link or a file that somebody put there.
+                let cleared = disk::remove_dir_all(&left);
+                let cleared = cleared.or_else(|_| disk::remove_file(&left));
                 cleared.map_err(Error::io("clear", &left))?;
             }
         }
@@ -361,12 +368,12 @@ impl Store {
     /// The folder around the store serves as the lock file: it exists, and nothing has to be added.
     fn guard(&self) -> Result<File, Error> {
         let parent = self.parent();
-        fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
-        File::open(parent).map_err(Error::io("open", parent))
+        disk::create_dir_all(parent).map_err(Error::io("create", parent))?;
+        disk::open(parent).map_err(Error::io("open", parent))
     }
 
     fn shared(&self) -> Result<Option<File>, Error> {
-        if self.exclusive.is_some() || !self.parent().exists() {
+        if self.exclusive.is_some() || !disk::is_there(self.parent()) {
             return Ok(None);
         }
         let guard = self.guard()?;
@@ -377,43 +384,30 @@ impl Store {
     }
 }
 
-/// Whether anything has this name, a dangling link included.
-fn is_there(path: &Path) -> bool {
-    path.symlink_metadata().is_ok()
-}
-
 /// Folders in a folder, with their names; none where it does not exist.
 fn folders(parent: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
-    let mut found: Vec<(String, PathBuf)> = entries(parent)?
-        .into_iter()
-        .filter(|entry| entry.path().is_dir())
-        .filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())))
-        .collect();
-    found.sort();
-    Ok(found)
+    let entries = entries(parent)?.into_iter().filter(Entry::is_dir);
+    let named = entries.filter_map(|entry| Some((entry.name().to_str()?.to_owned(), entry.path)));
+    Ok(named.collect())
 }
 
 fn copy_folder(from: &Path, to: &Path) -> Result<(), Error> {
-    for entry in fs::read_dir(from).map_err(Error::io("read", from))? {
-        let entry = entry.map_err(Error::io("read", from))?;
-        let (source, target) = (entry.path(), to.join(entry.file_name()));
-        let kind = entry.file_type().map_err(Error::io("read", &source))?;
-        if kind.is_dir() {
-            fs::create_dir(&target).map_err(Error::io("create", &target))?;
-            copy_folder(&source, &target)?;
+    for entry in disk::read_dir(from).map_err(Error::io("read", from))? {
+        let target = to.join(entry.name());
+        if entry.is_dir() {
+            disk::create_dir(&target).map_err(Error::io("create", &target))?;
+            copy_folder(&entry.path, &target)?;
         } else {
-            fs::copy(&source, &target).map_err(Error::io("copy", &source))?;
-            File::open(&target)
-                .and_then(|file| file.sync_all())
-                .map_err(Error::io("write", &target))?;
+            disk::copy(&entry.path, &target).map_err(Error::io("copy", &entry.path))?;
+            disk::sync(&target).map_err(Error::io("write", &target))?;
         }
     }
-    sync_folder(to).map_err(Error::io("write", to))
+    disk::sync(to).map_err(Error::io("write", to))
 }
 
 fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use io::Write;
-    let mut file = File::create(path)?;
+    let mut file = disk::create(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }

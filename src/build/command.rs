@@ -9,7 +9,7 @@ use super::machine_code::compiled_in;
 use crate::config::{Config, Recipe, Variant};
 use crate::files::create_work_folder;
 use crate::finding::{Code, Error, Finding, Stop};
-use crate::hash::sha256_file;
+use crate::git;
 use crate::toolchain::Nvdisasm;
 
 /// A variant that is built by its own command, or stands ready.
@@ -49,7 +49,7 @@ impl CommandBuild<'_> {
         for (at, word) in run.iter().enumerate() {
             let path = config.root.join(word);
             // A program that is found on the PATH is not part of the project.
-            if path.is_file() && (at == 0 || path.starts_with(&config.root)) {
+            if git::is_input_file(&path) && (at == 0 || path.starts_with(&config.root)) {
                 let hash = self.hash(&path, &format!("program `{word}`"), "run")?;
                 programs.insert(path, hash);
             }
@@ -79,7 +79,7 @@ impl CommandBuild<'_> {
     }
 
     fn hash(&self, path: &Path, what: &str, key: &str) -> Result<String, Finding> {
-        sha256_file(path).map_err(|error| {
+        git::sha256_of_input(path).map_err(|error| {
             let (id, config) = (&self.variant.id, self.config.path.display());
             let message = format!("the {what} cannot be read: {error}");
             let next = format!("check `{key}` of {id} in {config}");

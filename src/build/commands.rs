@@ -1,12 +1,14 @@
 //! The `build` commands of a project: one at a time, and each once for all variants that share it.
 
+use rustix::fs::OFlags;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use super::run::{BUILD_TIMEOUT, run_build};
 use crate::config::{Config, Variant};
+use crate::disk;
 use crate::finding::{Error, Finding, Stop};
 use crate::process::{Invocation, wait_for_lock};
 
@@ -49,7 +51,7 @@ impl Commands {
 
 fn run(config: &Config, variant: &Variant, argv: &[String]) -> Result<(), Stop> {
     let folder = config.work.join("builds");
-    fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+    disk::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
     let _lock = lock(&folder.join("commands.lock"))?;
     let log = folder.join(format!("{}.{}.log", variant.id.suite, variant.id.variant));
     let invocation = Invocation {
@@ -66,8 +68,7 @@ fn run(config: &Config, variant: &Variant, argv: &[String]) -> Result<(), Stop> 
 /// Waits until no other run of this tool runs a build command in this project. The lock is released
 /// when it is dropped, or when the process dies.
 fn lock(path: &Path) -> Result<File, Error> {
-    let mut options = File::options();
-    let file = options.create(true).truncate(false).write(true).open(path);
+    let file = disk::open_as(path, OFlags::WRONLY | OFlags::CREATE, 0o666);
     let file = file.map_err(Error::io("open", path))?;
     if wait_for_lock(&file, path, BUILD_TIMEOUT, || ())? {
         return Ok(file);

@@ -1,22 +1,18 @@
 //! The machine code that nvcc kept of a build.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::binary;
+use crate::disk;
 use crate::files::{most, read_regular_up_to};
 
 /// The cubins in a folder that have kernels. Where nvcc built for several targets, those for
 /// `arch`; where kernels were linked in a step of their own, the linked ones, which run.
 pub(super) fn cubins_in(folder: &Path, arch: &str) -> io::Result<Vec<PathBuf>> {
-    let mut cubins = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|ending| ending == "cubin") {
-            cubins.push(path);
-        }
-    }
+    let paths = disk::read_dir(folder)?.into_iter().map(|entry| entry.path);
+    let is_cubin = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "cubin");
+    let mut cubins: Vec<PathBuf> = paths.filter(is_cubin).collect();
     let stem = |path: &Path| {
         let stem = path.file_stem().unwrap_or_default();
         stem.to_string_lossy().into_owned()
@@ -26,7 +22,6 @@ pub(super) fn cubins_in(folder: &Path, arch: &str) -> io::Result<Vec<PathBuf>> {
     if cubins.iter().any(|path| stem(path).ends_with(&target)) {
         cubins.retain(|path| stem(path).ends_with(&target));
     }
-    cubins.sort();
     let linked = |path: &Path| stem(path).trim_end_matches(&target).ends_with("_dlink");
     let mut with_kernels = Vec::new();
     for path in cubins {

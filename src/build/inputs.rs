@@ -1,8 +1,8 @@
 //! Which files decide a compilation besides those that its tools open: those that could be found in
 //! their place, and those that a text asks for.
 
+use crate::disk;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The operators by which a text asks the preprocessor whether a file exists.
@@ -120,24 +120,29 @@ pub(super) fn places(
     }
     let mut found = BTreeSet::new();
     for folder in &searched {
-        let entries = fs::read_dir(root.join(folder)).into_iter().flatten();
-        let names = entries.flatten().map(|entry| entry.file_name());
-        let names = names.filter_map(|name| name.into_string().ok());
+        let entries = disk::read_dir(root.join(folder)).into_iter().flatten();
+        let names = entries.filter_map(|entry| Some(entry.name().to_str()?.to_owned()));
         for first in names.chain(["..".to_owned(), ".".to_owned()]) {
             let ends = ends.get(&first).into_iter().flatten();
             let paths = ends.map(|end| folder.join(end));
-            let paths = paths.filter(|path| root.join(path).is_file());
+            let paths = paths.filter(|path| could_be_read(&root.join(path)));
             found.extend(paths.map(|path| path.display().to_string()));
         }
     }
-    let named = asked.iter().filter(|name| root.join(name).is_file());
+    let named = asked.iter().filter(|name| could_be_read(&root.join(name)));
     found.extend(named.chain(files).cloned());
     found
+}
+
+/// Whether a compiler that is asked for the path opens something: a link may lead to a file.
+fn could_be_read(path: &Path) -> bool {
+    disk::is_file(path) || disk::is_link(path)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_file_that_would_be_found_first_or_that_is_asked_for_is_a_place_and_others_are_not() {

@@ -6,6 +6,7 @@ use crate::binary::{self, BinaryError, Compiled, CompiledKernel};
 use crate::config::{Config, Variant};
 use crate::files::{most, read_regular_up_to};
 use crate::finding::{Code, Error, Finding, Stop};
+use crate::git;
 use crate::hash::sha256_hex;
 use crate::process;
 use crate::toolchain::Nvdisasm;
@@ -30,7 +31,8 @@ pub(super) fn compiled_in(
     let mut hashes = BTreeMap::new();
     for file in files {
         let path = config.root.join(file);
-        let bytes = read_regular_up_to(&path, most::BINARY).map_err(|error| {
+        let bytes = git::real_input(&path).and_then(|path| read_regular_up_to(&path, most::BINARY));
+        let bytes = bytes.map_err(|error| {
             let next = "build it first, or correct `program` and `libraries`";
             let message = format!("the machine code of `{file}` cannot be read: {error}");
             Finding::deny(Code::BuildFailed, &variant.id, message, next)

@@ -2,11 +2,10 @@
 //! decided it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::RenameFlags;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
@@ -18,10 +17,12 @@ use super::opened::{Lists, Opened};
 use super::run::{BUILD_TIMEOUT, run_build};
 use crate::binary::{self, BinaryError, Census, Compiled, compiler_warnings, resource_report};
 use crate::config::{Config, Recipe, Variant};
+use crate::disk;
 use crate::files::{
     create_work_folder, most, open_regular, read_regular, read_regular_up_to, write_atomically,
 };
 use crate::finding::{Code, Error, Finding, Stop};
+use crate::git;
 use crate::hash::{sha256_file, sha256_hex};
 use crate::process::{self, Invocation};
 use crate::toolchain::{Nvcc, Nvdisasm, dropped_target, nvcc_flags};
@@ -167,7 +168,7 @@ impl<'a> NvccBuild<'a> {
     pub(super) fn build(&self) -> Result<Artifact, Stop> {
         let named = self.accepted()?;
         create_work_folder(&self.config.work)?;
-        fs::create_dir_all(&self.store).map_err(Error::io("create", &self.store))?;
+        disk::create_dir_all(&self.store).map_err(Error::io("create", &self.store))?;
         if let Some(artifact) = self.cached() {
             return Ok(artifact);
         }
@@ -190,7 +191,7 @@ impl<'a> NvccBuild<'a> {
             sources: sources.collect(),
         };
         let path = scratch.path("manifest.json");
-        fs::write(&path, json(&manifest)).map_err(Error::io("write", &path))?;
+        disk::write(&path, json(&manifest)).map_err(Error::io("write", &path))?;
         if known {
             let opened = self.opened_file();
             write_atomically(&opened, &json(&made)).map_err(Error::io("write", &opened))?;
@@ -233,7 +234,7 @@ impl<'a> NvccBuild<'a> {
                 );
                 return Err(self.failed(message, self.check_setting("source")));
             }
-            if !root.join(source).is_file() {
+            if !git::is_input_file(root.join(source)) {
                 let message = format!("the source `{source}` does not exist");
                 return Err(self.failed(message, self.check_setting("source")));
             }
@@ -294,10 +295,10 @@ impl<'a> NvccBuild<'a> {
             stderr: log.clone(),
         };
         // Written now, by the same clock that stamps the sources.
-        fs::write(&log, "").map_err(Error::io("write", &log))?;
+        disk::write(&log, "").map_err(Error::io("write", &log))?;
         let started = changed_at(&log).map_err(Error::io("read", &log))?;
         run_build(self.variant, &run, &by_hand)?;
-        if program.is_file() {
+        if disk::is_file(&program) {
             let files = opened.files(scratch.kept.path()).map_err(|why| {
                 self.failed(why, "give the file a plain name in UTF-8".to_owned())
             })?;
@@ -317,7 +318,7 @@ impl<'a> NvccBuild<'a> {
         // These lists also name what the tools made themselves, and removed.
         let stored = |file: &String| {
             let path = root.join(file);
-            (path.is_file() && !path.starts_with(&self.store)).then(|| below(root, file))
+            (git::is_input_file(&path) && !path.starts_with(&self.store)).then(|| below(root, file))
         };
         let included = lists.included.iter().chain(self.sources);
         let included: BTreeSet<String> = included.filter_map(stored).collect();
@@ -325,7 +326,8 @@ impl<'a> NvccBuild<'a> {
         let mut asked = BTreeSet::new();
         for file in &included {
             let path = root.join(file);
-            let text = read_regular_up_to(&path, most::BINARY);
+            let real = git::real_input(&path);
+            let text = real.and_then(|real| read_regular_up_to(&real, most::BINARY));
             let text = text.map_err(Error::io("read", &path))?;
             let text = String::from_utf8_lossy(&text);
             if self.of_toolkit_or_host(file) {
@@ -442,8 +444,8 @@ impl<'a> NvccBuild<'a> {
             let path = self.config.root.join(&file);
             let opened = made.files.contains(&file);
             let sha256 = match opened && !self.of_toolkit(&file) {
-                true => sha256_file(&path).map(Some),
-                false => fs::metadata(&path).map(|_| None),
+                true => git::sha256_of_input(&path).map(Some),
+                false => git::real_input(&path).map(|_| None),
             };
             match sha256 {
                 Ok(sha256) => Ok((file, sha256)),
@@ -513,7 +515,7 @@ impl<'a> NvccBuild<'a> {
 
     /// Moves a build to its place in the store.
     fn put(&self, build: TempDir, place: &Path) -> Result<(), Error> {
-        if fs::rename(build.path(), place).is_ok() {
+        if disk::rename(build.path(), place).is_ok() {
             // Moved: nothing is left to clear.
             let _ = build.keep();
             return Ok(());
@@ -560,18 +562,18 @@ impl<'a> NvccBuild<'a> {
 
 /// Replaces a damaged build, in one step where the filesystem can: a reader finds one of the two.
 fn replace_damaged(build: TempDir, place: &Path) -> Result<(), Error> {
-    if renameat_with(CWD, build.path(), CWD, place, RenameFlags::EXCHANGE).is_ok() {
+    if disk::rename_with(build.path(), place, RenameFlags::EXCHANGE).is_ok() {
         return Ok(());
     }
-    let _ = fs::remove_dir_all(place);
-    fs::rename(build.path(), place).map_err(Error::io("write", place))?;
+    let _ = disk::remove_dir_all(place);
+    disk::rename(build.path(), place).map_err(Error::io("write", place))?;
     let _ = build.keep();
     Ok(())
 }
 
 fn changed_at(path: &Path) -> io::Result<ChangeTime> {
     use std::os::unix::fs::MetadataExt;
-    let meta = fs::metadata(path)?;
+    let meta = disk::metadata(path)?;
     Ok((meta.ctime(), meta.ctime_nsec()))
 }
 
@@ -595,7 +597,7 @@ fn below(root: &Path, file: &str) -> String {
     for part in path.components() {
         match part {
             Component::CurDir => {}
-            Component::ParentDir if root.join(&parts).is_symlink() => {
+            Component::ParentDir if disk::is_link(root.join(&parts)) => {
                 return path.display().to_string();
             }
             Component::ParentDir if parts.file_name().is_some() => drop(parts.pop()),

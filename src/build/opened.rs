@@ -1,9 +1,8 @@
 //! Asks the tools behind nvcc which files they open: each call of the preprocessor by a variable
 //! that GCC knows, the assembler and the linker by flags. They leave their lists in a folder.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +13,7 @@ use rustix::fs::{CWD, Mode, OFlags, mkfifoat};
 use tempfile::TempDir;
 
 use super::depfile::{self, prerequisites};
+use crate::disk;
 use crate::files::{most, read_text_up_to};
 
 /// The lists of one build while it is under way.
@@ -38,11 +38,7 @@ impl Opened {
         let path = folder.path().join("assembled.d");
         // Each call of the assembler truncates its list. A pipe keeps all of them.
         mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR)?;
-        let pipe = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default())
-            .open(&path)?;
+        let pipe = disk::open_as(&path, OFlags::RDWR, 0)?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         Ok(Opened {
@@ -84,7 +80,7 @@ impl Opened {
             _ => return Err("the list of assembled files cannot be read".to_owned()),
         };
         let linked = self.folder.path().join(LINKED);
-        let linked = match linked.exists() {
+        let linked = match disk::is_there(&linked) {
             true => depfile::linked(&read(linked)?)?,
             false => Vec::new(),
         };

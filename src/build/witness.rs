@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 use super::artifact::Artifact;
 use crate::config::Variant;
+use crate::disk;
 use crate::finding::{Code, Finding};
-use crate::hash::sha256_file;
+use crate::git;
 
 /// The files that a variant was made of, and the program, as they are before it runs.
 #[derive(Clone, Debug)]
@@ -53,7 +54,7 @@ impl Witness {
         let changed = |(path, seen): (&PathBuf, &Seen)| {
             let same = seen.stamp.is_some()
                 && stamp(path).ok() == seen.stamp
-                && sha256_file(path).is_ok_and(|now| now == seen.sha256);
+                && git::sha256_of_input(path).is_ok_and(|now| now == seen.sha256);
             let name = path.strip_prefix(&self.root).unwrap_or(path);
             (!same).then(|| format!("`{}`", name.display()))
         };
@@ -67,6 +68,6 @@ impl Witness {
 }
 
 fn stamp(path: &Path) -> io::Result<Stamp> {
-    let meta = std::fs::metadata(path)?;
+    let meta = disk::metadata(git::real_input(path)?)?;
     Ok((meta.dev(), meta.ino(), meta.ctime(), meta.ctime_nsec()))
 }

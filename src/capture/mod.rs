@@ -14,6 +14,7 @@ use std::path::Path;
 
 use ncu_report::{ReadError, Recording, csv, report};
 
+use crate::disk;
 use crate::files::{most, read_regular_up_to};
 use crate::terms::{Tier, spelled};
 pub use span::Span;
@@ -50,7 +51,7 @@ pub fn read_file(path: impl AsRef<Path>) -> Result<(Format, Recording), ReadErro
     read_regular_up_to(path, most::BINARY)
         .map_err(|error| match error.kind() {
             ErrorKind::FileTooLarge => ReadError::TooLarge {
-                bytes: std::fs::metadata(path).map_or(0, |meta| meta.len()),
+                bytes: disk::metadata(path).map_or(0, |meta| meta.len()),
                 limit: most::BINARY,
             },
             _ => ReadError::Io(error),

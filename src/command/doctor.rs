@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::answer::{json, print};
 use crate::cli::{DoctorArgs, Format};
 use crate::config::{self, Config};
+use crate::disk;
 use crate::doctor::{self, Check, Setup, examine};
 use crate::finding::{Error, ExitCode};
 use crate::{process, report};
@@ -21,7 +22,7 @@ struct Answer<'a> {
 
 pub(super) fn run(path: &Path, arguments: &DoctorArgs) -> Result<ExitCode, Error> {
     // Only the default configuration file may be missing.
-    let configured = path.exists() || path != Path::new(config::FILE_NAME);
+    let configured = disk::is_there(path) || path != Path::new(config::FILE_NAME);
     let scratch = tempfile::tempdir().map_err(Error::io("create", std::env::temp_dir()))?;
     let config = if configured {
         Config::load(path)?

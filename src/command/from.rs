@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::archive::Opened;
 use super::judging::{Judging, refuse_without_folder};
+use crate::disk;
 use crate::finding::Error;
 use crate::judge::{Outcome, PackedBase, examined};
 use crate::measure::{Captures, SliceOf, Source, Spent};
@@ -22,10 +23,9 @@ pub(super) struct Measured {
 /// The folders that are named, where one has no slice, and folders in it have some, with these instead.
 fn all(from: &[PathBuf]) -> Vec<PathBuf> {
     let parts = |folder: &PathBuf| -> Vec<PathBuf> {
-        let entries = folder.read_dir().into_iter().flatten().flatten();
-        let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        let mut parts: Vec<PathBuf> = folders.map(|entry| entry.path()).collect();
-        parts.sort();
+        let folders = disk::read_dir(folder).into_iter().flatten();
+        let folders = folders.filter(disk::Entry::is_dir);
+        let parts: Vec<PathBuf> = folders.map(|entry| entry.path).collect();
         let is_of_parts = !SliceOf::is_in(folder) && parts.iter().any(|part| SliceOf::is_in(part));
         match is_of_parts {
             true => parts,

@@ -8,6 +8,7 @@ use clap_mangen::Man;
 
 use super::answer::print;
 use crate::cli::{Cli, GenerateArgs, Generated};
+use crate::disk;
 use crate::finding::{Error, ExitCode};
 
 pub(super) fn run(arguments: &GenerateArgs) -> Result<ExitCode, Error> {
@@ -31,7 +32,7 @@ pub(super) fn run(arguments: &GenerateArgs) -> Result<ExitCode, Error> {
 }
 
 fn man_pages(folder: &Path) -> Result<(), Error> {
-    std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+    disk::create_dir_all(folder).map_err(Error::io("create", folder))?;
     clap_mangen::generate_to(Cli::command(), folder)
         .map_err(Error::io("write man pages to", folder))
 }

@@ -7,6 +7,7 @@ use super::survey::{survey, template};
 use crate::cli::{Format, InitArgs};
 use crate::config::Config;
 use crate::device::Gpu;
+use crate::disk;
 use crate::files::write_named;
 use crate::finding::{Error, ExitCode};
 
@@ -15,7 +16,7 @@ use crate::finding::{Error, ExitCode};
 const SCHEMA_NAME: &str = ".sparsek-gate.schema.json";
 
 pub(super) fn run(config: &Path, arguments: &InitArgs) -> Result<ExitCode, Error> {
-    if config.exists() && !arguments.force {
+    if disk::is_there(config) && !arguments.force {
         return Err(Error::Usage(format!(
             "{} exists; --force replaces it, --config FILE names another",
             config.display()

@@ -6,6 +6,7 @@ use super::select::{select, variable};
 use crate::baseline::Store;
 use crate::cli::{Selection, TrustArgs};
 use crate::config::{Config, Selected};
+use crate::disk;
 use crate::finding::{Error, Finding};
 use crate::judge::{Judge, Outcome, Rules, judge, unchecked};
 use crate::measure::{BaseProject, Captures};
@@ -124,7 +125,7 @@ pub(super) fn refuse_targets(
 
 fn refuse_target(path: &Path, project: Option<&Config>, read: &[&Path]) -> Result<(), Error> {
     let whole = std::path::absolute(path).map_err(Error::io("find", path))?;
-    if !whole.parent().is_some_and(Path::is_dir) {
+    if !whole.parent().is_some_and(disk::is_dir) {
         return Err(Error::Usage(format!(
             "`--report {}`: its folder does not exist",
             path.display()
@@ -132,7 +133,7 @@ fn refuse_target(path: &Path, project: Option<&Config>, read: &[&Path]) -> Resul
     }
     // Links and `..` lead to what they lead to.
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let target = match whole.exists() {
+    let target = match disk::is_there(&whole) {
         true => real(&whole),
         false => real(whole.parent().unwrap_or(&whole)),
     };
@@ -140,7 +141,7 @@ fn refuse_target(path: &Path, project: Option<&Config>, read: &[&Path]) -> Resul
     let own = project.map(|project| [project.path.as_path(), project.baselines.as_path()]);
     let own = own.into_iter().flatten().chain(output.as_deref());
     let mut kept = own.chain(read.iter().copied());
-    if whole.exists() && kept.any(|folder| target.starts_with(real(folder))) {
+    if disk::is_there(&whole) && kept.any(|folder| target.starts_with(real(folder))) {
         return Err(Error::Usage(format!(
             "`--report {}` would replace a file that the check reads",
             path.display()
@@ -151,7 +152,7 @@ fn refuse_target(path: &Path, project: Option<&Config>, read: &[&Path]) -> Resul
 
 /// The folder of a recording, which must exist.
 pub(super) fn refuse_without_folder(folder: &Path) -> Result<(), Error> {
-    match folder.is_dir() {
+    match disk::is_dir(folder) {
         true => Ok(()),
         false => Err(Error::Usage(format!(
             "`--from {}` is not a folder\n  next: `profile --output DIR` makes one, on a machine with a GPU",

@@ -17,6 +17,7 @@ use serde_json::json;
 use crate::cli::ProfileArgs;
 use crate::config::{Config, Selected};
 use crate::device::GpusAsked;
+use crate::disk;
 use crate::files::{PROFILE_FILE, create_work_folder, read_regular, variant_folder};
 use crate::finding::{Code, Error, ExitCode, Finding, Note};
 use crate::measure::{
@@ -218,7 +219,7 @@ fn slices(
 fn remove_slices(output: &Path) {
     let folders = (1_u32..).map(|index| output.join(index.to_string()));
     for folder in folders.take_while(|folder| SliceOf::is_in(folder)) {
-        let _ = std::fs::remove_dir_all(folder);
+        let _ = disk::remove_dir_all(folder);
     }
 }
 
@@ -266,7 +267,7 @@ fn each_on_gpus(
     if arguments.output.is_none() {
         create_work_folder(&selected.config.work)?;
     }
-    std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+    disk::create_dir_all(folder).map_err(Error::io("create", folder))?;
     let variants: Vec<VariantId> = selected.variants.iter().map(|it| it.id.clone()).collect();
     // Where this run is killed, nobody must take the profiles of an earlier one for its own.
     measured_on_none(folder, &variants)?;

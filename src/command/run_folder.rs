@@ -1,10 +1,10 @@
 //! The folder of a run whose variants several GPUs measure.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::config::Config;
+use crate::disk;
 use crate::files::create_work_folder;
 use crate::finding::Error;
 use crate::measure::{RunFile, Watch};
@@ -30,7 +30,7 @@ impl RunFolder {
     pub fn begin(config: &Config, watch: &dyn Watch) -> Result<RunFolder, Error> {
         create_work_folder(&config.work)?;
         let all = config.work.join(RUNS);
-        fs::create_dir_all(&all).map_err(Error::io("create", &all))?;
+        disk::create_dir_all(&all).map_err(Error::io("create", &all))?;
         let folder = tempfile::Builder::new()
             .prefix(NAME)
             .rand_bytes(12)
@@ -62,7 +62,7 @@ impl RunFolder {
             .for_each(|folder| RunFile::end_left_in(folder));
         for folder in others.iter().rev().skip(KEPT - 1) {
             if !RunFile::is_running_in(folder) {
-                let _ = fs::remove_dir_all(folder);
+                let _ = disk::remove_dir_all(folder);
             }
         }
     }
@@ -71,7 +71,7 @@ impl RunFolder {
     fn others(&self) -> Vec<PathBuf> {
         let all = runs(self.folder.parent().unwrap_or(Path::new("")));
         let written = |folder: &PathBuf| {
-            let written = folder.metadata().and_then(|meta| meta.modified());
+            let written = disk::metadata(folder).and_then(|meta| meta.modified());
             written.unwrap_or(SystemTime::UNIX_EPOCH)
         };
         let others = all.into_iter().filter(|folder| *folder != self.folder);
@@ -88,12 +88,9 @@ impl RunFolder {
 
 /// The folders of the runs in a folder; what is only a link to one is none.
 fn runs(all: &Path) -> Vec<PathBuf> {
-    let all = fs::read_dir(all).into_iter().flatten().flatten();
-    let own = all.filter(|entry| {
-        let is_run = entry.file_name().to_string_lossy().starts_with(NAME);
-        is_run && entry.file_type().is_ok_and(|kind| kind.is_dir())
-    });
-    own.map(|entry| entry.path()).collect()
+    let all = disk::read_dir(all).into_iter().flatten();
+    let own = all.filter(|entry| entry.is_dir() && entry.text().starts_with(NAME));
+    own.map(|entry| entry.path).collect()
 }
 
 /// The folder of a slice in that of its run. Slices are counted from 1.
@@ -104,7 +101,7 @@ pub(super) fn slice_in(run: &Path, index: u32) -> PathBuf {
 impl Drop for RunFolder {
     /// Slices stay. The archive is large, and nobody needs it again.
     fn drop(&mut self) {
-        let _ = fs::remove_file(self.archive());
+        let _ = disk::remove_file(self.archive());
     }
 }
 
@@ -112,6 +109,7 @@ impl Drop for RunFolder {
 mod tests {
     use super::*;
     use crate::report::Progress;
+    use std::fs;
 
     const CONFIG: &str = "[metric.duration]\ncounter = \"gpu__time_duration.sum\"\n\
         direction = \"lower\"\ntolerance = '1 %'\n\

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::answer::{answer, unreadable};
 use crate::capture;
 use crate::cli::Format;
+use crate::disk;
 use crate::files::PROFILE_FILE;
 use crate::finding::{Error, ExitCode};
 use crate::judge::{Stored, StoredKernel, StoredMetric};
@@ -52,12 +53,12 @@ struct Content<'a> {
 /// The file of a stored measurement that an argument names; `None` of a program.
 pub(super) fn file_of(argument: &str) -> Option<PathBuf> {
     let path = Path::new(argument);
-    if path.is_dir() {
+    if disk::is_dir(path) {
         return Some(path.join(PROFILE_FILE));
     }
     let ending = path.extension()?;
     let known = ENDINGS.iter().any(|it| ending == *it);
-    (known && path.exists()).then(|| path.to_owned())
+    (known && disk::is_there(path)).then(|| path.to_owned())
 }
 
 /// Shows two stored measurements side by side.

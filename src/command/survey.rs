@@ -9,6 +9,7 @@ use super::program::{Folders, name};
 use crate::config::{ClockControl, Program, ProgramSettings, Purpose, Verification};
 use crate::device::Gpu;
 use crate::finding::{Code, Error, Finding};
+use crate::git;
 use crate::judge::{KernelOverview, Overview, Proposal};
 use crate::metric::{ALIASES, arch_of_capability, chip_of_arch, display_value};
 use crate::process::shell_line;
@@ -165,7 +166,7 @@ impl Survey {
     fn inputs(&self) -> String {
         let is_file = |word: &&String| {
             let path = Path::new(word.as_str());
-            path.is_relative() && self.folder.join(path).is_file()
+            path.is_relative() && git::is_input_file(self.folder.join(path))
         };
         let files: Vec<String> = self.argv.iter().skip(1).filter(is_file).cloned().collect();
         match files.is_empty() {

@@ -2,7 +2,7 @@
 
 use crate::build::stated_flags;
 use crate::config::{Config, Recipe, Variant};
-use crate::hash::sha256_file;
+use crate::git;
 use crate::profile::{Conditions, Profile, ProfileOrigin};
 use crate::terms::Tier;
 
@@ -13,7 +13,7 @@ pub fn changed_code(config: &Config, variant: &Variant, profile: &Profile) -> Ve
         .sources
         .iter()
         .filter(|(path, measured)| {
-            sha256_file(&config.root.join(path)).ok().as_ref() != Some(measured)
+            git::sha256_of_input(&config.root.join(path)).ok().as_ref() != Some(measured)
         })
         .map(|(path, _)| format!("`{path}`"))
         .collect();

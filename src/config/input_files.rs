@@ -1,7 +1,6 @@
 //! The files that a variant is made of, as its configuration names them: files, folders, patterns.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -9,8 +8,10 @@ use globset::{GlobBuilder, GlobMatcher};
 
 use super::model::{Config, Recipe, Variant};
 use super::python_imports::imported;
+use crate::disk;
 use crate::files::if_there;
 use crate::finding::Error;
+use crate::git;
 
 /// The most files of one entry of `inputs`: more are a slip, such as the folder of the project.
 const MOST_FILES: usize = 10_000;
@@ -57,7 +58,7 @@ impl Config {
         let pattern = pattern(input).map_err(|why| (why, "correct the pattern".to_owned()))?;
         let below = match &pattern {
             Some(_) => beginning(input),
-            None if self.root.join(input).is_dir() => plain(input),
+            None if git::is_input_folder(self.root.join(input)) => plain(input),
             None => return Ok(vec![input.to_owned()]),
         };
         let mut walk = Walk {
@@ -140,25 +141,21 @@ impl Walk<'_> {
     fn folder(&mut self, name: &str) -> Result<(), String> {
         let path = self.config.root.join(name);
         let unreadable = |error: io::Error| format!("cannot be read at `{name}`: {error}");
-        let Some(real) = if_there(path.canonicalize()).map_err(unreadable)? else {
+        let Some(real) = if_there(git::real_input(&path)).map_err(unreadable)? else {
             return Ok(());
         };
         if self.within.contains(&real) {
             return Ok(());
         }
-        self.within.push(real);
-        let mut entries = Vec::new();
-        for entry in fs::read_dir(&path).map_err(unreadable)? {
-            entries.push(entry.map_err(unreadable)?.file_name());
-            self.entries += 1;
-            if self.entries > MOST_ENTRIES {
-                return Err(format!("has more than {MOST_ENTRIES} files and folders"));
-            }
+        let entries = disk::read_dir(&real).map_err(unreadable)?;
+        self.entries += entries.len();
+        if self.entries > MOST_ENTRIES {
+            return Err(format!("has more than {MOST_ENTRIES} files and folders"));
         }
-        entries.sort();
+        self.within.push(real);
         for entry in entries {
-            let Some(entry) = entry.to_str() else {
-                let path = path.join(entry);
+            let Some(entry) = entry.name().to_str() else {
+                let path = path.join(entry.name());
                 return Err(format!("has a name that is not UTF-8: {}", path.display()));
             };
             let whole = match name {
@@ -166,7 +163,7 @@ impl Walk<'_> {
                 folder => format!("{folder}/{entry}"),
             };
             // A link without a target is an unreadable file, which the build reports.
-            if self.config.root.join(&whole).is_dir() {
+            if git::is_input_folder(self.config.root.join(&whole)) {
                 if !self.is_left_out(&whole, entry) {
                     self.folder(&whole)?;
                 }

@@ -9,6 +9,7 @@ use super::choices::ClockControl;
 use super::model::{Config, Metric, Recipe, Suite, Variant, Verification};
 use super::stated_by::StatedBy;
 use crate::finding::Error;
+use crate::git;
 use crate::metric::{Direction, Level, Role, Tolerance, Tolerances, tensor_flop};
 use crate::terms::{Phase, Tier, VariantId};
 
@@ -193,7 +194,7 @@ impl ProgramSettings {
             return 0;
         };
         let is_ours = first.contains('/') && self.root.join(first).starts_with(&self.root);
-        let is_file = |word: &String| self.root.join(word).is_file();
+        let is_file = |word: &String| git::is_input_file(self.root.join(word));
         match argv.iter().skip(1).position(is_file) {
             Some(script) if !is_ours => {
                 let words = argv.iter().take(script + 2);

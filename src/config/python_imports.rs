@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::model::{Recipe, Variant};
 use crate::files::read_text_up_to;
+use crate::git;
 
 /// The most modules of one program. What is beyond is not listed.
 const MOST_MODULES: usize = 2000;
@@ -109,11 +110,11 @@ impl Graph<'_> {
     /// A word of the command that is a Python file of the project.
     fn script(&self, word: &str) -> Option<PathBuf> {
         let path = below(self.root, Path::new(word)).filter(|_| word.ends_with(".py"))?;
-        self.root.join(&path).is_file().then_some(path)
+        git::is_input_file(self.root.join(&path)).then_some(path)
     }
 
     fn add(&mut self, file: PathBuf) {
-        let is_new = self.seen.len() < MOST_MODULES && self.root.join(&file).is_file();
+        let is_new = self.seen.len() < MOST_MODULES && git::is_input_file(self.root.join(&file));
         if is_new && file.to_str().is_some() && self.seen.insert(file.clone()) {
             self.open.push(file);
         }
@@ -121,7 +122,8 @@ impl Graph<'_> {
 
     /// Reads the imports of a file.
     fn follow(&mut self, file: &Path) {
-        let Ok(text) = read_text_up_to(&self.root.join(file), MOST_OF_MODULE) else {
+        let path = git::real_input(&self.root.join(file));
+        let Ok(text) = path.and_then(|path| read_text_up_to(&path, MOST_OF_MODULE)) else {
             return;
         };
         let folder = file.parent().unwrap_or(Path::new("")).to_path_buf();

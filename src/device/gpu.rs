@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::driver::{Refusal, device, guarded};
 use super::watcher;
+use crate::disk;
 use crate::finding::Error;
 
 /// A GPU, as the driver describes it.
@@ -98,11 +99,11 @@ fn uuid_text(bytes: [u8; 16]) -> String {
 
 fn kernel_driver() -> Option<String> {
     let module = || {
-        let text = std::fs::read_to_string("/sys/module/nvidia/version").ok()?;
+        let text = disk::read_to_string("/sys/module/nvidia/version").ok()?;
         Some(text.trim().to_owned())
     };
     watcher::driver_version().or_else(module).or_else(|| {
-        let text = std::fs::read_to_string("/proc/driver/nvidia/version").ok()?;
+        let text = disk::read_to_string("/proc/driver/nvidia/version").ok()?;
         let is_version = |word: &&str| {
             word.contains('.') && word.chars().all(|c| c.is_ascii_digit() || c == '.')
         };

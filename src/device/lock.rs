@@ -1,8 +1,8 @@
 //! The lock by which runs of this tool take turns on a GPU.
 
-use std::fs::{File, OpenOptions, Permissions, TryLockError};
+use std::fs::{File, Permissions, TryLockError};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use rustix::fs::OFlags;
 use super::gpu::Gpu;
 use super::owner;
 use super::state::ComputeProcess;
+use crate::disk;
 use crate::finding::Error;
 use crate::process::wait_for_lock;
 
@@ -72,8 +73,8 @@ impl Gpu {
 
     /// The process that holds the GPU's lock, where this machine shows it.
     pub fn lock_holder(&self) -> Option<ComputeProcess> {
-        let inode = std::fs::symlink_metadata(self.lock_path()).ok()?.ino();
-        let locks = std::fs::read_to_string("/proc/locks").ok()?;
+        let inode = disk::symlink_metadata(self.lock_path()).ok()?.ino();
+        let locks = disk::read_to_string("/proc/locks").ok()?;
         // `1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF`; waiting ones have `->` before FLOCK.
         let pid = locks.lines().find_map(|line| {
             let fields: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -114,15 +115,12 @@ impl Gpu {
 
 /// A link there is an error, and a pipe is not waited for.
 fn opened(path: &Path) -> io::Result<File> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let mut options = OpenOptions::new();
-    let flags = i32::try_from(flags.bits()).unwrap_or_default();
-    options.read(true).custom_flags(flags).open(path)
+    disk::open_as(path, OFlags::RDONLY | OFlags::NOFOLLOW, 0)
 }
 
 /// A new file that every user of the machine can open, whatever the mask of this process.
 fn created(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    let file = disk::create_new(path)?;
     file.set_permissions(Permissions::from_mode(0o644))?;
     Ok(file)
 }

@@ -1,8 +1,7 @@
 //! Whether a process on the GPU belongs to this run, as far as `/proc` shows.
 
-use std::fs;
-
 use super::state::Owner;
+use crate::disk;
 use crate::process::{self, is_mark_of, running};
 
 /// Deeper than any real process tree: a walk through a tree that changes meanwhile ends here.
@@ -27,7 +26,7 @@ pub(super) fn owner(pid: u32, gpu: &str) -> Owner {
 
 /// Name of a process's program, at most 15 characters of it.
 pub(super) fn name(pid: u32) -> Option<String> {
-    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    let name = disk::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     Some(name.trim_end().to_owned())
 }
 
@@ -58,6 +57,7 @@ fn descends(lineage: &[i32]) -> bool {
 mod tests {
     use super::*;
     use crate::process::Invocation;
+    use std::fs;
     use std::path::Path;
     use std::process::{Command, Stdio};
     use std::time::Duration;

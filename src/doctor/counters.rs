@@ -1,8 +1,8 @@
 //! Tries whether kernels run, and whether ncu may read their counters, with a kernel of the tool's own
 //! in processes of their own.
 
+use crate::disk;
 use crate::terms::words;
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -297,7 +297,7 @@ fn read(report: &Path) -> Result<Read, String> {
 
 /// Whether the driver allows counters to administrators only; `None` where it does not report it.
 fn admin_only() -> Option<bool> {
-    let parameters = fs::read_to_string("/proc/driver/nvidia/params").ok()?;
+    let parameters = disk::read_to_string("/proc/driver/nvidia/params").ok()?;
     let value = parameters
         .lines()
         .find_map(|line| line.strip_prefix("RmProfilingAdminOnly:"))?;
@@ -306,11 +306,11 @@ fn admin_only() -> Option<bool> {
 
 /// Processes of these names, as `name (number)`.
 fn running(names: &[&str]) -> Vec<String> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let entries = disk::read_dir("/proc").into_iter().flatten();
     let mut found: Vec<String> = entries
         .filter_map(|entry| {
-            let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
-            let name = fs::read_to_string(entry.path().join("comm")).ok()?;
+            let pid: u32 = entry.name().to_str()?.parse().ok()?;
+            let name = disk::read_to_string(entry.path.join("comm")).ok()?;
             let name = name.trim_end();
             // The system cuts names after 15 characters.
             let known = |it: &&str| it.chars().take(15).eq(name.chars());
@@ -324,6 +324,7 @@ fn running(names: &[&str]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_process_is_found_by_its_name_which_the_system_cuts() {

@@ -1,11 +1,12 @@
 //! What is on the disks: locks and free space.
 
-use std::fs::OpenOptions;
+use rustix::fs::OFlags;
 use std::path::Path;
 
 use super::check::Check;
 use super::setup::Setup;
 use crate::device::Gpu;
+use crate::disk;
 use crate::profiler::{NCU_LOCK, Trouble};
 
 /// Less free space than this in a folder is a warning, in bytes.
@@ -64,16 +65,12 @@ fn lock(gpu: &Gpu) -> Check {
 fn ncu_lock() -> Check {
     const WHAT: &str = "ncu lock";
     let path = std::env::temp_dir().join(NCU_LOCK);
-    if !path.exists() {
+    if !disk::is_there(&path) {
         return Check::ok(WHAT, format!("none ({})", path.display()));
     }
     // As ncu does: systems reject "create" for another user's file in a folder that everybody may
     // write.
-    let opened = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path);
+    let opened = disk::open_as(&path, OFlags::WRONLY | OFlags::CREATE, 0o666);
     match opened {
         Ok(_) => Check::ok(WHAT, format!("can be taken ({})", path.display())),
         Err(error) => Check::fail(
@@ -88,7 +85,7 @@ fn free_space(what: &'static str, folder: &Path) -> Check {
     // A folder that does not exist yet will be made in the nearest one that does.
     let there = folder
         .ancestors()
-        .find(|folder| folder.exists())
+        .find(|folder| disk::is_there(folder))
         .unwrap_or(folder);
     let free = match rustix::fs::statvfs(there) {
         Ok(stat) => stat.f_bavail.saturating_mul(stat.f_frsize),

@@ -1,5 +1,6 @@
 //! Errors that end a run. What concerns one variant only is a finding, see [`crate::verdict`].
 
+use crate::disk::Linked;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -114,6 +115,7 @@ impl Error {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Error::Config(_) | Error::Usage(_) => ExitCode::Usage,
+            Error::Io { source, .. } if Linked::is_cause(source) => ExitCode::Baseline,
             Error::Environment { .. } | Error::Io { .. } => ExitCode::Environment,
             Error::Baseline(_) => ExitCode::Baseline,
             Error::Input { .. } => ExitCode::Failed,

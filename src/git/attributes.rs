@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::call::{git, git_bytes};
 use super::printed;
+use crate::disk;
 
 /// Those of the paths that git changes when it checks them out, each with the attribute that makes
 /// it do so. Line endings are not considered. `top` is the folder of the working tree; paths are
@@ -38,8 +39,8 @@ pub fn attributes<'p>(
     for (path, content) in files {
         let path = folder.join(path);
         let parent = path.parent().unwrap_or(folder);
-        std::fs::create_dir_all(parent)
-            .and_then(|()| std::fs::write(&path, content))
+        disk::create_dir_all(parent)
+            .and_then(|()| disk::write(&path, content))
             .map_err(|error| format!("{}: {error}", path.display()))?;
     }
     git(folder, &["init", "--quiet", "--template="])?;

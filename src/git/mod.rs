@@ -5,6 +5,7 @@
 mod attributes;
 mod call;
 mod changed;
+mod links;
 mod merge;
 mod name;
 #[doc(hidden)]
@@ -16,6 +17,7 @@ mod worktree;
 
 pub use attributes::{attributes, converted};
 pub use changed::changed_since;
+pub use links::{is_committed, is_input_file, is_input_folder, real_input, sha256_of_input};
 pub use merge::{Merged, trial_merge};
 pub use name::{Named, former_commits, full_name, is_whole_hash, named, of_reference};
 pub use revision::{

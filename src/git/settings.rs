@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::call::git_bytes;
 use super::revision::repository;
 use super::tree::tracked;
+use crate::disk;
 use crate::terms::words;
 
 /// Ends of the keys whose values git runs as programs. `command` is that of hooks, of differences, of the
@@ -76,6 +77,6 @@ fn in_tree(top: &Path, path: &str) -> bool {
         .flatten()
         .any(|below| {
             let below = below.to_string_lossy();
-            real.is_file() && tracked(top, &below).is_ok_and(|found| !found.is_empty())
+            disk::is_file(&real) && tracked(top, &below).is_ok_and(|found| !found.is_empty())
         })
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::call::{Git, git};
 use super::name::{Named, named};
 use super::revision::why_unknown;
+use crate::disk;
 use crate::finding::Error;
 use crate::process;
 
@@ -51,7 +52,7 @@ impl Worktree {
         };
         let prefix = folder_in_repository(root)
             .map_err(|why| cannot(why, "run it in a clone of the repository".to_owned()))?;
-        std::fs::create_dir_all(places).map_err(Error::io("create", places))?;
+        disk::create_dir_all(places).map_err(Error::io("create", places))?;
         sweep(root, places);
         let folder = places.join(format!(
             "{}-{}",
@@ -106,19 +107,16 @@ impl Drop for Worktree {
 
 /// Removes the worktrees of runs that were killed.
 fn sweep(root: &Path, places: &Path) {
-    for entry in std::fs::read_dir(places).into_iter().flatten().flatten() {
-        let name = entry.file_name();
+    for entry in disk::read_dir(places).into_iter().flatten() {
+        let name = entry.text();
         let owner = name
-            .to_string_lossy()
             .rsplit_once('-')
             .and_then(|(_, pid)| pid.parse::<u32>().ok());
         // In a container process numbers are used again soon, also this one's.
-        let gone = |pid: u32| {
-            pid == std::process::id() || !Path::new("/proc").join(pid.to_string()).exists()
-        };
-        if owner.is_some_and(gone) && remove_worktree(root, &entry.path()).is_err() {
+        let gone = |pid: u32| pid == std::process::id() || !disk::is_there(format!("/proc/{pid}"));
+        if owner.is_some_and(gone) && remove_worktree(root, &entry.path).is_err() {
             // git does not know it: the folder came from another clone.
-            let _ = std::fs::remove_dir_all(entry.path());
+            let _ = disk::remove_dir_all(&entry.path);
         }
     }
     let _ = git(root, &["worktree", "prune"]);

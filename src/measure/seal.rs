@@ -4,9 +4,9 @@
 //! writing. What they changed is found by comparing hashes.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::disk;
 use crate::hash::sha256_file;
 use crate::terms::first;
 
@@ -76,15 +76,15 @@ impl Seal {
 
 /// Collects what is at a path and below it. Links are not followed.
 fn read(path: &Path, content: &mut BTreeMap<PathBuf, String>) {
-    let Ok(meta) = fs::symlink_metadata(path) else {
+    let Ok(meta) = disk::symlink_metadata(path) else {
         return;
     };
     let state = if meta.is_symlink() {
-        let target = fs::read_link(path).unwrap_or_default();
+        let target = disk::read_link(path).unwrap_or_default();
         format!("a link to {}", target.display())
     } else if meta.is_dir() {
-        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-            read(&entry.path(), content);
+        for entry in disk::read_dir(path).into_iter().flatten() {
+            read(&entry.path, content);
         }
         return;
     } else if meta.is_file() {
@@ -108,6 +108,7 @@ pub(super) fn listed(paths: &[PathBuf], root: &Path) -> String {
 mod tests {
     use super::*;
     use crate::hash::sha256_hex;
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     #[test]

@@ -4,6 +4,7 @@
 //! and the files by which a step speaks to the service. So only the variables of a list are passed,
 //! and those that the configuration names (`env_pass`).
 
+use crate::disk;
 use crate::terms::words;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -68,7 +69,9 @@ pub(super) fn of_query(dir: &Path) -> BTreeMap<OsString, OsString> {
 pub fn parts_outside(list: &OsStr, dir: &Path) -> Option<OsString> {
     let dir = dir.canonicalize().unwrap_or_default();
     // The outermost: the merge that is judged lies in the checkout.
-    let repositories = dir.ancestors().filter(|dir| dir.join(".git").exists());
+    let repositories = dir
+        .ancestors()
+        .filter(|dir| disk::is_there(dir.join(".git")));
     let repository = repositories.last();
     let inside = |part: &Path| {
         repository.is_some_and(|repository| {

@@ -16,6 +16,7 @@ pub use lock::{is_locked, wait_for_lock};
 pub(crate) use tree::{MARK, carried, running, stat};
 pub use tree::{end_marked, guard, mark_of_run};
 
+use rustix::fs::OFlags;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -27,7 +28,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use crate::files::{most, open_regular};
+use crate::disk;
+use crate::files::{if_there, most, open_regular};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 
@@ -291,7 +293,8 @@ impl Running {
                 };
                 return Ok(all.into_iter().map(of).collect());
             }
-            if programs.len() > 1 && fs::read_to_string(MEMORY).is_ok_and(|text| is_scarce(&text)) {
+            if programs.len() > 1 && disk::read_to_string(MEMORY).is_ok_and(|text| is_scarce(&text))
+            {
                 return Err(io::ErrorKind::OutOfMemory.into());
             }
             std::thread::sleep(OFTEN);
@@ -457,15 +460,9 @@ pub enum Turn {
 /// A file for the output of a program, which takes the place of what was there: a program of before
 /// may still have that open, or may have put a link or a FIFO there.
 fn created(path: &Path) -> io::Result<fs::File> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    fs::File::options()
-        .read(true)
-        .append(true)
-        .create_new(true)
-        .open(path)
+    if_there(disk::remove_file(path))?;
+    let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL;
+    disk::open_as(path, flags, 0o666)
 }
 
 /// A program that is run for what it prints.

@@ -4,6 +4,11 @@
 //! It cannot leave the processes that descend from this one: this process is their subreaper, so a
 //! process whose parent has ended becomes its child.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "only /proc is read, many times a second"
+)]
+
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

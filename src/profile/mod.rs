@@ -10,6 +10,7 @@ mod launch_of;
 mod norm;
 mod total;
 
+use crate::disk;
 use crate::files::{
     PROFILE_FILE, STATIC_PROFILE_FILE, if_there, json, pretty_json, recorded_folder,
     write_atomically,
@@ -314,7 +315,7 @@ impl Profile {
     /// # Errors
     /// As [`Profile::read`].
     pub fn at(path: &Path) -> Result<Option<Profile>, Error> {
-        let there = if_there(std::fs::metadata(path)).map_err(Error::io("read", path))?;
+        let there = if_there(disk::metadata(path)).map_err(Error::io("read", path))?;
         there.map(|_| Profile::read(path)).transpose()
     }
 

@@ -9,6 +9,7 @@ use super::cupti::Cupti;
 use super::ncu::Ncu;
 use super::session::Profiler;
 use crate::config::Toolchain;
+use crate::disk;
 use crate::finding::Error;
 use crate::terms::Tier;
 
@@ -59,7 +60,7 @@ impl Profilers {
     pub fn libcupti(&self, toolchain: &Toolchain, cuda: &str) -> Option<LibraryFile> {
         let path = self.cupti.libcupti(toolchain, cuda).ok()?;
         let path = path.canonicalize().ok()?;
-        let meta = path.metadata().ok()?;
+        let meta = disk::metadata(&path).ok()?;
         let (bytes, seconds, nanoseconds) = (meta.len(), meta.mtime(), meta.mtime_nsec());
         Some((path.into_os_string(), bytes, seconds, nanoseconds))
     }

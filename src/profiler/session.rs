@@ -1,7 +1,6 @@
 //! What a profiler has to bring, and the one way in which its process is started, watched and ended.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,6 +13,7 @@ use crate::build::{Artifact, Given, program_argv};
 use crate::capture::{Tuned, tuned};
 use crate::config::{Config, Recipe, Variant};
 use crate::device::{FaultWatch, Faults, Gpu, State, Watcher};
+use crate::disk;
 use crate::evidence::tuning_measured;
 use crate::files::{entries, read_regular};
 use crate::finding::{Code, Error, Finding, Stop};
@@ -176,7 +176,7 @@ impl Session<'_> {
             name.is_some_and(|name| name.starts_with(&begin))
         };
         let paths = entries(self.folder)?.into_iter();
-        let paths = paths.map(|entry| entry.path());
+        let paths = paths.map(|entry| entry.path);
         Ok(paths.filter(named).collect())
     }
 
@@ -425,7 +425,7 @@ impl Held {
         if let (Some(running), false) = (&mut self.running, self.is_done) {
             let turn = session.turn();
             let watch = Watch::start(session);
-            fs::File::create_new(&turn).map_err(|_| altered(&turn))?;
+            disk::create_new(&turn).map_err(|_| altered(&turn))?;
             let rests = |pid| {
                 let rest = profiler.rests(session, pid);
                 rest.filter(|rest| shares_turns || *rest == Rest::Over)
@@ -441,7 +441,7 @@ impl Held {
                 (Some(before), Some(state)) => Some(before.and(state)),
                 (before, state) => before.or(state),
             };
-            fs::remove_file(&turn).map_err(|_| altered(&turn))?;
+            disk::remove_file(&turn).map_err(|_| altered(&turn))?;
         }
         // Before anything else runs that could write to it.
         self.written = profiler.written(session)?;
@@ -559,9 +559,9 @@ impl Prepared {
         session.artifact.check_unaltered(&session.variant.id)?;
         for path in session.files()? {
             // A program of before may have left something there that would be taken for this session's.
-            let removed = match path.is_dir() && !path.is_symlink() {
-                true => fs::remove_dir_all(&path),
-                false => fs::remove_file(&path),
+            let removed = match disk::is_dir(&path) && !disk::is_link(&path) {
+                true => disk::remove_dir_all(&path),
+                false => disk::remove_file(&path),
             };
             removed.map_err(Error::io("clear", &path))?;
         }
@@ -569,7 +569,7 @@ impl Prepared {
         remove_result(&session.result())?;
         let line = process::shell_line(&invocation.argv);
         let argv_path = session.path("argv");
-        fs::write(&argv_path, format!("{line}\n")).map_err(Error::io("write", &argv_path))?;
+        disk::write(&argv_path, format!("{line}\n")).map_err(Error::io("write", &argv_path))?;
         Ok(Prepared {
             invocation,
             line,

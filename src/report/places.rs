@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::config::{Recipe, Selected, Variant};
 use crate::files::{is_below, read_regular_up_to};
+use crate::git;
 use crate::judge::{Outcome, Place};
 use ncu_report::{base_name, function_name};
 use regex::Regex;
@@ -97,7 +98,7 @@ impl Texts {
     ) -> Option<u32> {
         let root = &self.root;
         let text = self.read.entry(file.to_owned()).or_insert_with(|| {
-            let path = root.join(file).canonicalize().ok()?;
+            let path = git::real_input(&root.join(file)).ok()?;
             // A link may lead out of the project too.
             if !path.starts_with(root.canonicalize().ok()?) {
                 return None;

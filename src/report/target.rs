@@ -1,11 +1,12 @@
 //! Files that a report is written to, and the form that each asks for.
 
-use std::fs::OpenOptions;
+use rustix::fs::OFlags;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::form::{Capability, Form};
 use super::forms::{FORMS, endings, form, form_of_file};
+use crate::disk;
 use crate::files::write_named;
 use crate::finding::Error;
 use crate::judge::Outcome;
@@ -77,8 +78,8 @@ impl Target {
     pub fn write(&self, outcome: &Outcome) -> Result<(), Error> {
         let path = &self.path;
         let text = self.format.render_to_file(outcome);
-        let written = if self.appends && path.exists() {
-            let file = OpenOptions::new().append(true).open(path);
+        let written = if self.appends && disk::is_there(path) {
+            let file = disk::open_as(path, OFlags::WRONLY | OFlags::APPEND, 0);
             // The last line of the file may not be ended.
             file.and_then(|mut file| write!(file, "\n\n{text}"))
         } else {

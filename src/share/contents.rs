@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::disk;
 use crate::files;
 use crate::hash::sha256_file;
 use crate::parallel;
@@ -40,26 +41,24 @@ fn list(
         return Err(format!("`{place}` is deeper than {} folders", most::DEPTH));
     }
     let unreadable = |error: std::io::Error| format!("`{place}` cannot be read: {error}");
-    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
-        let entry = entry.map_err(unreadable)?;
-        let name = entry.file_name();
-        let name = name
-            .to_str()
-            .ok_or_else(|| format!("`{place}` has a file whose name is not UTF-8"))?;
+    for entry in disk::read_dir(folder).map_err(unreadable)? {
+        let name = entry.name().to_str();
+        let name = name.ok_or_else(|| format!("`{place}` has a file whose name is not UTF-8"))?;
         let below = match place {
             "" => name.to_owned(),
             place => format!("{place}/{name}"),
         };
-        let kind = entry.file_type().map_err(unreadable)?;
-        if kind.is_dir() && name.starts_with(".earlier") {
+        if entry.is_dir() && name.starts_with(".earlier") {
             // Its files would be read in the place of those that are named.
             return Err(format!("`{below}` was added to it"));
-        } else if kind.is_dir() {
-            list(&entry.path(), &below, depth + 1, found, bytes)?;
-        } else if kind.is_file() && below == files::VARIANT_FILE {
+        } else if entry.is_dir() {
+            list(&entry.path, &below, depth + 1, found, bytes)?;
+        } else if entry.is_file() && below == files::VARIANT_FILE {
             continue;
-        } else if kind.is_file() {
-            let size = entry.metadata().map_err(unreadable)?.len();
+        } else if entry.is_file() {
+            let size = disk::symlink_metadata(&entry.path)
+                .map_err(unreadable)?
+                .len();
             *bytes = bytes.saturating_add(size);
             if size > files::most::BINARY || *bytes > most::BYTES {
                 return Err(format!("`{below}` makes it too large"));
@@ -67,7 +66,7 @@ fn list(
             if found.len() == most::FILES {
                 return Err(format!("it has more than {} files", most::FILES));
             }
-            found.insert(below, entry.path());
+            found.insert(below, entry.path);
         } else {
             return Err(format!("`{below}` is neither a file nor a folder"));
         }

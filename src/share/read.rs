@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::contents::{hashed, listed};
 use crate::config::Selected;
+use crate::disk;
 use crate::evidence::SickGpu;
 use crate::files::{recorded_folder, variant_folder};
 use crate::finding::{Code, Error, Finding};
@@ -359,7 +360,7 @@ fn files(slice: &Slice<'_>) -> Result<BTreeMap<VariantId, BTreeMap<String, Strin
     let files = parallel::map(&variants, |variant| {
         let folder = variant_folder(slice.folder, variant);
         // A link may lead elsewhere by the time that its files are read.
-        if folder.ancestors().take(2).any(Path::is_symlink) {
+        if folder.ancestors().take(2).any(disk::is_link) {
             return Err(format!("the folder of {variant} is a link"));
         }
         let named = slice.found.files_of(slice.folder, variant)?;
@@ -413,7 +414,7 @@ pub fn recordings_in(
     let mut of_each = BTreeMap::new();
     for variant in plan.config.variants() {
         let id = &variant.id;
-        let has = |folder: &&PathBuf| recorded_folder(folder, id).symlink_metadata().is_ok();
+        let has = |folder: &&PathBuf| disk::is_there(recorded_folder(folder, id));
         let found: Vec<&PathBuf> = folders.iter().filter(has).collect();
         match (&found[..], folders.first()) {
             ([_, .., _], _) if plan.variants.iter().any(|one| one.id == *id) => {

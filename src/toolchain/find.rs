@@ -1,5 +1,6 @@
 //! Where programs and toolkits are looked for.
 
+use crate::disk;
 use crate::terms::words;
 use std::path::{Path, PathBuf};
 
@@ -50,8 +51,7 @@ pub(crate) fn in_toolkit(
 
 fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    std::fs::metadata(path)
-        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    disk::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
 /// Whether a command line can start: its program is a file in this folder, or is on the PATH.
@@ -128,7 +128,7 @@ pub fn places_of_environment(project: &Path) -> Vec<PathBuf> {
         })
     });
     let mut places: Vec<PathBuf> = programs.chain(toolkits).chain(packages).collect();
-    places.retain(|place| place.exists());
+    places.retain(|place| disk::is_there(place));
     places.sort();
     places.dedup();
     places
@@ -148,15 +148,12 @@ pub fn libraries_of_environment() -> Vec<PathBuf> {
     };
     let here = std::env::current_dir().unwrap_or_default();
     let folders = std::env::split_paths(&list).map(|folder| here.join(folder));
-    let files =
-        folders.flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
+    let files = folders.flat_map(|folder| disk::read_dir(folder).into_iter().flatten());
     let loaded = files.filter(|file| {
-        let name = file.file_name();
-        LOADED
-            .iter()
-            .any(|begin| name.to_string_lossy().starts_with(begin))
+        let name = file.text();
+        LOADED.iter().any(|begin| name.starts_with(begin))
     });
-    loaded.map(|file| file.path()).collect()
+    loaded.map(|file| file.path).collect()
 }
 
 /// The host compilers that the environment names for nvcc: programs, by name or path, or folders.
@@ -188,7 +185,7 @@ fn compiler_folders() -> Vec<PathBuf> {
     let list = std::env::var_os("COMPILER_PATH").unwrap_or_default();
     let prefix = std::env::var_os("GCC_EXEC_PREFIX").map(PathBuf::from);
     // A prefix of names: only with a slash at its end it is a folder.
-    let prefix = prefix.map(|prefix| match prefix.is_dir() {
+    let prefix = prefix.map(|prefix| match disk::is_dir(&prefix) {
         true => prefix,
         false => prefix.parent().unwrap_or(&prefix).to_path_buf(),
     });
@@ -198,18 +195,17 @@ fn compiler_folders() -> Vec<PathBuf> {
 
 /// Folders below `parent` whose names begin with `prefix`, the highest version first.
 pub(crate) fn versioned(parent: &str, prefix: &str) -> Vec<PathBuf> {
-    let mut found: Vec<(Vec<u64>, PathBuf)> = std::fs::read_dir(parent)
+    let mut found: Vec<(Vec<u64>, PathBuf)> = disk::read_dir(parent)
         .into_iter()
         .flatten()
-        .flatten()
         .filter_map(|entry| {
-            let name = entry.file_name().into_string().ok()?;
+            let name = entry.name().to_str()?;
             let version = name
                 .strip_prefix(prefix)?
                 .split('.')
                 .map_while(|part| part.parse().ok())
                 .collect();
-            Some((version, entry.path()))
+            Some((version, entry.path))
         })
         .collect();
     found.sort();

@@ -11,6 +11,7 @@ use super::query::query_without;
 use super::tool::Tool;
 use super::version::cached;
 use crate::config::Toolchain;
+use crate::disk;
 use crate::finding::Error;
 use crate::hash::sha256_file;
 use crate::process::{absolute_parts, parts_outside};
@@ -260,7 +261,7 @@ impl Nvcc {
     fn library_folder(&self) -> Option<PathBuf> {
         let root = self.path.parent()?.parent()?;
         let folder = root.join("lib");
-        (!root.join("lib64").exists() && folder.join("libcudart_static.a").exists())
+        (!disk::is_there(root.join("lib64")) && disk::is_there(folder.join("libcudart_static.a")))
             .then_some(folder)
     }
 }

@@ -7,6 +7,7 @@ use super::query::query;
 use super::tool::Tool;
 use crate::binary::{Listing, listing};
 use crate::config::Toolchain;
+use crate::disk;
 use crate::finding::Error;
 
 /// An nvdisasm that was found.
@@ -55,7 +56,7 @@ impl Nvdisasm {
     pub(crate) fn disassemble_bytes(&self, cubin: &[u8]) -> Result<String, Error> {
         let folder = tempfile::tempdir().map_err(Error::io("make a folder for", "a cubin"))?;
         let path = folder.path().join("code.cubin");
-        std::fs::write(&path, cubin).map_err(Error::io("write", &path))?;
+        disk::write(&path, cubin).map_err(Error::io("write", &path))?;
         self.disassemble(&path)
     }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::disk;
 use crate::files::{most, read_regular_up_to};
 use crate::finding::Error;
 
@@ -24,7 +25,7 @@ pub(crate) fn cached(
     ask: impl FnOnce() -> Result<String, Error>,
 ) -> Result<String, Error> {
     let store = work.join("versions.json");
-    let stamp = std::fs::metadata(program)
+    let stamp = disk::metadata(program)
         .map(|meta| format!("{} {} {}", meta.len(), meta.mtime(), meta.mtime_nsec()))
         .map_err(Error::io("read", program))?;
     let key = program.display().to_string();

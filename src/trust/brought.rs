@@ -1,10 +1,11 @@
 //! The files that come with a change.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::authority::Authority;
 use super::place::{place_in_repository, unreadable};
+use crate::disk;
 use crate::files::{is_below, read_regular};
 use crate::finding::Error;
 use crate::git::{self, TreeEntry};
@@ -36,15 +37,15 @@ pub fn brought_by_change(
     let top = git::repository(root).map_err(unreadable)?.top;
     let top = top.canonicalize().map_err(Error::io("find", &top))?;
     let mut brought = BTreeMap::new();
-    for stop in stops(path)? {
+    let stops = disk::stops(path).map_err(Error::io("find", path))?;
+    for stop in stops {
         // What is outside the repository belongs to the machine.
         let Ok(below) = stop.strip_prefix(&top) else {
             continue;
         };
         // The files of a submodule on the way are not listed by git here.
         let submodule = below.ancestors().find(|folder| {
-            !folder.as_os_str().is_empty()
-                && top.join(folder).join(".git").symlink_metadata().is_ok()
+            !folder.as_os_str().is_empty() && disk::is_there(top.join(folder).join(".git"))
         });
         let place = submodule.unwrap_or(below);
         let place = place
@@ -104,7 +105,7 @@ pub fn unlike_base<'s>(
 
 /// What the working tree has at a path.
 fn entry_here(path: &Path) -> Option<TreeEntry> {
-    if let Ok(target) = std::fs::read_link(path) {
+    if let Ok(target) = disk::read_link(path) {
         let target = target.into_os_string().into_encoded_bytes();
         return Some(TreeEntry::Link(target));
     }
@@ -120,62 +121,11 @@ pub(super) fn content_sha256(entry: &TreeEntry) -> String {
     }
 }
 
-/// Every link on the way to a path, and the end of the way, without links.
-///
-/// # Errors
-/// [`Error::Io`].
-fn stops(path: &Path) -> Result<Vec<PathBuf>, Error> {
-    let path = std::path::absolute(path).map_err(Error::io("find", path))?;
-    let parts = |path: &Path| -> Vec<std::ffi::OsString> {
-        let parts = path.components().rev();
-        parts.map(|part| part.as_os_str().to_owned()).collect()
-    };
-    let mut ahead = parts(&path);
-    let (mut way, mut found) = (PathBuf::new(), Vec::new());
-    while let Some(part) = ahead.pop() {
-        // git knows no path with such a part.
-        if part == "." {
-            continue;
-        }
-        if part == ".." {
-            way.pop();
-            continue;
-        }
-        // An absolute target starts at the root again.
-        way.push(part);
-        if let Ok(target) = std::fs::read_link(&way) {
-            found.push(way.clone());
-            if found.len() > MOST_LINKS {
-                break;
-            }
-            way.pop();
-            ahead.extend(parts(&target));
-        }
-    }
-    found.push(way);
-    Ok(found)
-}
-
-/// As many links as the kernel follows.
-const MOST_LINKS: usize = 40;
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
-    use std::os::unix::fs::symlink;
-
-    #[test]
-    fn the_stops_on_a_way_are_its_links_and_its_end_without_dots() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().canonicalize().unwrap();
-        std::fs::create_dir(root.join("v1")).unwrap();
-        symlink("./v1/../v1/./ncu", root.join("ncu")).unwrap();
-        let found = stops(&root.join("ncu")).unwrap();
-        let texts: Vec<&OsStr> = found.iter().map(|path| path.as_os_str()).collect();
-        assert_eq!(texts, [root.join("ncu"), root.join("v1/ncu")]);
-    }
 
     #[test]
     fn a_name_that_git_cannot_be_asked_for_is_an_error_and_not_an_untracked_file() {

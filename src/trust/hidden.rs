@@ -2,6 +2,7 @@
 //! generated file away, shows no lines of a binary one, and a merge driver merges something that
 //! nobody saw.
 
+use crate::disk;
 use crate::terms::words;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -84,7 +85,7 @@ fn findings(
     // Git reads no attributes from links.
     let here: Files = folders
         .iter()
-        .filter(|path| !top.join(path).is_symlink())
+        .filter(|path| !disk::is_link(top.join(path)))
         .filter_map(|path| Some((path.clone(), read_regular(&top.join(path)).ok()?)))
         .collect();
     // What hides must not be hidden either.

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::consent::{Act, Action, Consent};
 use crate::baseline::{Entry, FILES, Lock, Store, Stored, Trusted, verify_files};
 use crate::config::Config;
+use crate::disk;
 use crate::files::{if_there, read_regular};
 use crate::finding::{Code, Error, Finding, Note, WarnReason};
 use crate::hash::sha256_hex;
@@ -69,8 +70,8 @@ pub(super) fn replace(base: &Store, head: &Store, replaced: &[Replaced]) -> Resu
             let source = head.path(gpu, variant, ending);
             match if_there(read_regular(&source)).map_err(Error::io("read", &source))? {
                 Some(bytes) => write(&target, &bytes)?,
-                None if target.exists() => {
-                    std::fs::remove_file(&target).map_err(Error::io("remove", &target))?;
+                None if disk::is_there(&target) => {
+                    disk::remove_file(&target).map_err(Error::io("remove", &target))?;
                 }
                 None => {}
             }
@@ -85,8 +86,8 @@ pub(super) fn replace(base: &Store, head: &Store, replaced: &[Replaced]) -> Resu
 /// [`Error::Io`].
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let folder = path.parent().unwrap_or(path);
-    std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
-    std::fs::write(path, bytes).map_err(Error::io("write", path))
+    disk::create_dir_all(folder).map_err(Error::io("create", folder))?;
+    disk::write(path, bytes).map_err(Error::io("write", path))
 }
 
 /// The content of a baseline: the sha256 of what `sha256sum VARIANT.*` prints in its folder.

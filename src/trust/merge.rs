@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::root::Root;
 use crate::config::{Config, Recipe};
+use crate::disk;
 use crate::files::create_work_folder;
 use crate::finding::Error;
 use crate::git::{self, Merged, Worktree, short};
@@ -90,8 +91,8 @@ pub fn refuse_untracked(config: &Config) -> Result<(), Error> {
     ];
     for tool in tools.into_iter().flatten() {
         if let Ok(below) = tool.strip_prefix(&config.root)
-            && !tool.exists()
-            && config.checkout.join(below).exists()
+            && !disk::is_there(tool)
+            && disk::is_there(config.checkout.join(below))
         {
             return Err(untracked("the toolchain", &below.to_string_lossy()));
         }
@@ -104,7 +105,9 @@ pub fn refuse_untracked(config: &Config) -> Result<(), Error> {
         // A folder or a pattern of `inputs` that has files in the checkout alone.
         if config.own_files(variant).is_err()
             && let Ok(files) = checkout.own_files(variant)
-            && let Some(file) = files.iter().find(|file| !config.root.join(file).exists())
+            && let Some(file) = files
+                .iter()
+                .find(|file| !disk::is_there(config.root.join(file)))
         {
             return Err(untracked(&variant.id.to_string(), file));
         }
@@ -126,10 +129,11 @@ pub fn refuse_untracked(config: &Config) -> Result<(), Error> {
         for word in words {
             let here = config.checkout.join(word);
             // Other folders may be made by the command itself.
-            let needed = here.is_file() || here.is_dir() && matches!(before, "--build" | "-C");
+            let needed = git::is_input_file(&here)
+                || git::is_input_folder(&here) && matches!(before, "--build" | "-C");
             before = word;
             let only_in_checkout =
-                Path::new(word).is_relative() && needed && !config.root.join(word).exists();
+                Path::new(word).is_relative() && needed && !disk::is_there(config.root.join(word));
             let tracked = || git::tracked(&config.checkout, word);
             if only_in_checkout && tracked().is_ok_and(|found| found.is_empty()) {
                 return Err(untracked(&variant.id.to_string(), word));
@@ -155,7 +159,7 @@ fn refuse_submodules(folder: &Path, root: &Root) -> Result<(), Error> {
     };
     let tracked = git::tracked(&repository.top, ".").unwrap_or_default();
     let filled = tracked.iter().find(|(path, submodule)| {
-        submodule.is_some() && repository.top.join(path).join(".git").exists()
+        submodule.is_some() && disk::is_there(repository.top.join(path).join(".git"))
     });
     match filled {
         None => Ok(()),
@@ -183,7 +187,7 @@ fn place(checkout: &Config) -> Result<PathBuf, Error> {
     };
     let up = |path: &Path| path.components().any(|part| part.as_os_str() == "..");
     let work = &checkout.work;
-    let work = if inside(work) && !up(work) && !work.join("merges").is_symlink() {
+    let work = if inside(work) && !up(work) && !disk::is_link(work.join("merges")) {
         create_work_folder(work)?;
         work.clone()
     } else {

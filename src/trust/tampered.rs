@@ -7,6 +7,7 @@ use super::change::{ChangeUnderReview, config_name};
 use super::place::{inside, unreadable};
 use crate::baseline::Store;
 use crate::config::Config;
+use crate::disk;
 use crate::files::entries;
 use crate::finding::{Code, Error, Finding};
 use crate::git;
@@ -20,7 +21,7 @@ impl ChangeUnderReview<'_> {
             .root
             .join(inside(&self.head.root, &self.head.baselines));
         let mut found = Vec::new();
-        if self.head.path.is_symlink() {
+        if disk::is_link(&self.head.path) {
             found.push(self.head.path.clone());
         }
         let mut way = self.head.root.clone();
@@ -29,11 +30,11 @@ impl ChangeUnderReview<'_> {
             .unwrap_or(Path::new(""))
         {
             way.push(part);
-            if way.is_symlink() {
+            if disk::is_link(&way) {
                 found.push(way.clone());
             }
         }
-        if !way.is_symlink() {
+        if !disk::is_link(&way) {
             links_below(&baselines, &mut found)?;
         }
         Ok(found
@@ -113,11 +114,10 @@ impl ChangeUnderReview<'_> {
 
 fn links_below(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Error> {
     for entry in entries(folder)? {
-        let kind = entry.file_type().map_err(Error::io("read", folder))?;
-        if kind.is_symlink() {
-            found.push(entry.path());
-        } else if kind.is_dir() {
-            links_below(&entry.path(), found)?;
+        if entry.is_link() {
+            found.push(entry.path);
+        } else if entry.is_dir() {
+            links_below(&entry.path, found)?;
         }
     }
     Ok(())

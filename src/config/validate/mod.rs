@@ -22,7 +22,7 @@ use super::layers;
 use super::model::{Config, SourceText, Toolchain};
 use super::raw::{RawConfig, RawSuite};
 use super::unread::Unread;
-use crate::files::folder_of;
+use crate::disk::folder_of;
 use crate::metric::{capability_of_arch, chip_of_arch};
 use file::{Common, File};
 

@@ -10,6 +10,7 @@ use super::variants::Judge;
 use crate::baseline::{CaptureIndex, rederive, rederive_loaded};
 use crate::comparable::changed_code;
 use crate::config::{Config, Variant};
+use crate::disk;
 use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, recorded_base_folder, recorded_folder};
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::measure::Captures;
@@ -147,7 +148,7 @@ impl Recorded {
 /// The profile of a base, where there is one. A link that leads nowhere is a base that cannot be
 /// read, and not the lack of one.
 fn base(file: &Path) -> Result<Option<Profile>, Error> {
-    let missing = file.symlink_metadata().err();
+    let missing = disk::symlink_metadata(file).err();
     match missing.is_some_and(|error| error.kind() == ErrorKind::NotFound) {
         true => Ok(None),
         false => Profile::read(file).map(Some),

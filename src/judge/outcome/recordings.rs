@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::disk;
 use crate::files::is_below;
 use crate::hash::sha256_file;
 use crate::terms::VariantId;
@@ -43,7 +44,7 @@ impl PackedBase {
         let stated = stated.iter().filter(|(path, _)| is_below(path));
         let unlike = stated.filter(|(path, sha256)| {
             let path = root.join(path);
-            path.is_file() && !sha256_file(&path).is_ok_and(|now| now == **sha256)
+            disk::is_file(&path) && !sha256_file(&path).is_ok_and(|now| now == **sha256)
         });
         unlike.map(|(path, _)| path.as_str()).collect()
     }
@@ -73,7 +74,7 @@ impl Recordings {
         all.sort_unstable();
         all.dedup();
         // A folder of another machine may not exist here.
-        if self.shown.is_dir() {
+        if disk::is_dir(&self.shown) {
             all.insert(0, &self.shown);
         }
         all

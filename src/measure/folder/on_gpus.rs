@@ -1,11 +1,11 @@
 //! Variants that were measured on several GPUs: `<folder>/<GPU>/<suite>/<variant>`. The record of such a
 //! variant in the folder itself says so, until it is measured again.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::file::{read, sealed};
 use super::record::VariantRecord;
+use crate::disk;
 use crate::files::{VARIANT_FILE, variant_folder, write_atomically};
 use crate::finding::Error;
 use crate::terms::VariantId;
@@ -17,7 +17,7 @@ use crate::terms::VariantId;
 pub fn measured_on(folder: &Path, variants: &[VariantId], gpus: &[String]) -> Result<(), Error> {
     for variant in variants {
         let own = variant_folder(folder, variant);
-        fs::create_dir_all(&own).map_err(Error::io("create", &own))?;
+        disk::create_dir_all(&own).map_err(Error::io("create", &own))?;
         let record = VariantRecord {
             on: gpus.to_vec(),
             ..VariantRecord::new(String::new(), variant)
@@ -36,7 +36,7 @@ pub fn measured_on_none(folder: &Path, variants: &[VariantId]) -> Result<(), Err
     for variant in variants {
         let path = variant_folder(folder, variant).join(VARIANT_FILE);
         if !on(&path)?.is_empty() {
-            fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+            disk::remove_file(&path).map_err(Error::io("remove", &path))?;
         }
     }
     Ok(())

@@ -3,7 +3,7 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
-use std::fs::{self, File, Metadata};
+use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::file::{read, seal_of, sealed};
 use super::record::{Kept, MEASURED, VariantRecord};
 use super::slice::{Found, SliceOf};
+use crate::disk;
 use crate::evidence::SickGpu;
 use crate::files::{
     RUN_FILE, SICK_FILE, VARIANT_FILE, create_work_folder, if_there, open_to_lock, variant_folder,
@@ -128,7 +129,7 @@ impl SliceOf {
         match read::<RunRecord>(&folder.join(RUN_FILE)) {
             Ok(Some((run, _))) => run.slice.is_some(),
             Ok(None) => has_parts(folder),
-            Err(_) => folder.is_dir(),
+            Err(_) => disk::is_dir(folder),
         }
     }
 
@@ -137,7 +138,7 @@ impl SliceOf {
     /// # Errors
     /// In words, what is wrong with it.
     pub fn read(folder: &Path, sha256: Option<&str>) -> Result<(SliceOf, Found), String> {
-        if folder.symlink_metadata().is_err() {
+        if !disk::is_there(folder) {
             return Err("there is no such folder".to_owned());
         }
         let run = read::<RunRecord>(&folder.join(RUN_FILE))?;
@@ -208,7 +209,7 @@ impl RunFile {
             return Ok(None);
         }
         create_work_folder(&self.work)?;
-        fs::create_dir_all(&self.folder).map_err(Error::io("create", &self.folder))?;
+        disk::create_dir_all(&self.folder).map_err(Error::io("create", &self.folder))?;
         let mut found = RunRecord::unsaid(&path);
         // Kept until the new file is there, which is locked: otherwise two runs could resume the same one.
         let (earlier, _lock) = match (&found, self.resume) {
@@ -252,7 +253,7 @@ impl RunFile {
         let sick = sick.filter(|(sick, _)| resumes && sick.run == run.id);
         let sick = sick.map(|(sick, _)| sick.gpu);
         if sick.is_none() {
-            let _ = fs::remove_file(&sick_file);
+            let _ = disk::remove_file(&sick_file);
         }
         let _ = self.begun.set(Begun {
             run: RefCell::new(run),
@@ -390,7 +391,7 @@ impl RunFile {
     pub fn keep(&self, record: &VariantRecord) -> Result<PathBuf, Error> {
         let folder = variant_folder(&self.folder, &record.variant);
         // A program may have removed it, which is one way to fail.
-        fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+        disk::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
         let path = folder.join(VARIANT_FILE);
         let text = sealed(record);
         write_atomically(&path, &text).map_err(Error::io("write", &path))?;
@@ -450,7 +451,7 @@ impl RunFile {
         let ended = self.enter(State::Said);
         // A slice is whole without it.
         if ended.is_err() && self.slice.is_none() {
-            let _ = fs::remove_file(self.path());
+            let _ = disk::remove_file(self.path());
         }
         ended.ok().flatten()
     }
@@ -458,13 +459,10 @@ impl RunFile {
 
 /// Whether the record of a variant in a folder is of a run that measures a slice.
 fn has_parts(folder: &Path) -> bool {
-    let folders = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
-    let suites = folders(folder).map(|suite| suite.path());
-    let mut variants = suites
-        .flat_map(|suite| folders(&suite))
-        .map(|entry| entry.path());
+    let folders = |folder: &Path| disk::read_dir(folder).into_iter().flatten();
+    let mut variants = folders(folder).flat_map(|suite| folders(&suite.path));
     variants.any(|variant| {
-        let record = read::<VariantRecord>(&variant.join(VARIANT_FILE));
+        let record = read::<VariantRecord>(&variant.path.join(VARIANT_FILE));
         matches!(record, Ok(Some((record, _))) if record.part)
     })
 }
@@ -496,7 +494,7 @@ fn locked_soon(path: &Path) -> Result<(Earlier, Option<File>), Error> {
         }
         // Another run may have put its own file there meanwhile.
         let place = |meta: Metadata| (meta.dev(), meta.ino());
-        let (own, there) = (file.metadata().map(place), path.metadata().map(place));
+        let (own, there) = (file.metadata().map(place), disk::metadata(path).map(place));
         if own.is_ok_and(|own| there.is_ok_and(|there| own == there)) {
             return Ok((Earlier::Over, Some(file)));
         }
@@ -545,6 +543,7 @@ mod tests {
     use crate::files::read_regular;
     use crate::measure::folder::unsealed;
     use crate::measure::watch::Silent;
+    use std::fs;
 
     fn begin(folder: &Path, resume: bool) -> (RunFile, Option<Finding>) {
         let run = RunFile::of(folder, folder, resume);

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::config::Variant;
+use crate::disk;
 use crate::evidence::{Purpose, SameClock, disturbances};
 use crate::files::entries;
 use crate::finding::{Code, Error, Finding, Note};
@@ -126,10 +127,9 @@ pub(in crate::measure) fn disturbance(
 /// Removes the captures of a try that failed, so that they are not taken for those that count.
 pub(in crate::measure) fn discard(folder: &Path) -> Result<(), Error> {
     for entry in entries(folder)? {
-        let path = entry.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if (name.starts_with("capture-") || name.starts_with("counting.")) && path.is_file() {
-            std::fs::remove_file(&path).map_err(Error::io("clear", &path))?;
+        let name = entry.text();
+        if (name.starts_with("capture-") || name.starts_with("counting.")) && entry.is_file() {
+            disk::remove_file(&entry.path).map_err(Error::io("clear", &entry.path))?;
         }
     }
     Ok(())

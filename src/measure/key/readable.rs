@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::binary::{contains, loads_at_run_time, needs_system_alone};
 use crate::build::Artifact;
 use crate::config::{Unread, Variant};
+use crate::disk;
 use crate::files::{if_there, most, read_regular_up_to};
 use crate::git;
 use crate::hash::{sha256_file, sha256_hex, sha256_of};
@@ -105,7 +106,8 @@ impl ReadableFiles {
 /// while it runs nor needs libraries besides the system's; `None` of any other.
 pub(in crate::measure) fn known_bytes(artifact: &Artifact) -> Option<(&str, Vec<u8>)> {
     let sha256 = artifact.sha256.as_deref()?;
-    let program = read_regular_up_to(Path::new(artifact.run.first()?), most::BINARY).ok()?;
+    let program = git::real_input(Path::new(artifact.run.first()?)).ok()?;
+    let program = read_regular_up_to(&program, most::BINARY).ok()?;
     let known = sha256_hex(&program) == sha256
         && loads_at_run_time(&program).is_none()
         && needs_system_alone(&program);
@@ -121,10 +123,10 @@ fn is_source(path: &str) -> bool {
 /// What identifies the content of a changed file; `None` of one that is not there.
 fn content(path: &Path) -> Result<Option<Content>, String> {
     let unreadable = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
-    match if_there(path.symlink_metadata()).map_err(unreadable)? {
+    match if_there(disk::symlink_metadata(path)).map_err(unreadable)? {
         None => Ok(None),
         Some(meta) if meta.is_symlink() => {
-            let target = path.read_link().map_err(unreadable)?;
+            let target = disk::read_link(path).map_err(unreadable)?;
             Ok(Some(Content::Link(target.into_os_string())))
         }
         Some(_) => {

@@ -8,6 +8,7 @@ use super::readable::{path_from_top, words_of_runs};
 use crate::binary::{contains, loads_at_run_time};
 use crate::build::Artifact;
 use crate::config::{Config, Recipe, Unread, Variant};
+use crate::disk;
 use crate::git;
 use crate::measure::place::base::BaseProject;
 use crate::measure::run::built::{Built, CompiledSources, Pair};
@@ -176,7 +177,7 @@ fn unknown_reader(
 fn may_load(pair: &Pair<'_>, changed: &ChangedFiles) -> Option<String> {
     let first = changed.read().next()?;
     let path = pair.artifact.run.first()?;
-    let Ok(program) = std::fs::read(path) else {
+    let Ok(program) = git::real_input(Path::new(path)).and_then(disk::read) else {
         return Some("its program cannot be read".to_owned());
     };
     if let Some(why) = loads_at_run_time(&program) {

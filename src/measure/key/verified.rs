@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::binary::build_id;
 use crate::config::{Recipe, SanitizerTool, Variant};
 use crate::device::Gpu;
+use crate::disk;
 use crate::files::{json, most, read_regular_up_to, write_atomically};
 use crate::hash::{sha256_file, sha256_hex};
 use crate::profile::now;
@@ -175,8 +176,8 @@ impl Records {
 
 impl Drop for Records {
     fn drop(&mut self) {
-        if self.path.symlink_metadata().is_ok() && sha256_file(&self.path).ok() != self.file {
-            let _ = std::fs::remove_file(&self.path);
+        if disk::is_there(&self.path) && sha256_file(&self.path).ok() != self.file {
+            let _ = disk::remove_file(&self.path);
         }
     }
 }
@@ -199,7 +200,7 @@ pub(in crate::measure) fn is_recordable(variant: &Variant) -> bool {
 pub fn tool() -> Option<&'static str> {
     static TOOL: OnceLock<Option<String>> = OnceLock::new();
     let of_file = |path: &Path| {
-        let file = std::fs::File::open(path).ok()?;
+        let file = disk::open(path).ok()?;
         build_id(&ReadCache::new(file)).or_else(|| sha256_file(path).ok())
     };
     let tool = TOOL.get_or_init(|| of_file(&std::env::current_exe().ok()?));

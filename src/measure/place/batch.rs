@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::build::{Artifact, Builder, compiled_profile};
 use crate::config::{Config, Variant};
+use crate::disk;
 use crate::files::STATIC_PROFILE_FILE;
 use crate::finding::{Error, Finding};
 use crate::measure::job::seeds::fresh_seed;
@@ -83,7 +84,7 @@ impl Batch<'_> {
             });
             let Some(profile) = compiled else { continue };
             let folder = folder_of(variant);
-            std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+            disk::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
             profile.write(&folder.join(STATIC_PROFILE_FILE))?;
             profiles.push(profile);
         }

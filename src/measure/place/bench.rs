@@ -9,6 +9,7 @@ use super::batch::Batch;
 use super::prebuilt::Prebuilt;
 use crate::config::Variant;
 use crate::device::{FaultWatch, Faults, Gpu, GpuLock, Health, Unwatched};
+use crate::disk;
 use crate::evidence::{SickGpu, Symptom, gpu_pins, symptoms_of};
 use crate::files::{PROFILE_FILE, VARIANT_FILE};
 use crate::finding::{Code, Error, Finding, WarnReason};
@@ -61,7 +62,7 @@ impl Counted {
         let files =
             files.flat_map(|folder| [PROFILE_FILE, VARIANT_FILE].map(|name| folder.join(name)));
         files
-            .inspect(|path| drop(std::fs::remove_file(path)))
+            .inspect(|path| drop(disk::remove_file(path)))
             .collect()
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::in_turn::Run;
 use crate::build::{Artifact, Witness};
 use crate::config::{Recipe, Variant};
+use crate::disk;
 use crate::files::{clear_measured, keep_earlier, set_aside, settle, variant_folder};
 use crate::finding::Error;
 use crate::measure::captures::Captures;
@@ -145,9 +146,8 @@ impl<'a> Built<'a> {
     pub fn compiled_sources(&self) -> CompiledSources {
         let by_compiler = |sides: &&Sides<'a>| matches!(sides.variant.recipe, Recipe::Nvcc { .. });
         let project = self.order.base.and_then(|base| base.config.as_ref().ok());
-        let is_new = |path: &&String| {
-            project.is_some_and(|base| base.root.join(path).symlink_metadata().is_err())
-        };
+        let is_new =
+            |path: &&String| project.is_some_and(|base| !disk::is_there(base.root.join(path)));
         let sides = self.sides.iter().filter(by_compiler);
         sides
             .map(|sides| {

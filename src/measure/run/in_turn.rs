@@ -7,11 +7,13 @@ use std::time::Duration;
 use crate::build::{Artifact, Witness};
 use crate::config::{StatedBy, Variant, Verification};
 use crate::device::{FaultWatch, GpuLock};
+use crate::disk;
 use crate::evidence::{Examined, Purpose, SickGpu, When, disturbed, incomplete, incomplete_side};
 use crate::files::{
     STATIC_PROFILE_FILE, base_folder, clear_measured, has_room, settle, variant_folder,
 };
 use crate::finding::{Code, Error, Finding, Stop};
+use crate::git;
 use crate::measure::captures::{Captures, Resumed};
 use crate::measure::cost::{Cost, Costs};
 use crate::measure::folder::{
@@ -747,7 +749,10 @@ fn missing_program(batch: Batch<'_>, variant: &Variant, artifact: &Artifact) -> 
     if can_start(program, root) {
         return None;
     }
-    let (what, next) = match (root.join(program).is_file(), program.contains('/')) {
+    let (what, next) = match (
+        git::is_input_file(root.join(program)),
+        program.contains('/'),
+    ) {
         (true, true) => (
             format!("the file `{program}` is not executable"),
             format!(
@@ -773,7 +778,7 @@ fn missing_program(batch: Batch<'_>, variant: &Variant, artifact: &Artifact) -> 
 fn base_subject<'b>(base: &'b BaseVariant<'_>, output: &Path) -> Result<Subject<'b>, Error> {
     let (variant, artifact) = (&base.variant, base.artifact.clone());
     let folder = base_folder(output, &variant.id);
-    std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+    disk::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
     let commit = base.project.commit().map(str::to_owned);
     Ok(Subject::new(base.config, variant, artifact, folder, commit))
 }

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::config::Toolchain;
+use crate::disk;
 use crate::files::write_atomically;
 use crate::finding::Error;
 use crate::hash::sha256_hex;
@@ -34,11 +35,11 @@ pub(super) fn write_injection(work: &Path) -> Result<(), Error> {
     let Ok(path) = &injection_path(work) else {
         return Ok(());
     };
-    if std::fs::read(path).is_ok_and(|bytes| bytes == INJECTION) {
+    if disk::read(path).is_ok_and(|bytes| bytes == INJECTION) {
         return Ok(());
     }
     let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+    disk::create_dir_all(folder).map_err(Error::io("create", folder))?;
     write_atomically(path, INJECTION).map_err(Error::io("write", path))
 }
 
@@ -54,7 +55,7 @@ pub(super) fn find_libcupti(
     cuda: &str,
 ) -> Result<PathBuf, String> {
     if let Some(path) = &toolchain.cupti {
-        return if path.is_file() {
+        return if disk::is_file(path) {
             Ok(path.clone())
         } else {
             Err(format!(
@@ -127,7 +128,7 @@ fn folders(ncu: &Path) -> Vec<PathBuf> {
     folders.push(format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH).into());
     let mut seen = Vec::new();
     folders.retain(|folder| {
-        let fresh = folder.is_dir() && !seen.contains(folder);
+        let fresh = disk::is_dir(folder) && !seen.contains(folder);
         seen.push(folder.clone());
         fresh
     });
@@ -136,15 +137,9 @@ fn folders(ncu: &Path) -> Vec<PathBuf> {
 
 /// Entries of a folder whose names begin with `prefix`, sorted.
 fn entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = std::fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix))
-        .map(|entry| entry.path())
-        .collect();
-    found.sort();
-    found
+    let entries = disk::read_dir(folder).into_iter().flatten();
+    let named = entries.filter(|entry| entry.text().starts_with(prefix));
+    named.map(|entry| entry.path).collect()
 }
 
 /// The libraries of a folder with the CUDA version in their names: `libcupti.so.13`, or

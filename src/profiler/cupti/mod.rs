@@ -10,7 +10,6 @@ mod library;
 mod select;
 
 use std::cell::OnceCell;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::capture::{Capture, Pending};
@@ -19,6 +18,7 @@ use crate::capture::kernel_records::{
     Incomplete, KernelCapture, MOST_LAUNCHES, ProcessRecords, read,
 };
 use crate::config::{GraphProfiling, KernelFilter, Toolchain, Variant};
+use crate::disk;
 use crate::files::{most, read_regular_up_to, write_atomically};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::process::Invocation;
@@ -83,7 +83,7 @@ impl Profiler for Cupti {
         if session.in_turn {
             let turn = session.turn().display().to_string();
             invocation.env.insert("SPARSEK_GATE_TURN".to_owned(), turn);
-            let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+            let namespace = disk::read_link("/proc/self/ns/pid").unwrap_or_default();
             let tool = format!("{} {}", std::process::id(), namespace.display());
             let name = "SPARSEK_GATE_PROCESS".to_owned();
             invocation.env.insert(name, tool);
@@ -260,7 +260,7 @@ fn keep(session: &Session<'_>, text: &str) -> Result<(), Error> {
     let path = session.path("records");
     write_atomically(&path, text.as_bytes()).map_err(Error::io("write", &path))?;
     for file in left(session)? {
-        fs::remove_file(&file).map_err(Error::io("clear", &file))?;
+        disk::remove_file(&file).map_err(Error::io("clear", &file))?;
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use crate::config::Variant;
+use crate::disk;
 use crate::finding::{Code, Finding};
 use crate::process::{Ending, last_lines};
 use crate::profiler::session::{none_of, run_or_wait};
@@ -145,7 +146,7 @@ fn failed(ending: Ending, log: &str, report: &Path) -> Option<(Code, String)> {
         (Ending::Signalled(_), _) => {
             Some((Code::ProgramFailed, format!("ncu ended with {ending}")))
         }
-        (Ending::Exited(0), None) if report.is_file() => None,
+        (Ending::Exited(0), None) if disk::is_file(report) => None,
         (Ending::Exited(0), None) => Some((
             Code::ProfilerFailed,
             "ncu exited 0, but it left no report".to_owned(),

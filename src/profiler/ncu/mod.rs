@@ -4,7 +4,6 @@
 mod log;
 mod tool;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use ncu_report::{ReadError, agree, csv, report};
@@ -12,6 +11,7 @@ use ncu_report::{ReadError, agree, csv, report};
 use super::capture::{Capture, Page, Pending};
 use super::first_launch::LogSign;
 use super::session::{Profiler, Ran, Session};
+use crate::disk;
 use crate::files::{most, read_regular, read_regular_up_to};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::hash::sha256_hex;
@@ -42,7 +42,7 @@ impl Profiler for Ncu {
 
     fn prepare(&self, session: &Session<'_>) -> Result<(), Error> {
         let sections = session.path("sections");
-        fs::create_dir_all(&sections).map_err(Error::io("create", &sections))
+        disk::create_dir_all(&sections).map_err(Error::io("create", &sections))
     }
 
     fn first_launch(&self, session: &Session<'_>) -> Option<LogSign> {
@@ -55,7 +55,7 @@ impl Profiler for Ncu {
     fn finish(&self, session: &Session<'_>, ran: Ran) -> Result<Pending, Stop> {
         let variant = session.variant;
         // It stays where somebody put a file into it: the next session clears it.
-        let _ = fs::remove_dir(session.path("sections"));
+        let _ = disk::remove_dir(session.path("sections"));
         let mut reports = reports(&session.folder.join(session.stem));
         let report_path = reports.pop().unwrap_or(session.path("ncu-rep"));
         let logs = Logs {

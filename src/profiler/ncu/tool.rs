@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use ncu_report::report;
 
 use crate::config::{ClockControl, LaunchSelection, Toolchain, Variant};
+use crate::disk;
 use crate::finding::Error;
 use crate::metric::Role;
 use crate::terms::Phase;
@@ -170,7 +171,7 @@ impl Ncu {
 pub(crate) fn reports(stem: &Path) -> Vec<PathBuf> {
     let at = |ending| PathBuf::from(format!("{}.{ending}", stem.display()));
     let mut paths = report::ENDINGS.map(at).to_vec();
-    paths.retain(|path| path.symlink_metadata().is_ok());
+    paths.retain(|path| disk::is_there(path));
     paths
 }
 

@@ -1,7 +1,7 @@
 //! Writing an archive.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,8 @@ use super::index::{
 };
 use crate::build::Artifact;
 use crate::config::{Config, Recipe};
-use crate::files::{entries, folder_of, open_regular, sync_folder};
+use crate::disk::{self, folder_of};
+use crate::files::{entries, open_regular};
 use crate::finding::Error;
 use crate::git;
 use crate::hash::{Hashing, sha256_file};
@@ -91,18 +92,11 @@ pub fn pack(packing: Packing<'_>, output: &Path) -> Result<Summary, Error> {
         )));
     }
     let folder = folder_of(output);
-    fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+    disk::create_dir_all(folder).map_err(Error::io("create", folder))?;
     let failed = |error: io::Error| Error::io("write", output)(error);
     let prefix = Output::new(output).unfinished_prefix();
-    let temporary = tempfile::Builder::new().prefix(&prefix).tempfile_in(folder);
-    let mut temporary = temporary.map_err(failed)?;
-    let (sha256, size) = write(&index, &blobs, temporary.as_file_mut()).map_err(failed)?;
-    temporary.as_file().sync_all().map_err(failed)?;
-    fs::set_permissions(temporary.path(), fs::Permissions::from_mode(0o644)).map_err(failed)?;
-    temporary
-        .persist(output)
-        .map_err(|error| failed(error.error))?;
-    sync_folder(folder).map_err(failed)?;
+    let fill = |file: &mut File| write(&index, &blobs, file);
+    let (_, (sha256, size), ()) = disk::replace(output, &prefix, fill, |_| ()).map_err(failed)?;
     Ok(Summary {
         sha256,
         bytes: size,
@@ -257,9 +251,9 @@ fn side(
     wanted.retain(|path| is_below(path) && !in_work(&real(&top.join(path))));
     let paths: Vec<(String, PathBuf)> = wanted
         .into_iter()
-        .map(|path| (path.clone(), real(&top.join(path))))
+        .filter_map(|path| Some((path.clone(), git::real_input(&top.join(&path)).ok()?)))
         // A link out of the checkout leads to nothing that is packed, and a folder is no file.
-        .filter(|(_, path)| path.starts_with(&top) && path.is_file())
+        .filter(|(_, path)| path.starts_with(&top) && disk::is_file(path))
         .collect();
     let files = contents(&paths, blobs)?;
     let programs = built.artifacts.values();
@@ -357,11 +351,10 @@ fn locks(folder: &Path, blobs: &mut Blobs) -> Result<BTreeMap<String, String>, S
 /// A lock that is a link counts as missing.
 fn list(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Error> {
     for entry in entries(folder)? {
-        let kind = entry.file_type().map_err(Error::io("read", folder))?;
-        if kind.is_dir() && depth > 0 {
-            list(&entry.path(), depth - 1, found)?;
-        } else if kind.is_file() {
-            found.push(entry.path());
+        if entry.is_dir() && depth > 0 {
+            list(&entry.path, depth - 1, found)?;
+        } else if entry.is_file() {
+            found.push(entry.path);
         }
     }
     Ok(())

@@ -1,10 +1,10 @@
 //! Reading an archive: with bounds, and without links or paths that lead out.
 
+use rustix::fs::OFlags;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -16,6 +16,7 @@ use super::index::{
 use crate::baseline::Store;
 use crate::build::Artifact;
 use crate::config::{Config, Selected};
+use crate::disk;
 use crate::files::{json, most as most_of_files, open_regular};
 use crate::finding::Error;
 use crate::hash::{Hashing, sha256_file, sha256_of};
@@ -306,13 +307,10 @@ fn make(content: &mut dyn Read, sha256: &str, targets: &[Target]) -> io::Result<
     };
     let create = |target: &Target| -> io::Result<fs::File> {
         let folder = target.path.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder)?;
+        disk::create_dir_all(folder)?;
         let mode = if target.executable { 0o755 } else { 0o644 };
-        OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(mode)
-            .open(&target.path)
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        disk::open_as(&target.path, flags, mode)
     };
     io::copy(&mut content, &mut create(first)?)?;
     if content.sha256() != sha256 {
@@ -344,7 +342,7 @@ fn project(
         }
         let path = top.join(&side.config_file);
         let parent = path.parent().unwrap_or(top);
-        fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
+        disk::create_dir_all(parent).map_err(Error::io("create", parent))?;
         let config = Config::parse(&path, &side.config)?;
         Ok(Config {
             work: places.0.join("work"),
@@ -353,7 +351,7 @@ fn project(
         })
     };
     let config = load(&current, &places.current())?;
-    fs::create_dir_all(&config.work).map_err(Error::io("create", &config.work))?;
+    disk::create_dir_all(&config.work).map_err(Error::io("create", &config.work))?;
     let mut programs = Prebuilt {
         current: prebuilt(&current, &places.current(), &places)?,
         base: PrebuiltSide::default(),

@@ -1,0 +1,146 @@
+//! Links on the way to what a project names as its own.
+
+use std::collections::BTreeMap;
+use std::io::{Error, ErrorKind};
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use super::tree::tracked;
+use crate::disk;
+use crate::hash::sha256_file;
+
+/// The file or folder that a source, an input or a program is, without links. A link that is committed
+/// may lead elsewhere in its checkout (`libk.so`), one that a build or the user made anywhere
+/// (`bazel-bin`, `.venv/bin/python`), and none into `.git`.
+///
+/// # Errors
+/// Says which link leads where none may; and those of the system.
+pub fn real_input(path: &Path) -> std::io::Result<PathBuf> {
+    if let Ok(real) = disk::real(path)
+        && !is_of_git(&real)
+    {
+        return Ok(real);
+    }
+    let mut stops = disk::stops(path)?;
+    let end = stops.pop().unwrap_or_default();
+    let refused = |link: &Path, where_to: &str| {
+        let why = format!("`{}` is a link {where_to}", link.display());
+        Err(Error::new(ErrorKind::InvalidInput, why))
+    };
+    for link in &stops {
+        let target = plain(&disk::folder_of(link).join(disk::read_link(link)?));
+        let Some(top) = disk::checkout_of(link) else {
+            continue;
+        };
+        if !target.starts_with(top) && is_committed(link) {
+            return refused(link, "that is committed, and leads out of the checkout");
+        }
+    }
+    match is_of_git(&end) {
+        true => refused(path, "into the folder of git, or lies there"),
+        false => Ok(end),
+    }
+}
+
+/// Whether a link came with a commit, or is about to: the index has it. Where git does not know, it may.
+pub fn is_committed(link: &Path) -> bool {
+    static KNOWN: Mutex<BTreeMap<PathBuf, bool>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    *known.entry(link.to_owned()).or_insert_with(|| {
+        // A submodule has an index of its own.
+        let mut around = disk::folder_of(link).ancestors();
+        let Some(top) = around.find(|folder| disk::is_there(folder.join(".git"))) else {
+            return false;
+        };
+        let name = link.strip_prefix(top).ok().and_then(Path::to_str);
+        let found = name.map(|name| tracked(top, name));
+        !matches!(found, Some(Ok(found)) if found.is_empty())
+    })
+}
+
+fn is_of_git(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str() == ".git")
+}
+
+/// The path without `.` and `..`.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// Whether it is a file, or a link to one that may be followed.
+pub fn is_input_file(path: impl AsRef<Path>) -> bool {
+    real_input(path.as_ref()).is_ok_and(disk::is_file)
+}
+
+/// Whether it is a folder, or a link to one that may be followed.
+pub fn is_input_folder(path: impl AsRef<Path>) -> bool {
+    real_input(path.as_ref()).is_ok_and(disk::is_dir)
+}
+
+/// The sha256 of the file that [`real_input`] finds.
+///
+/// # Errors
+/// As [`real_input`].
+pub fn sha256_of_input(path: &Path) -> std::io::Result<String> {
+    sha256_file(&real_input(path)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_committed_link_stays_in_its_checkout_another_one_may_leave_it_and_none_leads_into_git() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let top = root.join("project");
+        fs::create_dir_all(top.join("lib")).unwrap();
+        fs::write(root.join("outside"), "").unwrap();
+        fs::write(top.join("lib/k.so.1"), "").unwrap();
+        let git = |arguments: &[&str]| {
+            let git = Command::new("git")
+                .args(arguments)
+                .current_dir(&top)
+                .status();
+            assert!(git.unwrap().success());
+        };
+        git(&["init", "--quiet"]);
+        for (link, target) in [
+            ("k.so", "lib/k.so.1"),
+            ("folder", "lib"),
+            ("out", "../outside"),
+            ("system", "/bin/sh"),
+            ("config", ".git/config"),
+            ("twice", "untracked"),
+        ] {
+            symlink(target, top.join(link)).unwrap();
+        }
+        git(&["add", "--all"]);
+        symlink("../outside", top.join("untracked")).unwrap();
+        for (path, expected) in [
+            ("k.so", Some(top.join("lib/k.so.1"))),
+            ("folder/k.so.1", Some(top.join("lib/k.so.1"))),
+            ("lib/k.so.1", Some(top.join("lib/k.so.1"))),
+            ("untracked", Some(root.join("outside"))),
+            ("twice", Some(root.join("outside"))),
+            ("out", None),
+            ("system", None),
+            ("config", None),
+            (".git/config", None),
+        ] {
+            let found = real_input(&top.join(path));
+            assert_eq!(found.ok(), expected, "{path}");
+        }
+    }
+}
