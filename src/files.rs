@@ -510,7 +510,7 @@ fn left_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     for entry in entries(folder)? {
         let name = entry.text();
         let mut left_names = LEFT.into_iter().chain([VARIANT_FILE]);
-        if left_names.any(|left| name.starts_with(left)) && entry.is_file() {
+        if left_names.any(|left| name.starts_with(left)) && !entry.is_dir() {
             left.push(entry.path);
         }
     }

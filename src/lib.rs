@@ -18,7 +18,7 @@
 //! reads what the compiler made, [`device`] watches the GPU, [`toolchain`] finds compiler and tools,
 //! [`engine`] lets other machines measure, [`history`] follows a baseline through the commits, [`strip`] copies
 //! captures for publication, and [`doctor`] examines the machine. [`metric`], [`statistics`],
-//! [`finding`] and [`terms`] are shared words; [`process`], [`files`], [`git`] and [`hash`] reach
+//! [`finding`] and [`terms`] are shared words; [`process`], [`disk`], [`files`], [`git`] and [`hash`] reach
 //! the system, and [`parallel`] uses all of its cores.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]

@@ -14,6 +14,8 @@ pub struct ConfigError {
     span: Option<Range<usize>>,
     message: String,
     help: Option<String>,
+    /// The file is a link in a checkout, whose rules nobody reviews.
+    is_link: bool,
 }
 
 impl ConfigError {
@@ -29,6 +31,7 @@ impl ConfigError {
             span,
             message,
             help: None,
+            is_link: false,
         }
     }
 
@@ -40,6 +43,11 @@ impl ConfigError {
     /// What is wrong, without the file's name.
     pub fn message(&self) -> &str {
         &self.message
+    }
+
+    pub(super) fn link(mut self, is_link: bool) -> Self {
+        self.is_link = is_link;
+        self
     }
 
     /// What is wrong, in one line, without the snippet.
@@ -198,6 +206,9 @@ pub(crate) fn nearest<'a>(wrong: &str, known: &'a [impl AsRef<str>]) -> Option<&
 
 impl From<ConfigError> for crate::finding::Error {
     fn from(error: ConfigError) -> Self {
-        crate::finding::Error::Config(error.to_string())
+        match error.is_link {
+            true => crate::finding::Error::Baseline(error.to_string()),
+            false => crate::finding::Error::Config(error.to_string()),
+        }
     }
 }

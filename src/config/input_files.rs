@@ -141,13 +141,12 @@ impl Walk<'_> {
     fn folder(&mut self, name: &str) -> Result<(), String> {
         let path = self.config.root.join(name);
         let unreadable = |error: io::Error| format!("cannot be read at `{name}`: {error}");
-        let Some(real) = if_there(git::real_input(&path)).map_err(unreadable)? else {
-            return Ok(());
-        };
+        let real = git::real_input(&path).map_err(unreadable)?;
         if self.within.contains(&real) {
             return Ok(());
         }
-        let entries = disk::read_dir(&real).map_err(unreadable)?;
+        let entries = if_there(disk::read_dir(&real)).map_err(unreadable)?;
+        let entries = entries.unwrap_or_default();
         self.entries += entries.len();
         if self.entries > MOST_ENTRIES {
             return Err(format!("has more than {MOST_ENTRIES} files and folders"));
@@ -163,10 +162,11 @@ impl Walk<'_> {
                 folder => format!("{folder}/{entry}"),
             };
             // A link without a target is an unreadable file, which the build reports.
+            if self.is_left_out(&whole, entry) {
+                continue;
+            }
             if git::is_input_folder(self.config.root.join(&whole)) {
-                if !self.is_left_out(&whole, entry) {
-                    self.folder(&whole)?;
-                }
+                self.folder(&whole)?;
             } else if self.pattern.is_none_or(|pattern| pattern.is_match(&whole)) {
                 self.files.push(whole);
                 if self.files.len() > MOST_FILES {

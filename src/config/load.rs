@@ -6,6 +6,7 @@ use std::path::Path;
 use super::error::ConfigError;
 use super::model::Config;
 use super::validate::validate;
+use crate::disk::Linked;
 use crate::files::{most, read_text_up_to};
 
 impl Config {
@@ -15,18 +16,16 @@ impl Config {
     /// [`ConfigError`], which shows the line.
     pub fn load(path: &Path) -> Result<Config, ConfigError> {
         let source = read_text_up_to(path, most::CONFIG).map_err(|error| {
-            ConfigError::new(
-                path,
-                "",
-                None,
-                format!("cannot read the configuration: {error}"),
-            )
-            .help(match error.kind() {
-                ErrorKind::InvalidData => {
-                    "save it as UTF-8: `iconv -f LATIN1 -t UTF-8`, or `-f UTF-16`"
-                }
-                _ => "`sparsek-gate init` writes one; `--config FILE` names another",
-            })
+            let message = format!("cannot read the configuration: {error}");
+            let unread = ConfigError::new(path, "", None, message);
+            unread
+                .link(Linked::is_cause(&error))
+                .help(match error.kind() {
+                    ErrorKind::InvalidData => {
+                        "save it as UTF-8: `iconv -f LATIN1 -t UTF-8`, or `-f UTF-16`"
+                    }
+                    _ => "`sparsek-gate init` writes one; `--config FILE` names another",
+                })
         })?;
         validate(path, &source)
     }

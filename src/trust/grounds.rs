@@ -75,10 +75,16 @@ pub fn establish(head: Config, root: Option<Root>, consent: &Consent) -> Result<
     let config = merge::in_checkout(config, &head.checkout);
     let snapshot = tempfile::tempdir().map_err(Error::io("create", std::env::temp_dir()))?;
     let store = change.store(&base_baselines, snapshot.path())?;
-    findings.extend(change.links()?);
+    let links = change.links()?;
+    // What a link leads to is not read.
+    let own = match links.is_empty() {
+        true => head.baselines.as_path(),
+        false => store.root(),
+    };
+    let here = Store::open(own)?;
+    findings.extend(links);
     findings.extend(change.leftovers()?);
     findings.extend(change.converted()?);
-    let here = Store::open(&head.baselines)?;
     let place = change.place.join(&inside(&head.root, &head.baselines));
     let replaced = locks::compare(&config, &store, &here, &place, consent, &mut findings)?;
     findings.extend(change.hidden(&store, &here)?);

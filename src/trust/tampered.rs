@@ -13,7 +13,7 @@ use crate::finding::{Code, Error, Finding};
 use crate::git;
 
 impl ChangeUnderReview<'_> {
-    /// Links: the change's configuration, on the way to its baselines, and among them. Once merged,
+    /// Links on the way to the baselines of the change, and among them. Once merged,
     /// their targets would be the rules, and nobody reviews these.
     pub(super) fn links(&self) -> Result<Vec<Finding>, Error> {
         let baselines = self
@@ -21,9 +21,6 @@ impl ChangeUnderReview<'_> {
             .root
             .join(inside(&self.head.root, &self.head.baselines));
         let mut found = Vec::new();
-        if disk::is_link(&self.head.path) {
-            found.push(self.head.path.clone());
-        }
         let mut way = self.head.root.clone();
         for part in baselines
             .strip_prefix(&self.head.root)

@@ -714,7 +714,8 @@ fn recorded_only() -> String {
 pub const ENV_PASS: &str = r#"env_pass = ["ARGV", "CLOCKS", "CUDA_LAUNCH", "CUDA_MINOR", "CUDA_NAME", "DENIED", "IMPORT_SLEEPS", "JOURNAL", "LOG", "NVCC_RELEASE", "NVML_ERRORS", "NVML_GROWS", "NVML_LOST", "NVML_REASONS", "NVML_SICK", "NVML_WHEN", "NVML_XID", "RECORDINGS", "RECORDS", "REPORTS", "SANITIZED", "STAND_IN_CUPTI", "STATUS", "TARGET"]
 "#;
 
-/// Copies a folder. Captures are large and never written: links to them do.
+/// Copies a folder. Captures are large and never written: a second name does, where the file systems
+/// are the same.
 pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -726,7 +727,9 @@ pub fn copy(from: &Path, to: &Path) {
             .extension()
             .is_some_and(|ending| ending == "ncu-rep" || ending == "csv")
         {
-            std::os::unix::fs::symlink(entry.path().canonicalize().unwrap(), target).unwrap();
+            fs::hard_link(entry.path(), &target)
+                .or_else(|_| fs::copy(entry.path(), target).map(drop))
+                .unwrap();
         } else {
             fs::copy(entry.path(), target).unwrap();
         }

@@ -128,7 +128,7 @@ pub(in crate::measure) fn disturbance(
 pub(in crate::measure) fn discard(folder: &Path) -> Result<(), Error> {
     for entry in entries(folder)? {
         let name = entry.text();
-        if (name.starts_with("capture-") || name.starts_with("counting.")) && entry.is_file() {
+        if (name.starts_with("capture-") || name.starts_with("counting.")) && !entry.is_dir() {
             disk::remove_file(&entry.path).map_err(Error::io("clear", &entry.path))?;
         }
     }
