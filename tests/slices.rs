@@ -402,6 +402,27 @@ fn a_slice_cannot_vouch_for_what_its_captures_do_not_show() {
 }
 
 #[test]
+fn a_slice_cannot_ask_for_consent() {
+    let project = Project::locked();
+    let all = slices(&project, 1);
+    let mut finding = json!({
+        "code": "drift", "severity": "warn", "variant": "bsr_gemm/cp_async",
+        "message": "m", "next": "n",
+    });
+    let mut stated = |key: &str, value: &str| {
+        finding[key] = value.into();
+        edit(&project, &run_of("slices/1"), |run| {
+            run["found"]["captures"]["findings"] = json!([finding]);
+        });
+        unusable(&incomplete(&project, &all))
+    };
+    assert!(stated("accept", "0123").contains("it states `drift`"));
+    for code in ["policy-changed", "relocked", "hidden-from-review"] {
+        assert!(stated("code", code).contains(&format!("it states `{code}`")));
+    }
+}
+
+#[test]
 fn the_record_of_a_variant_counts_only_as_the_run_names_it() {
     let project = Project::locked();
     let all = slices(&project, 1);

@@ -46,6 +46,9 @@ impl Given<'_> {
     ) -> BTreeMap<String, String> {
         let mut env = run.clone();
         env.extend(variant.env.clone());
+        // Nobody could say who wrote the copies that Python would load the next time.
+        env.entry("PYTHONDONTWRITEBYTECODE".to_owned())
+            .or_insert_with(|| "1".to_owned());
         env.insert(
             RESULT_VARIABLE.to_owned(),
             self.result.display().to_string(),

@@ -76,6 +76,21 @@ macro_rules! codes {
     };
 }
 
+impl Code {
+    /// Whether it is about rules and locks, which only the run that judges looks at.
+    pub fn is_of_rules(self) -> bool {
+        matches!(
+            self,
+            Code::AcceptUnused
+                | Code::HiddenFromReview
+                | Code::PolicyChanged
+                | Code::Relocked
+                | Code::Tampered
+                | Code::Unsigned
+        )
+    }
+}
+
 // The code, how it is reported, its exit code; the usual cause; the usual next step.
 codes! {
     /// A metric got worse by more than its tolerance and the noise.

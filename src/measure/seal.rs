@@ -3,19 +3,32 @@
 //! Programs under test have the rights of the user who runs this tool, so nothing keeps them from
 //! writing. What they changed is found by comparing hashes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::disk;
+use crate::git;
 use crate::hash::sha256_file;
-use crate::terms::first;
+use crate::terms::{first, words};
 
 /// Files and folders with the hashes of all that is in them.
 #[derive(Debug, Default)]
 pub(super) struct Seal {
     roots: Vec<PathBuf>,
     content: BTreeMap<PathBuf, String>,
+    checkout: Option<Checkout>,
 }
+
+/// All that lies in a checkout, by what the system stamps on it at every change: inode and time.
+#[derive(Debug)]
+struct Checkout {
+    top: PathBuf,
+    stamps: BTreeMap<PathBuf, (u64, i64, i64)>,
+}
+
+/// What names end in that interpreters and loaders find without being asked for them.
+const FOUND: [&str; 4] = words("py pyc pth so");
 
 impl Seal {
     /// Adds files and folders as they are now. What does not exist must not appear.
@@ -37,6 +50,15 @@ impl Seal {
                 self.roots.push(path);
             }
         }
+    }
+
+    /// Adds a checkout, in which nothing may change or vanish, and nothing appear that git shows or that is
+    /// loaded because of its name. What git ignores may appear: outputs of its own programs.
+    pub fn add_checkout(&mut self, top: &Path) {
+        let mut stamps = BTreeMap::new();
+        stamp(top, &mut stamps);
+        let top = top.to_owned();
+        self.checkout = Some(Checkout { top, stamps });
     }
 
     /// Takes a file that was added before as it is now.
@@ -67,10 +89,46 @@ impl Seal {
         let mut broken: Vec<PathBuf> = paths
             .filter(|path| self.content.get(*path) != now.get(*path))
             .cloned()
+            .chain(self.checkout.iter().flat_map(Checkout::broken))
             .collect();
         broken.sort();
         broken.dedup();
         broken
+    }
+}
+
+impl Checkout {
+    fn broken(&self) -> Vec<PathBuf> {
+        let mut now = BTreeMap::new();
+        stamp(&self.top, &mut now);
+        let shown: BTreeSet<PathBuf> = git::shown(&self.top)
+            .unwrap_or_default()
+            .iter()
+            .map(|path| self.top.join(path))
+            .collect();
+        let counts = |path: &PathBuf| {
+            let ending = path.extension().unwrap_or_default();
+            shown.contains(path) || FOUND.iter().any(|found| ending == *found)
+        };
+        let known = self.stamps.iter();
+        let changed = known.filter(|(path, stamp)| now.get(*path) != Some(stamp));
+        let changed = changed.map(|(path, _)| path);
+        let new = now.keys().filter(|path| !self.stamps.contains_key(*path));
+        changed
+            .chain(new.filter(|path| counts(path)))
+            .cloned()
+            .collect()
+    }
+}
+
+/// Collects the stamps of what lies below a folder. Those of folders change with what is in them.
+fn stamp(folder: &Path, stamps: &mut BTreeMap<PathBuf, (u64, i64, i64)>) {
+    for entry in disk::read_dir(folder).into_iter().flatten() {
+        if entry.is_dir() {
+            stamp(&entry.path, stamps);
+        } else if let Ok(meta) = disk::symlink_metadata(&entry.path) {
+            stamps.insert(entry.path, (meta.ino(), meta.ctime(), meta.ctime_nsec()));
+        }
     }
 }
 

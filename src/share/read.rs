@@ -123,7 +123,7 @@ pub fn read_slices(folders: &[PathBuf], wanted: Wanted<'_>) -> Slices {
             Err(why) => reading.leave_out(folder, None, &why),
         }
     }
-    reading.refuse(|slice| other_plan(slice, wanted));
+    reading.refuse(|slice| other_plan(slice, wanted).or_else(|| judges(slice)));
     let Some(common) = most_common(&reading.slices) else {
         let same = wanted.archive.map_or(&[][..], |(_, same)| same);
         found.same_programs = same.to_vec();
@@ -351,6 +351,15 @@ fn differs(own: &SliceOf, common: &SliceOf) -> Option<String> {
     }
     (own.slices != common.slices)
         .then(|| "it is of another plan: it shares the variants out in another way".to_owned())
+}
+
+/// That a slice states a finding on the rules, which only the run that judges may have: consent to it
+/// would be asked for in the words of whoever measured.
+fn judges(slice: &Slice<'_>) -> Option<String> {
+    let mut findings = slice.found.captures.findings.iter();
+    let found = findings.find(|one| one.accept.is_some() || one.code.is_of_rules())?;
+    let code = found.code.as_str();
+    Some(format!("it states `{code}`, which no measurement finds"))
 }
 
 /// The files of each complete variant of a slice, with their sha256, if they are those that its record

@@ -81,10 +81,11 @@ pub fn establish(head: Config, root: Option<Root>, consent: &Consent) -> Result<
         true => head.baselines.as_path(),
         false => store.root(),
     };
-    let here = Store::open(own)?;
     findings.extend(links);
+    findings.extend(change.twins()?);
     findings.extend(change.leftovers()?);
     findings.extend(change.converted()?);
+    let here = Store::open(own)?;
     let place = change.place.join(&inside(&head.root, &head.baselines));
     let replaced = locks::compare(&config, &store, &here, &place, consent, &mut findings)?;
     findings.extend(change.hidden(&store, &here)?);

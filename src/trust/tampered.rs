@@ -1,5 +1,6 @@
 //! Files of a change that are read here, and would be something else once they are merged.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::brought::brought_by_change;
@@ -48,6 +49,44 @@ impl ChangeUnderReview<'_> {
                 )
             })
             .collect())
+    }
+
+    /// What git has in the place of rules and baselines, or beside them, that is not what is read here:
+    /// a submodule, whose commit nobody reviews, and a name that is the same where case does not count.
+    pub(super) fn twins(&self) -> Result<Vec<Finding>, Error> {
+        let top = git::repository(&self.head.root).map_err(unreadable)?.top;
+        let baselines = self
+            .place
+            .join(&inside(&self.head.root, &self.head.baselines));
+        let config = self.place.join(&config_name(self.head));
+        let is_at = |path: &str, place: &str| Path::new(path).starts_with(place);
+        let is_ours = |path: &str| is_at(path, &baselines) || path == config;
+        let folded = (baselines.to_lowercase(), config.to_lowercase());
+        let tracked = git::tracked(&top, ".").map_err(unreadable)?;
+        let mut seen = BTreeMap::new();
+        let mut found = Vec::new();
+        let mut report = |message: String| {
+            let next = "commit the files themselves, each under a name of its own";
+            found.push(Finding::of_project(Code::Tampered, message, next));
+        };
+        for (path, submodule) in &tracked {
+            if submodule.is_some() && (is_ours(path) || is_at(&baselines, path)) {
+                report(format!(
+                    "`{path}` is a submodule, and what it has is not part of the reviewed change"
+                ));
+            }
+            let lower = path.to_lowercase();
+            if !is_at(&lower, &folded.0) && lower != folded.1 {
+                continue;
+            }
+            let twin = seen.insert(lower, path);
+            if twin.is_some() || !is_ours(path) {
+                report(format!(
+                    "`{path}` has the name of a rule or a baseline in another case: one replaces the other where case does not count"
+                ));
+            }
+        }
+        Ok(found)
     }
 
     /// Rules and baselines that git converts: the files of the working tree would differ from those

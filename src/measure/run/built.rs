@@ -83,6 +83,12 @@ pub(in crate::measure) fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
         earlier,
     };
     built.sides = built.both_sides()?;
+    // The programs of the change could write there, where those of the base read.
+    let base = order.base.filter(|base| base.commit().is_some());
+    let checkout = base.and_then(|base| base.checkout().or(Some(&base.config().ok()?.root)));
+    if let Some(checkout) = checkout {
+        built.seal.add_checkout(checkout);
+    }
     built.files = built.readable_files();
     Ok(built)
 }
