@@ -447,8 +447,44 @@ fn a_change_cannot_write_to_the_base_that_it_is_measured_beside() {
             "",
             "for file in .sparsek-gate/worktrees/*/program.sh; do echo 'sleep 0' >>$file; done",
             5,
-            &["altered-during-run"; 2],
+            &["altered-during-run"; 3],
             &["base-unavailable"],
+        ),
+        // What no `inputs` name, and its program may read.
+        (
+            "",
+            "for base in .sparsek-gate/worktrees/*; do echo 2 >$base/size.txt; done",
+            5,
+            &["altered-during-run"],
+            &[],
+        ),
+        (
+            "",
+            "for base in .sparsek-gate/worktrees/*; do rm $base/size.txt; done",
+            5,
+            &["altered-during-run"],
+            &[],
+        ),
+        (
+            "",
+            "for base in .sparsek-gate/worktrees/*; do echo 2 >$base/new.txt; done",
+            5,
+            &["altered-during-run"],
+            &[],
+        ),
+        (
+            "",
+            "for base in .sparsek-gate/worktrees/*; do echo 2 >$base/tmp/size.pyc; done",
+            5,
+            &["altered-during-run"],
+            &[],
+        ),
+        (
+            "",
+            "for base in .sparsek-gate/worktrees/*; do echo 2 >$base/tmp/output; done",
+            0,
+            &[],
+            &[],
         ),
     ] {
         let machine = locked();
@@ -462,8 +498,9 @@ fn a_change_cannot_write_to_the_base_that_it_is_measured_beside() {
             ".gitignore",
             ".sparsek-gate/\njournal\nreports\nargv\nprogram.sh\ntmp/\nhome/\n",
         );
-        project.write("build.sh", "cp program.in program.sh\n");
+        project.write("build.sh", "mkdir -p tmp; cp program.in program.sh\n");
         project.write("program.in", program("", ""));
+        project.write("size.txt", "1\n");
         project.git(&["add", "--all"]);
         project.git(&["commit", "--quiet", "--message", "base"]);
         project.write("build.sh", format!("cp program.in program.sh\n{build}\n"));
@@ -477,7 +514,11 @@ fn a_change_cannot_write_to_the_base_that_it_is_measured_beside() {
         assert_eq!(report.warned(), warned, "{build}{profiled}");
         if denied == ["altered-during-run"] {
             let message = report.message("altered-during-run");
-            assert!(message.starts_with("in the base: "), "{message}");
+            let own = [
+                "in the base: ",
+                "changed while programs ran: .sparsek-gate/worktrees/",
+            ];
+            assert!(own.iter().any(|own| message.starts_with(own)), "{message}");
         }
     }
 }
