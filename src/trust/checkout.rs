@@ -26,10 +26,6 @@ pub(super) fn refuse_without_change(
     if missing.is_none() && !unknown || !git::contains(folder, base, &head) {
         return Ok(());
     }
-    // A change that was only applied to the files is there.
-    if git::revision(folder).is_some_and(|revision| revision.ends_with("+dirty")) {
-        return Ok(());
-    }
     let (whose, commit) = match missing {
         Some(stated) => (
             format!("the commit {} ({})", stated.commit, stated.by),
@@ -63,7 +59,11 @@ pub(super) fn refuse_fork(
         return Ok(());
     };
     let origin = repository_path(&address);
-    let is = |path: &str| origin == path || origin.ends_with(&format!("/{path}"));
+    // Of two that could be meant, the longer one is: the fork `evil/acme/kernels` is not `acme/kernels`.
+    let fits = |path: &str| {
+        let whole = origin == path || origin.ends_with(&format!("/{path}"));
+        if whole { path.len() } else { 0 }
+    };
     let stated = match &run.kind {
         Kind::Change { tip, former, .. } => [tip.as_ref(), former.as_ref()],
         Kind::Push { before, .. } => [before.as_ref(), None],
@@ -74,7 +74,7 @@ pub(super) fn refuse_fork(
         .into_iter()
         .flatten()
         .any(|stated| stated.commit == base);
-    if stated || is(&fork.home) || !is(&fork.source) {
+    if stated || fits(&fork.home) >= fits(&fork.source) {
         return Ok(());
     }
     Err(Error::Baseline(format!(

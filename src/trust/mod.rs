@@ -33,7 +33,7 @@ pub use credentials::credentials;
 pub use grounds::{Grounds, establish};
 pub use merge::refuse_untracked;
 pub use pull_request::{consent, pull_request};
-pub use root::{Asked, Bases, Root, bases, is_of_reviewed_code};
+pub use root::{Asked, Bases, Root, bases, is_of_reviewed_code, refuse_in_target};
 
 #[cfg(test)]
 mod tests {

@@ -82,6 +82,24 @@ pub fn bases(
     })
 }
 
+/// Refuses to build or run the change where the service gives the run the rights of the target.
+///
+/// # Errors
+/// [`Error::Environment`].
+pub fn refuse_in_target(variable: impl Fn(&str) -> Option<String>) -> Result<(), Error> {
+    let run = Run::of(&variable);
+    if !run.in_target {
+        return Ok(());
+    }
+    Err(Error::environment(
+        format!(
+            "{} runs this for a pull request with the secrets of the target, where no code of the change may be built or run",
+            run.service
+        ),
+        "measure it on the event `pull_request`; here `check --from` may judge what was measured",
+    ))
+}
+
 /// Whether a run is of code that is not under review: one by a person, or one for a push to the
 /// default branch. `variable` reads the environment.
 pub fn is_of_reviewed_code(folder: &Path, variable: impl Fn(&str) -> Option<String>) -> bool {
@@ -93,7 +111,7 @@ pub fn is_of_reviewed_code(folder: &Path, variable: impl Fn(&str) -> Option<Stri
         Kind::Person => true,
         Kind::Push {
             branch, default, ..
-        } => place.is_target(branch.as_deref(), default.as_deref()),
+        } => is_target(branch.as_deref(), default.as_deref()),
         Kind::Change { .. } | Kind::Queue { .. } | Kind::Other => false,
     }
 }
@@ -180,7 +198,7 @@ impl Place<'_> {
                 default,
                 before,
                 forced,
-            } if self.is_target(branch.as_deref(), default.as_deref()) => {
+            } if is_target(branch.as_deref(), default.as_deref()) => {
                 self.before(before.as_ref(), *forced)?
             }
             Kind::Queue {
@@ -218,7 +236,7 @@ impl Place<'_> {
                 before,
                 forced,
             } if branch.is_some() && choice.reference == branch.as_deref().map(reference)
-                || self.is_target(branch.as_deref(), default.as_deref())
+                || is_target(branch.as_deref(), default.as_deref())
                     && before
                         .as_ref()
                         .is_some_and(|before| before.commit == choice.commit) =>
@@ -239,11 +257,16 @@ impl Place<'_> {
                 if choice.reference.as_ref().is_some_and(remote) {
                     return Ok(choice.root());
                 }
-                let default = self.default_branch();
-                if self.was_tip(&default, &choice.commit) {
+                if let Kind::Push {
+                    default: Some(default),
+                    ..
+                } = &self.run.kind
+                    && self.was_tip(default, &choice.commit)
+                {
                     return Ok(choice.root());
                 }
-                Err(choice.refused("and no branch of a remote by name", &reference(&default)))
+                let likely = reference(&self.likely_target());
+                Err(choice.refused("and no branch of a remote by name", &likely))
             }
         }
     }
@@ -282,14 +305,8 @@ impl Place<'_> {
                 .any(|former| former == commit)
     }
 
-    /// Whether a pushed branch is the one that changes are merged into.
-    fn is_target(&self, branch: Option<&str>, default: Option<&str>) -> bool {
-        let default = default.map_or_else(|| self.default_branch(), str::to_owned);
-        branch == Some(default.as_str())
-    }
-
-    /// The default branch of the remote, as this clone knows it.
-    fn default_branch(&self) -> String {
+    /// What to propose as the branch that changes are merged into. Nothing is decided by it.
+    fn likely_target(&self) -> String {
         let head = "refs/remotes/origin/HEAD";
         let tip = git::of_reference(self.folder, head);
         let named = ["main", "master"].into_iter().find(|branch| {
@@ -370,7 +387,7 @@ impl Place<'_> {
             self.run.service,
             stated.by,
             stated.commit,
-            self.default_branch()
+            self.likely_target()
         ))
     }
 
@@ -379,7 +396,7 @@ impl Place<'_> {
         if let Err(why) = git::repository(self.folder) {
             return self.missing(&why);
         }
-        let line = format!("--baseline-ref {}", reference(&self.default_branch()));
+        let line = format!("--baseline-ref {}", reference(&self.likely_target()));
         let what = match &self.run.kind {
             Kind::Change { .. } => "a pull request, and does not name its target".to_owned(),
             Kind::Push {
@@ -423,6 +440,11 @@ impl Place<'_> {
             ),
         )
     }
+}
+
+/// Whether a pushed branch is the default one, which only the service knows.
+fn is_target(branch: Option<&str>, default: Option<&str>) -> bool {
+    branch.is_some() && branch == default
 }
 
 /// The remote branch of that name. A local branch may belong to the pull request: forks have a
