@@ -6,7 +6,7 @@ use super::select::{select, variable};
 use crate::baseline::Store;
 use crate::cli::{Selection, TrustArgs};
 use crate::config::{Config, Selected};
-use crate::disk;
+use crate::disk::{self, Linked};
 use crate::finding::{Error, Finding};
 use crate::judge::{Judge, Outcome, Rules, judge, unchecked};
 use crate::measure::{BaseProject, Captures};
@@ -125,7 +125,9 @@ pub(super) fn refuse_targets(
 
 fn refuse_target(path: &Path, project: Option<&Config>, read: &[&Path]) -> Result<(), Error> {
     let whole = std::path::absolute(path).map_err(Error::io("find", path))?;
-    if !whole.parent().is_some_and(disk::is_dir) {
+    let folder = whole.parent().unwrap_or(&whole);
+    refuse_link(folder, "write")?;
+    if !disk::is_dir(folder) {
         return Err(Error::Usage(format!(
             "`--report {}`: its folder does not exist",
             path.display()
@@ -150,8 +152,17 @@ fn refuse_target(path: &Path, project: Option<&Config>, read: &[&Path]) -> Resul
     Ok(())
 }
 
+/// A folder may be missing, and is no link in a checkout.
+fn refuse_link(folder: &Path, action: &'static str) -> Result<(), Error> {
+    match disk::real(folder) {
+        Err(error) if Linked::is_cause(&error) => Err(Error::io(action, folder)(error)),
+        _ => Ok(()),
+    }
+}
+
 /// The folder of a recording, which must exist.
 pub(super) fn refuse_without_folder(folder: &Path) -> Result<(), Error> {
+    refuse_link(folder, "read")?;
     match disk::is_dir(folder) {
         true => Ok(()),
         false => Err(Error::Usage(format!(

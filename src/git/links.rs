@@ -42,8 +42,20 @@ pub fn real_input(path: &Path) -> std::io::Result<PathBuf> {
     }
 }
 
+/// Where a folder is that the user, and no commit, put behind links. Any other stays as it is, and is
+/// refused where it is used.
+pub fn behind_own_links(path: PathBuf) -> PathBuf {
+    let mut stops = disk::stops(&path).unwrap_or_default();
+    let end = stops.pop();
+    stops.retain(|link| disk::checkout_of(link).is_some());
+    match end {
+        Some(end) if !stops.is_empty() && !stops.iter().any(|link| is_committed(link)) => end,
+        _ => path,
+    }
+}
+
 /// Whether a link came with a commit, or is about to: the index has it. Where git does not know, it may.
-pub fn is_committed(link: &Path) -> bool {
+fn is_committed(link: &Path) -> bool {
     static KNOWN: Mutex<BTreeMap<PathBuf, bool>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     *known.entry(link.to_owned()).or_insert_with(|| {
@@ -141,6 +153,14 @@ mod tests {
         ] {
             let found = real_input(&top.join(path));
             assert_eq!(found.ok(), expected, "{path}");
+        }
+        for (path, expected) in [
+            ("untracked", root.join("outside")),
+            ("twice", top.join("twice")),
+            ("folder", top.join("folder")),
+            ("lib/work", top.join("lib/work")),
+        ] {
+            assert_eq!(behind_own_links(top.join(path)), expected, "{path}");
         }
     }
 }

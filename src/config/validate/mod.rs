@@ -23,6 +23,7 @@ use super::model::{Config, SourceText, Toolchain};
 use super::raw::{RawConfig, RawSuite};
 use super::unread::Unread;
 use crate::disk::folder_of;
+use crate::git;
 use crate::metric::{capability_of_arch, chip_of_arch};
 use file::{Common, File};
 
@@ -77,6 +78,8 @@ impl File<'_> {
             ));
         }
         let work = self.folder(&root, "work", &raw.paths.work, ".sparsek-gate")?;
+        // On another disk, perhaps. Reports name where that is.
+        let work = git::behind_own_links(work);
         let unread = self.unread(&raw.paths.unread)?;
         let toolchain = self.toolchain(raw.toolchain, &root)?;
         let metrics = self.metrics(&raw.metric, &toolchain)?;
