@@ -621,7 +621,7 @@ mod tests {
         assert_eq!(left(&victim), ["file", "in"]);
         assert_eq!(left(&checkout.join("own")), ["file", "up"]);
         assert_eq!(fs::read(victim.join("file")).unwrap(), b"secret");
-        let error = open(&checkout.join("own/up/file")).unwrap_err().to_string();
+        let error = open(checkout.join("own/up/file")).unwrap_err().to_string();
         assert!(error.contains("checkout/own/up` is a link"), "{error}");
         // A link itself is seen, and can be removed.
         assert!(is_link(checkout.join("file")) && !is_file(checkout.join("file")));

@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use super::answer;
 use super::judging::Judging;
-use super::select::variable;
 use crate::cli::{ArchiveArgs, Format, Selection};
 use crate::config::Config;
 use crate::finding::{Error, ExitCode, Finding};
@@ -14,7 +13,6 @@ use crate::measure::{Packed, Place, Plan, Spent, programs};
 use crate::report::{self, Progress};
 use crate::share::{Packing, SelectedNames, Summary, Unpacked, pack, unpack};
 use crate::terms::counted;
-use crate::trust;
 
 /// What was packed, for scripts.
 #[derive(Serialize)]
@@ -36,7 +34,6 @@ pub(super) struct Done {
 }
 
 pub(super) fn run(config: &Path, arguments: &ArchiveArgs) -> Result<ExitCode, Error> {
-    trust::refuse_in_target(variable)?;
     let current = Config::load(config)?;
     let selection = &arguments.selection;
     let against = arguments.against.as_deref();

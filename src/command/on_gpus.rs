@@ -8,7 +8,6 @@ use super::archive::{self, Opened};
 use super::from::Measured;
 use super::judging::Judging;
 use super::run_folder::{RunFolder, slice_in};
-use super::select::variable;
 use super::slice::{self, Check, Whole};
 use crate::cli::CheckArgs;
 use crate::config::{Config, Selected};
@@ -21,7 +20,6 @@ use crate::process;
 use crate::report::{Detail, Progress};
 use crate::share::Known;
 use crate::terms::counted;
-use crate::trust;
 
 /// A GPU, with a short name that no other of this host has.
 #[derive(Clone)]
@@ -161,7 +159,6 @@ pub(super) struct OnGpus {
 
 /// Packs an archive and lets its slices be measured.
 pub(super) fn measured(current: Config, arguments: &CheckArgs) -> Result<OnGpus, Error> {
-    trust::refuse_in_target(variable)?;
     // What this machine lacks is reported before anything is built.
     let gpus = named(arguments.gpus.as_ref().unwrap_or(&GpusAsked::All))?;
     let selection = &arguments.selection;

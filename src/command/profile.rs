@@ -93,7 +93,6 @@ fn rules(config: &Path, arguments: &ProfileArgs) -> Result<Judging, Error> {
     if !arguments.trial.define.is_empty() || !is_change {
         return Judging::of_working_tree(load(config, selection, Some(&arguments.trial))?);
     }
-    trust::refuse_in_target(variable)?;
     let judging = Judging::in_checkout(Config::load(config)?, trusted, None, selection)?;
     // It has no base to measure beside, and its checkout must be whole as that of a check.
     judging.check_out_base()?;

@@ -22,6 +22,8 @@ pub struct Grounds {
     pub authority: Authority,
     /// What the change does to policy and locks.
     pub findings: Vec<Finding>,
+    /// A tool that comes with the change, and that nobody accepted.
+    tool: Option<Finding>,
     /// The folder of the store, if it is not the one of the working tree.
     _snapshot: Option<tempfile::TempDir>,
     /// The folder of the code, if it is not the checkout.
@@ -29,6 +31,19 @@ pub struct Grounds {
 }
 
 impl Grounds {
+    /// Refuses to build or run anything with a tool of the change.
+    ///
+    /// # Errors
+    /// [`Error::Baseline`].
+    pub fn refuse_tools(&self) -> Result<(), Error> {
+        match &self.tool {
+            None => Ok(()),
+            Some(Finding { message, next, .. }) => {
+                Err(Error::Baseline(format!("{message}\n  next: {next}")))
+            }
+        }
+    }
+
     /// Those that were packed on another machine.
     pub fn packed(
         config: Config,
@@ -41,6 +56,7 @@ impl Grounds {
             store,
             authority,
             findings,
+            tool: None,
             _snapshot: None,
             _merged: None,
         }
@@ -58,6 +74,7 @@ pub fn establish(head: Config, root: Option<Root>, consent: &Consent) -> Result<
             config: head,
             authority: Authority::WorkingTree,
             findings: consent.unneeded(),
+            tool: None,
             _snapshot: None,
             _merged: None,
         });
@@ -91,7 +108,9 @@ pub fn establish(head: Config, root: Option<Root>, consent: &Consent) -> Result<
     findings.extend(change.hidden(&store, &here)?);
     locks::replace(&store, &here, &replaced)?;
     change.refuse_libraries()?;
-    findings.extend(change.tools(&config)?);
+    let tools = change.tools(&config)?;
+    let tool = tools.iter().find(|finding| finding.denies()).cloned();
+    findings.extend(tools);
     findings.extend(change.builds(&config)?);
     findings.extend(consent.unused());
     // The folder of the merge is gone when the report is read.
@@ -107,6 +126,7 @@ pub fn establish(head: Config, root: Option<Root>, consent: &Consent) -> Result<
             found_by: root.found_by.clone(),
         },
         findings,
+        tool,
         _snapshot: Some(snapshot),
         _merged: merged,
     })
