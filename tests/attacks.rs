@@ -326,6 +326,10 @@ impl Scratch {
                 }
             }
             "relock" => relock(project),
+            "static" => project.configure(
+                "[static.spill_store_bytes]\nlevel = \"record\"",
+                "[static.spill_store_bytes]\nlevel = \"deny\"",
+            ),
             "readme" => project.write("README.md", format!("Read me, {}.\n", self.count)),
             "note" => project.write("notes.md", format!("A note, {}.\n", self.count)),
             "write" => {
