@@ -22,6 +22,8 @@ pub struct Grounds {
     pub authority: Authority,
     /// What the change does to policy and locks.
     pub findings: Vec<Finding>,
+    /// What was accepted from outside the change.
+    pub consent: Consent,
     /// The folder of the store, if it is not the one of the working tree.
     _snapshot: Option<tempfile::TempDir>,
     /// The folder of the code, if it is not the checkout.
@@ -41,6 +43,7 @@ impl Grounds {
             store,
             authority,
             findings,
+            consent: Consent::default(),
             _snapshot: None,
             _merged: None,
         }
@@ -51,13 +54,14 @@ impl Grounds {
 ///
 /// # Errors
 /// [`Error::Environment`] and [`Error::Baseline`] where the revision cannot be read as a project.
-pub fn establish(head: Config, root: Option<Root>, consent: &Consent) -> Result<Grounds, Error> {
+pub fn establish(head: Config, root: Option<Root>, consent: Consent) -> Result<Grounds, Error> {
     let Some(root) = root else {
         return Ok(Grounds {
             store: Store::open(&head.baselines)?,
             config: head,
             authority: Authority::WorkingTree,
             findings: consent.unneeded(),
+            consent: Consent::default(),
             _snapshot: None,
             _merged: None,
         });
@@ -68,7 +72,7 @@ pub fn establish(head: Config, root: Option<Root>, consent: &Consent) -> Result<
         place: place_in_repository(&head.root)?,
         head: &head,
         root: &root,
-        consent,
+        consent: &consent,
     };
     let mut findings = Vec::new();
     let (config, base_baselines) = change.policy(&mut findings)?;
@@ -80,13 +84,12 @@ pub fn establish(head: Config, root: Option<Root>, consent: &Consent) -> Result<
     findings.extend(change.converted()?);
     let here = Store::open(&head.baselines)?;
     let place = change.place.join(&inside(&head.root, &head.baselines));
-    let replaced = locks::compare(&config, &store, &here, &place, consent, &mut findings)?;
+    let replaced = locks::compare(&config, &store, &here, &place, &consent, &mut findings)?;
     findings.extend(change.hidden(&store, &here)?);
     locks::replace(&store, &here, &replaced)?;
     change.refuse_libraries()?;
     findings.extend(change.tools(&config)?);
     findings.extend(change.builds(&config)?);
-    findings.extend(consent.unused());
     // The folder of the merge is gone when the report is read.
     let config = Config {
         baselines: merge::below(&config, &config.baselines, &head.checkout),
@@ -100,6 +103,7 @@ pub fn establish(head: Config, root: Option<Root>, consent: &Consent) -> Result<
             found_by: root.found_by.clone(),
         },
         findings,
+        consent,
         _snapshot: Some(snapshot),
         _merged: merged,
     })
