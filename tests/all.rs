@@ -48,6 +48,7 @@ mod page;
 mod pins;
 mod pipelines;
 mod pull_request;
+mod recipes;
 mod reports;
 mod resume;
 mod rule;
