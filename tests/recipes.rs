@@ -16,9 +16,9 @@ use serde_json::{Value as Json, json};
 type Words = BTreeMap<String, String>;
 
 /// What a step makes, under every name that a recipe has for it.
-const OUTPUTS: [&str; 9] = [
+const OUTPUTS: [&str; 8] = [
     "profiles", "profiles.tar", "profiles.env", "gate.tar.zst", "gate.env", "slices", "slice",
-    "reports", "slice-1.tar",
+    "slice-1.tar",
 ];
 
 /// Buildkite's agent, whose artifacts and meta-data are files.
@@ -235,7 +235,10 @@ impl Site {
                     ["fetch", "empty"].contains(&strategy),
                     "{name}: leaves what was there"
                 );
-                let folder = self.fresh(&format!("job-{index}"), strategy == "fetch");
+                let folder = self.fresh(
+                    &format!("jobs/{name}-{index}").replace(':', "-"),
+                    strategy == "fetch",
+                );
                 for need in &needs {
                     for (path, from) in artifacts.get(need).into_iter().flatten() {
                         put(from, &folder.join(path));
@@ -321,8 +324,9 @@ impl Site {
             }
             let slices = job["strategy"]["matrix"]["slice"].as_array().cloned();
             for slice in slices.unwrap_or(vec![json!("")]) {
-                let workspace = self.fresh("workspace", false);
-                let temp = self.fresh("temp", false);
+                let here = format!("jobs/{name}-{slice}");
+                let workspace = self.fresh(&here, false);
+                let temp = self.fresh(&format!("{here}-temp"), false);
                 known.insert("runner.temp".to_owned(), temp.display().to_string());
                 known.insert("matrix.slice".to_owned(), slice.to_string());
                 let mut failed = 0;
@@ -357,7 +361,7 @@ impl Site {
                             Some(self.shell(&["-e", "-c", script], &workspace, &env, fails))
                         }
                         "actions/checkout" => {
-                            let path = format!("workspace/{}", input("path"));
+                            let path = format!("{here}/{}", input("path"));
                             self.fresh(&path, true);
                             None
                         }
@@ -464,7 +468,7 @@ impl Site {
             }
             let count = step["parallelism"].as_u64().unwrap_or(1);
             for index in 0..count {
-                let folder = self.fresh("job", true);
+                let folder = self.fresh(&format!("jobs/{key}-{index}"), true);
                 let env = assigned(&format!(
                     "BUILDKITE=true\nBUILDKITE_PULL_REQUEST=7\nBUILDKITE_PULL_REQUEST_BASE_BRANCH=main\n\
                      BUILDKITE_PARALLEL_JOB={index}\nBUILDKITE_PARALLEL_JOB_COUNT={count}"
@@ -592,18 +596,15 @@ fn what_the_change_brings_is_not_taken_for_what_a_step_makes() {
         let (code, log) = site.runs(pipeline, "");
         assert_eq!(code, 0, "{log}");
         // What was made at home, under every name, and the steps that would make it fail.
-        let mut made = vec![site.place.path("artifacts"), site.place.path("temp")];
-        made.extend(["workspace", "job", "job-1", "job-2"].map(|folder| site.place.path(folder)));
+        let mut made = vec![site.place.path("artifacts")];
+        let jobs = fs::read_dir(site.place.path("jobs")).unwrap();
+        made.extend(jobs.map(|job| job.unwrap().path()));
         for name in OUTPUTS {
-            for folder in &made {
-                let (from, to) = (folder.join(name), site.machine.path(name));
-                if from.exists() && !to.exists() {
-                    put(&from, &to);
-                }
+            if let Some(from) = made.iter().find(|folder| folder.join(name).exists()) {
+                put(&from.join(name), &site.machine.path(name));
+                site.machine.git(&["add", "--force", name]);
             }
         }
-        site.machine
-            .git(&["add", "--all", "--force", "--", ":!bin", ":!tmp", ":!home"]);
         site.machine.commit();
         for fails in ["1", "3"] {
             let (code, log) = site.runs(pipeline, fails);
