@@ -13,6 +13,7 @@ mod build_commands;
 mod build_key;
 mod check;
 mod chips;
+mod commands;
 mod compare;
 mod compressed;
 mod config_errors;
