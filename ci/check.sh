@@ -7,6 +7,9 @@
 #   ci/check.sh reports --against refs/remotes/origin/main
 #   ci/check.sh reports --from profiles
 #
+# Where changes of others are judged, run a copy that the machine has (docs/ci.md: sparsek-gate-check),
+# never that of the checkout, which a change can edit.
+#
 # In a pull request the rules come from the tip of the target branch. If the service does not name it,
 # the check exits with 4: add --baseline-ref refs/remotes/origin/main.
 #

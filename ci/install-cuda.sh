@@ -6,7 +6,8 @@ pins=("cuda-toolkit[nvcc,nvvm,crt,cudart,cccl]==13.0.2" nvidia-cuda-cuobjdump==1
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
 if [ "$(cat "$folder/pins" 2>/dev/null)" != "${pins[*]}" ]; then
-  python3 -m venv "$folder/venv"
+  # -I: no module of the folder where this starts, which may be the checkout of a change.
+  python3 -I -m venv "$folder/venv"
   "$folder/venv/bin/pip" install --quiet --disable-pip-version-check "${pins[@]}"
   echo "${pins[*]}" >"$folder/pins"
 fi

@@ -28,9 +28,11 @@ fn committed(project: &Project) {
     git(&folder, &["update-ref", "refs/remotes/origin/main", "HEAD"]);
 }
 
+/// Everything but recordings, which come from elsewhere.
 fn commit(project: &Project) {
     let folder = project.path("");
-    git(&folder, &["add", "--all", "--force"]);
+    let but = format!(":(exclude,glob)**/{RECORDED}/**");
+    git(&folder, &["add", "--all", "--force", ".", &but]);
     git(
         &folder,
         &[
@@ -442,7 +444,7 @@ fn a_pull_request_of_code_alone_passes() {
     let report = checked(&project, &[]).exits(0).json();
     let mut warned = report.warned();
     warned.retain(|code| code != "capture-missing");
-    assert_eq!(warned, ["recorded-in-change"]);
+    assert_eq!(warned, [""; 0]);
     let head = git(&project.path(""), &["rev-parse", "HEAD~1"]);
     assert_eq!(
         report.0["authority"],
@@ -1097,10 +1099,10 @@ fn a_tool_of_the_repository_is_followed_through_links() {
 }
 
 #[test]
-fn a_recording_is_reported_wherever_it_is_in_the_repository() {
+fn a_recording_of_the_change_does_not_count_wherever_it_is_in_the_repository() {
     let project = in_a_folder();
     let folder = project.path("");
-    let from = |recorded: &str| {
+    let from = |recorded: &str, exit: i32| {
         let mut command = project.gate();
         command
             .env("GITHUB_EVENT_NAME", "pull_request")
@@ -1108,14 +1110,16 @@ fn a_recording_is_reported_wherever_it_is_in_the_repository() {
             .args(["check", "-C", "config.toml", "--format", "json"])
             .args(["--from", recorded])
             .current_dir(folder.join("gate"));
-        Ran::of(&command.output().unwrap()).exits(0).json().warned()
+        let report = Ran::of(&command.output().unwrap()).exits(exit).json();
+        report.denied()
     };
     let code = "recorded-in-change".to_owned();
-    assert!(!from(RECORDED).contains(&code));
+    assert_eq!(from(RECORDED, 0), [""; 0]);
     let beside = folder.join("recorded");
     fs::rename(folder.join("gate").join(RECORDED), &beside).unwrap();
+    git(&folder, &["add", "--force", "recorded"]);
     commit(&project);
-    assert!(from("../recorded").contains(&code));
+    assert_eq!(from("../recorded", 6), [code.clone()]);
     // Beside the repository it is an artifact, as a workflow hands it over that runs nothing of it.
     let workspace = Project::empty();
     copy(&BASE.path(""), &workspace.path("change"));
@@ -1128,7 +1132,38 @@ fn a_recording_is_reported_wherever_it_is_in_the_repository() {
         .current_dir(change)
         .output();
     let report = Ran::of(&output.unwrap()).exits(0).json();
-    assert!(!report.warned().contains(&code));
+    assert!(!report.denied().contains(&code));
+}
+
+#[test]
+fn a_committed_recording_counts_once_it_is_accepted_from_outside_the_change() {
+    let project = pull_request();
+    change_code(&project, VARIANT);
+    git(&project.path(""), &["add", "--force", RECORDED]);
+    commit(&project);
+    let report = checked_in(&project, "7", "").exits(6).json();
+    assert_eq!(report.denied(), ["recorded-in-change"]);
+    let script = format!("find {RECORDED} -type f | sort | xargs sha256sum | sha256sum");
+    let mut plain = Command::new("bash");
+    plain.args(["-c", &script]).env("LC_ALL", "C");
+    let listed = Ran::of(&plain.current_dir(project.path("")).output().unwrap());
+    let text = format!(
+        "sparsek-gate consent 1\naction: record\npath: \"{RECORDED}/bsr_gemm\"\nbefore: absent\nafter: {}\npull request: 7\n",
+        listed.exits(0).out.split(' ').next().unwrap()
+    );
+    let token = sha256_hex(text.as_bytes());
+    assert_eq!(asked(&report), [token.as_str()]);
+    let report = checked_in(&project, "7", &token).exits(0).json();
+    assert!(report.warns("recorded-in-change") && !report.warns("accept-unused"));
+    // Neither in another pull request, nor of other numbers.
+    let report = checked_in(&project, "8", &token).exits(6).json();
+    assert!(report.warns("accept-unused"));
+    project.edit_profile(VARIANT, |profile| scale(profile, "duration", 0.99));
+    checked_in(&project, "7", &token).exits(6);
+    // A slower kernel is slower, whoever accepts that it is judged by this.
+    slower(&project);
+    let report = checked_in(&project, "7", "").exits(1).json();
+    checked_in(&project, "7", &asked(&report).join(",")).exits(1);
 }
 
 #[test]
@@ -1138,14 +1173,6 @@ fn a_recorded_base_is_of_the_revisions_code_and_vouched_for() {
     slower(&project);
     project.add_base(VARIANT, |base| scale(base, "duration", 1.1));
     commit(&project);
-    git(
-        &project.path(""),
-        &["rm", "-r", "--quiet", "--cached", RECORDED],
-    );
-    git(
-        &project.path(""),
-        &["commit", "--quiet", "--message", "no recording"],
-    );
     let source = format!("kernels/bsr_gemm/{VARIANT}.cu");
     let report = checked(&project, &[VARIANT]).exits(4).json();
     assert_eq!(report.denied(), ["profile-stale"]);

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Puts sparsek-gate on the PATH of the following steps: $BINARY; with BUILD=true, or with a $VERSION
-# from crates.io, a program that is built here, or was in an earlier run (in FOLDER); otherwise the
-# released program, by the checksum that this action has (ci/install.sh).
+# from crates.io, a program that is built here; otherwise the released program, by the checksum that
+# this action has (ci/install.sh). Of an earlier run nothing is used: FOLDER is removed first. With
+# CUDA=true, also the CUDA compiler that this action pins (ci/install-cuda.sh).
 #
 # The folder where a job starts is the checkout of a change. A `rust-toolchain.toml` or a
 # `.cargo/config.toml` there chooses the cargo and the compiler. So the build happens in a folder of
@@ -106,16 +107,15 @@ build() {
   isolated cargo install --locked --root "$root" "${what[@]}"
 }
 
+rm -rf "$folder"
 if [ -n "${BINARY-}" ]; then
   program=$(command -v "$BINARY") || fail "there is no program $BINARY (input 'binary')"
   mkdir -p "$folder/bin"
   ln -sf "$(realpath "$program")" "$folder/bin/sparsek-gate"
 elif [ "${BUILD-}" = true ] || [ -n "${VERSION-}" ]; then
-  if [ ! -x "$folder/bin/sparsek-gate" ]; then
-    command -v cargo >/dev/null ||
-      fail "building it needs Rust (https://rustup.rs) on this runner; or name an existing program with the input 'binary'"
-    build
-  fi
+  command -v cargo >/dev/null ||
+    fail "building it needs Rust (https://rustup.rs) on this runner; or name an existing program with the input 'binary'"
+  build
 else
   refuse_files_of_change
   said=$("$sources/ci/install.sh" "$folder/bin" 2>&1) || {
@@ -126,3 +126,12 @@ else
 fi
 "$folder/bin/sparsek-gate" --version
 echo "$folder/bin" >>"$GITHUB_PATH"
+
+if [ "${CUDA-}" = true ]; then
+  refuse_files_of_change
+  "$sources/ci/install-cuda.sh" "$folder/cuda"
+  # shellcheck disable=SC1091
+  source "$folder/cuda/env.sh"
+  echo "CUDA_HOME=$CUDA_HOME" >>"$GITHUB_ENV"
+  echo "$CUDA_HOME/bin" >>"$GITHUB_PATH"
+fi

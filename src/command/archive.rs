@@ -79,6 +79,11 @@ pub(super) fn done(
         names: selection.names.clone(),
         experimental: selection.experimental,
     };
+    let found = [
+        &judging.grounds.findings[..],
+        &judging.grounds.consent.unused(),
+    ]
+    .concat();
     let packing = Packing {
         plan,
         selected: &selected,
@@ -86,7 +91,7 @@ pub(super) fn done(
         programs: &programs,
         same_programs: &same_programs,
         authority: &judging.grounds.authority,
-        findings: &judging.grounds.findings,
+        findings: &found,
         locks: judging.store().root(),
     };
     let packed = Content {
@@ -95,12 +100,7 @@ pub(super) fn done(
         variants: plan.variants.len(),
         same_programs: same_programs.len(),
     };
-    let findings = judging
-        .grounds
-        .findings
-        .iter()
-        .chain(&programs.current.findings);
-    let findings: Vec<Finding> = findings.cloned().collect();
+    let findings = [found, programs.current.findings].concat();
     Ok(Done {
         content: packed,
         findings,

@@ -54,7 +54,7 @@ pub(super) fn recorded(judging: &Judging, from: &[PathBuf]) -> Result<Outcome, E
         findings,
         ..Captures::default()
     };
-    let captures = examined(captures, &recordings, &rules)?;
+    let captures = examined(captures, &recordings, &rules, &judging.grounds.consent)?;
     Ok(judging.judged(captures, &rules))
 }
 
@@ -127,7 +127,9 @@ fn of_slices(
             root: base.config().ok().map(|config| config.root.clone()),
         })
     });
-    let captures = examined(captures, &slices.recordings, &rules)?;
+    let captures = examined(
+        captures, &slices.recordings, &rules, &judging.grounds.consent,
+    )?;
     let outcome = judging.judged(captures, &rules);
     for (gpu, times) in times {
         // A sick GPU may take longer.

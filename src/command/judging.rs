@@ -43,14 +43,14 @@ impl Judging {
             against,
         };
         let bases = trust::bases(&current.root, asked, variable)?;
-        let grounds = trust::establish(current, bases.root, &consent(trusted)?)?;
+        let grounds = trust::establish(current, bases.root, consent(trusted)?)?;
         let plan = select(grounds.config.clone(), selection, None)?;
         Judging::of(grounds, plan, bases.against)
     }
 
     /// By the working tree's own rules.
     pub fn of_working_tree(plan: Selected) -> Result<Judging, Error> {
-        let grounds = trust::establish(plan.config.clone(), None, &Consent::default())?;
+        let grounds = trust::establish(plan.config.clone(), None, Consent::default())?;
         Judging::of(grounds, plan, None)
     }
 
@@ -108,6 +108,7 @@ impl Judging {
     /// What captures are worth, by the rules.
     pub fn judged(&self, captures: Captures, rules: &Rules<'_>) -> Outcome {
         let mut outcome = judge(captures, rules);
+        outcome.findings.extend(self.grounds.consent.unused());
         outcome.places = places(&self.plan, &outcome);
         outcome
     }

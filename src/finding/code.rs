@@ -222,9 +222,9 @@ codes! {
         "The code changed after the recording, or the recording used `-D`.",
         "Record it again from this revision.";
     /// The recording is part of the change under review, so its author could have edited it.
-    RecordedInChange = "recorded-in-change", Warns => Baseline,
+    RecordedInChange = "recorded-in-change", Either => Inconclusive,
         "The profiles are committed in the same change.",
-        "Record where the change cannot write, and pass the artifact to `check --from`.";
+        "Record where the change cannot write, and pass the artifact to `check --from`. To accept it, from outside the change: `check --accept TOKEN`.";
     /// A profile was imported, not measured by this tool.
     ProfileImported = "profile-imported", Either => Inconclusive,
         "It was made with `sparsek-gate import`.",

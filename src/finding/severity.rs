@@ -84,7 +84,7 @@ reasons! {
     /// The configuration states other numbers of a launch than it had, and the launch is judged.
     LaunchesCount => LaunchMismatch,
     /// The change under review was accepted from outside of it.
-    Consented => Relocked | PolicyChanged | HiddenFromReview,
+    Consented => Relocked | PolicyChanged | HiddenFromReview | RecordedInChange,
     /// The change under review makes a rule stricter.
     Tightens => PolicyChanged,
     /// The change under review states code, and the launches show what it does.

@@ -121,6 +121,14 @@ pub(super) fn content_sha256(entry: &TreeEntry) -> String {
     }
 }
 
+/// The sha256 of what `sha256sum` prints of files, by their paths and hashes; `None` where there is none.
+pub(super) fn listing(files: &BTreeMap<&str, String>) -> Option<String> {
+    let lines = files
+        .iter()
+        .map(|(path, sha256)| format!("{sha256}  {path}\n"));
+    (!files.is_empty()).then(|| sha256_hex(lines.collect::<String>().as_bytes()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

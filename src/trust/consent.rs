@@ -24,6 +24,8 @@ pub enum Action {
     Tool,
     /// Attributes that hide files from review.
     Hide,
+    /// A recording that comes with the change.
+    Record,
 }
 
 impl Action {
@@ -37,6 +39,7 @@ impl Action {
             Action::Policy => "policy",
             Action::Tool => "tool",
             Action::Hide => "hide",
+            Action::Record => "record",
         }
     }
 
@@ -50,6 +53,7 @@ impl Action {
             Action::Policy => "the rules of",
             Action::Tool => "the tool",
             Action::Hide => "hiding files from review by",
+            Action::Record => "judging the recording in",
         }
     }
 }

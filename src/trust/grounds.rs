@@ -24,6 +24,8 @@ pub struct Grounds {
     pub findings: Vec<Finding>,
     /// A tool that comes with the change, and that nobody accepted.
     tool: Option<Finding>,
+    /// What was accepted from outside the change.
+    pub consent: Consent,
     /// The folder of the store, if it is not the one of the working tree.
     _snapshot: Option<tempfile::TempDir>,
     /// The folder of the code, if it is not the checkout.
@@ -57,6 +59,7 @@ impl Grounds {
             authority,
             findings,
             tool: None,
+            consent: Consent::default(),
             _snapshot: None,
             _merged: None,
         }
@@ -67,7 +70,7 @@ impl Grounds {
 ///
 /// # Errors
 /// [`Error::Environment`] and [`Error::Baseline`] where the revision cannot be read as a project.
-pub fn establish(head: Config, root: Option<Root>, consent: &Consent) -> Result<Grounds, Error> {
+pub fn establish(head: Config, root: Option<Root>, consent: Consent) -> Result<Grounds, Error> {
     let Some(root) = root else {
         return Ok(Grounds {
             store: Store::open(&head.baselines)?,
@@ -75,6 +78,7 @@ pub fn establish(head: Config, root: Option<Root>, consent: &Consent) -> Result<
             authority: Authority::WorkingTree,
             findings: consent.unneeded(),
             tool: None,
+            consent: Consent::default(),
             _snapshot: None,
             _merged: None,
         });
@@ -85,7 +89,7 @@ pub fn establish(head: Config, root: Option<Root>, consent: &Consent) -> Result<
         place: place_in_repository(&head.root)?,
         head: &head,
         root: &root,
-        consent,
+        consent: &consent,
     };
     let mut findings = Vec::new();
     let (config, base_baselines) = change.policy(&mut findings)?;
@@ -104,7 +108,7 @@ pub fn establish(head: Config, root: Option<Root>, consent: &Consent) -> Result<
     findings.extend(change.converted()?);
     let here = Store::open(own)?;
     let place = change.place.join(&inside(&head.root, &head.baselines));
-    let replaced = locks::compare(&config, &store, &here, &place, consent, &mut findings)?;
+    let replaced = locks::compare(&config, &store, &here, &place, &consent, &mut findings)?;
     findings.extend(change.hidden(&store, &here)?);
     locks::replace(&store, &here, &replaced)?;
     change.refuse_libraries()?;
@@ -112,7 +116,6 @@ pub fn establish(head: Config, root: Option<Root>, consent: &Consent) -> Result<
     let tool = tools.iter().find(|finding| finding.denies()).cloned();
     findings.extend(tools);
     findings.extend(change.builds(&config)?);
-    findings.extend(consent.unused());
     // The folder of the merge is gone when the report is read.
     let config = Config {
         baselines: merge::below(&config, &config.baselines, &head.checkout),
@@ -127,6 +130,7 @@ pub fn establish(head: Config, root: Option<Root>, consent: &Consent) -> Result<
         },
         findings,
         tool,
+        consent,
         _snapshot: Some(snapshot),
         _merged: merged,
     })

@@ -7,6 +7,7 @@ use crate::terms::words;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use super::brought::listing;
 use super::change::{ChangeUnderReview, config_name};
 use super::consent::{Act, Action, Consent};
 use super::place::{inside, unreadable};
@@ -155,8 +156,8 @@ fn added(message: String, before: &Files, after: &Files, consent: &Consent) -> F
     let act = Act {
         action: Action::Hide,
         path: changed.into_iter().collect::<Vec<_>>().join(", "),
-        before: listing(before),
-        after: listing(after),
+        before: listing(&hashes(before)),
+        after: listing(&hashes(after)),
     };
     let next = format!(
         "remove the attributes, or have an authorized person review the hidden files as text and accept it from outside the change: {}",
@@ -166,13 +167,11 @@ fn added(message: String, before: &Files, after: &Files, consent: &Consent) -> F
     consent.settles(finding, &act)
 }
 
-/// The sha256 of what `sha256sum` prints of the files.
-fn listing(files: &Files) -> Option<String> {
-    let lines: String = files
-        .iter()
-        .map(|(path, content)| format!("{}  {path}\n", sha256_hex(content)))
-        .collect();
-    (!files.is_empty()).then(|| sha256_hex(lines.as_bytes()))
+fn hashes(files: &Files) -> BTreeMap<&str, String> {
+    let hashed = files.iter();
+    hashed
+        .map(|(path, content)| (path.as_str(), sha256_hex(content)))
+        .collect()
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 //!
 //! [`bases`] finds the revision, by what `service` knows of the run; [`establish`] makes the rules:
 //! `merge` the code that is judged, `rules` and `policy` that code under the revision's policy.
-//! `changes`, `locks`, `tools`, `hidden` and `tampered` report what the change does to policy, locks
-//! and tools; [`Consent`] is what was accepted from outside the change.
+//! `changes`, `locks`, `tools`, `hidden`, `recording` and `tampered` report what the change does to policy,
+//! locks, tools and recordings; [`Consent`] is what was accepted from outside the change.
 
 mod authority;
 mod brought;
@@ -20,6 +20,7 @@ mod merge;
 mod place;
 mod policy;
 mod pull_request;
+mod recording;
 mod root;
 mod rules;
 mod service;
@@ -27,12 +28,13 @@ mod tampered;
 mod tools;
 
 pub use authority::Authority;
-pub use brought::{Brought, brought_by_change, unlike_base};
+pub use brought::unlike_base;
 pub use consent::Consent;
 pub use credentials::credentials;
 pub use grounds::{Grounds, establish};
 pub use merge::refuse_untracked;
 pub use pull_request::{consent, pull_request};
+pub use recording::recorded_in_change;
 pub use root::{Asked, Bases, Root, bases, is_of_reviewed_code, refuse_in_target};
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use crate::parallel;
 use crate::plan::Side;
 use crate::profile::{Profile, ProfileOrigin};
 use crate::terms::{Tier, VariantId};
-use crate::trust::{Authority, brought_by_change, unlike_base};
+use crate::trust::{Authority, Consent, recorded_in_change, unlike_base};
 
 /// Adds the recorded profiles of the selected variants to what is known of their captures. Their verdict
 /// comes from their samples. Where these differ from the captures beside them, a finding says so: it
@@ -30,6 +30,7 @@ pub fn examined(
     mut captures: Captures,
     recordings: &Recordings,
     rules: &Rules<'_>,
+    consent: &Consent,
 ) -> Result<Captures, Error> {
     let judge = &rules.judge;
     let plan = judge.plan;
@@ -78,7 +79,9 @@ pub fn examined(
     if reading.is_change() {
         reading.other_bases()?;
         if recordings.packed_base.is_none() {
-            reading.part_of_change()?;
+            let (checkout, folders) = (&plan.config.checkout, recordings.all());
+            let brought = recorded_in_change(checkout, &rules.authority, &folders, consent)?;
+            reading.findings.extend(brought);
         }
     }
     if let Some(commit) = &recordings.base {
@@ -348,26 +351,6 @@ impl Reading<'_> {
             let finding = Finding::deny(Code::NotMeasured, &current.variant, why, next);
             self.findings.push(finding);
         }
-    }
-
-    fn part_of_change(&mut self) -> Result<(), Error> {
-        let mut brought = Vec::new();
-        for folder in self.recordings.all() {
-            brought.extend(brought_by_change(
-                &self.config.checkout, self.authority, folder,
-            )?);
-        }
-        self.findings.extend(brought.first().map(|first| {
-            Finding::of_project(
-                Code::RecordedInChange,
-                format!(
-                    "the recording is part of the change, `{}` first: only the author of the change vouches for its numbers",
-                    first.path
-                ),
-                Code::RecordedInChange.next_step_of(None),
-            )
-        }));
-        Ok(())
     }
 }
 
