@@ -36,6 +36,12 @@ const OWN: [&str; 8] = [
 const WRAPPERS: [&str; 4] = ["exec", "command", "env", "isolated"];
 const SHELLS: [&str; 6] = ["bash", "sh", "source", ".", "python3", "python"];
 
+fn is_assignment(word: &str) -> bool {
+    let (name, _) = word.split_once('=').unwrap_or_default();
+    let name = name.trim_end_matches('+');
+    !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_')
+}
+
 /// One command of a script: what stands before it, its words, and which assignments it begins with.
 #[derive(Debug, Default)]
 struct Simple {
@@ -88,9 +94,7 @@ impl Script<'_> {
                     "if" | "while" | "until" | "!" | "elif" if keyword => now.operator = word,
                     "[[" if keyword => self.up_to(" ]]"),
                     "then" | "else" | "fi" | "do" | "done" | "{" | "}" if keyword => {}
-                    _ if begins && Regex::new(r"^\w+\+?=").unwrap().is_match(&word) => {
-                        now.assigned.push(word)
-                    }
+                    _ if begins && is_assignment(&word) => now.assigned.push(word),
                     _ => now.words.push(word),
                 }
                 quoted = false;
@@ -326,8 +330,7 @@ fn wrong(script: &str, is_fresh: bool) -> Vec<String> {
         if is_gate(simple) && !alone(simple) {
             wrong.push(format!("its exit code is a condition: {:?}", simple.words));
         }
-        let keeps = simple.assigned == ["code=$?"]
-            && Regex::new(r#"exit "\$+code""#).unwrap().is_match(script);
+        let keeps = simple.assigned == ["code=$?"] && script.contains("exit \"$code\"");
         let of_action = script.contains("verdict=$(word_of \"$code\")");
         let kept = simple.assigned == ["code=$?"] && (keeps || of_action);
         if before.is_some_and(is_gate)

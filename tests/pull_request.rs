@@ -1119,7 +1119,7 @@ fn a_recording_of_the_change_does_not_count_wherever_it_is_in_the_repository() {
     fs::rename(folder.join("gate").join(RECORDED), &beside).unwrap();
     git(&folder, &["add", "--force", "recorded"]);
     commit(&project);
-    assert_eq!(from("../recorded", 6), [code.clone()]);
+    assert_eq!(from("../recorded", 6), std::slice::from_ref(&code));
     // Beside the repository it is an artifact, as a workflow hands it over that runs nothing of it.
     let workspace = Project::empty();
     copy(&BASE.path(""), &workspace.path("change"));

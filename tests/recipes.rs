@@ -138,7 +138,7 @@ impl Site {
                 self.machine.git(&["branch", "--force", "main"]);
                 self.machine.git(&["add", "--all"]);
             }
-            other => panic!("{other}"),
+            other => unreachable!("{other}"),
         }
         self.machine.commit();
         self.machine.git(&["checkout", "--quiet", "-B", "change"]);
@@ -397,7 +397,7 @@ impl Site {
                             Some(self.action(&workspace, &env, &step["with"], &known, fails))
                         }
                         own if own.starts_with(published_as()) => None,
-                        other => panic!("{other} is not known here"),
+                        other => unreachable!("{other} is not known here"),
                     };
                     let mut output = assigned(&self.place.read("output"));
                     if let Some(ran) = ran {
