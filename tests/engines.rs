@@ -9,6 +9,7 @@ use clap::Parser as _;
 use serde::Deserialize as _;
 use serde_json::{Value as Json, json};
 use sparsek_gate::cli::Cli;
+use sparsek_gate::engine::ENGINES;
 
 const CONFIG: &str = "[metric.duration]\ndirection = \"lower\"\n\
     tolerance = '3 %'\n\
@@ -135,186 +136,45 @@ fn the_manifest_is_of_the_form_that_kubernetes_publishes() {
     }
 }
 
-/// Scripts in a document: every text below these keys, one a script.
-fn scripts(document: &Json) -> Vec<String> {
-    let mut found = Vec::new();
-    match document {
-        Json::Object(map) => {
-            for (key, value) in map {
-                match value {
-                    Json::String(text) if ["run", "command"].contains(&key.as_str()) => {
-                        found.push(text.clone());
-                    }
-                    Json::Array(lines) if ["script", "before_script"].contains(&key.as_str()) => {
-                        let lines: Vec<&str> = lines.iter().filter_map(Json::as_str).collect();
-                        found.push(lines.join("\n"));
-                    }
-                    Json::Array(words) if key == "command" => {
-                        found.extend(words.last().and_then(Json::as_str).map(str::to_owned));
-                    }
-                    other => found.extend(scripts(other)),
-                }
-            }
-        }
-        Json::Array(list) => found.extend(list.iter().flat_map(scripts)),
-        _ => {}
-    }
-    found
-}
-
-/// The calls of sparsek-gate in a script, which is run with stand-ins of everything else.
-fn calls(project: &Project, script: &str, env: &[(&str, &str)]) -> Vec<Vec<String>> {
-    project.write("calls", "");
-    let note = "#!/bin/sh\nfor word in \"$@\"; do printf '%s\\037' \"$word\"; done >>\"$CALLS\"\necho >>\"$CALLS\"\n\
-        case $1 in archive) echo packed >gate.tar.zst ;; esac\n\n";
-    for (name, text) in [
-        ("sparsek-gate", note),
-        (
-            "buildkite-agent",
-            "#!/bin/sh\n[ \"$1 $2\" != 'meta-data get' ] || echo hash\n",
-        ),
-        ("git", "#!/bin/sh\n"),
-        // Runs the slices as Slurm would.
-        (
-            "sbatch",
-            "#!/bin/sh\necho \"$*\" >sbatch\necho 7\nfor task in 1 2 3; do\n\
-             SLURM_ARRAY_TASK_ID=$task sh logs/slice.sh || exit\ndone\n",
-        ),
-        ("scancel", "#!/bin/sh\n"),
-    ] {
-        project.program(&format!("bin/{name}"), text);
-    }
-    let path = std::env::var("PATH").unwrap();
-    let ran = Command::new("bash")
-        .args(["-c", script])
-        .current_dir(project.path(""))
-        .env("PATH", format!("{}:{path}", project.path("bin").display()))
-        .env("CALLS", project.path("calls"))
-        .env("GITHUB_OUTPUT", project.path("output"))
-        .env("GITHUB_STEP_SUMMARY", project.path("summary"))
-        .env("REPORTS", project.path("reports"))
-        .env("RUNNER_TEMP", project.path("temp"))
-        .envs(env.iter().copied())
-        .output();
-    let ran = Ran::of(&ran.unwrap());
-    assert_eq!(ran.code, 0, "{script}\n{}", ran.err);
-    let text = project.read("calls");
-    let lines = text.lines();
-    lines
-        .map(|line| {
-            let words = line.trim_end_matches('\u{1f}').split('\u{1f}');
-            words.map(str::to_owned).collect()
-        })
-        .collect()
-}
-
-fn slice(index: u32) -> Vec<String> {
-    let asked = format!("{index}/3");
-    let output = format!("slices/{index}");
-    [
-        "profile", "--archive", "gate.tar.zst", "--slice", &asked, "--output", &output,
-    ]
-    .map(str::to_owned)
-    .to_vec()
-}
-
+/// `tests/recipes.rs` runs the pipelines, and `tests/slurm.rs` the script.
 #[test]
-fn the_scripts_of_every_engine_pack_measure_and_judge() {
-    let env = [
-        ("TARGET", "refs/remotes/origin/main"),
-        ("CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "main"),
-        ("BUILDKITE_PULL_REQUEST_BASE_BRANCH", "main"),
-        ("SHA256", "hash"),
-        ("SLICE", "2"),
-        ("CI_NODE_INDEX", "2"),
-        ("CI_NODE_TOTAL", "3"),
-        ("BUILDKITE_PARALLEL_JOB_COUNT", "3"),
-        ("BUILDKITE_PARALLEL_JOB", "1"),
-        ("JOB_COMPLETION_INDEX", "1"),
-    ];
-    for format in ["github", "gitlab", "buildkite", "kubernetes", "slurm"] {
-        let project = project();
-        let arguments = [
-            "plan", "s/v-n_1", "s/*", "--slices", "3", "--format", format,
-        ];
-        let text = project.run(&arguments).exits(0).out;
-        let all = match format {
-            "slurm" => vec![text.clone()],
-            _ => documents(&text).iter().flat_map(scripts).collect(),
-        };
-        let own = all.iter().filter(|script| script.contains("sparsek-gate "));
-        let mut found: Vec<Vec<String>> = Vec::new();
-        for script in own {
-            // As the agent gets it.
-            let script = match format {
-                "buildkite" => script.replace("$$", "$"),
-                _ => script.clone(),
-            };
-            found.extend(calls(&project, &script, &env));
-        }
-        for words in &found {
-            let line = ["sparsek-gate".to_owned()].into_iter().chain(words.clone());
-            let parsed = Cli::try_parse_from(line);
-            assert!(parsed.is_ok(), "{format}: {words:?}\n{:?}", parsed.err());
-        }
-        let of = |name: &str| -> Vec<Vec<String>> {
-            let named = found.iter().filter(|words| words[0] == name);
-            named.cloned().collect()
-        };
-        let (measured, judged) = (of("profile"), of("check"));
-        match format {
-            "slurm" => assert_eq!(measured, [1, 2, 3].map(slice)),
-            "github" => {
-                let [measured] = &measured[..] else {
-                    panic!("{found:?}")
-                };
-                assert!(measured[2].ends_with("/temp/gate.tar.zst"), "{measured:?}");
-                assert_eq!(measured[3..5], slice(2)[3..5]);
-            }
-            _ => assert_eq!(measured, [slice(2)], "{format}"),
-        }
-        if format == "kubernetes" {
-            // The other two steps are commands in its comments.
-            common::contains(
-                &text,
-                &["#   sparsek-gate archive --output gate.tar.zst s/v-n_1 's/*'\n"],
-            );
-            assert!(text.contains("#   sparsek-gate check --from slices --archive gate.tar.zst --archive-sha256 \"$SHA256\"\n"));
-            continue;
-        }
-        let packed = of("archive");
-        let [packed] = &packed[..] else {
-            panic!("{format}: {found:?}");
-        };
-        assert_eq!(
-            packed[1..5],
-            ["--output", "gate.tar.zst", "s/v-n_1", "s/*"],
-            "{format}"
+fn every_engine_packs_what_is_asked_for_beside_its_target_and_judges_by_the_hash() {
+    for engine in &ENGINES {
+        let asked = ["s/v-n_1", "s/*", "--slices", "3", "--format", engine.name];
+        let text = plan(&asked).replace("$$", "$");
+        let target = engine.target.map(|target| format!(" --against {target}"));
+        let packs = format!(
+            "sparsek-gate archive --output gate.tar.zst s/v-n_1 's/*'{}\n",
+            target.unwrap_or_default()
         );
-        let beside = ["--against", "refs/remotes/origin/main"];
-        assert_eq!(packed[5..] == beside, format != "slurm", "{packed:?}");
-        let [judged] = &judged[..] else {
-            panic!("{format}: {found:?}");
-        };
-        let mut read = judged[1..6].to_vec();
-        if format == "github" {
-            let temp = format!("{}/", project.path("temp").display());
-            for word in &mut read {
-                *word = word.replace(&temp, "");
+        // The pipeline of GitHub has them beside its workspace.
+        let bare = text.replace("$RUNNER_TEMP/", "").replace('"', "");
+        let measures = "profile --archive gate.tar.zst --slice ";
+        let judges = "check --from slices --archive gate.tar.zst --archive-sha256 $SHA256";
+        assert!(text.contains(&packs), "{packs}{text}");
+        common::contains(&bare, &[measures, judges]);
+        let lines = text.lines().map(|line| line.trim_start_matches(['#', ' ']));
+        let lines = lines.filter(|line| line.starts_with("sparsek-gate "));
+        for line in lines.filter(|line| !line.contains(" plan ")) {
+            let line = line.split(" || ").next().unwrap();
+            let mut words = shell_words::split(line).unwrap();
+            if let Some(at) = words.iter().position(|word| word == "--slice") {
+                words[at + 1] = "2/3".to_owned();
             }
-        }
-        let words = "--from slices --archive gate.tar.zst --archive-sha256";
-        assert_eq!(read.join(" "), words);
-        if format == "slurm" {
-            assert_eq!(judged[6].len(), 64, "{judged:?}");
-            let asked = project.read("sbatch");
-            for option in ["--array=1-3", "--gres=gpu:1", "--no-requeue", "--wait"] {
-                assert!(asked.contains(option), "{asked}");
-            }
-        } else {
-            assert_eq!(judged[6], "hash", "{format}");
+            let parsed = Cli::try_parse_from(&words);
+            assert!(
+                parsed.is_ok(),
+                "{}: {line}\n{:?}",
+                engine.name,
+                parsed.err()
+            );
         }
     }
+    let slurm = plan(&["--slices", "3", "--format", "slurm"]);
+    common::contains(
+        &slurm,
+        &["--array=1-3", "--gres=gpu:1", "--no-requeue", "--wait"],
+    );
 }
 
 #[test]

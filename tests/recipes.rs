@@ -132,7 +132,8 @@ impl Site {
                 self.machine
                     .git(&["checkout", "--quiet", "--orphan", "start"]);
                 self.machine.git(&["rm", "-r", "--quiet", "--cached", "."]);
-                self.machine.git(&["add", "README.md"]);
+                // Tools are on the machine.
+                self.machine.git(&["add", "README.md", "bin", "toolkit"]);
                 let commit = ["commit", "--quiet", "--message", "first"];
                 self.machine.git(&commit);
                 self.machine.git(&["branch", "--force", "main"]);
