@@ -133,7 +133,7 @@ impl Site {
                     .git(&["checkout", "--quiet", "--orphan", "start"]);
                 self.machine.git(&["rm", "-r", "--quiet", "--cached", "."]);
                 // Tools are on the machine.
-                self.machine.git(&["add", "README.md", "bin", "toolkit"]);
+                self.machine.git(&["add", "README.md", "toolkit"]);
                 let commit = ["commit", "--quiet", "--message", "first"];
                 self.machine.git(&commit);
                 self.machine.git(&["branch", "--force", "main"]);
