@@ -2,14 +2,20 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::{CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool};
 use crate::device::GpusAsked;
 use crate::engine::engine_parser;
+use crate::git::behind_own_links;
 use crate::plan::{MOST_SLICES, SlicePlace};
 use crate::report::{Detail, Form, form_parser};
+
+/// A path, behind links that its user made.
+fn own_path() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().map(behind_own_links)
+}
 
 /// The version, and the commit that the tool was built from with its date, where they are known.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("SPARSEK_GATE_ORIGIN"));
@@ -61,7 +67,7 @@ Replace owners, images and tags with your own. docs/many-gpus.md says more.";
 #[command(version = VERSION, after_long_help = EXIT_CODES, propagate_version = true)]
 pub struct Cli {
     /// The configuration file.
-    #[arg(long, short = 'C', global = true, value_name = "FILE", default_value = crate::config::FILE_NAME)]
+    #[arg(long, short = 'C', global = true, value_parser = own_path(), value_name = "FILE", default_value = crate::config::FILE_NAME)]
     pub config: PathBuf,
     /// When to use colours: `auto`, `always` or `never`.
     #[arg(
@@ -288,7 +294,7 @@ pub struct ProfileArgs {
     #[command(flatten)]
     pub trial: Trial,
     /// Folder for profiles and captures [default: profiles in the work folder]
-    #[arg(long, short, value_name = "DIR")]
+    #[arg(long, short, value_parser = own_path(), value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Go on with a run that was interrupted: what it measured of the same programs is used.
     #[arg(long)]
@@ -335,7 +341,7 @@ pub struct ImportArgs {
     #[arg(long, value_name = "VARIANT")]
     pub variant: String,
     /// Folder for profiles and captures [default: profiles in the work folder]
-    #[arg(long, short, value_name = "DIR")]
+    #[arg(long, short, value_parser = own_path(), value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// The clock control, where the file does not say it.
     #[arg(long, value_parser = parse_spelled::<ClockControl>)]
@@ -410,10 +416,10 @@ pub struct BaselineArgs {
     pub who: Option<String>,
     /// Folder of the profiles to lock [default: profiles in the work folder]. Repeatable for several
     /// GPUs of one model.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_parser = own_path(), value_name = "DIR")]
     pub from: Vec<PathBuf>,
     /// Derive every locked number again from the captures in this folder.
-    #[arg(long, value_name = "DIR", requires = "verify", conflicts_with_all = ["lock", "sign", "show"])]
+    #[arg(long, value_parser = own_path(), value_name = "DIR", requires = "verify", conflicts_with_all = ["lock", "sign", "show"])]
     pub captures: Option<PathBuf>,
     /// Lock nothing if a selected variant cannot be locked.
     #[arg(long, requires = "lock", conflicts_with_all = NOT_LOCK)]
@@ -487,7 +493,7 @@ pub struct CheckArgs {
     pub selection: Selection,
     /// Judge what `profile` measured into this folder, or a recording, instead of measuring.
     /// Repeatable.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_parser = own_path(), value_name = "DIR")]
     pub from: Vec<PathBuf>,
     /// Measure this git revision too, in turn on the same GPU.
     #[arg(long, value_name = "REV", conflicts_with = "from")]
@@ -505,7 +511,7 @@ pub struct CheckArgs {
     #[command(flatten)]
     pub trusted: TrustArgs,
     /// Folder for new profiles and captures [default: profiles in the work folder]
-    #[arg(long, short, value_name = "DIR", conflicts_with = "from")]
+    #[arg(long, short, value_parser = own_path(), value_name = "DIR", conflicts_with = "from")]
     pub output: Option<PathBuf>,
     /// Go on with a check that was interrupted: what it measured of the same programs is used.
     #[arg(long, conflicts_with_all = ["from", "static", "gpus"])]
@@ -537,7 +543,7 @@ pub struct ArchiveArgs {
     #[command(flatten)]
     pub selection: Selection,
     /// The file to write, `.tar.zst`; its folder is created where it does not exist.
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long, short, value_parser = own_path(), value_name = "FILE")]
     pub output: PathBuf,
     /// Also pack this git revision, to measure both, interleaved on the same GPU.
     #[arg(long, value_name = "REV")]
@@ -629,7 +635,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub env_pass: Vec<String>,
     /// Keep profiles and captures in this folder.
-    #[arg(long, short, value_name = "DIR")]
+    #[arg(long, short, value_parser = own_path(), value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Folder for logs [default: a temporary one]
     #[arg(long, value_name = "DIR")]

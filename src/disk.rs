@@ -4,8 +4,8 @@
 //! rename or to remove. Outside of checkouts links belong to the machine, and are followed. A checkout
 //! begins at a folder with `.git`. Nothing that is opened keeps its opener waiting.
 //!
-//! No other part of the tool calls [`std::fs`]: clippy.toml lists the functions. What may be a link all
-//! the same (sources, inputs, programs) is named by [`crate::git::real_input`] first.
+//! No other part of the tool calls these functions of [`std::fs`] (clippy.toml lists them), but for the
+//! one that reads `/proc`. What may be a link all the same (sources, inputs, programs) is named by [`crate::git::real_input`] first.
 
 #![expect(
     clippy::disallowed_methods,
@@ -13,14 +13,15 @@
 )]
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, FileType, Metadata, Permissions};
+use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, statat};
 use rustix::io::Errno;
 
 /// A place that need not exist: a name in an open folder.
@@ -59,12 +60,20 @@ impl Place {
         self.own_metadata().is_ok_and(|meta| meta.is_symlink())
     }
 
-    /// Refuses a link in a checkout, and lets through any other.
-    fn refuse_link(&self) -> io::Result<()> {
-        match self.is_link() && in_checkout(&self.folder) {
-            true => Err(linked(&path_of(&self.folder).join(&self.name))),
-            false => Ok(()),
+    /// Where the link here leads; `None` of one that only the kernel can follow (`/proc/self/fd/1`).
+    ///
+    /// # Errors
+    /// On a link in a checkout, and where it is none.
+    fn behind(&self) -> io::Result<Option<PathBuf>> {
+        let folder = path_of(&self.folder);
+        if folder.as_os_str().is_empty() || checkout_of(&folder).is_some() {
+            return Err(linked(&folder.join(&self.name)));
         }
+        if rustix::fs::fstatfs(&self.folder)?.f_type == PROC {
+            return Ok(None);
+        }
+        let target = rustix::fs::readlinkat(&self.folder, &self.name, Vec::new())?;
+        Ok(Some(folder.join(OsString::from_vec(target.into_bytes()))))
     }
 
     /// For the functions that have no form with an open folder.
@@ -73,20 +82,28 @@ impl Place {
     }
 }
 
+/// `PROC_SUPER_MAGIC` of `linux/magic.h`.
+const PROC: rustix::fs::FsWord = 0x9fa0;
+
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// Opens a folder.
 fn folder(path: &Path) -> io::Result<OwnedFd> {
-    let links = ResolveFlags::NO_SYMLINKS;
-    match rustix::fs::openat2(CWD, path, FOLDER, Mode::empty(), links) {
+    folder_after(0, path)
+}
+
+/// The same after so many links.
+fn folder_after(links: usize, path: &Path) -> io::Result<OwnedFd> {
+    let flags = ResolveFlags::NO_SYMLINKS;
+    match rustix::fs::openat2(CWD, path, FOLDER, Mode::empty(), flags) {
         // There are links, or this kernel or container has no such call.
-        Err(Errno::LOOP | Errno::NOSYS | Errno::PERM | Errno::AGAIN) => walked(path),
+        Err(Errno::LOOP | Errno::NOSYS | Errno::PERM | Errno::AGAIN) => walked(links, path),
         opened => Ok(opened?),
     }
 }
 
 /// The same, part by part.
-fn walked(path: &Path) -> io::Result<OwnedFd> {
+fn walked(mut links: usize, path: &Path) -> io::Result<OwnedFd> {
     let mut folder = rustix::fs::open("/", FOLDER, Mode::empty())?;
     for part in std::path::absolute(path)?.components().skip(1) {
         let next = Place {
@@ -96,8 +113,12 @@ fn walked(path: &Path) -> io::Result<OwnedFd> {
         let flags = FOLDER | OFlags::NOFOLLOW;
         folder = match rustix::fs::openat(&next.folder, &next.name, flags, Mode::empty()) {
             Err(Errno::LOOP | Errno::NOTDIR) if next.is_link() => {
-                next.refuse_link()?;
-                rustix::fs::openat(&next.folder, &next.name, FOLDER, Mode::empty())?
+                links += 1;
+                match next.behind()? {
+                    _ if links > MOST_LINKS => return Err(Errno::LOOP.into()),
+                    Some(target) => folder_after(links, &target)?,
+                    None => rustix::fs::openat(&next.folder, &next.name, FOLDER, Mode::empty())?,
+                }
             }
             opened => opened?,
         };
@@ -121,12 +142,6 @@ fn descriptor(of: &OwnedFd) -> PathBuf {
 /// The path of an open folder.
 fn path_of(folder: &OwnedFd) -> PathBuf {
     fs::read_link(descriptor(folder)).unwrap_or_default()
-}
-
-/// Whether an open folder is in a checkout. Without `/proc` nobody knows, and it could be.
-fn in_checkout(folder: &OwnedFd) -> bool {
-    let path = path_of(folder);
-    path.as_os_str().is_empty() || checkout_of(&path).is_some()
 }
 
 /// The outermost folder with `.git` on the way to a path, which has no links.
@@ -162,19 +177,25 @@ impl Linked {
 /// # Errors
 /// Those of the system, and on a link in a checkout: so of all functions here.
 pub fn open_as(path: impl AsRef<Path>, flags: OFlags, mode: u32) -> io::Result<File> {
-    let (place, mode) = (Place::of(path)?, Mode::from_raw_mode(mode));
-    // With `PATH` a link would be opened itself.
-    let opened = match flags.contains(OFlags::PATH) && place.is_link() {
-        true => Err(Errno::LOOP),
-        false => place.open(flags | OFlags::NOFOLLOW, mode),
-    };
-    match opened {
-        Err(Errno::LOOP | Errno::NOTDIR) if place.is_link() => {
-            place.refuse_link()?;
-            Ok(File::from(place.open(flags, mode)?))
-        }
-        opened => Ok(File::from(opened?)),
+    let mode = Mode::from_raw_mode(mode);
+    let mut path = path.as_ref().to_path_buf();
+    for _ in 0..=MOST_LINKS {
+        let place = Place::of(&path)?;
+        // With `PATH` a link would be opened itself.
+        let opened = match flags.contains(OFlags::PATH) && place.is_link() {
+            true => Err(Errno::LOOP),
+            false => place.open(flags | OFlags::NOFOLLOW, mode),
+        };
+        path = match opened {
+            Err(Errno::LOOP) if flags.contains(OFlags::NOFOLLOW) => return Err(Errno::LOOP.into()),
+            Err(Errno::LOOP | Errno::NOTDIR) if place.is_link() => match place.behind()? {
+                Some(target) => target,
+                None => return Ok(File::from(place.open(flags, mode)?)),
+            },
+            opened => return Ok(File::from(opened?)),
+        };
     }
+    Err(Errno::LOOP.into())
 }
 
 /// Opens a file or a folder to read it.
@@ -242,7 +263,9 @@ pub fn replace<T, U>(
 ) -> io::Result<(File, T, U)> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let place = Place::of(path)?;
-    place.refuse_link()?;
+    if place.is_link() {
+        place.behind()?;
+    }
     let new = |name: OsString| {
         let folder = rustix::io::fcntl_dupfd_cloexec(&place.folder, 0)?;
         let aside = Place { folder, name };
@@ -344,15 +367,14 @@ pub fn create_dir(path: impl AsRef<Path>) -> io::Result<()> {
 /// As [`open_as`], and where something else has the name.
 pub fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
     let path = path.as_ref();
-    match create_dir(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let around = folder_of(path);
-            if around == path {
-                return Err(error);
-            }
-            create_dir_all(around)?;
-            create_dir_all(path)
+    let created = match create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && folder_of(path) != path => {
+            create_dir_all(folder_of(path))?;
+            create_dir(path)
         }
+        created => created,
+    };
+    match created {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             open_as(path, FOLDER, 0).map(drop)
         }
@@ -396,11 +418,13 @@ pub fn remove_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
 /// # Errors
 /// As [`open_as`].
 pub fn metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
-    let place = Place::of(path)?;
-    let own = place.own_metadata()?;
-    match own.is_symlink() && !in_checkout(&place.folder) {
-        true => File::from(place.open(OFlags::PATH, Mode::empty())?).metadata(),
-        false => Ok(own),
+    let own = symlink_metadata(&path)?;
+    if !own.is_symlink() {
+        return Ok(own);
+    }
+    match open_as(path, OFlags::PATH, 0) {
+        Err(error) if Linked::is_cause(&error) => Ok(own),
+        opened => opened?.metadata(),
     }
 }
 
@@ -417,7 +441,9 @@ pub fn symlink_metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
 /// # Errors
 /// As [`open_as`], and where it is none.
 pub fn read_link(path: impl AsRef<Path>) -> io::Result<PathBuf> {
-    fs::read_link(Place::of(path)?.path())
+    let place = Place::of(path)?;
+    let target = rustix::fs::readlinkat(&place.folder, &place.name, Vec::new())?;
+    Ok(OsString::from_vec(target.into_bytes()).into())
 }
 
 /// Whether anything has the path, and be it a link that leads nowhere.
@@ -481,19 +507,29 @@ impl Entry {
 /// As [`open_as`].
 pub fn read_dir(path: impl AsRef<Path>) -> io::Result<Vec<Entry>> {
     let path = path.as_ref();
-    let folder = OwnedFd::from(open_as(path, OFlags::RDONLY | OFlags::DIRECTORY, 0)?);
-    let entries = fs::read_dir(descriptor(&folder))?.filter_map(|entry| {
-        let found = entry.and_then(|entry| Ok((entry.file_name(), entry.file_type()?)));
-        match found {
-            // It went meanwhile.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            found => Some(found.map(|(name, kind)| Entry {
-                path: path.join(name),
-                kind,
-            })),
+    let folder = open_as(path, OFlags::RDONLY | OFlags::DIRECTORY, 0)?;
+    let mut entries = Vec::new();
+    for entry in rustix::fs::Dir::read_from(&folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
         }
-    });
-    let mut entries = entries.collect::<io::Result<Vec<Entry>>>()?;
+        let kind = match entry.file_type() {
+            // Some file systems do not say it here.
+            FileType::Unknown => match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+                // It went meanwhile.
+                Err(Errno::NOENT) => continue,
+                Err(error) => return Err(error.into()),
+            },
+            known => known,
+        };
+        entries.push(Entry {
+            path: path.join(OsStr::from_bytes(name.to_bytes())),
+            kind,
+        });
+    }
     entries.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(entries)
 }
@@ -640,7 +676,7 @@ mod tests {
             (checkout.join("inner"), false),
             (victim.join("../checkout/own/up/in"), false),
         ] {
-            assert_eq!(walked(&path).is_ok(), is_followed, "{}", path.display());
+            assert_eq!(walked(0, &path).is_ok(), is_followed, "{}", path.display());
             assert_eq!(folder(&path).is_ok(), is_followed, "{}", path.display());
         }
     }
@@ -661,6 +697,15 @@ mod tests {
             real(root.join("to_checkout")).unwrap(),
             checkout.canonicalize().unwrap()
         );
+        // A link of the machine may lead through one of the change.
+        symlink("checkout/folder", root.join("through")).unwrap();
+        symlink("checkout/file", root.join("through_file")).unwrap();
+        for path in ["through", "through/file", "through_file"] {
+            let error = open(root.join(path)).unwrap_err();
+            assert!(Linked::is_cause(&error), "{path}: {error}");
+        }
+        symlink("round", root.join("round")).unwrap();
+        assert!(open(root.join("round")).is_err() && open(root.join("round/in")).is_err());
         // Links of the system lead to no path.
         assert!(read("/proc/self/status").is_ok() && is_dir("/proc/self/fd"));
     }

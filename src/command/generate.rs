@@ -9,6 +9,7 @@ use clap_mangen::Man;
 use super::answer::print;
 use crate::cli::{Cli, GenerateArgs, Generated};
 use crate::disk;
+use crate::files::write_atomically;
 use crate::finding::{Error, ExitCode};
 
 pub(super) fn run(arguments: &GenerateArgs) -> Result<ExitCode, Error> {
@@ -33,8 +34,15 @@ pub(super) fn run(arguments: &GenerateArgs) -> Result<ExitCode, Error> {
 
 fn man_pages(folder: &Path) -> Result<(), Error> {
     disk::create_dir_all(folder).map_err(Error::io("create", folder))?;
-    clap_mangen::generate_to(Cli::command(), folder)
-        .map_err(Error::io("write man pages to", folder))
+    let failed = |error| Error::io("write man pages to", folder)(error);
+    let made = tempfile::tempdir().map_err(failed)?;
+    clap_mangen::generate_to(Cli::command(), &made).map_err(failed)?;
+    for page in disk::read_dir(made.path()).map_err(failed)? {
+        let path = folder.join(page.name());
+        let text = disk::read(&page.path).map_err(failed)?;
+        write_atomically(&path, &text).map_err(Error::io("write", &path))?;
+    }
+    Ok(())
 }
 
 fn completions(shell: Shell) -> Result<(), Error> {

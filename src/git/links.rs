@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use super::tree::tracked;
@@ -28,7 +28,7 @@ pub fn real_input(path: &Path) -> std::io::Result<PathBuf> {
         Err(Error::new(ErrorKind::InvalidInput, why))
     };
     for link in &stops {
-        let target = plain(&disk::folder_of(link).join(disk::read_link(link)?));
+        let target = target_of(link)?;
         let Some(top) = disk::checkout_of(link) else {
             continue;
         };
@@ -60,8 +60,9 @@ fn is_committed(link: &Path) -> bool {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     *known.entry(link.to_owned()).or_insert_with(|| {
         // A submodule has an index of its own.
-        let mut around = disk::folder_of(link).ancestors();
-        let Some(top) = around.find(|folder| disk::is_there(folder.join(".git"))) else {
+        let mut folders = disk::folder_of(link).ancestors();
+        let innermost = folders.find(|folder| disk::is_there(folder.join(".git")));
+        let Some(top) = innermost else {
             return false;
         };
         let name = link.strip_prefix(top).ok().and_then(Path::to_str);
@@ -74,16 +75,14 @@ fn is_of_git(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str() == ".git")
 }
 
-/// The path without `.` and `..`.
-fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(plain.pop()),
-            part => plain.push(part),
-        }
+/// The place that a link names, which may be a link itself.
+fn target_of(link: &Path) -> std::io::Result<PathBuf> {
+    let target = disk::folder_of(link).join(disk::read_link(link)?);
+    let end = |path: &Path| Ok(disk::stops(path)?.pop().unwrap_or_default());
+    match target.file_name() {
+        Some(name) => Ok(end(disk::folder_of(&target))?.join(name)),
+        None => end(&target),
     }
-    plain
 }
 
 /// Whether it is a file, or a link to one that may be followed.
@@ -135,6 +134,8 @@ mod tests {
             ("system", "/bin/sh"),
             ("config", ".git/config"),
             ("twice", "untracked"),
+            ("lib/up", "../.."),
+            ("by_detour", "lib/up/../project/lib/up/outside"),
         ] {
             symlink(target, top.join(link)).unwrap();
         }
@@ -147,6 +148,7 @@ mod tests {
             ("untracked", Some(root.join("outside"))),
             ("twice", Some(root.join("outside"))),
             ("out", None),
+            ("by_detour", None),
             ("system", None),
             ("config", None),
             (".git/config", None),

@@ -9,6 +9,7 @@ use super::forms::{FORMS, endings, form, form_of_file};
 use crate::disk;
 use crate::files::write_named;
 use crate::finding::Error;
+use crate::git::behind_own_links;
 use crate::judge::Outcome;
 
 /// Names the file of a step's summary, which other programs of the step write to as well.
@@ -47,7 +48,7 @@ fn target(named: &Path) -> Result<Target, Error> {
         let appends = format.has(Capability::StepSummary) && is_step_summary(&path);
         return Ok(Target {
             format,
-            path,
+            path: behind_own_links(path),
             appends,
         });
     }
@@ -61,7 +62,7 @@ fn target(named: &Path) -> Result<Target, Error> {
     };
     Ok(Target {
         format,
-        path: named.to_owned(),
+        path: behind_own_links(named.to_owned()),
         appends: false,
     })
 }

@@ -49,9 +49,15 @@ pub(crate) fn in_toolkit(
     find(name, configured, &folders)
 }
 
+/// A tool behind links, wherever they lie: whether it comes with a change is asked elsewhere.
+pub(super) fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
 fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    disk::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    disk::metadata(real(path))
+        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
 /// Whether a command line can start: its program is a file in this folder, or is on the PATH.
@@ -148,7 +154,7 @@ pub fn libraries_of_environment() -> Vec<PathBuf> {
     };
     let here = std::env::current_dir().unwrap_or_default();
     let folders = std::env::split_paths(&list).map(|folder| here.join(folder));
-    let files = folders.flat_map(|folder| disk::read_dir(folder).into_iter().flatten());
+    let files = folders.flat_map(|folder| disk::read_dir(real(&folder)).into_iter().flatten());
     let loaded = files.filter(|file| {
         let name = file.text();
         LOADED.iter().any(|begin| name.starts_with(begin))
@@ -185,7 +191,7 @@ fn compiler_folders() -> Vec<PathBuf> {
     let list = std::env::var_os("COMPILER_PATH").unwrap_or_default();
     let prefix = std::env::var_os("GCC_EXEC_PREFIX").map(PathBuf::from);
     // A prefix of names: only with a slash at its end it is a folder.
-    let prefix = prefix.map(|prefix| match disk::is_dir(&prefix) {
+    let prefix = prefix.map(|prefix| match disk::is_dir(real(&prefix)) {
         true => prefix,
         false => prefix.parent().unwrap_or(&prefix).to_path_buf(),
     });

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::find::{cuda_roots, env_folder, find, path_folders, versioned};
+use super::find::{cuda_roots, env_folder, find, path_folders, real, versioned};
 use super::query::query_without;
 use super::tool::Tool;
 use super::version::cached;
@@ -70,7 +70,8 @@ impl Nvcc {
             None => Default::default(),
         };
         Ok(Nvcc {
-            sha256: sha256_file(&compiler.path).map_err(Error::io("read", &compiler.path))?,
+            sha256: sha256_file(&real(&compiler.path))
+                .map_err(Error::io("read", &compiler.path))?,
             path: compiler.path,
             version: compiler.version,
             host_compiler,

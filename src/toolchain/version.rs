@@ -1,5 +1,6 @@
 //! The versions of tools, cached: to ask for one takes longer than a build that is cached.
 
+use super::find::real;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -25,7 +26,7 @@ pub(crate) fn cached(
     ask: impl FnOnce() -> Result<String, Error>,
 ) -> Result<String, Error> {
     let store = work.join("versions.json");
-    let stamp = disk::metadata(program)
+    let stamp = disk::metadata(real(program))
         .map(|meta| format!("{} {} {}", meta.len(), meta.mtime(), meta.mtime_nsec()))
         .map_err(Error::io("read", program))?;
     let key = program.display().to_string();

@@ -63,6 +63,7 @@ impl ChangeUnderReview<'_> {
         let is_ours = |path: &str| is_at(path, &baselines) || path == config;
         let folded = (baselines.to_lowercase(), config.to_lowercase());
         let tracked = git::tracked(&top, ".").map_err(unreadable)?;
+        let before = git::objects_at(&top, &self.root.commit).map_err(unreadable)?;
         let mut seen = BTreeMap::new();
         let mut found = Vec::new();
         let mut report = |message: String| {
@@ -80,7 +81,9 @@ impl ChangeUnderReview<'_> {
                 continue;
             }
             let twin = seen.insert(lower, path);
-            if twin.is_some() || !is_ours(path) {
+            let is_new = |path: &String| !before.contains_key(path);
+            let is_of_change = is_new(path) || twin.is_some_and(is_new);
+            if (twin.is_some() || !is_ours(path)) && is_of_change {
                 report(format!(
                     "`{path}` has the name of a rule or a baseline in another case: one replaces the other where case does not count"
                 ));
