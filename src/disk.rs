@@ -296,7 +296,7 @@ pub fn replace<T, U>(
     Ok((file, filled, asked))
 }
 
-/// Makes durable what was written to a file, or renamed in a folder.
+/// Makes durable what was written to a file, or the renames in a folder.
 ///
 /// # Errors
 /// As [`open_as`].

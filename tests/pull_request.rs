@@ -1160,7 +1160,7 @@ fn a_committed_recording_counts_once_it_is_accepted_from_outside_the_change() {
     assert!(report.warns("accept-unused"));
     project.edit_profile(VARIANT, |profile| scale(profile, "duration", 0.99));
     checked_in(&project, "7", &token).exits(6);
-    // A slower kernel is slower, whoever accepts that it is judged by this.
+    // Consent to the recording does not make a slower kernel pass.
     slower(&project);
     let report = checked_in(&project, "7", "").exits(1).json();
     checked_in(&project, "7", &asked(&report).join(",")).exits(1);

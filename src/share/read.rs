@@ -353,8 +353,8 @@ fn differs(own: &SliceOf, common: &SliceOf) -> Option<String> {
         .then(|| "it is of another plan: it shares the variants out in another way".to_owned())
 }
 
-/// That a slice states a finding on the rules, which only the run that judges may have: consent to it
-/// would be asked for in the words of whoever measured.
+/// That a slice states a finding on the rules, which only the run that judges may have. Otherwise the
+/// machine that measured would choose the words that ask for consent.
 fn judges(slice: &Slice<'_>) -> Option<String> {
     let mut findings = slice.found.captures.findings.iter();
     let found = findings.find(|one| one.accept.is_some() || one.code.is_of_rules())?;

@@ -9,7 +9,7 @@ use super::consent::{Act, Action, Consent};
 use crate::finding::{Code, Error, Finding};
 use crate::git::TreeEntry;
 
-/// The finding that files of a recording are part of the change: whoever wrote them chose the numbers.
+/// The finding that files of a recording are part of the change: its author could have chosen the numbers.
 ///
 /// # Errors
 /// [`Error::Environment`] where git fails.
