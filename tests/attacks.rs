@@ -26,7 +26,7 @@ const LOOSE: &str = "stored = \"30 %\"";
 /// `refs/remotes/origin/main`. Steps that change a file commit it, unless they end in `~`:
 ///
 /// * `loosen` (4 % to 30 %), `tighten` (back), `waive`, `unlock` (removes the baseline), `relock`
-///   (locks what is recorded), `ncu:PATH` names the profiler, `readme`, `note`, `write:FILE=TEXT` (`_` is a blank), `commit`;
+///   (locks what is recorded), `ncu:PATH` names the profiler, `flag:TEXT` gives the variant a flag, `readme`, `note`, `write:FILE=TEXT` (`_` is a blank), `commit`;
 /// * `code` changes the kernel, and its recording is of that code; `slow` makes the recorded kernel
 ///   10 % slower;
 /// * `mark:X` calls HEAD `{X}`; `branch:B` begins a branch, `goto:B` goes to a branch or mark;
@@ -343,6 +343,12 @@ impl Scratch {
                     "config.toml",
                     config.replacen("[toolchain]\n", &toolchain, 1),
                 );
+            }
+            "flag" => {
+                let config = project.read("config.toml");
+                let variant = "[suite.bsr_gemm.variant.cp_async]\n";
+                let flags = format!("{variant}flags = [\"{rest}\"]\n");
+                project.write("config.toml", config.replacen(variant, &flags, 1));
             }
             "commit" => {}
             "code" => {

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use crate::common::git::git;
 use crate::common::sick::messages;
 use crate::common::stand_in::{Machine, UUID};
 use crate::common::{self, Project, Ran, are_here, write_program};
@@ -561,4 +562,59 @@ fn a_kernel_that_two_sources_define_is_not_read_as_one() {
         5,
         "give each kernel of the sources a name or a namespace of its own",
     );
+}
+
+#[test]
+fn a_source_reads_no_file_outside_of_its_checkout_unless_flags_list_its_folder() {
+    if !are_here(&["nvcc", "nvdisasm", "g++"]) {
+        return;
+    }
+    let outside = tempfile::tempdir().unwrap();
+    let outside = outside.path().canonicalize().unwrap();
+    fs::write(outside.join("token.h"), "// machine\n#define VALUE 1\n").unwrap();
+    fs::write(outside.join("netrc"), "machine-token @ \"x\n").unwrap();
+    fs::write(outside.join("error"), "#error machine-token\n").unwrap();
+    let place = outside.display();
+    let computed = |name: &str| format!("#define NAME \"{place}/{name}\"\n#include NAME");
+    let up = "../".repeat(20);
+    for head in [
+        format!("#include \"{place}/netrc\""),
+        format!("#include <{place}/token.h>"),
+        format!(" /**/ # /* x */ incl\\\nude \"{place}/netrc\""),
+        format!("#include \"{up}{place}/token.h\""),
+        format!("#include <{up}none>"),
+        "#include \"own.cuh\"".to_owned(),
+        format!("asm(\".include \\\"{place}/netrc\\\"\");"),
+        format!("asm(\".inc\" \"lude \\\"{place}/netrc\\\"\");"),
+        format!(
+            "asm(\".pushsection .rodata\\n.inc\" \"bin \\\"{place}/netrc\\\"\\n.popsection\");"
+        ),
+        computed("token.h"),
+        computed("netrc"),
+        computed("error"),
+    ] {
+        let project = project(&head, "");
+        project.write("kernels/own.cuh", format!("#include \"{place}/netrc\"\n"));
+        let ran = build(&project).ends(5, "which is neither in the checkout");
+        assert!(!ran.out.contains("machine-token"), "{head}: {}", ran.out);
+    }
+    // A folder that flags list, and one beside the project in its checkout.
+    let listed = project("#include <token.h>", &format!("\"-I{place}\""));
+    build(&listed).exits(0);
+    // Behind a link that came with a commit, and behind one that did not.
+    let linked = project("#include \"folder/token.h\"", "");
+    git(&linked.path(""), &["init", "--quiet"]);
+    std::os::unix::fs::symlink(&outside, linked.path("kernels/folder")).unwrap();
+    build(&linked).exits(0);
+    fs::remove_dir_all(linked.path(".sparsek-gate")).unwrap();
+    git(&linked.path(""), &["add", "--all"]);
+    build(&linked).ends(5, "which is neither in the checkout");
+    let checkout = Project::empty();
+    checkout.write(".git/HEAD", "");
+    checkout.write("common.h", "");
+    let beside = project("#include \"../../common.h\"", "");
+    for file in ["config.toml", "kernels/k.cu"] {
+        checkout.write(&format!("part/{file}"), beside.read(file));
+    }
+    checkout.run(&["build", "-C", "part/config.toml"]).exits(0);
 }

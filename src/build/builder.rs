@@ -1,8 +1,11 @@
 //! Builds the variants of a project, several at a time.
 
+use std::collections::BTreeSet;
+
 use super::artifact::{Artifact, Built};
 use super::command::CommandBuild;
 use super::commands::Commands;
+use super::flags::flag_inputs;
 use super::nvcc::NvccBuild;
 use crate::config::{Config, Recipe, Toolchain, Variant};
 use crate::finding::{Error, Finding, Stop};
@@ -107,6 +110,22 @@ impl<'a> Builder<'a> {
             .ok_or_else(|| Error::Usage(format!("this builder was not made for {}", variant.id)))?
             .build()
     }
+}
+
+/// The files and folders that flags of the builds of a project name.
+pub fn paths_of_flags(config: &Config) -> BTreeSet<String> {
+    let of_variants = config
+        .variants()
+        .filter_map(|variant| match &variant.recipe {
+            Recipe::Nvcc { flags, .. } => Some(flags),
+            Recipe::Command { .. } => None,
+        });
+    let all = of_variants.chain([&config.toolchain.flags]);
+    // Flags that are not accepted build nothing.
+    let named = all.filter_map(|flags| flag_inputs(flags).ok());
+    named
+        .flat_map(|named| [named.folders, named.headers, named.objects].concat())
+        .collect()
 }
 
 /// A variant's flags as its lock records them: no path of a machine, no version of a compiler.

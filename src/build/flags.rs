@@ -9,6 +9,10 @@ use crate::terms::words;
 pub(super) struct FlagInputs {
     /// Folders that are searched for headers and libraries.
     pub folders: Vec<String>,
+    /// Headers that every source includes.
+    pub headers: Vec<String>,
+    /// Objects and libraries.
+    pub objects: Vec<String>,
     /// Macros, as they are written.
     pub macros: Vec<String>,
     /// Whether the host code is compiled for the processor of this machine.
@@ -108,6 +112,7 @@ pub(super) fn flag_inputs(flags: &[String]) -> Result<FlagInputs, String> {
     while let Some(word) = words.next() {
         let Some((takes, attached)) = known(word) else {
             object(word)?;
+            found.objects.push(word.clone());
             continue;
         };
         if let Takes::Nothing = takes {
@@ -129,7 +134,7 @@ pub(super) fn flag_inputs(flags: &[String]) -> Result<FlagInputs, String> {
                 macros(word, &value)?;
                 found.macros.push(value);
             }
-            Takes::Includes => drop(paths(word, &value)?),
+            Takes::Includes => found.headers.extend(paths(word, &value)?),
             Takes::Folders => found.folders.extend(paths(word, &value)?),
             Takes::Names => names(word, &value)?,
             Takes::Options(tool) => {

@@ -66,7 +66,7 @@ fn asks_for_definition(before: &str) -> bool {
 }
 
 /// The text with each line that a backslash or its trigraph continues joined to the next one.
-fn spliced(text: &str) -> String {
+pub(super) fn spliced(text: &str) -> String {
     let mut joined = String::with_capacity(text.len());
     for line in text.lines().map(str::trim_end) {
         match line.strip_suffix('\\').or_else(|| line.strip_suffix("??/")) {

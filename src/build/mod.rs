@@ -17,15 +17,17 @@ mod loaded_code;
 mod machine_code;
 mod nvcc;
 mod opened;
+mod reach;
 mod run;
 mod static_profile;
 mod witness;
 
 pub(crate) use argv::{Given, filled_argv, program_argv};
 pub use artifact::{Artifact, Built};
-pub use builder::{Builder, stated_flags};
+pub use builder::{Builder, paths_of_flags, stated_flags};
 #[doc(hidden)]
 pub use depfile::{assembled, linked, prerequisites};
 pub use loaded_code::{code_not_kept, cubins_of, loaded_code};
+pub use reach::leaves;
 pub use static_profile::{compiled_profile, launched};
 pub use witness::Witness;

@@ -14,6 +14,7 @@ use super::cubins::cubins_in;
 use super::flags::{FlagInputs, flag_inputs, source_is_plain};
 use super::inputs::{own_questions, places, questions};
 use super::opened::{Lists, Opened};
+use super::reach::{Reach, may_be_there};
 use super::run::{BUILD_TIMEOUT, run_build};
 use crate::binary::{self, BinaryError, Census, Compiled, compiler_warnings, resource_report};
 use crate::config::{Config, Recipe, Variant};
@@ -172,8 +173,13 @@ impl<'a> NvccBuild<'a> {
         if let Some(artifact) = self.cached() {
             return Ok(artifact);
         }
+        let reach = Reach::of(&self.config.root, self.nvcc, named);
+        let refused = reach.refused_include(self.sources, named);
+        if let Some(file) = refused.map_err(Error::io("read", &self.config.root))? {
+            return Err(self.reads(&file).into());
+        }
         let scratch = Scratch::in_store(&self.store)?;
-        let (started, lists) = self.compile(&scratch)?;
+        let (started, lists) = self.compile(&scratch, &reach)?;
         let (made, known) = self.made(named, lists)?;
         let content = self.content_as_compiled(named, &made, started)?;
         let program = scratch.program();
@@ -275,7 +281,7 @@ impl<'a> NvccBuild<'a> {
     }
 
     /// Compiles; returns the time before the compiler started, and the files that its tools list.
-    fn compile(&self, scratch: &Scratch) -> Result<(ChangeTime, Lists), Stop> {
+    fn compile(&self, scratch: &Scratch, reach: &Reach<'_>) -> Result<(ChangeTime, Lists), Stop> {
         let (program, log) = (scratch.program(), scratch.log());
         let toolchain = &self.config.toolchain;
         let mut by_hand = self.nvcc.argv(toolchain, self.flags, self.defines);
@@ -297,12 +303,18 @@ impl<'a> NvccBuild<'a> {
         // Written now, by the same clock that stamps the sources.
         disk::write(&log, "").map_err(Error::io("write", &log))?;
         let started = changed_at(&log).map_err(Error::io("read", &log))?;
-        run_build(self.variant, &run, &by_hand)?;
+        let ran = run_build(self.variant, &run, &by_hand);
+        let lists = opened.files(scratch.kept.path());
+        // What the compiler says of a file that it may not read is not shown.
+        if let Some(file) = self.refused_file(reach, lists.as_ref().ok(), &log, ran.is_err()) {
+            return Err(self.reads(&file).into());
+        }
+        ran?;
         if disk::is_file(&program) {
-            let files = opened.files(scratch.kept.path()).map_err(|why| {
+            let lists = lists.map_err(|why| {
                 self.failed(why, "give the file a plain name in UTF-8".to_owned())
             })?;
-            return Ok((started, files));
+            return Ok((started, lists));
         }
         let next = format!(
             "remove the flag of {} that keeps nvcc from linking a program",
@@ -354,6 +366,42 @@ impl<'a> NvccBuild<'a> {
             self.holds_its_members(file)?;
         }
         Ok((Made { files, asked }, !asks.open))
+    }
+
+    /// The first file that the tools read, and may not.
+    fn refused_file(
+        &self,
+        reach: &Reach<'_>,
+        lists: Option<&Lists>,
+        log: &Path,
+        failed: bool,
+    ) -> Option<String> {
+        let own = |file: &String| {
+            let path = self.config.root.join(file);
+            may_be_there(&path) && !path.starts_with(&self.store)
+        };
+        let mut files = lists
+            .into_iter()
+            .flat_map(|lists| lists.included.iter().chain(&lists.others));
+        let listed = files.find(|file| own(file) && !reach.allows(Path::new(file)));
+        let in_log = || {
+            let text = read_regular(log).unwrap_or_default();
+            reach.refused_in_log(&String::from_utf8_lossy(&text))
+        };
+        listed.cloned().or_else(|| failed.then(in_log)?)
+    }
+
+    /// The refusal of a file outside of what a compilation may read.
+    fn reads(&self, file: &str) -> Finding {
+        let message = format!(
+            "it reads `{}`, which is neither in the checkout nor in the toolkit, the system's folders, or a folder that `flags` list",
+            file.escape_debug()
+        );
+        let next = format!(
+            "copy the file into the repository, or list its folder (`-I`, `-L`): {}",
+            self.check_setting("flags")
+        );
+        self.failed(message, next)
     }
 
     /// Refuses an archive that names its members, which no list has.
@@ -632,6 +680,7 @@ mod tests {
                     sha256: "a".to_owned(),
                     version: "V13.0.88".to_owned(),
                     host_compiler: "gcc 13".to_owned(),
+                    host_root: PathBuf::new(),
                     linker: "GNU ld 2.42".to_owned(),
                 },
                 nvdisasm: None,

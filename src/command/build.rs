@@ -1,7 +1,7 @@
 //! `sparsek-gate build`.
 
 use super::answer::{answer, named};
-use super::select::{load, other_toolchain};
+use super::select::{load, other_toolchain, variable};
 use std::path::Path;
 
 use serde::Serialize;
@@ -14,6 +14,7 @@ use crate::finding::{Error, ExitCode};
 use crate::measure::Batch;
 use crate::report::Progress;
 use crate::terms::VariantId;
+use crate::trust;
 
 #[derive(Serialize)]
 struct Built {
@@ -27,6 +28,7 @@ struct Built {
 }
 
 pub(super) fn run(config: &Path, arguments: &StageArgs) -> Result<ExitCode, Error> {
+    trust::refuse_in_target(variable)?;
     let selected = load(config, &arguments.selection, Some(&arguments.trial))?;
     let variants = selected.variants();
     let progress = Progress::default();

@@ -8,6 +8,7 @@ use super::answer::{self, answer};
 use super::command_line::words;
 use super::judging::refuse_targets;
 use super::program::{Folders, name};
+use super::select::variable;
 use super::stored;
 use crate::cli::{CompareArgs, Format};
 use crate::config::{
@@ -23,12 +24,14 @@ use crate::metric::display_value;
 use crate::process;
 use crate::report::{self, Form, Progress, one_line, plain_table, table_lines};
 use crate::terms::dimensions;
+use crate::trust;
 
 pub(super) fn run(arguments: &CompareArgs) -> Result<ExitCode, Error> {
     let started = Instant::now();
     if let Some(code) = of_stored(arguments)? {
         return Ok(code);
     }
+    trust::refuse_in_target(variable)?;
     let programs = programs(arguments)?;
     let targets = report::targets(&arguments.report)?;
     refuse_targets(&targets, None, &[])?;

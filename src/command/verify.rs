@@ -1,7 +1,7 @@
 //! `sparsek-gate verify`.
 
 use super::answer::answer;
-use super::select::{load, other_toolchain};
+use super::select::{load, other_toolchain, variable};
 use crate::evidence::gpu_pins;
 use std::path::Path;
 
@@ -14,6 +14,7 @@ use crate::measure::{Batch, gpu_env};
 use crate::report::Progress;
 use crate::sanitize::SanitizedVariant;
 use crate::terms::VariantId;
+use crate::trust;
 use crate::verify::Verified;
 
 #[derive(Serialize)]
@@ -39,6 +40,7 @@ struct SanitizerContent {
 }
 
 pub(super) fn run(config: &Path, arguments: &VerifyArgs) -> Result<ExitCode, Error> {
+    trust::refuse_in_target(variable)?;
     let stage = &arguments.stage;
     let mut selected = load(config, &stage.selection, Some(&stage.trial))?;
     if !arguments.sanitizer.is_empty() {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::find::{cuda_roots, env_folder, find, path_folders, real, versioned};
-use super::query::query_without;
+use super::query::{query_errors, query_without};
 use super::tool::Tool;
 use super::version::cached;
 use crate::config::Toolchain;
@@ -32,6 +32,9 @@ const INFLUENCES: &[&str] = &words::<13>(
 /// Those of them that are lists of folders, or one folder.
 const FOLDER_LISTS: [&str; 4] = ["LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX", "LPATH"];
 
+/// Variables of nvcc's dry run with the folders that it adds.
+const OWN_FOLDERS: [&str; 4] = ["TOP", "INCLUDES", "SYSTEM_INCLUDES", "LIBRARIES"];
+
 /// An nvcc that was found.
 #[derive(Clone, Debug, Serialize)]
 pub struct Nvcc {
@@ -44,6 +47,9 @@ pub struct Nvcc {
     pub version: String,
     /// The host compiler's first line of `--version`.
     pub host_compiler: String,
+    /// The folder that the host compiler is installed in, with links resolved.
+    #[serde(skip)]
+    pub host_root: PathBuf,
     /// The first line that the linker behind it prints of its version; empty where it prints none.
     pub linker: String,
 }
@@ -65,8 +71,8 @@ impl Nvcc {
     /// # Errors
     /// [`Error::Environment`] where the program cannot be read.
     pub fn with_host(compiler: Tool, host: Option<HostCompiler>) -> Result<Nvcc, Error> {
-        let (host_compiler, linker) = match host {
-            Some(host) => (host.version, host.linker),
+        let (host_compiler, linker, host_root) = match host {
+            Some(host) => (host.version, host.linker, install_folder(&host.path)),
             None => Default::default(),
         };
         Ok(Nvcc {
@@ -75,6 +81,7 @@ impl Nvcc {
             path: compiler.path,
             version: compiler.version,
             host_compiler,
+            host_root,
             linker,
         })
     }
@@ -204,6 +211,25 @@ impl Nvcc {
         folders.chain(["/usr/local/include".to_owned()]).collect()
     }
 
+    /// The folders that nvcc itself adds to those that are searched, as its dry run prints them.
+    /// Where a script stands for nvcc, they are not around it. Empty if it does not answer.
+    pub fn own_folders(&self) -> Vec<PathBuf> {
+        let words = ["--dryrun", "-x", "cu", "/dev/null", "-o", "/dev/null"];
+        let mut argv = vec![self.path.display().to_string()];
+        argv.extend(words.map(str::to_owned));
+        let text = query_errors(argv).unwrap_or_default();
+        let lines = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("#$ ")?.split_once('='));
+        let lists = lines.filter(|(name, _)| OWN_FOLDERS.contains(name));
+        let words = lists.flat_map(|(_, list)| list.split('"'));
+        let paths = words.map(|word| word.trim_start_matches("-I").trim_start_matches("-L"));
+        paths
+            .filter(|path| path.starts_with('/'))
+            .map(PathBuf::from)
+            .collect()
+    }
+
     /// Whether the host compiler is clang.
     pub fn is_with_clang(&self) -> bool {
         self.host_compiler.contains("clang")
@@ -237,15 +263,7 @@ impl Nvcc {
 
     /// The folder of the toolkit, with links resolved.
     pub fn root(&self) -> PathBuf {
-        let program = self
-            .path
-            .canonicalize()
-            .unwrap_or_else(|_| self.path.clone());
-        program
-            .parent()
-            .and_then(Path::parent)
-            .map(Path::to_path_buf)
-            .unwrap_or(program)
+        install_folder(&self.path)
     }
 
     /// The folder of the toolkit, with and without links resolved.
@@ -265,6 +283,15 @@ impl Nvcc {
         (!disk::is_there(root.join("lib64")) && disk::is_there(folder.join("libcudart_static.a")))
             .then_some(folder)
     }
+}
+
+/// The folder that a program is installed in, with links resolved: the one around its `bin`.
+fn install_folder(program: &Path) -> PathBuf {
+    let program = program
+        .canonicalize()
+        .unwrap_or_else(|_| program.to_path_buf());
+    let folder = program.parent().and_then(Path::parent);
+    folder.map(Path::to_path_buf).unwrap_or(program)
 }
 
 /// The host compiler that nvcc calls.
@@ -346,6 +373,7 @@ mod tests {
             version: String::new(),
             sha256: String::new(),
             host_compiler: String::new(),
+            host_root: PathBuf::new(),
             linker: String::new(),
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::finding::Error;
-use crate::process::{self, Ending, Query};
+use crate::process::{self, Ending, Printed, Query};
 
 /// How long a tool may take to print its version, or what else it is asked for.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -16,6 +16,15 @@ pub(crate) fn query(argv: Vec<String>) -> Result<String, Error> {
 
 /// What a tool prints on its standard output, without some variables of the environment.
 pub(super) fn query_without(argv: Vec<String>, without: &[&str]) -> Result<String, Error> {
+    Ok(String::from_utf8_lossy(&printed(argv, without)?.stdout).into_owned())
+}
+
+/// What a tool prints on its standard error.
+pub(super) fn query_errors(argv: Vec<String>) -> Result<String, Error> {
+    Ok(String::from_utf8_lossy(&printed(argv, &[])?.stderr).into_owned())
+}
+
+fn printed(argv: Vec<String>, without: &[&str]) -> Result<Printed, Error> {
     // Some tools leave files in the folder where they run.
     let dir = tempfile::tempdir().map_err(Error::io("create", std::env::temp_dir()))?;
     let program = argv.first().cloned().unwrap_or_default();
@@ -41,5 +50,5 @@ pub(super) fn query_without(argv: Vec<String>, without: &[&str]) -> Result<Strin
             format!("run it by hand; a broken installation of {program} is the usual cause"),
         ));
     }
-    Ok(String::from_utf8_lossy(&printed.stdout).into_owned())
+    Ok(printed)
 }

@@ -22,7 +22,7 @@ pub struct Grounds {
     pub authority: Authority,
     /// What the change does to policy and locks.
     pub findings: Vec<Finding>,
-    /// A tool that comes with the change, and that nobody accepted.
+    /// A tool that comes with the change and that nobody accepted, or may come from it.
     tool: Option<Finding>,
     /// What was accepted from outside the change.
     pub consent: Consent,
@@ -114,6 +114,10 @@ pub fn establish(head: Config, root: Option<Root>, consent: Consent) -> Result<G
     change.refuse_libraries()?;
     let tools = change.tools(&config)?;
     let tool = tools.iter().find(|finding| finding.denies()).cloned();
+    let tool = match tool {
+        None => change.untracked_tool(&config)?,
+        tool => tool,
+    };
     findings.extend(tools);
     findings.extend(change.builds(&config)?);
     // The folder of the merge is gone when the report is read.

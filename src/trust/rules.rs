@@ -1,11 +1,12 @@
 //! The configuration that a change is judged by, and the findings on what it changes of it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::change::{ChangeUnderReview, config_name};
 use super::changes::{Change, Way, changes};
 use super::consent::{Act, Action};
 use super::policy;
+use crate::build::{leaves, paths_of_flags};
 use crate::config::{Config, table};
 use crate::files::{most, read_text_up_to};
 use crate::finding::{Code, Error, Finding, WarnReason};
@@ -40,6 +41,13 @@ impl ChangeUnderReview<'_> {
                 return Ok(whole());
             }
         };
+        if let (Some(path), false) = (self.new_path(&base), self.consent.covers(&act)) {
+            return Err(Error::Baseline(format!(
+                "flags of this change name `{path}`, outside of the repository, which no flags of {} do: its compiler would read there; name a folder of the repository, or accept this change's file as a whole: {}",
+                self.revision(),
+                self.consent.how(&act)
+            )));
+        }
         // The variants that a matrix produces are compared one by one.
         let (base_table, head_table) = (table(path, &base_text)?, table(path, &text)?);
         let mut changes = changes(&base_table, &head_table);
@@ -69,6 +77,15 @@ impl ChangeUnderReview<'_> {
         findings.extend(all);
         let policy = merged.filter(|_| !accepted);
         Ok((policy.unwrap_or_else(|| self.head.clone()), base.baselines))
+    }
+
+    /// A path outside of the repository that flags of the change name, and none of the base.
+    fn new_path(&self, base: &Config) -> Option<String> {
+        let mut new = (&paths_of_flags(self.head) - &paths_of_flags(base)).into_iter();
+        new.find(|text| match Path::new(text) {
+            path if path.is_absolute() => !self.leads_inside(path),
+            _ => leaves(Path::new(&self.place.join(text))),
+        })
     }
 
     /// The base's configuration, if it has one.

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::brought::{Brought, brought_by_change, content_sha256};
 use super::change::ChangeUnderReview;
 use super::consent::{Act, Action};
+use super::place::unreadable;
 use crate::config::Config;
 use crate::finding::{Code, Error, Finding};
 use crate::git::{self, TreeEntry};
@@ -44,6 +45,45 @@ impl ChangeUnderReview<'_> {
         Ok(findings)
     }
 
+    /// The refusal of a tool in the checkout that git does not track: code of the change, or a step
+    /// before, may have made it.
+    pub(super) fn untracked_tool(&self, config: &Config) -> Result<Option<Finding>, Error> {
+        let toolchain = &config.toolchain;
+        let stated = [
+            &toolchain.nvcc, &toolchain.ncu, &toolchain.compute_sanitizer, &toolchain.cupti,
+        ];
+        let stated = stated
+            .into_iter()
+            .flatten()
+            .map(|path| self.head.root.join(path));
+        let top = git::repository(&self.head.checkout)
+            .map_err(unreadable)?
+            .top;
+        for path in stated.chain(places_of_environment(&self.head.checkout)) {
+            let Ok(real) = path.canonicalize() else {
+                continue;
+            };
+            let Some(below) = top
+                .canonicalize()
+                .ok()
+                .and_then(|top| Some(real.strip_prefix(top).ok()?.to_str()?.to_owned()))
+            else {
+                continue;
+            };
+            if git::tracked(&top, &below).map_err(unreadable)?.is_empty() {
+                return Ok(Some(Finding::of_project(
+                    Code::PolicyChanged,
+                    format!(
+                        "the tool `{}` is in the checkout, and git does not track it, so code of the change may have made it",
+                        path.display()
+                    ),
+                    "install it outside of the checkout",
+                )));
+            }
+        }
+        Ok(None)
+    }
+
     /// Refuses libraries of the change that this process would load.
     ///
     /// # Errors
@@ -65,7 +105,7 @@ impl ChangeUnderReview<'_> {
     }
 
     /// Whether a path is in the checkout, as it is spelled or behind links.
-    fn leads_inside(&self, path: &Path) -> bool {
+    pub(super) fn leads_inside(&self, path: &Path) -> bool {
         let top = git::repository(&self.head.checkout).map(|repository| repository.top);
         let top = top.ok().and_then(|top| top.canonicalize().ok());
         top.is_some_and(|top| {

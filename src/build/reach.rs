@@ -1,0 +1,211 @@
+//! Which files a compilation may read: those of the checkout, the toolkit, the host compiler, the
+//! system's headers and libraries, and the folders that flags and the environment list. A message of
+//! the compiler quotes what it reads, and a source includes any path.
+
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::flags::FlagInputs;
+use super::inputs::spliced;
+use crate::disk;
+use crate::files::{most, read_regular_up_to};
+use crate::git;
+use crate::toolchain::Nvcc;
+
+/// Folders of the system, which anybody may read.
+const SYSTEM: [&str; 6] = [
+    "/usr/include", "/usr/lib", "/usr/lib64", "/lib", "/lib64", "/nix/store",
+];
+
+/// The places that a compilation may read.
+pub(super) struct Reach<'a> {
+    nvcc: &'a Nvcc,
+    root: PathBuf,
+    /// The checkout around the project; the project, where there is none.
+    top: PathBuf,
+    /// Where headers are searched for that flags list.
+    searched: Vec<PathBuf>,
+    /// Those, files that flags name, and the folders of tools and system.
+    listed: Vec<PathBuf>,
+    /// What nvcc adds; asked for where the others are not enough.
+    own: OnceCell<Vec<PathBuf>>,
+}
+
+impl<'a> Reach<'a> {
+    pub(super) fn of(root: &Path, nvcc: &'a Nvcc, named: &FlagInputs) -> Reach<'a> {
+        let real = real_or_same(root);
+        let top = disk::checkout_of(&real).unwrap_or(&real).to_path_buf();
+        let searched: Vec<PathBuf> = named.folders.iter().map(|path| root.join(path)).collect();
+        let stated = [&named.headers, &named.objects];
+        let stated = stated.into_iter().flatten().map(|path| root.join(path));
+        let tools = nvcc.roots().into_iter().chain([nvcc.host_root.clone()]);
+        let tools = tools.filter(|folder| folder.parent().is_some());
+        let environment = Nvcc::folders_of_environment().into_iter();
+        let environment = environment
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute());
+        let listed = searched
+            .iter()
+            .cloned()
+            .chain(stated)
+            .chain(tools)
+            .chain(environment);
+        let listed = listed.chain(SYSTEM.map(PathBuf::from));
+        Reach {
+            nvcc,
+            own: OnceCell::new(),
+            root: root.to_path_buf(),
+            top,
+            listed: listed
+                .flat_map(|path| [real_or_same(&path), path])
+                .collect(),
+            searched,
+        }
+    }
+
+    /// Whether a file may be read. What is below a listed folder may be a link.
+    pub(super) fn allows(&self, file: &Path) -> bool {
+        let path = self.root.join(file);
+        let real = real_or_same(&path);
+        let plain = !path.components().any(|part| part == Component::ParentDir);
+        let listed =
+            |folder: &PathBuf| real.starts_with(folder) || (plain && path.starts_with(folder));
+        match real.starts_with(&self.top) || (plain && path.starts_with(&self.top)) {
+            true => git::real_input(&path).is_ok(),
+            false => self.listed.iter().any(listed) || self.own().iter().any(listed),
+        }
+    }
+
+    fn own(&self) -> &[PathBuf] {
+        self.own.get_or_init(|| {
+            let folders = self.nvcc.own_folders().into_iter();
+            folders.flat_map(in_both_spellings).collect()
+        })
+    }
+
+    /// What sources and the headers that they name include in plain words, and may not.
+    ///
+    /// # Errors
+    /// Those of a file that cannot be read.
+    pub(super) fn refused_include(
+        &self,
+        sources: &[String],
+        flags: &FlagInputs,
+    ) -> io::Result<Option<String>> {
+        let mut to_read: Vec<PathBuf> = sources
+            .iter()
+            .map(|source| self.root.join(source))
+            .collect();
+        for file in &flags.headers {
+            to_read.extend(
+                self.find(&self.root, file, true)
+                    .filter(|path| disk::is_file(path)),
+            );
+        }
+        let mut seen = BTreeSet::new();
+        while let Some(file) = to_read.pop() {
+            let real = git::real_input(&file)?;
+            if !seen.insert(real.clone()) {
+                continue;
+            }
+            let text = read_regular_up_to(&real, most::BINARY)?;
+            let folder = disk::folder_of(&file);
+            for (name, quoted) in includes(&String::from_utf8_lossy(&text)) {
+                match self.find(folder, &name, quoted) {
+                    Some(path) if !self.allows(&path) => return Ok(Some(name)),
+                    Some(path) if real_or_same(&path).starts_with(&self.top) => to_read.push(path),
+                    None if leaves(Path::new(&name)) => return Ok(Some(name)),
+                    _ => {}
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The file that an include names, unless only the compiler's own folders have it.
+    fn find(&self, folder: &Path, name: &str, quoted: bool) -> Option<PathBuf> {
+        if Path::new(name).is_absolute() {
+            return Some(name.into());
+        }
+        let beside = quoted.then(|| folder.to_path_buf());
+        let paths = beside
+            .iter()
+            .chain(&self.searched)
+            .map(|folder| folder.join(name));
+        paths.into_iter().find(|path| may_be_there(path))
+    }
+
+    /// The first file in a log of the compiler that may not be read.
+    pub(super) fn refused_in_log(&self, log: &str) -> Option<String> {
+        static PLACE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+            Regex::new(r"(?m)^(?:In file included from |\s+from )?([^\s:(][^:(\n]*)[:(]\d").ok()
+        });
+        let files = PLACE
+            .iter()
+            .flat_map(|place| place.captures_iter(log))
+            .map(|found| found[1].to_owned());
+        files
+            .into_iter()
+            .find(|file| may_be_there(&self.root.join(file)) && !self.allows(Path::new(file)))
+    }
+}
+
+/// The names of files that a text includes, in C++ or in assembler, and whether they are quoted.
+fn includes(text: &str) -> Vec<(String, bool)> {
+    static INCLUDE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        let blank = r"(?:\s|/\*.*?\*/)*";
+        let word = "(?:include|include_next|import|embed)";
+        let begin = format!(r"(?m)^{blank}(?:#|%:|\?\?=){blank}{word}{blank}");
+        let text =
+            format!(r#"{begin}(?:"([^"\n]+)"|<([^>\n]+)>)|\.inc(?:bin|lude)\s*\\?"([^"\\\n]+)"#);
+        Regex::new(&text).ok()
+    });
+    let text = spliced(text);
+    let found = INCLUDE
+        .iter()
+        .flat_map(|include| include.captures_iter(&text))
+        .map(|found| {
+            let quoted = found.get(1).or(found.get(3));
+            let name = quoted.or(found.get(2)).map_or("", |name| name.as_str());
+            (name.to_owned(), quoted.is_some())
+        });
+    found.collect()
+}
+
+/// Whether a compiler may open something there: also what is behind a link that this tool does not
+/// follow.
+pub(super) fn may_be_there(path: &Path) -> bool {
+    let missing = |error: &io::Error| {
+        matches!(
+            error.kind(),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+        )
+    };
+    !disk::symlink_metadata(path).is_err_and(|error| missing(&error))
+}
+
+/// Whether a path leads out of every folder that it is looked for in.
+pub fn leaves(path: &Path) -> bool {
+    let mut depth = 0;
+    path.components().any(|part| {
+        depth += match part {
+            Component::Normal(_) => 1,
+            Component::ParentDir => -1,
+            _ => 0,
+        };
+        depth < 0
+    })
+}
+
+fn in_both_spellings(path: PathBuf) -> [PathBuf; 2] {
+    [real_or_same(&path), path]
+}
+
+fn real_or_same(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
+}
