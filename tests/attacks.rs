@@ -4,11 +4,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, OnceLock};
 
 use crate::common::git::git;
+use crate::common::strace::{can_watch, watched};
 use crate::common::{ENDINGS, Project, RECORDED, Ran, copy, scale};
 use serde_json::json;
 use sparsek_gate::files;
@@ -31,7 +33,7 @@ const LOOSE: &str = "stored = \"30 %\"";
 ///   10 % slower;
 /// * `mark:X` calls HEAD `{X}`; `branch:B` begins a branch, `goto:B` goes to a branch or mark;
 ///   `merge:B`, `squash:B`, `pick:B`; `tip` or `tip:X` moves the target's remote branch there;
-///   `ref:NAME=X` sets a reference; `git:A,B` runs git; `graft:X=Y`; `shallow:N` clones again;
+///   `ref:NAME=X` sets a reference; `git:A,B` runs git, `sh:TEXT` a shell, neither of which commits (`\137`, `\x5f` are `_`); `graft:X=Y`; `shallow:N` clones again;
 ///   `event:JSON` writes GitHub's event.
 ///
 /// Variables are `NAME=VALUE`, or a service of [`SERVICES`].
@@ -408,6 +410,12 @@ impl Scratch {
                     rest.split(',').map(|word| word.replace('_', " ")).collect();
                 self.git(&words.iter().map(String::as_str).collect::<Vec<_>>());
             }
+            "sh" => {
+                let mut shell = Command::new("sh");
+                shell.args(["-c", &rest.replace('_', " ")]);
+                let ran = shell.current_dir(self.project.path("")).status();
+                assert!(ran.unwrap().success(), "{rest}");
+            }
             "graft" => write(".git/info/grafts", format!("{of} {value}\n")),
             "event" => fs::write(self.outside("event.json"), rest).unwrap(),
             "outside" => {
@@ -446,6 +454,10 @@ impl Scratch {
     }
 
     fn check(&self, variables: &str, arguments: &str) -> Ran {
+        Ran::of(&self.command(variables, arguments).output().unwrap())
+    }
+
+    fn command(&self, variables: &str, arguments: &str) -> Command {
         let mut command = self.project.gate();
         for variable in self.filled(variables).split_whitespace() {
             let (name, value) = variable.split_once('=').unwrap();
@@ -460,7 +472,7 @@ impl Scratch {
             command.args(["--from", RECORDED]);
         }
         command.args(arguments.split_whitespace());
-        Ran::of(&command.output().unwrap())
+        command
     }
 }
 
@@ -539,21 +551,59 @@ fn hold(lines: &[Line<'_>]) {
     );
 }
 
+fn table() -> impl Iterator<Item = Line<'static>> {
+    let lines = TABLE.lines();
+    let lines = lines.filter(|text| !text.is_empty() && !text.starts_with('#'));
+    lines.map(|text| line(text, None))
+}
+
 #[test]
 fn every_line_of_the_attack_table_is_answered_as_it_says() {
     let wanted = std::env::var("ATTACK").unwrap_or_default();
-    let lines: Vec<Line<'_>> = TABLE
-        .lines()
-        .filter(|text| !text.is_empty() && !text.starts_with('#'))
-        .map(|text| line(text, None))
-        .filter(|line| line.name.contains(&wanted))
-        .collect();
+    let lines: Vec<Line<'_>> = table().filter(|line| line.name.contains(&wanted)).collect();
     assert!(
         lines.len() >= 100 || !wanted.is_empty(),
         "{} lines",
         lines.len()
     );
     hold(&lines);
+}
+
+#[test]
+fn an_attack_on_paths_makes_the_tool_read_and_write_nothing_outside_of_the_project() {
+    if !can_watch() {
+        return;
+    }
+    let lines = table().filter(|line| line.steps.contains("{OUT}") && line.exit != 0);
+    let lines: Vec<Line<'_>> = lines.collect();
+    assert!(lines.len() > 3, "{} lines", lines.len());
+    let shared = shared(&lines);
+    for line in &lines {
+        let scratch = Scratch::after(&line.steps(), &shared);
+        let temporary = tempfile::tempdir().unwrap();
+        let mut command = scratch.command(&line.variables, line.arguments);
+        command.env("TMPDIR", temporary.path());
+        let trace = temporary.path().join("trace");
+        let (output, touched) = watched(&command, &trace);
+        assert_eq!(Ran::of(&output).code, line.exit, "{}", line.name);
+        let outside = scratch.outside("").canonicalize().unwrap();
+        let read = touched
+            .read
+            .iter()
+            .find(|path| path.starts_with(&outside) && **path != outside);
+        assert_eq!(read, None, "{}", line.name);
+        let project = scratch.project.path("").canonicalize().unwrap();
+        let temporary = temporary.path().canonicalize().unwrap();
+        let may = [
+            project.as_path(),
+            &temporary,
+            Path::new("/dev"),
+            Path::new("/proc"),
+        ];
+        let other = |path: &&PathBuf| !may.iter().any(|folder| path.starts_with(folder));
+        assert_eq!(touched.written.iter().find(other), None, "{}", line.name);
+        assert!(!touched.read.is_empty(), "nothing was watched");
+    }
 }
 
 #[test]

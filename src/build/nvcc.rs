@@ -621,7 +621,7 @@ fn replace_damaged(build: TempDir, place: &Path) -> Result<(), Error> {
 
 fn changed_at(path: &Path) -> io::Result<ChangeTime> {
     use std::os::unix::fs::MetadataExt;
-    let meta = disk::metadata(path)?;
+    let meta = disk::metadata(git::real_input(path)?)?;
     Ok((meta.ctime(), meta.ctime_nsec()))
 }
 

@@ -142,6 +142,12 @@ fn refuse_target(path: &Path, project: Option<&Config>, read: &[&Path]) -> Resul
         true => real(&whole),
         false => real(whole.parent().unwrap_or(&whole)),
     };
+    if target.components().any(|part| part.as_os_str() == ".git") {
+        return Err(Error::Usage(format!(
+            "`--report {}` is in the folder of git",
+            path.display()
+        )));
+    }
     let output = project.map(|project| project.work.join("profiles"));
     let own = project.map(|project| [project.path.as_path(), project.baselines.as_path()]);
     let own = own.into_iter().flatten().chain(output.as_deref());

@@ -39,6 +39,8 @@ macro_rules! reasons {
 }
 
 reasons! {
+    /// No variant and no metric of today is judged by another rule.
+    NoEffectYet => PolicyChanged,
     /// The configured level of the metric is `warn`.
     MetricLevel => Regressed | LimitExceeded | WorkChanged | Inconclusive | NotMeasured | NotComparable | Implausible,
     /// The kernel became faster, and the metric is `unless_faster`.

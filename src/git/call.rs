@@ -23,13 +23,14 @@ const TIME_LIMIT: Duration = Duration::from_secs(600);
 /// Options of every call: neither the repository's hooks nor its monitor run; a folder of the
 /// working tree that is laid out as a bare repository, with a configuration of its own, is not
 /// taken for a repository; history is what the commits themselves say.
-const HARMLESS: [&str; 12] = words(
+const HARMLESS: [&str; 14] = words(
     "-c core.hooksPath=/dev/null -c core.fsmonitor=false -c safe.bareRepository=explicit -c \
-     core.useReplaceRefs=false -c core.commitGraph=false -c submodule.recurse=false",
+     core.useReplaceRefs=false -c core.commitGraph=false -c submodule.recurse=false \
+     -c advice.graftFileDeprecated=false",
 );
 
 /// Variables of every call.
-const OWN: [(&str, &str); 4] = [
+const OWN: [(&str, &str); 5] = [
     // A commit is identified by its hash, without what `refs/replace` puts in its place.
     ("GIT_NO_REPLACE_OBJECTS", "1"),
     // Grafts would give commits other parents. An empty file has none.
@@ -37,6 +38,8 @@ const OWN: [(&str, &str); 4] = [
     // In a process group of its own git cannot ask at the terminal.
     ("GIT_TERMINAL_PROMPT", "0"),
     ("LC_ALL", "C"),
+    // A filter in Python takes no module from the working tree.
+    ("PYTHONSAFEPATH", "1"),
 ];
 
 /// Variables of the environment that lead git to another repository, index, configuration or

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::call::git_bytes;
+use super::call::{git, git_bytes};
 use super::revision::repository;
 use super::tree::tracked;
 use crate::disk;
@@ -36,7 +36,7 @@ pub fn settings_from_tree(root: &Path) -> Result<Option<String>, String> {
         if let Some((_, answer)) = known.iter().find(|(known, _)| known == path) {
             return *answer;
         }
-        let answer = in_tree(&top, path);
+        let answer = in_tree(&top, path) || named_in_tree(&top, path);
         known.push((path.to_owned(), answer));
         answer
     };
@@ -63,6 +63,16 @@ pub fn settings_from_tree(root: &Path) -> Result<Option<String>, String> {
         }
     }
     Ok(None)
+}
+
+/// Whether a file of the working tree, in any folder, has the name of a script.
+fn named_in_tree(top: &Path, path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let is_script = Path::new(name).extension().is_some() && name.chars().all(is_plain);
+    let pattern = format!(":(glob)**/{name}");
+    let listed = || git(top, &["ls-files", "--", &pattern]);
+    is_script && Path::new(path).is_relative() && listed().is_ok_and(|files| !files.is_empty())
 }
 
 /// Whether a path, from the top, is or leads to a tracked file of the working tree.

@@ -65,14 +65,25 @@ pub type Object = (printed::Kind, String);
 /// Git's complaint, or that a name is not UTF-8.
 pub fn objects_at(root: &Path, commit: &str) -> Result<BTreeMap<String, Object>, String> {
     let arguments = ["ls-tree", "-r", "-z", "--full-tree", commit];
-    let listing = String::from_utf8(git_bytes(root, &arguments, String::new())?)
-        .map_err(|_| format!("a file of {commit} has a name that is not UTF-8"))?;
+    let listing = git_bytes(root, &arguments, String::new())?;
+    let listing = readable(&listing);
     let entries = printed::tree(&listing)?.into_iter();
     let named = |entry: printed::Entry<'_>| {
         let object = (entry.kind, entry.object.to_owned());
         (entry.path.to_owned(), object)
     };
     Ok(entries.map(named).collect())
+}
+
+/// A listing of git as text. Bytes that are no UTF-8 are written as numbers, so that two names stay two.
+fn readable(listing: &[u8]) -> String {
+    let mut text = String::with_capacity(listing.len());
+    for chunk in listing.utf8_chunks() {
+        text.push_str(chunk.valid());
+        let numbers = chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}"));
+        text.extend(numbers);
+    }
+    text
 }
 
 /// The contents of blobs, in one run of git; `None` for one that the clone lacks.
@@ -160,7 +171,6 @@ pub fn tracked(top: &Path, path: &str) -> Result<BTreeMap<String, Option<String>
         "--literal-pathspecs", "ls-files", "--stage", "-z", "--", path,
     ];
     let listing = git_bytes(top, &arguments, String::new())?;
-    let listing = String::from_utf8(listing)
-        .map_err(|_| format!("a file below `{path}` has a name that is not UTF-8"))?;
-    printed::index(&listing)
+    // A name that is not UTF-8 is none that this tool asks for.
+    printed::index(&readable(&listing))
 }

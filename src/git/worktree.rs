@@ -114,12 +114,36 @@ fn sweep(root: &Path, places: &Path) {
             .and_then(|(_, pid)| pid.parse::<u32>().ok());
         // In a container process numbers are used again soon, also this one's.
         let gone = |pid: u32| pid == std::process::id() || !disk::is_there(format!("/proc/{pid}"));
-        if owner.is_some_and(gone) && remove_worktree(root, &entry.path).is_err() {
+        if !owner.is_some_and(gone) {
+            continue;
+        }
+        // A change may have brought it: git would remove what it leads to.
+        if entry.is_link() {
+            let _ = disk::remove_file(&entry.path);
+        } else if remove_worktree(root, &entry.path).is_err() {
             // git does not know it: the folder came from another clone.
             let _ = disk::remove_dir_all(&entry.path);
         }
     }
-    let _ = git(root, &["worktree", "prune"]);
+    forget_removed(root, places);
+}
+
+/// Lets git forget worktrees below `places` whose folders are gone. Those of others may be on a disk
+/// that is not mounted now.
+fn forget_removed(root: &Path, places: &Path) {
+    let listing = git(root, &["worktree", "list", "--porcelain"]).unwrap_or_default();
+    let real = disk::real(places).unwrap_or_else(|_| places.to_owned());
+    let folders = listing
+        .lines()
+        .filter_map(|line| line.strip_prefix("worktree "));
+    for folder in folders.map(Path::new) {
+        let is_ours = folder
+            .parent()
+            .is_some_and(|parent| parent == real || parent == places);
+        if is_ours && !disk::is_there(folder) {
+            let _ = remove_worktree(root, folder);
+        }
+    }
 }
 
 /// Removes a worktree. This goes on after an interrupt, which else would leave the folder behind.

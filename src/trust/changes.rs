@@ -66,8 +66,10 @@ fn walk(path: &[&str], before: Option<&Value>, after: Option<&Value>, found: &mu
             let text = "states metrics of its own in the place of those by default";
             note(Way::Loosens, text.to_owned());
         }
-        (["metric", alias], None, Some(_)) => {
-            note(Way::Tightens, format!("adds the metric `{alias}`"));
+        (["metric", alias], None, Some(new)) => {
+            // What counts the work changes what must add up.
+            let way = loosens_if(new.get("counts").is_some());
+            note(way, format!("adds the metric `{alias}`"));
         }
         (["metric", alias], Some(was), None) => {
             let recorded = was.get("level").and_then(Value::as_str) == Some("record");
@@ -250,13 +252,13 @@ fn waivers(before: Option<&Value>, after: Option<&Value>, found: &mut Vec<Change
             }
             Some(_) => format!("replaces the waiver of `{what}` until {until}"),
         };
-        // Of whatever size, a shorter one that covers as much or as little is no looser.
-        let other_size = !alike.iter().any(|was| was.up_to == waiver.up_to);
+        // One of the same size that ends sooner is no looser than that one.
+        let within = |was: &&Waived| was.up_to == waiver.up_to && was.expires > waiver.expires;
         let size = match &*waiver.up_to {
             "" => String::new(),
             size => format!(" up to {size}"),
         };
-        let way = loosens_if(other_size || last.is_none_or(|last| until >= last));
+        let way = loosens_if(!alike.iter().copied().any(|was| within(&was)));
         note(waiver, way, format!("{text}{size} {by}"));
     }
     for waiver in before {

@@ -11,7 +11,8 @@ use crate::git::{self, short};
 /// `base` is the commit to judge by, and `found_by` says how it was found.
 ///
 /// # Errors
-/// [`Error::Environment`] where HEAD is a part of the base, and not the commit that is to be judged.
+/// [`Error::Environment`] where HEAD does not contain the commit that is to be judged, or is a part of
+/// the base.
 pub(super) fn refuse_without_change(
     folder: &Path,
     run: &Run,
@@ -23,7 +24,8 @@ pub(super) fn refuse_without_change(
     let stated = run.head.as_ref();
     let missing = stated.filter(|stated| !git::contains(folder, &head, &stated.commit));
     let unknown = run.in_target && stated.is_none();
-    if missing.is_none() && !unknown || !git::contains(folder, base, &head) {
+    let is_of_base = git::contains(folder, base, &head);
+    if missing.is_none() && !(unknown && is_of_base) {
         return Ok(());
     }
     let (whose, commit) = match missing {
@@ -38,8 +40,15 @@ pub(super) fn refuse_without_change(
     };
     Err(Error::environment(
         format!(
-            "{} runs this check for {whose}, and HEAD is {head}, a commit of the base ({}): nothing of the change would be judged",
-            run.service, found_by
+            "{} runs this check for {whose}, and HEAD is {head}, {}",
+            run.service,
+            match is_of_base {
+                true => format!(
+                    "a commit of the base ({found_by}): nothing of the change would be judged"
+                ),
+                false => "which does not contain it: another state of the change would be judged"
+                    .to_owned(),
+            }
         ),
         format!("check out {commit} before the check, in a job that has no secret"),
     ))

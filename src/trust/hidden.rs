@@ -84,11 +84,24 @@ fn findings(
         .map(|folder| folder.join(NAME).to_string_lossy().into_owned())
         .collect();
     // Git reads no attributes from links.
-    let here: Files = folders
-        .iter()
-        .filter(|path| !disk::is_link(top.join(path)))
-        .filter_map(|path| Some((path.clone(), read_regular(&top.join(path)).ok()?)))
-        .collect();
+    let mut here = Files::new();
+    for path in folders.iter().filter(|path| disk::is_there(top.join(path))) {
+        if disk::is_link(top.join(path)) {
+            continue;
+        }
+        match read_regular(&top.join(path)) {
+            Ok(bytes) => drop(here.insert(path.clone(), bytes)),
+            Err(error) => {
+                return Ok(vec![Finding::of_project(
+                    Code::HiddenFromReview,
+                    format!(
+                        "`{path}` cannot be read ({error}), so it is not known what it hides from review"
+                    ),
+                    "make it a small file",
+                )]);
+            }
+        }
+    }
     // What hides must not be hidden either.
     paths.extend(here.keys().cloned());
     let now = hidden(&here, &paths)?;

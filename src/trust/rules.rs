@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::change::{ChangeUnderReview, config_name};
 use super::changes::{Change, Way, changes};
 use super::consent::{Act, Action};
+use super::merge::in_checkout;
 use super::policy;
 use crate::build::{leaves, paths_of_flags};
 use crate::config::{Config, table};
@@ -62,9 +63,11 @@ impl ChangeUnderReview<'_> {
                 )));
             }
         };
+        let mut without_effect = false;
         if let Some(merged) = &merged {
             if merged == self.head {
-                changes.retain(|change| change.way == Way::States);
+                changes.retain(|change| change.way != Way::Tightens);
+                without_effect = true;
             } else if changes.is_empty() {
                 changes.push(Change {
                     text: "changes rules in a way that no single key shows".to_owned(),
@@ -74,7 +77,8 @@ impl ChangeUnderReview<'_> {
             }
         }
         let (all, accepted) = self.findings_on(changes, &act);
-        findings.extend(all);
+        let unneeded = without_effect.then_some(WarnReason::NoEffectYet);
+        findings.extend(all.into_iter().map(|finding| finding.warn_for(unneeded)));
         let policy = merged.filter(|_| !accepted);
         Ok((policy.unwrap_or_else(|| self.head.clone()), base.baselines))
     }
@@ -144,7 +148,13 @@ impl ChangeUnderReview<'_> {
     fn merged(&self, base: &toml::Table, head: &toml::Table) -> Result<Config, String> {
         let merged = toml::to_string(&policy::merged(base, head));
         let merged = merged.map_err(|error| error.to_string())?;
-        Config::parse(&self.head.path, &merged).map_err(|error| error.message().to_owned())
+        let merged = Config::parse(&self.head.path, &merged);
+        let merged = merged.map_err(|error| error.message().to_owned())?;
+        // As the merged checkout, which it is compared with.
+        Ok(Config {
+            device: self.head.device.clone(),
+            ..in_checkout(merged, &self.head.checkout)
+        })
     }
 
     /// The findings on changes of the policy, and whether they were accepted.

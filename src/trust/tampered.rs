@@ -61,7 +61,7 @@ impl ChangeUnderReview<'_> {
         let config = self.place.join(&config_name(self.head));
         let is_at = |path: &str, place: &str| Path::new(path).starts_with(place);
         let is_ours = |path: &str| is_at(path, &baselines) || path == config;
-        let folded = (baselines.to_lowercase(), config.to_lowercase());
+        let folded = (folded(&baselines), folded(&config));
         let tracked = git::tracked(&top, ".").map_err(unreadable)?;
         let before = git::objects_at(&top, &self.root.commit).map_err(unreadable)?;
         let mut seen = BTreeMap::new();
@@ -76,8 +76,12 @@ impl ChangeUnderReview<'_> {
                     "`{path}` is a submodule, and what it has is not part of the reviewed change"
                 ));
             }
-            let lower = path.to_lowercase();
-            if !is_at(&lower, &folded.0) && lower != folded.1 {
+            let lower = self::folded(path);
+            // On the way there it would be a link or a submodule.
+            let is_on_the_way = [&folded.0, &folded.1]
+                .iter()
+                .any(|place| is_at(place, &lower));
+            if !is_at(&lower, &folded.0) && !is_on_the_way {
                 continue;
             }
             let twin = seen.insert(lower, path);
@@ -149,6 +153,11 @@ impl ChangeUnderReview<'_> {
             "remove the files from version control",
         )))
     }
+}
+
+/// The name where case does not count.
+fn folded(path: &str) -> String {
+    path.to_uppercase().to_lowercase()
 }
 
 fn links_below(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Error> {

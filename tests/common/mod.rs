@@ -16,6 +16,7 @@ pub mod sick;
 pub mod slices;
 pub mod slurm;
 pub mod stand_in;
+pub mod strace;
 
 use std::fs;
 use std::io::Write as _;

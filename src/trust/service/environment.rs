@@ -71,12 +71,16 @@ impl<'a> Environment<'a> {
         })
     }
 
-    /// The branch in the first variable that is set, without `refs/heads/`. A tag stays
+    /// The branch in the first variable that is set, without the `refs/heads/` of GitHub. A tag stays
     /// `refs/tags/…`, and so is no branch.
     pub fn branch(&self, names: &[&'static str]) -> Option<String> {
-        let value = names.iter().find_map(|name| self.read(name))?;
-        let branch = value.strip_prefix("refs/heads/").unwrap_or(&value);
-        Some(branch.to_owned())
+        let (name, value) = names
+            .iter()
+            .find_map(|name| Some((*name, self.read(name)?)))?;
+        // Elsewhere it would be the name of another branch.
+        let is_reference = name == "GITHUB_REF" || name.starts_with("event.");
+        let branch = value.strip_prefix("refs/heads/").filter(|_| is_reference);
+        Some(branch.unwrap_or(&value).to_owned())
     }
 
     /// The commit in the first variable that is set; `None` of one that is all zeros.

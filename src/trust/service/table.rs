@@ -27,6 +27,7 @@ pub(super) const SERVICES: &[Service] = &[
         head: &[
             "event.pull_request.head.sha", "event.workflow_run.head_sha",
             "event.check_suite.head_sha", "event.check_run.head_sha", "event.merge_group.head_sha",
+            "event.after",
         ],
         source: &[
             "event.pull_request.head.repo.full_name",
@@ -84,6 +85,7 @@ pub(super) const SERVICES: &[Service] = &[
             "CI_EXTERNAL_PULL_REQUEST_TARGET_BRANCH_SHA",
         ],
         // The pipeline of a merge request from a fork runs in the fork, unless a member starts it.
+        head: &["CI_COMMIT_SHA"],
         source: &["CI_MERGE_REQUEST_SOURCE_PROJECT_PATH"],
         home: &["CI_MERGE_REQUEST_PROJECT_PATH"],
         number: &[
