@@ -262,9 +262,21 @@ pub fn replace<T, U>(
     before: impl FnOnce(&File) -> U,
 ) -> io::Result<(File, T, U)> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    let place = Place::of(path)?;
-    if place.is_link() {
-        place.behind()?;
+    let mut place = Place::of(path)?;
+    if place.is_link()
+        && let Some(target) = place.behind()?
+    {
+        place = Place::of(&target)?;
+    }
+    // A device or a pipe would become a file.
+    let there = statat(&place.folder, &place.name, AtFlags::SYMLINK_NOFOLLOW);
+    let kind = there.map(|there| FileType::from_raw_mode(there.st_mode));
+    if kind.is_ok_and(|kind| !matches!(kind, FileType::RegularFile | FileType::Directory)) {
+        let why = format!(
+            "`{}` is no regular file, and is not replaced",
+            path.display()
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     let new = |name: OsString| {
         let folder = rustix::io::fcntl_dupfd_cloexec(&place.folder, 0)?;
@@ -582,7 +594,7 @@ const MOST_LINKS: usize = 40;
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{FileTypeExt, symlink};
 
     use super::*;
 
@@ -728,5 +740,27 @@ mod tests {
         let found = stops(&root.join("ncu")).unwrap();
         let texts: Vec<&OsStr> = found.iter().map(|path| path.as_os_str()).collect();
         assert_eq!(texts, [root.join("ncu"), root.join("v1/ncu")]);
+    }
+
+    #[test]
+    fn a_pipe_is_not_replaced_and_a_link_of_the_machine_leads_to_what_is() {
+        let (_folder, checkout, victim) = scratch();
+        let outside = checkout.parent().unwrap();
+        let pipe = victim.join("pipe");
+        rustix::fs::mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).unwrap();
+        symlink("victim/pipe", outside.join("to_pipe")).unwrap();
+        symlink("victim/file", outside.join("to_file")).unwrap();
+        let write = |path: &Path| replace(path, ".tmp-", |file| file.write_all(b"new"), |_| ());
+        for path in [pipe.clone(), outside.join("to_pipe")] {
+            assert!(write(&path).is_err(), "{}", path.display());
+            assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
+        }
+        write(&outside.join("to_file")).unwrap();
+        assert_eq!(fs::read_to_string(victim.join("file")).unwrap(), "new");
+        assert!(
+            fs::symlink_metadata(outside.join("to_file"))
+                .unwrap()
+                .is_symlink()
+        );
     }
 }

@@ -12,6 +12,10 @@ use crate::files::open_regular;
 const SMALLEST_PIECE: usize = 4 * 1024;
 const LARGEST_PIECE: usize = 128 * 1024;
 
+/// The largest file that is hashed, in bytes: a program can make one of any size, which takes no room,
+/// in a moment.
+const LARGEST_FILE: u64 = 16 << 30;
+
 /// The sha256 of bytes.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
@@ -29,12 +33,17 @@ pub fn sha256_of(value: &impl Serialize) -> Result<String, String> {
 /// The sha256 of a regular file, read in pieces.
 ///
 /// # Errors
-/// Where the file cannot be read, or is a device or a pipe.
+/// Where the file cannot be read, is a device or a pipe, or is larger than 16 GiB.
 pub fn sha256_file(path: &Path) -> io::Result<String> {
     let mut file = open_regular(path)?;
+    let len = file.metadata()?.len();
+    if len > LARGEST_FILE {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
     let mut hasher = Sha256::new();
     // Most files are small sources. A buffer of the largest size costs more than their hash.
-    let stated = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+    let stated = usize::try_from(len).unwrap_or(usize::MAX);
+    let mut file = io::Read::take(&mut file, LARGEST_FILE);
     let mut buffer = vec![0; stated.clamp(SMALLEST_PIECE, LARGEST_PIECE)];
     loop {
         let count = io::Read::read(&mut file, &mut buffer)?;
@@ -101,6 +110,14 @@ mod tests {
     fn a_device_has_no_sha256() {
         assert!(sha256_file(Path::new("/dev/null")).is_err());
         assert!(sha256_file(Path::new(".")).is_err());
+    }
+
+    #[test]
+    fn a_file_that_takes_no_room_and_has_a_terabyte_is_not_read() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(1 << 40).unwrap();
+        let error = sha256_file(file.path()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
     }
 
     #[test]

@@ -219,6 +219,17 @@ impl Run {
             disk::create_dir_all(folder).map_err(Error::io("create", folder))?;
             disk::write(&target, clean).map_err(Error::io("write", &target))?;
         }
+        // Now all hosts and users of the files are known.
+        for StrippedFile { file, .. } in &self.stripped.files {
+            if let Some(left) = self
+                .scrubber
+                .forbidden_in(file.as_os_str().as_encoded_bytes())
+            {
+                let cause =
+                    format!("its name contains `{left}`; rename it in a copy of the folder");
+                return Err(Error::input(from.join(file), cause));
+            }
+        }
         Ok(())
     }
 

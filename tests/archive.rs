@@ -56,7 +56,7 @@ impl Checkout {
         );
         let checkout = Checkout(machine);
         checkout.git(&["init", "--quiet"]);
-        let ours = "/journal\n/reports\n/argv\n/tmp/\n/home/\n/.sparsek-gate/\n/away/\n/bin/\n/far/\n/*.zst\n/slices/\n/whole/\n/local/\n";
+        let ours = "/journal\n/reports\n/argv\n/tmp/\n/home/\n/.sparsek-gate/\n/away/\n/far/\n/*.zst\n/slices/\n/whole/\n/local/\n";
         checkout.write(".git/info/exclude", ours);
         checkout.run(&["profile"]).exits(0);
         checkout

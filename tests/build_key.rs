@@ -609,6 +609,20 @@ fn a_source_reads_no_file_outside_of_its_checkout_unless_flags_list_its_folder()
     fs::remove_dir_all(linked.path(".sparsek-gate")).unwrap();
     git(&linked.path(""), &["add", "--all"]);
     build(&linked).ends(5, "which is neither in the checkout");
+    // A header and an archive behind links that stay in the checkout.
+    let inside = project("#include \"folder/own.h\"", "\"-Llib\", \"-lown\"");
+    git(&inside.path(""), &["init", "--quiet"]);
+    inside.write("real/own.h", "");
+    fs::create_dir(inside.path("lib")).unwrap();
+    object(&inside, "real.a", "int own;");
+    for (link, target) in [("kernels/folder", "../real"), ("lib/libown.a", "../real.a")] {
+        std::os::unix::fs::symlink(target, inside.path(link)).unwrap();
+    }
+    git(&inside.path(""), &["add", "--all"]);
+    key(&inside);
+    assert!(is_reused(&inside));
+    inside.write("real/own.h", "// another");
+    assert!(!is_reused(&inside));
     let checkout = Project::empty();
     checkout.write(".git/HEAD", "");
     checkout.write("common.h", "");

@@ -207,7 +207,7 @@ fn a_file_that_is_foreign_or_cut_is_refused_with_what_it_is_and_where() {
     let page = fs::read(data("twenty_launches.raw.csv")).unwrap();
     for (name, content, words) in [
         ("program", &b"\x7fELF\x02\x01\x01"[..], "an ELF file"),
-        ("text", b"to be or not to be\n", "to be or not to be"),
+        ("text", b"to be or not to be\n", "a text of 19 bytes"),
         ("other.nsys-rep", b"\0\x01\x02\xff\xfe", "Nsight Systems"),
         (
             "cut.ncu-rep",

@@ -235,6 +235,20 @@ fn a_page_that_names_a_number_as_its_host_has_no_copy() {
     common::contains(&refused, &["would not have the same numbers"]);
 }
 
+#[test]
+fn a_file_whose_name_is_forbidden_leaves_no_copy() {
+    let project = Project::empty();
+    project.write("from/of-alice.json", "{}");
+    let strip = |copy: &str, user: &str| {
+        let mut command = project.gate();
+        command.env("USER", user).args(["strip", "from", copy]);
+        Ran::of(&command.output().unwrap())
+    };
+    strip("copy", "alice").ends(5, "its name contains `alice`");
+    assert!(!project.path("copy").exists());
+    strip("copy", "somebody").exits(0);
+}
+
 /// A machine on which ncu finds the GPU taken so often, and whose measurements may be repeated.
 fn busy(times: u32, retries: u32) -> Machine {
     let machine = Machine::new();

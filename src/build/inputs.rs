@@ -2,6 +2,7 @@
 //! their place, and those that a text asks for.
 
 use crate::disk;
+use crate::git;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -120,7 +121,8 @@ pub(super) fn places(
     }
     let mut found = BTreeSet::new();
     for folder in &searched {
-        let entries = disk::read_dir(root.join(folder)).into_iter().flatten();
+        let real = git::real_input(&root.join(folder));
+        let entries = real.and_then(disk::read_dir).into_iter().flatten();
         let names = entries.filter_map(|entry| Some(entry.name().to_str()?.to_owned()));
         for first in names.chain(["..".to_owned(), ".".to_owned()]) {
             let ends = ends.get(&first).into_iter().flatten();
@@ -136,7 +138,7 @@ pub(super) fn places(
 
 /// Whether a compiler that is asked for the path opens something: a link may lead to a file.
 fn could_be_read(path: &Path) -> bool {
-    disk::is_file(path) || disk::is_link(path)
+    git::is_input_file(path) || disk::is_link(path)
 }
 
 #[cfg(test)]

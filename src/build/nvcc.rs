@@ -408,7 +408,9 @@ impl<'a> NvccBuild<'a> {
     fn holds_its_members(&self, archive: &str) -> Result<(), Stop> {
         let path = self.config.root.join(archive);
         let mut start = [0; 8];
-        let read = open_regular(&path).and_then(|mut file| io::Read::read(&mut file, &mut start));
+        let real = git::real_input(&path);
+        let opened = real.and_then(|real| open_regular(&real));
+        let read = opened.and_then(|mut file| io::Read::read(&mut file, &mut start));
         read.map_err(Error::io("read", &path))?;
         if &start != b"!<thin>\n" {
             return Ok(());

@@ -74,6 +74,8 @@ fn tree() -> MutexGuard<'static, Tree> {
 /// # Errors
 /// Where the system does not allow one of the two.
 pub fn guard() -> io::Result<()> {
+    // Without it no process would be found, and each could stay.
+    std::fs::metadata("/proc/self/stat")?;
     let mut tree = tree();
     // The shell that became this program may have left children.
     let own = own_pid();

@@ -152,7 +152,7 @@ impl ChangeUnderReview<'_> {
         let merged = merged.map_err(|error| error.message().to_owned())?;
         // As the merged checkout, which it is compared with.
         Ok(Config {
-            device: self.head.device.clone(),
+            device: self.head.device,
             ..in_checkout(merged, &self.head.checkout)
         })
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::brought::brought_by_change;
 use super::change::{ChangeUnderReview, config_name};
 use super::place::{inside, unreadable};
-use crate::baseline::Store;
+use crate::baseline::{FILES, Store};
 use crate::config::Config;
 use crate::disk;
 use crate::files::entries;
@@ -14,8 +14,8 @@ use crate::finding::{Code, Error, Finding};
 use crate::git;
 
 impl ChangeUnderReview<'_> {
-    /// Links on the way to the baselines of the change, and among them. Once merged,
-    /// their targets would be the rules, and nobody reviews these.
+    /// What is no folder and no file on the way to the baselines of the change, and among them. Once
+    /// merged, the targets of links would be the rules, and nobody reviews these.
     pub(super) fn links(&self) -> Result<Vec<Finding>, Error> {
         let baselines = self
             .head
@@ -29,22 +29,21 @@ impl ChangeUnderReview<'_> {
         {
             way.push(part);
             if disk::is_link(&way) {
-                found.push(way.clone());
+                found.push((way.clone(), LINK));
             }
         }
-        if !disk::is_link(&way) {
-            links_below(&baselines, &mut found)?;
+        if disk::is_file(&baselines) && found.is_empty() {
+            found.push((baselines, "is a file in the place of a folder"));
+        } else if !disk::is_link(&way) {
+            others_below(&baselines, &mut found)?;
         }
         Ok(found
             .into_iter()
-            .map(|path| {
+            .map(|(path, what)| {
                 let below = path.strip_prefix(&self.head.root).unwrap_or(&path);
                 Finding::of_project(
                     Code::Tampered,
-                    format!(
-                        "`{}` is a link, and its target is not part of the reviewed change",
-                        below.display()
-                    ),
+                    format!("`{}` {what}", below.display()),
                     "commit the files themselves there",
                 )
             })
@@ -155,17 +154,29 @@ impl ChangeUnderReview<'_> {
     }
 }
 
+/// Whether a file with this name would be one of a lock.
+fn is_file_of_lock(path: &Path) -> bool {
+    let name = path.to_string_lossy();
+    FILES
+        .iter()
+        .any(|ending| name.ends_with(&format!(".{ending}")))
+}
+
 /// The name where case does not count.
 fn folded(path: &str) -> String {
     path.to_uppercase().to_lowercase()
 }
 
-fn links_below(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Error> {
+const LINK: &str = "is a link, and its target is not part of the reviewed change";
+
+fn others_below(folder: &Path, found: &mut Vec<(PathBuf, &'static str)>) -> Result<(), Error> {
     for entry in entries(folder)? {
         if entry.is_link() {
-            found.push(entry.path);
+            found.push((entry.path, LINK));
+        } else if entry.is_dir() && is_file_of_lock(&entry.path) {
+            found.push((entry.path, "is a folder in the place of a file"));
         } else if entry.is_dir() {
-            links_below(&entry.path, found)?;
+            others_below(&entry.path, found)?;
         }
     }
     Ok(())

@@ -81,7 +81,8 @@ pub(crate) fn known(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
     is_console.then_some(("the console output of ncu without a page", AS_CSV))
 }
 
-/// A few words on what `bytes` are, for a reader that expected something else.
+/// A few words on what `bytes` are, for a reader that expected something else. They quote none of it: the
+/// file may be anybody's.
 pub(crate) fn describe(bytes: &[u8]) -> String {
     let signs: [&[u8]; 3] = [b"==PROF==", b"==WARNING==", b"==ERROR=="];
     if signs.iter().any(|sign| bytes.starts_with(sign)) {
@@ -91,17 +92,11 @@ pub(crate) fn describe(bytes: &[u8]) -> String {
         return what.to_owned();
     }
     let head = &bytes[..bytes.len().min(64)];
-    let text = String::from_utf8_lossy(head);
-    let first_line = text.lines().next().unwrap_or_default();
     if head
         .iter()
         .all(|&byte| byte >= b' ' || b"\t\r\n".contains(&byte))
     {
-        return format!("a text that begins with {first_line:?}");
+        return format!("a text of {} bytes", bytes.len());
     }
-    format!(
-        "{} bytes that begin with {:02x?}",
-        bytes.len(),
-        &head[..head.len().min(8)]
-    )
+    format!("{} bytes of another format", bytes.len())
 }
