@@ -56,7 +56,7 @@ impl Checkout {
         );
         let checkout = Checkout(machine);
         checkout.git(&["init", "--quiet"]);
-        let ours = "/journal\n/reports\n/argv\n/tmp/\n/home/\n/.sparsek-gate/\n/away/\n/far/\n/*.zst\n/slices/\n/whole/\n/local/\n";
+        let ours = "/journal\n/reports\n/argv\n/tmp/\n/home/\n/.sparsek-gate/\n/away/\n/bin/\n/far/\n/*.zst\n/slices/\n/whole/\n/local/\n";
         checkout.write(".git/info/exclude", ours);
         checkout.run(&["profile"]).exits(0);
         checkout
@@ -391,6 +391,9 @@ fn what_a_change_measures_for_a_check_has_the_rules_of_its_base() {
     };
     // Nothing says whose rules count.
     profile(&[]).ends(4, "next: ");
+    // A tool in the checkout counts if it is the base's.
+    checkout.git(&["add", "--force", "bin"]);
+    checkout.commit();
     checkout.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
     // The change measures less than the base requires.
     project.configure("processes = 4 ", "processes = 3 ");
