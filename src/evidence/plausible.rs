@@ -249,6 +249,12 @@ fn other_clock(variant: &VariantId, captures: &[Capture<'_>], purpose: Purpose) 
         listed(&[fast]),
         purpose.counted()
     );
+    // The limit of the power then sets the clock, which is another at each reading.
+    let is_capped = |(_, state): &Capture<'_>| state.slowdowns().contains(&Slowdown::SwPowerCap);
+    if captures.iter().all(is_capped) {
+        let finding = Finding::of(Code::ClockChanged, variant, message);
+        return Some(finding.warn_for(WarnReason::AllCapturesAlike));
+    }
     Some(purpose.finding(variant, message))
 }
 
@@ -433,6 +439,24 @@ mod tests {
             assert!(findings[0].message.contains("base 1"));
             assert!(!findings[0].message.contains("base 2"));
         }
+    }
+
+    #[test]
+    fn two_clocks_only_warn_where_the_power_limit_set_them_in_every_capture() {
+        let capped = |mhz| State {
+            sm_clock_mhz: at(mhz).sm_clock_mhz,
+            ..slowed_by(Slowdown::SwPowerCap)
+        };
+        let (high, low) = (capped(1980), capped(1530));
+        for finding in compared(&[&high, &low], &[&low]) {
+            assert_eq!(finding.severity, Severity::Warn, "{}", finding.message);
+        }
+        let findings = compared(&[&high, &low], &[&at(1530)]);
+        assert!(
+            findings
+                .iter()
+                .any(|found| found.severity == Severity::Deny)
+        );
     }
 
     #[test]
