@@ -610,9 +610,16 @@ fn a_source_reads_no_file_outside_of_its_checkout_unless_flags_list_its_folder()
     git(&linked.path(""), &["add", "--all"]);
     build(&linked).ends(5, "which is neither in the checkout");
     // A header and an archive behind links that stay in the checkout.
-    let inside = project("#include \"folder/own.h\"", "\"-Llib\", \"-lown\"");
+    let inside = project(
+        "#include \"folder/own.h\"", "\"-Llib\", \"-lown\", \"-Ifar\"",
+    );
     git(&inside.path(""), &["init", "--quiet"]);
-    inside.write("real/own.h", "");
+    // Found in another folder than the one of the file that names it.
+    inside.write(
+        "real/own.h",
+        "#include \"far.h\"\n#include \"cuda_fp16.h\"\n",
+    );
+    inside.write("far/far.h", "");
     fs::create_dir(inside.path("lib")).unwrap();
     object(&inside, "real.a", "int own;");
     for (link, target) in [("kernels/folder", "../real"), ("lib/libown.a", "../real.a")] {

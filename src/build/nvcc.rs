@@ -14,7 +14,7 @@ use super::cubins::cubins_in;
 use super::flags::{FlagInputs, flag_inputs, source_is_plain};
 use super::inputs::{own_questions, places, questions};
 use super::opened::{Lists, Opened};
-use super::reach::{Reach, may_be_there};
+use super::reach::{Reach, is_found};
 use super::run::{BUILD_TIMEOUT, run_build};
 use crate::binary::{self, BinaryError, Census, Compiled, compiler_warnings, resource_report};
 use crate::config::{Config, Recipe, Variant};
@@ -378,7 +378,7 @@ impl<'a> NvccBuild<'a> {
     ) -> Option<String> {
         let own = |file: &String| {
             let path = self.config.root.join(file);
-            may_be_there(&path) && !path.starts_with(&self.store)
+            is_found(&path) && !path.starts_with(&self.store)
         };
         let mut files = lists
             .into_iter()

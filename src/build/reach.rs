@@ -61,9 +61,7 @@ impl<'a> Reach<'a> {
             own: OnceCell::new(),
             root: root.to_path_buf(),
             top,
-            listed: listed
-                .flat_map(|path| [real_or_same(&path), path])
-                .collect(),
+            listed: listed.flat_map(in_both_spellings).collect(),
             searched,
         }
     }
@@ -137,7 +135,7 @@ impl<'a> Reach<'a> {
             .iter()
             .chain(&self.searched)
             .map(|folder| folder.join(name));
-        paths.into_iter().find(|path| may_be_there(path))
+        paths.into_iter().find(|path| is_found(path))
     }
 
     /// The first file in a log of the compiler that may not be read.
@@ -151,7 +149,7 @@ impl<'a> Reach<'a> {
             .map(|found| found[1].to_owned());
         files
             .into_iter()
-            .find(|file| may_be_there(&self.root.join(file)) && !self.allows(Path::new(file)))
+            .find(|file| is_found(&self.root.join(file)) && !self.allows(Path::new(file)))
     }
 }
 
@@ -177,16 +175,9 @@ fn includes(text: &str) -> Vec<(String, bool)> {
     found.collect()
 }
 
-/// Whether a compiler may open something there: also what is behind a link that this tool does not
-/// follow.
-pub(super) fn may_be_there(path: &Path) -> bool {
-    let missing = |error: &io::Error| {
-        matches!(
-            error.kind(),
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-        )
-    };
-    !disk::symlink_metadata(path).is_err_and(|error| missing(&error))
+/// Whether a compiler finds something there, as the system follows links.
+pub(super) fn is_found(path: &Path) -> bool {
+    path.canonicalize().is_ok()
 }
 
 /// Whether a path leads out of every folder that it is looked for in.

@@ -75,7 +75,7 @@ impl Judging {
     /// The commit to compare with, checked out, where programs may be built and run.
     pub fn check_out_base(&self) -> Result<Option<BaseProject>, Error> {
         trust::refuse_in_target(variable)?;
-        self.grounds.refuse_tools()?;
+        self.grounds.refuse_tools(variable)?;
         let base = self.against.as_deref();
         let base = base.map(|commit| BaseProject::check_out(&self.plan.config, commit));
         let base = base.transpose()?;

@@ -69,7 +69,10 @@ pub fn settings_from_tree(root: &Path) -> Result<Option<String>, String> {
 fn named_in_tree(top: &Path, path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    let is_script = Path::new(name).extension().is_some() && name.chars().all(is_plain);
+    // The shell knows where `~` is.
+    let is_script = !path.starts_with('~')
+        && Path::new(name).extension().is_some()
+        && name.chars().all(is_plain);
     let pattern = format!(":(glob)**/{name}");
     let listed = || git(top, &["ls-files", "--", &pattern]);
     is_script && Path::new(path).is_relative() && listed().is_ok_and(|files| !files.is_empty())

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::service::{Kind, Run, repository_path};
+use super::service::{Kind, Run, Stated, repository_path};
 use crate::finding::Error;
 use crate::git::{self, short};
 
@@ -21,7 +21,10 @@ pub(super) fn refuse_without_change(
     let Some(head) = git::commit_of(folder, "HEAD") else {
         return Ok(());
     };
-    let stated = run.head.as_ref();
+    // A pipeline of another repository may have cloned this one.
+    let is_of_here =
+        |stated: &&Stated| stated.by != "CI_COMMIT_SHA" || !matches!(run.kind, Kind::Other);
+    let stated = run.head.as_ref().filter(is_of_here);
     let missing = stated.filter(|stated| !git::contains(folder, &head, &stated.commit));
     let unknown = run.in_target && stated.is_none();
     let is_of_base = git::contains(folder, base, &head);

@@ -5,6 +5,7 @@ use super::change::ChangeUnderReview;
 use super::consent::Consent;
 use super::place::{inside, place_in_repository};
 use super::root::Root;
+use super::service::{Kind, Run};
 use super::{locks, merge};
 use crate::baseline::Store;
 use crate::config::Config;
@@ -22,8 +23,10 @@ pub struct Grounds {
     pub authority: Authority,
     /// What the change does to policy and locks.
     pub findings: Vec<Finding>,
-    /// A tool that comes with the change and that nobody accepted, or may come from it.
+    /// A tool that comes with the change, and that nobody accepted.
     tool: Option<Finding>,
+    /// A tool in the checkout that git does not track.
+    untracked: Option<Finding>,
     /// What was accepted from outside the change.
     pub consent: Consent,
     /// The folder of the store, if it is not the one of the working tree.
@@ -33,12 +36,16 @@ pub struct Grounds {
 }
 
 impl Grounds {
-    /// Refuses to build or run anything with a tool of the change.
+    /// Refuses to build or run anything with a tool of the change, or one that may be. `variable` reads
+    /// the environment.
     ///
     /// # Errors
     /// [`Error::Baseline`].
-    pub fn refuse_tools(&self) -> Result<(), Error> {
-        match &self.tool {
+    pub fn refuse_tools(&self, variable: impl Fn(&str) -> Option<String>) -> Result<(), Error> {
+        // A person trusts what lies in the own checkout.
+        let is_person = matches!(Run::of(&variable).kind, Kind::Person);
+        let untracked = self.untracked.as_ref().filter(|_| !is_person);
+        match self.tool.as_ref().or(untracked) {
             None => Ok(()),
             Some(Finding { message, next, .. }) => {
                 Err(Error::Baseline(format!("{message}\n  next: {next}")))
@@ -59,6 +66,7 @@ impl Grounds {
             authority,
             findings,
             tool: None,
+            untracked: None,
             consent: Consent::default(),
             _snapshot: None,
             _merged: None,
@@ -78,6 +86,7 @@ pub fn establish(head: Config, root: Option<Root>, consent: Consent) -> Result<G
             authority: Authority::WorkingTree,
             findings: consent.unneeded(),
             tool: None,
+            untracked: None,
             consent: Consent::default(),
             _snapshot: None,
             _merged: None,
@@ -114,11 +123,8 @@ pub fn establish(head: Config, root: Option<Root>, consent: Consent) -> Result<G
     change.refuse_libraries()?;
     let tools = change.tools(&config)?;
     let tool = tools.iter().find(|finding| finding.denies()).cloned();
-    let tool = match tool {
-        None => change.untracked_tool(&config)?,
-        tool => tool,
-    };
     findings.extend(tools);
+    let untracked = change.untracked_tool(&config)?;
     findings.extend(change.builds(&config)?);
     // The folder of the merge is gone when the report is read.
     let config = Config {
@@ -134,6 +140,7 @@ pub fn establish(head: Config, root: Option<Root>, consent: Consent) -> Result<G
         },
         findings,
         tool,
+        untracked,
         consent,
         _snapshot: Some(snapshot),
         _merged: merged,

@@ -650,7 +650,7 @@ fn a_file_of_another_kind_is_named_with_a_next_step() {
         (lfs, "Git LFS", "git lfs pull"),
         ("", "an empty file", "command"),
         (" \n", "an empty file", "command"),
-        ("hello\n", "a text that begins with \"hello\"", ""),
+        ("hello\n", "a text of 6 bytes", ""),
         ("\u{7f}ELF\u{2}", "an ELF file", ""),
         ("\"ID\",\"x\"\n\"0\",\"1\"\n", "no CSV header", ""),
         ("<!DOCTYPE html>\n", "an HTML page", "download"),

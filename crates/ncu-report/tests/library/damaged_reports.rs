@@ -127,15 +127,15 @@ proptest! {
 
 #[test]
 fn a_file_of_another_kind_is_described() {
-    let text = "a text that begins with \"hello there\"";
+    let text = "a text of 23 bytes";
     for (bytes, found) in [
         (&b""[..], "an empty file"),
         (b"\x7fELF\x02\x01\x01", "an ELF file"),
         (b"hello there\nsecond line", text),
         (b"\"ID\",\"Process ID\"", "a CSV page of ncu"),
         (b"==PROF== Connected", "the console output of ncu"),
-        (b"NVR", "a text that begins with \"NVR\""),
-        (b"\xff\xfe\x00", "3 bytes that begin with [ff, fe, 00]"),
+        (b"NVR", "a text of 3 bytes"),
+        (b"\xff\xfe\x00", "3 bytes of another format"),
     ] {
         let error = report::read(bytes).unwrap_err();
         assert!(matches!(error, ReadError::NotAReport { .. }));
@@ -257,7 +257,7 @@ fn a_compressed_report_that_is_damaged_or_takes_much_memory_is_rejected() {
         (&[0xa0, 0, 0, 0, 0x80], &[whole], "window_size is too big"),
         (&[0x80, 80, 0, 0, 0, 0x80], &[whole], "more than"),
         (&MIB, &begun, "more than"),
-        (&MIB, &much, "around a text that begins with \"NNNN"),
+        (&MIB, &much, "around a text of "),
         (&MIB, &nothing, "found an empty file"),
         (&[0x01, 80, 1], &[whole], "dictionary"),
     ] {
