@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
+use clap::builder::{
+    NonEmptyStringValueParser, PathBufValueParser, PossibleValuesParser, TypedValueParser,
+};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::{CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool};
@@ -315,7 +317,7 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "FILE", requires = "output", conflicts_with_all = ["names", "experimental", "define", "against", "baseline_ref", "accept", "pull_request"])]
     pub archive: Option<PathBuf>,
     /// Refuse an archive with another SHA-256.
-    #[arg(long, value_name = "HASH", requires = "archive")]
+    #[arg(long, value_name = "HASH", requires = "archive", value_parser = NonEmptyStringValueParser::new())]
     pub archive_sha256: Option<String>,
     /// Measure this slice, such as `2/8`, for `check --from` with the others.
     #[arg(long, value_name = "I/N", requires = "output", conflicts_with_all = ["define", "gpus"])]
@@ -520,7 +522,7 @@ pub struct CheckArgs {
     #[arg(long, value_name = "FILE", requires_all = ["from", "archive_sha256"], conflicts_with_all = ["names", "experimental", "against", "static", "baseline_ref", "accept", "pull_request"])]
     pub archive: Option<PathBuf>,
     /// Refuse an archive with another SHA-256.
-    #[arg(long, value_name = "HASH", requires = "archive")]
+    #[arg(long, value_name = "HASH", requires = "archive", value_parser = NonEmptyStringValueParser::new())]
     pub archive_sha256: Option<String>,
     /// Measure on these GPUs of this host at once: `all`, ordinals or UUIDs.
     #[arg(long, value_name = "GPUS", conflicts_with_all = ["from", "static", "output"])]

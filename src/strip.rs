@@ -6,8 +6,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
 use serde::de::IgnoredAny;
+use serde::{Serialize, Serializer};
 
 use crate::capture::kernel_records;
 use crate::disk::{self, folder_of};
@@ -34,6 +34,7 @@ pub struct Stripped {
 #[derive(Debug, Serialize)]
 pub struct StrippedFile {
     /// Path below the copy.
+    #[serde(serialize_with = "shown")]
     pub file: PathBuf,
     /// What it is.
     pub kind: &'static str,
@@ -41,10 +42,16 @@ pub struct StrippedFile {
     pub removed: BTreeMap<&'static str, u64>,
 }
 
+/// A path as text: a name that is not UTF-8 has no other form in JSON.
+fn shown<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
+}
+
 /// A file that is not in the copy.
 #[derive(Debug, Serialize)]
 pub struct NotCopied {
     /// Path below what was given.
+    #[serde(serialize_with = "shown")]
     pub file: PathBuf,
     /// Why.
     pub why: String,

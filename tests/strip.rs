@@ -247,6 +247,14 @@ fn a_file_whose_name_is_forbidden_leaves_no_copy() {
     strip("copy", "alice").ends(5, "its name contains `alice`");
     assert!(!project.path("copy").exists());
     strip("copy", "somebody").exits(0);
+    // A name that is no text has a form in JSON all the same.
+    let name = std::os::unix::ffi::OsStrExt::from_bytes(b"of-\xff.json");
+    let name: &std::ffi::OsStr = name;
+    fs::write(project.path("from").join(name), "{}").unwrap();
+    let ran = project
+        .run(&["strip", "from", "other", "--format", "json"])
+        .exits(0);
+    assert_eq!(ran.json().0["files"].as_array().unwrap().len(), 2);
 }
 
 /// A machine on which ncu finds the GPU taken so often, and whose measurements may be repeated.

@@ -120,8 +120,17 @@ pub(super) fn refuse_targets(
     project: Option<&Config>,
     read: &[&Path],
 ) -> Result<(), Error> {
-    for target in targets {
+    for (count, target) in targets.iter().enumerate() {
         refuse_target(&target.path, project, read)?;
+        if targets[..count]
+            .iter()
+            .any(|other| other.path == target.path)
+        {
+            return Err(Error::Usage(format!(
+                "`--report {}` is there twice: one report would replace the other",
+                target.path.display()
+            )));
+        }
     }
     Ok(())
 }
