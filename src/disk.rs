@@ -263,10 +263,14 @@ pub fn replace<T, U>(
 ) -> io::Result<(File, T, U)> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let mut place = Place::of(path)?;
-    if place.is_link()
-        && let Some(target) = place.behind()?
-    {
-        place = Place::of(&target)?;
+    for _ in 0..MOST_LINKS {
+        match place.is_link() {
+            true => match place.behind()? {
+                Some(target) => place = Place::of(&target)?,
+                None => break,
+            },
+            false => break,
+        }
     }
     // A device or a pipe would become a file.
     let there = statat(&place.folder, &place.name, AtFlags::SYMLINK_NOFOLLOW);

@@ -582,7 +582,6 @@ fn a_source_reads_no_file_outside_of_its_checkout_unless_flags_list_its_folder()
         format!("#include <{place}/token.h>"),
         format!(" /**/ # /* x */ incl\\\nude \"{place}/netrc\""),
         format!("#include \"{up}{place}/token.h\""),
-        format!("#include <{up}none>"),
         "#include \"own.cuh\"".to_owned(),
         format!("asm(\".include \\\"{place}/netrc\\\"\");"),
         format!("asm(\".inc\" \"lude \\\"{place}/netrc\\\"\");"),
@@ -609,6 +608,19 @@ fn a_source_reads_no_file_outside_of_its_checkout_unless_flags_list_its_folder()
     fs::remove_dir_all(linked.path(".sparsek-gate")).unwrap();
     git(&linked.path(""), &["add", "--all"]);
     build(&linked).ends(5, "which is neither in the checkout");
+    // What is off, missing, or a folder with the name of a header is not read.
+    let off = format!(
+        "#ifdef NOWHERE\n#include \"{place}/none.h\"\n#include \"../../none.h\"\n#endif\n#include <random>"
+    );
+    let named = project(&off, "\"-Isrc\"");
+    named.write("src/random/own.h", "");
+    build(&named).exits(0);
+    // A committed link lists nothing, also for a header that is named as a whole.
+    let listing = project(&format!("#include \"{place}/token.h\""), "\"-Iext\"");
+    git(&listing.path(""), &["init", "--quiet"]);
+    std::os::unix::fs::symlink(&outside, listing.path("ext")).unwrap();
+    git(&listing.path(""), &["add", "--all"]);
+    build(&listing).ends(5, "which is neither in the checkout");
     // A header and an archive behind links that stay in the checkout.
     let inside = project(
         "#include \"folder/own.h\"", "\"-Llib\", \"-lown\", \"-Ifar\"",

@@ -28,6 +28,5 @@ pub use builder::{Builder, paths_of_flags, stated_flags};
 #[doc(hidden)]
 pub use depfile::{assembled, linked, prerequisites};
 pub use loaded_code::{code_not_kept, cubins_of, loaded_code};
-pub use reach::leaves;
 pub use static_profile::{compiled_profile, launched};
 pub use witness::Witness;

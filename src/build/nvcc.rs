@@ -14,7 +14,7 @@ use super::cubins::cubins_in;
 use super::flags::{FlagInputs, flag_inputs, source_is_plain};
 use super::inputs::{own_questions, places, questions};
 use super::opened::{Lists, Opened};
-use super::reach::{Reach, is_found};
+use super::reach::{Reach, is_found, is_object};
 use super::run::{BUILD_TIMEOUT, run_build};
 use crate::binary::{self, BinaryError, Census, Compiled, compiler_warnings, resource_report};
 use crate::config::{Config, Recipe, Variant};
@@ -173,7 +173,7 @@ impl<'a> NvccBuild<'a> {
         if let Some(artifact) = self.cached() {
             return Ok(artifact);
         }
-        let reach = Reach::of(&self.config.root, self.nvcc, named);
+        let reach = Reach::of(&self.config.root, &self.store, self.nvcc, named);
         let refused = reach.refused_include(self.sources, named);
         if let Some(file) = refused.map_err(Error::io("read", &self.config.root))? {
             return Err(self.reads(&file).into());
@@ -376,14 +376,13 @@ impl<'a> NvccBuild<'a> {
         log: &Path,
         failed: bool,
     ) -> Option<String> {
-        let own = |file: &String| {
-            let path = self.config.root.join(file);
-            is_found(&path) && !path.starts_with(&self.store)
-        };
-        let mut files = lists
-            .into_iter()
-            .flat_map(|lists| lists.included.iter().chain(&lists.others));
-        let listed = files.find(|file| own(file) && !reach.allows(Path::new(file)));
+        let path = |file: &String| self.config.root.join(file);
+        let refused = |file: &&String| is_found(&path(file)) && !reach.allows(Path::new(*file));
+        let listed = lists.and_then(|lists| {
+            let included = lists.included.iter().find(refused);
+            let mut others = lists.others.iter().filter(|file| !is_object(&path(file)));
+            included.or_else(|| others.find(refused))
+        });
         let in_log = || {
             let text = read_regular(log).unwrap_or_default();
             reach.refused_in_log(&String::from_utf8_lossy(&text))

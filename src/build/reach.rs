@@ -13,7 +13,7 @@ use regex::Regex;
 use super::flags::FlagInputs;
 use super::inputs::spliced;
 use crate::disk;
-use crate::files::{most, read_regular_up_to};
+use crate::files::{most, open_regular, read_regular_up_to};
 use crate::git;
 use crate::toolchain::Nvcc;
 
@@ -37,14 +37,20 @@ pub(super) struct Reach<'a> {
 }
 
 impl<'a> Reach<'a> {
-    pub(super) fn of(root: &Path, nvcc: &'a Nvcc, named: &FlagInputs) -> Reach<'a> {
+    /// `store` has what is compiled from.
+    pub(super) fn of(root: &Path, store: &Path, nvcc: &'a Nvcc, named: &FlagInputs) -> Reach<'a> {
         let real = real_or_same(root);
         let top = disk::checkout_of(&real).unwrap_or(&real).to_path_buf();
-        let searched: Vec<PathBuf> = named.folders.iter().map(|path| root.join(path)).collect();
-        let stated = [&named.headers, &named.objects];
-        let stated = stated.into_iter().flatten().map(|path| root.join(path));
+        // A link that a change brought lists nothing.
+        let around = top.clone();
+        let is_listed =
+            |path: &PathBuf| !path.starts_with(&around) || git::real_input(path).is_ok();
+        let below = |path: &String| real.join(path);
+        let searched: Vec<PathBuf> = named.folders.iter().map(below).filter(is_listed).collect();
+        let stated = named.headers.iter().chain(&named.objects);
+        let stated = stated.map(below).filter(is_listed);
         let tools = nvcc.roots().into_iter().chain([nvcc.host_root.clone()]);
-        let tools = tools.filter(|folder| folder.parent().is_some());
+        let tools = tools.filter(|folder| is_of_compiler(folder));
         let environment = Nvcc::folders_of_environment().into_iter();
         let environment = environment
             .map(PathBuf::from)
@@ -54,7 +60,8 @@ impl<'a> Reach<'a> {
             .cloned()
             .chain(stated)
             .chain(tools)
-            .chain(environment);
+            .chain(environment)
+            .chain([store.to_path_buf()]);
         let listed = listed.chain(SYSTEM.map(PathBuf::from));
         Reach {
             nvcc,
@@ -82,6 +89,7 @@ impl<'a> Reach<'a> {
     fn own(&self) -> &[PathBuf] {
         self.own.get_or_init(|| {
             let folders = self.nvcc.own_folders().into_iter();
+            let folders = folders.filter(|folder| real_or_same(folder).parent().is_some());
             folders.flat_map(in_both_spellings).collect()
         })
     }
@@ -111,13 +119,15 @@ impl<'a> Reach<'a> {
             if !seen.insert(real.clone()) {
                 continue;
             }
-            let text = read_regular_up_to(&real, most::BINARY)?;
+            // What is too large for a source is in the lists of the tools.
+            let Ok(text) = read_regular_up_to(&real, most::BINARY) else {
+                continue;
+            };
             let folder = disk::folder_of(&file);
             for (name, quoted) in includes(&String::from_utf8_lossy(&text)) {
                 match self.find(folder, &name, quoted) {
                     Some(path) if !self.allows(&path) => return Ok(Some(name)),
                     Some(path) if real_or_same(&path).starts_with(&self.top) => to_read.push(path),
-                    None if leaves(Path::new(&name)) => return Ok(Some(name)),
                     _ => {}
                 }
             }
@@ -125,17 +135,12 @@ impl<'a> Reach<'a> {
         Ok(None)
     }
 
-    /// The file that an include names, unless only the compiler's own folders have it.
+    /// The file that an include names, where it is beside the text or in a listed folder.
     fn find(&self, folder: &Path, name: &str, quoted: bool) -> Option<PathBuf> {
-        if Path::new(name).is_absolute() {
-            return Some(name.into());
-        }
         let beside = quoted.then(|| folder.to_path_buf());
-        let paths = beside
-            .iter()
-            .chain(&self.searched)
-            .map(|folder| folder.join(name));
-        paths.into_iter().find(|path| is_found(path))
+        let folders = beside.iter().chain(&self.searched).chain(&self.listed);
+        let mut paths = folders.map(|folder| folder.join(name));
+        paths.find(|path| path.canonicalize().is_ok_and(disk::is_file))
     }
 
     /// The first file in a log of the compiler that may not be read.
@@ -180,17 +185,21 @@ pub(super) fn is_found(path: &Path) -> bool {
     path.canonicalize().is_ok()
 }
 
-/// Whether a path leads out of every folder that it is looked for in.
-pub fn leaves(path: &Path) -> bool {
-    let mut depth = 0;
-    path.components().any(|part| {
-        depth += match part {
-            Component::Normal(_) => 1,
-            Component::ParentDir => -1,
-            _ => 0,
-        };
-        depth < 0
-    })
+/// Whether a compiler is installed there, and not only a script that calls one, as in `~/bin`.
+fn is_of_compiler(folder: &Path) -> bool {
+    let of_compilers = ["include", "targets", "nvvm", "lib/gcc"];
+    folder.parent().is_some()
+        && of_compilers
+            .iter()
+            .any(|name| folder.join(name).canonicalize().is_ok())
+}
+
+/// Whether no message quotes a file: it is an object, a library or an archive of these.
+pub(super) fn is_object(path: &Path) -> bool {
+    let mut start = [0; 8];
+    let opened = path.canonicalize().and_then(|real| open_regular(&real));
+    let read = opened.and_then(|mut file| io::Read::read(&mut file, &mut start));
+    read.is_ok() && (start.starts_with(b"\x7fELF") || &start == b"!<arch>\n")
 }
 
 fn in_both_spellings(path: PathBuf) -> [PathBuf; 2] {

@@ -51,6 +51,16 @@ pub fn settings_from_tree(root: &Path) -> Result<Option<String>, String> {
             )));
         }
         if PROGRAMS.iter().any(|end| key.ends_with(end)) {
+            let module = value
+                .split_whitespace()
+                .skip_while(|word| *word != "-m")
+                .nth(1);
+            let module = module.map(|name| name.split('.').next().unwrap_or_default());
+            if let Some(name) = module.filter(|name| is_module(&top, name)) {
+                return Ok(Some(format!(
+                    "git's `{key}` runs the module `{name}`, which the change has"
+                )));
+            }
             let mut files = value
                 .split_whitespace()
                 .map(|word| word.trim_matches(['"', '\'', '!']))
@@ -63,6 +73,12 @@ pub fn settings_from_tree(root: &Path) -> Result<Option<String>, String> {
         }
     }
     Ok(None)
+}
+
+/// Whether Python would find a module in the working tree: before version 3.11 nothing keeps it from there.
+fn is_module(top: &Path, name: &str) -> bool {
+    let found = |path: &str| tracked(top, path).is_ok_and(|found| !found.is_empty());
+    !name.is_empty() && (found(name) || found(&format!("{name}.py")))
 }
 
 /// Whether a file of the working tree, in any folder, has the name of a script.

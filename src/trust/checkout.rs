@@ -23,7 +23,7 @@ pub(super) fn refuse_without_change(
     };
     // A pipeline of another repository may have cloned this one.
     let is_of_here =
-        |stated: &&Stated| stated.by != "CI_COMMIT_SHA" || !matches!(run.kind, Kind::Other);
+        |stated: &&Stated| stated.by != "CI_COMMIT_SHA" || matches!(run.kind, Kind::Change { .. });
     let stated = run.head.as_ref().filter(is_of_here);
     let missing = stated.filter(|stated| !git::contains(folder, &head, &stated.commit));
     let unknown = run.in_target && stated.is_none();

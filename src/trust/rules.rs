@@ -7,7 +7,7 @@ use super::changes::{Change, Way, changes};
 use super::consent::{Act, Action};
 use super::merge::in_checkout;
 use super::policy;
-use crate::build::{leaves, paths_of_flags};
+use crate::build::paths_of_flags;
 use crate::config::{Config, table};
 use crate::files::{most, read_text_up_to};
 use crate::finding::{Code, Error, Finding, WarnReason};
@@ -85,11 +85,21 @@ impl ChangeUnderReview<'_> {
 
     /// A path outside of the repository that flags of the change name, and none of the base.
     fn new_path(&self, base: &Config) -> Option<String> {
-        let mut new = (&paths_of_flags(self.head) - &paths_of_flags(base)).into_iter();
-        new.find(|text| match Path::new(text) {
-            path if path.is_absolute() => !self.leads_inside(path),
-            _ => leaves(Path::new(&self.place.join(text))),
-        })
+        let (known, root) = (paths_of_flags(base), &self.head.root);
+        let known: Vec<PathBuf> = known.iter().map(|path| root.join(path)).collect();
+        let is_listed = |text: &String| {
+            let (path, plain) = (root.join(text), !text.split('/').any(|part| part == ".."));
+            let is_below = |folder: &Path| plain && path.starts_with(folder);
+            // Links on a plain way are judged where they are read.
+            known.contains(&path)
+                || known.iter().any(|folder| is_below(folder))
+                || is_below(root)
+                || is_below(Path::new("/usr"))
+                || self.leads_inside(&path)
+        };
+        paths_of_flags(self.head)
+            .into_iter()
+            .find(|text| !is_listed(text))
     }
 
     /// The base's configuration, if it has one.

@@ -1,12 +1,14 @@
 //! Tools that come with a change.
 
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use super::brought::{Brought, brought_by_change, content_sha256};
 use super::change::ChangeUnderReview;
 use super::consent::{Act, Action};
 use super::place::unreadable;
 use crate::config::Config;
+use crate::disk;
+use crate::files::entries;
 use crate::finding::{Code, Error, Finding};
 use crate::git::{self, TreeEntry};
 use crate::toolchain::{libraries_of_environment, places_of_environment};
@@ -59,7 +61,17 @@ impl ChangeUnderReview<'_> {
         let top = git::repository(&self.head.checkout)
             .map_err(unreadable)?
             .top;
-        for path in stated.chain(places_of_environment(&self.head.checkout)) {
+        // Folders of toolkits and packages count for the compiler in them.
+        let compilers = |place: PathBuf| {
+            let inner = entries(&place).unwrap_or_default().into_iter();
+            let folders = inner.map(|entry| entry.path).chain([place.clone()]);
+            let mut found: Vec<PathBuf> = folders.map(|folder| folder.join("bin/nvcc")).collect();
+            found.push(place);
+            found.retain(|path| path.canonicalize().is_ok_and(disk::is_file));
+            found
+        };
+        let places = places_of_environment(&self.head.checkout).into_iter();
+        for path in stated.chain(places.flat_map(compilers)) {
             let Ok(real) = path.canonicalize() else {
                 continue;
             };
@@ -108,8 +120,10 @@ impl ChangeUnderReview<'_> {
     pub(super) fn leads_inside(&self, path: &Path) -> bool {
         let top = git::repository(&self.head.checkout).map(|repository| repository.top);
         let top = top.ok().and_then(|top| top.canonicalize().ok());
+        let plain = !path.components().any(|part| part == Component::ParentDir);
         top.is_some_and(|top| {
-            path.starts_with(&top) || path.canonicalize().is_ok_and(|path| path.starts_with(&top))
+            plain && path.starts_with(&top)
+                || path.canonicalize().is_ok_and(|path| path.starts_with(&top))
         })
     }
 

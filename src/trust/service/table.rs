@@ -27,7 +27,6 @@ pub(super) const SERVICES: &[Service] = &[
         head: &[
             "event.pull_request.head.sha", "event.workflow_run.head_sha",
             "event.check_suite.head_sha", "event.check_run.head_sha", "event.merge_group.head_sha",
-            "event.head_commit.id",
         ],
         source: &[
             "event.pull_request.head.repo.full_name",
