@@ -1,15 +1,67 @@
 //! Work on all cores.
 
+use std::collections::BTreeSet;
 use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
+
+static RUNNING: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+static ENDED: Condvar = Condvar::new();
 
 /// The results of `work` on each item, in the order of the items. There are at most as many threads
 /// as this process may use cores. Where the system refuses a thread, the others do its work.
 pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    on(cores.min(items.len()), items, work)
+    on(cores().min(items.len()), items, work)
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// Work that has a core until it is dropped.
+pub struct Work {
+    name: String,
+}
+
+/// Waits for a core, and for the end of work of the same name. All that asks for one in this process shares
+/// the cores.
+pub fn core_for(name: String) -> Work {
+    let waits =
+        |running: &mut BTreeSet<String>| running.len() >= cores() || running.contains(&name);
+    let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+    let running = ENDED.wait_while(running, waits);
+    let mut running = running.unwrap_or_else(PoisonError::into_inner);
+    running.insert(name.clone());
+    Work { name }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+        running.remove(&self.name);
+        ENDED.notify_all();
+    }
+}
+
+/// The results of two pieces of work that are done at once, or one after the other.
+pub fn both<A: Send, B>(
+    at_once: bool,
+    first: impl FnOnce() -> A + Send,
+    second: impl FnOnce() -> B,
+) -> (A, B) {
+    if !at_once {
+        return (first(), second());
+    }
+    thread::scope(|scope| {
+        let first = scope.spawn(first);
+        let second = second();
+        (
+            first.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            second,
+        )
+    })
 }
 
 /// The same with a thread for each item.
@@ -71,6 +123,28 @@ mod tests {
             thread::current().id()
         });
         assert_eq!(HashSet::<_>::from_iter(threads).len(), 2);
+    }
+
+    #[test]
+    fn work_of_one_name_is_done_by_one_at_a_time() {
+        let at_work = AtomicUsize::new(0);
+        let work = |_: &i32| {
+            let _core = core_for("the same".to_owned());
+            assert_eq!(at_work.fetch_add(1, Ordering::SeqCst), 0);
+            thread::yield_now();
+            at_work.fetch_sub(1, Ordering::SeqCst);
+        };
+        assert_eq!(on(8, &[0; 100], work).len(), 100);
+    }
+
+    #[test]
+    fn two_pieces_of_work_are_done_at_once_where_that_is_asked_for() {
+        // Each waits for the other one.
+        let meet = Barrier::new(2);
+        assert!(both(true, || meet.wait().is_leader(), || meet.wait().is_leader()) != (true, true));
+        let order = AtomicUsize::new(0);
+        let next = || order.fetch_add(1, Ordering::SeqCst);
+        assert_eq!(both(false, next, next), (0, 1));
     }
 
     #[test]

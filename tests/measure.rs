@@ -1207,6 +1207,10 @@ fn launches_beside_the_measured_ones_are_counted_and_fail_where_they_run_between
             // Each process that is timed lists them.
             let expected = if arguments.len() > 1 { 12 } else { 2 };
             assert_eq!(listings(), expected, "{what}, {arguments:?}");
+            // Side by side, ncu counts first, and prints it while processes are timed.
+            let captures = machine.captures("cp_async", "profile.json");
+            let first = if arguments.len() > 1 { "counting" } else { "timing" };
+            assert_eq!(captures[0]["phase"], first, "{what}, {arguments:?}");
         }
         // Recordings are judged alike, and nothing is run for it.
         machine.check(&["cp_async", "--from", PROFILES], code);

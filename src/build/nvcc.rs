@@ -25,6 +25,7 @@ use crate::files::{
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::git;
 use crate::hash::{sha256_file, sha256_hex};
+use crate::parallel;
 use crate::process::{self, Invocation};
 use crate::toolchain::{Nvcc, Nvdisasm, dropped_target, nvcc_flags};
 
@@ -173,6 +174,11 @@ impl<'a> NvccBuild<'a> {
         if let Some(artifact) = self.cached() {
             return Ok(artifact);
         }
+        // The other side may be building the same.
+        let _core = parallel::core_for(self.name());
+        if let Some(artifact) = self.cached() {
+            return Ok(artifact);
+        }
         let reach = Reach::of(&self.config.root, &self.store, self.nvcc, named);
         let refused = reach.refused_include(self.sources, named);
         if let Some(file) = refused.map_err(Error::io("read", &self.config.root))? {
@@ -260,6 +266,14 @@ impl<'a> NvccBuild<'a> {
         let made: Made = serde_json::from_slice(&read_regular(&self.opened_file()).ok()?).ok()?;
         let content = self.content(self.named.as_ref().ok()?, &made).ok()?;
         self.artifact_in(&self.store.join(self.key(&content, None)))
+    }
+
+    /// What builds that may be equal have in common.
+    fn name(&self) -> String {
+        let root = &self.config.root;
+        let hash = |source: &String| git::sha256_of_input(&root.join(source)).unwrap_or_default();
+        let hashes: Vec<String> = self.sources.iter().map(hash).collect();
+        format!("{} {}", self.request, hashes.join(" "))
     }
 
     /// The argv of the compilation, with further flags.

@@ -20,6 +20,9 @@ pub trait Stopping {
 
     /// Whether counters are read of a variant whose times were measured as it runs.
     fn counts(&self, variant: &Variant, current: &Profile, base: Option<&Profile>) -> bool;
+
+    /// Whether it asks for them whatever the times are.
+    fn counts_always(&self) -> bool;
 }
 
 /// Measures as many processes as are configured at least.
@@ -32,6 +35,10 @@ impl Stopping for Fewest {
     }
 
     fn counts(&self, _: &Variant, _: &Profile, _: Option<&Profile>) -> bool {
+        true
+    }
+
+    fn counts_always(&self) -> bool {
         true
     }
 }

@@ -609,6 +609,10 @@ impl Stopping for Judge<'_> {
             || findings.iter().any(changed)
             || report.shares.iter().any(KernelShare::is_unpaired)
     }
+
+    fn counts_always(&self) -> bool {
+        self.counts_always
+    }
 }
 
 /// The profile that times of a program as it runs belong to once ncu has counted, which it does last.

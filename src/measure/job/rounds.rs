@@ -150,6 +150,35 @@ impl<'a> Subjects<'a> {
                 self.capture(job, bench)?;
             }
         }
+        let variant = self.variant();
+        let as_it_runs = variant.profile.as_it_runs;
+        let mut uncounted = None;
+        // ncu prints what it counted while processes are timed, then.
+        let counts_first = as_it_runs && self.base.is_some() && stop.counts_always();
+        if counts_first {
+            uncounted = self.counted(bench, plan)?;
+        }
+        let mut profiles = self.in_rounds(bench, plan, stop)?;
+        let (current, base) = (&profiles.current, profiles.base.as_ref());
+        if as_it_runs && !counts_first && stop.counts(variant, current, base) {
+            uncounted = self.counted(bench, plan)?;
+            if uncounted.is_none() {
+                profiles = self.profiles(bench)?;
+            }
+        }
+        Ok(Profiles {
+            uncounted,
+            ..profiles
+        })
+    }
+
+    /// Takes times until the verdict is clear.
+    fn in_rounds(
+        &mut self,
+        bench: &Bench<'_>,
+        plan: &VariantPlan,
+        stop: &dyn Stopping,
+    ) -> Result<Profiles, SideStop> {
         if self.current.has_phase(Phase::Timing) {
             let mut waiting = Vec::new();
             for (round, done) in plan.rounds.iter().zip(1..) {
@@ -163,7 +192,7 @@ impl<'a> Subjects<'a> {
                     let base = profiles.base.as_ref();
                     let look = stop.look(self.variant(), &profiles.current, base);
                     if !look.open {
-                        return self.counted(bench, plan, stop, profiles);
+                        return Ok(profiles);
                     }
                     if let Some(so_far) = look.so_far {
                         let text =
@@ -173,23 +202,16 @@ impl<'a> Subjects<'a> {
                 }
             }
         }
-        let profiles = self.profiles(bench)?;
-        self.counted(bench, plan, stop, profiles)
+        self.profiles(bench)
     }
 
-    /// Adds the counters of programs that were timed as they run, where these are asked for and can be read.
+    /// Reads the counters of programs that are timed as they run, or says why they cannot be read.
     fn counted(
         &mut self,
         bench: &Bench<'_>,
         plan: &VariantPlan,
-        stop: &dyn Stopping,
-        profiles: Profiles,
-    ) -> Result<Profiles, SideStop> {
+    ) -> Result<Option<Finding>, SideStop> {
         let variant = self.variant();
-        let (current, base) = (&profiles.current, profiles.base.as_ref());
-        if !variant.profile.as_it_runs || !stop.counts(variant, current, base) {
-            return Ok(profiles);
-        }
         let counted = match bench.denied(variant) {
             None => {
                 self.measures_on(Tier::Counters);
@@ -217,15 +239,9 @@ impl<'a> Subjects<'a> {
                 };
                 let accepted = variant.accepts(Tier::KernelTimes);
                 let found = found.warn_for(accepted.then_some(WarnReason::TierAccepted));
-                Ok(Profiles {
-                    uncounted: Some(found),
-                    ..profiles
-                })
+                Ok(Some(found))
             }
-            counted => {
-                counted?;
-                self.profiles(bench)
-            }
+            counted => counted.map(|()| None),
         }
     }
 

@@ -406,15 +406,18 @@ impl<'a> Subject<'a> {
     fn profiler(&self, bench: &Bench<'_>) -> Option<String> {
         match self.tier {
             Tier::Counters => Some(bench.profilers.located()?.version.clone()),
-            Tier::KernelTimes | Tier::Static => {
-                self.captures.first()?.report.profiler_version.clone()
-            }
+            Tier::KernelTimes | Tier::Static => self.first_timed()?.report.profiler_version.clone(),
         }
+    }
+
+    fn first_timed(&self) -> Option<&Capture> {
+        let mut captures = self.captures.iter();
+        captures.find(|capture| capture.phase == Phase::Timing)
     }
 
     fn provenance(&self, bench: &Bench<'_>) -> Provenance {
         // Only what records the program as it runs knows all that it launches.
-        let launch_list = self.captures.first();
+        let launch_list = self.first_timed();
         let launch_list = launch_list.and_then(|first| first.launch_list.clone());
         Provenance {
             verified_before: self.verified_before.clone(),

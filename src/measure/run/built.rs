@@ -15,12 +15,14 @@ use crate::measure::folder::{Kept, RunFile, not_resumed};
 use crate::measure::job::subject::altered;
 use crate::measure::key::readable::ReadableFiles;
 use crate::measure::key::verified::{Records, is_recordable};
+use crate::measure::place::base::BaseProject;
 use crate::measure::place::bench::Bench;
 use crate::measure::place::order::Order;
 use crate::measure::place::prebuilt::{Prebuilt, PrebuiltSide};
 use crate::measure::place::sides::Sides;
 use crate::measure::seal::Seal;
 use crate::measure::watch::OfBase;
+use crate::parallel;
 use crate::plan::{Side, VariantPlan};
 use crate::terms::VariantId;
 use crate::verdict::Stopping;
@@ -199,11 +201,10 @@ impl<'a> Built<'a> {
 
     /// Whether a variant was built by a command of its own, on either side.
     pub fn ran_build_command(&self) -> bool {
-        let builds =
-            |variant: &Variant| matches!(variant.recipe, Recipe::Command { build: Some(_), .. });
         self.sides.iter().any(|sides| {
             let base = sides.base.as_ref().and_then(|base| base.as_ref().ok());
-            builds(sides.variant) || base.is_some_and(|base| builds(&base.variant))
+            has_build_command(sides.variant)
+                || base.is_some_and(|base| has_build_command(&base.variant))
         })
     }
 
@@ -311,18 +312,30 @@ impl<'a> Built<'a> {
     fn both_sides(&mut self) -> Result<Vec<Sides<'a>>, Error> {
         let Order { batch, output, .. } = self.order;
         let started = std::time::Instant::now();
-        // The base first: a build command of the change could write to the base's sources.
-        let bases = match self.order.base {
-            Some(base) => {
-                let prebuilt = self.order.prebuilt.map(|prebuilt| &prebuilt.base);
-                base.build(batch.variants, prebuilt, &OfBase(batch.watch))?
-            }
-            None => Vec::new(),
+        let (of_base, prebuilt) = (self.order.base, self.order.prebuilt);
+        let base = || {
+            let prebuilt = prebuilt.map(|prebuilt| &prebuilt.base);
+            let build =
+                |base: &'a BaseProject| base.build(batch.variants, prebuilt, &OfBase(batch.watch));
+            of_base.map_or(Ok(Vec::new()), build)
         };
-        let (artifacts, findings) = match self.order.prebuilt {
-            Some(prebuilt) => prebuilt.current.of(batch.variants),
-            None => batch.build()?,
+        let current = || match prebuilt {
+            Some(prebuilt) => Ok(prebuilt.current.of(batch.variants)),
+            None => batch.build(),
         };
+        // The base first where a build command of the change could write to the base's sources.
+        let of_base_commands = |base: &BaseProject| {
+            base.config()
+                .is_ok_and(|config| config.variants().any(has_build_command))
+        };
+        let commands = of_base.is_some_and(of_base_commands)
+            || batch
+                .variants
+                .iter()
+                .any(|variant| has_build_command(variant));
+        let at_once = of_base.is_some() && !commands;
+        let (bases, current) = parallel::both(at_once, base, current);
+        let (bases, (artifacts, findings)) = (bases?, current?);
         self.measured.findings.extend(findings);
         self.measured.spent.build_s += started.elapsed().as_secs_f64();
         let folder = |variant: &Variant| variant_folder(output, &variant.id);
@@ -345,6 +358,10 @@ impl<'a> Built<'a> {
             })
             .collect())
     }
+}
+
+fn has_build_command(variant: &Variant) -> bool {
+    matches!(variant.recipe, Recipe::Command { build: Some(_), .. })
 }
 
 /// The files by which this run and the next ones judge, and which git obeys.
