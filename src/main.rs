@@ -59,5 +59,6 @@ fn main() -> ExitCode {
         report::print_error("this is a defect of sparsek-gate; report it with the message above");
         sparsek_gate::ExitCode::Internal
     });
+    process::over();
     ExitCode::from(code as u8)
 }

@@ -220,9 +220,8 @@ fn an_interrupt_of_the_check_leaves_no_process() {
 }
 
 #[test]
-fn what_a_killed_run_left_on_all_gpus_is_ended_by_the_next_run_that_does_not_go_on_with_it() {
+fn a_run_that_is_killed_leaves_no_program_on_any_gpu() {
     let machine = two_gpus(2);
-    let folder = machine.path("");
     for command in ["check", "profile"] {
         machine.slow(300.0);
         let mut run = machine.gate(&[command, "--gpus", "all"]);
@@ -231,11 +230,8 @@ fn what_a_killed_run_left_on_all_gpus_is_ended_by_the_next_run_that_does_not_go_
         wait_for(&machine, &["sleep 300"], 2);
         run.kill().unwrap();
         run.wait().unwrap();
-        // Nobody can end the programs of both GPUs.
-        wait_for(&machine, &["sleep 300"], 2);
-        machine.slow(0.0);
-        machine.run(&["check", "--gpus", "1", "v-n_1"]).exits(0);
-        assert_eq!(running(&folder, &["sleep 300"]), [0; 0], "{command}");
+        // The programs would go on for longer than this waits.
+        wait_for_orphans(&machine.path(""));
     }
 }
 

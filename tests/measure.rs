@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
+use crate::common::crash::wait_for_orphans;
 use crate::common::stand_in::{self, UUID, libraries};
 use crate::common::{self, PATIENCE, Project, Ran, Report, repository};
 use serde_json::{Value as Json, json};
@@ -692,10 +693,7 @@ fn a_comparison_that_is_interrupted_leaves_nothing_and_the_next_clears_what_a_ki
     child.wait().unwrap();
     let known = machine.project.git(&["worktree", "list"]);
     assert_eq!(known.lines().count(), 2);
-    // Nobody else ends what a killed run was running.
-    let pid: i32 = machine.project.read(WAITS).trim().parse().unwrap();
-    let pid = rustix::process::Pid::from_raw(pid).unwrap();
-    let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    wait_for_orphans(&machine.path(""));
     machine.program("cp_async", SAME, "");
     machine.project.commit();
     machine.check(&["--against", "HEAD", "--measure-all", "cp_async"], 0);
@@ -1209,7 +1207,11 @@ fn launches_beside_the_measured_ones_are_counted_and_fail_where_they_run_between
             assert_eq!(listings(), expected, "{what}, {arguments:?}");
             // Side by side, ncu counts first, and prints it while processes are timed.
             let captures = machine.captures("cp_async", "profile.json");
-            let first = if arguments.len() > 1 { "counting" } else { "timing" };
+            let first = if arguments.len() > 1 {
+                "counting"
+            } else {
+                "timing"
+            };
             assert_eq!(captures[0]["phase"], first, "{what}, {arguments:?}");
         }
         // Recordings are judged alike, and nothing is run for it.

@@ -52,14 +52,10 @@ impl RunFolder {
         self.run_file.take().map(RunFile::end);
     }
 
-    /// Ends what earlier runs beside it left running, whose processes are all of this host, and removes
-    /// the folders of those that are over. The newest stay, and those that are in use. What cannot be
-    /// removed stays, too.
+    /// Removes the folders of earlier runs beside it that are over. The newest stay, and those that are in
+    /// use. What cannot be removed stays, too.
     fn sweep(&self) {
         let others = self.others();
-        others
-            .iter()
-            .for_each(|folder| RunFile::end_left_in(folder));
         for folder in others.iter().rev().skip(KEPT - 1) {
             if !RunFile::is_running_in(folder) {
                 let _ = disk::remove_dir_all(folder);

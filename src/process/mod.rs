@@ -13,8 +13,9 @@ mod tree;
 
 pub use environment::{absolute_parts, inherited, is_credential, parts_outside, pass, passed};
 pub use lock::{is_locked, wait_for_lock};
+pub(crate) use tree::mark_of_run;
 pub(crate) use tree::{MARK, carried, running, stat};
-pub use tree::{end_marked, guard, mark_of_run};
+pub use tree::{guard, over};
 
 use rustix::fs::OFlags;
 use std::collections::BTreeMap;

@@ -14,6 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -30,12 +32,21 @@ const AT_MOST: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_millis(5);
 /// Between two looks at programs that run beside.
 const SELDOM: Duration = Duration::from_millis(50);
+/// Waits for the end of this process, which closes its standard input, and kills what carries a mark of it.
+const AFTER_THE_END: &str = r#"read -r _
+for _ in $(seq 200); do
+  left=$(grep -lsaF "$1" /proc/[0-9]*/environ)
+  [ -n "$left" ] || exit 0
+  for one in $left; do one=${one#/proc/}; kill -KILL "${one%/environ}"; done
+  sleep 0.05
+done"#;
 
 static TREE: Mutex<Tree> = Mutex::new(Tree {
     adopts: false,
     started: BTreeMap::new(),
     held: BTreeSet::new(),
     spared: BTreeSet::new(),
+    heir: None,
 });
 
 /// What this process knows of its children.
@@ -48,6 +59,8 @@ struct Tree {
     held: BTreeSet<i32>,
     /// Children that are none of the programs under test.
     spared: BTreeSet<Process>,
+    /// What ends the programs where this process is killed.
+    heir: Option<Child>,
 }
 
 /// A process, by its number and the time of its start.
@@ -100,11 +113,46 @@ pub(super) fn start<T>(
 ) -> io::Result<T> {
     // Held until it is known: another thread could take it for one that lost its parent.
     let mut tree = tree();
+    if tree.adopts && tree.heir.is_none() {
+        tree.heir = heir().ok();
+        let known = tree.heir.iter().flat_map(|heir| i32::try_from(heir.id()));
+        let known: Vec<Process> = known
+            .filter_map(stat)
+            .map(|it| (it.pid, it.since))
+            .collect();
+        tree.spared.extend(known);
+    }
     let started = start()?;
     if let Some(pid) = pid_of(&started) {
         tree.started.insert(pid, mark.to_owned());
     }
     Ok(started)
+}
+
+/// Starts the process that ends what this one leaves. A signal to the process group of this one does not
+/// reach it.
+fn heir() -> io::Result<Child> {
+    let mark = format!("{MARK}={}", mark_of_run());
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", AFTER_THE_END, "sparsek-gate", &mark]);
+    shell
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .current_dir("/")
+        .process_group(0);
+    shell
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+}
+
+/// This process is about to end, and leaves alone what is not to be killed.
+pub fn over() {
+    if let Some(mut heir) = tree().heir.take() {
+        let _ = heir.kill();
+        let _ = heir.wait();
+    }
 }
 
 /// A program has ended and was waited for.
@@ -311,32 +359,6 @@ pub fn mark_of_run() -> String {
 /// A number that nobody knows before.
 pub(super) fn chance() -> u64 {
     RandomState::new().build_hasher().finish()
-}
-
-/// Kills every process whose mark begins with that of another run of this tool, and all below these,
-/// and waits for their end: that run was killed, and could not end them itself. A mark that is not
-/// one ends nothing.
-pub fn end_marked(run: &str) {
-    // Anything shorter could be the beginning of another run's.
-    let (chance, rest) = run.split_once('-').unwrap_or_default();
-    if chance.len() != 16 || !rest.ends_with('-') || run == mark_of_run() {
-        return;
-    }
-    let until = Instant::now() + AT_MOST;
-    loop {
-        let all = stats();
-        let marked = all.iter().filter(|stat| !stat.ended);
-        let marked = marked.filter(|stat| carries(stat.pid, |mark| mark.starts_with(run)));
-        let mut left: BTreeSet<i32> = marked.flat_map(|stat| below(&all, stat.pid)).collect();
-        left.remove(&own_pid());
-        for pid in &left {
-            send(*pid, Signal::KILL);
-        }
-        if left.is_empty() || Instant::now() >= until {
-            return;
-        }
-        std::thread::sleep(AGAIN);
-    }
 }
 
 impl Tree {

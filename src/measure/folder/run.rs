@@ -77,8 +77,6 @@ pub struct RunRecord {
     id: String,
     /// When it began, RFC 3339, UTC.
     began: String,
-    /// What the marks of its programs begin with.
-    mark: String,
     state: State,
     /// The slice of a check that it measures; `None` where nobody but itself judges it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -181,23 +179,14 @@ impl RunFile {
         }
     }
 
-    /// Kills what a run that was killed itself left running, which measured into a folder.
-    pub fn end_left_in(folder: &Path) {
-        let path = folder.join(RUN_FILE);
-        if let (Ok(Some(run)), true) = (RunRecord::unsaid(&path), is_over(&path)) {
-            process::end_marked(&run.mark);
-        }
-    }
-
     /// Whether a run still measures into this folder.
     pub fn is_running_in(folder: &Path) -> bool {
         let path = folder.join(RUN_FILE);
         !is_over(&path) && !matches!(RunRecord::unsaid(&path), Ok(None))
     }
 
-    /// Begins the run, or resumes an interrupted one, of which all processes are ended first: what is to
-    /// be said of an interrupted one that cannot be resumed. A second call only says that more is
-    /// measured.
+    /// Begins the run, or resumes an interrupted one: what is to be said of one that cannot be resumed. A
+    /// second call only says that more is measured.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Environment`] where the run to resume was not interrupted.
@@ -222,10 +211,6 @@ impl RunFile {
             _ if is_over(&path) => (Earlier::Over, None),
             _ => (Earlier::GoesOn, None),
         };
-        if let (Ok(Some(run)), Earlier::Over) = (&found, &earlier) {
-            // What it started may still be on the GPU, and write where this run does.
-            process::end_marked(&run.mark);
-        }
         let sick_file = self.folder.join(SICK_FILE);
         let sick = read::<SickRecord>(&sick_file).unwrap_or_else(|why| {
             found = Err(why);
@@ -233,7 +218,7 @@ impl RunFile {
         });
         let (interrupted, unusable) = self.to_resume(found, &earlier, watch)?;
         let resumes = interrupted.is_some();
-        let (mark, state) = (process::mark_of_run(), State::Measuring);
+        let state = State::Measuring;
         let (id, began) = match interrupted {
             Some(run) => (run.id, run.began),
             None => (fresh_id()?, now()),
@@ -241,7 +226,6 @@ impl RunFile {
         let run = RunRecord {
             id,
             began,
-            mark,
             state,
             slice: self.slice.clone(),
             found: None,
