@@ -3,7 +3,8 @@
 //! Every program gets its own process group, a time limit, a limit on what it prints, files for its
 //! output, a mark in its environment, and of the environment only what a list names. At its end
 //! everything is killed that it started: what is below it, what is in its group, what carries its
-//! mark, and what lost its parent.
+//! mark, and what lost its parent. Where this process is killed, a shell that outlives it kills what carries
+//! one of its marks.
 //!
 //! An [`Invocation`] leaves its output in files that are kept; a [`Query`] is run for its output.
 
@@ -24,7 +25,7 @@ use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -46,6 +47,15 @@ const MEMORY: &str = "/proc/meminfo";
 /// Between two looks at whether programs are held.
 const OFTEN: Duration = Duration::from_millis(5);
 const GRACE: Duration = Duration::from_millis(300);
+
+/// Waits for the end of this process, which closes its standard input, and kills what carries a mark of it.
+const AFTER_THE_END: &str = r#"read -r _
+for _ in $(seq 200); do
+  left=$(grep -lsaF "$1" /proc/[0-9]*/environ)
+  [ -n "$left" ] || exit 0
+  for one in $left; do one=${one#/proc/}; kill -KILL "${one%/environ}"; done
+  sleep 0.05
+done"#;
 
 static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 static RUNS: AtomicU64 = AtomicU64::new(0);
@@ -591,6 +601,24 @@ fn placed(
             command.process_group(0);
             Ok(())
         })
+}
+
+/// Starts the process that ends what this one leaves. A signal to the process group of this one does not
+/// reach it.
+fn heir() -> io::Result<Child> {
+    let mark = format!("{MARK}={}", mark_of_run());
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", AFTER_THE_END, "sparsek-gate", &mark]);
+    shell
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .current_dir("/")
+        .process_group(0);
+    shell
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
 }
 
 /// A program that runs.

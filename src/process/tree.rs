@@ -14,8 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Read};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -32,14 +31,6 @@ const AT_MOST: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_millis(5);
 /// Between two looks at programs that run beside.
 const SELDOM: Duration = Duration::from_millis(50);
-/// Waits for the end of this process, which closes its standard input, and kills what carries a mark of it.
-const AFTER_THE_END: &str = r#"read -r _
-for _ in $(seq 200); do
-  left=$(grep -lsaF "$1" /proc/[0-9]*/environ)
-  [ -n "$left" ] || exit 0
-  for one in $left; do one=${one#/proc/}; kill -KILL "${one%/environ}"; done
-  sleep 0.05
-done"#;
 
 static TREE: Mutex<Tree> = Mutex::new(Tree {
     adopts: false,
@@ -114,7 +105,7 @@ pub(super) fn start<T>(
     // Held until it is known: another thread could take it for one that lost its parent.
     let mut tree = tree();
     if tree.adopts && tree.heir.is_none() {
-        tree.heir = heir().ok();
+        tree.heir = super::heir().ok();
         let known = tree.heir.iter().flat_map(|heir| i32::try_from(heir.id()));
         let known: Vec<Process> = known
             .filter_map(stat)
@@ -127,24 +118,6 @@ pub(super) fn start<T>(
         tree.started.insert(pid, mark.to_owned());
     }
     Ok(started)
-}
-
-/// Starts the process that ends what this one leaves. A signal to the process group of this one does not
-/// reach it.
-fn heir() -> io::Result<Child> {
-    let mark = format!("{MARK}={}", mark_of_run());
-    let mut shell = Command::new("/bin/sh");
-    shell.args(["-c", AFTER_THE_END, "sparsek-gate", &mark]);
-    shell
-        .env_clear()
-        .env("PATH", "/usr/bin:/bin")
-        .current_dir("/")
-        .process_group(0);
-    shell
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
 }
 
 /// This process is about to end, and leaves alone what is not to be killed.
