@@ -36,11 +36,14 @@ pub(super) fn questions(text: &str) -> Questions {
     found
 }
 
-/// What the project's own texts ask. They may put the operators together from parts.
+/// What the project's own texts ask. Their directives may put the operators together from parts.
 pub(super) fn own_questions(text: &str) -> Questions {
     let text = spliced(text);
     let mut found = questions(&text);
-    let words: BTreeSet<&str> = text.split(|c| !is_name(c)).collect();
+    let directives = text.lines().filter(|line| may_be_of_directive(line));
+    let words: BTreeSet<&str> = directives
+        .flat_map(|line| line.split(|c| !is_name(c)))
+        .collect();
     let begins = |part: &str| QUESTIONS.iter().any(|whole| whole.starts_with(part));
     found.open |= words.iter().any(|word| match word.len() {
         0 => false,
@@ -52,6 +55,14 @@ pub(super) fn own_questions(text: &str) -> Questions {
     let times = ["__DATE__", "__TIME__", "__TIMESTAMP__"];
     found.open |= times.iter().any(|time| text.contains(time));
     found
+}
+
+/// Whether a line may be a directive: with its sign, as a digraph or a trigraph, or after a comment that
+/// began in one.
+fn may_be_of_directive(line: &str) -> bool {
+    ["#", "%:", "??=", "*/"]
+        .iter()
+        .any(|sign| line.contains(sign))
 }
 
 /// Whether what follows is only asked to be defined.
@@ -221,6 +232,12 @@ mod tests {
             ),
             ("const char* now = __TIME__;", &[], true),
             ("#if __has_builtin(x) || __has_cpp_attribute(y)", &[], false),
+            ("%:if CAT(__ha, s_x)", &[], true),
+            ("/* */ ??=define P CAT(_, _)", &[], true),
+            ("#define P /*\n*/ CAT(__ha, s_x)", &[], true),
+            ("#define P CAT(__ha, \\\ns_x)", &[], true),
+            // PTX writes what it drops so.
+            ("asm(\"mbarrier.arrive.b64 _, [%0];\");", &[], false),
             ("__half __hadd(int a, int i);", &[], false),
         ] {
             let found = own_questions(asks);

@@ -348,7 +348,8 @@ impl<'a> NvccBuild<'a> {
         };
         let included = lists.included.iter().chain(self.sources);
         let included: BTreeSet<String> = included.filter_map(stored).collect();
-        let mut own = named.macros.join("\n");
+        let define = |name: &String| format!("#define {name}\n");
+        let mut own: String = named.macros.iter().map(define).collect();
         let mut asked = BTreeSet::new();
         for file in &included {
             let path = root.join(file);

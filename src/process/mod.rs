@@ -637,7 +637,7 @@ impl Started {
             let pid = handle.pids().first().copied()?;
             i32::try_from(pid).ok()
         };
-        let handle = tree::start(&mark, || program.start(), pid_of)?;
+        let handle = tree::start(&mark, heir, || program.start(), pid_of)?;
         Ok(Started {
             pid: pid_of(&handle),
             handle,

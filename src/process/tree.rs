@@ -96,16 +96,18 @@ fn own_pid() -> i32 {
     rustix::process::getpid().as_raw_nonzero().get()
 }
 
-/// Starts a program, whose process `pid_of` names, and knows it from then on.
+/// Starts a program, whose process `pid_of` names, and knows it from then on. `heir` starts what ends the
+/// programs where this process is killed, before the first of them.
 pub(super) fn start<T>(
     mark: &str,
+    heir: impl FnOnce() -> io::Result<Child>,
     start: impl FnOnce() -> io::Result<T>,
     pid_of: impl FnOnce(&T) -> Option<i32>,
 ) -> io::Result<T> {
     // Held until it is known: another thread could take it for one that lost its parent.
     let mut tree = tree();
     if tree.adopts && tree.heir.is_none() {
-        tree.heir = super::heir().ok();
+        tree.heir = heir().ok();
         let known = tree.heir.iter().flat_map(|heir| i32::try_from(heir.id()));
         let known: Vec<Process> = known
             .filter_map(stat)

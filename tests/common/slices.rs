@@ -57,7 +57,6 @@ pub fn made_in(config: &Path, recording: &Path, into: &Path, count: u32, names: 
         let run = json!({
             "id": "0123456789abcdef",
             "began": "2026-11-22T00:00:00Z",
-            "mark": "sparsek-gate-test",
             "state": "said",
             "slice": {
                 "tool": env!("CARGO_PKG_VERSION"),
