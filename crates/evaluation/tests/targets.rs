@@ -21,7 +21,7 @@ static RECORDINGS: LazyLock<Recordings> = LazyLock::new(|| {
 
 #[test]
 fn the_recordings_meet_every_target() {
-    let done = evaluate(&RECORDINGS, 1500, 100, 1);
+    let done = evaluate(&RECORDINGS, 1000, 100, 1);
     let missed = done.missed.join("\n");
     assert!(done.missed.is_empty(), "{missed}\n\n{}", done.text);
 }
