@@ -15,6 +15,7 @@ use crate::finding::{Code, Error, Finding};
 use crate::git::{self, Version};
 use crate::hash::sha256_hex;
 use crate::metric::Level;
+use crate::process;
 use crate::profile::Profile;
 use crate::terms::{Tier, VariantId};
 
@@ -87,6 +88,9 @@ pub fn trends(store: &Store, variant: &VariantId) -> Result<(Vec<Trend>, Vec<Fin
     let mut baselines = Vec::new();
     let mut findings = Vec::new();
     for stored in store.all_of(variant)? {
+        if process::interrupted() {
+            return Err(Error::Interrupted);
+        }
         let gpu = &stored.gpu;
         let path = |ending| store.path(gpu, variant, ending);
         match trend(&stored, &path("lock.toml"), &path("profile.json")) {

@@ -28,7 +28,7 @@ fn main() -> ExitCode {
         }
     };
     report::color(cli.color);
-    // A command that only reads has nothing to stop or to clean up: a signal ends it at once.
+    // A command that only reads has nothing to stop or to clean up.
     let only_reads = matches!(
         cli.command,
         Command::Inspect(_)
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         ));
     }
     let handled = match cli.command {
-        _ if only_reads => Ok(()),
+        _ if only_reads => process::end_on_signals(),
         _ => process::stop_on_signals(),
     };
     if let Err(error) = handled {
@@ -60,5 +60,9 @@ fn main() -> ExitCode {
         sparsek_gate::ExitCode::Internal
     });
     process::over();
+    let code = match process::was_ended() {
+        true => sparsek_gate::ExitCode::Interrupted,
+        false => code,
+    };
     ExitCode::from(code as u8)
 }

@@ -15,6 +15,7 @@ use crate::files::{RECORDS, bounded_json, most, read_regular, read_regular_up_to
 use crate::finding::Error;
 use crate::hash::sha256_hex;
 use crate::metric::ALIASES;
+use crate::process;
 use crate::profile::Profile;
 use crate::terms::spelled;
 use ncu_report::{Scrubber, csv, report};
@@ -141,6 +142,9 @@ pub fn strip(from: &Path, to: &Path, keep_machine_code: bool) -> Result<Stripped
         let clean = run.file(from, name, kind, &bytes)?;
         disk::write(&copy, clean).map_err(Error::io("write", to))?;
     }
+    if !process::may_publish() {
+        return Err(Error::Interrupted);
+    }
     let flags = rustix::fs::RenameFlags::NOREPLACE;
     disk::rename_with(&copy, to, flags).map_err(Error::io("create", to))?;
     run.stripped.removed = run.scrubber.removed;
@@ -217,6 +221,9 @@ impl Run {
         // A profile contains the hashes of its captures, so these come first.
         files.sort_by_key(|(file, kind)| (*kind == Kind::Profile, file.clone()));
         for (file, kind) in files {
+            if process::interrupted() {
+                return Err(Error::Interrupted);
+            }
             let path = from.join(&file);
             let bytes =
                 read_regular_up_to(&path, most::BINARY).map_err(Error::io("read", &path))?;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::crash::{
-    contents, fill_the_disk, is_long, kill_at_random, kills, wait_for_orphans,
+    contents, fill_the_disk, interrupt_at_random, is_long, kill_at_random, kills, wait_for_orphans,
 };
 use crate::common::locking::{self, leftovers, locked_from, other_than};
 use crate::common::stand_in::Machine;
@@ -57,6 +57,47 @@ fn a_lock_that_is_killed_leaves_the_old_baselines_or_the_new_ones() {
     assert!(again.success());
     assert_eq!(locked_from(&project, "baselines"), Some(RECORDED));
     assert_eq!(leftovers(&project), Vec::<String>::new());
+}
+
+#[test]
+fn an_interrupt_ends_a_command_with_130_and_what_was_there_is_there() {
+    let project = locking::project();
+    let state = RefCell::new(None);
+    let wanted = RefCell::new(RECORDED);
+    let start = || {
+        *wanted.borrow_mut() = other_than(*state.borrow());
+        locking::lock(&project, *wanted.borrow())
+    };
+    interrupt_at_random("baseline --lock", kills(6), start, |ended| {
+        let expected = match ended {
+            true => Some(*wanted.borrow()),
+            false => *state.borrow(),
+        };
+        let found = locked_from(&project, "baselines");
+        assert!(found == expected, "{ended}: {found:?}");
+        *state.borrow_mut() = found;
+    });
+    let (to_strip, whole) = to_strip();
+    interrupt_at_random(
+        "strip",
+        kills(6),
+        || strip(&to_strip),
+        |ended| {
+            let copy = to_strip.path("to");
+            assert_eq!(copy.exists(), ended);
+            if ended {
+                assert_eq!(contents(&copy), whole);
+                fs::remove_dir_all(copy).unwrap();
+            }
+        },
+    );
+    let checked = Project::locked();
+    let check = || {
+        let mut check = checked.gate();
+        check.args(["check", "--from", RECORDED]);
+        check
+    };
+    interrupt_at_random("check --from", kills(6), check, |_| {});
 }
 
 /// A project whose baselines are signed with one of two keys in turn.

@@ -20,6 +20,7 @@ use crate::evidence::{numbers_unchecked, unpinned};
 use crate::files::{SICK_FILE, recorded_folder};
 use crate::finding::{Code, Error, Finding, Stop, WarnReason};
 use crate::measure::folders_of;
+use crate::process;
 use crate::profile::{Profile, Taken};
 use crate::terms::VariantId;
 
@@ -117,6 +118,9 @@ pub fn lock_selected(selected: &Selected, order: &LockOrder<'_>) -> Result<LockR
         warnings: Vec::new(),
     };
     for variant in selected.variants() {
+        if process::interrupted() {
+            return Err(Error::Interrupted);
+        }
         let compiled = locking.compiled(variant);
         locking.note(compiled)?;
         if !order.static_only {

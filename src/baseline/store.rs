@@ -17,6 +17,7 @@ use crate::disk::{self, Entry, folder_of};
 use crate::files::{entries, if_there, read_regular};
 use crate::finding::Error;
 use crate::hash::sha256_hex;
+use crate::process;
 use crate::terms::VariantId;
 
 /// The folder of baselines, `<root>/<gpu>/<suite>/<variant>.*`.
@@ -289,6 +290,10 @@ impl Store {
             exclusive: None,
         })?;
         // From here on the copy is complete, and has the name of a complete one.
+        if !process::may_publish() {
+            disk::remove_dir_all(&staged).map_err(Error::io("clear", &staged))?;
+            return Err(Error::Interrupted);
+        }
         let next = self.beside("next");
         disk::rename(&staged, &next).map_err(Error::io("write", &next))?;
         self.exchange(&next)?;

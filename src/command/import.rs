@@ -14,6 +14,7 @@ use crate::files::{
 };
 use crate::finding::{Code, Error, ExitCode, Finding, WarnReason};
 use crate::hash::sha256_hex;
+use crate::process;
 use crate::profile::import::{importable, is_measured, profile_of, select};
 use crate::profile::{Conditions, FileHash, norm_text};
 use crate::profiler::judge_printed;
@@ -55,6 +56,9 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
     }
     if arguments.output.is_none() {
         create_work_folder(&selected.config.work)?;
+    }
+    if !process::may_publish() {
+        return Err(Error::Interrupted);
     }
     let folder = set_aside(&output, &variant.id)?;
     for ((_, file), bytes) in recordings.iter().zip(&contents) {

@@ -20,7 +20,7 @@ pub use tree::{guard, over};
 
 use rustix::fs::OFlags;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsString, c_int};
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -34,6 +34,9 @@ use crate::disk;
 use crate::files::{if_there, most, open_regular};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+use signal_hook::iterator::Signals;
 
 /// The most that a program may print, in bytes: an endless output must not fill the disk.
 pub const MOST_OUTPUT: u64 = 64 << 20;
@@ -57,6 +60,14 @@ for _ in $(seq 200); do
   sleep 0.05
 done"#;
 
+const SIGNALS: [c_int; 3] = [SIGINT, SIGTERM, SIGHUP];
+/// What a process exits with that a signal ends.
+const INTERRUPTED_CODE: c_int = 130;
+/// How long a command may take to end after a signal.
+const UNTIL_THE_END: Duration = Duration::from_millis(800);
+
+/// Whether what the command made appears, or has appeared.
+static PUBLISHES: AtomicBool = AtomicBool::new(false);
 static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 static RUNS: AtomicU64 = AtomicU64::new(0);
 
@@ -66,16 +77,44 @@ static RUNS: AtomicU64 = AtomicU64::new(0);
 /// Where the handlers cannot be installed.
 pub fn stop_on_signals() -> io::Result<()> {
     let flag = INTERRUPTED.get_or_init(|| Arc::new(AtomicBool::new(false)));
-    for signal in [
-        signal_hook::consts::SIGINT,
-        signal_hook::consts::SIGTERM,
-        signal_hook::consts::SIGHUP,
-    ] {
+    for signal in SIGNALS {
         // A second signal while the first is being served ends the program at once.
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(flag))?;
-        signal_hook::flag::register(signal, Arc::clone(flag))?;
+        flag::register_conditional_shutdown(signal, INTERRUPTED_CODE, Arc::clone(flag))?;
+        flag::register(signal, Arc::clone(flag))?;
+    }
+    let mut signals = Signals::new(SIGNALS)?;
+    let ends = move || {
+        let _ = signals.forever().next();
+        std::thread::sleep(UNTIL_THE_END);
+        if !PUBLISHES.load(Ordering::SeqCst) {
+            // A killed process leaves no half state, and its programs end.
+            signal_hook::low_level::exit(INTERRUPTED_CODE);
+        }
+    };
+    std::thread::Builder::new().spawn(ends).map(drop)
+}
+
+/// Makes SIGINT, SIGTERM and SIGHUP end this process at once, which has nothing to stop or to clean up.
+///
+/// # Errors
+/// Where the handlers cannot be installed.
+pub fn end_on_signals() -> io::Result<()> {
+    for signal in SIGNALS {
+        let always = Arc::new(AtomicBool::new(true));
+        flag::register_conditional_shutdown(signal, INTERRUPTED_CODE, always)?;
     }
     Ok(())
+}
+
+/// Whether a signal ended the command: it published nothing after it.
+pub fn was_ended() -> bool {
+    interrupted() && !PUBLISHES.load(Ordering::SeqCst)
+}
+
+/// Whether what a command made may appear: no signal asked it to stop before. It ends by itself then.
+pub fn may_publish() -> bool {
+    PUBLISHES.store(true, Ordering::SeqCst);
+    !interrupted()
 }
 
 /// Whether a signal asked the run to stop.

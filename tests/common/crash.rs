@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use sparsek_gate::hash::sha256_file;
 
 use super::stand_in::library;
@@ -29,6 +30,26 @@ pub fn is_long() -> bool {
 pub fn kill_at_random(
     name: &str,
     count: u32,
+    start: impl FnMut() -> Command,
+    look: impl FnMut(bool),
+) {
+    end_at_random(name, count, &[Signal::KILL], start, look);
+}
+
+/// The same by the signals of a user and of a service in turn, which end a command with 130.
+pub fn interrupt_at_random(
+    name: &str,
+    count: u32,
+    start: impl FnMut() -> Command,
+    look: impl FnMut(bool),
+) {
+    end_at_random(name, count, &[Signal::INT, Signal::TERM], start, look);
+}
+
+fn end_at_random(
+    name: &str,
+    count: u32,
+    signals: &[Signal],
     mut start: impl FnMut() -> Command,
     mut look: impl FnMut(bool),
 ) {
@@ -42,6 +63,7 @@ pub fn kill_at_random(
     let mut state = u64::from(std::process::id()) << 16 | 1;
     aloud(&format!("{name}: seed {state}"));
     let (mut killed, mut tries) = (0, 0);
+    let mut signals = signals.iter().cycle();
     // A run may be much faster than the first one was: that is tried again, a bounded number of times.
     while tries < count || (killed == 0 && tries < 20 * count) {
         tries += 1;
@@ -51,20 +73,20 @@ pub fn kill_at_random(
         let moment = (state % 1000) as f64 / 900.0;
         let mut child = quiet(&mut start()).spawn().unwrap();
         std::thread::sleep(duration.mul_f64(moment));
-        child.kill().unwrap();
+        let signal = *signals.next().unwrap();
+        kill_process(Pid::from_child(&child), signal).unwrap();
         let status = child.wait().unwrap();
-        match status.signal() {
-            Some(9) => {
-                killed += 1;
-                if moment > 1.0 {
-                    duration = duration.mul_f64(1.05);
-                }
+        let by_signal = status.signal() == Some(signal.as_raw());
+        let is_kill = signal == Signal::KILL;
+        if by_signal && is_kill || status.code() == Some(130) && !is_kill {
+            killed += 1;
+            if moment > 1.0 {
+                duration = duration.mul_f64(1.05);
             }
-            _ => {
-                assert!(status.success(), "{name}: {status}");
-                // It took at most as long as was waited for.
-                duration = duration.mul_f64(moment.clamp(0.05, 1.0));
-            }
+        } else if !by_signal {
+            assert!(status.success(), "{name}: {status}");
+            // It took at most as long as was waited for.
+            duration = duration.mul_f64(moment.clamp(0.05, 1.0));
         }
         look(status.success());
     }
