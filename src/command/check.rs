@@ -14,6 +14,7 @@ use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
 use crate::judge::{Origin, Outcome};
 use crate::measure::{BaseProject, Place, Plan, RecordUse, RunFile, compile, measure};
+use crate::process;
 use crate::report::{self, Progress, Target};
 use crate::trust::Authority;
 
@@ -21,7 +22,12 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
     let started = Instant::now();
     let targets = report::targets(&arguments.report)?;
     let mut run = Started::default();
-    let (mut outcome, ended) = match judged(config, arguments, &targets, &mut run) {
+    let judged = judged(config, arguments, &targets, &mut run);
+    let judged = judged.and_then(|outcome| match process::interrupted() {
+        true => Err(Error::Interrupted),
+        false => Ok(outcome),
+    });
+    let (mut outcome, ended) = match judged {
         Ok(outcome) => (outcome, None),
         Err(refused @ Error::Usage(_)) => return Err(refused),
         // The report must say why there is no verdict.
