@@ -115,9 +115,7 @@ pub fn strip(from: &Path, to: &Path, keep_machine_code: bool) -> Result<Stripped
     let parent = folder_of(to);
     let parent = &disk::real(parent).map_err(Error::io("create a folder in", parent))?;
     let mut run = Run::new(keep_machine_code);
-    let place = tempfile::Builder::new()
-        .prefix(".tmp-strip-")
-        .tempdir_in(parent)
+    let place = process::scratch_in(parent, ".tmp-strip-")
         .map_err(Error::io("create a folder in", parent))?;
     let copy = place.path().join("copy");
     if meta.is_dir() {

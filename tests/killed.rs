@@ -10,6 +10,7 @@ use std::process::Command;
 
 use crate::common::crash::{
     contents, fill_the_disk, interrupt_at_random, is_long, kill_at_random, kills, wait_for_orphans,
+    wait_until_it_has,
 };
 use crate::common::locking::{self, leftovers, locked_from, other_than};
 use crate::common::stand_in::Machine;
@@ -227,6 +228,8 @@ fn strip_that_is_killed_leaves_a_whole_copy_or_none() {
         || strip(&project),
         |ended| {
             whole_or_none(&project, &whole, ended);
+            // The copy is removed there.
+            wait_until_it_has(&project.path(""), &["from"]);
         },
     );
     Ran::of(&strip(&project).output().unwrap()).exits(0);

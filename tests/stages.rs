@@ -4,6 +4,9 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::common::crash::{contents, wait_until_it_has};
 use crate::common::stand_in::HOST;
 use crate::common::{self, PATIENCE, Project, Ran};
 use serde_json::Value as Json;
@@ -394,22 +397,37 @@ fn two_builds_of_the_same_at_once_both_succeed() {
 }
 
 #[test]
-fn an_interrupt_stops_the_compiler_and_leaves_no_half_build() {
+fn an_interrupted_or_killed_build_leaves_no_compiler_and_no_half_build() {
+    for signal in [Signal::INT, Signal::KILL] {
+        ended_build(signal);
+    }
+}
+
+fn ended_build(signal: Signal) {
     let project = project();
+    fs::create_dir(project.path("tmp")).unwrap();
     project.write("kernels/a.cu", "// a\n");
     project.program(
         "toolkit/bin/nvcc",
         &NVCC.replace("echo \"$source$flags\" >>calls", "echo $$ >pid; sleep 600"),
     );
-    let mut child = gate(&project, &["build", "a"]).spawn().unwrap();
+    let mut build = gate(&project, &["build", "a"]);
+    let mut child = build.env("TMPDIR", project.path("tmp")).spawn().unwrap();
     let end = Instant::now() + PATIENCE;
     while !fs::read_to_string(project.path("pid")).is_ok_and(|pid| pid.ends_with('\n')) {
         assert!(Instant::now() < end, "the compiler never began");
         std::thread::sleep(Duration::from_millis(10));
     }
-    let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    kill_process(Pid::from_child(&child), signal).unwrap();
+    let status = child.wait().unwrap();
+    match signal {
+        Signal::INT => assert_eq!(status.code(), Some(130)),
+        _ => {
+            wait_until_it_has(&project.path("tmp"), &[]);
+            wait_until_it_has(&project.path(".sparsek-gate/builds"), &[]);
+        }
+    }
+    assert_eq!(contents(&project.path("tmp")).len(), 0);
     let compiler = project.read("pid");
     let state = fs::read_to_string(format!("/proc/{}/stat", compiler.trim()));
     assert!(

@@ -102,7 +102,7 @@ struct Scratch {
 impl Scratch {
     fn in_store(store: &Path) -> Result<Scratch, Error> {
         let folder = |prefix| {
-            let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(store);
+            let folder = process::scratch_in(store, prefix);
             folder.map_err(Error::io("create", store))
         };
         Ok(Scratch {

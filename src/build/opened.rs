@@ -15,6 +15,7 @@ use tempfile::TempDir;
 use super::depfile::{self, prerequisites};
 use crate::disk;
 use crate::files::{most, read_text_up_to};
+use crate::process;
 
 /// The lists of one build while it is under way.
 pub(super) struct Opened {
@@ -30,10 +31,10 @@ impl Opened {
             let plain = |c: char| c.is_ascii_alphanumeric() || "_./-".contains(c);
             path.to_str().is_some_and(|path| path.chars().all(plain))
         };
-        let folder = tempfile::tempdir()?;
+        let folder = process::scratch()?;
         let folder = match plain(folder.path()) {
             true => folder,
-            false => tempfile::tempdir_in("/tmp")?,
+            false => process::scratch_in(Path::new("/tmp"), "sparsek-gate-")?,
         };
         let path = folder.path().join("assembled.d");
         // Each call of the assembler truncates its list. A pipe keeps all of them.

@@ -10,6 +10,7 @@ use crate::cli::{ArchiveArgs, Format, Selection};
 use crate::config::Config;
 use crate::finding::{Error, ExitCode, Finding};
 use crate::measure::{Packed, Place, Plan, Spent, programs};
+use crate::process;
 use crate::report::{self, Progress};
 use crate::share::{Packing, SelectedNames, Summary, Unpacked, pack, unpack};
 use crate::terms::counted;
@@ -64,7 +65,7 @@ pub(super) fn done(
     let base = judging.check_out_base()?;
     let rules = judging.rules()?;
     // What is compiled is kept in the cache of builds; the profiles of it are made again.
-    let output = tempfile::tempdir().map_err(Error::io("create", std::env::temp_dir()))?;
+    let output = process::scratch().map_err(Error::io("create", std::env::temp_dir()))?;
     let to_build = Plan {
         selected: plan,
         base: base.as_ref(),

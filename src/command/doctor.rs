@@ -23,7 +23,7 @@ struct Answer<'a> {
 pub(super) fn run(path: &Path, arguments: &DoctorArgs) -> Result<ExitCode, Error> {
     // Only the default configuration file may be missing.
     let configured = disk::is_there(path) || path != Path::new(config::FILE_NAME);
-    let scratch = tempfile::tempdir().map_err(Error::io("create", std::env::temp_dir()))?;
+    let scratch = process::scratch().map_err(Error::io("create", std::env::temp_dir()))?;
     let config = if configured {
         Config::load(path)?
     } else {

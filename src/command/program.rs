@@ -8,6 +8,7 @@ use tempfile::TempDir;
 use crate::config::{Config, Program, ProgramSettings, Selected};
 use crate::finding::Error;
 use crate::measure::{Captures, Place, Plan, measure};
+use crate::process;
 use crate::report::Progress;
 use crate::terms::VariantId;
 use crate::verdict::Fewest;
@@ -34,7 +35,7 @@ impl Folders {
         let (work, temporary) = match work {
             Some(work) => (root.join(work), None),
             None => {
-                let folder = tempfile::Builder::new().prefix("sparsek-gate-").tempdir();
+                let folder = process::scratch();
                 let folder = folder.map_err(Error::io("create", std::env::temp_dir()))?;
                 (folder.path().to_owned(), Some(folder))
             }

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::call::{git, git_bytes};
 use super::printed;
 use crate::disk;
+use crate::process;
 
 /// Those of the paths that git changes when it checks them out, each with the attribute that makes
 /// it do so. Line endings are not considered. `top` is the folder of the working tree; paths are
@@ -34,7 +35,7 @@ pub fn attributes<'p>(
     paths: impl Iterator<Item = &'p str>,
     attributes: &[&str],
 ) -> Result<Vec<(String, String, String)>, String> {
-    let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let scratch = process::scratch().map_err(|error| error.to_string())?;
     let folder = scratch.path();
     for (path, content) in files {
         let path = folder.join(path);

@@ -1,5 +1,6 @@
 //! What differs between a commit and the files of a checkout.
 
+use crate::process;
 use crate::terms::words;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -28,7 +29,7 @@ pub fn changed_since(
     // An index of its own, made of the commit alone, hides nothing. But git then reads every file that
     // is in it.
     let folder =
-        tempfile::tempdir().map_err(|error| format!("cannot make a temporary folder: {error}"))?;
+        process::scratch().map_err(|error| format!("cannot make a temporary folder: {error}"))?;
     let index = folder.path().join("index").display().to_string();
     let fresh = [("GIT_INDEX_FILE", index.as_str())];
     let git = Git::here();

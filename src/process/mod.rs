@@ -4,7 +4,7 @@
 //! output, a mark in its environment, and of the environment only what a list names. At its end
 //! everything is killed that it started: what is below it, what is in its group, what carries its
 //! mark, and what lost its parent. Where this process is killed, a shell that outlives it kills what carries
-//! one of its marks.
+//! one of its marks, and removes its scratch folders.
 //!
 //! An [`Invocation`] leaves its output in files that are kept; a [`Query`] is run for its output.
 
@@ -37,6 +37,7 @@ use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
+use tempfile::TempDir;
 
 /// The most that a program may print, in bytes: an endless output must not fill the disk.
 pub const MOST_OUTPUT: u64 = 64 << 20;
@@ -51,14 +52,17 @@ const MEMORY: &str = "/proc/meminfo";
 const OFTEN: Duration = Duration::from_millis(5);
 const GRACE: Duration = Duration::from_millis(300);
 
-/// Waits for the end of this process, which closes its standard input, and kills what carries a mark of it.
-const AFTER_THE_END: &str = r#"read -r _
+/// Waits for the end of this process, which closes its standard input, kills what carries a mark of it, and
+/// removes the folders that it named there.
+const AFTER_THE_END: &str = r#"while IFS= read -r folder; do folders="$folders$folder
+"; done
 for _ in $(seq 200); do
   left=$(grep -lsaF "$1" /proc/[0-9]*/environ)
-  [ -n "$left" ] || exit 0
+  [ -n "$left" ] || break
   for one in $left; do one=${one#/proc/}; kill -KILL "${one%/environ}"; done
   sleep 0.05
-done"#;
+done
+printf %s "$folders" | while IFS= read -r folder; do rm -rf -- "$folder"; done"#;
 
 const SIGNALS: [c_int; 3] = [SIGINT, SIGTERM, SIGHUP];
 /// What a process exits with that a signal ends.
@@ -640,6 +644,25 @@ fn placed(
             command.process_group(0);
             Ok(())
         })
+}
+
+/// A folder in the folder for temporary files.
+///
+/// # Errors
+/// As [`scratch_in`].
+pub fn scratch() -> io::Result<TempDir> {
+    scratch_in(&std::env::temp_dir(), "sparsek-gate-")
+}
+
+/// A folder, in another one, for what is needed until it is dropped, or this process is killed.
+///
+/// # Errors
+/// Where it cannot be created.
+pub fn scratch_in(place: &Path, prefix: &str) -> io::Result<TempDir> {
+    let place = std::path::absolute(place)?;
+    let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(place)?;
+    tree::leave(folder.path(), heir);
+    Ok(folder)
 }
 
 /// Starts the process that ends what this one leaves. A signal to the process group of this one does not

@@ -13,7 +13,9 @@ use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::hash::{BuildHasher, Hasher};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::process::Child;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -106,20 +108,24 @@ pub(super) fn start<T>(
 ) -> io::Result<T> {
     // Held until it is known: another thread could take it for one that lost its parent.
     let mut tree = tree();
-    if tree.adopts && tree.heir.is_none() {
-        tree.heir = heir().ok();
-        let known = tree.heir.iter().flat_map(|heir| i32::try_from(heir.id()));
-        let known: Vec<Process> = known
-            .filter_map(stat)
-            .map(|it| (it.pid, it.since))
-            .collect();
-        tree.spared.extend(known);
-    }
+    tree.has_heir(heir);
     let started = start()?;
     if let Some(pid) = pid_of(&started) {
         tree.started.insert(pid, mark.to_owned());
     }
     Ok(started)
+}
+
+/// What ends the programs removes this folder, too.
+pub(super) fn leave(folder: &Path, heir: impl FnOnce() -> io::Result<Child>) {
+    let mut tree = tree();
+    tree.has_heir(heir);
+    let folder = folder.as_os_str().as_bytes();
+    if let (Some(heir), false) = (&mut tree.heir, folder.contains(&b'\n')) {
+        let line = [folder, b"\n"].concat();
+        // It is gone where somebody killed it: nothing is removed then.
+        let _ = heir.stdin.as_mut().map(|input| input.write_all(&line));
+    }
 }
 
 /// This process is about to end, and leaves alone what is not to be killed.
@@ -337,6 +343,16 @@ pub(super) fn chance() -> u64 {
 }
 
 impl Tree {
+    /// Starts the heir, unless there is one.
+    fn has_heir(&mut self, heir: impl FnOnce() -> io::Result<Child>) {
+        if self.adopts && self.heir.is_none() {
+            self.heir = heir().ok();
+            let known = self.heir.iter().flat_map(|heir| i32::try_from(heir.id()));
+            let known = known.filter_map(stat).map(|it| (it.pid, it.since));
+            self.spared.extend(known);
+        }
+    }
+
     /// The children that lost their own parent, as far as they are of no program that still runs.
     fn orphans(&self, all: &[Stat]) -> Vec<Stat> {
         let own = own_pid();

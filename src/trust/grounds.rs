@@ -11,6 +11,7 @@ use crate::baseline::Store;
 use crate::config::Config;
 use crate::finding::{Error, Finding};
 use crate::git::Worktree;
+use crate::process;
 
 /// The rules that a run judges by.
 #[derive(Debug)]
@@ -103,7 +104,7 @@ pub fn establish(head: Config, root: Option<Root>, consent: Consent) -> Result<G
     let mut findings = Vec::new();
     let (config, base_baselines) = change.policy(&mut findings)?;
     let config = merge::in_checkout(config, &head.checkout);
-    let snapshot = tempfile::tempdir().map_err(Error::io("create", std::env::temp_dir()))?;
+    let snapshot = process::scratch().map_err(Error::io("create", std::env::temp_dir()))?;
     let store = change.store(&base_baselines, snapshot.path())?;
     let links = change.links()?;
     // What a link leads to is not read.

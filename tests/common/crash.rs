@@ -1,6 +1,6 @@
 //! Commands that are killed at random moments, and commands whose disk is full.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -113,6 +113,20 @@ pub fn wait_for_orphans(folder: &Path) {
     };
     while is_left() {
         assert!(Instant::now() < end, "a process is left");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Waits until a folder is as it is to be: what outlives a killed command removes what that made.
+pub fn wait_until_it_has(folder: &Path, names: &[&str]) {
+    let end = Instant::now() + Duration::from_secs(120);
+    let there = || {
+        let entries = fs::read_dir(folder).unwrap().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        names.collect::<BTreeSet<String>>()
+    };
+    while !there().iter().eq(names) {
+        assert!(Instant::now() < end, "{:?}", there());
         std::thread::sleep(Duration::from_millis(5));
     }
 }

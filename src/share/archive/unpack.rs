@@ -21,6 +21,7 @@ use crate::files::{json, most as most_of_files, open_regular};
 use crate::finding::Error;
 use crate::hash::{Hashing, sha256_file, sha256_of};
 use crate::measure::{BaseProject, Prebuilt, PrebuiltSide, SameProgram, Times};
+use crate::process;
 use crate::trust::Grounds;
 
 /// An archive, unpacked in a temporary folder.
@@ -88,7 +89,7 @@ pub fn unpack(file: &Path, expected: Option<&str>) -> Result<Unpacking, Error> {
     if expected.is_some() {
         refuse_another(&sha256_file(file).map_err(Error::io("read", file))?)?;
     }
-    let folder = tempfile::Builder::new().prefix("sparsek-gate-").tempdir();
+    let folder = process::scratch();
     let folder = folder.map_err(Error::io("create", std::env::temp_dir()))?;
     // Programs run there, and messages name it.
     let real = folder
