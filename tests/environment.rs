@@ -202,3 +202,18 @@ fn a_program_cannot_read_the_environment_of_the_tool() {
     assert_eq!(machine.read("seen"), "");
     assert_eq!(machine.read("log"), "denied\n");
 }
+
+#[test]
+fn without_a_folder_for_temporary_files_git_is_asked_and_what_needs_one_names_the_variable() {
+    let project = Project::locked();
+    project.commit();
+    let recorded = ["check", "--from", common::RECORDED];
+    let without = |arguments: &[&str]| {
+        let mut command = project.gate();
+        command.args(arguments).env("TMPDIR", "/none");
+        Ran::of(&command.output().unwrap())
+    };
+    without(&[&recorded[..], &["--baseline-ref", "HEAD"]].concat())
+        .ends(3, "TMPDIR must name a folder that can be written to");
+    without(&[&recorded[..], &["--baseline-ref", "none"]].concat()).exits(0);
+}

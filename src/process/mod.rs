@@ -18,7 +18,7 @@ pub(crate) use tree::mark_of_run;
 pub(crate) use tree::{MARK, carried, running, stat};
 pub use tree::{guard, over};
 
-use rustix::fs::OFlags;
+use rustix::fs::{MemfdFlags, OFlags, memfd_create};
 use std::collections::BTreeMap;
 use std::ffi::{OsString, c_int};
 use std::fs;
@@ -558,7 +558,9 @@ impl Query<'_> {
     pub fn run(&self) -> io::Result<Printed> {
         let mark = new_mark(&self.env);
         // Files and not pipes: a process that stays behind may keep a pipe open for ever.
-        let (mut stdout, mut stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
+        // In memory: a missing folder for temporary files would be reported as a missing program.
+        let in_memory = || memfd_create(c"output", MemfdFlags::CLOEXEC).map(fs::File::from);
+        let (mut stdout, mut stderr) = (in_memory()?, in_memory()?);
         let expression = command(&self.argv)?
             .stdout_file(stdout.try_clone()?)
             .stderr_file(stderr.try_clone()?);
@@ -651,7 +653,10 @@ fn placed(
 /// # Errors
 /// As [`scratch_in`].
 pub fn scratch() -> io::Result<TempDir> {
-    scratch_in(&std::env::temp_dir(), "sparsek-gate-")
+    scratch_in(&std::env::temp_dir(), "sparsek-gate-").map_err(|error| {
+        let why = format!("{error}; TMPDIR must name a folder that can be written to");
+        io::Error::new(error.kind(), why)
+    })
 }
 
 /// A folder, in another one, for what is needed until it is dropped, or this process is killed.
