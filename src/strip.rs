@@ -106,10 +106,7 @@ fn kind_of(path: &Path, bytes: &[u8]) -> Option<Kind> {
 /// as what it is, or would still contain what must be removed; [`Error::Io`].
 pub fn strip(from: &Path, to: &Path, keep_machine_code: bool) -> Result<Stripped, Error> {
     if disk::is_there(to) {
-        return Err(Error::Usage(format!(
-            "{} exists; name a path for the copy that does not exist",
-            to.display()
-        )));
+        return Err(exists(to));
     }
     let meta = disk::metadata(from).map_err(Error::named(from))?;
     let parent = folder_of(to);
@@ -144,7 +141,11 @@ pub fn strip(from: &Path, to: &Path, keep_machine_code: bool) -> Result<Stripped
         return Err(Error::Interrupted);
     }
     let flags = rustix::fs::RenameFlags::NOREPLACE;
-    disk::rename_with(&copy, to, flags).map_err(Error::io("create", to))?;
+    let renamed = disk::rename_with(&copy, to, flags);
+    renamed.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => exists(to),
+        _ => Error::io("create", to)(error),
+    })?;
     run.stripped.removed = run.scrubber.removed;
     Ok(run.stripped)
 }
@@ -181,6 +182,13 @@ fn of_this_machine() -> Scrubber {
         scrubber.learn_user(&std::env::var(variable).unwrap_or_default());
     }
     scrubber
+}
+
+fn exists(to: &Path) -> Error {
+    Error::Usage(format!(
+        "{} exists; name a path for the copy that does not exist",
+        to.display()
+    ))
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Error> {

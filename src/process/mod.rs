@@ -34,7 +34,7 @@ use crate::disk;
 use crate::files::{if_there, most, open_regular};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use tempfile::TempDir;
@@ -80,6 +80,8 @@ static RUNS: AtomicU64 = AtomicU64::new(0);
 /// # Errors
 /// Where the handlers cannot be installed.
 pub fn stop_on_signals() -> io::Result<()> {
+    // A file that is too large is then an error that names it.
+    flag::register(SIGXFSZ, Arc::default())?;
     let flag = INTERRUPTED.get_or_init(|| Arc::new(AtomicBool::new(false)));
     for signal in SIGNALS {
         // A second signal while the first is being served ends the program at once.
