@@ -285,8 +285,10 @@ impl Candidate<'_> {
             || (Vec::new(), Entry::GENESIS.to_owned()),
             |old| (old.ledger, old.head),
         );
+        // The clock of the machine that locked before may be ahead.
+        let before = ledger.last().map(|last| last.time.clone());
         let entry = Entry {
-            time: self.acceptance.time.clone(),
+            time: self.acceptance.time.clone().max(before.unwrap_or_default()),
             who: self.acceptance.who.clone(),
             reason: self.acceptance.reason.clone(),
             norm_sha256: sha256_hex(norm.as_bytes()),

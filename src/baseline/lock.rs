@@ -115,6 +115,7 @@ impl Lock {
     pub fn contradictions(&self) -> Vec<String> {
         let mut found = Vec::new();
         let mut previous = Entry::GENESIS.to_owned();
+        let mut before = "";
         for (index, entry) in self.ledger.iter().enumerate() {
             if entry.previous != previous {
                 found.push(format!(
@@ -123,7 +124,14 @@ impl Lock {
                     entry.time
                 ));
             }
-            previous = entry.hash();
+            if *entry.time < *before {
+                found.push(format!(
+                    "entry {} of the ledger ({}) is dated before the entry before it ({before})",
+                    index + 1,
+                    entry.time
+                ));
+            }
+            (previous, before) = (entry.hash(), &entry.time);
         }
         if self.head != previous {
             found.push("the last entry of the ledger was edited after it was locked".to_owned());
@@ -219,6 +227,20 @@ mod tests {
                 "edit {index} was not found"
             );
         }
+    }
+
+    #[test]
+    fn an_entry_that_is_dated_before_the_one_before_it_is_found() {
+        let mut lock = lock();
+        let last = lock.ledger.last_mut().unwrap();
+        last.time = "2026-11-20T23:59:59Z".into();
+        lock.head = last.hash();
+        let found = lock.contradictions();
+        assert!(
+            found[0].contains("dated before the entry before it"),
+            "{found:?}"
+        );
+        assert_eq!(found.len(), 1);
     }
 
     fn edited(edit: impl FnOnce(&mut toml::Table)) -> Result<Lock, String> {
