@@ -52,14 +52,15 @@ const MEMORY: &str = "/proc/meminfo";
 const OFTEN: Duration = Duration::from_millis(5);
 const GRACE: Duration = Duration::from_millis(300);
 
-/// Waits for the end of this process, which closes its standard input, kills what carries a mark of it, and
-/// removes the folders that it named there.
+/// Waits for the end of this process, which closes its standard input, kills what carries a mark of it with
+/// all below, and removes the folders that it named there.
 const AFTER_THE_END: &str = r#"while IFS= read -r folder; do folders="$folders$folder
 "; done
+below() { for one; do echo "$one"; below $(cat /proc/"$one"/task/*/children); done; }
 for _ in $(seq 200); do
-  left=$(grep -lsaF "$1" /proc/[0-9]*/environ)
+  left=$(below $(grep -lsaF "$1" /proc/[0-9]*/environ | tr -cd '0-9\n'))
   [ -n "$left" ] || break
-  for one in $left; do one=${one#/proc/}; kill -KILL "${one%/environ}"; done
+  kill -KILL $left
   sleep 0.05
 done
 printf %s "$folders" | while IFS= read -r folder; do rm -rf -- "$folder"; done"#;
