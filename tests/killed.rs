@@ -502,19 +502,3 @@ fn a_disk_that_the_profiler_fills_ends_a_profile_and_the_earlier_one_is_kept() {
         .says("free space on the disk of this path")
         .says("works again");
 }
-
-#[test]
-fn a_file_that_may_not_grow_is_an_error_that_names_it_and_nothing_is_locked() {
-    let project = locking::project();
-    let lock = locking::lock(&project, RECORDED);
-    let mut limited = Command::new("sh");
-    limited.args(["-c", "ulimit -f 4; exec \"$@\"", "sh"]);
-    limited.arg(lock.get_program()).args(lock.get_args());
-    for (name, value) in lock.get_envs() {
-        limited.env(name, value.unwrap_or_default());
-    }
-    limited.current_dir(lock.get_current_dir().unwrap());
-    let ran = Ran::of(&limited.output().unwrap());
-    ran.ends(3, "File too large").says("profile.json");
-    assert_eq!(locked_from(&project, "baselines"), None);
-}

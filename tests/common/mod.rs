@@ -415,7 +415,7 @@ impl Project {
         let mut lock = Lock::parse(&self.read(&path)).unwrap();
         edit(&mut lock);
         let entry = Entry {
-            time: "2026-11-22T00:00:00Z".to_owned(),
+            time: "2026-11-29T00:00:00Z".to_owned(),
             who: "Ada".to_owned(),
             reason: "faster epilogue".to_owned(),
             norm_sha256: sha256_hex(norm.as_bytes()),
