@@ -6,7 +6,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::common::crash::{
     contents, fill_the_disk, interrupt_at_random, is_long, kill_at_random, kills, wait_for_orphans,
@@ -501,4 +502,42 @@ fn a_disk_that_the_profiler_fills_ends_a_profile_and_the_earlier_one_is_kept() {
         .says("No space left on device")
         .says("free space on the disk of this path")
         .says("works again");
+}
+
+#[test]
+fn two_commands_in_one_folder_take_turns_and_what_is_left_is_that_of_one() {
+    let machine = Machine::new();
+    let lock = ["baseline", "--lock", "--reason", "r", "--who", "tests"];
+    for first in [&["profile"][..], &lock] {
+        Ran::of(&machine.gate(first).output().unwrap()).exits(0);
+    }
+    let check = ["check", "--baseline-ref", "none"];
+    let pairs: [[&[&str]; 2]; 4] = [
+        [&["profile"], &["profile"]],
+        [&["profile"], &lock],
+        [&check, &["profile"]],
+        [&check, &check],
+    ];
+    let both = |commands: [Command; 2], later: Duration| {
+        let started = commands.map(|mut command| {
+            let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            let started = command.spawn().unwrap();
+            std::thread::sleep(later);
+            started
+        });
+        started.map(|child| Ran::of(&child.wait_with_output().unwrap()))
+    };
+    for later in [0, 300].map(Duration::from_millis) {
+        for pair in pairs {
+            for ran in both(pair.map(|arguments| machine.gate(arguments)), later) {
+                ran.exits(0);
+            }
+        }
+        let (project, sets) = imported();
+        for ran in both([0, 1].map(|set| import(&project, set)), later) {
+            ran.exits(0);
+        }
+        let found = recorded(&project.path(PROFILES), "bsr_gemm/cp_async");
+        assert!(sets.contains(&found));
+    }
 }

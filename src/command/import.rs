@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::capture;
 use crate::cli::{ImportArgs, Selection};
 use crate::config::Variant;
+use crate::disk;
 use crate::evidence::{incomplete, unpinned};
 use crate::files::{
     PROFILE_FILE, create_work_folder, most, read_regular_up_to, set_aside, settle, variant_folder,
@@ -18,6 +19,7 @@ use crate::process;
 use crate::profile::import::{importable, is_measured, profile_of, select};
 use crate::profile::{Conditions, FileHash, norm_text};
 use crate::profiler::judge_printed;
+use crate::report::say;
 use crate::terms::Phase;
 use ncu_report::Recording;
 
@@ -48,14 +50,16 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
         )
     })?;
     let output = selected.profiles(arguments.output.as_deref())?;
+    if arguments.output.is_none() {
+        create_work_folder(&selected.config.work)?;
+    }
+    disk::create_dir_all(&output).map_err(Error::io("create", &output))?;
+    let _alone = process::lock_folder(&output, say)?;
     if is_measured(&output, &variant.id) {
         return Err(Error::Usage(format!(
             "{} contains a measured profile, which the import would delete; name another folder: --output DIR",
             variant_folder(&output, &variant.id).display()
         )));
-    }
-    if arguments.output.is_none() {
-        create_work_folder(&selected.config.work)?;
     }
     if !process::may_publish() {
         return Err(Error::Interrupted);

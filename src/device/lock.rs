@@ -2,7 +2,7 @@
 
 use std::fs::{File, Permissions, TryLockError};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::owner;
 use super::state::ComputeProcess;
 use crate::disk;
 use crate::finding::Error;
-use crate::process::wait_for_lock;
+use crate::process::{lock_holder, wait_for_lock};
 
 /// Longest wait for another measurement on the same GPU.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1800);
@@ -73,17 +73,7 @@ impl Gpu {
 
     /// The process that holds the GPU's lock, where this machine shows it.
     pub fn lock_holder(&self) -> Option<ComputeProcess> {
-        let inode = disk::symlink_metadata(self.lock_path()).ok()?.ino();
-        let locks = disk::read_to_string("/proc/locks").ok()?;
-        // `1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF`; waiting ones have `->` before FLOCK.
-        let pid = locks.lines().find_map(|line| {
-            let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-            let [_, "FLOCK", _, _, pid, file, ..] = fields.as_slice() else {
-                return None;
-            };
-            let locked: u64 = file.rsplit(':').next()?.parse().ok()?;
-            (locked == inode).then(|| pid.parse().ok())?
-        })?;
+        let pid = lock_holder(&self.lock_path())?;
         Some(ComputeProcess {
             pid,
             name: owner::name(pid),
@@ -128,6 +118,7 @@ fn created(path: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::MetadataExt;
 
     fn gpu(name: &str) -> Gpu {
         Gpu {

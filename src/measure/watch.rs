@@ -10,8 +10,8 @@ pub trait Watch: Sync {
     fn begins(&self, _variant: &Variant, _stage: &str) {}
     /// A stage of a variant ended; the last text is a short description.
     fn ended(&self, _variant: &Variant, _stage: &str, _outcome: &str) {}
-    /// Another run of this tool measures on the GPU.
-    fn waits(&self) {}
+    /// Another run of this tool is waited for: which one, and where.
+    fn waits(&self, _other: &str) {}
     /// What concerns the run as a whole.
     fn notes(&self, _text: &str) {}
     /// Something on the machine disturbs measurements.
@@ -34,8 +34,8 @@ impl Watch for OfBase<'_> {
         self.0.ended(variant, &format!("base {stage}"), outcome);
     }
 
-    fn waits(&self) {
-        self.0.waits();
+    fn waits(&self, other: &str) {
+        self.0.waits(other);
     }
 
     fn notes(&self, text: &str) {

@@ -1,15 +1,19 @@
 //! The locks by which runs of this tool take turns.
 
 use std::fs::{File, TryLockError};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::interrupted;
+use crate::disk;
 use crate::files::open_regular;
 use crate::finding::Error;
 
 /// Between two attempts.
 const AGAIN: Duration = Duration::from_millis(50);
+/// Longest wait for another command in a folder.
+const LONGEST: Duration = Duration::from_secs(1800);
 
 /// Whether another process has the lock of a file now; false where there is no such file.
 ///
@@ -60,6 +64,57 @@ pub fn wait_for_lock(
     }
 }
 
+/// The process that has the lock of a file, where this machine shows it.
+pub fn lock_holder(path: &Path) -> Option<u32> {
+    let inode = disk::symlink_metadata(path).ok()?.ino();
+    let locks = disk::read_to_string("/proc/locks").ok()?;
+    // `1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF`; waiting ones have `->` before FLOCK.
+    locks.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [_, "FLOCK", _, _, pid, file, ..] = fields.as_slice() else {
+            return None;
+        };
+        let locked: u64 = file.rsplit(':').next()?.parse().ok()?;
+        (locked == inode).then(|| pid.parse().ok())?
+    })
+}
+
+/// Takes the lock of a folder that one command changes at a time: dropping the file releases it, as does the
+/// end of this process. `waiting` is called once if another command has it. `None` where the folder
+/// does not exist, or the file system has no locks.
+///
+/// # Errors
+/// [`Error::Environment`] where the other command does not end in half an hour, [`Error::Interrupted`] after
+/// a signal.
+pub fn lock_folder(folder: &Path, waiting: impl FnOnce(&str)) -> Result<Option<File>, Error> {
+    let Ok(file) = disk::open(folder) else {
+        return Ok(None);
+    };
+    let other = || match lock_holder(folder) {
+        Some(pid) => format!("another sparsek-gate (process {pid})"),
+        None => "another sparsek-gate".to_owned(),
+    };
+    let waits = || {
+        let (other, place) = (other(), folder.display());
+        waiting(&format!(
+            "{other} works in {place}; waiting for its end, for half an hour at most"
+        ));
+    };
+    match wait_for_lock(&file, folder, LONGEST, waits) {
+        Ok(true) => Ok(Some(file)),
+        Ok(false) => Err(Error::environment(
+            format!(
+                "{} has worked in {} for half an hour",
+                other(),
+                folder.display()
+            ),
+            "wait for its end, or name another folder: --output DIR",
+        )),
+        Err(Error::Io { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +133,7 @@ mod tests {
         drop(asks);
         file.try_lock().unwrap();
         assert!(is_locked(&path));
+        assert_eq!(lock_holder(&path), Some(std::process::id()));
         let none = std::io::Error::from(std::io::ErrorKind::Unsupported);
         assert!(!is_free(&Err(TryLockError::Error(none))));
     }

@@ -174,8 +174,8 @@ impl Watch for Progress {
         }
     }
 
-    fn waits(&self) {
-        self.line("another sparsek-gate measures on this GPU; waiting for it to end");
+    fn waits(&self, other: &str) {
+        self.line(other);
     }
 
     fn notes(&self, text: &str) {

@@ -58,6 +58,8 @@ struct Begun {
     complete: RefCell<BTreeMap<VariantId, String>>,
     /// The file, locked for as long as this process lives; `None` on a file system without locks.
     lock: RefCell<Option<File>>,
+    /// The same of the folder.
+    _folder: Option<File>,
 }
 
 /// What is known of a run whose file is there.
@@ -199,6 +201,9 @@ impl RunFile {
         }
         create_work_folder(&self.work)?;
         disk::create_dir_all(&self.folder).map_err(Error::io("create", &self.folder))?;
+        let alone = || process::lock_folder(&self.folder, |other| watch.waits(other));
+        // One that is to be resumed is not waited for.
+        let first = (!self.resume).then(alone).transpose()?;
         let mut found = RunRecord::unsaid(&path);
         // Kept until the new file is there, which is locked: otherwise two runs could resume the same one.
         let (earlier, _lock) = match (&found, self.resume) {
@@ -217,6 +222,7 @@ impl RunFile {
             None
         });
         let (interrupted, unusable) = self.to_resume(found, &earlier, watch)?;
+        let _folder = first.map_or_else(alone, Ok)?;
         let resumes = interrupted.is_some();
         let state = State::Measuring;
         let (id, began) = match interrupted {
@@ -246,6 +252,7 @@ impl RunFile {
             sha256: RefCell::new(sha256),
             complete: RefCell::default(),
             lock: RefCell::new(lock),
+            _folder,
         });
         Ok(unusable)
     }

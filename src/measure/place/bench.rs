@@ -198,7 +198,8 @@ impl<'a> Bench<'a> {
     /// # Errors
     /// As [`Gpu::lock`].
     pub fn lock(&self, keep: Option<SickFile>) -> Result<GpuLock, Error> {
-        let lock = self.gpu.lock(|| self.watch.waits())?;
+        let other = "another sparsek-gate measures on this GPU; waiting for it to end";
+        let lock = self.gpu.lock(|| self.watch.waits(other))?;
         self.faults.get_or_init(|| {
             let counted = self.counted.clone();
             let (uuid, name) = (self.gpu.uuid.clone(), self.gpu.name.clone());
