@@ -592,6 +592,7 @@ mod tests {
         // Its file is gone, so it is over and has said everything.
         fs::remove_file(&path).unwrap();
         assert!(matches!(locked_soon(&path), Ok((Earlier::Over, None))));
+        drop(first);
         assert!(begin(folder.path(), true).0.interrupted().is_none());
     }
 
@@ -663,6 +664,10 @@ mod tests {
             .flat_map(|state| {
                 (0..8).map(move |bits| (state, [1, 2, 4].map(|bit| bits & bit != 0)))
             });
+        // What cannot be resumed anyway is waited for.
+        let cases = cases.filter(|(state, [locked, damaged, _])| {
+            !locked || (!damaged && *state != State::Said)
+        });
         // One waits a while for a lock.
         std::thread::scope(|scope| {
             for (state, [locked, damaged, other]) in cases {
@@ -696,7 +701,7 @@ mod tests {
         }
         let next = RunFile::of(folder.path(), folder.path(), true);
         let begun = next.begin(&Silent);
-        if state != State::Said && locked && !damaged {
+        if locked {
             assert!(matches!(begun, Err(Error::Environment { .. })), "{case}");
             return;
         }
@@ -717,7 +722,7 @@ mod tests {
 
     #[test]
     fn the_file_stays_locked_in_every_state_and_says_in_the_end_that_all_is_said() {
-        let folder = tempfile::tempdir().unwrap();
+        let (folder, moved) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let path = folder.path().join(RUN_FILE);
         let state = || {
             unsealed::<RunRecord>(&read_regular(&path).unwrap())
@@ -736,6 +741,7 @@ mod tests {
         assert!(state() == State::Said && !RunFile::is_running_in(folder.path()));
         // A run that another one follows leaves the file of that.
         let (one, _) = begin(folder.path(), false);
+        fs::rename(folder.path(), moved.path().join("before")).unwrap();
         let (two, _) = begin(folder.path(), false);
         one.whole();
         one.end();
