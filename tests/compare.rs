@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use crate::common::stand_in::{Machine, Sources, compiled, libraries};
 use crate::common::{self, PATIENCE, Ran, Report, install, repository};
 use serde_json::Value as Json;
+use sparsek_gate::judge::{Mode, VariantReport};
+use sparsek_gate::verdict::Verdict;
 
 /// The folder that the user is in.
 const HERE: &str = "here";
@@ -179,6 +181,25 @@ fn two_equal_programs_pass_without_ncu_and_the_report_says_what_was_compared() {
     let counted = [&BOTH[..], &["--counters"]].concat();
     let report = json(&machine, &counted, 0);
     assert_eq!(report.0["variants"][0]["tier"], "counters");
+}
+
+#[test]
+fn equal_programs_are_measured_on_where_their_sum_is_known_poorly() {
+    let report = json(&machine(EQUAL, EQUAL), &BOTH, 0);
+    let is_coarse = |band: f64, mode: Mode, verdict: Verdict| {
+        let mut report: VariantReport =
+            serde_json::from_value(report.0["variants"][0].clone()).unwrap();
+        let mut comparisons = report.comparisons.iter_mut();
+        let sum = comparisons.find(|one| one.kernel == "(total)").unwrap();
+        assert_eq!(sum.verdict, Some(Verdict::Pass));
+        (sum.band, sum.verdict) = (Some(band), Some(verdict));
+        report.mode = mode;
+        report.is_coarse()
+    };
+    assert!(is_coarse(0.31, Mode::Programs, Verdict::Pass));
+    assert!(!is_coarse(0.3, Mode::Programs, Verdict::Pass));
+    assert!(!is_coarse(0.31, Mode::Against, Verdict::Pass));
+    assert!(!is_coarse(0.31, Mode::Programs, Verdict::Regressed));
 }
 
 /// The next step of the first finding with this code.

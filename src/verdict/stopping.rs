@@ -8,6 +8,8 @@ use crate::profile::Profile;
 pub struct Look {
     /// Whether more processes may still decide.
     pub open: bool,
+    /// Whether all is decided, and more of them would still be worth some seconds.
+    pub coarse: bool,
     /// What is known so far, for the progress: `+0.05 % ±0.40 %`.
     pub so_far: Option<String>,
 }

@@ -19,6 +19,9 @@ use crate::profile::{Profile, Provenance, TOTAL};
 use crate::terms::{Tier, VariantId};
 use crate::verdict::Verdict;
 
+/// How well the sum of two programs is known at least where that takes seconds: half of its interval, in percent.
+const FINE: f64 = 0.3;
+
 /// Everything about one judged variant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VariantReport {
@@ -103,6 +106,14 @@ impl VariantReport {
     /// The comparison of the sum of all kernels.
     pub fn sum(&self) -> Option<&Comparison> {
         self.comparisons.iter().find(|one| one.kernel == TOTAL)
+    }
+
+    /// Whether two programs are as fast, and that is known less well than it could be.
+    pub fn is_coarse(&self) -> bool {
+        let is_coarse = |sum: &Comparison| {
+            sum.verdict == Some(Verdict::Pass) && sum.band.is_some_and(|band| band > FINE)
+        };
+        self.mode == Mode::Programs && self.sum().is_some_and(is_coarse)
     }
 
     /// Whether more samples may decide what is open. A variant that surely fails already is only measured

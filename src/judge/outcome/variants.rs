@@ -579,6 +579,7 @@ impl Stopping for Judge<'_> {
         };
         judged.map_or_else(Look::default, |(report, _)| Look {
             open: report.open(|metric| self.waived(variant, metric)),
+            coarse: report.is_coarse(),
             so_far: report.sum().and_then(Comparison::interval),
         })
     }

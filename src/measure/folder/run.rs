@@ -665,9 +665,8 @@ mod tests {
                 (0..8).map(move |bits| (state, [1, 2, 4].map(|bit| bits & bit != 0)))
             });
         // What cannot be resumed anyway is waited for.
-        let cases = cases.filter(|(state, [locked, damaged, _])| {
-            !locked || (!damaged && *state != State::Said)
-        });
+        let cases = cases
+            .filter(|(state, [locked, damaged, _])| !locked || (!damaged && *state != State::Said));
         // One waits a while for a lock.
         std::thread::scope(|scope| {
             for (state, [locked, damaged, other]) in cases {

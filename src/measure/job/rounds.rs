@@ -1,6 +1,8 @@
 //! Executes the measuring jobs of a variant: once, then in rounds until the verdict is clear, on the
 //! highest tier that is available, and again where the machine failed.
 
+use std::time::{Duration, Instant};
+
 use super::retry::{Retries, disturbance};
 use super::seeds::Seeds;
 use super::subject::Subject;
@@ -24,6 +26,8 @@ pub(in crate::measure) struct Subjects<'a> {
     pub failed_beside: Vec<Finding>,
 }
 
+/// Rounds that took no longer may as well be done again.
+const QUICK: Duration = Duration::from_millis(3500);
 /// How often a program may fail beside others: a window of twelve shrinks to one in four steps.
 const MOST_FAILED: usize = 4;
 
@@ -180,6 +184,7 @@ impl<'a> Subjects<'a> {
         stop: &dyn Stopping,
     ) -> Result<Profiles, SideStop> {
         if self.current.has_phase(Phase::Timing) {
+            let began = Instant::now();
             let mut waiting = Vec::new();
             for (round, done) in plan.rounds.iter().zip(1..) {
                 waiting.extend(round);
@@ -191,7 +196,7 @@ impl<'a> Subjects<'a> {
                     let profiles = self.profiles(bench)?;
                     let base = profiles.base.as_ref();
                     let look = stop.look(self.variant(), &profiles.current, base);
-                    if !look.open {
+                    if !(look.open || look.coarse && began.elapsed() < QUICK) {
                         return Ok(profiles);
                     }
                     if let Some(so_far) = look.so_far {
