@@ -80,6 +80,10 @@ pub struct Cli {
         hide_possible_values = true
     )]
     pub color: clap::ColorChoice,
+    /// End with 3 where another sparsek-gate works in the same folder or on the same GPU, instead of
+    /// waiting for its end.
+    #[arg(long, global = true)]
+    pub no_wait: bool,
     /// The subcommand.
     #[command(subcommand)]
     pub command: Command,

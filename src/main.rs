@@ -28,6 +28,9 @@ fn main() -> ExitCode {
         }
     };
     report::color(cli.color);
+    if cli.no_wait {
+        process::never_wait();
+    }
     // A command that only reads has nothing to stop or to clean up.
     let only_reads = matches!(
         cli.command,

@@ -505,6 +505,43 @@ fn a_disk_that_the_profiler_fills_ends_a_profile_and_the_earlier_one_is_kept() {
 }
 
 #[test]
+fn a_command_that_must_not_wait_for_another_one_ends_with_3_and_names_it() {
+    let machine = Machine::new();
+    Ran::of(&machine.gate(&["profile"]).output().unwrap()).exits(0);
+    let folder = fs::File::open(machine.project.path(PROFILES)).unwrap();
+    let ends = |arguments: &[&str], code: i32| {
+        let arguments = [arguments, &["--no-wait"]].concat();
+        let ran = Ran::of(&machine.gate(&arguments).output().unwrap());
+        if code == 3 {
+            let own = format!(
+                "another sparsek-gate (process {}) works in",
+                std::process::id()
+            );
+            assert!(ran.err.contains(&own), "{}", ran.err);
+        }
+        ran.exits(code);
+    };
+    let lock = ["baseline", "--lock", "--reason", "r", "--who", "tests"];
+    let reads = [
+        "check", "--baseline-ref", "none", "--from", ".sparsek-gate/profiles",
+    ];
+    folder.lock_shared().unwrap();
+    ends(&["profile"], 3);
+    ends(&lock, 0);
+    ends(&reads, 0);
+    folder.lock().unwrap();
+    for arguments in [
+        &lock[..],
+        &reads,
+        &["strip", ".sparsek-gate/profiles", "copy"],
+    ] {
+        ends(arguments, 3);
+    }
+    folder.unlock().unwrap();
+    ends(&["profile"], 0);
+}
+
+#[test]
 fn two_commands_in_one_folder_take_turns_and_what_is_left_is_that_of_one() {
     let machine = Machine::new();
     let lock = ["baseline", "--lock", "--reason", "r", "--who", "tests"];
@@ -512,7 +549,13 @@ fn two_commands_in_one_folder_take_turns_and_what_is_left_is_that_of_one() {
         Ran::of(&machine.gate(first).output().unwrap()).exits(0);
     }
     let check = ["check", "--baseline-ref", "none"];
-    let pairs: [[&[&str]; 2]; 4] = [
+    let strip = ["strip", ".sparsek-gate/profiles"];
+    let strips: [&[&str]; 2] = ["one", "two"].map(|to| &*[&strip[..], &[to]].concat().leak());
+    let archive = ["archive", "--output", "packed.tar.zst"];
+    let pairs: [[&[&str]; 2]; 7] = [
+        [&["profile"], strips[0]],
+        [strips[1], &lock],
+        [&archive, &["profile"]],
         [&["profile"], &["profile"]],
         [&["profile"], &lock],
         [&check, &["profile"]],
@@ -532,6 +575,10 @@ fn two_commands_in_one_folder_take_turns_and_what_is_left_is_that_of_one() {
             for ran in both(pair.map(|arguments| machine.gate(arguments)), later) {
                 ran.exits(0);
             }
+        }
+        for copy in ["one", "two"] {
+            let copy = machine.project.path(copy);
+            fs::remove_dir_all(copy).unwrap();
         }
         let (project, sets) = imported();
         for ran in both([0, 1].map(|set| import(&project, set)), later) {

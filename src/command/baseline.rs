@@ -1,13 +1,13 @@
 //! `sparsek-gate baseline`.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 use serde_json::json;
 
 use super::answer::{answer, answer_in, named};
+use super::from;
 use super::select::load;
 use crate::baseline::{
     Acceptance, CaptureIndex, LeftOut, Lock, LockOrder, LockReport, NormLine, Signer, Store,
@@ -16,10 +16,8 @@ use crate::baseline::{
 };
 use crate::cli::BaselineArgs;
 use crate::config::Selected;
-use crate::disk;
 use crate::finding::{Error, ExitCode};
-use crate::process;
-use crate::report::{Detail, say};
+use crate::report::Detail;
 use crate::terms::{VariantId, counted};
 
 pub(super) fn run(config: &Path, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
@@ -54,13 +52,7 @@ fn lock(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
             .map(|folder| selected.profiles(Some(folder)))
             .collect::<Result<_, _>>()?,
     };
-    // What is locked must not change meanwhile.
-    let distinct = folders.iter().filter_map(|folder| disk::real(folder).ok());
-    let distinct: BTreeSet<PathBuf> = distinct.collect();
-    let alone = distinct
-        .iter()
-        .map(|folder| process::lock_folder(folder, say));
-    let _alone = alone.collect::<Result<Vec<_>, Error>>()?;
+    let _locked = from::locked(&folders)?;
     let report = lock_selected(
         selected,
         &LockOrder {

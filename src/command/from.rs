@@ -1,6 +1,7 @@
 //! `sparsek-gate check --from`: recordings, and slices that were measured elsewhere.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::path::PathBuf;
 
 use super::archive::Opened;
@@ -9,6 +10,8 @@ use crate::disk;
 use crate::finding::Error;
 use crate::judge::{Outcome, PackedBase, examined};
 use crate::measure::{Captures, SliceOf, Source, Spent};
+use crate::process::{self, Access};
+use crate::report::say;
 use crate::share::{Known, Wanted, plan_sha256, read_slices, recordings_in};
 
 /// What a run knows of the slices that it had measured, besides what they say.
@@ -35,9 +38,18 @@ fn all(from: &[PathBuf]) -> Vec<PathBuf> {
     from.iter().flat_map(parts).collect()
 }
 
+/// The locks of folders that are read: none of them changes meanwhile.
+pub(super) fn locked(folders: &[PathBuf]) -> Result<Vec<Option<File>>, Error> {
+    let folders = folders.iter().filter_map(|folder| disk::real(folder).ok());
+    let distinct: BTreeSet<PathBuf> = folders.filter(|folder| disk::is_dir(folder)).collect();
+    let lock = |folder: &PathBuf| process::lock_folder(folder, Access::Reads, say);
+    distinct.iter().map(lock).collect()
+}
+
 /// Judges recordings, or slices that were measured without an archive, by the rules of a checkout.
 pub(super) fn recorded(judging: &Judging, from: &[PathBuf]) -> Result<Outcome, Error> {
     let folders = all(from);
+    let _locked = locked(&folders)?;
     let shown: Vec<String> = from.iter().map(|one| one.display().to_string()).collect();
     let shown = shown.join(", ");
     if folders.iter().any(|folder| SliceOf::is_in(folder)) {
@@ -65,7 +77,9 @@ pub(super) fn by_archive(
     measured: &Measured,
 ) -> Result<Outcome, Error> {
     let (judging, source) = (&opened.judging, Source::Slices);
-    of_slices(judging, &all(from), Some(opened), measured, source)
+    let folders = all(from);
+    let _locked = locked(&folders)?;
+    of_slices(judging, &folders, Some(opened), measured, source)
 }
 
 fn of_slices(

@@ -15,7 +15,7 @@ use crate::files::{
 };
 use crate::finding::{Code, Error, ExitCode, Finding, WarnReason};
 use crate::hash::sha256_hex;
-use crate::process;
+use crate::process::{self, Access};
 use crate::profile::import::{importable, is_measured, profile_of, select};
 use crate::profile::{Conditions, FileHash, norm_text};
 use crate::profiler::judge_printed;
@@ -54,7 +54,7 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
         create_work_folder(&selected.config.work)?;
     }
     disk::create_dir_all(&output).map_err(Error::io("create", &output))?;
-    let _alone = process::lock_folder(&output, say)?;
+    let _alone = process::lock_folder(&output, Access::Writes, say)?;
     if is_measured(&output, &variant.id) {
         return Err(Error::Usage(format!(
             "{} contains a measured profile, which the import would delete; name another folder: --output DIR",

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::answer::answer;
+use super::from;
 use crate::cli::StripArgs;
 use crate::finding::{Error, ExitCode};
 use crate::report::one_line;
 use crate::strip::{Stripped, strip};
 
 pub(super) fn run(arguments: &StripArgs) -> Result<ExitCode, Error> {
+    let _locked = from::locked(std::slice::from_ref(&arguments.from))?;
     let stripped = strip(&arguments.from, &arguments.to, arguments.keep_machine_code)?;
     answer(arguments.format, &stripped, &[], || {
         text(arguments, &stripped)

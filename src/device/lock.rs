@@ -4,7 +4,6 @@ use std::fs::{File, Permissions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use rustix::fs::OFlags;
 
@@ -13,10 +12,7 @@ use super::owner;
 use super::state::ComputeProcess;
 use crate::disk;
 use crate::finding::Error;
-use crate::process::{lock_holder, wait_for_lock};
-
-/// Longest wait for another measurement on the same GPU.
-const LOCK_PATIENCE: Duration = Duration::from_secs(1800);
+use crate::process::{lock_holder, longest_wait, wait_for_lock};
 
 /// A GPU's lock, held while the GPU is measured; released when dropped, or when the process dies.
 #[derive(Debug)]
@@ -85,19 +81,15 @@ impl Gpu {
     /// `waiting` is called once if there is something to wait for.
     ///
     /// # Errors
-    /// [`Error::Environment`] where the GPU stays busy for half an hour.
+    /// [`Error::Environment`] where the GPU stays busy for half an hour, or is not waited for.
     pub fn lock(&self, waiting: impl FnOnce()) -> Result<GpuLock, Error> {
         let path = self.lock_path();
         let file = self.lock_file()?;
-        if wait_for_lock(&file, &path, LOCK_PATIENCE, waiting)? {
+        if wait_for_lock(&file, &path, longest_wait(), waiting)? {
             return Ok(GpuLock { _file: file });
         }
         Err(Error::environment(
-            format!(
-                "another sparsek-gate has measured on {} for {} s",
-                self.uuid,
-                LOCK_PATIENCE.as_secs()
-            ),
+            format!("another sparsek-gate measures on {}", self.uuid),
             format!("find the process: fuser -v {}", path.display()),
         ))
     }

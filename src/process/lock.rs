@@ -3,6 +3,7 @@
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::interrupted;
@@ -12,8 +13,23 @@ use crate::finding::Error;
 
 /// Between two attempts.
 const AGAIN: Duration = Duration::from_millis(50);
-/// Longest wait for another command in a folder.
+/// Longest wait for another command in a folder, or on a GPU.
 const LONGEST: Duration = Duration::from_secs(1800);
+/// Whether other commands are waited for at all.
+static WAITS: AtomicBool = AtomicBool::new(true);
+
+/// From now on no other command is waited for.
+pub fn never_wait() {
+    WAITS.store(false, Ordering::Relaxed);
+}
+
+/// How long another command is waited for.
+pub fn longest_wait() -> Duration {
+    match WAITS.load(Ordering::Relaxed) {
+        true => LONGEST,
+        false => Duration::ZERO,
+    }
+}
 
 /// Whether another process has the lock of a file now; false where there is no such file.
 ///
@@ -43,10 +59,20 @@ pub fn wait_for_lock(
     longest: Duration,
     waiting: impl FnOnce(),
 ) -> Result<bool, Error> {
+    wait_for(|| file.try_lock(), path, longest, waiting)
+}
+
+/// The same of any lock.
+fn wait_for(
+    lock: impl Fn() -> Result<(), TryLockError>,
+    path: &Path,
+    longest: Duration,
+    waiting: impl FnOnce(),
+) -> Result<bool, Error> {
     let mut waiting = Some(waiting);
     let start = Instant::now();
     loop {
-        match file.try_lock() {
+        match lock() {
             Ok(()) => return Ok(true),
             Err(TryLockError::Error(source)) => return Err(Error::io("lock", path)(source)),
             Err(TryLockError::WouldBlock) => {}
@@ -79,35 +105,53 @@ pub fn lock_holder(path: &Path) -> Option<u32> {
     })
 }
 
-/// Takes the lock of a folder that one command changes at a time: dropping the file releases it, as does the
+/// What a command does in a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Others may read it as well.
+    Reads,
+    /// By itself.
+    Writes,
+}
+
+/// Takes the lock of a folder that one command changes at a time, while no other one reads it: dropping the file releases it, as does the
 /// end of this process. `waiting` is called once if another command has it. `None` where the folder
 /// does not exist, or the file system has no locks.
 ///
 /// # Errors
-/// [`Error::Environment`] where the other command does not end in half an hour, [`Error::Interrupted`] after
-/// a signal.
-pub fn lock_folder(folder: &Path, waiting: impl FnOnce(&str)) -> Result<Option<File>, Error> {
+/// [`Error::Environment`] where the other command does not end in half an hour, or is not waited for;
+/// [`Error::Interrupted`] after a signal.
+pub fn lock_folder(
+    folder: &Path,
+    access: Access,
+    waiting: impl FnOnce(&str),
+) -> Result<Option<File>, Error> {
     let Ok(file) = disk::open(folder) else {
         return Ok(None);
     };
-    let other = || match lock_holder(folder) {
-        Some(pid) => format!("another sparsek-gate (process {pid})"),
-        None => "another sparsek-gate".to_owned(),
+    let works = || {
+        let place = folder.display();
+        match lock_holder(folder) {
+            Some(pid) => format!("another sparsek-gate (process {pid}) works in {place}"),
+            None => format!("another sparsek-gate works in {place}"),
+        }
     };
+    let longest = longest_wait();
     let waits = || {
-        let (other, place) = (other(), folder.display());
+        let minutes = longest.as_secs() / 60;
         waiting(&format!(
-            "{other} works in {place}; waiting for its end, for half an hour at most"
+            "{}; waiting for its end, for {minutes} minutes at most",
+            works()
         ));
     };
-    match wait_for_lock(&file, folder, LONGEST, waits) {
+    let lock = || match access {
+        Access::Reads => file.try_lock_shared(),
+        Access::Writes => file.try_lock(),
+    };
+    match wait_for(lock, folder, longest, waits) {
         Ok(true) => Ok(Some(file)),
         Ok(false) => Err(Error::environment(
-            format!(
-                "{} has worked in {} for half an hour",
-                other(),
-                folder.display()
-            ),
+            works(),
             "wait for its end, or name another folder: --output DIR",
         )),
         Err(Error::Io { .. }) => Ok(None),

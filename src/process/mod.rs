@@ -13,7 +13,9 @@ mod lock;
 mod tree;
 
 pub use environment::{absolute_parts, inherited, is_credential, parts_outside, pass, passed};
-pub use lock::{is_locked, lock_folder, lock_holder, wait_for_lock};
+pub use lock::{
+    Access, is_locked, lock_folder, lock_holder, longest_wait, never_wait, wait_for_lock,
+};
 pub(crate) use tree::mark_of_run;
 pub(crate) use tree::{MARK, carried, running, stat};
 pub use tree::{guard, over};

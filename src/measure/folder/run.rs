@@ -24,7 +24,7 @@ use crate::measure::captures::Captures;
 use crate::measure::cost::Times;
 use crate::measure::watch::Watch;
 use crate::plan::SlicePlace;
-use crate::process;
+use crate::process::{self, Access};
 use crate::profile::now;
 use crate::terms::{Seed, VariantId};
 
@@ -201,7 +201,8 @@ impl RunFile {
         }
         create_work_folder(&self.work)?;
         disk::create_dir_all(&self.folder).map_err(Error::io("create", &self.folder))?;
-        let alone = || process::lock_folder(&self.folder, |other| watch.waits(other));
+        let alone =
+            || process::lock_folder(&self.folder, Access::Writes, |other| watch.waits(other));
         // One that is to be resumed is not waited for.
         let first = (!self.resume).then(alone).transpose()?;
         let mut found = RunRecord::unsaid(&path);
