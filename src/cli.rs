@@ -41,8 +41,8 @@ Examples:
   sparsek-gate compare './bench --n 4096'
   sparsek-gate compare before.ncu-rep after.ncu-rep
 
-Two programs are judged by the rule of `check --against`. Two stored measurements (folders of
-profiles, profile.json, .ncu-rep, CSV) are shown side by side, and nothing is judged.";
+Programs are judged by the rule of `check --against`. Stored measurements (folders, profile.json,
+.ncu-rep, CSV) are shown side by side.";
 
 const ARCHIVE_HELP: &str = "\
 Examples:
@@ -80,8 +80,7 @@ pub struct Cli {
         hide_possible_values = true
     )]
     pub color: clap::ColorChoice,
-    /// End with 3 where another sparsek-gate works in the same folder or on the same GPU, instead of
-    /// waiting for its end.
+    /// End with 3 instead of waiting for another sparsek-gate.
     #[arg(long, global = true)]
     pub no_wait: bool,
     /// The subcommand.

@@ -60,7 +60,7 @@ fn the_help_of_a_command_has_at_most_350_words() {
 /// Whether most commands have this option. The page shows these once.
 fn is_common(arg: &Arg) -> bool {
     match arg.get_id().as_str() {
-        "names" | "experimental" | "config" | "color" => true,
+        "names" | "experimental" | "config" | "color" | "no_wait" => true,
         "verbose" | "quiet" | "help" | "version" => true,
         "format" => arg.get_possible_values().len() == 2,
         _ => false,
