@@ -2,7 +2,7 @@
 //! new.
 
 use std::fs::{File, Metadata};
-use std::io::{self, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::OFlags;
@@ -51,18 +51,27 @@ pub fn write_locked(path: &Path, bytes: &[u8]) -> io::Result<Option<File>> {
 ///
 /// # Errors
 /// Where it cannot be written.
-pub fn write_named(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn write_named(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let fill = |file: &mut File| {
+        let mut parts = BufWriter::new(file);
+        write(&mut parts)?;
+        parts.flush()
+    };
+    let atomically = |path: &Path, fill| disk::replace(path, ".tmp-", fill, |_| ()).map(drop);
     match disk::metadata(path) {
-        Ok(meta) if meta.is_file() => write_atomically(&disk::real(path)?, bytes),
+        Ok(meta) if meta.is_file() => atomically(&disk::real(path)?, fill),
         Ok(meta) if !meta.is_symlink() => {
             let mut file = disk::open_as(path, OFlags::WRONLY, 0)?;
             // A reader may be slower.
             rustix::fs::fcntl_setfl(&file, OFlags::WRONLY)?;
-            file.write_all(bytes)
+            fill(&mut file)
         }
         // A link that leads to no file yet.
-        Err(_) if disk::is_link(path) => disk::write(path, bytes),
-        _ => write_atomically(path, bytes),
+        Err(_) if disk::is_link(path) => fill(&mut disk::create(path)?),
+        _ => atomically(path, fill),
     }
 }
 
@@ -270,6 +279,88 @@ fn end_of_text(document: &[u8], mut at: usize) -> usize {
 /// The JSON form of a value, with the end of a line.
 pub fn pretty_json(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
+}
+
+/// Takes JSON in lines, and puts each list of numbers on one. A text in JSON has no line break, so what looks
+/// like such a list over several lines is one.
+#[derive(Debug)]
+pub(crate) struct ListsInLines<W> {
+    to: W,
+    list: List,
+}
+
+/// What came before the next byte.
+#[derive(Debug)]
+enum List {
+    /// Anything else.
+    No,
+    /// `[`.
+    Begun,
+    /// `[`, the end of the line, and these numbers.
+    Of(Vec<u8>),
+}
+
+impl<W: Write> ListsInLines<W> {
+    /// Hands on to a writer.
+    pub fn new(to: W) -> ListsInLines<W> {
+        ListsInLines { to, list: List::No }
+    }
+
+    fn take(&mut self, byte: u8) -> io::Result<()> {
+        self.list = match (std::mem::replace(&mut self.list, List::No), byte) {
+            (List::Begun, b'\n') => List::Of(Vec::new()),
+            (List::Of(numbers), b']') => {
+                let mut words = numbers.split(|byte| byte.is_ascii_whitespace());
+                let mut between: &[u8] = b"";
+                for word in words.by_ref().filter(|word| !word.is_empty()) {
+                    self.to.write_all(between)?;
+                    self.to.write_all(word)?;
+                    between = b" ";
+                }
+                self.to.write_all(b"]")?;
+                List::No
+            }
+            (List::Of(mut numbers), byte) if b" \n,.-+eE0123456789nul".contains(&byte) => {
+                numbers.push(byte);
+                List::Of(numbers)
+            }
+            (list, byte) => {
+                if let List::Of(other) = list {
+                    self.to.write_all(b"\n")?;
+                    self.to.write_all(&other)?;
+                }
+                self.to.write_all(&[byte])?;
+                match byte {
+                    b'[' => List::Begun,
+                    _ => List::No,
+                }
+            }
+        };
+        Ok(())
+    }
+}
+
+impl<W: Write> Write for ListsInLines<W> {
+    fn write(&mut self, json: &[u8]) -> io::Result<usize> {
+        // Most of it is no list.
+        if matches!(self.list, List::No) && !json.contains(&b'[') {
+            return self.to.write_all(json).map(|()| json.len());
+        }
+        json.iter().try_for_each(|byte| self.take(*byte))?;
+        Ok(json.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+/// The same with each list of numbers in one line.
+pub fn pretty_json_in_lines(value: &impl Serialize) -> String {
+    let mut text = Vec::new();
+    let _ = serde_json::to_writer_pretty(ListsInLines::new(&mut text), value);
+    text.push(b'\n');
+    String::from_utf8(text).unwrap_or_default()
 }
 
 /// What lies in a folder; nothing where it does not exist.
@@ -651,5 +742,22 @@ mod tests {
             error,
             Err("its values are nested deeper than 100".to_owned())
         );
+    }
+
+    #[test]
+    fn lists_of_numbers_stand_in_one_line_and_nothing_else_changes() {
+        let value = serde_json::json!({
+            "numbers": [1, -2.5e-300, null],
+            "processes": [[1.0, 2.0], [3.0], []],
+            "words": ["[", "1,", "]"],
+            "objects": [{ "a": [1] }, {}],
+            "none": [],
+            "hostile": "[\n1,\n2\n]",
+        });
+        let text = pretty_json_in_lines(&value);
+        let read: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(read, value);
+        assert!(text.contains("\"numbers\": [1, -2.5e-300, null]"), "{text}");
+        assert!(text.contains("    [1.0, 2.0],\n    [3.0],\n"), "{text}");
     }
 }

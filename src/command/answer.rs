@@ -10,7 +10,7 @@ use crate::cli::Format;
 use crate::files::pretty_json;
 use crate::finding::{Error, ExitCode, Finding};
 use crate::judge::{Ended, Outcome};
-use crate::report::{self as reports, Capability, Detail, Form, Target};
+use crate::report::{self as reports, Capability, Detail, Form, Rendering, Target};
 
 /// The exit code for the findings of a run without verdicts.
 fn exit_code(findings: &[Finding]) -> ExitCode {
@@ -148,14 +148,15 @@ pub(super) fn ended(error: &Error) -> Ended {
 
 /// Prints an outcome, for people with as much detail as they ask for. Only a form of commands may command the service that keeps the log.
 pub(super) fn print_outcome(outcome: &Outcome, form: &Form, detail: Detail) -> Result<(), Error> {
-    let text = match form.has(Capability::Terminal) {
-        true => reports::outcome_text(outcome, detail),
-        false => form.render(outcome),
-    };
-    if form.has(Capability::Commands) {
-        reports::print_commands(&text)
-    } else {
-        reports::print(&text)
+    match form.rendering {
+        Rendering::InParts(write) => reports::print_written(|out| write(outcome, out)),
+        Rendering::Whole(_) if form.has(Capability::Terminal) => {
+            reports::print(&reports::outcome_text(outcome, detail))
+        }
+        Rendering::Whole(render) if form.has(Capability::Commands) => {
+            reports::print_commands(&render(outcome))
+        }
+        Rendering::Whole(render) => reports::print(&render(outcome)),
     }
     .map_err(Error::io("write", "standard output"))
 }

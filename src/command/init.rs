@@ -44,7 +44,8 @@ pub(super) fn run(config: &Path, arguments: &InitArgs) -> Result<ExitCode, Error
     };
     let schema = config.with_file_name(SCHEMA_NAME);
     for (path, text) in [(&*schema, &*crate::config::schema()), (config, &*text)] {
-        write_named(path, text.as_bytes()).map_err(Error::io("write", path))?;
+        write_named(path, |file| file.write_all(text.as_bytes()))
+            .map_err(Error::io("write", path))?;
     }
     let first = match &surveyed {
         None => "point `source` (or `run`) at a program that launches your kernel",

@@ -15,6 +15,8 @@ pub use note::Note;
 pub use severity::{Severity, WarnReason, severity};
 pub use stop::Stop;
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -114,6 +116,19 @@ pub struct Finding {
     /// consent to it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub accept: Option<String>,
+}
+
+/// What was found about each variant.
+pub fn by_variant<'a>(
+    findings: impl IntoIterator<Item = &'a Finding>,
+) -> BTreeMap<&'a VariantId, Vec<&'a Finding>> {
+    let mut of = BTreeMap::new();
+    for finding in findings {
+        if let Some(variant) = &finding.variant {
+            of.entry(variant).or_insert_with(Vec::new).push(finding);
+        }
+    }
+    of
 }
 
 impl Finding {

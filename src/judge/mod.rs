@@ -19,7 +19,7 @@ pub use outcome::recorded::examined;
 pub use outcome::recordings::{PackedBase, Recordings};
 pub use outcome::rules::{Rules, judge};
 pub use outcome::unchecked::unchecked;
-pub use outcome::variant_report::{KernelCauses, VariantReport};
+pub use outcome::variant_report::{KernelCauses, SideProvenance, VariantReport};
 pub use outcome::variants::Judge;
 pub use outcome::waiver::apply_waivers;
 pub use outcome::whole::{Ended, Origin, Outcome, Place};

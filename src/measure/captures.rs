@@ -145,6 +145,15 @@ pub struct Captures {
 }
 
 impl Captures {
+    /// Puts the profiles into the order of their variants.
+    pub(crate) fn sort(&mut self) {
+        let measured = [&mut self.profiles, &mut self.bases];
+        let compiled = [&mut self.compiled, &mut self.compiled_bases];
+        for profiles in measured.into_iter().chain(compiled) {
+            profiles.sort_by(|one, other| one.variant.cmp(&other.variant));
+        }
+    }
+
     /// Sets aside all that sick GPUs measured, before the symptom and after, whether it passes or fails:
     /// neither counts. The files stay.
     pub fn set_aside(&mut self, sick: Vec<SickGpu>) {

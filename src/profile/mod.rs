@@ -12,7 +12,7 @@ mod total;
 
 use crate::disk;
 use crate::files::{
-    PROFILE_FILE, STATIC_PROFILE_FILE, if_there, json, pretty_json, recorded_folder,
+    PROFILE_FILE, STATIC_PROFILE_FILE, if_there, json, pretty_json_in_lines, recorded_folder,
     write_atomically,
 };
 use crate::metric::measures;
@@ -348,7 +348,7 @@ impl Profile {
     /// The JSON form, with a newline at the end.
     pub fn to_json(&self) -> String {
         // No key is anything but text and no number but finite, so this cannot fail.
-        lists_in_lines(&pretty_json(self))
+        pretty_json_in_lines(self)
     }
 
     /// How many of its processes reported that the numbers of their measured launches are correct.
@@ -437,33 +437,6 @@ impl Profile {
     }
 }
 
-/// Puts each list of numbers on a line of its own. A text in JSON has no line break, so what
-/// looks like such a list over several lines is one.
-pub(crate) fn lists_in_lines(json: &str) -> String {
-    // No text contains the end of a line, so these are the lists that are not empty.
-    let mut lists = json.split("[\n");
-    let mut text = lists.next().unwrap_or_default().to_owned();
-    for list in lists {
-        text.push('[');
-        match list.split_once(']') {
-            Some((numbers, rest))
-                if numbers
-                    .chars()
-                    .all(|c| " \n,.-+eE0123456789nul".contains(c)) =>
-            {
-                text.push_str(&numbers.split_whitespace().collect::<Vec<_>>().join(" "));
-                text.push(']');
-                text.push_str(rest);
-            }
-            _ => {
-                text.push('\n');
-                text.push_str(list);
-            }
-        }
-    }
-    text
-}
-
 impl Profile {
     /// The name by which people know a kernel of this profile: the function's own, or the whole
     /// signature where overloads or template instances share that.
@@ -495,7 +468,7 @@ pub fn now() -> String {
 pub(crate) mod tests {
     use std::path::Path;
 
-    use super::{KernelLaunches, KernelProfile, LaunchList, Profile, lists_in_lines};
+    use super::{KernelLaunches, KernelProfile, LaunchList, Profile};
 
     /// One that ncu measured on an H200, of one kernel.
     pub(crate) fn recorded() -> Profile {
@@ -529,22 +502,5 @@ pub(crate) mod tests {
             kernels: kernels.collect(),
             steps,
         });
-    }
-
-    #[test]
-    fn lists_of_numbers_stand_in_one_line_and_nothing_else_changes() {
-        let value = serde_json::json!({
-            "numbers": [1, -2.5e-300, null],
-            "processes": [[1.0, 2.0], [3.0], []],
-            "words": ["[", "1,", "]"],
-            "objects": [{ "a": [1] }, {}],
-            "none": [],
-            "hostile": "[\n1,\n2\n]",
-        });
-        let text = lists_in_lines(&serde_json::to_string_pretty(&value).unwrap());
-        let read: serde_json::Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(read, value);
-        assert!(text.contains("\"numbers\": [1, -2.5e-300, null]"), "{text}");
-        assert!(text.contains("    [1.0, 2.0],\n    [3.0],\n"), "{text}");
     }
 }

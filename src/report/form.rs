@@ -1,5 +1,7 @@
 //! What every form of a report states about itself. The table of all forms is in `forms.rs`.
 
+use std::io::{self, Write};
+
 use crate::judge::Outcome;
 
 /// What a form does beyond showing the findings and the comparisons.
@@ -22,8 +24,17 @@ pub struct Form {
     pub endings: &'static [&'static str],
     /// What else it does.
     pub capability: Option<Capability>,
-    /// Renders an outcome.
-    pub render: fn(&Outcome) -> String,
+    /// How it is made.
+    pub rendering: Rendering,
+}
+
+/// How a form is made of an outcome.
+#[derive(Clone, Copy, Debug)]
+pub enum Rendering {
+    /// As a whole.
+    Whole(fn(&Outcome) -> String),
+    /// Part after part: all of it may take more memory than the outcome.
+    InParts(fn(&Outcome, &mut dyn Write) -> io::Result<()>),
 }
 
 impl Form {
@@ -36,7 +47,21 @@ impl Form {
             name,
             endings,
             capability: None,
-            render,
+            rendering: Rendering::Whole(render),
+        }
+    }
+
+    /// A form that is made in parts.
+    pub(super) const fn in_parts(
+        name: &'static str,
+        endings: &'static [&'static str],
+        write: fn(&Outcome, &mut dyn Write) -> io::Result<()>,
+    ) -> Form {
+        Form {
+            name,
+            endings,
+            capability: None,
+            rendering: Rendering::InParts(write),
         }
     }
 
@@ -55,16 +80,30 @@ impl Form {
 
     /// Renders an outcome.
     pub fn render(&self, outcome: &Outcome) -> String {
-        (self.render)(outcome)
+        match self.rendering {
+            Rendering::Whole(render) => render(outcome),
+            Rendering::InParts(write) => {
+                let mut text = Vec::new();
+                let _ = write(outcome, &mut text);
+                String::from_utf8(text).unwrap_or_default()
+            }
+        }
     }
 
-    /// The same for a file: without colours.
-    pub fn render_to_file(&self, outcome: &Outcome) -> String {
-        let text = self.render(outcome);
-        if self.has(Capability::Terminal) {
-            anstream::adapter::strip_str(&text).to_string()
-        } else {
-            text
+    /// The same into a file: without colours.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn write(&self, outcome: &Outcome, file: &mut dyn Write) -> io::Result<()> {
+        match self.rendering {
+            Rendering::InParts(write) => write(outcome, file),
+            Rendering::Whole(render) => {
+                let text = render(outcome);
+                match self.has(Capability::Terminal) {
+                    true => write!(file, "{}", anstream::adapter::strip_str(&text)),
+                    false => file.write_all(text.as_bytes()),
+                }
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use super::{bencher, github, gitlab, html, json, junit, markdown, otava, sarif, 
 pub static FORMS: [Form; 10] = [
     Form::new("text", &[".txt"], terminal::render).that(Capability::Terminal),
     Form::new("markdown", &[".md"], markdown::render).that(Capability::StepSummary),
-    Form::new("json", &[".json"], json::render),
+    Form::in_parts("json", &[".json"], json::write),
     Form::new("junit", &[".xml"], junit::render),
     Form::new("sarif", &[".sarif", ".sarif.json"], sarif::render),
     Form::new("github", &[], github::render).that(Capability::Commands),

@@ -1,16 +1,18 @@
 //! The report for scripts, and the one from which the other forms can be rendered again.
 
+use std::collections::BTreeSet;
+use std::io::{self, Write};
 use std::path::Path;
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
 
-use super::print::json_for_terminals;
-use crate::files::{json, most, pretty_json, read_regular_up_to};
+use super::print::ForTerminals;
+use crate::files::{ListsInLines, json, most, pretty_json, read_regular_up_to};
 use crate::finding::{Error, Reported, Severity};
 use crate::judge::Outcome;
-use crate::profile::lists_in_lines;
+use crate::terms::VariantId;
 use crate::verdict::Verdict;
 
 /// The outcome with its exit code, so that a script need not know the rules.
@@ -22,14 +24,16 @@ struct Report<'a> {
     meaning: &'static str,
 }
 
-pub(super) fn render(outcome: &Outcome) -> String {
+pub(super) fn write(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
     let code = outcome.exit_code();
     let report = Report {
         outcome,
         exit_code: code as u8,
         meaning: code.meaning(),
     };
-    json_for_terminals(lists_in_lines(&pretty_json(&report)))
+    let plain = ForTerminals(ListsInLines::new(&mut *out));
+    serde_json::to_writer_pretty(plain, &report)?;
+    out.write_all(b"\n")
 }
 
 /// Reads an outcome from the JSON form of a report.
@@ -116,12 +120,11 @@ fn unlike_its_findings(outcome: &Outcome) -> Option<String> {
         };
         return Some(format!("`{}` never {never}", wrong.code.as_str()));
     }
+    let worse = outcome.findings.iter().filter(|one| one.says_worse());
+    let said = worse.filter_map(|one| Some((one.variant.as_ref()?, one.metric.as_deref()?)));
+    let said: BTreeSet<(&VariantId, &str)> = said.collect();
     outcome.variants.iter().find_map(|report| {
-        let says = |metric: &str| {
-            let mut findings = outcome.findings.iter().filter(|one| one.says_worse());
-            findings
-                .any(|one| one.concerns(&report.variant) && one.metric.as_deref() == Some(metric))
-        };
+        let says = |metric: &str| said.contains(&(&report.variant, metric));
         let mut worse = report
             .comparisons
             .iter()

@@ -31,7 +31,7 @@ mod weight;
 
 pub use checks::checks as checks_text;
 pub use detail::Detail;
-pub use form::{Capability, Form};
+pub use form::{Capability, Form, Rendering};
 pub use forms::{FORMS, form, form_parser};
 pub use history::text as history_text;
 pub(crate) use history::{lines as table_lines, plain_table};
@@ -39,7 +39,7 @@ pub use json::{outcome_schema, parse, read};
 pub use places::places;
 pub use print::{
     Part, color, columns, is_plain, print, print_commands, print_error, print_json, print_parts,
-    say,
+    print_written, say,
 };
 pub(crate) use print::{clean, cut, json_for_terminals, one_line};
 pub use profiles::text as profiles_text;

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use crate::config::{Recipe, Selected, Variant};
+use crate::config::{Recipe, Selected};
 use crate::files::{is_below, read_regular_up_to};
+use crate::finding::by_variant;
 use crate::git;
-use crate::judge::{Outcome, Place};
+use crate::judge::{Outcome, Place, VariantReport};
 use ncu_report::{base_name, function_name};
 use regex::Regex;
 
@@ -20,6 +21,12 @@ pub fn places(plan: &Selected, outcome: &Outcome) -> Vec<Place> {
         root: plan.config.root.clone(),
         read: BTreeMap::new(),
     };
+    let mut reports = BTreeMap::new();
+    for report in &outcome.variants {
+        let own = reports.entry(&report.variant);
+        own.or_insert_with(Vec::new).push(report);
+    }
+    let found = by_variant(&outcome.findings);
     let mut places = Vec::new();
     for variant in plan.variants() {
         let none = BTreeMap::new();
@@ -37,8 +44,13 @@ pub fn places(plan: &Selected, outcome: &Outcome) -> Vec<Place> {
             file: source.clone(),
             line: None,
         });
-        let files = files(variant, &own, outcome);
-        for kernel in kernels(variant, outcome) {
+        let none = Vec::new();
+        let reports = reports.get(&variant.id).unwrap_or(&none);
+        let files = files(&own, reports);
+        let mut kernels = kernels(reports);
+        let about = found.get(&variant.id).into_iter().flatten();
+        kernels.extend(about.filter_map(|finding| finding.kernel.clone()));
+        for kernel in kernels {
             let found = files
                 .iter()
                 .find_map(|file| Some((file, texts.line(file, &kernel, constants)?)));
@@ -55,11 +67,8 @@ pub fn places(plan: &Selected, outcome: &Outcome) -> Vec<Place> {
 
 /// The variant's own files first, then what its profile lists. A path in a profile is data: it may not
 /// lead out of the project.
-fn files<'a>(variant: &Variant, own: &'a [String], outcome: &'a Outcome) -> Vec<&'a str> {
-    let reports = outcome.variants.iter();
-    let listed = reports
-        .filter(|report| report.variant == variant.id)
-        .flat_map(|report| report.current.sources.keys());
+fn files<'a>(own: &'a [String], reports: &[&'a VariantReport]) -> Vec<&'a str> {
+    let listed = reports.iter().flat_map(|report| &report.current.sources);
     let mut files: Vec<&str> = Vec::new();
     for file in own.iter().chain(listed).filter(|file| is_below(file)) {
         if !files.contains(&file.as_str()) {
@@ -69,18 +78,9 @@ fn files<'a>(variant: &Variant, own: &'a [String], outcome: &'a Outcome) -> Vec<
     files
 }
 
-fn kernels(variant: &Variant, outcome: &Outcome) -> BTreeSet<String> {
-    let reports = outcome.variants.iter();
-    let judged = reports
-        .filter(|report| report.variant == variant.id)
-        .flat_map(|report| &report.comparisons)
-        .map(|comparison| comparison.kernel.clone());
-    let of_findings = outcome
-        .findings
-        .iter()
-        .filter(|finding| finding.concerns(&variant.id))
-        .filter_map(|finding| finding.kernel.clone());
-    judged.chain(of_findings).collect()
+fn kernels(reports: &[&VariantReport]) -> BTreeSet<String> {
+    let judged = reports.iter().flat_map(|report| &report.comparisons);
+    judged.map(|comparison| comparison.kernel.clone()).collect()
 }
 
 /// Sources, each read once.

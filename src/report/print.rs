@@ -65,12 +65,19 @@ pub type Part<'a> = dyn FnMut(&str) -> io::Result<()> + 'a;
 /// # Errors
 /// Those of [`print()`].
 pub fn print_json(value: &impl Serialize) -> io::Result<()> {
+    print_written(|out| {
+        serde_json::to_writer_pretty(ForTerminals(&mut *out), value)?;
+        out.write_all(b"\n")
+    })
+}
+
+/// Prints what controls no terminal and no service, as it is made.
+///
+/// # Errors
+/// Those of [`print()`].
+pub fn print_written(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
-    let made = serde_json::to_writer_pretty(ForTerminals(&mut out), value).map_err(io::Error::from);
-    open_still(
-        made.and_then(|()| out.write_all(b"\n"))
-            .and_then(|()| out.flush()),
-    )
+    open_still(write(&mut out).and_then(|()| out.flush()))
 }
 
 /// A reader that stops reading is not an error.
@@ -83,7 +90,7 @@ fn open_still(printed: io::Result<()>) -> io::Result<()> {
 
 /// Takes JSON, of which the serializer writes each part of a text at once, see
 /// [`json_for_terminals`].
-struct ForTerminals<W>(W);
+pub(super) struct ForTerminals<W>(pub W);
 
 impl<W: Write> Write for ForTerminals<W> {
     fn write(&mut self, json: &[u8]) -> io::Result<usize> {

@@ -6,7 +6,9 @@ use anstyle::AnsiColor;
 
 use crate::finding::ExitCode;
 use crate::git::short;
-use crate::judge::{Comparison, Mode, Origin, Outcome, Summary, VariantReport, share_words};
+use crate::judge::{
+    Comparison, Mode, Origin, Outcome, SideProvenance, Summary, VariantReport, share_words,
+};
 use crate::metric::{Level, Role};
 use crate::terms::{Tier, counted, dimensions};
 use crate::trust::Authority;
@@ -506,7 +508,7 @@ fn reused(outcome: &Outcome) -> Option<String> {
 
 /// The conditions of the two profiles of a variant.
 pub(super) fn provenance(report: &VariantReport) -> String {
-    let side = |profile: &crate::profile::Provenance| {
+    let side = |profile: &SideProvenance| {
         let mut parts = vec![profile.created.clone()];
         if let Some(uuids) = &profile.gpu_uuid {
             parts.push(match uuids.split(", ").count() {

@@ -78,13 +78,15 @@ impl Target {
     /// [`Error::Io`].
     pub fn write(&self, outcome: &Outcome) -> Result<(), Error> {
         let path = &self.path;
-        let text = self.format.render_to_file(outcome);
         let written = if self.appends && disk::is_there(path) {
             let file = disk::open_as(path, OFlags::WRONLY | OFlags::APPEND, 0);
             // The last line of the file may not be ended.
-            file.and_then(|mut file| write!(file, "\n\n{text}"))
+            file.and_then(|mut file| {
+                file.write_all(b"\n\n")?;
+                self.format.write(outcome, &mut file)
+            })
         } else {
-            write_named(path, text.as_bytes())
+            write_named(path, |file| self.format.write(outcome, file))
         };
         written.map_err(Error::io("write", path))
     }

@@ -27,10 +27,13 @@ pub struct Summary {
     /// GPUs.
     pub machines: usize,
     /// Standard deviation of a launch within its process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<f64>,
     /// Standard deviation of a process within its machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between: Option<f64>,
     /// Largest distance of a machine from their centre.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<f64>,
 }
 
@@ -127,21 +130,28 @@ pub struct Comparison {
     /// How much worse is still no regression, as configured.
     pub tolerance: Tolerance,
     /// The locked samples, or those of the base.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<Summary>,
     /// The current samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current: Option<Summary>,
     /// The samples, of a metric that is judged by its size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<Judged>,
     /// Current against reference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<Change>,
     /// Half of the width of the interval around the change, in the terms of the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub band: Option<f64>,
     /// The change beyond which it would have been a regression.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
     /// The judgement; a metric that is only recorded has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
     /// More samples may decide what is inconclusive.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub open: bool,
     /// Why.
     pub why: String,

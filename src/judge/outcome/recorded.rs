@@ -1,6 +1,6 @@
 //! Recorded profiles, and what their captures show against them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::comparable::changed_code;
 use crate::config::{Config, Variant};
 use crate::disk;
 use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, recorded_base_folder, recorded_folder};
-use crate::finding::{Code, Error, Finding, WarnReason};
+use crate::finding::{Code, Error, Finding, WarnReason, by_variant};
 use crate::measure::Captures;
 use crate::parallel;
 use crate::plan::Side;
@@ -34,13 +34,13 @@ pub fn examined(
 ) -> Result<Captures, Error> {
     let judge = &rules.judge;
     let plan = judge.plan;
-    let so_far: Vec<&Finding> = rules.found().chain(&captures.findings).collect();
+    let found = by_variant(rules.found().chain(&captures.findings));
     let mut reading = Reading {
         recordings,
         config: &plan.config,
         judge,
         authority: &rules.authority,
-        so_far: &so_far,
+        found: &found,
         captures: Captures::default(),
         findings: Vec::new(),
         stale: BTreeSet::new(),
@@ -52,7 +52,10 @@ pub fn examined(
         .filter(|variant| recordings.of(&variant.id).is_some())
         .collect();
     if recordings.measured {
-        let explained = variants.iter().filter(|one| is_explained(one, &so_far));
+        let explained = variants.iter().filter(|one| {
+            let about = found.get(&one.id);
+            is_explained(one, about.map_or(&[], Vec::as_slice))
+        });
         reading.explained = explained.map(|one| one.id.clone()).collect();
     }
     // What takes long is done on all cores. Findings are made from it in the order of the variants.
@@ -95,10 +98,9 @@ pub fn examined(
 
 /// Whether a finding says why a variant was not measured: it fails the run, or its code alone may be
 /// judged.
-fn is_explained(variant: &Variant, so_far: &[&Finding]) -> bool {
+fn is_explained(variant: &Variant, about: &[&Finding]) -> bool {
     let code_alone = variant.accepts(Tier::Static) && variant.has_static_gate();
-    let mut about = so_far.iter().filter(|one| one.concerns(&variant.id));
-    about.any(|one| code_alone || one.denies())
+    about.iter().any(|one| code_alone || one.denies())
 }
 
 /// A recorded profile, and what is found without the rest of the recording.
@@ -164,7 +166,7 @@ struct Reading<'a> {
     judge: &'a Judge<'a>,
     authority: &'a Authority,
     /// What was found before.
-    so_far: &'a [&'a Finding],
+    found: &'a BTreeMap<&'a VariantId, Vec<&'a Finding>>,
     captures: Captures,
     findings: Vec<Finding>,
     /// Variants whose measured profile is of other code.
@@ -335,12 +337,14 @@ impl Reading<'_> {
     /// finding says why it was not.
     fn beside_base(&mut self, commit: &String) {
         let excused = |id: &VariantId| {
-            let mut about = self.so_far.iter().filter(|one| one.concerns(id));
+            let mut about = self.found.get(id).into_iter().flatten();
             about.any(|one| one.code == Code::BaseUnavailable || one.denies())
         };
+        let bases = self.captures.bases.iter();
+        let bases: BTreeMap<&VariantId, &Profile> =
+            bases.map(|base| (&base.variant, base)).collect();
         for current in &self.captures.profiles {
-            let mut bases = self.captures.bases.iter();
-            let base = bases.find(|base| base.variant == current.variant);
+            let base = bases.get(&current.variant);
             let why = match base {
                 None if excused(&current.variant) => continue,
                 None => "its slice measured no base beside it, and does not say why".to_owned(),

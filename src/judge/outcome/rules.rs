@@ -1,5 +1,7 @@
 //! From captures to the outcome, by the rules of a run. Nothing here runs a program or asks git.
 
+use std::collections::BTreeSet;
+
 use super::variant_report::VariantReport;
 use super::variants::Judge;
 use super::waiver::waive;
@@ -7,7 +9,7 @@ use super::whole::{Origin, Outcome};
 use crate::config::{Selected, Variant};
 use crate::finding::{Code, Finding};
 use crate::measure::{Captures, Source, Spent};
-use crate::terms::Tier;
+use crate::terms::{Tier, VariantId};
 use crate::trust::Authority;
 
 /// By what a run judges.
@@ -46,6 +48,7 @@ impl<'a> Rules<'a> {
 /// Judges captures.
 pub fn judge(mut captures: Captures, rules: &Rules<'_>) -> Outcome {
     let Rules { judge, .. } = rules;
+    captures.sort();
     let mut outcome = Outcome::new(match &captures.source {
         Source::Here | Source::Slices => Origin::Measured,
         Source::Compiler => Origin::Compiled,
@@ -83,14 +86,19 @@ pub fn judge(mut captures: Captures, rules: &Rules<'_>) -> Outcome {
 /// Each planned variant was judged, needs no measurement, or fails the run. A finding that captures
 /// brought may be waived, and then explains nothing.
 fn account_for_all(judge: &Judge<'_>, source: &Source, outcome: &mut Outcome) {
+    let is_static = |report: &&VariantReport| report.tier == Tier::Static;
+    let (of_code, measured): (Vec<_>, Vec<_>) = outcome.variants.iter().partition(is_static);
+    let of_code: BTreeSet<&VariantId> = of_code.iter().map(|one| &one.variant).collect();
+    let denied = outcome.findings.iter().filter(|one| one.denies());
+    let accounted: BTreeSet<&VariantId> = measured
+        .iter()
+        .map(|one| &one.variant)
+        .chain(outcome.same_programs.iter().map(|same| &same.variant))
+        .chain(denied.filter_map(|one| one.variant.as_ref()))
+        .collect();
     let is_accounted = |variant: &&Variant| {
-        let mut reports = outcome.variants.iter();
-        let mut same = outcome.same_programs.iter();
-        let judged =
-            |report: &VariantReport| report.tier != Tier::Static || variant.accepts(Tier::Static);
-        reports.any(|report| report.variant == variant.id && judged(report))
-            || same.any(|same| same.variant == variant.id)
-            || outcome.denies(&variant.id)
+        accounted.contains(&variant.id)
+            || variant.accepts(Tier::Static) && of_code.contains(&variant.id)
     };
     let (message, next) = match source {
         Source::Slices => (

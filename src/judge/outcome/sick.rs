@@ -1,6 +1,6 @@
 //! Which GPUs show in what they measured that they are sick.
 
-use super::variants::Judge;
+use super::variants::{Judge, of};
 use crate::config::Variant;
 use crate::evidence::{SickGpu, Symptom, symptoms_in};
 use crate::measure::Captures;
@@ -52,8 +52,7 @@ impl Judge<'_> {
             return None;
         }
         let locked = self.lock_like(current)?;
-        let mut compiled = profiles.compiled.iter();
-        let compiled = compiled.find(|one| one.variant == variant.id);
+        let compiled = of(&variant.id, &profiles.compiled);
         let code = compiled.and_then(|now| Some((now, self.lock_like(now)?)));
         let same = is_locked_program(locked, current, code);
         if !same || !self.is_sound(variant, current) {

@@ -15,9 +15,60 @@ use crate::judge::explain::cause::Cause;
 use crate::judge::explain::hotspot::KernelHotspots;
 use crate::judge::pair::share::KernelShare;
 use crate::metric::Level;
-use crate::profile::{Profile, Provenance, TOTAL};
+use crate::profile::{Profile, ProfileOrigin, Provenance, TOTAL};
 use crate::terms::{Tier, VariantId};
 use crate::verdict::Verdict;
+
+/// What a report says of where one side came from. The profile says all.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SideProvenance {
+    /// Measured by this tool, or imported.
+    pub origin: ProfileOrigin,
+    /// When it was measured, RFC 3339, UTC.
+    pub created: String,
+    /// How many processes were measured, on all machines.
+    pub processes: u32,
+    /// Whether each of them reported that its numbers are right.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub checked: bool,
+    /// ncu's version.
+    pub profiler: Option<String>,
+    /// nvcc's version.
+    pub compiler: Option<String>,
+    /// The driver's version.
+    pub driver: Option<String>,
+    /// UUID of the GPU, or of several with `, ` between them.
+    pub gpu_uuid: Option<String>,
+    /// Commit of the working tree, with `+dirty` where it had changes.
+    pub git: Option<String>,
+    /// sha256 of the program.
+    pub artifact_sha256: Option<String>,
+    /// The source and each header, by path below the configuration.
+    pub sources: Vec<String>,
+    /// Constants that the command line set for a trial (`--define`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overrides: Vec<String>,
+}
+
+impl SideProvenance {
+    fn of(profile: &Provenance) -> SideProvenance {
+        let captures = &profile.captures;
+        SideProvenance {
+            origin: profile.origin,
+            created: profile.created.clone(),
+            processes: profile.processes,
+            checked: !captures.is_empty() && captures.iter().all(|capture| capture.checked),
+            profiler: profile.profiler.clone(),
+            compiler: profile.compiler.clone(),
+            driver: profile.driver.clone(),
+            gpu_uuid: profile.gpu_uuid.clone(),
+            git: profile.git.clone(),
+            artifact_sha256: profile.artifact_sha256.clone(),
+            sources: profile.sources.keys().cloned().collect(),
+            overrides: profile.overrides.clone(),
+        }
+    }
+}
 
 /// How well the sum of two programs is known at least where that takes seconds: half of its interval, in percent.
 const FINE: f64 = 0.3;
@@ -36,9 +87,9 @@ pub struct VariantReport {
     /// What its kernels have to do, as declared.
     pub work: Work,
     /// Where the reference came from.
-    pub reference: Provenance,
+    pub reference: SideProvenance,
     /// Where the current profile came from.
-    pub current: Provenance,
+    pub current: SideProvenance,
     /// Judged metrics.
     pub comparisons: Vec<Comparison>,
     /// The part of each kernel in the total, where that is judged.
@@ -71,8 +122,8 @@ impl VariantReport {
             tier: current.identity.tier,
             mode,
             work: variant.work,
-            reference: reference.provenance.clone(),
-            current: current.provenance.clone(),
+            reference: SideProvenance::of(&reference.provenance),
+            current: SideProvenance::of(&current.provenance),
             comparisons: Vec::new(),
             shares: Vec::new(),
             waits: None,

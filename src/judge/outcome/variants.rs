@@ -11,7 +11,7 @@ use crate::evidence::{
     Examined, Purpose, SameClock, When, disturbed, incomplete, recorded_unpinned, stated_otherwise,
     unpinned,
 };
-use crate::finding::{Code, Error, Finding};
+use crate::finding::{Code, Error, Finding, by_variant};
 use crate::judge::compare::as_fast::shown_as_fast;
 use crate::judge::compare::compiled::compare_compiled;
 use crate::judge::compare::drift::{drifted, unvouched};
@@ -219,9 +219,10 @@ impl<'a> Judge<'a> {
 
     /// Judges all profiles.
     pub fn all(&self, profiles: &Captures, outcome: &mut Outcome) {
-        let so_far = &*outcome;
+        let (so_far, found) = (&*outcome, by_variant(&outcome.findings));
         let parts = parallel::map(&self.plan.variants(), |variant| {
-            let mut part = so_far.about(&variant.id);
+            let about = found.get(&variant.id).into_iter().flatten();
+            let mut part = so_far.with(about.copied().cloned().collect());
             let known = part.findings.len();
             self.one(variant, profiles, &mut part);
             part.findings.drain(..known);
@@ -624,8 +625,10 @@ fn with_counters(variant: &Variant, current: &Profile) -> Profile {
     profile
 }
 
-fn of<'p>(id: &VariantId, profiles: &'p [Profile]) -> Option<&'p Profile> {
-    profiles.iter().find(|profile| profile.variant == *id)
+/// The profile of a variant, of profiles in the order of their variants.
+pub(super) fn of<'p>(id: &VariantId, profiles: &'p [Profile]) -> Option<&'p Profile> {
+    let at = profiles.partition_point(|profile| profile.variant < *id);
+    profiles.get(at).filter(|profile| profile.variant == *id)
 }
 
 /// How the code of kernels differs, with what an autotuner chose first: it is the cause.

@@ -109,13 +109,11 @@ impl Outcome {
         }
     }
 
-    /// An outcome of the same run with what was found about one variant.
-    pub(in crate::judge) fn about(&self, variant: &VariantId) -> Outcome {
-        let findings = self.findings.iter();
-        let about = findings.filter(|finding| finding.concerns(variant));
+    /// An outcome of the same run with these findings.
+    pub(in crate::judge) fn with(&self, findings: Vec<Finding>) -> Outcome {
         Outcome {
             authority: self.authority.clone(),
-            findings: about.cloned().collect(),
+            findings,
             ..Outcome::new(self.origin.clone())
         }
     }
