@@ -888,11 +888,11 @@ fn a_file_that_is_not_an_outcome_of_a_known_version_or_contradicts_itself_is_rej
         assert!(!project.path("a.md").exists());
     };
     let edits = r#"
-"schema": 4, | "schema": 2, | its schema is 2, but this version reads schema 4
+"schema": 5, | "schema": 2, | its schema is 2, but this version reads schema 5
 "exit_code": 5, | "exit_code": 0, | states exit code 0
 "meaning": "a variant | "meaning": "every variant | contradicts itself
 "severity": "deny" | "severity": "none" | not a complete outcome
-"schema": 4, | | missing field `schema`
+"schema": 5, | | missing field `schema`
 "#;
     for [from, to, says] in &common::rows(edits) {
         assert!(golden.contains(from), "{from}");
@@ -901,7 +901,7 @@ fn a_file_that_is_not_an_outcome_of_a_known_version_or_contradicts_itself_is_rej
     // A run that ended before its verdict has not passed.
     refused(
         json!({
-            "schema": 4, "origin": {"kind": "measured"}, "authority": {"kind": "working-tree"},
+            "schema": 5, "origin": {"kind": "measured"}, "authority": {"kind": "working-tree"},
             "variants": [], "findings": [], "ended": {"message": "x", "exit_code": 0},
             "exit_code": 0, "meaning": "every gate passed",
         })

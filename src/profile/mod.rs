@@ -342,7 +342,9 @@ impl Profile {
                 Profile::SCHEMA
             ));
         }
-        json(text).map_err(no_profile)
+        let profile: Profile = json(text).map_err(no_profile)?;
+        // Its lists have room for more, and those of a copy have none.
+        Ok(profile.clone())
     }
 
     /// The JSON form, with a newline at the end.

@@ -151,7 +151,6 @@ pub struct Comparison {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
     /// More samples may decide what is inconclusive.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub open: bool,
     /// Why.
     pub why: String,

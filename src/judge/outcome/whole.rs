@@ -98,7 +98,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// Version of the JSON form.
-    pub const SCHEMA: u32 = 4;
+    pub const SCHEMA: u32 = 5;
 
     /// An outcome without findings.
     pub fn new(origin: Origin) -> Self {
