@@ -6,19 +6,21 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::io::BufWriter;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::common::{self, Ran};
+use crate::common::{self, Ran, outcomes};
 use serde_json::{Value as Json, json};
 use sparsek_gate::baseline::Entry;
 use sparsek_gate::baseline::Lock;
 use sparsek_gate::history::{Acceptance, Course, Point, Trend};
 use sparsek_gate::judge::{Origin, Outcome, Stored};
 use sparsek_gate::profile::Profile;
-use sparsek_gate::report::{FORMS, history_text};
+use sparsek_gate::report::{FORMS, form, history_text};
 use sparsek_gate::terms::Tier;
+use sparsek_gate::verdict::Verdict;
 
 /// KiB of addresses that the program takes with nothing to read: itself, its libraries, its stacks.
 const PROGRAM: u64 = 64 << 10;
@@ -29,7 +31,15 @@ fn run(folder: &Path, arguments: &[&str]) -> Ran {
     let sizes = arguments
         .iter()
         .map(|argument| fs::metadata(folder.join(argument)).map_or(0, |meta| meta.len()));
-    let kibibytes = PROGRAM + MEBIBYTES_64 + 8 * sizes.sum::<u64>() / 1024;
+    run_in(
+        folder,
+        PROGRAM + MEBIBYTES_64 + 8 * sizes.sum::<u64>() / 1024,
+        arguments,
+    )
+}
+
+/// With so much address space.
+fn run_in(folder: &Path, kibibytes: u64, arguments: &[&str]) -> Ran {
     let output = Command::new("sh")
         .args([
             "-c",
@@ -186,6 +196,35 @@ fn an_outcome_of_many_samples_is_rendered_in_its_bound() {
         let code = run(folder, &["report", &file, "--format", form]).exits(0);
         assert!(code.out.len() > 1_000, "{form}");
     }
+}
+
+#[test]
+fn the_outcome_of_two_thousand_variants_is_read_and_written_in_400_megabytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mut outcome = outcomes::large(2_000, 1, 20);
+    let all = outcome.variants.iter_mut();
+    for comparison in all.flat_map(|report| &mut report.comparisons) {
+        comparison.samples = None;
+        comparison.verdict = Some(Verdict::Pass);
+    }
+    let mut file = fs::File::create(folder.join("outcome.json")).unwrap();
+    form("json")
+        .unwrap()
+        .write(&outcome, &mut BufWriter::new(&mut file))
+        .unwrap();
+    drop(outcome);
+    let read = file.metadata().unwrap().len();
+    assert!(read > 40_000_000, "{read} bytes");
+    let targets = [
+        "a.json", "a.md", "a.xml", "a.sarif", "a.html", "a.txt", "a.codequality.json",
+    ];
+    let mut arguments = vec!["report", "outcome.json", "--format", "github"];
+    arguments.extend(targets.iter().flat_map(|target| ["--report", target]));
+    let kibibytes = 400_000_000 / 1024;
+    run_in(folder, kibibytes, &arguments).exits(0);
+    let again = fs::read(folder.join("a.json")).unwrap();
+    assert!(again == fs::read(folder.join("outcome.json")).unwrap());
 }
 
 #[test]
