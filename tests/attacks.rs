@@ -487,6 +487,9 @@ fn relock(project: &Project) {
 fn complaint(line: &Line<'_>, shared: &Shared<'_>) -> Option<String> {
     let scratch = Scratch::after(&line.steps(), shared);
     let before = scratch.git(&["for-each-ref"]);
+    if line.exit == 0 {
+        scratch.project.prove();
+    }
     let ran = scratch.check(&line.variables, line.arguments);
     let said = ran.out.contains(line.says) || ran.err.contains(line.says);
     let by_own_rules = ran.out.contains("\"working-tree\"");

@@ -41,19 +41,9 @@ fn commit(project: &Project) {
     );
 }
 
-/// What is there before any pull request: the shipped baselines, and recordings that pass. The
-/// captures are left out, they are large and other tests read them.
+/// What is there before any pull request: the shipped baselines, and recordings that pass.
 static BASE: LazyLock<Project> = LazyLock::new(|| {
     let project = Project::shipped();
-    for variant in VARIANTS.iter() {
-        let folder = project.path(&format!("{RECORDED}/bsr_gemm/{variant}"));
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.extension().is_some_and(|ending| ending != "json") {
-                fs::remove_file(path).unwrap();
-            }
-        }
-    }
     // What is wrong on purpose has tests of its own.
     let config = project.read("config.toml");
     let end = config.find("[suite.faults]").unwrap();
@@ -76,6 +66,12 @@ fn pull_request() -> Project {
 
 /// Checked as GitHub runs it for a pull request.
 fn checked(project: &Project, further: &[&str]) -> Ran {
+    project.prove();
+    judged(project, further)
+}
+
+/// The same, whatever proves its numbers.
+fn judged(project: &Project, further: &[&str]) -> Ran {
     let mut command = project.gate();
     command
         .env("CI", "true")
@@ -442,9 +438,7 @@ fn a_pull_request_of_code_alone_passes() {
     change_code(&project, VARIANT);
     commit(&project);
     let report = checked(&project, &[]).exits(0).json();
-    let mut warned = report.warned();
-    warned.retain(|code| code != "capture-missing");
-    assert_eq!(warned, [""; 0]);
+    assert_eq!(report.warned(), [""; 0]);
     let head = git(&project.path(""), &["rev-parse", "HEAD~1"]);
     assert_eq!(
         report.0["authority"],
@@ -1174,7 +1168,8 @@ fn a_recorded_base_is_of_the_revisions_code_and_vouched_for() {
     commit(&project);
     let source = format!("kernels/bsr_gemm/{VARIANT}.cu");
     let report = checked(&project, &[VARIANT]).exits(4).json();
-    assert_eq!(report.denied(), ["profile-stale"]);
+    // What the base was measured by is not here.
+    assert_eq!(report.denied(), ["capture-missing", "profile-stale"]);
     assert!(
         report
             .message("profile-stale")
@@ -1184,7 +1179,8 @@ fn a_recorded_base_is_of_the_revisions_code_and_vouched_for() {
     project.edit(&Project::base_path(VARIANT), |base| {
         base["provenance"]["sources"][&source] = json!(sha256_hex(BASE.read(&source).as_bytes()));
     });
-    let report = checked(&project, &[VARIANT]).exits(0).json();
+    let report = checked(&project, &[VARIANT]).exits(6).json();
+    assert_eq!(report.denied(), ["capture-missing"]);
     report.tells_all("drift", &["`duration`"]);
     // On a GPU without a baseline nothing does.
     for path in [Project::profile_path(VARIANT), Project::base_path(VARIANT)] {
@@ -1205,11 +1201,28 @@ fn altered_samples_deny_where_the_recording_comes_with_the_change() {
     committed(&project);
     project.edit_profile(VARIANT, |profile| scale(profile, "duration", 0.99));
     assert_eq!(
-        checked(&project, &[VARIANT]).exits(4).json().denied(),
+        judged(&project, &[VARIANT]).exits(4).json().denied(),
         ["profile-altered"]
     );
-    let report = project.check(&[VARIANT], 0);
-    assert!(report.warns("profile-altered"));
+    let unproven = "no capture proves the values of 1 variant";
+    let first = |further: &[&str], code: i32| {
+        let arguments = [&["check", "--from", RECORDED, VARIANT, "--quiet"], further].concat();
+        project.run(&arguments).exits(code).out.contains(unproven)
+    };
+    let no_change = ["--baseline-ref", "none"];
+    assert!(first(&no_change, 0));
+    // With what proves them they pass, and without any capture nobody can check them.
+    project.prove();
+    judged(&project, &[VARIANT]).exits(0);
+    assert!(!first(&no_change, 0));
+    let folder = project.path(&format!("{RECORDED}/bsr_gemm/{VARIANT}"));
+    fs::remove_file(folder.join("counting.csv")).unwrap();
+    let missing = || judged(&project, &[VARIANT]).exits(6).json().denied();
+    assert_eq!(missing(), ["capture-missing"]);
+    assert!(first(&no_change, 0));
+    project.edit_profile(VARIANT, |it| it["provenance"]["captures"] = json!([]));
+    judged(&project, &[VARIANT]).exits(4);
+    assert!(first(&no_change, 6));
 }
 
 #[test]

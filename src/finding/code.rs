@@ -234,7 +234,7 @@ codes! {
         "It was made with `sparsek-gate strip`.",
         "Use the original profile.";
     /// A capture that a profile names does not exist.
-    CaptureMissing = "capture-missing", Either => Baseline,
+    CaptureMissing = "capture-missing", Either => Inconclusive,
         "Only the profiles were copied.",
         "Copy the whole folder of the recording.";
     /// The variant has no baseline yet.

@@ -67,12 +67,12 @@ reasons! {
     NoStaticGate => NotMeasured,
     /// The sanitizer itself reported warnings and no errors.
     ToolWarned => Sanitizer,
-    /// The verdict comes from the recorded samples; the captures only prove them.
-    SamplesDecide => CaptureMissing | CaptureUnreadable | ProfileStripped,
+    /// Its captures are those of the copy, and contain its samples.
+    SamplesKept => ProfileStripped,
     /// A page has a part of a report's launches, as ncu prints it on request.
     PartOfReport => CaptureUnreadable,
     /// No change is under review: the author of the files judges them.
-    NoReview => ProfileAltered | ProfileStale,
+    NoReview => CaptureMissing | CaptureUnreadable | ProfileAltered | ProfileStale,
     /// No measured baseline demands a measured profile.
     ImportAllowed => ProfileImported,
     /// Nothing is gated: the launches of a program are listed, or two programs are compared.

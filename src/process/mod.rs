@@ -34,6 +34,7 @@ use std::time::{Duration, Instant};
 
 use crate::disk;
 use crate::files::{if_there, most, open_regular};
+use crate::terms::Seed;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -670,9 +671,11 @@ pub fn scratch() -> io::Result<TempDir> {
 /// Where it cannot be created.
 pub fn scratch_in(place: &Path, prefix: &str) -> io::Result<TempDir> {
     let place = std::path::absolute(place)?;
-    let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(place)?;
-    tree::leave(folder.path(), heir);
-    Ok(folder)
+    // A number that no other folder has: what outlives this process knows it before it is there.
+    let name = format!("{prefix}{:08x}{:08x}", Seed::fresh()?.0, Seed::fresh()?.0);
+    tree::leave(&place.join(&name), heir);
+    let mut folder = tempfile::Builder::new();
+    folder.prefix(&name).rand_bytes(0).tempdir_in(place)
 }
 
 /// Starts the process that ends what this one leaves. A signal to the process group of this one does not

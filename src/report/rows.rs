@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anstyle::AnsiColor;
 
-use crate::finding::ExitCode;
+use crate::finding::{Code, ExitCode, Finding};
 use crate::git::short;
 use crate::judge::{
     Comparison, Mode, Origin, Outcome, SideProvenance, Summary, VariantReport, share_words,
@@ -364,7 +364,19 @@ pub(super) fn counts(outcome: &Outcome) -> Vec<String> {
         .collect();
     let same = outcome.same_programs.len();
     let same = (same > 0).then(|| format!("{same} same-program"));
-    let counts: Vec<String> = counts.into_iter().chain(same).collect();
+    let of_captures = [
+        Code::CaptureMissing,
+        Code::CaptureUnreadable,
+        Code::ProfileAltered,
+    ];
+    let of_captures = |one: &&Finding| !one.denies() && of_captures.contains(&one.code);
+    let unproven = outcome.findings.iter().filter(of_captures);
+    let unproven: BTreeSet<_> = unproven.filter_map(|one| one.variant.as_ref()).collect();
+    let unproven = (!unproven.is_empty()).then(|| {
+        let of = counted(unproven.len(), "variant", "variants");
+        format!("no capture proves the values of {of}")
+    });
+    let counts: Vec<String> = counts.into_iter().chain(same).chain(unproven).collect();
     if outcome.ended.is_some() {
         return vec!["the run ended before there was a verdict".to_owned()];
     }

@@ -1,10 +1,10 @@
 //! A comparison in one screen: the answer in the first line, and a line for what weighs most.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::print::one_line;
 use super::rows::{counts, several_kernels, several_shapes};
-use crate::finding::{Code, ExitCode, Finding};
+use crate::finding::{Code, Compared, ExitCode, Finding};
 use crate::judge::{Comparison, KernelShare, Outcome, VariantReport};
 use crate::metric::{display_value, display_values};
 use crate::profile::TOTAL;
@@ -59,13 +59,13 @@ fn judged(outcome: &Outcome) -> Vec<Judged<'_>> {
             }
         }
     }
+    let denying = outcome.findings.iter().filter(|one| one.denies());
+    let denying: BTreeSet<Compared<'_>> = denying.filter_map(Finding::compared).collect();
     let rank = |one: &Judged<'_>| {
         let order = Verdict::WORST_FIRST.iter();
         let place = order.clone().position(|verdict| *verdict == one.verdict);
-        let compared = Some(one.report.compared(one.one));
-        let mut denying = outcome.findings.iter().filter(|one| one.denies());
         // What is waived or excused decides nothing.
-        let decides = denying.any(|found| found.compared() == compared);
+        let decides = denying.contains(&one.report.compared(one.one));
         (place, !decides, !one.one.is_duration())
     };
     let size = |one: &Judged<'_>| {

@@ -279,14 +279,10 @@ impl Reading<'_> {
     /// What the captures beside a profile show against it.
     fn altered(&mut self, variant: &Variant, found: Vec<Finding>, side: fn(Finding) -> Finding) {
         let found = merged_if_all_missing(variant, found).into_iter();
-        let is_change = self.is_change();
-        self.findings.extend(found.map(|finding| {
-            let reason = match finding.code {
-                Code::ProfileAltered => (!is_change).then_some(WarnReason::NoReview),
-                _ => Some(WarnReason::SamplesDecide),
-            };
-            side(finding.warn_for(reason))
-        }));
+        // Nobody can check its values otherwise, and its author vouches for them then.
+        let reason = (!self.is_change()).then_some(WarnReason::NoReview);
+        self.findings
+            .extend(found.map(|finding| side(finding.warn_for(reason))));
     }
 
     /// An imported profile says little of its code: in a change it must not replace a measured one.
@@ -407,7 +403,7 @@ fn stripped(variant: &Variant, profile: &Profile) -> Option<Finding> {
     profile.provenance.stripped.then(|| {
         let message =
             "the profile is a stripped copy: its captures are not those that were measured";
-        Finding::of(Code::ProfileStripped, &variant.id, message).warn_for(WarnReason::SamplesDecide)
+        Finding::of(Code::ProfileStripped, &variant.id, message).warn_for(WarnReason::SamplesKept)
     })
 }
 
