@@ -300,8 +300,20 @@ impl Run {
         let input = |cause: String| Error::input(path.to_path_buf(), cause);
         let before = std::mem::take(&mut self.scrubber.removed);
         let clean = match kind {
-            Kind::Report => report::strip(bytes, &mut self.scrubber, self.keep_machine_code)
-                .map_err(|error| input(error.to_string()))?,
+            Kind::Report => {
+                let launches = |bytes: &[u8]| {
+                    let read = report::read(bytes).map_err(|error| input(error.to_string()));
+                    read.map(|report| report.launches.len())
+                };
+                // A copy of a damaged report could be read, and would lack launches.
+                let all = launches(bytes)?;
+                let copy = report::strip(bytes, &mut self.scrubber, self.keep_machine_code);
+                let copy = copy.map_err(|error| input(error.to_string()))?;
+                if launches(&copy)? != all {
+                    return Err(input("its copy would lack launches".to_owned()));
+                }
+                copy
+            }
             Kind::Csv => csv::strip(bytes, &mut self.scrubber).map_err(input)?,
             Kind::Profile => self.profile(bytes).map_err(input)?.into_bytes(),
             Kind::Json => json(&mut self.scrubber, &lossy(bytes)).into_bytes(),

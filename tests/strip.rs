@@ -236,6 +236,29 @@ fn a_page_that_names_a_number_as_its_host_has_no_copy() {
 }
 
 #[test]
+fn a_report_that_cannot_be_read_has_no_copy() {
+    let project = Project::empty();
+    let made = common::repository().join("ci/recordings/h200/bsr_gemm/cp_async/counting.ncu-rep");
+    let made = fs::read(made).unwrap();
+    let mut refused = 0;
+    for at in (16..made.len()).step_by(made.len() / 60) {
+        let mut damaged = made.clone();
+        // No field of a message begins with this.
+        damaged[at] = 0x07;
+        project.write("damaged.ncu-rep", &damaged);
+        let read = project.run(&["inspect", "damaged.ncu-rep"]).code;
+        let stripped = project
+            .run(&["strip", "damaged.ncu-rep", "copy.ncu-rep"])
+            .code;
+        assert!(read == 0 || stripped == 5, "byte {at}: {read}, {stripped}");
+        assert_eq!(project.path("copy.ncu-rep").exists(), stripped == 0);
+        let _ = fs::remove_file(project.path("copy.ncu-rep"));
+        refused += u32::from(read != 0);
+    }
+    assert!(refused > 5, "{refused}");
+}
+
+#[test]
 fn a_file_whose_name_is_forbidden_leaves_no_copy() {
     let project = Project::empty();
     project.write("from/of-alice.json", "{}");
