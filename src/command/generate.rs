@@ -11,6 +11,7 @@ use crate::cli::{Cli, GenerateArgs, Generated};
 use crate::disk;
 use crate::files::write_atomically;
 use crate::finding::{Error, ExitCode};
+use crate::process;
 
 pub(super) fn run(arguments: &GenerateArgs) -> Result<ExitCode, Error> {
     match &arguments.what {
@@ -35,7 +36,7 @@ pub(super) fn run(arguments: &GenerateArgs) -> Result<ExitCode, Error> {
 fn man_pages(folder: &Path) -> Result<(), Error> {
     disk::create_dir_all(folder).map_err(Error::io("create", folder))?;
     let failed = |error| Error::io("write man pages to", folder)(error);
-    let made = tempfile::tempdir().map_err(failed)?;
+    let made = process::scratch().map_err(failed)?;
     clap_mangen::generate_to(Cli::command(), &made).map_err(failed)?;
     for page in disk::read_dir(made.path()).map_err(failed)? {
         let path = folder.join(page.name());

@@ -27,6 +27,7 @@ pub(super) struct RunFolder {
 
 impl RunFolder {
     /// A new one in the work folder. What earlier runs left is ended and removed.
+    #[expect(clippy::disallowed_methods, reason = "it stays")]
     pub fn begin(config: &Config, watch: &dyn Watch) -> Result<RunFolder, Error> {
         create_work_folder(&config.work)?;
         let all = config.work.join(RUNS);

@@ -669,6 +669,7 @@ pub fn scratch() -> io::Result<TempDir> {
 ///
 /// # Errors
 /// Where it cannot be created.
+#[expect(clippy::disallowed_methods, reason = "this is the place")]
 pub fn scratch_in(place: &Path, prefix: &str) -> io::Result<TempDir> {
     let place = std::path::absolute(place)?;
     // A number that no other folder has: what outlives this process knows it before it is there.
