@@ -570,16 +570,13 @@ fn two_commands_in_one_folder_take_turns_and_what_is_left_is_that_of_one() {
         });
         started.map(|child| Ran::of(&child.wait_with_output().unwrap()))
     };
-    for later in [0, 300].map(Duration::from_millis) {
-        for pair in pairs {
-            for ran in both(pair.map(|arguments| machine.gate(arguments)), later) {
-                ran.exits(0);
-            }
+    let delays = [0, 300].map(Duration::from_millis);
+    for (pair, later) in pairs.into_iter().zip(delays.into_iter().cycle()) {
+        for ran in both(pair.map(|arguments| machine.gate(arguments)), later) {
+            ran.exits(0);
         }
-        for copy in ["one", "two"] {
-            let copy = machine.project.path(copy);
-            fs::remove_dir_all(copy).unwrap();
-        }
+    }
+    for later in delays {
         let (project, sets) = imported();
         for ran in both([0, 1].map(|set| import(&project, set)), later) {
             ran.exits(0);
