@@ -355,7 +355,7 @@ impl<W: Write> Write for ListsInLines<W> {
     }
 }
 
-/// The same with each list of numbers in one line.
+/// The same as [`pretty_json`], with each list of numbers in one line.
 pub fn pretty_json_in_lines(value: &impl Serialize) -> String {
     let mut text = Vec::new();
     let _ = serde_json::to_writer_pretty(ListsInLines::new(&mut text), value);

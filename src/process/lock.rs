@@ -114,8 +114,8 @@ pub enum Access {
     Writes,
 }
 
-/// Takes the lock of a folder that one command changes at a time, while no other one reads it: dropping the file releases it, as does the
-/// end of this process. `waiting` is called once if another command has it. `None` where the folder
+/// Takes the lock of a folder, which one command changes at a time while no other one reads it. Dropping
+/// the file releases it, as does the end of this process. `waiting` is called once if another command has it. `None` where the folder
 /// does not exist, or the file system has no locks.
 ///
 /// # Errors
