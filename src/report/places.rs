@@ -20,6 +20,7 @@ pub fn places(plan: &Selected, outcome: &Outcome) -> Vec<Place> {
     let mut texts = Texts {
         root: plan.config.root.clone(),
         read: BTreeMap::new(),
+        searched: BTreeMap::new(),
     };
     let mut reports = BTreeMap::new();
     for report in &outcome.variants {
@@ -28,8 +29,8 @@ pub fn places(plan: &Selected, outcome: &Outcome) -> Vec<Place> {
     }
     let found = by_variant(&outcome.findings);
     let mut places = Vec::new();
+    let none = Constants::new();
     for variant in plan.variants() {
-        let none = BTreeMap::new();
         let constants = match &variant.recipe {
             Recipe::Nvcc { defines, .. } => defines,
             Recipe::Command { .. } => &none,
@@ -83,19 +84,23 @@ fn kernels(reports: &[&VariantReport]) -> BTreeSet<String> {
     judged.map(|comparison| comparison.kernel.clone()).collect()
 }
 
-/// Sources, each read once.
-struct Texts {
+/// The constants that a variant gives on the compiler's command line, by name.
+type Constants = BTreeMap<String, String>;
+
+/// Sources, each read once, and searched once for a kernel under the same constants: variants share them.
+struct Texts<'a> {
     root: PathBuf,
     read: BTreeMap<String, Option<String>>,
+    searched: BTreeMap<(String, String, &'a Constants), Option<u32>>,
 }
 
-impl Texts {
-    fn line(
-        &mut self,
-        file: &str,
-        kernel: &str,
-        constants: &BTreeMap<String, String>,
-    ) -> Option<u32> {
+impl<'a> Texts<'a> {
+    fn line(&mut self, file: &str, kernel: &str, constants: &'a Constants) -> Option<u32> {
+        let name = base_name(kernel);
+        let asked = (file.to_owned(), function_name(&name).to_owned(), constants);
+        if let Some(known) = self.searched.get(&asked) {
+            return *known;
+        }
         let root = &self.root;
         let text = self.read.entry(file.to_owned()).or_insert_with(|| {
             let path = git::real_input(&root.join(file)).ok()?;
@@ -106,8 +111,9 @@ impl Texts {
             let bytes = read_regular_up_to(&path, LARGEST_SOURCE).ok()?;
             Some(String::from_utf8_lossy(&bytes).into_owned())
         });
-        let name = base_name(kernel);
-        line(text.as_ref()?, function_name(&name), constants)
+        let found = text.as_ref().and_then(|text| line(text, &asked.1, constants));
+        self.searched.insert(asked, found);
+        found
     }
 }
 
@@ -115,7 +121,7 @@ impl Texts {
 /// it, that of the declaration. The name may be a macro: `constants` are those of the command line,
 /// which replace what the text itself defines. Read without a compiler, so that a comment with the
 /// same words can be taken for the kernel: no verdict reads it.
-fn line(text: &str, kernel: &str, constants: &BTreeMap<String, String>) -> Option<u32> {
+fn line(text: &str, kernel: &str, constants: &Constants) -> Option<u32> {
     let name = regex::escape(kernel);
     let define = Regex::new(&format!(
         r"(?m)^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+{name}\s*$"
