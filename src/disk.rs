@@ -76,6 +76,26 @@ impl Place {
         Ok(Some(folder.join(OsString::from_vec(target.into_bytes()))))
     }
 
+    /// What `make` makes with an unfinished file's name in the same folder, and the place.
+    fn beside<T>(
+        &self,
+        make: impl Fn(&Place) -> rustix::io::Result<T>,
+    ) -> rustix::io::Result<(Place, T)> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        loop {
+            let count = COUNT.fetch_add(1, Ordering::Relaxed);
+            let aside = Place {
+                folder: rustix::io::fcntl_dupfd_cloexec(&self.folder, 0)?,
+                name: format!("{UNFINISHED}{}-{count}", std::process::id()).into(),
+            };
+            match make(&aside) {
+                // Of a process with this number that was killed.
+                Err(Errno::EXIST) => {}
+                made => return Ok((aside, made?)),
+            }
+        }
+    }
+
     /// For the functions that have no form with an open folder.
     fn path(&self) -> PathBuf {
         descriptor(&self.folder).join(&self.name)
@@ -135,7 +155,7 @@ pub fn real(path: impl AsRef<Path>) -> io::Result<PathBuf> {
     fs::read_link(descriptor(&open))
 }
 
-fn descriptor(of: &OwnedFd) -> PathBuf {
+fn descriptor(of: &impl AsRawFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", of.as_raw_fd()))
 }
 
@@ -250,18 +270,20 @@ pub fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> io::Result<()> 
     create(path)?.write_all(bytes.as_ref())
 }
 
-/// Writes a file beside the target, and renames it into place: a killed process leaves the old content
-/// or the new. `fill` writes it, and `before` is asked when it is complete and nobody can see it.
+/// How the name of a file begins that is not in its place yet.
+pub const UNFINISHED: &str = ".tmp-";
+
+/// Writes a file without a name, gives it one beside the target, and renames it into place: a killed process
+/// leaves the old content or the new, and nothing else. `fill` writes it, and `before` is asked when it is
+/// complete and nobody can see it. File systems without such files (NFS) have the name from the beginning.
 ///
 /// # Errors
 /// As [`open_as`], and those of `fill`.
 pub fn replace<T, U>(
     path: &Path,
-    prefix: &str,
     fill: impl FnOnce(&mut File) -> io::Result<T>,
     before: impl FnOnce(&File) -> U,
 ) -> io::Result<(File, T, U)> {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
     let mut place = Place::of(path)?;
     for _ in 0..MOST_LINKS {
         match place.is_link() {
@@ -282,19 +304,14 @@ pub fn replace<T, U>(
         );
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
-    let new = |name: OsString| {
-        let folder = rustix::io::fcntl_dupfd_cloexec(&place.folder, 0)?;
-        let aside = Place { folder, name };
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-        let file = aside.open(flags, Mode::from_raw_mode(0o600))?;
-        Ok((aside, File::from(file)))
-    };
-    let (aside, mut file) = loop {
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        match new(format!("{prefix}{}-{count}", std::process::id()).into()) {
-            // Of a process with this number that was killed.
-            Err(Errno::EXIST) => {}
-            made => break made?,
+    let mode = Mode::from_raw_mode(0o600);
+    let unnamed = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+    let (mut file, mut named) = match rustix::fs::openat(&place.folder, ".", unnamed, mode) {
+        Ok(file) => (File::from(file), None),
+        Err(_) => {
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+            let (aside, file) = place.beside(|aside| aside.open(flags, mode))?;
+            (File::from(file), Some(aside))
         }
     };
     let written = (|| {
@@ -302,11 +319,24 @@ pub fn replace<T, U>(
         file.set_permissions(Permissions::from_mode(0o644))?;
         file.sync_all()?;
         let asked = before(&file);
+        let aside = match named.take() {
+            Some(aside) => aside,
+            None => {
+                let (from, flags) = (descriptor(&file), AtFlags::SYMLINK_FOLLOW);
+                let link = |aside: &Place| {
+                    rustix::fs::linkat(CWD, &from, &aside.folder, &aside.name, flags)
+                };
+                place.beside(link)?.0
+            }
+        };
+        let aside = named.insert(aside);
         rustix::fs::renameat(&aside.folder, &aside.name, &place.folder, &place.name)?;
         Ok((filled, asked))
     })();
     let (filled, asked) = written.inspect_err(|_: &io::Error| {
-        let _ = rustix::fs::unlinkat(&aside.folder, &aside.name, AtFlags::empty());
+        if let Some(aside) = &named {
+            let _ = rustix::fs::unlinkat(&aside.folder, &aside.name, AtFlags::empty());
+        }
     })?;
     sync(folder_of(path))?;
     Ok((file, filled, asked))
@@ -640,7 +670,7 @@ mod tests {
             ("write", |path| write(path, "new")),
             ("create", |path| create(path).map(drop)),
             ("replace", |path| {
-                replace(path, ".tmp-", |file| file.write_all(b"new"), |_| ()).map(drop)
+                replace(path, |file| file.write_all(b"new"), |_| ()).map(drop)
             }),
             ("create_dir_all", |path| create_dir_all(path)),
             ("real", |path| real(path).map(drop)),
@@ -727,11 +757,20 @@ mod tests {
     }
 
     #[test]
+    fn a_file_has_no_name_before_it_is_complete() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let names = || read_dir(folder.path()).unwrap().len();
+        let seen = replace(&path, |_| Ok(names()), |_| names()).unwrap();
+        assert_eq!((seen.1, seen.2, names()), (0, 0, 1));
+    }
+
+    #[test]
     fn a_file_that_cannot_be_replaced_leaves_nothing_beside_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         let fails = |_: &mut File| Err::<(), _>(io::Error::other("full"));
-        assert!(replace(&path, ".tmp-", fails, |_| ()).is_err());
+        assert!(replace(&path, fails, |_| ()).is_err());
         assert!(read_dir(folder.path()).unwrap().is_empty());
     }
 
@@ -754,7 +793,7 @@ mod tests {
         rustix::fs::mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).unwrap();
         symlink("victim/pipe", outside.join("to_pipe")).unwrap();
         symlink("victim/file", outside.join("to_file")).unwrap();
-        let write = |path: &Path| replace(path, ".tmp-", |file| file.write_all(b"new"), |_| ());
+        let write = |path: &Path| replace(path, |file| file.write_all(b"new"), |_| ());
         for path in [pipe.clone(), outside.join("to_pipe")] {
             assert!(write(&path).is_err(), "{}", path.display());
             assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());

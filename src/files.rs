@@ -32,7 +32,7 @@ pub const RECORDS: [&str; 3] = [RUN_FILE, VARIANT_FILE, SICK_FILE];
 /// # Errors
 /// Where the folder of the target cannot be written, or the target is a link in a checkout.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    disk::replace(path, ".tmp-", |file| file.write_all(bytes), |_| ()).map(drop)
+    disk::replace(path, |file| file.write_all(bytes), |_| ()).map(drop)
 }
 
 /// The same, with the lock of the file, which this process has before another one can see the file;
@@ -42,7 +42,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// As [`write_atomically`].
 pub fn write_locked(path: &Path, bytes: &[u8]) -> io::Result<Option<File>> {
     let lock = |file: &File| file.try_lock().is_ok();
-    let (file, (), locked) = disk::replace(path, ".tmp-", |file| file.write_all(bytes), lock)?;
+    let (file, (), locked) = disk::replace(path, |file| file.write_all(bytes), lock)?;
     Ok(locked.then_some(file))
 }
 
@@ -60,7 +60,7 @@ pub fn write_named(
         write(&mut parts)?;
         parts.flush()
     };
-    let atomically = |path: &Path, fill| disk::replace(path, ".tmp-", fill, |_| ()).map(drop);
+    let atomically = |path: &Path, fill| disk::replace(path, fill, |_| ()).map(drop);
     match disk::metadata(path) {
         Ok(meta) if meta.is_file() => atomically(&disk::real(path)?, fill),
         Ok(meta) if !meta.is_symlink() => {
@@ -592,15 +592,14 @@ pub fn remove_file(path: &Path) -> Result<(), Error> {
 
 /// The files in a folder that a run leaves there; none where there is no folder.
 fn left_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    // The first is of a write that was killed.
-    const LEFT: [&str; 11] = words(
-        ".tmp- capture- counting. imported. imported- launches. profile.json program.log \
+    const LEFT: [&str; 10] = words(
+        "capture- counting. imported. imported- launches. profile.json program.log \
          result.json static.json sanitizer-",
     );
     let mut left = Vec::new();
     for entry in entries(folder)? {
         let name = entry.text();
-        let mut left_names = LEFT.into_iter().chain([VARIANT_FILE]);
+        let mut left_names = LEFT.into_iter().chain([VARIANT_FILE, disk::UNFINISHED]);
         if left_names.any(|left| name.starts_with(left)) && !entry.is_dir() {
             left.push(entry.path);
         }
@@ -669,7 +668,7 @@ mod tests {
     fn a_file_that_is_written_locked_is_locked_before_others_see_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
-        let (_, (), unseen) = disk::replace(&path, "", |_| Ok(()), |_| !path.exists()).unwrap();
+        let (_, (), unseen) = disk::replace(&path, |_| Ok(()), |_| !path.exists()).unwrap();
         assert!(unseen);
         let file = write_locked(&path, b"2").unwrap();
         let other = open_to_lock(&path).unwrap();

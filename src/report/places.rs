@@ -111,7 +111,9 @@ impl<'a> Texts<'a> {
             let bytes = read_regular_up_to(&path, LARGEST_SOURCE).ok()?;
             Some(String::from_utf8_lossy(&bytes).into_owned())
         });
-        let found = text.as_ref().and_then(|text| line(text, &asked.1, constants));
+        let found = text
+            .as_ref()
+            .and_then(|text| line(text, &asked.1, constants));
         self.searched.insert(asked, found);
         found
     }

@@ -41,35 +41,22 @@ pub struct Summary {
 type Blobs = BTreeMap<String, (PathBuf, u64)>;
 
 /// The file that is written. It may lie in the project, and is no part of it.
-struct Output {
-    folder: PathBuf,
-    name: String,
-}
+struct Output(PathBuf);
 
 impl Output {
     fn new(path: &Path) -> Output {
-        let folder = path.parent().unwrap_or(Path::new(""));
-        let folder = Path::new(".").join(folder);
-        Output {
-            folder: folder.canonicalize().unwrap_or(folder),
-            name: path
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned(),
-        }
+        let folder = Path::new(".").join(folder_of(path));
+        let folder = folder.canonicalize().unwrap_or(folder);
+        Output(folder.join(path.file_name().unwrap_or_default()))
     }
 
-    /// How the name of an unfinished archive begins. A killed run leaves such a file.
-    fn unfinished_prefix(&self) -> String {
-        format!(".{}.", self.name)
-    }
-
-    /// Whether a file is an archive of this name, finished or not.
+    /// Whether a file is this archive, finished or not.
     fn is(&self, path: &Path) -> bool {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let own = name == self.name.as_str() || name.starts_with(&self.unfinished_prefix());
-        own && path.parent() == Some(&self.folder)
+        let name = path.file_name().unwrap_or_default();
+        let unfinished = name
+            .as_encoded_bytes()
+            .starts_with(disk::UNFINISHED.as_bytes());
+        path == self.0 || unfinished && path.parent() == self.0.parent()
     }
 }
 
@@ -94,9 +81,8 @@ pub fn pack(packing: Packing<'_>, output: &Path) -> Result<Summary, Error> {
     let folder = folder_of(output);
     disk::create_dir_all(folder).map_err(Error::io("create", folder))?;
     let failed = |error: io::Error| Error::io("write", output)(error);
-    let prefix = Output::new(output).unfinished_prefix();
     let fill = |file: &mut File| write(&index, &blobs, file);
-    let (_, (sha256, size), ()) = disk::replace(output, &prefix, fill, |_| ()).map_err(failed)?;
+    let (_, (sha256, size), ()) = disk::replace(output, fill, |_| ()).map_err(failed)?;
     Ok(Summary {
         sha256,
         bytes: size,
