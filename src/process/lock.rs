@@ -152,7 +152,10 @@ pub fn lock_folder(
         Ok(true) => Ok(Some(file)),
         Ok(false) => Err(Error::environment(
             works(),
-            "wait for its end, or name another folder: --output DIR",
+            match access {
+                Access::Reads => "wait for its end",
+                Access::Writes => "wait for its end, or name another folder: --output DIR",
+            },
         )),
         Err(Error::Io { .. }) => Ok(None),
         Err(error) => Err(error),
