@@ -4,6 +4,7 @@ use super::answer::answer;
 use super::select::{load, other_toolchain, variable};
 use crate::evidence::gpu_pins;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -45,7 +46,8 @@ pub(super) fn run(config: &Path, arguments: &VerifyArgs) -> Result<ExitCode, Err
     let mut selected = load(config, &stage.selection, Some(&stage.trial))?;
     if !arguments.sanitizer.is_empty() {
         for variant in &mut selected.variants {
-            variant.sanitizer.clone_from(&arguments.sanitizer);
+            let own = &mut Arc::make_mut(variant).sanitizer;
+            own.clone_from(&arguments.sanitizer);
         }
     }
     let variants = selected.variants();

@@ -3,6 +3,7 @@
 use crate::metric::{Direction, Level, Role, Tolerance, Tolerances, measures};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ncu_report::Chip;
@@ -154,8 +155,8 @@ pub struct Suite {
     pub name: String,
     /// One line for people.
     pub description: String,
-    /// Its variants, by name.
-    pub variants: Vec<Variant>,
+    /// Its variants, by name. A check has the configuration more than once.
+    pub variants: Vec<Arc<Variant>>,
 }
 
 /// What the kernels of a variant have to do, each launched once.
@@ -471,6 +472,10 @@ impl Toolchain {
 impl Config {
     /// Every variant, in the order of the names.
     pub fn variants(&self) -> impl Iterator<Item = &Variant> {
+        self.shared_variants().map(Arc::as_ref)
+    }
+
+    fn shared_variants(&self) -> impl Iterator<Item = &Arc<Variant>> {
         self.suites.iter().flat_map(|suite| &suite.variants)
     }
 
@@ -498,7 +503,11 @@ impl Config {
     ///
     /// # Errors
     /// Says which name or pattern selects nothing.
-    pub fn select(&self, names: &[String], experimental: bool) -> Result<Vec<&Variant>, String> {
+    pub fn select(
+        &self,
+        names: &[String],
+        experimental: bool,
+    ) -> Result<Vec<Arc<Variant>>, String> {
         let selectors: Vec<Selector> = names
             .iter()
             .map(|name| Selector::of(name))
@@ -511,13 +520,14 @@ impl Config {
             }
         }
         Ok(self
-            .variants()
+            .shared_variants()
             .filter(|variant| {
                 let named = selectors.iter().any(|one| one.names(&variant.id));
                 let covered =
                     selectors.is_empty() || selectors.iter().any(|one| one.covers(&variant.id));
                 named || covered && (experimental || !variant.experimental)
             })
+            .cloned()
             .collect())
     }
 

@@ -1,6 +1,7 @@
 //! The configuration of one program that is measured without a configuration file.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ncu_report::Chip;
@@ -98,7 +99,9 @@ impl Config {
         let (config, suite, variant) = blank(&settings.root.join("none"), &digits)?;
         let suite = Suite {
             name: id.suite.clone(),
-            variants: vec![settings.variant(config.toolchain.chip, id, program, &variant)],
+            variants: vec![Arc::new(
+                settings.variant(config.toolchain.chip, id, program, &variant),
+            )],
             ..suite
         };
         Ok(Config {
@@ -113,7 +116,7 @@ impl Config {
 }
 
 /// A configuration with one suite of one variant, and these.
-fn blank(path: &Path, digits: &str) -> Result<(Config, Suite, Variant), Error> {
+fn blank(path: &Path, digits: &str) -> Result<(Config, Suite, Arc<Variant>), Error> {
     let text = format!(
         "[toolchain]\narch = \"sm_{digits}\"\n[metric.duration]\ncounter = \"{}\"\n\
          direction = \"lower\"\ntolerance = \"1 %\"\n\
@@ -143,7 +146,7 @@ impl Variant {
         let metrics = counters.into_iter().map(|name| Metric::shown(&name, &name));
         Ok(Variant {
             metrics: metrics.collect(),
-            ..variant
+            ..Arc::unwrap_or_clone(variant)
         })
     }
 }

@@ -1,6 +1,7 @@
 //! A configuration with the variants that a run works on.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::model::{Config, Recipe, Variant};
 use super::selector::Selector;
@@ -15,7 +16,7 @@ pub struct Selected {
     /// The configuration.
     pub config: Config,
     /// The variants.
-    pub variants: Vec<Variant>,
+    pub variants: Vec<Arc<Variant>>,
     /// Constants of a trial, `NAME=VALUE` (`--define`).
     pub overrides: Vec<String>,
     selectors: Vec<Selector>,
@@ -33,12 +34,8 @@ impl Selected {
         experimental: bool,
         overrides: &[String],
     ) -> Result<Selected, Error> {
-        let mut variants: Vec<Variant> = config
-            .select(names, experimental)
-            .map_err(Error::Usage)?
-            .into_iter()
-            .cloned()
-            .collect();
+        let variants = config.select(names, experimental);
+        let mut variants = variants.map_err(Error::Usage)?;
         if variants.is_empty() {
             return Err(Error::Usage(
                 "no variant is selected, because all of them are experimental; name one, or pass --experimental".to_owned(),
@@ -58,8 +55,8 @@ impl Selected {
 
     /// The same, where only what lies within its tolerance with its whole interval passes.
     pub fn strict(mut self, strict: bool) -> Selected {
-        for variant in &mut self.variants {
-            variant.strict = strict;
+        for variant in self.variants.iter_mut().filter(|_| strict) {
+            Arc::make_mut(variant).strict = true;
         }
         self
     }
@@ -72,7 +69,7 @@ impl Selected {
 
     /// The variants.
     pub fn variants(&self) -> Vec<&Variant> {
-        self.variants.iter().collect()
+        self.variants.iter().map(Arc::as_ref).collect()
     }
 
     /// The folder of profiles: the named one, relative to the current folder, or the one in the work
@@ -89,14 +86,14 @@ impl Selected {
 }
 
 /// Sets a constant of nvcc in all variants.
-fn define(variants: &mut [Variant], text: &str) -> Result<(), Error> {
+fn define(variants: &mut [Arc<Variant>], text: &str) -> Result<(), Error> {
     let (name, value) = text.split_once('=').unwrap_or((text, ""));
     if !is_macro_name(name) {
         return Err(Error::Usage(format!(
             "`--define {text}`: `{name}` cannot be the name of a constant"
         )));
     }
-    for variant in variants {
+    for variant in variants.iter_mut().map(Arc::make_mut) {
         match &mut variant.recipe {
             Recipe::Nvcc { defines, .. } => {
                 defines.insert(name.to_owned(), value.to_owned());

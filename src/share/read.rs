@@ -95,7 +95,7 @@ impl Slice<'_> {
 /// [`Error::Usage`], that it cannot be made.
 pub fn plan_sha256(plan: &Selected) -> Result<String, Error> {
     let arch = &plan.config.toolchain.arch;
-    let plan = (env!("CARGO_PKG_VERSION"), arch, &plan.variants);
+    let plan = (env!("CARGO_PKG_VERSION"), arch, plan.variants());
     sha256_of(&plan).map_err(Error::Usage)
 }
 

@@ -1,6 +1,7 @@
 //! `[metric.NAME]`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::file::File;
 use crate::config::error::{ConfigError, suggest};
@@ -63,6 +64,7 @@ impl File<'_> {
                 if named.contains(&id) || !variant.metrics.iter().any(|one| one.alias == *alias) {
                     continue;
                 }
+                let variant = Arc::make_mut(variant);
                 variant.metrics.retain(|metric| metric.alias != *alias);
                 if !variant.metrics.iter().any(|one| one.level != Level::Record) {
                     return Err(self.error(&at, format!("without `{alias}`, `{id}` gates nothing")));
@@ -104,11 +106,13 @@ impl File<'_> {
                     return Err(self.error(&at, format!("`{alias}` is not judged by a tolerance")));
                 }
                 let own = self.stated(&at, own)?;
-                let of_name = |variant: &&mut Variant| {
+                let of_name = |variant: &&mut Arc<Variant>| {
                     variant.id.suite == *name || variant.id.to_string() == *name
                 };
                 let variants = suites.iter_mut().flat_map(|suite| &mut suite.variants);
-                let metrics = variants.filter(of_name).flat_map(|v| &mut v.metrics);
+                let metrics = variants
+                    .filter(of_name)
+                    .flat_map(|v| &mut Arc::make_mut(v).metrics);
                 for metric in metrics.filter(|metric| metric.alias == *alias) {
                     metric.tolerance = Tolerances {
                         stored: own.stored.or(metric.tolerance.stored),

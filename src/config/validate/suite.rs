@@ -1,5 +1,7 @@
 //! `[suite.NAME]`.
 
+use std::sync::Arc;
+
 use super::file::{Common, File};
 use super::metric::excused_without_duration;
 use crate::config::error::{ConfigError, suggest};
@@ -30,7 +32,10 @@ impl File<'_> {
             name: name.to_owned(),
             description: raw.description.clone().unwrap_or_default(),
             variants: variants
-                .map(|(variant, raw)| self.variant([name, variant], raw, &metrics, common))
+                .map(|(variant, raw)| {
+                    let variant = self.variant([name, variant], raw, &metrics, common);
+                    variant.map(Arc::new)
+                })
                 .collect::<Result<_, _>>()?,
         })
     }

@@ -1,6 +1,7 @@
 //! `[[waiver]]`.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::file::File;
 use crate::config::error::{ConfigError, suggest};
@@ -26,7 +27,8 @@ impl File<'_> {
                 ));
             }
         }
-        let variants: Vec<&Variant> = suites.iter().flat_map(|suite| &suite.variants).collect();
+        let variants: Vec<&Arc<Variant>> =
+            suites.iter().flat_map(|suite| &suite.variants).collect();
         let Some(variant) = variants
             .iter()
             .find(|variant| variant.id.to_string() == raw.variant)
