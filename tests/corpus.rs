@@ -99,3 +99,27 @@ fn every_reader_withstands_the_inputs_of_its_target_and_changes_of_them() {
         }
     }
 }
+
+/// `fuzz/run.sh` does not build with another lock file. No test builds it.
+#[test]
+fn the_lock_file_of_the_fuzz_targets_has_the_dependencies_of_the_packages() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| -> toml::Table {
+        let text = fs::read_to_string(root.join(path)).unwrap();
+        text.parse().unwrap()
+    };
+    let lock = read("fuzz/Cargo.lock");
+    for (package, manifest) in [
+        ("sparsek-gate", "Cargo.toml"),
+        ("ncu-report", "crates/ncu-report/Cargo.toml"),
+    ] {
+        let mut packages = lock["package"].as_array().unwrap().iter();
+        let locked = packages.find(|one| one["name"].as_str() == Some(package));
+        let locked = locked.unwrap()["dependencies"].as_array().unwrap().iter();
+        // With its version, where there are two.
+        let locked = locked.map(|name| name.as_str().unwrap().split(' ').next().unwrap());
+        let manifest = read(manifest);
+        let required = manifest["dependencies"].as_table().unwrap().keys();
+        assert!(locked.eq(required.map(String::as_str)), "{package}");
+    }
+}
