@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::answer::{answer, named, print};
 use super::select::select;
 use crate::baseline::Store;
 use crate::cli::ListArgs;
 use crate::config::{Config, Recipe, Variant};
+use crate::files::read_regular;
 use crate::finding::{Error, ExitCode};
-use crate::profile::Profile;
 use crate::report::one_line;
 use crate::terms::VariantId;
 
@@ -27,6 +27,17 @@ struct Listed {
     kernels: Vec<String>,
     /// Folders of its baselines: GPU model and tier.
     baselines: Vec<String>,
+}
+
+/// What is listed of a locked profile, which is not verified.
+#[derive(Deserialize)]
+struct Locked {
+    kernels: Vec<Kernel>,
+}
+
+#[derive(Deserialize)]
+struct Kernel {
+    name: String,
 }
 
 pub(super) fn run(config: &Path, arguments: &ListArgs) -> Result<ExitCode, Error> {
@@ -49,10 +60,12 @@ pub(super) fn run(config: &Path, arguments: &ListArgs) -> Result<ExitCode, Error
 }
 
 fn listed_variant(config: &Config, variant: &Variant, store: &Store) -> Result<Listed, Error> {
-    let stored = store.all_of(&variant.id)?;
-    let mut kernels: Vec<String> = stored
-        .iter()
-        .filter_map(|baseline| Profile::parse(baseline.profile.as_deref()?).ok())
+    let baselines = store.gpus_of(&variant.id)?;
+    let profiles = baselines.iter().filter_map(|gpu| {
+        let profile = read_regular(&store.path(gpu, &variant.id, "profile.json")).ok()?;
+        serde_json::from_slice::<Locked>(&profile).ok()
+    });
+    let mut kernels: Vec<String> = profiles
         .flat_map(|profile| profile.kernels)
         .map(|kernel| kernel.name)
         .chain(variant.expect.iter().cloned())
@@ -69,7 +82,7 @@ fn listed_variant(config: &Config, variant: &Variant, store: &Store) -> Result<L
         immutable: variant.immutable,
         experimental: variant.experimental,
         kernels,
-        baselines: stored.into_iter().map(|baseline| baseline.gpu).collect(),
+        baselines,
     })
 }
 

@@ -24,6 +24,8 @@ pub enum Note {
     Earlier,
     /// It was accepted from outside the change.
     Accepted,
+    /// The base has nothing that it could be compared with.
+    New,
     /// A waiver covers it.
     Waived {
         /// Its last day.
@@ -49,6 +51,7 @@ impl Note {
             Note::Tries(tries) => format!("{message} (in each of {tries} tries)"),
             Note::Earlier => format!("{message} (in the interrupted run; not measured again)"),
             Note::Accepted => format!("{message}; accepted"),
+            Note::New => format!("{message}: it is new, and counts once this is merged"),
             Note::Waived { until, who, reason } => {
                 format!("{message}; waived until {until} by {who}: {reason}")
             }

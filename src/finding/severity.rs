@@ -87,6 +87,8 @@ reasons! {
     LaunchesCount => LaunchMismatch,
     /// The change under review was accepted from outside of it.
     Consented => Relocked | PolicyChanged | HiddenFromReview | RecordedInChange,
+    /// The base has nothing that it could loosen.
+    NothingBefore => PolicyChanged | Relocked,
     /// The change under review makes a rule stricter.
     Tightens => PolicyChanged,
     /// The change under review states code, and the launches show what it does.

@@ -380,6 +380,9 @@ pub(super) fn counts(outcome: &Outcome) -> Vec<String> {
     if outcome.ended.is_some() {
         return vec!["the run ended before there was a verdict".to_owned()];
     }
+    let begins = matches!(outcome.authority, Authority::Revision { begins: true, .. });
+    let begins = begins.then(|| "the gate starts when this is merged".to_owned());
+    let counts: Vec<String> = counts.into_iter().chain(begins).collect();
     if counts.is_empty() {
         return vec!["nothing compared".to_owned()];
     }
@@ -412,7 +415,10 @@ pub(super) fn origin(outcome: &Outcome) -> String {
     };
     match &outcome.authority {
         Authority::WorkingTree => profiles,
-        Authority::Revision { commit, found_by } => {
+        Authority::Revision { begins: true, .. } => profiles,
+        Authority::Revision {
+            commit, found_by, ..
+        } => {
             format!(
                 "{profiles}; baselines, tolerances and waivers of {} ({found_by})",
                 short(commit)

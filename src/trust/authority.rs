@@ -16,5 +16,8 @@ pub enum Authority {
         commit: String,
         /// How it was found, such as `tip of refs/remotes/origin/main`.
         found_by: String,
+        /// Whether it has no configuration: the change brings the first one, and is judged by that.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        begins: bool,
     },
 }

@@ -151,6 +151,7 @@ mod tests {
         let authority = Authority::Revision {
             commit: "HEAD".to_owned(),
             found_by: String::new(),
+            begins: false,
         };
         let root = folder.path().canonicalize().unwrap();
         let path = root.join(OsStr::from_bytes(b"ncu\xff"));

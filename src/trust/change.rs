@@ -43,11 +43,12 @@ impl ChangeUnderReview<'_> {
         Ok(self.files(path)?.remove(&self.place.join(path)))
     }
 
-    /// The base's baselines, as files below a folder.
-    pub(super) fn store(&self, baselines: &Path, snapshot: &Path) -> Result<Store, Error> {
+    /// The base's baselines, as files below a folder, and whether all of them are files.
+    pub(super) fn store(&self, baselines: &Path, snapshot: &Path) -> Result<(Store, bool), Error> {
         let below = inside(&self.head.root, baselines);
         let whole = self.place.join(&below);
         let folder = snapshot.join("baselines");
+        let mut all_files = true;
         for (path, entry) in self.files(&below)? {
             let rest = path.strip_prefix(&whole).unwrap_or(&path);
             let rest = Path::new(rest.trim_start_matches('/'));
@@ -60,13 +61,16 @@ impl ChangeUnderReview<'_> {
                     )));
                 }
                 // A lock that is a link counts as missing, and is reported as missing.
-                _ => continue,
+                _ => {
+                    all_files = false;
+                    continue;
+                }
             };
             if is_below(rest) {
                 locks::write(&folder.join(rest), &bytes)?;
             }
         }
-        Store::open(&folder)
+        Ok((Store::open(&folder)?, all_files))
     }
 
     /// Whose rules count.
@@ -74,6 +78,7 @@ impl ChangeUnderReview<'_> {
         Authority::Revision {
             commit: self.root.commit.clone(),
             found_by: self.root.found_by.clone(),
+            begins: false,
         }
     }
 }

@@ -102,10 +102,10 @@ pub fn establish(head: Config, root: Option<Root>, consent: Consent) -> Result<G
         consent: &consent,
     };
     let mut findings = Vec::new();
-    let (config, base_baselines) = change.policy(&mut findings)?;
+    let (config, base_baselines, begins) = change.policy(&mut findings)?;
     let config = merge::in_checkout(config, &head.checkout);
     let snapshot = process::scratch().map_err(Error::io("create", std::env::temp_dir()))?;
-    let store = change.store(&base_baselines, snapshot.path())?;
+    let (store, all_files) = change.store(&base_baselines, snapshot.path())?;
     let links = change.links()?;
     // What a link leads to is not read.
     let own = match links.is_empty() {
@@ -118,7 +118,8 @@ pub fn establish(head: Config, root: Option<Root>, consent: Consent) -> Result<G
     findings.extend(change.converted()?);
     let here = Store::open(own)?;
     let place = change.place.join(&inside(&head.root, &head.baselines));
-    let replaced = locks::compare(&config, &store, &here, &place, &consent, &mut findings)?;
+    let base = (&store, all_files);
+    let replaced = locks::compare(&config, base, &here, &place, &consent, &mut findings)?;
     findings.extend(change.hidden(&store, &here)?);
     locks::replace(&store, &here, &replaced)?;
     change.refuse_libraries()?;
@@ -138,6 +139,7 @@ pub fn establish(head: Config, root: Option<Root>, consent: Consent) -> Result<G
         authority: Authority::Revision {
             commit: root.commit.clone(),
             found_by: root.found_by.clone(),
+            begins,
         },
         findings,
         tool,

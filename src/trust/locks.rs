@@ -11,7 +11,7 @@ use crate::finding::{Code, Error, Finding, Note, WarnReason};
 use crate::hash::sha256_hex;
 use crate::metric::{Level, display_value};
 use crate::profile::Profile;
-use crate::terms::VariantId;
+use crate::terms::{Tier, VariantId};
 
 /// The most values that a finding names; it counts the others.
 const SHOWN: usize = 6;
@@ -23,14 +23,15 @@ pub(super) struct Replaced {
 }
 
 /// Reports every baseline that the change locks, re-locks, edits or removes, and returns those that
-/// were accepted and are unchanged since they were locked. `place` is the folder of the baselines
+/// were accepted and are unchanged since they were locked. `all_files` is whether the base has no link and no
+/// submodule there, whose locks are unknown. `place` is the folder of the baselines
 /// from the top of the repository.
 ///
 /// # Errors
 /// [`Error::Io`].
 pub(super) fn compare(
     config: &Config,
-    base: &Store,
+    (base, all_files): (&Store, bool),
     head: &Store,
     place: &str,
     consent: &Consent,
@@ -38,6 +39,7 @@ pub(super) fn compare(
 ) -> Result<Vec<Replaced>, Error> {
     let mut accepted = Vec::new();
     let mut all = base.stored()?;
+    let of_base = all.clone();
     all.extend(head.stored()?);
     for (gpu, variant) in all {
         let before = base.load(&gpu, &variant)?;
@@ -46,7 +48,12 @@ pub(super) fn compare(
             (None, None) => continue,
             (Some(before), Some(after)) if before == after => continue,
             (Some(before), None) => removed(place, before, consent),
-            (before, Some(after)) => locked(config, place, before.as_ref(), after, consent),
+            (before, Some(after)) => {
+                let rivals = of_base.iter().filter(|(_, id)| *id == variant);
+                let is_first =
+                    all_files && !rivals.into_iter().any(|(other, _)| is_of(other, &gpu));
+                locked(config, place, (before.as_ref(), after), is_first, consent)
+            }
         };
         // A warning of another code, such as on a signature, replaces nothing.
         let settled = found.iter().any(|finding| finding.code == Code::Relocked)
@@ -149,12 +156,24 @@ fn removed(place: &str, before: &Stored, consent: &Consent) -> Vec<Finding> {
     vec![consent.settles(finding, &act)]
 }
 
-/// The findings on a baseline that is new or was replaced.
+/// Whether a check could compare with the lock in one folder where that in the other is missing: both are of
+/// compiled code, or of the same GPU model, which may be measured on several tiers.
+fn is_of(folder: &str, other: &str) -> bool {
+    let [one, other] = [folder, other].map(|it| (Tier::of_folder(it), it.split('+').next()));
+    match (one.0, other.0) {
+        (Tier::Static, Tier::Static) => true,
+        (Tier::Static, _) | (_, Tier::Static) => false,
+        _ => one.1 == other.1,
+    }
+}
+
+/// The findings on a baseline that is new or was replaced. `is_first` is whether the base has none that could
+/// be compared with instead.
 fn locked(
     config: &Config,
     place: &str,
-    before: Option<&Stored>,
-    after: &Stored,
+    (before, after): (Option<&Stored>, &Stored),
+    is_first: bool,
     consent: &Consent,
 ) -> Vec<Finding> {
     let (trusted, found) = verify_files(config, after);
@@ -208,6 +227,12 @@ fn locked(
             message.push_str(": ");
             message.push_str(&part);
         }
+    }
+    if is_first {
+        let next = "review its values like code: later changes are compared with them";
+        let first = Finding::deny(Code::Relocked, &after.variant, message, next);
+        found.push(first.warn_for(WarnReason::NothingBefore));
+        return found;
     }
     let act = act(action, place, after, (before, Some(after)));
     let finding = Finding::deny(

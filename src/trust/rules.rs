@@ -6,20 +6,25 @@ use super::change::{ChangeUnderReview, config_name};
 use super::changes::{Change, Way, changes};
 use super::consent::{Act, Action};
 use super::merge::in_checkout;
+use super::place::{inside, unreadable};
 use super::policy;
 use crate::build::paths_of_flags;
 use crate::config::{Config, table};
 use crate::files::{most, read_text_up_to};
 use crate::finding::{Code, Error, Finding, WarnReason};
-use crate::git::TreeEntry;
+use crate::git::{self, TreeEntry};
 use crate::hash::sha256_hex;
 
 impl ChangeUnderReview<'_> {
-    /// The configuration to judge by, and the base's folder of baselines.
-    pub(super) fn policy(&self, findings: &mut Vec<Finding>) -> Result<(Config, PathBuf), Error> {
+    /// The configuration to judge by, the base's folder of baselines, and whether the base has no
+    /// configuration.
+    pub(super) fn policy(
+        &self,
+        findings: &mut Vec<Finding>,
+    ) -> Result<(Config, PathBuf, bool), Error> {
         let path = &self.head.path;
         let text = read_text_up_to(path, most::CONFIG).map_err(Error::io("read", path))?;
-        let whole = || (self.head.clone(), self.head.baselines.clone());
+        let whole = || (self.head.clone(), self.head.baselines.clone(), false);
         let base_text = self.base_text()?;
         let act = Act {
             action: Action::Policy,
@@ -28,8 +33,9 @@ impl ChangeUnderReview<'_> {
             after: Some(sha256_hex(text.as_bytes())),
         };
         let Some(base_text) = base_text else {
-            findings.push(self.without_base_policy(&act));
-            return Ok(whole());
+            let (finding, begins) = self.without_base_policy(&act)?;
+            findings.push(finding);
+            return Ok((self.head.clone(), self.head.baselines.clone(), begins));
         };
         let base_text = String::from_utf8_lossy(&base_text).into_owned();
         if base_text == text {
@@ -80,7 +86,8 @@ impl ChangeUnderReview<'_> {
         let unneeded = without_effect.then_some(WarnReason::NoEffectYet);
         findings.extend(all.into_iter().map(|finding| finding.warn_for(unneeded)));
         let policy = merged.filter(|_| !accepted);
-        Ok((policy.unwrap_or_else(|| self.head.clone()), base.baselines))
+        let policy = policy.unwrap_or_else(|| self.head.clone());
+        Ok((policy, base.baselines, false))
     }
 
     /// A path outside of the repository that flags of the change name, and none of the base.
@@ -115,21 +122,45 @@ impl ChangeUnderReview<'_> {
         }
     }
 
-    /// The finding that the base has no configuration.
-    fn without_base_policy(&self, act: &Act) -> Finding {
+    /// The finding that the base has no configuration, and whether it has no baseline either: then there is
+    /// no rule that the change could loosen.
+    fn without_base_policy(&self, act: &Act) -> Result<(Finding, bool), Error> {
         let name = config_name(self.head);
+        let folders = Path::new(&act.path).ancestors().skip(1);
+        let base = git::objects_at(&self.head.root, &self.root.commit).map_err(unreadable)?;
+        let is_there = |folder: &Path| folder.to_str().is_some_and(|it| base.contains_key(it));
+        if let Some(other) = folders.into_iter().find(|folder| is_there(folder)) {
+            return Err(Error::Baseline(format!(
+                "`{}` is no folder at {}, so that it is unknown which {name} counts there; make it one there first",
+                other.display(),
+                self.revision()
+            )));
+        }
+        let baselines = inside(&self.head.root, &self.head.baselines);
+        let baselines = self.place.join(&format!("{baselines}/"));
+        if base.keys().any(|path| path.starts_with(&baselines)) {
+            let finding = Finding::of_project(
+                Code::PolicyChanged,
+                format!(
+                    "there is no {name} at {}, which has baselines: every rule comes from this change",
+                    self.revision()
+                ),
+                format!(
+                    "have an authorized person review {name} and accept it from outside the change: {}",
+                    self.consent.how(act)
+                ),
+            );
+            return Ok((self.consent.settles(finding, act), false));
+        }
         let finding = Finding::of_project(
             Code::PolicyChanged,
             format!(
-                "there is no {name} at {}: every rule and every baseline comes from this change",
+                "there is no {name} at {}, and nothing to protect: the gate starts when this is merged",
                 self.revision()
             ),
-            format!(
-                "have an authorized person review {name} and accept it from outside the change: {}",
-                self.consent.how(act)
-            ),
+            format!("review {name} like code: later changes are judged by it"),
         );
-        self.consent.settles(finding, act)
+        Ok((finding.warn_for(WarnReason::NothingBefore), true))
     }
 
     /// The finding that the base's configuration cannot be read, if the change's was accepted.

@@ -82,6 +82,7 @@ impl<'a> Reference<'a> {
         match self.mode {
             Mode::Stored => metric.tolerance.stored,
             Mode::Against | Mode::Programs => metric.tolerance.against,
+            Mode::New => None,
         }
     }
 
@@ -327,7 +328,7 @@ impl Quantity<'_> {
                 metric,
                 match case.reference.mode {
                     Mode::Programs => case.current.label(pair.current),
-                    Mode::Stored | Mode::Against => &pair.current.name,
+                    Mode::Stored | Mode::Against | Mode::New => &pair.current.name,
                 },
                 *pair,
                 before.as_ref().map(Summary::from),
@@ -422,7 +423,7 @@ impl Quantity<'_> {
                     && u32::try_from(current.len()).is_ok_and(|count| count < most);
                 against_stored(before, &current, &question, open)
             }
-            Mode::Against | Mode::Programs => {
+            Mode::Against | Mode::Programs | Mode::New => {
                 in_turn(&before.machines().concat(), &current, &question)
             }
         };

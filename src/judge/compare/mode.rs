@@ -13,6 +13,8 @@ pub enum Mode {
     Against,
     /// Another program, measured side by side (`compare`). Nothing is locked of either.
     Programs,
+    /// Nothing: the base has no such variant.
+    New,
 }
 
 impl Mode {
@@ -20,7 +22,7 @@ impl Mode {
     pub fn reference(self) -> &'static str {
         match self {
             Mode::Stored => "baseline",
-            Mode::Against | Mode::Programs => "base",
+            Mode::Against | Mode::Programs | Mode::New => "base",
         }
     }
 }

@@ -40,8 +40,10 @@ pub(crate) fn compare_with_code(
     let (variant, reference, current) = (case.variant, case.reference, case.current);
     let (before, mode) = (reference.profile, reference.mode);
     let mut report = VariantReport::new(variant, mode, before, current);
-    let mut findings = incomplete_sides(case);
-    let differences = differences(case);
+    let (mut findings, differences) = match mode {
+        Mode::New => (Vec::new(), Vec::new()),
+        _ => (incomplete_sides(case), differences(case)),
+    };
     if !differences.is_empty() {
         let message = format!(
             "{} and current profile were measured under different conditions: {}",
@@ -107,7 +109,7 @@ fn same_work<'a>(case: &Case<'a>, pair: Pair<'a>) -> bool {
 /// That no metric has a tolerance for this comparison: equal work alone is no reason to pass.
 fn nothing_judged(case: &Case<'_>, report: &VariantReport) -> Option<Finding> {
     let key = match case.reference.mode {
-        Mode::Programs => return None,
+        Mode::Programs | Mode::New => return None,
         Mode::Stored => "stored",
         Mode::Against => "against",
     };

@@ -26,7 +26,7 @@ pub(crate) fn speed_change<'a>(case: &Case<'a>, pair: Pair<'a>) -> Option<f64> {
     let is_certain = match case.reference.mode {
         // GPUs of one model differ by more than the processes of one.
         Mode::Stored => comparison.verdict == Some(Verdict::Improved),
-        Mode::Against | Mode::Programs => comparison.change?.size() > comparison.band?,
+        Mode::Against | Mode::Programs | Mode::New => comparison.change?.size() > comparison.band?,
     };
     (is_certain && before.value > 0.0).then(|| 100.0 * (now.value / before.value - 1.0))
 }

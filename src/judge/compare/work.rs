@@ -133,7 +133,7 @@ fn other_work_finding(
 /// The next step where a kernel does other work.
 fn instead_of_other_work(variant: &Variant, mode: Mode) -> String {
     match mode {
-        Mode::Stored | Mode::Against => fix_or_accept(variant, mode, Tier::Counters),
+        Mode::Stored | Mode::Against | Mode::New => fix_or_accept(variant, mode, Tier::Counters),
         Mode::Programs => "do the same work; if another way to do it is meant, state what checks the numbers: --verify CMD".to_owned(),
     }
 }

@@ -109,6 +109,20 @@ pub struct VariantReport {
 }
 
 impl VariantReport {
+    /// Of a variant that was compared with itself, because the base has none: its values are shown, and what
+    /// is beyond a limit fails.
+    pub(crate) fn of_new(mut self) -> VariantReport {
+        for one in &mut self.comparisons {
+            one.verdict = one.verdict.filter(|verdict| *verdict == Verdict::Regressed);
+            if one.verdict.is_none() {
+                one.why = "the base has no such variant".to_owned();
+            }
+            (one.reference, one.samples) = (None, None);
+            (one.change, one.band, one.threshold) = (None, None, None);
+        }
+        self
+    }
+
     /// Of two profiles, before anything is compared.
     pub(crate) fn new(
         variant: &Variant,

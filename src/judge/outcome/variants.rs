@@ -11,7 +11,7 @@ use crate::evidence::{
     Examined, Purpose, SameClock, When, disturbed, incomplete, recorded_unpinned, stated_otherwise,
     unpinned,
 };
-use crate::finding::{Code, Error, Finding, by_variant};
+use crate::finding::{Code, Error, Finding, Note, by_variant};
 use crate::judge::compare::as_fast::shown_as_fast;
 use crate::judge::compare::compiled::compare_compiled;
 use crate::judge::compare::drift::{drifted, unvouched};
@@ -289,7 +289,8 @@ impl<'a> Judge<'a> {
             Some(base) => Some(self.beside_base(variant, base, sides, profiles, outcome)),
             None => self.beside_lock(variant, sides, profiles),
         };
-        let judged = answer.is_some();
+        let is_new = answer.is_none() && self.is_new(variant, outcome);
+        let judged = answer.is_some() || is_new;
         let added = added(variant, sides);
         let examined = sides.examined(variant);
         let pins = self.pins(variant, sides, outcome);
@@ -314,6 +315,12 @@ impl<'a> Judge<'a> {
             }
             None => {
                 examined.findings(When::Alone, &mut outcome.findings);
+                if is_new {
+                    let itself = Reference::new(Mode::New, current);
+                    let (report, found) = self.measured_with(variant, itself, current, None);
+                    outcome.variants.push(report.of_new());
+                    outcome.findings.extend(found);
+                }
             }
         }
         examined.findings(When::Judged, &mut outcome.findings);
@@ -431,12 +438,14 @@ impl<'a> Judge<'a> {
             base: base.as_ref(),
             locked: sides.locked,
         };
-        let current = sides.current;
         let examined = sides.examined(variant);
         let answer = self.compare_code(variant, sides, tuned, profiles, outcome);
         let judged = answer.is_some();
         let found = match answer {
-            Some((mut report, found)) => {
+            Some((mut report, mut found)) => {
+                if report.mode == Mode::New {
+                    examined.findings(When::CodeAlone, &mut found);
+                }
                 report.launched_as_locked(&assumed);
                 outcome.variants.push(report);
                 found
@@ -450,7 +459,7 @@ impl<'a> Judge<'a> {
         let found = found.into_iter().map(Finding::compiled);
         outcome.findings.extend(found);
         examined.findings(When::CodeJudged, &mut outcome.findings);
-        let lacking = self.without_lock(variant, current, judged);
+        let lacking = self.without_lock(variant, sides.current, judged);
         outcome.findings.extend(lacking);
     }
 
@@ -493,6 +502,11 @@ impl<'a> Judge<'a> {
                 findings.extend(other);
                 Some((report, findings))
             }
+            (None, None) if self.is_new(variant, outcome) => {
+                let (report, findings) =
+                    compare_compiled(variant, current, Mode::New, current, false);
+                Some((report.of_new(), findings))
+            }
             (None, None) => None,
         }
     }
@@ -530,7 +544,18 @@ impl<'a> Judge<'a> {
             .collect()
     }
 
-    /// The finding that no baseline is locked for a profile.
+    /// Whether the base has no such variant, and no baseline of it.
+    fn is_new(&self, variant: &Variant, outcome: &Outcome) -> bool {
+        let mut findings = outcome.findings.iter();
+        let is_locked = self
+            .gpus
+            .get(&variant.id)
+            .is_some_and(|gpus| !gpus.is_empty());
+        !is_locked
+            && findings.any(|one| one.concerns(&variant.id) && one.notes.contains(&Note::New))
+    }
+
+    /// The finding that a profile is compared with nothing: neither with its base nor with a baseline.
     fn without_lock(&self, variant: &Variant, profile: &Profile, judged: bool) -> Option<Finding> {
         let tier = profile.identity.tier;
         let folders = self.gpus.get(&variant.id).map_or(&[][..], Vec::as_slice);
@@ -540,7 +565,7 @@ impl<'a> Judge<'a> {
             .map(String::as_str)
             .filter(|folder| (Tier::of_folder(folder) == Tier::Static) == (tier == Tier::Static))
             .collect();
-        if !self.needs_locks {
+        if !self.needs_locks || judged {
             return None;
         }
         let what = match tier {
@@ -557,7 +582,7 @@ impl<'a> Judge<'a> {
                     lock_command(variant, tier)
                 ),
             ))
-        } else if !judged && !gpus.contains(&profile.identity.folder().as_str()) {
+        } else if !gpus.contains(&profile.identity.folder().as_str()) {
             let message = format!(
                 "it was measured on {} by {tier}, and has a baseline only for {}",
                 profile.identity.gpu,

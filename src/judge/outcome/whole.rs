@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::variant_report::VariantReport;
 use crate::evidence::SickGpu;
 use crate::finding::{ExitCode, Finding};
+use crate::judge::compare::mode::Mode;
 use crate::judge::pair::programs::ComparedPrograms;
 use crate::measure::{GpuPart, Resumed, ReusedVerification, SameProgram, Spent};
 use crate::metric::Level;
@@ -129,10 +130,10 @@ impl Outcome {
             };
         }
         let judged = |variant: &VariantReport| {
-            variant
-                .comparisons
-                .iter()
-                .any(|comparison| comparison.verdict.is_some())
+            variant.comparisons.iter().any(|one| match variant.mode {
+                Mode::New => one.current.is_some(),
+                _ => one.verdict.is_some(),
+            })
         };
         let unmeasured = |variant: &VariantReport| {
             variant.comparisons.iter().any(|comparison| {

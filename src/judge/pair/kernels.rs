@@ -128,7 +128,7 @@ impl<'a> Pairing<'a> {
         let next = match mode {
             Mode::Stored => format!("if that is meant, lock it: {}", lock_command(variant, tier)),
             // Beside a base without it no lock helps.
-            Mode::Against => format!(
+            Mode::Against | Mode::New => format!(
                 "if that is meant, lock it in this change, and check it against that: sparsek-gate check{} {}",
                 if tier == Tier::Static {
                     " --static"

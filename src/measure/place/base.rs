@@ -7,8 +7,9 @@ use super::batch::Batch;
 use super::prebuilt::PrebuiltSide;
 use crate::build::{Artifact, Witness};
 use crate::config::{self, Config, Mismatch, Pins, Toolchain, Variant};
+use crate::disk;
 use crate::files::{base_folder, create_work_folder};
-use crate::finding::{Code, Error, Finding};
+use crate::finding::{Code, Error, Finding, Note};
 use crate::git::{self, Worktree, short};
 use crate::measure::watch::{Silent, Watch};
 use crate::profile::Profile;
@@ -78,15 +79,24 @@ impl BaseProject {
             .path
             .file_name()
             .map_or_else(|| PathBuf::from(config::FILE_NAME), PathBuf::from);
-        let config = Config::load(&worktree.project.join(name))
-            .map(|base| beside(base, current))
-            .map_err(|error| error.summary());
+        let path = worktree.project.join(name);
+        let config = match disk::is_there(&path) {
+            true => Config::load(&path),
+            // A revision from before the gate has no variant.
+            false => Ok(Config {
+                root: worktree.project.clone(),
+                path,
+                suites: Vec::new(),
+                ..current.clone()
+            }),
+        };
+        let config = config.map(|base| beside(base, current));
         Ok(BaseProject {
             source: BaseSource::Revision {
                 commit: worktree.commit.clone(),
                 worktree: Some(worktree),
             },
-            config,
+            config: config.map_err(|error| error.summary()),
         })
     }
 
@@ -286,6 +296,13 @@ impl BaseProject {
     /// The finding that a variant has no base to measure side by side with.
     pub(in crate::measure) fn unavailable(&self, variant: &Variant, why: &str) -> Finding {
         let at = short(self.commit().unwrap_or_default());
+        let is_new = |base: &Config| base.variant(&variant.id).is_none();
+        if self.config.as_ref().is_ok_and(is_new) {
+            let message = format!("the base at {at} has no such variant");
+            let next = "nothing, unless the variant has another name there";
+            let finding = Finding::deny(Code::BaseUnavailable, &variant.id, message, next);
+            return finding.with(Note::New);
+        }
         Finding::deny(
             Code::BaseUnavailable,
             &variant.id,
