@@ -648,6 +648,116 @@ fn a_lock_counts_at_once_where_the_base_has_none_that_would_be_compared_with() {
     checked(&project, &[]).ends(4, "covers locking `baselines/nvidia-h200/bsr_gemm/");
 }
 
+/// A pull request in a repository whose code owners accept.
+fn owned(owners: &str) -> Project {
+    let project = pull_request();
+    let config = project.read("config.toml");
+    let accept = "accept = \"code-owners\"";
+    let config = match config.contains("[trust]\n") {
+        true => config.replace("[trust]\n", &format!("[trust]\n{accept}\n")),
+        false => format!("{config}\n[trust]\n{accept}\n"),
+    };
+    project.write("config.toml", config);
+    project.write(".github/CODEOWNERS", owners);
+    merge(&project);
+    project
+}
+
+const OWNERS: &str = "/config.toml @org/gate\n/baselines/ @org/gate\n/.github/ @org/gate\n";
+
+#[test]
+fn what_code_owners_must_review_is_accepted_where_the_base_says_so() {
+    let project = owned(OWNERS);
+    slower(&project);
+    relock(&project, VARIANT, |profile| scale(profile, "duration", 1.1));
+    let report = checked(&project, &["--report", "text:out.txt"]).exits(0);
+    let report = report.json();
+    let mut found = report.findings("warn").into_iter();
+    let relocked = found.find(|one| one["code"] == "relocked").unwrap();
+    let next = &relocked["next"];
+    assert_eq!(
+        next,
+        "nothing here: `.github/CODEOWNERS` names who must review it"
+    );
+    let text = project.read("out.txt");
+    common::contains(
+        &text,
+        &[
+            "accepts: bsr_gemm/cp_async: this change re-locks it on nvidia-h200: `faster epilogue` by Ada: \
+         duration ",
+        ],
+    );
+    // A looser rule, and a waiver.
+    let project = owned(OWNERS);
+    add_waiver(&project, "2999-12-31");
+    checked(&project, &[]).exits(0);
+    project.replace("config.toml", STORED, "stored = \"30 %\"");
+    checked(&project, &[]).exits(0);
+    // Not on a service that has no code owners.
+    let mut command = project.gate();
+    command
+        .env("CI", "true")
+        .args(["check", "--from", RECORDED]);
+    command.args(["--baseline-ref", "refs/remotes/origin/main"]);
+    Ran::of(&command.output().unwrap()).ends(4, "neither GitHub nor GitLab runs this");
+}
+
+#[test]
+fn code_owners_accept_nothing_that_they_need_not_review_or_that_acts_before() {
+    let relocked = |project: &Project| {
+        slower(project);
+        relock(project, VARIANT, |profile| scale(profile, "duration", 1.1));
+    };
+    for (owners, why) in [
+        (
+            "/config.toml @a\n/baselines/ @a\n",
+            "`.github/CODEOWNERS` has no owners itself",
+        ),
+        (
+            "/baselines/ @a\n/.github/ @a\n", "names no owner of `config.toml`",
+        ),
+        (
+            "* @a\n/baselines/**\n",
+            "names no owner of `baselines/nvidia-h200/bsr_gemm/cp_async.",
+        ),
+        ("* @a\n*.norm.txt\n", "cp_async.norm.txt`"),
+        ("* @a\n[Section]\n", "is not understood: line 2"),
+        ("", "has no owners itself"),
+    ] {
+        let project = owned(owners);
+        relocked(&project);
+        checked(&project, &[]).ends(4, why);
+    }
+    // The change's own file and key do not count.
+    let project = pull_request();
+    project.write(".github/CODEOWNERS", OWNERS);
+    relocked(&project);
+    checked(&project, &[]).ends(4, "check --accept");
+    let project = owned("/docs/ @a\n");
+    project.write(".github/CODEOWNERS", OWNERS);
+    relocked(&project);
+    checked(&project, &[]).ends(4, "has no owners itself");
+    // A link in its place.
+    let project = owned(OWNERS);
+    fs::remove_file(project.path(".github/CODEOWNERS")).unwrap();
+    project.write("owners", OWNERS);
+    std::os::unix::fs::symlink("../owners", project.path(".github/CODEOWNERS")).unwrap();
+    merge(&project);
+    relocked(&project);
+    checked(&project, &[]).ends(4, "is no file");
+    // What programs get takes effect before anybody reviews it; so does a ledger that was rewritten.
+    let project = owned(OWNERS);
+    let config = project.read("config.toml");
+    project.write("config.toml", format!("env_pass = [\"SECRET\"]\n{config}"));
+    checked(&project, &[]).ends(4, "env_pass");
+    let project = owned(OWNERS);
+    project.write(
+        &Project::baseline_path(VARIANT, "norm.txt"),
+        project.read(&Project::baseline_path(VARIANT, "norm.txt")) + "\n",
+    );
+    checked(&project, &[]).exits(4);
+}
+
 /// Checked in the pipeline of this pull request.
 fn checked_in(project: &Project, number: &str, accept: &str) -> Ran {
     checked(project, &["--pull-request", number, "--accept", accept])

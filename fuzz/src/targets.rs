@@ -443,11 +443,11 @@ fn signature(input: &[u8]) {
                 .unwrap_or_default()
                 .to_owned(),
         ],
-        resume: false,
+        ..Trust::default()
     };
     let known = Trust {
         public_keys: vec![KEY.trim().to_owned()],
-        resume: false,
+        ..Trust::default()
     };
     let stored = Stored {
         gpu: "gpu".to_owned(),

@@ -202,7 +202,7 @@ mod tests {
     fn trust(keys: &[&Signer]) -> Trust {
         Trust {
             public_keys: keys.iter().map(|key| key.public_key()).collect(),
-            resume: false,
+            ..Trust::default()
         }
     }
 

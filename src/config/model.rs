@@ -75,6 +75,8 @@ pub struct Config {
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "trust")]
 pub struct Trust {
+    /// Whose review accepts what a change does to rules and locks, besides `--accept`. Default: nobody's.
+    pub accept: Option<Accept>,
     /// minisign public keys; each lock must be signed with one of them. Default: none.
     #[serde(deserialize_with = "range::public_keys")]
     pub public_keys: Vec<String>,
@@ -82,6 +84,14 @@ pub struct Trust {
     /// Default: false.
     #[schemars(extend("x-stricter" = "false", "x-absent" = false))]
     pub resume: bool,
+}
+
+/// Whose review accepts what a change does to rules and locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Accept {
+    /// That of the code owners whom `CODEOWNERS` of the base names, on GitHub and GitLab.
+    CodeOwners,
 }
 
 /// Makes warnings of the findings on one metric of one variant, until a day.

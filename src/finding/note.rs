@@ -26,6 +26,8 @@ pub enum Note {
     Accepted,
     /// The base has nothing that it could be compared with.
     New,
+    /// The baseline that the change locks, and that was accepted, allows it.
+    Locked,
     /// A waiver covers it.
     Waived {
         /// Its last day.
@@ -51,6 +53,7 @@ impl Note {
             Note::Tries(tries) => format!("{message} (in each of {tries} tries)"),
             Note::Earlier => format!("{message} (in the interrupted run; not measured again)"),
             Note::Accepted => format!("{message}; accepted"),
+            Note::Locked => format!("{message}; the accepted baseline allows it"),
             Note::New => format!("{message}: it is new, and counts once this is merged"),
             Note::Waived { until, who, reason } => {
                 format!("{message}; waived until {until} by {who}: {reason}")

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anstyle::AnsiColor;
 
-use crate::finding::{Code, ExitCode, Finding};
+use crate::finding::{Code, ExitCode, Finding, Note};
 use crate::git::short;
 use crate::judge::{
     Comparison, Mode, Origin, Outcome, SideProvenance, Summary, VariantReport, share_words,
@@ -328,6 +328,12 @@ pub(super) fn headline(outcome: &Outcome) -> String {
 /// why, and where the time went.
 pub(super) fn head(outcome: &Outcome) -> Vec<String> {
     let mut lines = vec![origin(outcome)];
+    let accepted = outcome.findings.iter();
+    let accepted = accepted.filter(|one| one.notes.contains(&Note::Accepted));
+    lines.extend(accepted.map(|one| {
+        let variant = one.variant.as_ref().map(|variant| format!("{variant}: "));
+        format!("accepts: {}{}", variant.unwrap_or_default(), one.message)
+    }));
     lines.extend(same_programs(outcome));
     lines.extend(time(outcome));
     lines.extend(gpus(outcome));

@@ -1,9 +1,12 @@
 //! Consent that reaches a run from outside the change. A token covers one action on one path, from
 //! one content to another, in one pull request.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
+use std::path::Path;
 
+use super::owners::Owners;
+use super::service::Owning;
 use crate::finding::{Code, Error, Finding, Note, WarnReason};
 use crate::hash::sha256_hex;
 
@@ -69,6 +72,9 @@ pub struct Act {
     pub before: Option<String>,
     /// The sha256 of the content in the change; `None` where there is none.
     pub after: Option<String>,
+    /// The files of the change whose review by their owners accepts it, too. None where it has an effect
+    /// before anybody could review it.
+    pub reviewed: Vec<String>,
 }
 
 /// The first line of a token's text. A token of another version is not valid.
@@ -81,6 +87,10 @@ pub struct Consent {
     given: RefCell<BTreeMap<String, bool>>,
     /// The pull request of this run.
     pull_request: Option<String>,
+    /// How the service of this run reads code owners, where it knows any.
+    owning: Option<Owning>,
+    /// The code owners whose review accepts, or why there are none; unset where the base does not ask for it.
+    owners: OnceCell<Result<Owners, String>>,
 }
 
 impl Consent {
@@ -105,7 +115,39 @@ impl Consent {
         Ok(Consent {
             given: RefCell::new(given),
             pull_request,
+            ..Consent::default()
         })
+    }
+
+    /// The same in a run of a service that reads code owners so.
+    pub(super) fn on(self, owning: Option<Owning>) -> Consent {
+        Consent { owning, ..self }
+    }
+
+    /// From now on the review of a revision's code owners accepts, if they own the configuration.
+    pub(super) fn asks_owners(&self, root: &Path, commit: &str, config: &str) {
+        let owners = match self.owning {
+            Some(service) => Owners::at(root, commit, service),
+            None => Err("neither GitHub nor GitLab runs this".to_owned()),
+        };
+        let owners = owners.and_then(|owners| match owners.own(config) {
+            true => Ok(owners),
+            false => Err(format!("`{}` names no owner of `{config}`", owners.path)),
+        });
+        let _ = self.owners.set(owners);
+    }
+
+    /// The file of code owners by which an action is reviewed, or why none accepts it; `None` where the base
+    /// does not ask for it, or no review accepts it.
+    fn review(&self, act: &Act) -> Option<Result<&str, String>> {
+        let owners = self.owners.get().filter(|_| !act.reviewed.is_empty())?;
+        Some(owners.as_ref().map_err(Clone::clone).and_then(|owners| {
+            let mut files = act.reviewed.iter();
+            match files.find(|file| !owners.own(file)) {
+                None => Ok(owners.path.as_str()),
+                Some(file) => Err(format!("`{}` names no owner of `{file}`", owners.path)),
+            }
+        }))
     }
 
     /// Whether nothing was accepted.
@@ -132,7 +174,15 @@ impl Consent {
 
     /// The option that consents to an action, and what it covers, for people.
     pub fn how(&self, act: &Act) -> String {
-        format!("check --accept {} ({})", self.token(act), self.words(act))
+        let owners = match self.review(act) {
+            Some(Err(why)) => format!("; its code owners cannot: {why}"),
+            _ => String::new(),
+        };
+        format!(
+            "check --accept {} ({}){owners}",
+            self.token(act),
+            self.words(act)
+        )
     }
 
     /// What a token covers, for people.
@@ -159,8 +209,13 @@ impl Consent {
         }
     }
 
-    /// Whether the action was accepted.
+    /// Whether the action was accepted, or its code owners must review it.
     pub fn covers(&self, act: &Act) -> bool {
+        self.has_token(act) || matches!(self.review(act), Some(Ok(_)))
+    }
+
+    /// Whether the action was accepted before this run.
+    pub fn has_token(&self, act: &Act) -> bool {
         let token = self.token(act);
         let mut given = self.given.borrow_mut();
         given.get_mut(&token).map(|used| *used = true).is_some()
@@ -181,10 +236,15 @@ impl Consent {
 
     /// The next step after consent.
     pub fn nothing(&self, act: &Act) -> String {
-        format!(
-            "nothing: it was accepted from outside the change (--accept {})",
-            self.words(act)
-        )
+        match self.review(act) {
+            Some(Ok(path)) if !self.has_token(act) => {
+                format!("nothing here: `{path}` names who must review it")
+            }
+            _ => format!(
+                "nothing: it was accepted from outside the change (--accept {})",
+                self.words(act)
+            ),
+        }
     }
 
     /// The finding that consent was given where none is needed.
@@ -229,6 +289,7 @@ mod tests {
             path: "baselines/gpu/s/v".to_owned(),
             before: None,
             after: Some("a".repeat(64)),
+            reviewed: Vec::new(),
         }
     }
 

@@ -171,6 +171,7 @@ fn added(message: String, before: &Files, after: &Files, consent: &Consent) -> F
         path: changed.into_iter().collect::<Vec<_>>().join(", "),
         before: listing(&hashes(before)),
         after: listing(&hashes(after)),
+        reviewed: Vec::new(),
     };
     let next = format!(
         "remove the attributes, or have an authorized person review the hidden files as text and accept it from outside the change: {}",

@@ -131,6 +131,14 @@ fn act(
         path: format!("{place}/{}/{}", named.gpu, named.variant),
         before: contents.0.map(content),
         after: contents.1.map(content),
+        reviewed: match action {
+            // Only who knows how the files were made can accept them.
+            Action::Edit => Vec::new(),
+            _ => FILES
+                .iter()
+                .map(|ending| format!("{place}/{}/{}.{ending}", named.gpu, named.variant))
+                .collect(),
+        },
     }
 }
 

@@ -4,7 +4,7 @@
 //! [`bases`] finds the revision, by what `service` knows of the run; [`establish`] makes the rules:
 //! `merge` the code that is judged, `rules` and `policy` that code under the revision's policy.
 //! `changes`, `locks`, `tools`, `hidden`, `recording` and `tampered` report what the change does to policy,
-//! locks, tools and recordings; [`Consent`] is what was accepted from outside the change.
+//! locks, tools and recordings; [`Consent`] is what was accepted from outside the change, and `owners` whose review accepts.
 
 mod authority;
 mod brought;
@@ -17,6 +17,7 @@ mod grounds;
 mod hidden;
 mod locks;
 mod merge;
+mod owners;
 mod place;
 mod policy;
 mod pull_request;

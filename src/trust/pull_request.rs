@@ -51,7 +51,7 @@ pub fn consent(
                 .to_owned(),
         ));
     }
-    Ok(consent)
+    Ok(consent.on(service::Run::of(&variable).owning))
 }
 
 #[cfg(test)]

@@ -58,6 +58,7 @@ pub fn recorded_in_change(
             .to_string(),
         before: side(|file| file.before.as_ref()),
         after: side(|file| file.after.as_ref()),
+        reviewed: Vec::new(),
     };
     let next = format!(
         "{record}; or have an authorized person, who trusts how it was measured, accept it from outside the change: {}",

@@ -26,11 +26,12 @@ impl ChangeUnderReview<'_> {
         let text = read_text_up_to(path, most::CONFIG).map_err(Error::io("read", path))?;
         let whole = || (self.head.clone(), self.head.baselines.clone(), false);
         let base_text = self.base_text()?;
-        let act = Act {
+        let mut act = Act {
             action: Action::Policy,
             path: self.place.join(&config_name(self.head)),
             before: base_text.as_deref().map(sha256_hex),
             after: Some(sha256_hex(text.as_bytes())),
+            reviewed: Vec::new(),
         };
         let Some(base_text) = base_text else {
             let (finding, begins) = self.without_base_policy(&act)?;
@@ -39,6 +40,7 @@ impl ChangeUnderReview<'_> {
         };
         let base_text = String::from_utf8_lossy(&base_text).into_owned();
         if base_text == text {
+            self.ask_owners(self.head, &act);
             return Ok(whole());
         }
         let base = match Config::parse(path, &base_text) {
@@ -48,7 +50,7 @@ impl ChangeUnderReview<'_> {
                 return Ok(whole());
             }
         };
-        if let (Some(path), false) = (self.new_path(&base), self.consent.covers(&act)) {
+        if let (Some(path), false) = (self.new_path(&base), self.consent.has_token(&act)) {
             return Err(Error::Baseline(format!(
                 "flags of this change name `{path}`, outside of the repository, which no flags of {} do: its compiler would read there; name a folder of the repository, or accept this change's file as a whole: {}",
                 self.revision(),
@@ -57,10 +59,14 @@ impl ChangeUnderReview<'_> {
         }
         // The variants that a matrix produces are compared one by one.
         let (base_table, head_table) = (table(path, &base_text)?, table(path, &text)?);
+        self.ask_owners(&base, &act);
+        if only_verdicts(&base_table, &head_table) {
+            act.reviewed.push(act.path.clone());
+        }
         let mut changes = changes(&base_table, &head_table);
         let merged = match self.merged(&base_table, &head_table) {
             Ok(merged) => Some(merged),
-            Err(_) if self.consent.covers(&act) => None,
+            Err(_) if self.consent.has_token(&act) => None,
             Err(why) => {
                 return Err(Error::Baseline(format!(
                     "this change's variants are invalid under the base configuration of {}: {why}; to accept this change's file as a whole: {}",
@@ -88,6 +94,14 @@ impl ChangeUnderReview<'_> {
         let policy = merged.filter(|_| !accepted);
         let policy = policy.unwrap_or_else(|| self.head.clone());
         Ok((policy, base.baselines, false))
+    }
+
+    /// Lets the base's code owners accept, where it says so.
+    fn ask_owners(&self, base: &Config, act: &Act) {
+        if base.trust.accept.is_some() {
+            let root = &self.head.root;
+            self.consent.asks_owners(root, &self.root.commit, &act.path);
+        }
     }
 
     /// A path outside of the repository that flags of the change name, and none of the base.
@@ -166,7 +180,7 @@ impl ChangeUnderReview<'_> {
     /// The finding that the base's configuration cannot be read, if the change's was accepted.
     fn unreadable_base(&self, why: &str, act: &Act) -> Result<Finding, Error> {
         let name = config_name(self.head);
-        if !self.consent.covers(act) {
+        if !self.consent.has_token(act) {
             return Err(Error::Baseline(format!(
                 "{name} at {} cannot be read by this version: {why}; fix it there first, or accept this change's file as a whole: {}",
                 self.revision(),
@@ -224,6 +238,18 @@ impl ChangeUnderReview<'_> {
         let findings: Vec<Finding> = findings.collect();
         (findings, accepted)
     }
+}
+
+/// Whether nothing differs but what decides verdicts. What programs get, read and run has its effect before
+/// anybody reviews it.
+fn only_verdicts(base: &toml::Table, head: &toml::Table) -> bool {
+    let other = |table: &toml::Table| {
+        let mut table = table.clone();
+        let keys = ["metric", "static", "waiver", "suite"];
+        table.retain(|key, _| !keys.contains(&key));
+        table
+    };
+    other(base) == other(head)
 }
 
 /// The text after `this change`: some texts begin with a verb, others with a subject.

@@ -151,6 +151,7 @@ impl ChangeUnderReview<'_> {
             path,
             before: before.as_ref().map(content_sha256),
             after: Some(after),
+            reviewed: Vec::new(),
         };
         let next = format!(
             "review the tool, which is not trusted because it comes from the change, and accept it: {}",

@@ -11,7 +11,7 @@ use crate::evidence::{
     Examined, Purpose, SameClock, When, disturbed, incomplete, recorded_unpinned, stated_otherwise,
     unpinned,
 };
-use crate::finding::{Code, Error, Finding, Note, by_variant};
+use crate::finding::{Code, Error, Finding, Note, WarnReason, by_variant};
 use crate::judge::compare::as_fast::shown_as_fast;
 use crate::judge::compare::compiled::compare_compiled;
 use crate::judge::compare::drift::{drifted, unvouched};
@@ -343,6 +343,11 @@ impl<'a> Judge<'a> {
         let reference = self.beside(base);
         let (mut report, mut findings) =
             self.measured_with(variant, reference, sides.current, code);
+        if is_relocked(variant, outcome)
+            && let Some((locked, _)) = self.stored(variant, sides.current)
+        {
+            allow(&mut findings, &locked);
+        }
         if let Some((drift, _)) = self.stored(variant, base) {
             let locked = self.locked(&variant.id, base);
             findings.extend(drifted(variant, &drift, same_code(base, locked)));
@@ -478,6 +483,11 @@ impl<'a> Judge<'a> {
             (Some(base), locked) => {
                 let (mut report, mut findings) =
                     compare_compiled(variant, base, Mode::Against, current, as_fast);
+                if let Some(locked) = locked.filter(|_| is_relocked(variant, outcome)) {
+                    let (stored, _) =
+                        compare_compiled(variant, locked, Mode::Stored, current, false);
+                    allow(&mut findings, &stored);
+                }
                 let other = unexplained_code(variant, Mode::Against, base, current, tuned);
                 findings.extend(other);
                 match locked {
@@ -680,6 +690,34 @@ fn with_locked_launches(
     match locked {
         Some(locked) => side.with_launches_of(locked, taken),
         None => (side.clone(), BTreeSet::new()),
+    }
+}
+
+/// Whether the change locks a baseline of the variant that was accepted.
+fn is_relocked(variant: &Variant, outcome: &Outcome) -> bool {
+    let is_accepted = |one: &Finding| {
+        one.code == Code::Relocked
+            && one.concerns(&variant.id)
+            && one.notes.contains(&Note::Accepted)
+    };
+    outcome.findings.iter().any(is_accepted)
+}
+
+/// Makes warnings of what is worse than the base, and no worse than an accepted baseline allows.
+fn allow(findings: &mut [Finding], locked: &VariantReport) {
+    let is_allowed = |one: &Finding| {
+        locked.comparisons.iter().any(|locked| {
+            one.metric.as_ref() == Some(&locked.metric)
+                && one.kernel.as_ref() == Some(&locked.kernel)
+                && matches!(locked.verdict, Some(Verdict::Pass | Verdict::Improved))
+        })
+    };
+    let open = |one: &&mut Finding| {
+        one.denies() && matches!(one.code, Code::Regressed | Code::Inconclusive) && is_allowed(one)
+    };
+    for finding in findings.iter_mut().filter(open) {
+        let allowed = finding.clone().warn_for(WarnReason::LockAccepted);
+        *finding = allowed.with(Note::Locked);
     }
 }
 

@@ -39,6 +39,25 @@ pub(super) struct Queue {
     pub target: &'static str,
 }
 
+/// How a service reads `CODEOWNERS`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owning {
+    /// GitHub.
+    GitHub,
+    /// GitLab.
+    GitLab,
+}
+
+impl Owning {
+    /// Where the file may be: the first one counts.
+    pub fn places(self) -> &'static [&'static str] {
+        match self {
+            Owning::GitHub => &[".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS"],
+            Owning::GitLab => &["CODEOWNERS", "docs/CODEOWNERS", ".gitlab/CODEOWNERS"],
+        }
+    }
+}
+
 /// How a variable names a pull request.
 #[derive(Clone, Copy)]
 pub(super) enum Form {
@@ -75,6 +94,8 @@ pub(super) struct Service {
     pub number: &'static [(&'static str, Form)],
     pub push: Option<Push>,
     pub queue: Option<Queue>,
+    /// How it reads code owners.
+    pub owning: Option<Owning>,
     /// How to fetch what is missing.
     pub fetch: &'static str,
 }
@@ -93,6 +114,7 @@ pub(super) const PLAIN: Service = Service {
     number: &[],
     push: None,
     queue: None,
+    owning: None,
     fetch: "fetch the whole history and the target branch: git fetch --unshallow origin '+refs/heads/*:refs/remotes/origin/*'",
 };
 

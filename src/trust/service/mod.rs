@@ -6,5 +6,6 @@ mod environment;
 mod run;
 mod table;
 
+pub(super) use entry::Owning;
 pub(super) use environment::Stated;
 pub(super) use run::{Kind, Run, is_unknown, number, repository_path};

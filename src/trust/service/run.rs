@@ -1,6 +1,6 @@
 //! Which kind of run it is.
 
-use super::entry::{PLAIN, Service, set};
+use super::entry::{Owning, PLAIN, Service, set};
 use super::environment::{Environment, Stated};
 use super::table::{IN_TARGET, OF_ANY, SERVICES};
 
@@ -47,6 +47,8 @@ pub struct Run {
     /// How to fetch what is missing there.
     pub fetch: &'static str,
     pub kind: Kind,
+    /// How the service reads code owners, where it knows any.
+    pub owning: Option<Owning>,
     /// The last commit of the change.
     pub head: Option<Stated>,
     /// Whether it is for a pull request, and begins with the target's code unless it asks for other.
@@ -71,6 +73,7 @@ impl Run {
             service: service.name,
             fetch: service.fetch,
             kind,
+            owning: service.owning,
             head: SERVICES.iter().find_map(|it| environment.commit(it.head)),
             in_target: IN_TARGET.iter().any(|sign| environment.shows(sign)),
             fork: SERVICES.iter().find_map(|it| it.fork(&environment)),

@@ -1,6 +1,6 @@
 //! The CI services that are known.
 
-use super::entry::{Form, PLAIN, Push, Queue, Service, Sign, one_of, set};
+use super::entry::{Form, Owning, PLAIN, Push, Queue, Service, Sign, one_of, set};
 
 /// Sources: each service's page on its predefined variables, named above its entry.
 pub(super) const SERVICES: &[Service] = &[
@@ -55,6 +55,7 @@ pub(super) const SERVICES: &[Service] = &[
             target: "event.merge_group.base_ref",
         }),
         fetch: "set `fetch-depth: 0` in actions/checkout",
+        owning: Some(Owning::GitHub),
         ..PLAIN
     },
     // docs.gitlab.com: "Predefined CI/CD variables reference". The commit of the target is set only
@@ -105,6 +106,7 @@ pub(super) const SERVICES: &[Service] = &[
             target: "CI_MERGE_REQUEST_TARGET_BRANCH_NAME",
         }),
         fetch: "set `GIT_DEPTH: 0`, and fetch the target branch: git fetch origin \"+refs/heads/$CI_MERGE_REQUEST_TARGET_BRANCH_NAME:refs/remotes/origin/$CI_MERGE_REQUEST_TARGET_BRANCH_NAME\"",
+        owning: Some(Owning::GitLab),
         ..PLAIN
     },
     // buildkite.com/docs: "Environment variables", "Using GitHub merge queues".
