@@ -25,6 +25,7 @@ compute_sanitizer = "bin/compute-sanitizer"
 flags = ["-O3"]
 
 [trust]
+accept = "code-owners"
 public_keys = ["RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3"]
 
 [profile]

@@ -502,7 +502,7 @@ fn a_base_that_cannot_be_measured_is_told_and_the_head_judged_against_its_baseli
                     .unwrap();
                 machine.write("config.toml", kept);
             },
-            "it has no such variant",
+            "has no such variant",
         ),
         (
             "has another workload",

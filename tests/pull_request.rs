@@ -677,7 +677,8 @@ fn what_code_owners_must_review_is_accepted_where_the_base_says_so() {
     let next = &relocked["next"];
     assert_eq!(
         next,
-        "nothing here: `.github/CODEOWNERS` names who must review it"
+        "nothing here: `.github/CODEOWNERS` names who must review it, if the target branch requires that, \
+         which cannot be seen from here"
     );
     let text = project.read("out.txt");
     common::contains(
@@ -700,6 +701,24 @@ fn what_code_owners_must_review_is_accepted_where_the_base_says_so() {
         .args(["check", "--from", RECORDED]);
     command.args(["--baseline-ref", "refs/remotes/origin/main"]);
     Ran::of(&command.output().unwrap()).ends(4, "neither GitHub nor GitLab runs this");
+}
+
+#[test]
+fn a_kernel_slower_than_its_base_passes_within_a_lock_that_was_accepted() {
+    let project = owned(OWNERS);
+    project.add_base(VARIANT, |base| base["provenance"]["git"] = "0ba5e".into());
+    slower(&project);
+    // No capture of the base is there, which fails by itself.
+    let report = || checked(&project, &[]).json();
+    assert!(report().denies("regressed"));
+    relock(&project, VARIANT, |profile| scale(profile, "duration", 1.1));
+    let allowed = report();
+    assert!(!allowed.denies("regressed") && !allowed.denies("relocked"));
+    assert_eq!(allowed.verdict(VARIANT, "duration"), "regressed");
+    allowed.tells_all("regressed", &["; the accepted baseline allows it"]);
+    // Not beyond it.
+    project.edit_profile(VARIANT, |profile| scale(profile, "duration", 1.1));
+    assert!(report().denies("regressed"));
 }
 
 #[test]

@@ -11,7 +11,7 @@ mod tools;
 pub use check::{Check, State};
 pub use setup::Setup;
 
-use crate::config::Config;
+use crate::config::{Accept, Config};
 use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
 use crate::process;
@@ -42,6 +42,11 @@ pub fn examine(setup: &Setup<'_>) -> Result<Vec<Check>, Error> {
     checks.extend(probed?);
     storage::checks(setup, gpu.as_ref(), &mut checks);
     checks.push(environment(config));
+    checks.extend(config.trust.accept.map(|Accept::CodeOwners| {
+        let detail = "code owners accept new locks and looser rules, if the target branch requires their review \
+                      and drops approvals of earlier commits, which cannot be seen from here";
+        Check::ok("acceptance", detail)
+    }));
     if process::interrupted() {
         return Err(Error::Interrupted);
     }

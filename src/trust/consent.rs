@@ -238,7 +238,9 @@ impl Consent {
     pub fn nothing(&self, act: &Act) -> String {
         match self.review(act) {
             Some(Ok(path)) if !self.has_token(act) => {
-                format!("nothing here: `{path}` names who must review it")
+                format!(
+                    "nothing here: `{path}` names who must review it, if the target branch requires that, which cannot be seen from here"
+                )
             }
             _ => format!(
                 "nothing: it was accepted from outside the change (--accept {})",

@@ -7,7 +7,7 @@ use super::variants::Judge;
 use super::waiver::waive;
 use super::whole::{Origin, Outcome};
 use crate::config::{Selected, Variant};
-use crate::finding::{Code, Finding};
+use crate::finding::{Code, Finding, Note};
 use crate::measure::{Captures, Source, Spent};
 use crate::terms::{Tier, VariantId};
 use crate::trust::Authority;
@@ -69,6 +69,11 @@ pub fn judge(mut captures: Captures, rules: &Rules<'_>) -> Outcome {
         outcome.findings.extend(rules.of_locks.iter().cloned());
     }
     judge.all(&captures, &mut outcome);
+    if matches!(outcome.authority, Authority::Revision { begins: true, .. }) {
+        // It is said once, and not of each variant.
+        let is_of_variant = |one: &Finding| one.notes.contains(&Note::New);
+        outcome.findings.retain(|one| !is_of_variant(one));
+    }
     outcome.same_programs = captures.same_programs;
     outcome.reused_verifications = captures.reused;
     outcome.resumed = captures.resumed;
