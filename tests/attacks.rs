@@ -321,6 +321,12 @@ impl Scratch {
                 let waiver = "\n[[waiver]]\nvariant = \"bsr_gemm/cp_async\"\nmetric = \"duration\"\nreason = \"needed\"\nwho = \"Eve\"\nexpires = 2999-12-31\n";
                 project.write("config.toml", config + waiver);
             }
+            // The review of code owners accepts.
+            "owners" => {
+                let config = project.read("config.toml");
+                let accept = "[trust]\naccept = \"code-owners\"\n\n[toolchain]\n";
+                project.write("config.toml", config.replacen("[toolchain]\n", accept, 1));
+            }
             "unlock" => {
                 for ending in ENDINGS {
                     fs::remove_file(project.path(&Project::baseline_path(VARIANT, ending)))

@@ -64,6 +64,7 @@ impl Note {
     /// The next step where this is known.
     pub(super) fn in_next_step(&self, next: String) -> String {
         match self {
+            Note::Locked => "nothing: the new baseline counts once this is merged".to_owned(),
             Note::Earlier => format!("{next}; to measure it anew, run without --resume"),
             _ => next,
         }
