@@ -321,6 +321,8 @@ kernels = "k" | kernels = "regex:(?!slow)k" | only ncu can read this pattern; lo
 kernels = "regex:^k" | kernels = "regex:^(?:k|l)" | a filter must have no `:`
 # A key that signs is one of minisign.
 RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3 | RWnonsense | `RWnonsense` is not a minisign public key; public_keys = ["RWnonsense"]
+# Those whose review accepts.
+accept = "code-owners" | accept = "owners" | unknown value `owners`; known are `code-owners`
 # A tier is one that there is.
 accept_tiers = ["kernel-times"] | accept_tiers = ["kernel-time"] | unknown value `kernel-time`; did you mean `kernel-times`?
 # A pin is a version or bounds on one, and a GPU has a name.
@@ -481,6 +483,16 @@ fn complaint(from: &str, to: &str, says: &str) -> String {
     let config = EVERY_KEY.replacen(from, to, 1);
     assert_eq!(fault(&config, 1..999, &[says]), None);
     load(&config).err
+}
+
+#[test]
+fn a_conflict_that_a_merge_left_is_called_one() {
+    let conflict = format!("[metric]\n<<<<<<< HEAD\n=======\n>>>>>>> change\n{EVERY_KEY}");
+    let said = load(&conflict).err;
+    assert!(
+        said.contains("config.toml:2: git left a conflict of a merge here"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -935,7 +935,7 @@ fn a_file_that_is_not_an_outcome_of_a_known_version_or_contradicts_itself_is_rej
         .run(&["report", "missing.json"])
         .ends(2, "missing.json");
     project.write("outcome.json", &golden);
-    for refused in "a a.pdf markdown: outcome.json json:./outcome.json".split(' ') {
+    for refused in "a a.pdf markdown: - json:- outcome.json json:./outcome.json".split(' ') {
         project
             .run(&["report", "outcome.json", "--report", refused])
             .exits(2);

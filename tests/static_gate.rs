@@ -296,6 +296,19 @@ fn an_edited_static_baseline_is_tampered_with() {
 }
 
 #[test]
+fn a_lock_in_which_a_merge_left_a_conflict_is_called_that() {
+    let project = Project::whole();
+    let lock = "baselines/sm-90a+static/bsr_gemm/cp_async.lock.toml";
+    let text = project.read(lock);
+    project.write(lock, format!("<<<<<<< HEAD\n=======\n>>>>>>> x\n{text}"));
+    let report = check(&project, 4);
+    report.tells_all(
+        "tampered",
+        &["git left a conflict of a merge in line 1 of "],
+    );
+}
+
+#[test]
 fn another_kernel_in_its_place_is_renamed_and_compared() {
     let project = edited(|profile| {
         profile["kernels"][0]["name"] = json!("bsr_gemm_fast");

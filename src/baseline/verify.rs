@@ -6,6 +6,7 @@ use super::signature::unsigned;
 use super::store::Stored;
 use crate::config::{Config, Variant};
 use crate::finding::{Code, Finding};
+use crate::git;
 use crate::hash::sha256_hex;
 use crate::profile::{Profile, Series, norm_text};
 
@@ -102,6 +103,17 @@ impl Check<'_> {
         self.findings.push(finding);
     }
 
+    fn conflict(&mut self, name: &str, line: usize) {
+        let message = format!("git left a conflict of a merge in line {line} of {name}");
+        let id = &self.stored.variant;
+        let next = format!(
+            "keep the files of one side: git checkout --theirs -- '{}/{id}.*'; then lock again what the merged code measures",
+            self.stored.gpu
+        );
+        let finding = Finding::deny(Code::Tampered, id, message, next);
+        self.findings.push(finding);
+    }
+
     fn missing(&mut self, name: &str) {
         self.tampered(format!("{name} is missing"));
     }
@@ -122,7 +134,11 @@ impl Check<'_> {
                 return None;
             }
             Some(Err(cause)) => {
-                self.tampered(format!("{name} cannot be read: {cause}"));
+                let text = self.stored.lock.as_deref().unwrap_or_default();
+                match git::conflict(text.as_bytes()) {
+                    Some(line) => self.conflict(&name, line),
+                    None => self.tampered(format!("{name} cannot be read: {cause}")),
+                }
                 return None;
             }
             Some(Ok(lock)) => lock,

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use crate::git::conflict;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use toml::de::{DeTable, DeValue};
 
@@ -72,6 +73,13 @@ impl ConfigError {
         let column = last.map_or(0, |last| last.chars().count()) + 1;
         let place = format!("{}:{line}:{column}", path.display());
         let refused = ConfigError::from_toml(place.as_ref(), "", error);
+        if let Some(line) = conflict(source.as_bytes()) {
+            let place = format!("{}:{line}", path.display());
+            let message = "git left a conflict of a merge here".to_owned();
+            let refused = ConfigError::new(place.as_ref(), "", None, message);
+            return refused
+                .help("keep one side, or both, and remove the lines of `<`, `=` and `>`");
+        }
         match error.message() {
             "duplicate key" => refused.help("write each table and each key once"),
             _ => refused,

@@ -110,6 +110,13 @@ fn is_old(version: &str) -> bool {
     }
 }
 
+/// The line, from 1, where a merge left a conflict in a text.
+pub fn conflict(text: &[u8]) -> Option<usize> {
+    let mut lines = text.split(|byte| *byte == b'\n').zip(1..);
+    let found = lines.find(|(line, _)| line.starts_with(b"<<<<<<< "));
+    found.map(|(_, number)| number)
+}
+
 #[cfg(test)]
 mod tests {
     use super::is_old;

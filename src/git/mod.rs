@@ -18,7 +18,7 @@ mod worktree;
 pub use attributes::{attributes, converted};
 pub use changed::changed_since;
 pub use links::{behind_own_links, is_input_file, is_input_folder, real_input, sha256_of_input};
-pub use merge::{Merged, trial_merge};
+pub use merge::{Merged, conflict, trial_merge};
 pub use name::{Named, former_commits, full_name, is_whole_hash, named, of_reference};
 pub use revision::{
     Repository, commit_of, contains, is_shallow, merge_base, origin, person, repository, revision,

@@ -36,6 +36,11 @@ pub fn targets(named: &[PathBuf]) -> Result<Vec<Target>, Error> {
 
 fn target(named: &Path) -> Result<Target, Error> {
     let text = named.to_string_lossy();
+    if text == "-" || text.ends_with(":-") {
+        return Err(Error::Usage(format!(
+            "`--report {text}`: a report is written to a file; `--format` selects what is printed"
+        )));
+    }
     let stated = text
         .split_once(':')
         .and_then(|(name, file)| Some((form(name)?, PathBuf::from(file))));
