@@ -170,7 +170,9 @@ impl Line {
     fn read(line: &str, service: Owning, of_section: bool) -> Result<Line, String> {
         let (pattern, owners) = line.split_once([' ', '\t']).unwrap_or((line, ""));
         // Escapes, exceptions, and what means something else in other patterns.
-        if pattern.starts_with('!') || pattern.contains(['\\', '[', ']', '{', '}', '#']) {
+        let is_path = !pattern.trim_matches('/').is_empty() && !pattern.contains("//");
+        if !is_path || pattern.starts_with('!') || pattern.contains(['\\', '[', ']', '{', '}', '#'])
+        {
             return Err(format!("`{pattern}`"));
         }
         let owned = owned(owners, service)? || of_section;
@@ -180,17 +182,14 @@ impl Line {
         };
         let anchored = match service {
             Owning::GitHub => path.contains('/'),
-            Owning::GitLab => path.starts_with('/') || pattern == "/",
+            Owning::GitLab => path.starts_with('/'),
         };
         let path = path.trim_start_matches('/');
         let path = match anchored {
             true => path.to_owned(),
             false => format!("**/{path}"),
         };
-        let below = match path.is_empty() {
-            true => "**".to_owned(),
-            false => format!("{path}/**"),
-        };
+        let below = format!("{path}/**");
         // What has no pattern at its end may be a folder.
         let is_plain = !path
             .rsplit('/')
@@ -314,7 +313,7 @@ mod tests {
     fn what_is_not_understood_owns_nothing() {
         for text in [
             "* a", "* @a b", "* @", "* @@maintainers", "!config.toml @a", "a\\ b @a", "[a]b @a",
-            "*.{a,b} @a", "[Section] @a", "* @a|/x# @b",
+            "*.{a,b} @a", "[Section] @a", "* @a|/", "* @a|a//b", "* @a|/x# @b",
         ] {
             assert!(of(text, Owning::GitHub).is_err(), "{text}");
         }
