@@ -722,6 +722,40 @@ fn a_kernel_slower_than_its_base_passes_within_a_lock_that_was_accepted() {
 }
 
 #[test]
+fn an_accepted_lock_of_another_gpu_model_allows_nothing() {
+    let project = owned(OWNERS);
+    let files = ENDINGS.map(|ending| Project::baseline_path(VARIANT, ending));
+    let elsewhere = files
+        .clone()
+        .map(|path| path.replace(GPU, "nvidia-h100-80gb-hbm3"));
+    let relock_elsewhere = |who: &str| {
+        let own = files.clone().map(|path| project.read(&path));
+        for (here, there) in files.iter().zip(&elsewhere) {
+            if project.path(there).exists() {
+                project.write(here, project.read(there));
+            }
+        }
+        relock(&project, VARIANT, |profile| {
+            profile["identity"]["gpu"] = "NVIDIA H100 80GB HBM3".into();
+            profile["provenance"]["driver"] = who.into();
+        });
+        for ((here, there), text) in files.iter().zip(&elsewhere).zip(own) {
+            project.write(there, project.read(here));
+            project.write(here, text);
+        }
+    };
+    relock_elsewhere("1.0");
+    project.add_base(VARIANT, |base| base["provenance"]["git"] = "0ba5e".into());
+    merge(&project);
+    project.edit_profile(VARIANT, |profile| scale(profile, "duration", 1.02));
+    relock_elsewhere("2.0");
+    let report = checked(&project, &[]).json();
+    let message = report.message("relocked");
+    assert!(message.contains("on nvidia-h100-80gb-hbm3") && message.ends_with("accepted"));
+    assert!(report.denies("regressed"), "{:?}", report.denied());
+}
+
+#[test]
 fn code_owners_accept_nothing_that_they_need_not_review_or_that_acts_before() {
     let relocked = |project: &Project| {
         slower(project);

@@ -1,5 +1,7 @@
 //! The rules that a run judges by.
 
+use std::collections::BTreeSet;
+
 use super::authority::Authority;
 use super::change::ChangeUnderReview;
 use super::consent::Consent;
@@ -12,6 +14,7 @@ use crate::config::Config;
 use crate::finding::{Error, Finding};
 use crate::git::Worktree;
 use crate::process;
+use crate::terms::VariantId;
 
 /// The rules that a run judges by.
 #[derive(Debug)]
@@ -30,6 +33,8 @@ pub struct Grounds {
     untracked: Option<Finding>,
     /// What was accepted from outside the change.
     pub consent: Consent,
+    /// The locks of the change that were accepted: GPU folder and variant.
+    pub accepted: BTreeSet<(String, VariantId)>,
     /// The folder of the store, if it is not the one of the working tree.
     _snapshot: Option<tempfile::TempDir>,
     /// The folder of the code, if it is not the checkout.
@@ -69,6 +74,7 @@ impl Grounds {
             tool: None,
             untracked: None,
             consent: Consent::default(),
+            accepted: BTreeSet::new(),
             _snapshot: None,
             _merged: None,
         }
@@ -89,6 +95,7 @@ pub fn establish(head: Config, root: Option<Root>, consent: Consent) -> Result<G
             tool: None,
             untracked: None,
             consent: Consent::default(),
+            accepted: BTreeSet::new(),
             _snapshot: None,
             _merged: None,
         });
@@ -133,7 +140,9 @@ pub fn establish(head: Config, root: Option<Root>, consent: Consent) -> Result<G
         baselines: merge::below(&config, &config.baselines, &head.checkout),
         ..config
     };
+    let accepted = replaced.into_iter().filter(|one| one.consented);
     Ok(Grounds {
+        accepted: accepted.map(|one| (one.gpu, one.variant)).collect(),
         config,
         store,
         authority: Authority::Revision {

@@ -20,6 +20,8 @@ const SHOWN: usize = 6;
 pub(super) struct Replaced {
     pub gpu: String,
     pub variant: VariantId,
+    /// Whether somebody accepted it; else nothing came before it.
+    pub consented: bool,
 }
 
 /// Reports every baseline that the change locks, re-locks, edits or removes, and returns those that
@@ -58,9 +60,14 @@ pub(super) fn compare(
         // A warning of another code, such as on a signature, replaces nothing.
         let settled = found.iter().any(|finding| finding.code == Code::Relocked)
             && !found.iter().any(Finding::denies);
+        let consented = found.iter().any(|one| one.notes.contains(&Note::Accepted));
         findings.extend(found);
         if settled {
-            accepted.push(Replaced { gpu, variant });
+            accepted.push(Replaced {
+                gpu,
+                variant,
+                consented,
+            });
         }
     }
     Ok(accepted)
@@ -71,7 +78,7 @@ pub(super) fn compare(
 /// # Errors
 /// [`Error::Io`].
 pub(super) fn replace(base: &Store, head: &Store, replaced: &[Replaced]) -> Result<(), Error> {
-    for Replaced { gpu, variant } in replaced {
+    for Replaced { gpu, variant, .. } in replaced {
         for ending in FILES {
             let target = base.path(gpu, variant, ending);
             let source = head.path(gpu, variant, ending);

@@ -40,6 +40,8 @@ pub struct Judge<'a> {
     gpus: BTreeMap<VariantId, Vec<String>>,
     /// Immutable variants whose files differ from their lock.
     pub(in crate::judge) changed: BTreeSet<VariantId>,
+    /// Locks that the change under review brings and that were accepted: GPU folder and variant.
+    accepted: BTreeSet<(String, VariantId)>,
     /// Whether a variant must have a baseline. Without, two programs are compared with each other.
     needs_locks: bool,
     /// Whether counters are read whatever the times say.
@@ -119,6 +121,14 @@ impl<'a> Judge<'a> {
         Ok((judge, findings))
     }
 
+    /// The same, where these locks of the change were accepted.
+    pub fn with_accepted(self, accepted: &BTreeSet<(String, VariantId)>) -> Judge<'a> {
+        Judge {
+            accepted: accepted.clone(),
+            ..self
+        }
+    }
+
     /// Of programs that are compared with each other: nothing is locked of them. `counts_always` is whether
     /// counters are read whatever their times say.
     pub fn of_programs(plan: &'a Selected, counts_always: bool) -> Judge<'a> {
@@ -127,6 +137,7 @@ impl<'a> Judge<'a> {
             locked: BTreeMap::new(),
             gpus: BTreeMap::new(),
             changed: BTreeSet::new(),
+            accepted: BTreeSet::new(),
             needs_locks: false,
             counts_always,
         }
@@ -343,7 +354,7 @@ impl<'a> Judge<'a> {
         let reference = self.beside(base);
         let (mut report, mut findings) =
             self.measured_with(variant, reference, sides.current, code);
-        if is_relocked(variant, outcome)
+        if self.is_relocked(variant, sides.current)
             && let Some((locked, _)) = self.stored(variant, sides.current)
         {
             allow(&mut findings, &locked);
@@ -483,7 +494,7 @@ impl<'a> Judge<'a> {
             (Some(base), locked) => {
                 let (mut report, mut findings) =
                     compare_compiled(variant, base, Mode::Against, current, as_fast);
-                if let Some(locked) = locked.filter(|_| is_relocked(variant, outcome)) {
+                if let Some(locked) = locked.filter(|_| self.is_relocked(variant, current)) {
                     let (stored, _) =
                         compare_compiled(variant, locked, Mode::Stored, current, false);
                     allow(&mut findings, &stored);
@@ -552,6 +563,12 @@ impl<'a> Judge<'a> {
         own.into_iter()
             .chain(others.into_iter().flatten())
             .collect()
+    }
+
+    /// Whether the lock that a profile would be compared with was accepted for this change.
+    fn is_relocked(&self, variant: &Variant, profile: &Profile) -> bool {
+        let key = (profile.identity.folder(), variant.id.clone());
+        self.accepted.contains(&key)
     }
 
     /// Whether the base has no such variant, and no baseline of it.
@@ -691,16 +708,6 @@ fn with_locked_launches(
         Some(locked) => side.with_launches_of(locked, taken),
         None => (side.clone(), BTreeSet::new()),
     }
-}
-
-/// Whether the change locks a baseline of the variant that was accepted.
-fn is_relocked(variant: &Variant, outcome: &Outcome) -> bool {
-    let is_accepted = |one: &Finding| {
-        one.code == Code::Relocked
-            && one.concerns(&variant.id)
-            && one.notes.contains(&Note::Accepted)
-    };
-    outcome.findings.iter().any(is_accepted)
 }
 
 /// Makes warnings of what is worse than the base, and no worse than an accepted baseline allows.
