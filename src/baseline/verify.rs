@@ -107,7 +107,7 @@ impl Check<'_> {
         let message = format!("git left a conflict of a merge in line {line} of {name}");
         let id = &self.stored.variant;
         let next = format!(
-            "keep the files of one side: git checkout --theirs -- '{}/{id}.*'; then lock again what the merged code measures",
+            "in the folder of the baselines, keep the files of one side: git checkout --theirs -- '{}/{id}.*'; then lock again what the merged code measures",
             self.stored.gpu
         );
         let finding = Finding::deny(Code::Tampered, id, message, next);
