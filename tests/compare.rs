@@ -604,7 +604,10 @@ fn kernels_that_appear_and_vanish_are_rows_and_only_a_larger_sum_fails() {
     assert!(row(&rows, "fused ").ends_with(" new"));
     assert!(row(&rows, "softmax ").ends_with(" gone"));
     assert!(row(&rows, "gemm ").contains(" 66.2 % "));
-    assert!(rows.iter().all(|row| row.chars().count() <= 100));
+    assert!(
+        rows.iter().all(|row| row.chars().count() <= 100),
+        "{rows:#?}"
+    );
     let report = json(&machine, &BOTH, 0);
     assert_eq!(report.denied(), [""; 0]);
     // ncu was to be asked for what differs, and the rows say the rest.
