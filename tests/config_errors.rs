@@ -112,6 +112,7 @@ profile_args = ["--profile"]
 kernels = "k"
 expect = ["k"]
 dynamic_shared_bytes = 1024
+threads_per_block = 128
 work = { flop = 2048, bytes_written = 4096 }
 env = { A = "b" }
 immutable = true
@@ -361,6 +362,8 @@ exact = true\ncounts = { flop = 1 } | exact = 1\ncounts = { flop = 1 }
 run = ["./b"] | run = "./b"
 max = 255 | max = "many"
 dynamic_shared_bytes = 1024 | dynamic_shared_bytes = -1
+threads_per_block = 128 | threads_per_block = -1
+threads_per_block = 128 | threads_per_block = 1025 | a block has 1 to 1024 threads
 cuda = "13.0" | cuda = 13.0
 direction = "lower" | direction = "lowr" | unknown value `lowr`; did you mean `lower`?
 direction = "lower" | direction = "down" | unknown value `down`; known are `higher`, `lower`, `equal`

@@ -29,6 +29,8 @@ tolerance = { stored = '3 %', against = '3 %' }
 level = "record"
 [static.wgmma_instructions]
 level = "record"
+[static.registers]
+level = "deny"
 
 [suite.s]
 kernels = "bsr_gemm_wmma"

@@ -262,7 +262,8 @@ fn project(keys: &str) -> Project {
         "[toolchain]\narch = \"sm_90a\"\n\n[metric.duration]\ncounter = \"gpu__time_duration.sum\"\ndirection = \"lower\"\n\
          tolerance = '3 %'\n\n\
          [static.tensor_instructions]\nlevel = \"record\"\n\
-         [static.wgmma_instructions]\nlevel = \"record\"\n\n\
+         [static.wgmma_instructions]\nlevel = \"record\"\n\
+         [static.registers]\nlevel = \"deny\"\n\n\
          [suite.s.variant.v]\nrun = [\"sh\", \"bench.sh\"]\n{keys}\n"
     );
     project.write("config.toml", config);

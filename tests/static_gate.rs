@@ -75,7 +75,7 @@ fn what_the_compiler_makes_is_judged_beside_what_was_measured() {
 fn code_that_got_worse_or_of_which_something_is_not_known_fails_and_is_named() {
     // `stack_bytes` is an array in the frame, where no register spills.
     let rows = r#"
-registers | 249 | 1 | regressed | `registers` of bsr_gemm_cp_async: 248 → 249
+occupancy | 6 | 1 | regressed | `occupancy` of bsr_gemm_cp_async: 
 spill_bytes | 1 | 1 | regressed | `spill_bytes` of bsr_gemm_cp_async: 0 byte → 1 byte
 stack_bytes | 96 | 1 | regressed | `stack_bytes` of bsr_gemm_cp_async: 0 byte → 96 byte
 tensor_instructions | | 6 | not-measured | `tensor_instructions` of bsr_gemm_cp_async is not known
@@ -96,6 +96,37 @@ tensor_instructions | | 6 | not-measured | `tensor_instructions` of bsr_gemm_cp_
     }
 }
 
+#[test]
+fn more_registers_fail_only_where_the_occupancy_falls_or_may_fall() {
+    // Shared memory limits this kernel to two blocks of 128 threads.
+    let more = |edit: &dyn Fn(&mut Json)| {
+        let report = check(&edited(|profile| edit(profile)), 0);
+        assert!(report.message("regressed").contains("248 → 255"));
+        let why = "while the occupancy does not fall";
+        assert!(report.message("regressed").contains(why));
+    };
+    more(&|profile| set(profile, "registers", 255.0));
+    let unlaunched = |side: &mut Json, registers: f64| {
+        set(side, "registers", registers);
+        let metrics = side["kernels"][0]["metrics"].as_object_mut().unwrap();
+        metrics.retain(|name, _| !name.starts_with("occupancy") && name != "threads_per_block");
+    };
+    // Without a block size: the lock has none either.
+    let locked = |was: f64, is: f64| {
+        let project = edited(|profile| unlaunched(profile, was));
+        project.drop_config_lines("[static.occupancy]");
+        project.drop_config_lines("level = \"deny\"");
+        lock_static(&project, &OF_RECORDING).exits(0);
+        project.edit(&static_path(), |profile| unlaunched(profile, is));
+        project
+    };
+    check(&locked(64.0, 64.0), 0);
+    let report = check(&locked(64.0, 72.0), 1);
+    report.tells_all("regressed", &["`registers` of bsr_gemm_cp_async: 64 → 72"]);
+    let message = report.message("not-measured");
+    assert!(message.contains("falls for some block sizes"), "{message}");
+}
+
 /// A recording whose code and samples are those of the base beside it, but for what `edit` changes in
 /// the code of the current side.
 fn beside_its_base(edit: impl FnOnce(&mut Json)) -> Project {
@@ -108,9 +139,9 @@ fn beside_its_base(edit: impl FnOnce(&mut Json)) -> Project {
 }
 
 #[test]
-fn one_more_register_only_warns_where_the_kernel_measured_beside_its_base_is_as_fast() {
-    let one_more = |profile: &mut Json| set(profile, "registers", 249.0);
-    let words = ["248 → 249", "while the duration is not worse"];
+fn one_spilled_byte_only_warns_where_the_kernel_measured_beside_its_base_is_as_fast() {
+    let one_more = |profile: &mut Json| set(profile, "spill_bytes", 1.0);
+    let words = ["0 byte → 1 byte", "while the duration is not worse"];
     let project = beside_its_base(one_more);
     let report = project.check(&["cp_async"], 0);
     for word in words {
@@ -125,8 +156,10 @@ fn one_more_register_only_warns_where_the_kernel_measured_beside_its_base_is_as_
         let report = slower.check(&["cp_async"], 1);
         let found = report.0["findings"].as_array().unwrap();
         let mut messages = found.iter().filter_map(|one| one["message"].as_str());
-        let registers = messages.find(|text| text.contains("248 → 249")).unwrap();
-        assert!(!registers.contains("not worse"), "{registers}");
+        let spilled = messages
+            .find(|text| text.contains("0 byte → 1 byte"))
+            .unwrap();
+        assert!(!spilled.contains("not worse"), "{spilled}");
     }
     // Nor by a stored baseline alone.
     let stored = beside_its_base(one_more);
@@ -134,7 +167,7 @@ fn one_more_register_only_warns_where_the_kernel_measured_beside_its_base_is_as_
     let report = stored.check(&["cp_async"], 1);
     assert!(!report.message("regressed").contains("not worse"));
     // A project may want it strict.
-    let table = "[static.registers]\nunless_as_fast = false\n\n[static.occupancy]";
+    let table = "[static.spill_bytes]\nunless_as_fast = false\n\n[static.occupancy]";
     project.configure("[static.occupancy]", table);
     project.check(&["cp_async"], 1);
 }
@@ -153,8 +186,8 @@ fn lost_tensor_core_instructions_compiler_warnings_and_limits_fail_however_fast_
 }
 
 #[test]
-fn more_registers_of_a_kernel_that_does_other_work_are_not_excused() {
-    let project = beside_its_base(|profile| set(profile, "registers", 249.0));
+fn spills_of_a_kernel_that_does_other_work_are_not_excused() {
+    let project = beside_its_base(|profile| set(profile, "spill_bytes", 1.0));
     project.drop_config_lines("work = ");
     project.edit_profile("cp_async", |head| scale(head, "flop_wmma", 0.75));
     let report = project.check(&["cp_async"], 4);
@@ -313,7 +346,7 @@ fn another_kernel_in_its_place_is_renamed_and_compared() {
     let project = edited(|profile| {
         profile["kernels"][0]["name"] = json!("bsr_gemm_fast");
         profile["kernels"][0]["mangled"] = json!("bsr_gemm_fast");
-        set(profile, "registers", 255.0);
+        set(profile, "spill_bytes", 255.0);
     });
     let config = project.read("config.toml");
     project.write(
@@ -352,11 +385,11 @@ fn overloads_are_told_apart_by_their_signature() {
         profile["kernels"].as_array_mut().unwrap().push(other);
     });
     lock_static(&project, &OF_RECORDING).ends(0, "bsr_gemm_cp_async(i*)/registers");
-    project.edit(&static_path(), |profile| set(profile, "registers", 249.0));
-    let words = ["`registers` of bsr_gemm_cp_async(f*): 248 → 249"];
+    project.edit(&static_path(), |profile| set(profile, "spill_bytes", 1.0));
+    let words = ["`spill_bytes` of bsr_gemm_cp_async(f*): 0 byte → 1 byte"];
     fails_with(&project, 1, "regressed", &words);
     project.edit(&static_path(), |profile| {
-        set(profile, "registers", 248.0);
+        set(profile, "spill_bytes", 0.0);
         profile["kernels"].as_array_mut().unwrap().pop();
     });
     let report = check(&project, 4);
@@ -391,10 +424,10 @@ fn tolerances_limits_levels_and_waivers_hold_for_static_metrics() {
         project.write("config.toml", format!("{config}\n{table}\n"));
         project
     };
-    let tolerance = "[static.registers]\ntolerance = '2'";
+    let tolerance = "[static.registers]\nlevel = \"deny\"\ntolerance = '2'";
     check(&more(tolerance, 250.0), 0);
     check(&more(tolerance, 251.0), 1);
-    let percent = "[static.registers]\ntolerance = '1 %'";
+    let percent = "[static.registers]\nlevel = \"deny\"\ntolerance = '1 %'";
     check(&more(percent, 250.0), 0);
     check(&more(percent, 251.0), 1);
     let limit = "[static.registers]\nmax = 250\ntolerance = '100'";
@@ -410,6 +443,8 @@ fn tolerances_limits_levels_and_waivers_hold_for_static_metrics() {
     check(&more("[static.registers]\nlevel = \"record\"", 255.0), 0);
     let waiver = "[[waiver]]\nvariant = \"bsr_gemm/cp_async\"\nmetric = \"registers\"\nreason = \"known\"\nwho = \"Ada\"\nexpires = 2999-12-31";
     // It has no tolerance of which twice would be something.
+    let deny = "[static.registers]\nlevel = \"deny\"";
+    let waiver = &format!("{deny}\n{waiver}");
     check(&more(waiver, 255.0), 1);
     check(&more(&format!("{waiver}\nup_to = \"300\""), 255.0), 0);
 }

@@ -36,6 +36,9 @@ pub struct CompiledKernel {
     /// How many performance warnings of ptxas are about it; `None` where ptxas's text is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub performance_warnings: Option<u32>,
+    /// Whether its PTX shows that it takes no dynamic shared memory.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_dynamic_shared: bool,
     /// Instructions by opcode with its modifiers; `None` where no disassembler was found.
     pub opcodes: Option<BTreeMap<String, u32>>,
 }
@@ -56,6 +59,7 @@ impl CompiledKernel {
             cluster_blocks: code.cluster_blocks,
             text_sha256: code.text_sha256.clone(),
             performance_warnings: None,
+            no_dynamic_shared: false,
             opcodes: None,
         }
     }

@@ -1,5 +1,7 @@
 //! The static metrics: what can be gated of a compiled kernel.
 
+use serde::Serialize;
+
 use super::compiled::CompiledKernel;
 use super::launch_shape::LaunchShape;
 use super::occupancy::{Limits, Occupancy, ResourceUse};
@@ -17,11 +19,25 @@ pub struct StaticMetric {
     pub direction: Direction,
     /// What a regression does where the configuration does not say it.
     pub level: Level,
-    /// It regresses only where the reference has some and the current kernel has none.
-    pub never_zero: bool,
+    /// How it regresses, where the configuration gives it no level.
+    pub rule: StaticRule,
     /// The generations that have it, as major compute capabilities; empty for all.
     generations: &'static [u32],
     value: fn(&Facts<'_>) -> Option<f64>,
+}
+
+/// How a static metric regresses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub enum StaticRule {
+    /// Where it gets worse.
+    #[default]
+    Worse,
+    /// Where the reference has some and the current kernel has none.
+    NeverZero,
+    /// Where it gets worse, and nothing where it is not known.
+    WhereKnown,
+    /// Where it gets worse; only a warning where the occupancy does not fall.
+    ThroughOccupancy,
 }
 
 /// A kernel with what is known of its launch.
@@ -34,20 +50,20 @@ struct Facts<'a> {
 }
 
 macro_rules! metrics {
-    ($($name:literal [$unit:literal] $direction:ident $level:ident $($never:ident)? $(only $generations:tt)? = $value:expr;)+) => {
+    ($($name:literal [$unit:literal] $direction:ident $level:ident $($rule:ident)? $(only $generations:tt)? = $value:expr;)+) => {
         /// All of them, sorted by name.
         pub const STATIC_METRICS: &[StaticMetric] = &[$(StaticMetric {
             name: $name,
             unit: $unit,
             direction: Direction::$direction,
             level: Level::$level,
-            never_zero: metrics!(@ $($never)?),
+            rule: metrics!(@ $($rule)?),
             generations: &metrics!(# $($generations)?),
             value: $value,
         }),+];
     };
-    (@) => { false };
-    (@ never_zero) => { true };
+    (@) => { StaticRule::Worse };
+    (@ $rule:ident) => { StaticRule::$rule };
     (#) => { [] };
     (# $generations:tt) => { $generations };
 }
@@ -59,17 +75,19 @@ metrics! {
     "constant_bytes" ["byte"] Lower Record = |f| Some(f64::from(f.kernel.constant_bytes));
     "driver_shared_bytes" ["byte"] Lower Record = |f| f.driver_shared_bytes.map(f64::from);
     "dynamic_shared_bytes" ["byte"] Lower Record = |f| f.shape.dynamic_shared_bytes.map(f64::from);
+    "global_instructions" [""] Lower Record = |f| f.count(GLOBAL);
     "instructions" [""] Lower Record = |f| f.all();
     "local_load_instructions" [""] Lower Record = |f| f.count(&["LDL"]);
     "local_store_instructions" [""] Lower Record = |f| f.count(&["STL"]);
     "mma_instructions" [""] Higher Record = |f| f.count(MMA);
-    "occupancy" ["%"] Higher Record = |f| Some(f.occupancy?.percent);
+    "occupancy" ["%"] Higher Deny WhereKnown = |f| Some(f.occupancy?.percent);
     "occupancy_limit_registers" [""] Higher Record = |f| Some(f64::from(f.occupancy?.limit_registers));
     "occupancy_limit_shared_mem" [""] Higher Record = |f| Some(f64::from(f.occupancy?.limit_shared_mem));
     "occupancy_limit_warps" [""] Higher Record = |f| Some(f64::from(f.occupancy?.limit_warps));
     "performance_warnings" [""] Lower Deny = |f| f.kernel.performance_warnings.map(f64::from);
-    "registers" [""] Lower Deny = |f| Some(f64::from(f.kernel.resources.registers));
+    "registers" [""] Lower Deny ThroughOccupancy = |f| Some(f64::from(f.kernel.resources.registers));
     "setmaxnreg_instructions" [""] Equal Record = |f| f.count(&["USETMAXREG"]);
+    "shared_instructions" [""] Lower Record = |f| f.count(SHARED);
     "spill_bytes" ["byte"] Lower Deny = |f| {
         let resources = &f.kernel.resources;
         Some(f64::from(resources.spill_store_bytes?) + f64::from(resources.spill_load_bytes?))
@@ -79,13 +97,13 @@ metrics! {
     "spill_store_bytes" ["byte"] Lower Record = |f| f.kernel.resources.spill_store_bytes.map(f64::from);
     "stack_bytes" ["byte"] Lower Deny = |f| Some(f64::from(f.kernel.resources.stack_bytes));
     "static_shared_bytes" ["byte"] Lower Record = |f| Some(f64::from(f.kernel.resources.shared_bytes));
-    "tcgen05_instructions" [""] Higher Deny never_zero only [10, 11] = |f| f.count(TCGEN05);
-    "tensor_instructions" [""] Higher Deny never_zero = |f| {
+    "tcgen05_instructions" [""] Higher Deny NeverZero only [10, 11] = |f| f.count(TCGEN05);
+    "tensor_instructions" [""] Higher Deny NeverZero = |f| {
         Some(f.count(MMA)? + f.count(WGMMA)? + f.count(TCGEN05)?)
     };
     "threads_per_block" [""] Equal Record = |f| f.shape.threads.map(f64::from);
     "tma_instructions" [""] Higher Record = |f| f.count(TMA);
-    "wgmma_instructions" [""] Higher Deny never_zero only [9] = |f| f.count(WGMMA);
+    "wgmma_instructions" [""] Higher Deny NeverZero only [9] = |f| f.count(WGMMA);
 }
 
 /// The names of those that no machine code shows: only the compiler's report has them.
@@ -100,16 +118,38 @@ pub const OF_LAUNCH: [&str; 6] = words(
      occupancy_limit_shared_mem occupancy_limit_warps",
 );
 
+/// Those that cost the most, most first.
+const HEAVIEST: [&str; 4] = [
+    "spill_bytes", "stack_bytes", "occupancy", "tensor_instructions",
+];
+
+/// The place of a metric among all, those first that cost the most.
+pub fn static_rank(name: &str) -> usize {
+    let place = HEAVIEST.iter().position(|heavy| *heavy == name);
+    place.unwrap_or(HEAVIEST.len())
+}
+
 /// Matrix instructions of a warp, by the type of their operands.
 const MMA: &[&str] = &["HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "OMMA"];
 /// Matrix instructions of a warp group (sm_90a).
 const WGMMA: &[&str] = &["HGMMA", "IGMMA", "BGMMA", "QGMMA"];
 /// Matrix instructions of the fifth generation, whose results lie in tensor memory (sm_100a).
 const TCGEN05: &[&str] = &["UTCHMMA", "UTCIMMA", "UTCOMMA", "UTCQMMA"];
+/// Loads, stores and atomics of global memory that need no copy engine.
+const GLOBAL: &[&str] = &["LDG", "STG", "ATOMG", "ATOM", "RED", "REDG", "LD", "ST"];
+/// Loads, stores and atomics of shared memory.
+const SHARED: &[&str] = &["LDS", "STS", "LDSM", "STSM", "ATOMS"];
 /// Bulk copies by the tensor memory accelerator, with and without a tensor map.
 const TMA: &[&str] = &[
     "UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF", "UBLKCP", "UBLKRED", "UBLKPF",
 ];
+
+/// How the opcodes begin that read or write shared memory, or synchronize through it.
+const USES_SHARED: [&str; 10] = [
+    "LDS", "STS", "ATOMS", "LDGSTS", "UBLK", "UTMA", "UTC", "SYNCS", "ARRIVES", "REDS",
+];
+/// Opcodes whose addresses may be in shared memory.
+const GENERIC: [&str; 5] = ["LD", "ST", "ATOM", "RED", "QSPC"];
 
 impl Facts<'_> {
     fn count(&self, names: &[&str]) -> Option<f64> {
@@ -131,7 +171,7 @@ impl StaticMetric {
     /// Whether it is a means to a short duration, and no end: then it matters less where the duration
     /// is known.
     pub fn is_means(&self) -> bool {
-        !self.never_zero && self.name != "performance_warnings"
+        self.rule != StaticRule::NeverZero && self.name != "performance_warnings"
     }
 
     /// Whether the chips of a compiler's target such as `sm_90a` can have it.
@@ -210,12 +250,28 @@ impl CompiledKernel {
         LaunchShape {
             dynamic_shared_bytes: launched
                 .dynamic_shared_bytes
-                .or(stated.dynamic_shared_bytes),
+                .or(stated.dynamic_shared_bytes)
+                .or(self.takes_no_dynamic_shared().then_some(0)),
             threads: match stated.threads {
                 Some(threads) => Some(launched.threads.unwrap_or(threads)),
                 None => self.max_threads.or(launched.threads),
             },
         }
+    }
+
+    /// Whether its launch need not ask for dynamic shared memory: as the PTX shows, or the instructions,
+    /// of which none uses any shared memory. Subroutines behind the kernel are counted with it; another
+    /// function may use some.
+    fn takes_no_dynamic_shared(&self) -> bool {
+        let may_use = |opcode: &String| {
+            let base = opcode.split('.').next().unwrap_or_default();
+            USES_SHARED.iter().any(|begin| base.starts_with(begin))
+                || GENERIC.contains(&base)
+                || base.ends_with("GMMA")
+                || base == "CALL" && !opcode.starts_with("CALL.REL")
+        };
+        let opcodes = self.opcodes.as_ref();
+        self.no_dynamic_shared || opcodes.is_some_and(|opcodes| !opcodes.keys().any(may_use))
     }
 
     /// Shared memory that the driver reserves for a block, in bytes: as the cubin or else as the

@@ -11,7 +11,9 @@ mod loading;
 mod machine_code;
 mod metric;
 mod occupancy;
+mod ptx;
 mod ptxas;
+mod residency;
 mod sass;
 
 pub use build_id::build_id;
@@ -24,8 +26,11 @@ pub(crate) use loading::tests::program as c_program;
 pub use loading::{contains, loads_at_run_time, needs_system_alone};
 pub use machine_code::{MachineCode, machine_code};
 pub use metric::{
-    OF_LAUNCH, ONLY_REPORTED, STATIC_METRICS, StaticMetric, occupancy_metrics, static_metric,
+    OF_LAUNCH, ONLY_REPORTED, STATIC_METRICS, StaticMetric, StaticRule, occupancy_metrics,
+    static_metric, static_rank,
 };
 pub use occupancy::{Limits, Occupancy, ResourceUse};
+pub use ptx::without_dynamic_shared;
 pub use ptxas::{CompilerWarning, KernelResources, compiler_warnings, resource_report};
+pub use residency::Residency;
 pub use sass::{Census, Listing, census, listing, other_source_types};

@@ -50,6 +50,8 @@ pub struct Occupancy {
     pub limit_registers: u32,
     /// By shared memory.
     pub limit_shared_mem: u32,
+    /// By barriers; that of blocks where the chip does not count them.
+    pub limit_barriers: u32,
     /// Warps that are resident under the tightest limit, in percent of the chip's limit.
     pub percent: f64,
 }
@@ -116,19 +118,36 @@ impl Limits {
         let limit_warps = self.warps / warps;
         let limit_barriers = self
             .barriers
-            .and_then(|all| all.checked_div(block.barriers));
+            .and_then(|all| all.checked_div(block.barriers))
+            .unwrap_or(self.blocks);
         let resident = limit_registers
             .min(limit_shared_mem)
             .min(limit_warps)
-            .min(limit_barriers.unwrap_or(self.blocks))
+            .min(limit_barriers)
             .min(self.blocks);
         Some(Occupancy {
             limit_blocks: self.blocks,
             limit_warps,
             limit_registers,
             limit_shared_mem,
+            limit_barriers,
             percent: 100.0 * f64::from(resident * warps) / f64::from(self.warps),
         })
+    }
+}
+
+impl Occupancy {
+    /// The resource with the tightest limit, in words.
+    pub fn limiter(&self) -> &'static str {
+        let limits = [
+            (self.limit_registers, "registers"),
+            (self.limit_shared_mem, "shared memory"),
+            (self.limit_warps, "threads"),
+            (self.limit_barriers, "barriers"),
+            (self.limit_blocks, "blocks"),
+        ];
+        let tightest = limits.into_iter().min_by_key(|(limit, _)| *limit);
+        tightest.map_or("blocks", |(_, name)| name)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The machine code that nvcc kept of a build.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -33,4 +34,18 @@ pub(super) fn cubins_in(folder: &Path, arch: &str) -> io::Result<Vec<PathBuf>> {
         with_kernels.retain(|path| linked(path));
     }
     Ok(with_kernels)
+}
+
+/// The kernels that take no dynamic shared memory, by the PTX in a folder.
+pub(super) fn without_dynamic_shared(folder: &Path) -> io::Result<BTreeSet<String>> {
+    let mut fixed = BTreeSet::new();
+    for path in disk::read_dir(folder)?.into_iter().map(|entry| entry.path) {
+        if path.extension().is_some_and(|ending| ending == "ptx") {
+            let ptx = read_regular_up_to(&path, most::BINARY)?;
+            fixed.extend(binary::without_dynamic_shared(&String::from_utf8_lossy(
+                &ptx,
+            )));
+        }
+    }
+    Ok(fixed)
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use super::artifact::Artifact;
-use super::cubins::cubins_in;
+use super::cubins::{cubins_in, without_dynamic_shared};
 use super::flags::{FlagInputs, flag_inputs, source_is_plain};
 use super::inputs::{own_questions, places, questions};
 use super::opened::{Lists, Opened};
@@ -30,7 +30,7 @@ use crate::process::{self, Invocation};
 use crate::toolchain::{Nvcc, Nvdisasm, dropped_target, nvcc_flags};
 
 /// Part of every key. It is raised when a [`Manifest`] gets another content.
-const MANIFEST_VERSION: u32 = 5;
+const MANIFEST_VERSION: u32 = 6;
 
 /// What is kept beside a built program.
 #[derive(Serialize, Deserialize)]
@@ -552,7 +552,13 @@ impl<'a> NvccBuild<'a> {
         let census = self.census(&cubins, unreadable)?;
         let (resources, warnings) = (resource_report(&text, arch), compiler_warnings(&text));
         let compiled = binary::compiled(&resources, warnings, &cubins, census.as_ref());
-        Ok(compiled.map_err(unreadable)?)
+        let mut compiled = compiled.map_err(unreadable)?;
+        for name in without_dynamic_shared(kept).map_err(Error::io("read", kept))? {
+            if let Some(kernel) = compiled.kernels.get_mut(&name) {
+                kernel.no_dynamic_shared = true;
+            }
+        }
+        Ok(compiled)
     }
 
     /// The instructions of the kernels; `None` where there is no disassembler, or none that reads

@@ -8,11 +8,10 @@ use serde::Serialize;
 
 use crate::binary::{CompiledKernel, CompilerWarning};
 use crate::cli::StageArgs;
-use crate::config::Variant;
 use crate::files::{clear_compiled, variant_folder};
 use crate::finding::{Error, ExitCode};
 use crate::measure::Batch;
-use crate::report::Progress;
+use crate::report::{Progress, code_table};
 use crate::terms::VariantId;
 use crate::trust;
 
@@ -39,17 +38,22 @@ pub(super) fn run(config: &Path, arguments: &StageArgs) -> Result<ExitCode, Erro
     };
     let (artifacts, mut findings) = batch.build()?;
     findings.extend(other_toolchain(&selected, &artifacts, &[]));
+    let (made, git) = (
+        &selected.overrides,
+        crate::git::revision(&selected.config.root),
+    );
+    let git = git.as_deref();
     // A trial is not stored in the place of the profile of the unchanged code.
-    if selected.overrides.is_empty() {
+    let compiled = if made.is_empty() {
         let folder = selected.profiles(None)?;
-        let git = crate::git::revision(&selected.config.root);
         // What was loaded while a program ran is not made again by a build.
         for variant in variants.iter().filter(|variant| !variant.loaded_code) {
             clear_compiled(&folder, &variant.id)?;
         }
-        let folder = |variant: &Variant| variant_folder(&folder, &variant.id);
-        batch.keep_compiled(&artifacts, folder, &[], git.as_deref())?;
-    }
+        batch.keep_compiled(&artifacts, |id| variant_folder(&folder, id), &[], git)?
+    } else {
+        batch.compiled(&artifacts, made, git)
+    };
     let built: Vec<Built> = variants
         .iter()
         .zip(artifacts)
@@ -71,6 +75,6 @@ pub(super) fn run(config: &Path, arguments: &StageArgs) -> Result<ExitCode, Erro
         arguments.format,
         named("variants", &built),
         &findings,
-        String::new,
+        || code_table(&compiled),
     )
 }

@@ -21,7 +21,7 @@ use super::range;
 use super::selector::Selector;
 use super::stated_by::StatedBy;
 use super::unread::Unread;
-use crate::binary::LaunchShape;
+use crate::binary::{LaunchShape, StaticRule};
 use crate::terms::{Phase, Tier, VariantId};
 
 /// The name of the configuration file.
@@ -194,7 +194,7 @@ impl Metric {
             level: Level::Record,
             unless_faster: false,
             unless_as_fast: false,
-            never_zero: false,
+            rule: StaticRule::Worse,
         }
     }
 
@@ -454,8 +454,8 @@ pub struct Metric {
     /// A regression of a static metric only warns where the duration, measured side by side, is not
     /// worse.
     pub unless_as_fast: bool,
-    /// A regression only where the reference has some and the current has none.
-    pub never_zero: bool,
+    /// How a static metric regresses.
+    pub rule: StaticRule,
 }
 
 /// What one count of a counter stands for; such counters of a profile are added up, and the sum

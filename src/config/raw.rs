@@ -347,6 +347,9 @@ pub(super) struct RawVariant {
     /// was measured.
     #[schemars(extend("x-counts" = "stated"))]
     pub dynamic_shared_bytes: Option<u32>,
+    /// Threads a block of the launch, for a static check before a launch was measured.
+    #[schemars(extend("x-counts" = "stated"), range(min = 1, max = 1024))]
+    pub threads_per_block: Option<u32>,
     /// The work that its kernels do together. Default: that of the suite.
     pub work: RawWork,
     /// A reference: its sources, headers and flags are locked too.

@@ -1,5 +1,6 @@
 //! Whether a profile is a complete measurement.
 
+use crate::binary::StaticRule;
 use crate::config::{Metric, StatedBy, Variant};
 use crate::finding::{Code, Finding};
 use crate::metric::{Level, Role, measures};
@@ -309,7 +310,8 @@ pub fn incomplete_compiled(variant: &Variant, profile: &Profile) -> Vec<Finding>
     }
     for kernel in &profile.kernels {
         for metric in &variant.static_metrics {
-            if metric.level != Level::Record && static_value(kernel, &metric.alias).is_none() {
+            let is_needed = metric.level != Level::Record && metric.rule != StaticRule::WhereKnown;
+            if is_needed && static_value(kernel, &metric.alias).is_none() {
                 let finding = not_known(variant, metric, profile.label(kernel));
                 findings.push(finding);
             }

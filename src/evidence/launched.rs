@@ -1,5 +1,6 @@
 //! Whether the kernels that were launched are those that the compiler made, launched as stated.
 
+use crate::binary::LaunchShape;
 use crate::config::Variant;
 use crate::finding::{Code, Finding, WarnReason};
 use crate::metric::Role;
@@ -8,6 +9,7 @@ use ncu_report::Recording;
 
 /// The keys of the configuration that state a launch, and the static metrics of the same names.
 const BYTES: &str = "dynamic_shared_bytes";
+const THREADS: &str = "threads_per_block";
 
 /// Static metrics, and where ncu reports the same of a launch.
 const TWINS: [(&str, Role); 4] = [
@@ -60,9 +62,9 @@ pub fn launched_otherwise(variant: &Variant, profile: &Profile) -> Vec<Finding> 
     let mut findings: Vec<Finding> = Vec::new();
     for kernel in &profile.kernels {
         for seen in kernel.launch_shapes() {
-            if let Some((stated, launched)) = stated_and(variant, seen.dynamic_shared_bytes) {
+            for (name, stated, launched) in stated_and(variant, seen) {
                 let what = format!(
-                    "{} is stated to have `{BYTES}` {stated}, but was launched with {launched}: the launch counts",
+                    "{} is stated to have `{name}` {stated}, but was launched with {launched}: the launch counts",
                     kernel.name
                 );
                 let finding = unlike_stated(variant, what).kernel(&kernel.name);
@@ -80,10 +82,14 @@ pub fn launched_otherwise(variant: &Variant, profile: &Profile) -> Vec<Finding> 
 pub fn stated_otherwise(variant: &Variant, locked: &Profile) -> Vec<Finding> {
     let mut findings = Vec::new();
     for kernel in &locked.kernels {
-        let value = super::static_value(kernel, BYTES).map(|value| value as u32);
-        if let Some((stated, locked)) = stated_and(variant, value) {
+        let value = |name| super::static_value(kernel, name).map(|value| value as u32);
+        let seen = LaunchShape {
+            dynamic_shared_bytes: value(BYTES),
+            threads: value(THREADS),
+        };
+        for (name, stated, locked) in stated_and(variant, seen) {
             let what = format!(
-                "{} is stated to have `{BYTES}` {stated}, and its baseline has {locked}: no launch shows it, so the one with the lower occupancy counts",
+                "{} is stated to have `{name}` {stated}, and its baseline has {locked}: no launch shows it, so the one with the lower occupancy counts",
                 kernel.name
             );
             findings.push(unlike_stated(variant, what).kernel(&kernel.name));
@@ -93,9 +99,21 @@ pub fn stated_otherwise(variant: &Variant, locked: &Profile) -> Vec<Finding> {
 }
 
 /// What the configuration states, and what is, where that is another number.
-fn stated_and(variant: &Variant, is: Option<u32>) -> Option<(u32, u32)> {
-    let stated = variant.launch.dynamic_shared_bytes?;
-    is.filter(|is| *is != stated).map(|is| (stated, is))
+fn stated_and(
+    variant: &Variant,
+    seen: LaunchShape,
+) -> impl Iterator<Item = (&'static str, u32, u32)> {
+    let stated = variant.launch;
+    let numbers = [
+        (
+            BYTES, stated.dynamic_shared_bytes, seen.dynamic_shared_bytes,
+        ),
+        (THREADS, stated.threads, seen.threads),
+    ];
+    let both = numbers
+        .into_iter()
+        .filter_map(|(name, stated, seen)| Some((name, stated?, seen?)));
+    both.filter(|(_, stated, seen)| stated != seen)
 }
 
 fn unlike_stated(variant: &Variant, message: String) -> Finding {

@@ -25,7 +25,9 @@ macro_rules! codes {
             $next:literal;
     )+) => {
         /// The kinds of findings. The name is part of the interface.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+        )]
         pub enum Code {
             $(#[doc = $doc] #[serde(rename = $text)] $name),+
         }

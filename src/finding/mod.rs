@@ -75,6 +75,9 @@ pub struct Values {
     /// What moved together with it, the most important first. The message names it too.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub cause: Vec<String>,
+    /// What changed between the builds of both sides, where a kernel got worse: files, flags, compiler.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub origin: Option<String>,
 }
 
 /// One thing to report about one variant, or about all of them.

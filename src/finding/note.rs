@@ -18,6 +18,8 @@ pub enum Note {
     Faster(f64),
     /// The duration was shown not to be worse.
     AsFast,
+    /// The occupancy does not fall.
+    SameOccupancy,
     /// It was found in each of so many tries.
     Tries(u32),
     /// An interrupted run found it, and it is not measured again.
@@ -50,6 +52,7 @@ impl Note {
                 format!("{message}, while the kernel became {percent:.1} % faster")
             }
             Note::AsFast => format!("{message}, while the duration is not worse"),
+            Note::SameOccupancy => format!("{message}, while the occupancy does not fall"),
             Note::Tries(tries) => format!("{message} (in each of {tries} tries)"),
             Note::Earlier => format!("{message} (in the interrupted run; not measured again)"),
             Note::Accepted => format!("{message}; accepted"),

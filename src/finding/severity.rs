@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::{Code, Reported};
 
 /// Whether a finding fails the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
     /// Fails the run, with the exit code of its [`Code`].
@@ -47,6 +49,8 @@ reasons! {
     UnlessFaster => Regressed | Inconclusive,
     /// Side by side the kernel is shown not to take longer, and the static metric is `unless_as_fast`.
     UnlessAsFast => Regressed,
+    /// The occupancy does not fall, or the launch is not known that decides it.
+    ThroughOccupancy => Regressed | NotMeasured,
     /// A waiver in the configuration covers the metric.
     Waived => Regressed | LimitExceeded | WorkChanged | Inconclusive | Implausible,
     /// The configuration accepts the tier of measurement.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{KernelProfile, MetricIdentity, Profile, Series};
-use crate::binary::{Limits, OF_LAUNCH, Occupancy, ResourceUse, occupancy_metrics, static_metric};
+use crate::binary::{OF_LAUNCH, Occupancy, Residency, occupancy_metrics, static_metric};
 use crate::terms::Phase;
 
 /// What is taken of the launches of another profile.
@@ -99,14 +99,13 @@ fn occupancy(
     kernel: &KernelProfile,
     [bytes, threads]: [Option<u32>; 2],
 ) -> Option<Occupancy> {
-    let own = number(kernel, "static_shared_bytes")?;
-    let fixed = own.checked_add(number(kernel, "driver_shared_bytes")?)?;
-    Limits::of_arch(arch)?.occupancy(ResourceUse {
-        threads: threads?,
-        registers: number(kernel, "registers")?,
-        shared_bytes: fixed.checked_add(bytes?)?,
-        barriers: number(kernel, "barriers")?,
-    })
+    let [bytes, threads] = [bytes?, threads?].map(f64::from);
+    let launched = Residency::of(arch, |name| match name {
+        "dynamic_shared_bytes" => Some(bytes),
+        "threads_per_block" => Some(threads),
+        _ => kernel.metrics.get(name)?.value,
+    });
+    launched.at_block().map(|(_, found)| found)
 }
 
 #[cfg(test)]

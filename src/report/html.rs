@@ -13,7 +13,7 @@ use super::rows::{
     Row, causes_and_drift, class, columns, counts_of, head, headline, left_out, mark, provenance,
     several_kernels, several_shapes, shown, title,
 };
-use super::weight::{badly, by_badness, groups};
+use super::weight::{badly, by_badness, by_origin, groups};
 use crate::finding::{ExitCode, Finding, Severity};
 use crate::judge::{Outcome, VariantReport};
 use crate::verdict::Verdict;
@@ -83,7 +83,8 @@ fn findings(outcome: &Outcome, severity: Severity) -> Markup {
         Severity::Deny => ("fails", "What fails, and why", "bad"),
         Severity::Warn => ("warns", "Warnings", "open"),
     };
-    let mut groups = groups(&outcome.findings, &outcome.variants);
+    let found = by_origin(&outcome.findings);
+    let mut groups = groups(&found, &outcome.variants);
     groups.retain(|group| group[0].severity == severity);
     let count: usize = groups.iter().map(Vec::len).sum();
     let mut room = FINDINGS;

@@ -14,7 +14,7 @@ use super::rows::{
     Row, causes_and_drift, class, columns, counts_of, head, headline, left_out, provenance,
     several_kernels, several_shapes, shown, title, verdict_word,
 };
-use super::weight::{badly, badness, by_badness, by_weight};
+use super::weight::{badly, badness, by_badness, by_origin, by_weight};
 use crate::finding::{ExitCode, Finding, Severity};
 use crate::judge::{Comparison, Outcome, VariantReport};
 use crate::terms::{VariantId, counted, more};
@@ -70,8 +70,9 @@ fn report(outcome: &Outcome) -> String {
             text.push_str(&format!("- {}\n", line(of_message)));
         }
     }
+    let found = by_origin(&outcome.findings);
     let mut left = LeftOut::default();
-    findings(outcome, &mut text, &mut left);
+    findings(&found, outcome, &mut text, &mut left);
     let (passing, eventful): (Vec<&VariantReport>, Vec<&VariantReport>) =
         outcome.variants.iter().partition(passes);
     let passing = passing_table(&passing, &mut left);
@@ -86,8 +87,13 @@ fn report(outcome: &Outcome) -> String {
 
 /// Findings, the weightiest first, as long as there is room. Those in a row that ask for the same next
 /// step share it: the last of them shows it.
-fn findings<'a>(outcome: &'a Outcome, text: &mut String, left: &mut LeftOut<'a>) {
-    let all = by_weight(&outcome.findings, &outcome.variants);
+fn findings<'a>(
+    found: &'a [Finding],
+    outcome: &Outcome,
+    text: &mut String,
+    left: &mut LeftOut<'a>,
+) {
+    let all = by_weight(found, &outcome.variants);
     let most = text.len() + MOST_OF_FINDINGS;
     for (title, severity) in [("Findings", Severity::Deny), ("Warnings", Severity::Warn)] {
         let of_severity: Vec<&Finding> = all

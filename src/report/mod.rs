@@ -4,6 +4,7 @@
 
 mod bencher;
 mod checks;
+mod code_table;
 mod concern;
 mod detail;
 mod form;
@@ -30,6 +31,7 @@ mod values;
 mod weight;
 
 pub use checks::checks as checks_text;
+pub use code_table::of_profiles as code_table;
 pub use detail::Detail;
 pub use form::{Capability, Form, Rendering};
 pub use forms::{FORMS, form, form_parser};

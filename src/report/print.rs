@@ -229,6 +229,18 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
     format!("{kept}…")
 }
 
+/// A text that is cut in its middle where it is too long.
+pub(super) fn cut_middle(text: &str, most: usize) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    if letters.len() <= most {
+        return text.to_owned();
+    }
+    let ends = most.saturating_sub(1) / 2;
+    let begin: String = letters[..most.saturating_sub(1 + ends)].iter().collect();
+    let end: String = letters[letters.len() - ends..].iter().collect();
+    format!("{begin}…{end}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::{clean, inert, json_for_terminals};

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::print::one_line;
+use super::code_table::{self, CompiledRow};
+use super::print::{cut_middle, one_line};
 use super::rows::{counts, several_kernels, several_shapes};
 use crate::finding::{Code, Compared, ExitCode, Finding};
 use crate::judge::{Comparison, KernelShare, Outcome, VariantReport};
@@ -90,7 +91,7 @@ impl Judged<'_> {
             (false, Tier::Static) => format!(" {} (static)", self.one.metric),
             (false, _) => format!(" {}", self.one.metric),
         };
-        metric = shortened(&one_line(&metric), most / 2);
+        metric = cut_middle(&one_line(&metric), most / 2);
         let left = most.saturating_sub(metric.chars().count());
         let mut subject = one_line(&self.report.variant.to_string());
         if several_kernels(self.report) {
@@ -102,7 +103,7 @@ impl Judged<'_> {
             let kernel = name(&self.one.kernel, left.saturating_sub(taken).max(left / 3));
             subject.push_str(&format!(" {kernel}{shape}"));
         }
-        shortened(&subject, left) + &metric
+        cut_middle(&subject, left) + &metric
     }
 
     fn change(&self) -> String {
@@ -186,6 +187,14 @@ fn rows_of_variants(outcome: &Outcome) -> Vec<String> {
     let more = all.len().saturating_sub(MOST_ROWS);
     if more > 0 {
         lines.push(format!("{} more (-v)", counted(more, "metric", "metrics")));
+    }
+    let code = code_table::of_reports(&outcome.variants).into_iter();
+    let telling: Vec<_> = code.filter(CompiledRow::is_telling).collect();
+    let shown = telling.len().min(MOST_ROWS);
+    lines.extend(code_table::lines(&telling[..shown]));
+    if telling.len() > shown {
+        let more = counted(telling.len() - shown, "kernel", "kernels");
+        lines.push(format!("{more} more (-v)"));
     }
     let unknown = |one: &&VariantReport| one.tier == Tier::Static && one.current.compiler.is_none();
     let unknown = outcome.variants.iter().filter(unknown).count();
@@ -363,19 +372,7 @@ fn name(kernel: &str, most: usize) -> String {
         true => without_arguments(whole),
         false => whole.to_owned(),
     };
-    shortened(&kernel, most)
-}
-
-/// A text that is cut in its middle where it is too long.
-fn shortened(text: &str, most: usize) -> String {
-    let letters: Vec<char> = text.chars().collect();
-    if letters.len() <= most {
-        return text.to_owned();
-    }
-    let ends = most.saturating_sub(1) / 2;
-    let begin: String = letters[..most.saturating_sub(1 + ends)].iter().collect();
-    let end: String = letters[letters.len() - ends..].iter().collect();
-    format!("{begin}…{end}")
+    cut_middle(&kernel, most)
 }
 
 /// A name whose outermost template arguments are replaced by `…`.

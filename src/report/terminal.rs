@@ -10,7 +10,7 @@ use super::rows::{
     several_shapes, shown, title,
 };
 use super::screen;
-use super::weight::by_weight;
+use super::weight::{by_origin, by_weight};
 use crate::finding::{ExitCode, Finding, Severity};
 use crate::judge::{Outcome, VariantReport};
 
@@ -63,7 +63,8 @@ pub fn report(outcome: &Outcome, detail: Detail) -> String {
     }
     if !outcome.findings.is_empty() {
         text.push('\n');
-        text.push_str(&listed(&by_weight(&outcome.findings, &outcome.variants)));
+        let findings = by_origin(&outcome.findings);
+        text.push_str(&listed(&by_weight(&findings, &outcome.variants)));
     }
     text
 }

@@ -5,12 +5,74 @@
 //! slower comes first, by how far beyond its limit it is. The findings on one kernel stay together:
 //! first the one that has the causes, then the others in the order in which they were found.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::finding::{Compared, ExitCode, Finding, Severity};
+use crate::finding::{Code, Compared, ExitCode, Finding, Severity};
 use crate::judge::{Comparison, VariantReport};
-use crate::terms::VariantId;
+use crate::terms::{VariantId, counted};
 use crate::verdict::Verdict;
+
+/// The findings, in which those that kernels got worse by one change are one with a list.
+pub(super) fn by_origin(findings: &[Finding]) -> Cow<'_, [Finding]> {
+    let mut origins: BTreeMap<Origin<'_>, Vec<&Finding>> = BTreeMap::new();
+    for finding in findings {
+        origins.entry(origin(finding)).or_default().push(finding);
+    }
+    origins.retain(|(origin, ..), findings| {
+        let kernels: BTreeSet<_> = findings
+            .iter()
+            .map(|one| (&one.variant, &one.kernel))
+            .collect();
+        origin.is_some() && kernels.len() > 1
+    });
+    if origins.is_empty() {
+        return Cow::Borrowed(findings);
+    }
+    let mut merged = Vec::new();
+    for finding in findings {
+        match origins.get(&origin(finding)).map(Vec::as_slice) {
+            None => merged.push(finding.clone()),
+            Some(list) if std::ptr::eq(list[0], finding) => merged.push(one_of(list)),
+            Some(_) => {}
+        }
+    }
+    Cow::Owned(merged)
+}
+
+/// What findings of one origin have in common.
+type Origin<'a> = (Option<&'a str>, Severity, Code);
+
+fn origin(finding: &Finding) -> Origin<'_> {
+    (
+        finding.values.origin.as_deref(),
+        finding.severity,
+        finding.code,
+    )
+}
+
+/// One finding for several of one origin.
+fn one_of(findings: &[&Finding]) -> Finding {
+    let first = findings[0];
+    let variants: BTreeSet<_> = findings.iter().map(|one| &one.variant).collect();
+    let line = |one: &&Finding| {
+        let of = |text: &Option<String>| text.clone().unwrap_or_default();
+        let (kernel, metric, values) = (of(&one.kernel), of(&one.metric), &one.values);
+        let (from, to) = (of(&values.from), of(&values.to));
+        format!("{} {kernel} {metric} {from} → {to}", one.subject())
+    };
+    let lines: Vec<String> = findings.iter().map(line).collect();
+    let message = format!(
+        "{} of {} got worse by one change: {}",
+        counted(findings.len(), "metric", "metrics"),
+        counted(variants.len(), "variant", "variants"),
+        first.values.origin.as_deref().unwrap_or_default(),
+    );
+    Finding {
+        severity: first.severity,
+        ..Finding::of_project(first.code, message, first.next.clone()).detail(lines.join("\n"))
+    }
+}
 
 /// The findings, those first that a reader should see first. `variants` are the reports that say by
 /// how much a metric changed; without them the exit codes and the order found decide.
@@ -160,7 +222,6 @@ pub(super) fn rank(code: ExitCode) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::Code;
 
     fn finding(code: Code, variant: &str, kernel: Option<&str>) -> Finding {
         let id = VariantId {

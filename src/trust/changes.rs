@@ -376,6 +376,7 @@ Tightens | LATE | SOON | shortens the waiver of `duration` from 2026-12-31 to 20
 Tightens | SOON | | removes the waiver of `duration`
 Tightens | paths.unread = ['*.md'] | | no longer sets `paths.unread`, which was ["*.md"]
 States | suite.s.variant.v.dynamic_shared_bytes = 128 | suite.s.variant.v.dynamic_shared_bytes = 256 | changes `suite.s.variant.v.dynamic_shared_bytes` from 128 to 256
+States | suite.s.variant.v.threads_per_block = 128 | suite.s.variant.v.threads_per_block = 256 | changes `suite.s.variant.v.threads_per_block` from 128 to 256
 "#;
         for row in table.trim().lines() {
             let row: Vec<&str> = row.split(" |").map(str::trim).collect();

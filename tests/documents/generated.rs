@@ -7,7 +7,7 @@ use std::fs;
 use clap::{Arg, CommandFactory as _};
 use ncu_report::Chip;
 use serde_json::{Map, Value as Json};
-use sparsek_gate::binary::STATIC_METRICS;
+use sparsek_gate::binary::{STATIC_METRICS, StaticRule};
 use sparsek_gate::cli::Cli;
 use sparsek_gate::config::schema;
 use sparsek_gate::finding::{Code, ExitCode, Reported};
@@ -365,11 +365,17 @@ fn the_page_of_counters_is_what_the_code_measures() {
             Direction::Lower => "lower",
             Direction::Equal => "–",
         };
-        let judged = match (metric.level, metric.never_zero) {
+        let judged = match (metric.level, metric.rule) {
             (Level::Record, _) => "shown",
             (Level::Warn, _) => "warns if it is worse",
-            (Level::Deny, false) => "fails if it is worse",
-            (Level::Deny, true) => "fails if none is left",
+            (Level::Deny, StaticRule::Worse) => "fails if it is worse",
+            (Level::Deny, StaticRule::NeverZero) => "fails if none is left",
+            (Level::Deny, StaticRule::WhereKnown) => {
+                "fails if it is worse, where the launch is known"
+            }
+            (Level::Deny, StaticRule::ThroughOccupancy) => {
+                "fails if it is worse, and warns where the occupancy does not fall"
+            }
         };
         let (name, unit) = (metric.name, metric.unit);
         writeln!(page, "| `{name}` | {unit} | {better} | {judged} |").unwrap();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::file::File;
-use crate::binary::{ONLY_REPORTED, STATIC_METRICS, StaticMetric};
+use crate::binary::{ONLY_REPORTED, STATIC_METRICS, StaticMetric, StaticRule};
 use crate::config::error::{ConfigError, suggest};
 use crate::config::model::Metric;
 use crate::config::raw::RawStatic;
@@ -60,7 +60,8 @@ impl File<'_> {
     fn static_metric(&self, metric: &StaticMetric, raw: &RawStatic) -> Result<Metric, ConfigError> {
         let name = metric.name;
         let level = raw.level.unwrap_or(metric.level);
-        if metric.never_zero && raw.tolerance.is_some() {
+        let never_zero = metric.rule == StaticRule::NeverZero;
+        if never_zero && raw.tolerance.is_some() {
             return Err(self.error(
                 &["static", name, "tolerance"],
                 "only a change to 0 is a regression of it, so it takes no tolerance",
@@ -76,7 +77,11 @@ impl File<'_> {
             max: raw.max,
             level,
             unless_as_fast: raw.unless_as_fast.unwrap_or(metric.is_means()),
-            never_zero: metric.never_zero,
+            // A level that somebody wrote counts as it is.
+            rule: match raw.level {
+                Some(_) if !never_zero => StaticRule::Worse,
+                _ => metric.rule,
+            },
             ..Metric::shown(name, &metric.counter())
         })
     }

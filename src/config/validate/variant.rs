@@ -36,6 +36,13 @@ impl File<'_> {
             ),
         ];
         self.placeholders(&at, lists)?;
+        if raw
+            .threads_per_block
+            .is_some_and(|count| !(1..=1024).contains(&count))
+        {
+            let at = [&at[..], &["threads_per_block"]].concat();
+            return Err(self.error(&at, "a block has 1 to 1024 threads"));
+        }
         let recipe = self.recipe(id, raw)?;
         let profile = raw.profile.clone().settled();
         let by_id = profile.counts_each_kernel();
@@ -61,7 +68,7 @@ impl File<'_> {
             static_metrics: static_metrics.to_vec(),
             launch: LaunchShape {
                 dynamic_shared_bytes: raw.dynamic_shared_bytes,
-                threads: None,
+                threads: raw.threads_per_block,
             },
             loaded_code: raw.loaded_code,
             work: self.work(&[&at[..], &["work"]].concat(), &raw.work, metrics)?,

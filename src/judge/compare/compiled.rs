@@ -5,22 +5,28 @@ use super::comparison_finding::limit_finding;
 use super::metric::{Comparison, Pair, Summary};
 use super::mode::Mode;
 use super::next::{fix_or_accept, lock_command};
-use crate::binary::other_source_types;
+use crate::binary::{Residency, StaticRule, other_source_types, static_rank};
 use crate::comparable::compiled;
 use crate::config::{Metric, Variant};
 use crate::evidence::{incomplete_compiled, static_value};
 use crate::finding::{Code, Finding, Note, WarnReason};
 use crate::judge::explain::cause::Cause;
 use crate::judge::explain::code::code_difference;
+use crate::judge::explain::origin::state_origin;
 use crate::judge::outcome::variant_report::{KernelCauses, VariantReport};
 use crate::judge::pair::kernels::pair_kernels;
 use crate::metric::{Direction, Level, Tolerance};
-use crate::profile::{KernelProfile, Profile};
+use crate::profile::{KernelProfile, Profile, Taken};
 use crate::terms::Tier;
 use crate::verdict::{Change, Verdict};
 
 /// Why a regression with `unless_as_fast` only warns.
-const EXCUSED: &str = "worse by more than the tolerance, and excused by `unless_as_fast`: side by side the duration is not worse";
+const AS_FAST: &str = "worse by more than the tolerance, and excused by `unless_as_fast`: side by side the duration is not worse";
+/// Why more registers only warn.
+const SAME_OCCUPANCY: &str = "worse by more than the tolerance, and the occupancy does not fall";
+
+/// The metric that says how full a multiprocessor gets.
+const OCCUPANCY: &str = "occupancy";
 
 /// Compares what the compiler made of a variant with a reference of the static tier. Where the same
 /// check shows that the kernels are as fast as the reference's (`as_fast`), metrics with
@@ -32,6 +38,10 @@ pub(in crate::judge) fn compare_compiled(
     current: &Profile,
     as_fast: bool,
 ) -> (VariantReport, Vec<Finding>) {
+    // What only one side knows of its launch counts for both.
+    let (completed, _) = current.with_launches_of(reference, Taken::Unknown);
+    let (reference, _) = &reference.with_launches_of(current, Taken::Unknown);
+    let current = &completed;
     let mut report = VariantReport::new(variant, mode, reference, current);
     report.tier = Tier::Static;
     let mut findings = incomplete_compiled(variant, current);
@@ -47,18 +57,26 @@ pub(in crate::judge) fn compare_compiled(
     findings.extend(performance_losses(variant, current));
     for pair in pairing.pairs() {
         findings.extend(other_precision(variant, mode, current, pair));
+        let residency = Residencies::of(&current.identity.gpu, pair);
         let mut worse = Vec::new();
         for metric in &variant.static_metrics {
             let Some(mut comparison) = judge(metric, reference, current, pair) else {
                 continue;
             };
-            let excused = as_fast && metric.unless_as_fast;
-            worse.extend(comparison_finding(
-                variant, metric, mode, &mut comparison, excused,
-            ));
+            let excuse = match metric.rule {
+                StaticRule::ThroughOccupancy if residency.is_kept() => Some(Excuse::SameOccupancy),
+                _ => (as_fast && metric.unless_as_fast).then_some(Excuse::AsFast),
+            };
+            let finding = comparison_finding(variant, metric, mode, &mut comparison, excuse);
+            worse.extend(finding.map(|finding| residency.explained(metric, finding)));
             worse.extend(limit_finding(variant, metric, &mut comparison));
             report.comparisons.push(comparison);
         }
+        worse.extend(residency.open(variant, current.label(pair.current)));
+        worse.sort_by_key(|one| {
+            let metric = one.metric.as_deref().unwrap_or_default();
+            (!one.denies(), static_rank(metric))
+        });
         let mut first = worse.first_mut();
         let code = first.as_ref().and_then(|_| code_difference(pair));
         if let Some(first) = &mut first {
@@ -72,7 +90,62 @@ pub(in crate::judge) fn compare_compiled(
             causes: vec![Cause::of_code(text)],
         }));
     }
+    state_origin(&mut findings, &reference.provenance, &current.provenance);
     (report, findings)
+}
+
+/// Why code that got worse only warns.
+#[derive(Clone, Copy)]
+enum Excuse {
+    AsFast,
+    SameOccupancy,
+}
+
+/// How full the chip gets with a kernel before and after.
+struct Residencies {
+    was: Residency,
+    is: Residency,
+}
+
+impl Residencies {
+    fn of(arch: &str, pair: Pair<'_>) -> Residencies {
+        let of = |kernel| Residency::of(arch, |name| static_value(kernel, name));
+        Residencies {
+            was: of(pair.reference),
+            is: of(pair.current),
+        }
+    }
+
+    /// Whether no launch has a lower occupancy.
+    fn is_kept(&self) -> bool {
+        self.is.is_at_least(&self.was)
+    }
+
+    /// A finding about occupancy with what limits it.
+    fn explained(&self, metric: &Metric, mut finding: Finding) -> Finding {
+        if metric.alias == OCCUPANCY
+            && let (Some(by), Some((threads, _))) = (self.is.limiter(), self.is.at_block())
+        {
+            let limited = format!(", limited by {by} at {threads} threads a block");
+            finding.message.push_str(&limited);
+        }
+        finding
+    }
+
+    /// That the occupancy falls for some launches, where the launch is not known.
+    fn open(&self, variant: &Variant, kernel: &str) -> Option<Finding> {
+        let (was, is) = (self.was.percent()?, self.is.percent()?);
+        if self.is.is_known || self.is_kept() {
+            return None;
+        }
+        let message = format!(
+            "`{OCCUPANCY}` of {kernel} falls for some block sizes: {was} → {is}; the block size or the dynamic shared memory is not known"
+        );
+        let next = "state `threads_per_block` and `dynamic_shared_bytes` of the variant, or `__launch_bounds__` of the kernel";
+        let finding = Finding::deny(Code::NotMeasured, &variant.id, message, next);
+        let finding = finding.kernel(kernel).metric(OCCUPANCY);
+        Some(finding.warn_for(WarnReason::ThroughOccupancy))
+    }
 }
 
 /// The compiler's own warnings about performance: reported each time, gated by their count.
@@ -136,7 +209,9 @@ fn judge(
         static_value(pair.reference, &metric.alias),
         static_value(pair.current, &metric.alias),
     );
-    let gated = metric.level != Level::Record;
+    let known = was.is_some() && is.is_some();
+    let where_known = metric.rule == StaticRule::WhereKnown;
+    let gated = metric.level != Level::Record && (known || !where_known);
     if was.is_none() && is.is_none() && !gated {
         return None;
     }
@@ -147,7 +222,7 @@ fn judge(
             .iter()
             .find_map(|profile| profile.identity.metrics.get(&metric.alias)?.unit.clone()),
         exact: false,
-        never_zero: metric.never_zero,
+        never_zero: metric.rule == StaticRule::NeverZero,
         ..Comparison::new(metric, kernel, pair, before, now)
     };
     let (Some(was), Some(is)) = (was, is) else {
@@ -166,7 +241,7 @@ fn judge(
         comparison.why = "recorded, not judged".to_owned();
         return Some(comparison);
     }
-    let (verdict, why) = if metric.never_zero {
+    let (verdict, why) = if metric.rule == StaticRule::NeverZero {
         if was > 0.0 && is == 0.0 {
             (Verdict::Regressed, "there is none left")
         } else {
@@ -224,13 +299,13 @@ fn comparison_finding(
     metric: &Metric,
     mode: Mode,
     comparison: &mut Comparison,
-    excused: bool,
+    excuse: Option<Excuse>,
 ) -> Option<Finding> {
     let unit = comparison.unit.as_deref();
     let [was, is] = comparison.shown().map(Option::unwrap_or_default);
     let finding = match comparison.verdict? {
         Verdict::Regressed => {
-            let tolerance = if metric.never_zero {
+            let tolerance = if metric.rule == StaticRule::NeverZero {
                 "never to none".to_owned()
             } else {
                 format!("tolerance {}", tolerance_of(metric).display(unit))
@@ -241,13 +316,18 @@ fn comparison_finding(
                 metric.alias, comparison.kernel
             );
             let finding = Finding::deny(Code::Regressed, &variant.id, message, next);
-            if excused {
-                comparison.why = EXCUSED.to_owned();
-                finding
-                    .with(Note::AsFast)
-                    .warn_for(WarnReason::UnlessAsFast)
-            } else {
-                finding
+            match excuse {
+                None => finding,
+                Some(Excuse::AsFast) => {
+                    comparison.why = AS_FAST.to_owned();
+                    let finding = finding.with(Note::AsFast);
+                    finding.warn_for(WarnReason::UnlessAsFast)
+                }
+                Some(Excuse::SameOccupancy) => {
+                    comparison.why = SAME_OCCUPANCY.to_owned();
+                    let finding = finding.with(Note::SameOccupancy);
+                    finding.warn_for(WarnReason::ThroughOccupancy)
+                }
             }
         }
         // That the current code lacks it is reported by itself.

@@ -16,6 +16,7 @@ use crate::evidence::{
 };
 use crate::finding::{Code, Finding, WarnReason};
 use crate::judge::explain::explanation::{CodeChanges, Explanation};
+use crate::judge::explain::origin::state_origin;
 use crate::judge::outcome::variant_report::VariantReport;
 use crate::judge::pair::kernels::pair_kernels;
 use crate::judge::pair::share::{KernelShare, shares};
@@ -84,6 +85,8 @@ pub(crate) fn compare_with_code(
         };
         of_pairs = of_pairs.into_iter().map(warned).collect();
     }
+    let sides = (&before.provenance, &current.provenance);
+    state_origin(&mut of_pairs, sides.0, sides.1);
     findings.extend(of_pairs);
     findings.extend(nothing_judged(case, &report));
     (report, findings)

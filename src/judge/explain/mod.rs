@@ -4,6 +4,7 @@ pub(in crate::judge) mod cause;
 pub(in crate::judge) mod code;
 pub(in crate::judge) mod explanation;
 pub(in crate::judge) mod hotspot;
+pub(in crate::judge) mod origin;
 pub(in crate::judge) mod overview;
 pub(in crate::judge) mod proposal;
 pub(in crate::judge) mod stall;

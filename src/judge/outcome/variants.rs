@@ -455,31 +455,22 @@ impl<'a> Judge<'a> {
             locked: sides.locked,
         };
         let examined = sides.examined(variant);
-        let answer = self.compare_code(variant, sides, tuned, profiles, outcome);
-        let judged = answer.is_some();
-        let found = match answer {
-            Some((mut report, mut found)) => {
-                if report.mode == Mode::New {
-                    examined.findings(When::CodeAlone, &mut found);
-                }
-                report.launched_as_locked(&assumed);
-                outcome.variants.push(report);
-                found
-            }
-            None => {
-                let mut found = Vec::new();
-                examined.findings(When::CodeAlone, &mut found);
-                found
-            }
-        };
+        let (mut report, mut found) = self.compare_code(variant, sides, tuned, profiles, outcome);
+        let is_alone = report.mode == Mode::New;
+        if is_alone {
+            examined.findings(When::CodeAlone, &mut found);
+        }
+        report.launched_as_locked(&assumed);
+        outcome.variants.push(report);
         let found = found.into_iter().map(Finding::compiled);
         outcome.findings.extend(found);
         examined.findings(When::CodeJudged, &mut outcome.findings);
+        let judged = !is_alone || self.is_new(variant, outcome);
         let lacking = self.without_lock(variant, sides.current, judged);
         outcome.findings.extend(lacking);
     }
 
-    /// The code of a variant against its base, else its static baseline; `None` where it has neither.
+    /// The code of a variant against its base, else its static baseline, else with nothing.
     fn compare_code(
         &self,
         variant: &Variant,
@@ -487,7 +478,7 @@ impl<'a> Judge<'a> {
         tuned: &CodeChanges,
         profiles: &Captures,
         outcome: &Outcome,
-    ) -> Option<(VariantReport, Vec<Finding>)> {
+    ) -> (VariantReport, Vec<Finding>) {
         let current = sides.current;
         let as_fast = shown_as_fast(&variant.id, &outcome.variants, &outcome.findings);
         match (sides.base, sides.locked) {
@@ -514,21 +505,21 @@ impl<'a> Judge<'a> {
                     }
                     _ => {}
                 }
-                Some((report, findings))
+                (report, findings)
             }
             (None, Some(locked)) => {
                 let (report, mut findings) =
                     compare_compiled(variant, locked, Mode::Stored, current, false);
                 let other = unexplained_code(variant, Mode::Stored, locked, current, tuned);
                 findings.extend(other);
-                Some((report, findings))
+                (report, findings)
             }
-            (None, None) if self.is_new(variant, outcome) => {
+            // Its values are shown before anything of it is locked.
+            (None, None) => {
                 let (report, findings) =
                     compare_compiled(variant, current, Mode::New, current, false);
-                Some((report.of_new(), findings))
+                (report.of_new(), findings)
             }
-            (None, None) => None,
         }
     }
 

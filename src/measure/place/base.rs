@@ -167,8 +167,7 @@ impl BaseProject {
             variants: &variants,
             watch: &Silent,
         };
-        let folder = |variant: &Variant| base_folder(output, &variant.id);
-        batch.keep_compiled(&artifacts, folder, &[], self.commit())
+        batch.keep_compiled(&artifacts, |id| base_folder(output, id), &[], self.commit())
     }
 
     /// The base's version of a variant: its code and arguments, measured as the current one is; or

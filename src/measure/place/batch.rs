@@ -12,6 +12,7 @@ use crate::measure::job::seeds::fresh_seed;
 use crate::measure::watch::Watch;
 use crate::profile::Profile;
 use crate::sanitize::{Sanitized, SanitizedVariant, SanitizerRun, sanitize};
+use crate::terms::VariantId;
 use crate::toolchain::Sanitizer;
 use crate::verify::{Verified, verify};
 
@@ -65,28 +66,38 @@ impl Batch<'_> {
         Ok((artifacts, findings))
     }
 
-    /// Static profiles of what was built, each left in the folder of its variant.
+    /// Static profiles of what was built.
+    pub fn compiled(
+        &self,
+        artifacts: &[Option<Artifact>],
+        overrides: &[String],
+        git: Option<&str>,
+    ) -> Vec<Profile> {
+        let toolchain = &self.config.toolchain;
+        let both = self.variants.iter().zip(artifacts);
+        let compiled = both.filter_map(|(variant, artifact)| {
+            let (artifact, git) = (artifact.as_ref()?, git.map(str::to_owned));
+            compiled_profile(toolchain, variant, artifact, overrides, git, None)
+        });
+        compiled.collect()
+    }
+
+    /// The same, each left in the folder of its variant.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub fn keep_compiled(
         &self,
         artifacts: &[Option<Artifact>],
-        folder_of: impl Fn(&Variant) -> PathBuf,
+        folder_of: impl Fn(&VariantId) -> PathBuf,
         overrides: &[String],
         git: Option<&str>,
     ) -> Result<Vec<Profile>, Error> {
-        let mut profiles = Vec::new();
-        for (variant, artifact) in self.variants.iter().zip(artifacts) {
-            let compiled = artifact.as_ref().and_then(|artifact| {
-                let (toolchain, git) = (&self.config.toolchain, git.map(str::to_owned));
-                compiled_profile(toolchain, variant, artifact, overrides, git, None)
-            });
-            let Some(profile) = compiled else { continue };
-            let folder = folder_of(variant);
+        let profiles = self.compiled(artifacts, overrides, git);
+        for profile in &profiles {
+            let folder = folder_of(&profile.variant);
             disk::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
             profile.write(&folder.join(STATIC_PROFILE_FILE))?;
-            profiles.push(profile);
         }
         Ok(profiles)
     }

@@ -338,9 +338,9 @@ impl<'a> Built<'a> {
         let (bases, (artifacts, findings)) = (bases?, current?);
         self.measured.findings.extend(findings);
         self.measured.spent.build_s += started.elapsed().as_secs_f64();
-        let folder = |variant: &Variant| variant_folder(output, &variant.id);
         let (overrides, git) = (self.order.overrides, self.git.as_deref());
-        self.measured.compiled = batch.keep_compiled(&artifacts, folder, overrides, git)?;
+        self.measured.compiled =
+            batch.keep_compiled(&artifacts, |id| variant_folder(output, id), overrides, git)?;
         if let Some(base) = self.order.base {
             self.measured.compiled_bases = base.keep_compiled(&bases, output)?;
         }

@@ -39,8 +39,12 @@ pub fn compile(plan: &Plan<'_>, place: &Place<'_>) -> Result<Captures, Error> {
     for variant in batch.variants {
         clear_compiled(output, &variant.id)?;
     }
-    let folder = |variant: &Variant| variant_folder(output, &variant.id);
-    measured.compiled = batch.keep_compiled(&artifacts, folder, &[], git.as_deref())?;
+    measured.compiled = batch.keep_compiled(
+        &artifacts,
+        |id| variant_folder(output, id),
+        &[],
+        git.as_deref(),
+    )?;
     let Some(base) = plan.base else {
         return Ok(measured);
     };
