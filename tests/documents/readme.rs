@@ -120,6 +120,14 @@ fn the_five_lines_of_configuration_are_enough() {
     assert!(config.variants().all(timed));
 }
 
+#[test]
+fn the_configuration_of_this_repository_is_short_enough_to_be_a_model() {
+    let config = read("config.toml");
+    let stated = config.lines().map(str::trim_start);
+    let stated = stated.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    assert!(stated.count() <= 150);
+}
+
 /// The file with the picture of a failing report.
 const PICTURE: &str = "docs/failing-report.svg";
 /// The size of the picture in pixels: `tests/documents/site.rs` measures whether all of it is seen.
