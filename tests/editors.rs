@@ -68,10 +68,15 @@ fn the_configuration_that_the_gpu_tier_edits_says_what_that_of_the_repository_sa
 
 #[test]
 fn a_new_project_gets_the_schema_that_its_configuration_names() {
-    for config in ["config.toml", "below/gate.toml"] {
+    for (config, more) in [
+        ("config.toml", &[][..]),
+        ("below/gate.toml", &[]),
+        ("all.toml", &["--all"]),
+    ] {
         let project = Project::empty();
         fs::create_dir(project.path("below")).unwrap();
-        project.run(&["init", "--config", config]).exits(0);
+        let arguments = [&["init", "--config", config], more].concat();
+        project.run(&arguments).exits(0);
         let text = project.read(config);
         assert_eq!(schema_complaints(&text), Vec::<String>::new());
         let named = Path::new(config).with_file_name(directive(&text));
