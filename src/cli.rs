@@ -91,9 +91,9 @@ pub struct Cli {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Write an annotated config.toml for a new project.
+    /// Write a config.toml for a new project.
     #[command(
-        after_help = "Examples:\n  sparsek-gate init\n  sparsek-gate init -- ./bench --n 4096\n\nWith a program, it is run once under ncu, in the folder of the configuration. Its kernels that\ntake 5 % of the time or more become the suite: the filter, the launches of whole steps, and those\nto skip. Read what was written: a run shows what is launched, and not which of it matters."
+        after_help = "Examples:\n  sparsek-gate init\n  sparsek-gate init --all\n  sparsek-gate init -- ./bench --n 4096\n\nWith a program, it is run once under ncu, in the folder of the configuration. Its kernels that\ntake 5 % of the time or more become the suite: the filter, the launches of whole steps, and those\nto skip. Read what was written: a run shows what is launched, and not which of it matters."
     )]
     Init(InitArgs),
     /// Check what this machine can do, and how to fix what it cannot; changes nothing.
@@ -252,6 +252,9 @@ pub struct Trial {
 /// Arguments of `init`.
 #[derive(Args, Debug)]
 pub struct InitArgs {
+    /// Write every key with its meaning, instead of a short configuration.
+    #[arg(long)]
+    pub all: bool,
     /// Replace an existing file.
     #[arg(long)]
     pub force: bool,

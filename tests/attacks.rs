@@ -99,7 +99,7 @@ static BASE: LazyLock<Project> = LazyLock::new(|| {
     let config = project.read("config.toml");
     let start = config.find("[suite.bsr_gemm.variant.baseline]").unwrap();
     let own = config.find("[suite.bsr_gemm.variant.cp_async]").unwrap();
-    let end = config.find("# Wrong or slow on purpose").unwrap();
+    let end = config.find("[suite.bsr_gemm.variant.occupancy]").unwrap();
     project.write(
         "config.toml",
         format!("{}{}", &config[..start], &config[own..end]),

@@ -809,7 +809,6 @@ fn init_with_a_program_writes_a_suite_for_what_it_launches() {
         "\ninputs = [\"bench_new\"]",
         "\n# program = \"./bench_old\"",
         "clock_control = \"none\"",
-        "[[waiver]]",
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
@@ -823,8 +822,20 @@ fn init_with_a_program_writes_a_suite_for_what_it_launches() {
             .is_file()
     );
     assert!(!machine.path(HERE).join(".sparsek-gate").exists());
+    let stated = text.lines();
+    let stated = stated.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    assert!(stated.count() <= 20, "{text}");
     // It is not overwritten.
     init(&machine, &["./bench_old"]).ends(2, "--force");
+    // With every key, and the same suite.
+    let arguments = ["init", "--all", "--force", "--", "./bench_old"];
+    let ran = Ran::of(&here(&machine, &arguments).output().unwrap());
+    ran.exits(0);
+    let all = machine.read(&format!("{HERE}/config.toml"));
+    for part in ["profile = { launches = 19, skip = 1 }", "# [[waiver]]"] {
+        assert!(all.contains(part), "{part}\n{all}");
+    }
+    assert!(!all.contains("[suite.example"), "{all}");
 }
 
 #[test]

@@ -700,10 +700,14 @@ fn a_slip_on_the_command_line_is_usage() {
 fn init_writes_a_configuration_once() {
     let project = Project::empty();
     project.run(&["init"]).ends(0, "wrote config.toml");
+    let short = project.read("config.toml");
     project.run(&["baseline", "--show"]).exits(0);
     project.run(&["init"]).ends(2, "--force");
     project.write("config.toml", "broken");
     project.run(&["init", "--force"]).exits(0);
+    assert_eq!(project.read("config.toml"), short);
+    project.run(&["init", "--force", "--all"]).exits(0);
+    assert!(project.read("config.toml").contains("[[waiver]]"));
     project.run(&["baseline", "--show"]).exits(0);
 }
 

@@ -50,11 +50,33 @@ fn every_configuration_in_the_repository_fits_the_schema_it_names() {
 }
 
 #[test]
+fn the_configuration_that_the_gpu_tier_edits_says_what_that_of_the_repository_says() {
+    let repository = repository();
+    let lines = Command::new("python3")
+        .arg(repository.join("tests/gpu/lines.py"))
+        .stdin(fs::File::open(repository.join("config.toml")).unwrap())
+        .output()
+        .unwrap();
+    let table = |text: &[u8]| -> toml::Table { toml::from_slice(text).unwrap() };
+    let mut lines = table(&lines.stdout);
+    let whole = table(&fs::read(repository.join("config.toml")).unwrap());
+    // Defaults are stated.
+    lines["profile"] = whole["profile"].clone();
+    lines.remove("verify");
+    assert_eq!(lines, whole);
+}
+
+#[test]
 fn a_new_project_gets_the_schema_that_its_configuration_names() {
-    for config in ["config.toml", "below/gate.toml"] {
+    for (config, more) in [
+        ("config.toml", &[][..]),
+        ("below/gate.toml", &[]),
+        ("all.toml", &["--all"]),
+    ] {
         let project = Project::empty();
         fs::create_dir(project.path("below")).unwrap();
-        project.run(&["init", "--config", config]).exits(0);
+        let arguments = [&["init", "--config", config], more].concat();
+        project.run(&arguments).exits(0);
         let text = project.read(config);
         assert_eq!(schema_complaints(&text), Vec::<String>::new());
         let named = Path::new(config).with_file_name(directive(&text));

@@ -69,7 +69,7 @@ impl Machine {
         }
         let machine = Machine { project, folder };
         let text = common::configuration();
-        let (settings, _) = text.split_once("# C[M,N]").unwrap();
+        let (settings, _) = text.split_once("[suite.").unwrap();
         let ncu = repository().join("tests/data/stand_in/ncu");
         let toolchain = format!("[toolchain]\nncu = {:?}\n", ncu.display().to_string());
         let settings = settings.replacen("[toolchain]\n", &toolchain, 1);

@@ -253,7 +253,7 @@ fn locked() -> Machine {
 
 fn lock(machine: Machine) -> Machine {
     let text = common::configuration();
-    let (settings, _) = text.split_once("# C[M,N]").unwrap();
+    let (settings, _) = text.split_once("[suite.").unwrap();
     let ncu = "[toolchain]\nncu = \"bin/ncu\"\n";
     let settings = settings
         .replacen("[toolchain]\n", ncu, 1)

@@ -225,7 +225,7 @@ const ATTACKS: &[Attack] = &[
         edit: |project| {
             let config = project.read("config.toml");
             let start = config.find("[suite.bsr_gemm.variant.cp_async]").unwrap();
-            let end = config.find("# Wrong or slow on purpose").unwrap();
+            let end = config.find("[suite.bsr_gemm.variant.occupancy]").unwrap();
             let kept = format!("{}{}", &config[..start], &config[end..]);
             project.write("config.toml", kept);
             remove_baseline(project, VARIANT);
@@ -1463,7 +1463,7 @@ fn a_lock_without_a_variant_is_verified_too() {
     let project = Project::shipped();
     let config = project.read("config.toml");
     let start = config.find("[suite.bsr_gemm.variant.cp_async]").unwrap();
-    let end = config.find("# Wrong or slow on purpose").unwrap();
+    let end = config.find("[suite.bsr_gemm.variant.occupancy]").unwrap();
     project.write(
         "config.toml",
         format!("{}{}", &config[..start], &config[end..]),

@@ -24,8 +24,7 @@ LINE = re.compile(r"^.*# (?:until the first release\b.*|Replace OWNER with the o
 # What else is true only before the first release, and what stands there afterwards.
 BEFORE = [
     ("README.md",
-     "Nothing is published yet. The first release will bring a Python wheel, a crate and archives. Until then, "
-     "build the tool from a clone, with Linux, Rust 1.89 or newer and a C compiler:\n\n"
+     "Nothing is published yet. Until the first release, build it from a clone:\n\n"
      "```sh needs: Rust, and minutes to compile\ncargo install --locked --path .\n```\n",
      "On Linux, x86_64 or aarch64:\n\n```sh needs: a package index\npip install sparsek-gate\n```\n\n"
      "[Other ways to install it](docs/install.md): an archive, a crate, or from the sources.\n"),

@@ -31,10 +31,9 @@ pub(super) fn run(config: &Path, arguments: &InitArgs) -> Result<ExitCode, Error
         }
     };
     let text = match &surveyed {
-        // Without a GPU it is for that of the template.
-        None => template(Gpu::query(arguments.gpu).ok().as_ref()),
+        None => template(Gpu::query(arguments.gpu).ok().as_ref(), arguments.all),
         Some(surveyed) => {
-            let Some(text) = surveyed.configuration() else {
+            let Some(text) = surveyed.configuration(arguments.all) else {
                 // Nothing is written: the findings say why nothing was launched.
                 return answer(Format::Text, (), &surveyed.findings, String::new);
             };
@@ -70,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_template_names_every_key_that_there_is() {
+    fn the_reference_names_every_key_that_there_is() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config.toml");
         let tables = "toolchain toolchain.pins paths profile verify metric.x metric.x.tolerance \
@@ -85,8 +84,8 @@ mod tests {
             for key in keys {
                 // As a key is set, or listed: a word in a sentence does not show that it is a key.
                 let set = regex::Regex::new(&format!(r"\b{key}( *=| {{2,}}|, |[].])")).unwrap();
-                let named = set.is_match(&template(None));
-                assert!(named, "`{key}` of [{table}] is not in the template");
+                let named = set.is_match(&template(None, true));
+                assert!(named, "`{key}` of [{table}] is not in the reference");
             }
         }
     }

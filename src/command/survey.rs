@@ -16,22 +16,33 @@ use crate::process::shell_line;
 use crate::report::one_line;
 use crate::terms::dimensions;
 
-/// The annotated configuration of a new project.
+/// The configuration of a new project.
 const TEMPLATE: &str = include_str!("init.toml");
-/// The annotated configuration for a GPU; where there is none, for that of the template.
-pub(super) fn template(gpu: Option<&Gpu>) -> String {
+/// The same with every key.
+const REFERENCE: &str = include_str!("reference.toml");
+
+/// The configuration of a new project for a GPU, with every key if all are asked for. Without a GPU it
+/// is for the target of the text.
+pub(super) fn template(gpu: Option<&Gpu>, all: bool) -> String {
     let arch = gpu.and_then(|gpu| arch_of_capability(&gpu.compute_capability));
-    match arch {
-        Some(arch) => template_of(&arch),
-        None => TEMPLATE.to_owned(),
-    }
+    arch.map_or_else(
+        || text_of(all).to_owned(),
+        |arch| {
+            // Of a chip that is not known, no metric is gated by default: some are written.
+            for_target(text_of(all || chip_of_arch(&arch).is_none()), &arch)
+        },
+    )
+}
+
+fn text_of(all: bool) -> &'static str {
+    if all { REFERENCE } else { TEMPLATE }
 }
 
 /// The configuration for a target. The metrics that its chip cannot measure become comments.
-fn template_of(arch: &str) -> String {
+fn for_target(text: &str, arch: &str) -> String {
     let chip = chip_of_arch(arch);
     let stated = format!("arch = \"{arch}\"");
-    let mut text = TEMPLATE.replacen("arch = \"sm_90a\"", &stated, 1);
+    let mut text = text.replacen("arch = \"sm_90a\"", &stated, 1);
     for alias in ALIASES.iter().filter(|alias| alias.role.on(chip).is_none()) {
         let Some(at) = text.find(&format!("[metric.{}]\n", alias.name)) else {
             continue;
@@ -46,7 +57,7 @@ fn template_of(arch: &str) -> String {
     text
 }
 
-/// Where its suite begins, and what follows it.
+/// Where its suite begins, and what follows it where every key is written.
 const SUITE: &str = "# A suite is one problem;";
 const AFTER_SUITE: &str = "# Makes warnings of the findings";
 /// Most launches that are looked at.
@@ -109,16 +120,18 @@ pub(super) fn survey(folder: &Path, argv: &[String], device: u32) -> Result<Surv
 }
 
 impl Survey {
-    /// The template with this program as its suite; `None` where it launched nothing.
-    pub fn configuration(&self) -> Option<String> {
+    /// The configuration with this program as its suite, see [`template`]; `None` where it launched
+    /// nothing.
+    pub fn configuration(&self, all: bool) -> Option<String> {
         let proposal = Proposal::of(&self.overview)?;
-        let template = template(Some(&self.gpu));
+        let template = template(Some(&self.gpu), all);
         let (before, rest) = template.split_once(SUITE)?;
-        let (_, after) = rest.split_once(AFTER_SUITE)?;
+        let after = rest.find(AFTER_SUITE).map_or("", |at| &rest[at..]);
         // The run did not lock the clocks, which many machines do not allow.
         let before = before.replacen("clock_control = \"base\"", "clock_control = \"none\"", 1);
         let suite = self.suite(&proposal);
-        Some(format!("{before}{suite}\n{AFTER_SUITE}{after}"))
+        let between = if after.is_empty() { "" } else { "\n" };
+        Some(format!("{before}{suite}{between}{after}"))
     }
 
     fn suite(&self, proposal: &Proposal) -> String {
@@ -211,24 +224,39 @@ mod tests {
     use crate::config::Config;
 
     #[test]
-    fn the_template_is_a_valid_configuration_for_every_chip() {
+    fn both_configurations_are_valid_for_every_chip() {
         let arches = [
             "sm_61", "sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90",
             "sm_90a", "sm_100", "sm_100a", "sm_103a", "sm_110a", "sm_120a", "sm_121a", "sm_103f",
         ];
-        for arch in arches {
-            let text = template_of(arch);
-            let config = Config::parse(Path::new("config.toml"), &text);
+        for (arch, (text, variants)) in arches
+            .iter()
+            .flat_map(|arch| [(TEMPLATE, 1), (REFERENCE, 2)].map(|text| (*arch, text)))
+        {
+            if variants == 1 && chip_of_arch(arch).is_none() {
+                continue;
+            }
+            let config = Config::parse(Path::new("config.toml"), &for_target(text, arch));
             let config = config.map_err(|error| format!("{arch}: {error}")).unwrap();
             assert_eq!(config.toolchain.arch, arch);
-            assert_eq!(config.variants().count(), 2);
+            assert_eq!(config.variants().count(), variants);
             let duration = |variant: &crate::config::Variant| {
                 let mut metrics = variant.metrics.iter();
                 metrics.any(|metric| metric.alias == "duration")
             };
             assert!(config.variants().all(duration), "{arch}");
         }
-        assert!(template_of("sm_121a").contains("# [metric.dram_bw]"));
-        assert!(template_of("sm_80").contains("\n[metric.dram_bw]"));
+        assert!(for_target(REFERENCE, "sm_121a").contains("# [metric.dram_bw]"));
+        assert!(for_target(REFERENCE, "sm_80").contains("\n[metric.dram_bw]"));
+    }
+
+    #[test]
+    fn a_new_configuration_has_at_most_twenty_lines_and_one_suite() {
+        let lines = TEMPLATE.lines();
+        let stated = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+        assert!(stated.count() <= 20, "{TEMPLATE}");
+        assert!(TEMPLATE.contains(SUITE) && REFERENCE.contains(AFTER_SUITE));
+        // What a run of a program replaces.
+        assert!(TEMPLATE.contains("clock_control = \"base\"") && !TEMPLATE.contains(AFTER_SUITE));
     }
 }

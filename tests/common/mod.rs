@@ -29,6 +29,7 @@ use serde_json::{Value as Json, json};
 use sparsek_gate::baseline::{Entry, Lock};
 use sparsek_gate::binary::STATIC_METRICS;
 use sparsek_gate::hash::sha256_hex;
+use sparsek_gate::metric::alias;
 use sparsek_gate::profile::{Profile, Series, norm_text};
 use sparsek_gate::terms::Phase;
 
@@ -707,28 +708,93 @@ fn as_editors_see(value: toml::Value) -> Json {
     }
 }
 
-/// The repository's configuration with [`VARIANTS`] and the faults, and no other variant.
+/// The repository's configuration with [`VARIANTS`] and the faults, and no other variant. For tests that
+/// edit its lines, each metric, suite and variant is a table with a key a line, and defaults are written.
 pub fn configuration() -> String {
     let whole = fs::read_to_string(repository().join("config.toml")).unwrap();
-    let mut kept = String::new();
-    for table in whole.split_inclusive("\n\n") {
-        let header = table.lines().find(|line| line.starts_with('['));
-        let name = header.unwrap_or("").trim_matches(['[', ']']);
-        let variant = name.strip_prefix("suite.bsr_gemm.variant.");
-        // Tolerances of other variants.
-        let elsewhere = name.starts_with("metric.") && name.ends_with(".on");
-        // Metrics that name variants of other suites.
-        let dropped = name == "metric.bulk_stored_sectors"
-            || name.ends_with("_bf16")
-            || elsewhere
-            || name.starts_with("suite.attention")
-            || name.starts_with("suite.trajectory_resample")
-            || variant.is_some_and(|variant| !VARIANTS.iter().any(|kept| kept == variant));
-        if !dropped {
-            kept.push_str(table);
+    let mut whole: toml::Table = whole.parse().unwrap();
+    let mut take = |key: &str| -> toml::Table {
+        let table = whole.remove(key);
+        table.map_or_else(toml::Table::new, |table| table.try_into().unwrap())
+    };
+    let table = |name: &str, lines: &str| format!("[{name}]\n{lines}\n");
+    let mut text = table("paths", &lines_of(take("paths"), &[]));
+    let mut toolchain = take("toolchain");
+    let pins = toolchain.remove("pins").unwrap().try_into().unwrap();
+    text += &table("toolchain", &lines_of(toolchain, &[]));
+    text += &table("toolchain.pins", &lines_of(pins, &[]));
+    let defaults = "launches = 20  # the default\nprocesses = 4  # the default\ntimeout_s = 120\n";
+    let profile = lines_of(take("profile"), &[]);
+    text += &table("profile", &format!("{defaults}{profile}"));
+    text += &table("verify", "timeout_s = 60\n");
+    for (name, metric) in take("metric") {
+        let mut metric: toml::Table = metric.try_into().unwrap();
+        // Those of other variants.
+        if metric.contains_key("variants") {
+            continue;
+        }
+        let counter = alias(&name).map(|alias| alias.role.counter().into());
+        if let Some(counter) = counter {
+            metric.entry("counter").or_insert(counter);
+        }
+        text += &table(&format!("metric.{name}"), &lines_of(metric, &["on"]));
+    }
+    for (name, metric) in take("static") {
+        let metric = metric.try_into().unwrap();
+        text += &table(&format!("static.{name}"), &lines_of(metric, &[]));
+    }
+    for (name, suite) in take("suite") {
+        if !["bsr_gemm", "faults"].contains(&name.as_str()) {
+            continue;
+        }
+        let mut suite: toml::Table = suite.try_into().unwrap();
+        let variants: toml::Table = suite.remove("variant").unwrap().try_into().unwrap();
+        text += &table(&format!("suite.{name}"), &lines_of(suite, &[]));
+        for (variant, settings) in variants {
+            if name == "faults" || VARIANTS.contains(&variant) {
+                let settings = lines_of(settings.try_into().unwrap(), &[]);
+                text += &table(&format!("suite.{name}.variant.{variant}"), &settings);
+            }
         }
     }
-    kept
+    let missing: Vec<&String> = whole.keys().collect();
+    assert!(missing.is_empty(), "{missing:?}");
+    text
+}
+
+/// A table with a key a line, without these keys.
+fn lines_of(table: toml::Table, without: &[&str]) -> String {
+    let keys = in_order(&table).into_iter();
+    let keys = keys.filter(|key| !without.contains(&key.as_str()));
+    keys.map(|key| format!("{key} = {}\n", in_a_line(&table[key])))
+        .collect()
+}
+
+/// The keys of a table, those that tests look for together in one order.
+fn in_order(table: &toml::Table) -> Vec<&String> {
+    const FIRST: [&str; 12] = [
+        "description", "source", "expect", "counter", "direction", "tolerance", "stored",
+        "against", "exact", "counts", "flop", "arch",
+    ];
+    let mut keys: Vec<&String> = table.keys().collect();
+    keys.sort_by_key(|key| FIRST.iter().position(|first| first == key).unwrap_or(99));
+    keys
+}
+
+fn in_a_line(value: &toml::Value) -> String {
+    match value {
+        toml::Value::Table(table) if table.is_empty() => "{}".to_owned(),
+        toml::Value::Table(table) => {
+            let keys = in_order(table).into_iter();
+            let pairs = keys.map(|key| format!("{key} = {}", in_a_line(&table[key])));
+            format!("{{ {} }}", pairs.collect::<Vec<_>>().join(", "))
+        }
+        toml::Value::Array(list) => {
+            let list: Vec<String> = list.iter().map(in_a_line).collect();
+            format!("[{}]", list.join(", "))
+        }
+        other => other.to_string(),
+    }
 }
 
 /// What the compiler makes is only recorded.

@@ -152,7 +152,7 @@ impl Machine {
             fs::create_dir(project.path(folder)).unwrap();
         }
         let text = super::configuration();
-        let (settings, _) = text.split_once("# C[M,N]").unwrap();
+        let (settings, _) = text.split_once("[suite.").unwrap();
         // The stand-in of nvcc makes no machine code, so none is gated.
         let (settings, _) = settings.split_once("[static.").unwrap();
         let settings = format!("{settings}{}", super::recorded_only());

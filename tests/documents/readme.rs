@@ -8,13 +8,17 @@ use sparsek_gate::config::{Config, Variant};
 use sparsek_gate::plan::VariantPlan;
 
 /// The most words, as `wc -w` counts them.
-const WORDS: usize = 1200;
+const WORDS: usize = 900;
 /// The most words of a sentence.
 const SENTENCE: usize = 25;
 /// The words of this tool that a reader may not know. Where each comes first, it is explained, and
 /// therefore set in italics.
-const TERMS: [&str; 7] = [
-    "baseline", "gated metric", "hardware counter", "launch", "suite", "tolerance", "variant",
+const TERMS: [&str; 5] = [
+    "baseline", "hardware counter", "launch", "tolerance", "variant",
+];
+/// Words that a reader need not learn here.
+const LATER: [&str; 7] = [
+    "suite", "gated metric", "lock", "ledger", "tier", "waiver", "norm file",
 ];
 
 fn all_sentences(text: &str) -> Vec<String> {
@@ -28,7 +32,7 @@ fn the_readme_is_short_and_so_is_every_sentence() {
     let words = readme.split_whitespace().count();
     assert!(words <= WORDS, "{words} words, more than {WORDS}");
     let all = all_sentences(&readme);
-    assert!(all.len() > 50, "{} sentences", all.len());
+    assert!(all.len() > 40, "{} sentences", all.len());
     for sentence in all {
         let words = sentence.split_whitespace().count();
         assert!(words <= SENTENCE, "{words} words: {sentence}");
@@ -56,6 +60,10 @@ fn no_word_of_the_tool_stands_in_the_readme_before_it_is_explained() {
             is_explained,
             "`{term}` comes before its explanation: {line}"
         );
+    }
+    for term in LATER {
+        let found = regex::Regex::new(&format!(r"\b{term}")).unwrap();
+        assert!(!found.is_match(&prose), "{term}");
     }
 }
 
@@ -85,7 +93,7 @@ fn every_figure_of_how_far_to_trust_is_the_one_of_its_page() {
         let row = vec![name, alarms[column], open[column]];
         assert!(there.contains(&row), "docs/check.md has no row {row:?}");
     }
-    assert!(slower.len() >= 4, "{slower:?}");
+    assert!(slower.len() >= 2, "{slower:?}");
     for row in slower {
         let name = format!("by {}", row[0].trim_end_matches(" slower"));
         let found = there.iter().find(|there| there[0] == name);
@@ -95,7 +103,9 @@ fn every_figure_of_how_far_to_trust_is_the_one_of_its_page() {
         let first = |cell: &str| cell.split([' ', ':']).next().unwrap().to_owned();
         assert_eq!(first(found[2]), first(row[2]), "{name}");
     }
-    for both in ["20,000 checks", "26 %", "20 launches", "two other GPUs"] {
+    for both in [
+        "20,000 checks", "26 %", "20 launches", "two other GPUs", "ten GPUs",
+    ] {
         assert!(section.contains(both) && page.contains(both), "{both}");
     }
     let day = regex::Regex::new(r"\d{4}-\d\d-\d\d").unwrap();
@@ -103,6 +113,26 @@ fn every_figure_of_how_far_to_trust_is_the_one_of_its_page() {
         day.find(section).unwrap().as_str(),
         day.find(page).unwrap().as_str()
     );
+}
+
+#[test]
+fn what_a_check_costs_is_what_its_pages_say() {
+    let readme = read("README.md");
+    let (_, section) = readme.split_once("\n## What a check costs").unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    for (page, figures) in [
+        ("docs/check.md", ["ten", "91 s", "16 s", "2026-11-28"]),
+        (
+            "docs/static.md",
+            ["18 variants", "49 s", "nothing", "2026-11-22"],
+        ),
+    ] {
+        let there = read(page);
+        for figure in figures {
+            let both = section.contains(figure) && there.contains(figure);
+            assert!(both, "{figure} is not in README.md and {page}");
+        }
+    }
 }
 
 #[test]
@@ -118,6 +148,14 @@ fn the_five_lines_of_configuration_are_enough() {
     let config = Config::load(&project.path("config.toml")).unwrap();
     let timed = |variant: &Variant| !VariantPlan::alone(variant).rounds.is_empty();
     assert!(config.variants().all(timed));
+}
+
+#[test]
+fn the_configuration_of_this_repository_is_short_enough_to_be_a_model() {
+    let config = read("config.toml");
+    let stated = config.lines().map(str::trim_start);
+    let stated = stated.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    assert!(stated.count() <= 150);
 }
 
 /// The file with the picture of a failing report.

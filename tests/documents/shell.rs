@@ -1,8 +1,8 @@
 //! Every command of a page is typed by a test, or its block says what it needs.
 //!
 //! The words behind the fence decide: `console` is typed by a test of its page, `sh run` by the test
-//! here, in a copy of the repository, and `sh needs: a GPU` is not typed. What is not a command has
-//! the language that it is written in.
+//! here, in a copy of the repository, and `sh needs: a GPU` is not typed. `text shown` behind a block
+//! has lines of what it prints. What is not a command has the language that it is written in.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 use crate::common::git::git;
 use crate::common::{Project, copy, published_as, repository};
 use crate::markdown::{Block, blocks, pages, read};
-use crate::{typed, typed_in};
+use crate::{shown_behind, typed, typed_in};
 
 /// The pages that a test of their own types, block for block.
 const TYPED: [&str; 3] = [
@@ -115,14 +115,19 @@ fn commands_that_are_marked_to_run_do_what_their_page_shows() {
     let project = checkout();
     let mut typed_before = BTreeSet::new();
     for page in pages() {
-        let marked = blocks(&page)
-            .into_iter()
-            .filter(|block| block.mark == "run");
-        for block in marked {
+        let found = blocks(&page);
+        let marked = found.iter().enumerate();
+        let marked = marked.filter(|(_, block)| block.mark == "run");
+        for (at, block) in marked.filter(|_| !TYPED.contains(&page.as_str())) {
             if block.language == "console" {
                 for (command, shown) in typed_in(&block.text) {
                     typed(&project, command, shown, &[]);
                 }
+                continue;
+            }
+            let shown = shown_behind(&found, at);
+            if !shown.is_empty() {
+                typed(&project, &block.text, shown, &[]);
                 continue;
             }
             for command in block.text.replace("\\\n", " ").lines() {
@@ -191,20 +196,27 @@ fn every_configuration_and_every_workflow_of_a_page_can_be_read() {
 }
 
 #[test]
-fn the_long_example_of_a_configuration_is_valid() {
-    let project = Project::empty();
+fn every_example_of_a_configuration_can_be_pasted_beside_the_files_that_it_names() {
     let found = blocks("docs/configuration.md");
-    let example = &found
-        .iter()
-        .find(|block| block.language == "toml")
-        .unwrap()
-        .text;
-    project.write("config.toml", example);
-    for file in "kernels/bsr_gemm/baseline.cu kernel.py ops/a.py bench.py build/bench".split(' ') {
-        project.write(file, "");
-    }
-    let listed = project.run(&["list"]).exits(0).out;
-    for variant in ["bsr_gemm/baseline", "bsr_gemm/triton-dtype_bf16-n_8192"] {
-        assert!(listed.contains(variant), "{variant}\n{listed}");
+    let examples: Vec<&Block> = found.iter().filter(|it| it.language == "toml").collect();
+    let shown = [
+        ("softmax.cu", &["softmax/cuda"][..]),
+        ("softmax.cu", &["softmax/cuda"]),
+        (
+            "kernels/gemm.cu kernel.py bench.py build/bench",
+            &["gemm/cuda", "gemm/triton-dtype_bf16-n_8192"],
+        ),
+    ];
+    assert_eq!(examples.len(), shown.len());
+    for (example, (files, variants)) in examples.iter().zip(shown) {
+        let project = Project::empty();
+        project.write("config.toml", &example.text);
+        for file in files.split(' ') {
+            project.write(file, "");
+        }
+        let listed = project.run(&["list"]).exits(0).out;
+        for variant in variants {
+            assert!(listed.contains(variant), "{variant}\n{listed}");
+        }
     }
 }

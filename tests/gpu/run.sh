@@ -22,12 +22,14 @@ services='CI|CONTINUOUS_INTEGRATION|GITHUB|GITLAB|BUILDKITE|JENKINS|HUDSON|CHANG
 services+='|SYSTEM_PULLREQUEST|BITBUCKET|TRAVIS|CIRCLE|DRONE|APPVEYOR|CIRRUS|SEMAPHORE|PROW|PULL|JOB_TYPE|TEAMCITY'
 services+='|CF_|BUDDY|BITRISE|CODEBUILD'
 while read -r name; do unset "$name"; done < <(compgen -e | grep -E "^($services)" | grep -v '^CUDA')
-cp -r "$root/config.toml" "$root/kernels" "$root/tests/gpu" "$work/"
+cp -r "$root/kernels" "$root/tests/gpu" "$work/"
 cd "$work" || exit 70
+# A key a line, for sed.
+python3 gpu/lines.py <"$root/config.toml" >config.toml || exit 70
 # Half of the processes, fewer launches and a shorter wait for what hangs: these tests are about the
 # stages, not about the numbers.
 sed -i -e 's/^processes = 4/processes = 2/' \
-  -e 's/^launches = 20 /launches = 8 /' \
+  -e 's/^launches = 20$/launches = 8/' \
   -e 's/^verify = { timeout_s = 10 }/verify = { timeout_s = 4 }/' config.toml
 # The stages are the same on every Hopper GPU; the pins are about numbers.
 gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1)
@@ -163,7 +165,7 @@ P
   sed -i 's/^duration: ./duration: 9/' baselines/*/bsr_gemm/baseline.norm.txt
   expect "an edited baseline is found" 4 "tampered" "$gate" check bsr_gemm/baseline --from .sparsek-gate/profiles
   rm -rf baselines && mv edited baselines
-  sed 's/dram__throughput.avg/dram__throughputt.avg/' config.toml >unknown.toml
+  sed 's/^\[metric.dram_bw\]/&\ncounter = "dram__throughputt.avg.pct_of_peak_sustained_elapsed"/' config.toml >unknown.toml
   rm -rf .sparsek-gate/profiles
   expect "an unknown metric ends the run before any kernel" 2 "did you mean" "$gate" -C unknown.toml profile
   expect "and nothing was profiled" 0 "" test ! -e .sparsek-gate/profiles
@@ -748,7 +750,7 @@ part_sick() {
 # about the numbers, so it measures as config.toml has it.
 part_all() {
   apart "$work/all"
-  sed "s/^gpus = .*/gpus = [\"$gpu\"]/" "$root/config.toml" >config.toml
+  python3 "$root/tests/gpu/lines.py" <"$root/config.toml" | sed "s/^gpus = .*/gpus = [\"$gpu\"]/" >config.toml
   expect "every GPU profiles every kernel" 0 "launches" "$gate" profile --gpus all
   expect "one call locks them from all GPUs" 0 ": locked;" \
     "$gate" baseline --lock --reason "first measurement" --who tests

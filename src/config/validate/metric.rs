@@ -25,7 +25,7 @@ impl File<'_> {
         if metrics.is_empty() {
             return Err(self
                 .error(&["metric"], "no metric is defined, so nothing is gated")
-                .help("add `[metric.duration]`, or see `sparsek-gate init`"));
+                .help("add `[metric.duration]`, or see `sparsek-gate init --all`"));
         }
         if let Some(metric) = excused_without_duration(&metrics) {
             return Err(self.error(
