@@ -5,7 +5,7 @@
 
 use super::concern::{Concern, shortened, worst_first};
 use super::print::{clean, one_line};
-use super::rows::headline;
+use super::screen::first_line;
 use crate::finding::{ExitCode, Severity};
 use crate::judge::Outcome;
 use crate::terms::more;
@@ -28,7 +28,7 @@ pub(super) fn render(outcome: &Outcome) -> String {
     if let Some(ended) = &outcome.ended {
         errors.push(command("error", "the run ended", None, &ended.message));
     } else if denied.is_empty() && outcome.exit_code() != ExitCode::Pass {
-        errors.push(command("error", "sparsek-gate", None, &headline(outcome)));
+        errors.push(command("error", "sparsek-gate", None, &first_line(outcome)));
     }
     errors.extend(denied.iter().map(|concern| annotation("error", concern)));
     let warnings: Vec<String> = warned
@@ -40,7 +40,12 @@ pub(super) fn render(outcome: &Outcome) -> String {
             text.push_str(line);
         }
     }
-    text.push_str(&command("notice", "sparsek-gate", None, &headline(outcome)));
+    text.push_str(&command(
+        "notice",
+        "sparsek-gate",
+        None,
+        &first_line(outcome),
+    ));
     let left_out = |commands: &[String]| commands.len().saturating_sub(MOST);
     let counts = more(&[
         (left_out(&errors), "error"),

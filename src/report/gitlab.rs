@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::concern::{Concern, worst_first};
 use super::print::one_line;
-use super::rows::headline;
+use super::screen::first_line;
 use crate::config::FILE_NAME;
 use crate::files::pretty_json;
 use crate::finding::{ExitCode, Finding, Severity};
@@ -42,7 +42,7 @@ fn of_run(outcome: &Outcome) -> Option<Issue> {
     let (check_name, description) = match &outcome.ended {
         Some(ended) => ("ended", format!("the run ended: {}", ended.message)),
         None if !denied && outcome.exit_code() != ExitCode::Pass => {
-            ("not-judged", headline(outcome))
+            ("not-judged", first_line(outcome))
         }
         None => return None,
     };

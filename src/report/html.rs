@@ -10,9 +10,10 @@ use super::concern::{Places, shortened};
 use super::plot::{PLOT_STYLE, THEME, troubled};
 use super::print::{clean, one_line};
 use super::rows::{
-    Row, causes_and_drift, class, columns, counts_of, head, headline, left_out, mark, provenance,
+    Row, causes_and_drift, class, columns, counts_of, head, left_out, mark, provenance,
     several_kernels, several_shapes, shown, title,
 };
+use super::screen::first_line;
 use super::weight::{badly, by_badness, by_origin, groups};
 use crate::finding::{ExitCode, Finding, Severity};
 use crate::judge::{Outcome, VariantReport};
@@ -30,7 +31,7 @@ const IN_FULL: usize = 3;
 const LINE: usize = 110;
 
 pub(super) fn render(outcome: &Outcome) -> String {
-    let first = headline(outcome);
+    let first = first_line(outcome);
     let class = match outcome.exit_code() {
         ExitCode::Pass => "good",
         ExitCode::Inconclusive => "open",

@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, HashMap};
 use maud::{Markup, PreEscaped, html};
 
 use super::print::{clean, one_line};
-use super::rows::{Row, headline, origin, provenance, several_shapes, title};
+use super::rows::{Row, origin, provenance, several_shapes, title};
+use super::screen::first_line;
 use crate::finding::{Compared, ExitCode, Finding};
 use crate::judge::{Comparison, Outcome, VariantReport};
 use crate::metric::Level;
@@ -53,7 +54,7 @@ pub(super) fn render(outcome: &Outcome) -> String {
     let count = |of: fn(&Answer) -> bool| -> usize {
         suites.iter().map(|suite| suite.count(of)).sum::<usize>()
     };
-    let name = format!("sparsek-gate: {}", headline(outcome));
+    let name = format!("sparsek-gate: {}", first_line(outcome));
     let report = html! {
         (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
         testsuites name=(one_line(&name)) tests=(count(|_| true))
@@ -139,7 +140,7 @@ fn of_run(outcome: &Outcome, suites: &[Suite]) -> Option<Suite> {
     let (name, text) = match &outcome.ended {
         Some(ended) => ("the run ended", ended.message.clone()),
         None if !fails && outcome.exit_code() != ExitCode::Pass => {
-            ("not judged", headline(outcome))
+            ("not judged", first_line(outcome))
         }
         None => return None,
     };

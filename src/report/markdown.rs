@@ -11,9 +11,10 @@ use regex::Regex;
 use super::concern::shortened;
 use super::print::{clean, inert};
 use super::rows::{
-    Row, causes_and_drift, class, columns, counts_of, head, headline, left_out, provenance,
-    several_kernels, several_shapes, shown, title, verdict_word,
+    Row, causes_and_drift, class, columns, counts_of, head, left_out, provenance, several_kernels,
+    several_shapes, shown, title, verdict_word,
 };
+use super::screen::first_line;
 use super::weight::{badly, badness, by_badness, by_origin, by_weight};
 use crate::finding::{ExitCode, Finding, Severity};
 use crate::judge::{Comparison, Outcome, VariantReport};
@@ -57,7 +58,7 @@ fn report(outcome: &Outcome) -> String {
     let mut lines = head(outcome).into_iter();
     let mut text = format!(
         "### {sign} sparsek-gate {} {MARK}\n\n{}\n",
-        escape(&headline(outcome)),
+        escape(&first_line(outcome)),
         line(&shortened(&lines.next().unwrap_or_default(), LONGEST_TEXT))
     );
     for below in lines {

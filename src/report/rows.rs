@@ -308,7 +308,7 @@ pub(super) fn several_kernels(report: &VariantReport) -> bool {
     kernels.len() > 1
 }
 
-/// `FAIL` or `PASS`, the counts, and what the exit code means.
+/// `FAIL` or `PASS`, why, the counts and the exit code.
 pub(super) fn headline(outcome: &Outcome) -> String {
     let code = outcome.exit_code();
     let word = match code {
@@ -318,10 +318,31 @@ pub(super) fn headline(outcome: &Outcome) -> String {
     };
     format!(
         "{word}: {} ({}), exit code {}",
-        code.meaning(),
+        reason(outcome).unwrap_or_else(|| code.meaning().to_owned()),
         counts(outcome).join(", "),
         code as u8
     )
+}
+
+/// What the findings say that decide: the meaning of the first one's code, and the variants with that code.
+fn reason(outcome: &Outcome) -> Option<String> {
+    let exit = outcome.exit_code();
+    let decide = |one: &&Finding| one.denies() && one.code.exit_code() == exit;
+    let mut decisive = outcome.findings.iter().filter(decide);
+    let code = decisive.next().filter(|_| outcome.ended.is_none())?.code;
+    let same = outcome
+        .findings
+        .iter()
+        .filter(|one| one.denies() && one.code == code);
+    let variants: BTreeSet<_> = same.filter_map(|one| one.variant.as_ref()).collect();
+    let mut letters = code.meaning().trim_end_matches('.').chars();
+    let begin = letters.next()?.to_lowercase();
+    let meaning = format!("{begin}{}", letters.as_str());
+    Some(match (variants.first(), variants.len()) {
+        (None, _) => meaning,
+        (Some(first), 1) => format!("{first}: {meaning}"),
+        (Some(first), count) => format!("{first} and {} more: {meaning}", count - 1),
+    })
 }
 
 /// What every form shows below the first line: where the numbers came from, what was not measured and

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::concern::{Concern, worst_first};
 use super::print::{clean, one_line};
-use super::rows::headline;
+use super::screen::first_line;
 use crate::files::pretty_json;
 use crate::finding::{Code, Severity};
 use crate::judge::Outcome;
@@ -54,7 +54,7 @@ pub(super) fn render(outcome: &Outcome) -> String {
             "invocations": [{
                 "executionSuccessful": outcome.ended.is_none(),
                 "exitCode": code as u8,
-                "exitCodeDescription": one_line(&headline(outcome)),
+                "exitCodeDescription": one_line(&first_line(outcome)),
                 "toolExecutionNotifications": notifications,
             }],
             "originalUriBaseIds": { ROOT: {

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::code_table::{self, CompiledRow};
 use super::print::{cut_middle, one_line};
-use super::rows::{counts, several_kernels, several_shapes};
+use super::rows::{counts, headline, several_kernels, several_shapes};
+use crate::binary::static_rank;
 use crate::finding::{Code, Compared, ExitCode, Finding};
 use crate::judge::{Comparison, KernelShare, Outcome, VariantReport};
 use crate::metric::{display_value, display_values};
@@ -21,12 +22,13 @@ const SUBJECT: usize = 43;
 /// The same in the first line.
 const FIRST_SUBJECT: usize = 100;
 
-/// The answer in one line; `None` where something else decides than what was measured.
-pub(super) fn answer(outcome: &Outcome) -> Option<String> {
-    match outcome.programs {
+/// The answer in one line: what was measured, or what else decides.
+pub(super) fn first_line(outcome: &Outcome) -> String {
+    let measured = match outcome.programs {
         Some(_) => of_programs(outcome),
         None => of_variants(outcome),
-    }
+    };
+    measured.unwrap_or_else(|| headline(outcome))
 }
 
 /// What a screen shows below the first lines.
@@ -67,7 +69,8 @@ fn judged(outcome: &Outcome) -> Vec<Judged<'_>> {
         let place = order.clone().position(|verdict| *verdict == one.verdict);
         // What is waived or excused decides nothing.
         let decides = denying.contains(&one.report.compared(one.one));
-        (place, !decides, !one.one.is_duration())
+        let is_time = one.one.is_duration();
+        (place, !decides, !is_time, static_rank(&one.one.metric))
     };
     let size = |one: &Judged<'_>| {
         let change = one.one.change.map_or(0.0, Change::value).abs();
@@ -84,12 +87,12 @@ fn judged(outcome: &Outcome) -> Vec<Judged<'_>> {
 }
 
 impl Judged<'_> {
-    /// The variant; with the kernel where it has several, and with the metric that is no duration.
-    fn subject(&self, most: usize) -> String {
+    /// The variant, with the kernel where it has several, and the metric; `short` omits the duration.
+    fn subject(&self, most: usize, short: bool) -> String {
         let mut metric = match (self.one.is_duration(), self.report.tier) {
-            (true, _) => String::new(),
-            (false, Tier::Static) => format!(" {} (static)", self.one.metric),
-            (false, _) => format!(" {}", self.one.metric),
+            (true, _) if short => String::new(),
+            (_, Tier::Static) => format!(" {} (static)", self.one.metric),
+            _ => format!(" {}", self.one.metric),
         };
         metric = cut_middle(&one_line(&metric), most / 2);
         let left = most.saturating_sub(metric.chars().count());
@@ -116,6 +119,23 @@ impl Judged<'_> {
         change.display(unit) + &band.unwrap_or_default()
     }
 
+    /// The change with both values where no time tells it, and as a factor where it is large.
+    fn factor(&self) -> String {
+        /// In percent.
+        const LARGE: f64 = 50.0;
+        let change = self.change();
+        let large = |percent: f64| !(-100.0 / 3.0..LARGE).contains(&percent);
+        match (self.one.change, self.one.shown()) {
+            (Some(Change::RelativePercent(percent)), _) if large(percent) => {
+                format!("{:.2}× ({change})", 1.0 + percent / 100.0)
+            }
+            (_, [Some(was), Some(is)]) if self.report.tier == Tier::Static => {
+                format!("{was} → {is}")
+            }
+            _ => change,
+        }
+    }
+
     fn word(&self) -> &'static str {
         word(self.verdict, self.one.is_duration())
     }
@@ -137,8 +157,7 @@ fn word(verdict: Verdict, of_duration: bool) -> &'static str {
 fn of_variants(outcome: &Outcome) -> Option<String> {
     let all = judged(outcome);
     let (code, first) = (outcome.exit_code(), all.first()?);
-    let durations = || all.iter().filter(|one| one.one.is_duration());
-    let (subject, change) = (first.subject(FIRST_SUBJECT), first.change());
+    let (subject, change) = (first.subject(FIRST_SUBJECT, false), first.factor());
     let what = match (code, first.verdict) {
         (ExitCode::Regressed, Verdict::Regressed)
         | (ExitCode::Inconclusive, Verdict::Inconclusive)
@@ -162,7 +181,6 @@ fn of_variants(outcome: &Outcome) -> Option<String> {
         }
         _ => return None,
     };
-    durations().next()?;
     let counts = counts(outcome).join(", ");
     Some(format!("{what}; {counts}, exit code {}", code as u8))
 }
@@ -179,7 +197,11 @@ fn rows_of_variants(outcome: &Outcome) -> Vec<String> {
             }
             _ => String::new(),
         };
-        let (subject, change, word) = (judged.subject(SUBJECT), judged.change(), judged.word());
+        let (subject, change, word) = (
+            judged.subject(SUBJECT, true),
+            judged.change(),
+            judged.word(),
+        );
         let line = format!("{subject:<SUBJECT$} {values:>24} {change:<20} {word}");
         line.trim_end().to_owned()
     };

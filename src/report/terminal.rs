@@ -6,7 +6,7 @@ use super::detail::Detail;
 use super::history::plain_table;
 use super::print::{clean, inert, one_line};
 use super::rows::{
-    Row, causes_and_drift, color, columns, head, headline, left_out, provenance, several_kernels,
+    Row, causes_and_drift, color, columns, head, left_out, provenance, several_kernels,
     several_shapes, shown, title,
 };
 use super::screen;
@@ -33,7 +33,7 @@ pub fn report(outcome: &Outcome, detail: Detail) -> String {
         ExitCode::Inconclusive => colored(AnsiColor::Yellow),
         _ => colored(AnsiColor::Red),
     };
-    let first = screen::answer(outcome).unwrap_or_else(|| headline(outcome));
+    let first = screen::first_line(outcome);
     let mut text = format!("{style}{}{style:#}\n", one_line(&first));
     if detail == Detail::Verdict {
         return text;
