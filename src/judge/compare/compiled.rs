@@ -62,7 +62,7 @@ pub(in crate::judge) fn compare_compiled(
         let mut first = worse.first_mut();
         let code = first.as_ref().and_then(|_| code_difference(pair));
         if let Some(first) = &mut first {
-            first.explain(code.as_slice());
+            first.explain(&[], code.as_slice());
         }
         findings.extend(worse);
         report.causes.extend(code.map(|text| KernelCauses {

@@ -241,7 +241,7 @@ impl Comparison {
             to,
             change: self.change.map(|change| change.display(unit)),
             limit: finding.values.limit.clone().or(limit),
-            cause: Vec::new(),
+            ..Values::default()
         };
         Finding {
             values: Box::new(values),

@@ -261,7 +261,7 @@ fn judge_pair<'a>(
             .map(|one| case.quantity(pair, one).judge().0);
         let all: Vec<Comparison> = comparisons.iter().cloned().chain(explaining).collect();
         let explanation = Explanation::new(case, pair, &all, code);
-        worse.explain(&explanation.words);
+        worse.explain(&explanation.named, &explanation.also);
         report.causes.extend(explanation.causes);
         report.hotspots.extend(explanation.hotspots);
     }
