@@ -11,6 +11,7 @@ mod baseline;
 mod binary;
 mod build_commands;
 mod build_key;
+mod causes;
 mod check;
 mod chips;
 mod commands;

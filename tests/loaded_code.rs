@@ -339,7 +339,7 @@ fn a_regression_names_the_choice_of_the_autotuner_first() {
         let report = machine.run(&all).exits(code).json().0;
         let regressed = messages(&report, "regressed");
         assert!(
-            regressed[0].contains("with it: ") && regressed[0].contains(steps),
+            regressed[0].contains("also changed: ") && regressed[0].contains(steps),
             "{regressed:?}"
         );
         let findings = report["findings"].as_array().unwrap();

@@ -1218,7 +1218,7 @@ fn named(names: &[&str]) -> Outcome {
         };
         let of_grid = |finding: Finding| finding.launched([2; 3], slower.block, false);
         let mut explained = of_grid(finding(Code::Regressed, "slower"));
-        explained.explain(&["more waits".to_owned()]);
+        explained.explain(&["more waits".to_owned()], &[]);
         outcome.findings.extend([
             of_grid(finding(Code::LimitExceeded, "above")),
             explained,

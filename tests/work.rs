@@ -429,7 +429,7 @@ fn a_regression_names_what_moved_with_it() {
             .ends(
                 1,
                 &format!(
-                    "`duration` +20.0{change}: {}",
+                    "`duration` +20.0{change}; with it: {}",
                     message.split("; with it: ").nth(1).unwrap()
                 ),
             );

@@ -79,6 +79,7 @@ metrics! {
     "instructions" [""] Lower Record = |f| f.all();
     "local_load_instructions" [""] Lower Record = |f| f.count(&["LDL"]);
     "local_store_instructions" [""] Lower Record = |f| f.count(&["STL"]);
+    "max_threads_per_block" [""] Equal Record = |f| f.kernel.max_threads.map(f64::from);
     "mma_instructions" [""] Higher Record = |f| f.count(MMA);
     "occupancy" ["%"] Higher Deny WhereKnown = |f| Some(f.occupancy?.percent);
     "occupancy_limit_registers" [""] Higher Record = |f| Some(f64::from(f.occupancy?.limit_registers));

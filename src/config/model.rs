@@ -245,6 +245,9 @@ pub struct Variant {
     pub expect: Vec<String>,
     /// The metrics of this variant, by alias.
     pub metrics: Vec<Metric>,
+    /// The chip whose counters are recorded besides, to explain what becomes slower; `None` records none.
+    #[serde(skip)]
+    pub explained_on: Option<Chip>,
     /// The metrics of the compiled kernel, by name.
     pub static_metrics: Vec<Metric>,
     /// What is known of the kernel's launches before they happen.
@@ -605,6 +608,26 @@ impl Variant {
         matches!(&self.recipe, Recipe::Command { code, .. } if !code.is_empty())
     }
 
+    /// The metrics that explain, of those that it does not state itself. They are counted where anything is,
+    /// and never judged.
+    pub fn explaining(&self) -> Vec<Metric> {
+        let stated = |role: &Role| self.metrics.iter().any(|one| one.role() == Some(*role));
+        let roles = Role::EXPLAINING.iter().filter(|role| !stated(role));
+        let counters = roles.filter_map(|role| role.on(Some(self.explained_on?)));
+        let metric = |counter| Metric {
+            phase: Phase::Counting,
+            ..Metric::shown(counter, counter)
+        };
+        counters.map(metric).collect()
+    }
+
+    /// The counters that a phase reads.
+    pub fn counters_of(&self, phase: Phase) -> Vec<String> {
+        let all = self.metrics.iter().cloned().chain(self.explaining());
+        let counters = all.filter(|metric| metric.phase == phase);
+        counters.map(|metric| metric.counter).collect()
+    }
+
     /// What the aliases of its metrics stand for, and which phase measures each.
     pub fn counters(&self) -> BTreeMap<String, (String, Phase)> {
         self.counters_on(Tier::Counters)
@@ -612,10 +635,9 @@ impl Variant {
 
     /// The same of the metrics that a tier measures.
     pub fn counters_on(&self, tier: Tier) -> BTreeMap<String, (String, Phase)> {
-        self.metrics
-            .iter()
-            .filter(|metric| measures(tier, &metric.counter, metric.phase))
-            .map(|metric| (metric.alias.clone(), (metric.counter.clone(), metric.phase)))
+        let all = self.metrics.iter().cloned().chain(self.explaining());
+        all.filter(|metric| measures(tier, &metric.counter, metric.phase))
+            .map(|metric| (metric.alias, (metric.counter, metric.phase)))
             .collect()
     }
 

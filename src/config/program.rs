@@ -146,6 +146,7 @@ impl Variant {
         let metrics = counters.into_iter().map(|name| Metric::shown(&name, &name));
         Ok(Variant {
             metrics: metrics.collect(),
+            explained_on: None,
             ..Arc::unwrap_or_clone(variant)
         })
     }
@@ -182,6 +183,7 @@ impl ProgramSettings {
             profile_args: further.to_vec(),
             kernels: self.kernels.clone(),
             metrics: self.metrics(chip),
+            explained_on: chip.filter(|_| is_comparison),
             stated_by: self.purpose.stated_by(),
             profile,
             verification: program.verification.clone(),

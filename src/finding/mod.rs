@@ -72,12 +72,31 @@ pub struct Values {
     /// How far it may get worse, or the value that it must not be beyond.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub limit: Option<String>,
-    /// What moved together with it, the most important first. The message names it too.
+    /// What explains a third of it or more, the most important first. The message names it too.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub cause: Vec<String>,
     /// What changed between the builds of both sides, where a kernel got worse: files, flags, compiler.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub origin: Option<String>,
+    /// What else changed. The message names it too.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub also_changed: Vec<String>,
+}
+
+impl Values {
+    /// Whether it says what changed together with it.
+    pub(crate) fn is_explained(&self) -> bool {
+        !self.cause.is_empty() || !self.also_changed.is_empty()
+    }
+}
+
+/// What changed, in parts of a sentence: `with it: …` the causes, `also changed: …` the rest.
+pub(crate) fn in_words(named: &[String], also: &[String]) -> Vec<String> {
+    let parts = [("with it", named), ("also changed", also)];
+    let parts = parts.into_iter().filter(|(_, texts)| !texts.is_empty());
+    parts
+        .map(|(what, texts)| format!("{what}: {}", texts.join("; ")))
+        .collect()
 }
 
 /// One thing to report about one variant, or about all of them.
@@ -226,12 +245,12 @@ impl Finding {
         self.with(Note::InBase)
     }
 
-    /// Adds what moved together with it.
-    pub fn explain(&mut self, causes: &[String]) {
-        if !causes.is_empty() {
-            self.message = format!("{}; with it: {}", self.message, causes.join("; "));
-            self.values.cause = causes.to_vec();
+    /// Adds its causes, and what else changed.
+    pub fn explain(&mut self, named: &[String], also: &[String]) {
+        for part in in_words(named, also) {
+            self.message = format!("{}; {part}", self.message);
         }
+        (self.values.cause, self.values.also_changed) = (named.to_vec(), also.to_vec());
     }
 
     /// Whether it says that a kernel got worse.

@@ -114,6 +114,8 @@ roles! {
     TensorActive = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
         | "sm__pipe_tensor_cycles_active_v2.avg.pct_of_peak_sustained_elapsed",
 
+    /// Cycles of all multiprocessors while the launch ran.
+    SmCycles = "sm__cycles_elapsed.sum",
     /// Share of the multiprocessor's peak, in percent of the elapsed time.
     SmThroughput = "sm__throughput.avg.pct_of_peak_sustained_elapsed",
     /// Share of the elapsed time in which a multiprocessor had any work, in percent.
@@ -145,6 +147,32 @@ roles! {
 }
 
 impl Role {
+    /// What is counted of every kernel, to find the cause where it becomes slower.
+    pub(crate) const EXPLAINING: &'static [Role] = &[
+        Role::Clock,
+        Role::SmCycles,
+        Role::Instructions,
+        Role::FmaInstructions,
+        Role::ThreadFfma,
+        Role::TensorInstructionsHmma,
+        Role::TensorActive,
+        Role::GlobalLoadRequests,
+        Role::GlobalLoadSectors,
+        Role::GlobalStoreSectors,
+        Role::LocalLoads,
+        Role::LocalStores,
+        Role::BankConflicts,
+        Role::L2Sectors,
+        Role::L2Throughput,
+        Role::DramBytesRead,
+        Role::DramBytesWritten,
+        Role::DramThroughput,
+        Role::BarrierStall,
+        Role::MemoryStall,
+        Role::WarpsActive,
+        Role::RegistersPerThread,
+    ];
+
     /// The role of a counter; `None` of one that this tool gives no meaning to.
     pub fn of(counter: &str) -> Option<Role> {
         Role::ALL

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use thiserror::Error;
 
 use super::{Hotspots, KernelProfile, MetricIdentity, Series};
+use crate::config::Metric;
 use crate::metric::Role;
 use crate::terms::Phase;
 use ncu_report::{Launch, Recording, Value};
@@ -62,6 +63,21 @@ pub enum DeriveError {
         "the captures were taken with different options of ncu (clock control, cache control, replay mode, graphs)"
     )]
     SeveralConditions,
+}
+
+impl Derived {
+    /// Without those of these metrics that no launch has a value of.
+    pub fn without_unmeasured(mut self, metrics: &[Metric]) -> Derived {
+        for name in metrics.iter().map(|metric| &metric.alias) {
+            let mut series = self.kernels.iter().filter_map(|it| it.metrics.get(name));
+            if series.all(|series| series.value.is_none()) {
+                self.metrics.remove(name);
+                let kernels = self.kernels.iter_mut();
+                kernels.for_each(|kernel| drop(kernel.metrics.remove(name)));
+            }
+        }
+        self
+    }
 }
 
 /// Groups launches by kernel, grid and block, and takes the counters' values as samples.

@@ -66,6 +66,7 @@ pub fn profile_of(
         gpu_uuid: None,
     });
     let derived = derive(&variant.counters(), &sources.collect::<Vec<_>>(), [])?;
+    let derived = derived.without_unmeasured(&variant.explaining());
     let (first, _) = recordings.first().ok_or(DeriveError::Empty)?;
     let conditions = conditions_of(first).or(*stated);
     let mut others = recordings.iter().map(|(other, _)| conditions_of(other));

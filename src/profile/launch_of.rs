@@ -57,7 +57,10 @@ impl Profile {
 /// anything to take.
 fn complete(arch: &str, kernel: &mut KernelProfile, other: &KernelProfile, taken: Taken) -> bool {
     let [bytes, threads, ..] = OF_LAUNCH;
-    let [own, locked] = [&*kernel, other].map(|one| [number(one, bytes), number(one, threads)]);
+    let [own, mut locked] = [&*kernel, other].map(|one| [number(one, bytes), number(one, threads)]);
+    // Its launch bounds allow no larger block.
+    let most = number(kernel, "max_threads_per_block").unwrap_or(u32::MAX);
+    locked[1] = locked[1].filter(|threads| *threads <= most);
     let filled = [own[0].or(locked[0]), own[1].or(locked[1])];
     let with_locked = [locked[0].or(own[0]), locked[1].or(own[1])];
     let percent = |launch| occupancy(arch, kernel, launch).map(|found| found.percent);
@@ -153,6 +156,19 @@ mod tests {
         assert_eq!(threads(&stricter), Some(32));
         let (kept, _) = stated.with_launches_of(&locked, Taken::Unknown);
         assert_eq!(threads(&kept), Some(256));
+    }
+
+    #[test]
+    fn a_locked_block_that_the_launch_bounds_no_longer_allow_does_not_count() {
+        let locked = locked();
+        let mut current = locked.clone();
+        let metrics = &mut current.kernels[0].metrics;
+        for name in ["max_threads_per_block", "threads_per_block"] {
+            metrics.insert(name.to_owned(), Series::of_one(64.0));
+        }
+        let (stricter, _) = current.with_launches_of(&locked, Taken::UnknownOrStricter);
+        let threads = number(&stricter.kernels[0], "threads_per_block");
+        assert_eq!(threads, Some(64));
     }
 
     #[test]

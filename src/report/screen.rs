@@ -213,6 +213,9 @@ fn rows_of_variants(outcome: &Outcome) -> Vec<String> {
     let code = code_table::of_reports(&outcome.variants).into_iter();
     let telling: Vec<_> = code.filter(CompiledRow::is_telling).collect();
     let shown = telling.len().min(MOST_ROWS);
+    if shown > 0 && !lines.is_empty() {
+        lines.push(String::new());
+    }
     lines.extend(code_table::lines(&telling[..shown]));
     if telling.len() > shown {
         let more = counted(telling.len() - shown, "kernel", "kernels");

@@ -120,7 +120,7 @@ pub(super) fn groups<'a>(
     let found = groups.into_iter().map(|(_, mut group)| {
         group
             .findings
-            .sort_by_key(|one| one.compiled || one.values.cause.is_empty());
+            .sort_by_key(|one| one.compiled || !one.values.is_explained());
         group.findings
     });
     found.collect()

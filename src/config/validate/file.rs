@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::path::{Component, Path};
 
+use ncu_report::Chip;
 use toml::de::{DeTable, DeValue};
 
 use crate::config::error::ConfigError;
@@ -70,6 +71,8 @@ impl File<'_> {
 /// What the whole configuration gives every suite.
 pub(super) struct Common<'a> {
     pub metrics: &'a [Metric],
+    /// The chip of the target, where it is known.
+    pub chip: Option<Chip>,
     pub static_metrics: &'a [Metric],
     /// Those of variants whose machine code is read without the text of a compiler.
     pub code_metrics: &'a [Metric],

@@ -85,6 +85,7 @@ impl File<'_> {
         let metrics = self.metrics(&raw.metric, &toolchain)?;
         let common = Common {
             metrics: &metrics,
+            chip: toolchain.chip,
             static_metrics: &self.static_metrics(&raw.r#static, &toolchain.arch)?,
             code_metrics: &self.code_metrics(&raw.r#static, &toolchain.arch)?,
         };

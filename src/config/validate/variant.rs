@@ -65,6 +65,7 @@ impl File<'_> {
             kernels: raw.kernels.clone(),
             expect: raw.expect.clone(),
             metrics: metrics.to_vec(),
+            explained_on: common.chip,
             static_metrics: static_metrics.to_vec(),
             launch: LaunchShape {
                 dynamic_shared_bytes: raw.dynamic_shared_bytes,

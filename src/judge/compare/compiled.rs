@@ -80,7 +80,11 @@ pub(in crate::judge) fn compare_compiled(
         let mut first = worse.first_mut();
         let code = first.as_ref().and_then(|_| code_difference(pair));
         if let Some(first) = &mut first {
-            first.explain(code.as_slice());
+            // It is what was compared, and so no cause.
+            if let Some(code) = &code {
+                first.message.push_str(&format!("; {code}"));
+                first.values.also_changed = vec![code.clone()];
+            }
         }
         findings.extend(worse);
         report.causes.extend(code.map(|text| KernelCauses {

@@ -175,7 +175,11 @@ fn disturbances_of(case: &Case<'_>) -> Vec<Finding> {
 
 /// Metrics that are locked, and that the configuration no longer names.
 pub(in crate::judge) fn metrics_gone(variant: &Variant, locked: &Profile) -> Vec<Finding> {
-    let configured = |alias: &str| variant.metrics.iter().any(|other| other.alias == alias);
+    let explaining = variant.explaining();
+    let configured = |alias: &str| {
+        let mut all = variant.metrics.iter().chain(&explaining);
+        all.any(|other| other.alias == alias)
+    };
     let metrics = locked.identity.metrics.iter();
     metrics
         .filter(|(alias, _)| !configured(alias))
@@ -254,8 +258,13 @@ fn judge_pair<'a>(
     time_first(&mut findings, &comparisons);
     if let Some(worse) = findings.iter_mut().find(|one| one.says_worse()) {
         let code = code.remove(&pair.current.name);
-        let explanation = Explanation::new(case, pair, &comparisons, code);
-        worse.explain(&explanation.words);
+        let explaining = case.variant.explaining();
+        let explaining = explaining
+            .iter()
+            .map(|one| case.quantity(pair, one).judge().0);
+        let all: Vec<Comparison> = comparisons.iter().cloned().chain(explaining).collect();
+        let explanation = Explanation::new(case, pair, &all, code);
+        worse.explain(&explanation.named, &explanation.also);
         report.causes.extend(explanation.causes);
         report.hotspots.extend(explanation.hotspots);
     }

@@ -15,8 +15,10 @@ pub(crate) type CodeChanges = BTreeMap<String, String>;
 pub(crate) struct Explanation {
     pub causes: Option<KernelCauses>,
     pub hotspots: Option<KernelHotspots>,
-    /// The same in words, for the finding.
-    pub words: Vec<String>,
+    /// What explains it, in words, for the finding.
+    pub named: Vec<String>,
+    /// What else changed.
+    pub also: Vec<String>,
 }
 
 impl Explanation {
@@ -30,11 +32,12 @@ impl Explanation {
         let kernel = &pair.current.name;
         let mut causes = causes(comparisons);
         let hotspots = hotspots(case, pair, comparisons);
-        let counters = causes.iter().map(|cause| cause.text.clone());
-        let words = counters
+        let counters = causes.iter().map(|cause| (cause.is_named(), cause.words()));
+        let (named, also): (Vec<_>, Vec<_>) = counters
             .chain(hotspots.as_ref().and_then(KernelHotspots::short))
-            .chain(code.clone())
-            .collect();
+            .chain(code.clone().map(|text| (false, text)))
+            .partition(|(is_named, _)| *is_named);
+        let words = |all: Vec<(bool, String)>| all.into_iter().map(|(_, text)| text).collect();
         causes.extend(code.map(Cause::of_code));
         let (duration, percentages) = slower(comparisons).unzip();
         let percentages = percentages.unwrap_or_default();
@@ -47,7 +50,8 @@ impl Explanation {
                 causes,
             }),
             hotspots,
-            words,
+            named: words(named),
+            also: words(also),
         }
     }
 }
@@ -58,6 +62,7 @@ impl Cause {
         Cause {
             kind: CauseKind::OtherCode,
             text,
+            share: None,
         }
     }
 }

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cause::LEAST_SHARE;
 use super::stall::stall_words;
 use crate::metric::display_value;
 use crate::profile::{HotLine, Hotspots, MOST_LINES};
@@ -177,8 +178,11 @@ fn moved_stalls(scale: &Scale, was: &Hotspots, is: &Hotspots) -> Vec<StallMove> 
 
 impl KernelHotspots {
     /// Where most of the time went, in a few words: a line, where one alone took half of what the
-    /// kernel waits for longer; else what it waits for, and where it is now.
-    pub(crate) fn short(&self) -> Option<String> {
+    /// kernel waits for longer; else what it waits for, and where it is now. And whether that is enough of
+    /// the added time for a cause.
+    pub(crate) fn short(&self) -> Option<(bool, String)> {
+        let added = self.current_ns? - self.reference_ns?;
+        let is_named = |ns: f64| added > 0.0 && ns / added >= LEAST_SHARE;
         let time = |ns: f64| format!("+{}", display_value(ns, Some("ns")));
         let line = self
             .lines
@@ -192,7 +196,8 @@ impl KernelHotspots {
             (Some((of_line, line)), stall)
                 if stall.is_none_or(|(of_all, _)| of_line >= of_all / 2.0) =>
             {
-                Some(format!("{} at {}", time(of_line), line.line.place()))
+                let text = format!("{} at {}", time(of_line), line.line.place());
+                Some((is_named(of_line), text))
             }
             (_, Some((of_all, stall))) => {
                 let now = self.now.first().map_or_else(String::new, |line| {
@@ -202,11 +207,8 @@ impl KernelHotspots {
                         line.place()
                     )
                 });
-                Some(format!(
-                    "{} {}{now}",
-                    time(of_all),
-                    stall_words(&stall.reason)
-                ))
+                let text = format!("{} {}{now}", time(of_all), stall_words(&stall.reason));
+                Some((is_named(of_all), text))
             }
             _ => None,
         }
@@ -379,7 +381,7 @@ mod tests {
         let moved = moved("bsr_gemm_cp_async", &before, &after);
         assert_eq!(
             moved.short().unwrap(),
-            "+182.10 us waiting for shared memory or a special function (short scoreboard), now 47.7 % of the time at kernels/bsr_gemm/cp_async.cu:178"
+            (true, "+182.10 us waiting for shared memory or a special function (short scoreboard), now 47.7 % of the time at kernels/bsr_gemm/cp_async.cu:178".to_owned())
         );
         assert!(
             moved

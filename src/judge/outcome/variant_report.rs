@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::binary::OF_LAUNCH;
 use crate::config::{Variant, Work};
-use crate::finding::Compared;
+use crate::finding::{Compared, in_words};
 use crate::judge::compare::metric::Comparison;
 use crate::judge::compare::mode::Mode;
 use crate::judge::compare::waits::Waits;
@@ -210,21 +210,20 @@ pub struct KernelCauses {
     /// The metrics in percent that moved with it, most first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub percentages: Vec<String>,
-    /// The most important first.
+    /// The largest share first.
     pub causes: Vec<Cause>,
 }
 
 impl KernelCauses {
     /// All of it in one sentence, the most important first.
     pub fn sentence(&self) -> String {
-        let causes = self.causes.iter().map(|cause| cause.text.clone());
+        let (named, others): (Vec<_>, Vec<_>) = self.causes.iter().partition(|it| it.is_named());
+        let named: Vec<String> = named.into_iter().map(Cause::words).collect();
         let percentages = self.percentages.join(", ");
-        let parts: Vec<String> = causes
-            .chain((!percentages.is_empty()).then_some(percentages))
-            .collect();
-        match &self.duration {
-            Some(duration) => format!("{duration}: {}", parts.join("; ")),
-            None => parts.join("; "),
-        }
+        let others = others.into_iter().map(Cause::words);
+        let others = others.chain((!percentages.is_empty()).then_some(percentages));
+        let parts = in_words(&named, &others.collect::<Vec<String>>());
+        let duration = self.duration.iter().cloned();
+        duration.chain(parts).collect::<Vec<String>>().join("; ")
     }
 }

@@ -327,6 +327,7 @@ impl<'a> Subject<'a> {
                 "inspect the report: sparsek-gate inspect FILE".to_owned(),
             )
         })?;
+        derived = derived.without_unmeasured(&self.variant.explaining());
         self.name_instructions(&mut derived);
         let conditions = match self.tier {
             Tier::Counters => Conditions::from(&self.variant.profile),

@@ -182,6 +182,7 @@ impl BaseProject {
         }
         Ok(Variant {
             metrics: current.metrics.clone(),
+            explained_on: current.explained_on,
             static_metrics: current.static_metrics.clone(),
             loaded_code: current.loaded_code,
             work: current.work,

@@ -77,15 +77,13 @@ impl Profiler for Ncu {
         // Now, before another program runs that could write to it.
         let bytes = read_regular_up_to(&report_path, most::BINARY)
             .map_err(Error::io("read", &report_path))?;
-        let counters = variant.metrics.iter();
-        let counters = counters.filter(|metric| metric.phase == ran.phase);
         let csv_path = session.path("csv");
         // A variant may have a locale of its own, and ncu prints numbers by it.
         let mut env = ran.invocation.env.clone();
         env.insert("LC_ALL".to_owned(), "C".to_owned());
         let reader = Reader {
             variant: variant.id.clone(),
-            counters: counters.map(|metric| metric.counter.clone()).collect(),
+            counters: variant.counters_of(ran.phase),
             import: Invocation {
                 argv: self.csv_argv(&report_path),
                 stdout: csv_path.clone(),

@@ -60,12 +60,7 @@ impl Ncu {
         program: &[String],
     ) -> Vec<String> {
         let settings = &variant.profile;
-        let mut counters: Vec<&str> = variant
-            .metrics
-            .iter()
-            .filter(|metric| metric.phase == phase)
-            .map(|metric| metric.counter.as_str())
-            .collect();
+        let mut counters = variant.counters_of(phase);
         counters.sort_unstable();
         counters.dedup();
         let mut argv = vec![self.path.display().to_string()];

@@ -3,13 +3,38 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One thing that moved and explains a regression.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// Part of the added time from which on what changed is called its cause.
+pub(crate) const LEAST_SHARE: f64 = 1.0 / 3.0;
+
+/// One thing that moved with a regression.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cause {
     /// What kind of thing.
     pub kind: CauseKind,
     /// What moved, with both numbers, for people.
     pub text: String,
+    /// Part of the added time that it explains at most, from 0 to 1; left out where that is not known.
+    /// From a third on it is named as a cause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
+}
+
+impl Cause {
+    /// Whether it is named as a cause.
+    pub fn is_named(&self) -> bool {
+        self.share.is_some_and(|share| share >= LEAST_SHARE)
+    }
+
+    /// The text with the share.
+    pub(crate) fn words(&self) -> String {
+        match self.share {
+            Some(share) => {
+                let percent = (share * 100.0).floor();
+                format!("{}, up to {percent} % of the added time", self.text)
+            }
+            None => self.text.clone(),
+        }
+    }
 }
 
 /// The kinds of causes, the most specific first.

@@ -2,7 +2,7 @@
 
 use super::count::both_counted;
 use crate::judge::compare::metric::Comparison;
-use crate::metric::{Role, display_value, is_part_of, is_tensor_flop};
+use crate::metric::{Role, display_value, is_part_of, is_tensor_flop, thread_flop};
 
 /// A counter's reference and current value, in its unit.
 #[derive(Clone, Copy, Debug)]
@@ -118,6 +118,14 @@ impl<'a> Moved<'a> {
     pub fn is_tensor_flop(&self, counter: &str) -> bool {
         let mut others = self.counters().map(|(other, _)| other);
         is_tensor_flop(counter) && !others.any(|other| is_part_of(counter, other))
+    }
+
+    /// Operations on the tensor cores and by threads.
+    pub fn flop(&self) -> Option<Step> {
+        self.sum(|counter| {
+            let tensor = self.is_tensor_flop(counter).then_some(1.0);
+            tensor.or_else(|| thread_flop(counter))
+        })
     }
 
     /// Operations on the tensor cores.

@@ -1,5 +1,6 @@
 //! The rules by which counters that moved become causes.
 
+use super::added::added;
 use super::kind::{Cause, CauseKind};
 use super::memory::{bank_conflicts, uncoalesced};
 use super::moved::{Moved, Step};
@@ -32,7 +33,7 @@ struct Growth {
     percent: bool,
 }
 
-/// Every rule, in the order in which causes are shown.
+/// Every rule, the most specific first.
 const RULES: [(CauseKind, Rule); 13] = [
     (
         CauseKind::RegisterSpills,
@@ -101,22 +102,36 @@ const RULES: [(CauseKind, Rule); 13] = [
     (CauseKind::LowerClock, Rule::Of(lower_clock)),
 ];
 
-/// What moved between reference and current among the comparisons of one kernel, the most specific
-/// first. A counter that either side did not measure is left out. Counters are known by their
-/// names, never by their aliases.
+/// What moved between reference and current among the comparisons of one kernel: those that explain a
+/// third of the added time, then the others; the largest share first, of equal ones the most specific.
+/// What warps wait for comes after what makes them wait. A counter that either side did not measure is
+/// left out. Counters are known by their names, never by their aliases.
 pub fn causes(comparisons: &[Comparison]) -> Vec<Cause> {
     let moved = Moved::of(comparisons);
+    let slowdown = moved.get(Role::Duration).map(|step| step.is / step.was);
+    let slowdown = slowdown.filter(|factor| *factor > 1.0 && factor.is_finite());
     let cause = |(kind, rule): &(CauseKind, Rule)| {
         let text = match rule {
             Rule::Growth(growth) => growth.text(&moved),
             Rule::Of(text) => text(&moved),
         };
+        let share = |slowdown: f64| {
+            let added = added(*kind, &moved, slowdown)?;
+            Some((added / (slowdown - 1.0)).clamp(0.0, 1.0))
+        };
         Some(Cause {
             kind: *kind,
             text: text?,
+            share: slowdown.and_then(share),
         })
     };
-    RULES.iter().filter_map(cause).collect()
+    let mut causes: Vec<Cause> = RULES.iter().filter_map(cause).collect();
+    causes.sort_by(|a, b| {
+        let class = |cause: &Cause| (!cause.is_named(), cause.kind == CauseKind::Stalls);
+        let share = |cause: &Cause| cause.share.unwrap_or(0.0);
+        class(a).cmp(&class(b)).then(share(b).total_cmp(&share(a)))
+    });
+    causes
 }
 
 impl Growth {

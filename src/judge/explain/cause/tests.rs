@@ -382,14 +382,58 @@ fn fewer_warps_are_a_cause_with_what_bounds_them() {
 }
 
 #[test]
-fn a_lower_clock_says_how_much_of_the_time_it_explains() {
-    steps_give(
-        &[(CLOCK, 1.80e9, 1.71e9), (DURATION, 100e3, 108.1e3)],
-        LowerClock,
-        "lower clock: -5.0 %, 1800 MHz → 1710 MHz, which alone lengthens the time by at most 5.3 %; it grew by 8.1 %",
-    );
+fn a_cause_says_how_much_of_the_added_time_it_explains_at_most() {
+    let words = |steps: &[(&str, f64, f64)]| {
+        causes(&of(steps))
+            .iter()
+            .map(Cause::words)
+            .collect::<Vec<_>>()
+    };
+    let clock = (CLOCK, 1.80e9, 1.71e9);
+    let lower = "lower clock: -5.0 %, 1800 MHz → 1710 MHz";
+    let of_it = |percent: u32| format!("{lower}, up to {percent} % of the added time");
+    assert_eq!(words(&[clock, (DURATION, 100e3, 108.1e3)]), [of_it(64)]);
+    assert_eq!(words(&[clock, (DURATION, 100e3, 103.0e3)]), [of_it(100)]);
+    assert_eq!(words(&[clock, (DURATION, 100e3, 99e3)]), [lower]);
+    assert_eq!(words(&[clock]), [lower]);
     let text = "more L2 traffic: bytes +100.0 %, 1.00 GB → 2.00 GB";
     steps_give(&[("lts__t_bytes.sum", 1e9, 2e9)], MoreL2Traffic, text);
+}
+
+#[test]
+fn a_share_is_bounded_by_what_was_added_and_by_the_use_of_the_unit() {
+    const CYCLES: &str = Role::SmCycles.counter();
+    const DRAM_USE: &str = Role::DramThroughput.counter();
+    let share = |steps: &[(&str, f64, f64)]| {
+        let twice = [(DURATION, 1e5, 2e5)];
+        let causes = causes(&of(&[&twice, steps].concat()));
+        assert_eq!(causes.len(), 1, "{causes:?}");
+        causes[0]
+            .share
+            .map(|share| (share * 1000.0).round() / 1000.0)
+    };
+    let conflicts = |more: f64| (BANK_CONFLICTS, 1e6, 1e6 + more);
+    let executed = (INSTRUCTIONS, 1e8, 1e8);
+    // A cycle each; an instruction stands for one only where cycles are not measured.
+    assert_eq!(share(&[conflicts(5e7), executed]), Some(0.5));
+    let cycles = (CYCLES, 5e8, 1e9);
+    assert_eq!(share(&[conflicts(5e7), executed, cycles]), Some(0.1));
+    assert_eq!(share(&[conflicts(5e7)]), None);
+    // No more than it grew.
+    let sectors = (LOAD_SECTORS, 1e9, 1.3e9);
+    assert_eq!(share(&[sectors, executed]), Some(0.3));
+    let reads = (DRAM_READ, 1e8, 3e8);
+    assert_eq!(share(&[reads, (DRAM_USE, 3.0, 4.5)]), Some(0.15));
+    assert_eq!(share(&[reads, (DRAM_USE, 60.0, 90.0)]), Some(1.0));
+    assert_eq!(share(&[reads]), None);
+    // Of the time that warps waited 10 %, and now 30 % of twice the time.
+    assert_eq!(share(&[(BARRIER_STALL, 10.0, 30.0)]), Some(0.5));
+    // A busy unit leaves nothing to gain from more warps.
+    let warps = (Role::WarpsActive.counter(), 50.0, 25.0);
+    assert_eq!(share(&[warps]), Some(1.0));
+    assert_eq!(share(&[warps, (DRAM_USE, 90.0, 90.0)]), Some(0.1));
+    // What operations cost of which there were none is not known.
+    assert_eq!(share(&[(FFMA, 0.0, 1e9)]), None);
 }
 
 #[test]
@@ -481,6 +525,7 @@ fn kinds_are_written_in_kebab_case() {
     let cause = Cause {
         kind: LostTensorCores,
         text: "t".to_owned(),
+        share: None,
     };
     let text = serde_json::to_string(&cause).unwrap();
     assert_eq!(text, r#"{"kind":"lost-tensor-cores","text":"t"}"#);

@@ -106,21 +106,8 @@ fn fewer_blocks(moved: &Moved<'_>) -> Option<String> {
 
 pub(super) fn lower_clock(moved: &Moved<'_>) -> Option<String> {
     let step = moved.get(Role::Clock).filter(|step| step.fell(0.995))?;
-    // What runs by this clock takes longer by as much; what waits for memory does not.
-    let slower = moved
-        .get(Role::Duration)
-        .filter(|duration| duration.grew(1.0) && step.is > 0.0)
-        .map(|duration| {
-            let percent = |ratio: f64| (ratio - 1.0) * 100.0;
-            format!(
-                ", which alone lengthens the time by at most {:.1} %; it grew by {:.1} %",
-                percent(step.was / step.is),
-                percent(duration.is / duration.was)
-            )
-        })
-        .unwrap_or_default();
     Some(format!(
-        "lower clock: {}{:.0} MHz → {:.0} MHz{slower}",
+        "lower clock: {}{:.0} MHz → {:.0} MHz",
         step.percent(),
         step.was / 1e6,
         step.is / 1e6

@@ -1,7 +1,7 @@
 //! Causes in the work that is done, and where.
 
 use super::moved::{Moved, Step};
-use crate::metric::{Role, thread_flop};
+use crate::metric::Role;
 
 /// What does the work of the tensor cores where they do not.
 const ELSEWHERE: [(&str, Role); 2] = [
@@ -54,12 +54,8 @@ pub(super) fn more_work(moved: &Moved<'_>) -> Option<String> {
 
 /// Operations and stored sectors that changed in one direction.
 fn work_that(moved: &Moved<'_>, changed: impl Fn(&Step) -> bool) -> Option<String> {
-    let flop = |counter: &str| {
-        let tensor = moved.is_tensor_flop(counter).then_some(1.0);
-        tensor.or_else(|| thread_flop(counter))
-    };
     let parts: Vec<String> = [
-        ("operations", "FLOP", moved.sum(flop)),
+        ("operations", "FLOP", moved.flop()),
         ("sectors stored", "", moved.get(Role::GlobalStoreSectors)),
     ]
     .into_iter()
