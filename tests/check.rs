@@ -83,7 +83,7 @@ fn the_first_line_answers_and_a_line_follows_for_each_metric_that_weighs_most() 
     let text = check(&[], 1);
     let lines: Vec<&str> = text.lines().collect();
     assert!(
-        lines[0].starts_with("slower: bsr_gemm/cp_async +49."),
+        lines[0].starts_with("slower: bsr_gemm/cp_async duration +49."),
         "{text}"
     );
     assert!(lines[3].ends_with(" slower"), "{text}");
@@ -102,7 +102,7 @@ fn the_first_line_answers_and_a_line_follows_for_each_metric_that_weighs_most() 
     });
     let faster = check(&["-q"], 0);
     assert!(
-        faster.starts_with("faster: bsr_gemm/cp_async -2"),
+        faster.starts_with("faster: bsr_gemm/cp_async duration -2"),
         "{faster}"
     );
     // What is excused does not come before what fails.
@@ -976,7 +976,7 @@ fn reports_are_written_in_the_form_that_their_ending_names() {
         .exits(1);
     let markdown = project.read("a.md");
     assert!(
-        markdown.starts_with("### ❌ sparsek-gate FAIL"),
+        markdown.starts_with("### ❌ sparsek-gate slower: "),
         "{markdown}"
     );
     assert!(markdown.contains("| duration | ") && markdown.contains("**regressed**"));

@@ -1099,7 +1099,7 @@ fn the_shell_recipe_exits_with_the_tools_code_and_keeps_its_reports() {
     common::copy(&worse, &service.path("worse"));
     let run = |arguments: &[&str]| service.run("ci/check.sh", &[&["out"], arguments].concat());
     run(&["bsr_gemm/baseline", "--from", "recorded"]).ends(0, "exit code 0: every gate passed");
-    assert!(service.read("out/report.md").contains("PASS"));
+    assert!(service.read("out/report.md").starts_with("### ✅ "));
     run(&["bsr_gemm/cp_async", "--from", "worse"]).ends(1, "exit code 1: a gated metric regressed");
     assert_eq!(service.json("out/outcome.json")["exit_code"], 1);
     assert!(service.read("out/report.txt").contains("regressed"));
