@@ -110,7 +110,7 @@ fn the_first_line_answers_and_a_line_follows_for_each_metric_that_weighs_most() 
     project.edit_profile("baseline", |profile| scale(profile, DURATION, 1.1));
     let slower = check(&["-q"], 1);
     assert!(
-        slower.starts_with("slower: bsr_gemm/baseline +10.0"),
+        slower.starts_with("slower: bsr_gemm/baseline duration +10.0"),
         "{slower}"
     );
     assert_eq!(slower.lines().count(), 1);

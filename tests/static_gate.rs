@@ -545,10 +545,17 @@ fn the_static_check_passes_unchanged_code_and_fails_registers_that_cost_occupanc
         .says("machine code: ")
         .says("changed: flags +`-DLIVE=21`, −`-DLIVE=20`");
     project.write("config.toml", LADDER.replace("LIVE = 20", "LIVE = 80"));
+    // Read in the other order, all of them are live at once.
+    let ladder = project.read("ladder.cu");
+    let forth = "for (int i = 0; i < LIVE; ++i) sum";
+    let back = "for (int i = LIVE - 1; i >= 0; --i) sum";
+    assert!(ladder.contains(forth));
+    project.write("ladder.cu", ladder.replace(forth, back));
     check_static(&project, &["s/held"])
         .ends(1, "`registers` of held: 26 → ")
         .says("`occupancy` of held falls for some block sizes: 50–100 % → ")
         .says("`__launch_bounds__` of the kernel");
+    project.write("ladder.cu", ladder);
     project.write("config.toml", LADDER.replace("LIVE = 20", "LIVE = 21"));
     // What the person accepts is locked, with its reason.
     project.run(&["build"]).exits(0);
