@@ -38,6 +38,7 @@ mod killed;
 mod ladder;
 mod launch_shape;
 mod layers;
+mod libraries;
 mod loaded_code;
 mod lock_kill;
 mod machine_code;

@@ -153,6 +153,13 @@ impl Locking<'_> {
 
     /// Accepts or refuses the measured profiles of a variant.
     fn measured(&mut self, variant: &Variant) -> Result<(), Stop> {
+        // Of a library only the code is locked.
+        if self
+            .compiled_profile(variant)?
+            .is_some_and(|code| code.provenance.library)
+        {
+            return Ok(());
+        }
         let (profiles, captures) = self.recorded(variant)?;
         let profile = merge(profiles).map_err(|why| {
             let message = format!("the profiles cannot become one baseline: {why}");

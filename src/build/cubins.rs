@@ -36,6 +36,17 @@ pub(super) fn cubins_in(folder: &Path, arch: &str) -> io::Result<Vec<PathBuf>> {
     Ok(with_kernels)
 }
 
+/// The machine code of a library, as one file.
+pub(super) fn library_in(folder: &Path, arch: &str) -> io::Result<Vec<u8>> {
+    let mut code = Vec::new();
+    let mut cubins = cubins_in(folder, arch)?;
+    cubins.sort();
+    for cubin in cubins {
+        code.extend(read_regular_up_to(&cubin, most::BINARY)?);
+    }
+    Ok(code)
+}
+
 /// The kernels that take no dynamic shared memory, by the PTX in a folder.
 pub(super) fn without_dynamic_shared(folder: &Path) -> io::Result<BTreeSet<String>> {
     let mut fixed = BTreeSet::new();

@@ -17,12 +17,16 @@ pub(super) struct FlagInputs {
     pub macros: Vec<String>,
     /// Whether the host code is compiled for the processor of this machine.
     pub native: bool,
+    /// Whether a library is asked for: code that other programs launch.
+    pub library: bool,
 }
 
 /// What follows the name of a flag of nvcc.
 #[derive(Clone, Copy)]
 enum Takes {
     Nothing,
+    /// Nothing: it asks for no program.
+    Library,
     /// Words, numbers or targets, separated by commas.
     Value,
     Macros,
@@ -62,6 +66,7 @@ const KNOWN: &[(&[&str], Takes)] = &[
         ),
         Takes::Value,
     ),
+    (&LIBRARY, Takes::Library),
     (&["D", "define-macro", "U", "undefine-macro"], Takes::Macros),
     (&["include", "pre-include"], Takes::Includes),
     (
@@ -76,6 +81,21 @@ const KNOWN: &[(&[&str], Takes)] = &[
     ),
     (&["Xptxas", "ptxas-options"], Takes::Options(Tool::Ptxas)),
 ];
+
+/// Flags that ask for an object, machine code or a shared library in place of a program.
+const LIBRARY: [&str; 7] = words("c compile dc device-c cubin fatbin shared");
+
+/// The flags with which nvcc compiles a library, in place of those that ask for a form of it: the machine
+/// code is the same in each.
+pub(super) fn as_objects(argv: &mut Vec<String>) {
+    let body = |flag: &str| flag.trim_start_matches('-').to_owned();
+    let asks = |flag: &String| flag.starts_with('-') && LIBRARY.contains(&body(flag).as_str());
+    let to_link = argv
+        .iter()
+        .any(|flag| asks(flag) && ["dc", "device-c"].contains(&&*body(flag)));
+    argv.retain(|flag| !asks(flag));
+    argv.push(if to_link { "-dc" } else { "-c" }.to_owned());
+}
 
 /// Flags of one letter whose value may follow without a blank.
 const ATTACHED: [&str; 7] = ["O", "D", "U", "I", "L", "l", "t"];
@@ -115,16 +135,17 @@ pub(super) fn flag_inputs(flags: &[String]) -> Result<FlagInputs, String> {
             found.objects.push(word.clone());
             continue;
         };
-        if let Takes::Nothing = takes {
+        if let Takes::Nothing | Takes::Library = takes {
             if attached.is_some() {
                 return Err(unknown(word));
             }
+            found.library |= matches!(takes, Takes::Library);
             continue;
         }
         let value = attached.or_else(|| words.next().cloned());
         let value = value.ok_or_else(|| format!("the flag `{word}` has no value"))?;
         match takes {
-            Takes::Nothing => {}
+            Takes::Nothing | Takes::Library => {}
             Takes::Value => {
                 if !value.split(',').all(is_value) {
                     return Err(format!("the flag `{word}` has the unknown value `{value}`"));
@@ -337,6 +358,13 @@ mod tests {
         assert_eq!(found.folders, ["a", "b", "lib"]);
         assert_eq!(found.macros, ["X=1"]);
         assert!(found.native && !inputs(&["-O3"]).unwrap().native);
+        for flag in ["-c", "--compile", "-dc", "--cubin", "-shared", "--fatbin"] {
+            assert!(inputs(&[flag]).unwrap().library, "{flag}");
+            let mut argv = ["nvcc", "-O3", flag, "-DX=1"].map(str::to_owned).to_vec();
+            as_objects(&mut argv);
+            let last = if flag == "-dc" { "-dc" } else { "-c" };
+            assert_eq!(argv, ["nvcc", "-O3", "-DX=1", last]);
+        }
     }
 
     #[test]
@@ -381,7 +409,7 @@ mod tests {
                      --options-file=flags.txt @flags.txt -Xcompiler=-O2,@opts.txt \
                      -Xptxas=--options-file=opts.txt -DX=$(x) -DX=`x` -D@x -DX=1,@x -DX=a\\b -I$(x) \
                      -l:x.o -lx;y x.cu x.ptx x $(x).o -arch=native -I -forward-unknown-opts \
-                     --forward-unknown-to-host-compiler -use-local-env -dryrun -E -c -M \
+                     --forward-unknown-to-host-compiler -use-local-env -dryrun -E -M \
                      -maxrregcount=$(x) -hls=gen-lcs -lib -link ---O3 - -- -é";
         let with_blanks = ["-DX=\\\\\"; x; \\\\\"", "-DX=1\n-run", "-I\"; x; \"", ""];
         for flag in alone.split(' ').chain(with_blanks) {

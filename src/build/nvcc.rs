@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use super::artifact::Artifact;
-use super::cubins::{cubins_in, without_dynamic_shared};
-use super::flags::{FlagInputs, flag_inputs, source_is_plain};
+use super::cubins::{cubins_in, library_in, without_dynamic_shared};
+use super::flags::{FlagInputs, as_objects, flag_inputs, source_is_plain};
 use super::inputs::{own_questions, places, questions};
 use super::opened::{Lists, Opened};
 use super::reach::{Reach, is_found, is_object};
@@ -36,6 +36,8 @@ const MANIFEST_VERSION: u32 = 6;
 #[derive(Serialize, Deserialize)]
 struct Manifest {
     program_sha256: String,
+    /// Whether it has no `main`: then the program is its machine code.
+    library: bool,
     sources: BTreeMap<String, String>,
     compiled: Compiled,
 }
@@ -185,7 +187,7 @@ impl<'a> NvccBuild<'a> {
             return Err(self.reads(&file).into());
         }
         let scratch = Scratch::in_store(&self.store)?;
-        let (started, lists) = self.compile(&scratch, &reach)?;
+        let (started, lists, library) = self.compile(&scratch, &reach, named)?;
         let (made, known) = self.made(named, lists)?;
         let content = self.content_as_compiled(named, &made, started)?;
         let program = scratch.program();
@@ -200,6 +202,7 @@ impl<'a> NvccBuild<'a> {
         let manifest = Manifest {
             compiled: self.kernels(&scratch)?,
             program_sha256,
+            library,
             sources: sources.collect(),
         };
         let path = scratch.path("manifest.json");
@@ -277,13 +280,19 @@ impl<'a> NvccBuild<'a> {
     }
 
     /// The argv of the compilation, with further flags.
-    fn argv(&self, scratch: &Scratch, further: &[String]) -> Vec<String> {
+    fn argv(&self, scratch: &Scratch, further: &[String], library: bool) -> Vec<String> {
         let toolchain = &self.config.toolchain;
         let mut argv = self.nvcc.argv(toolchain, self.flags, self.defines);
         argv.extend_from_slice(further);
-        argv.extend(["--keep", "--keep-dir"].map(str::to_owned));
-        argv.push(scratch.kept.path().display().to_string());
-        argv.extend(["-o".to_owned(), scratch.program().display().to_string()]);
+        let kept = scratch.kept.path().display().to_string();
+        argv.extend(["--keep".to_owned(), "--keep-dir".to_owned(), kept.clone()]);
+        match library {
+            true => {
+                as_objects(&mut argv);
+                argv.extend(["-odir".to_owned(), kept]);
+            }
+            false => argv.extend(["-o".to_owned(), scratch.program().display().to_string()]),
+        }
         argv.extend_from_slice(self.sources);
         argv
     }
@@ -294,8 +303,14 @@ impl<'a> NvccBuild<'a> {
             .join(format!("{}.opened.json", &self.request[..32]))
     }
 
-    /// Compiles; returns the time before the compiler started, and the files that its tools list.
-    fn compile(&self, scratch: &Scratch, reach: &Reach<'_>) -> Result<(ChangeTime, Lists), Stop> {
+    /// Compiles; returns the time before the compiler started, the files that its tools list, and whether
+    /// it is a library. One is asked for by a flag, or has no `main`: then only the linker failed.
+    fn compile(
+        &self,
+        scratch: &Scratch,
+        reach: &Reach<'_>,
+        named: &FlagInputs,
+    ) -> Result<(ChangeTime, Lists, bool), Stop> {
         let (program, log) = (scratch.program(), scratch.log());
         let toolchain = &self.config.toolchain;
         let mut by_hand = self.nvcc.argv(toolchain, self.flags, self.defines);
@@ -307,7 +322,7 @@ impl<'a> NvccBuild<'a> {
         let headers = opened.headers().display().to_string();
         env.insert("SUNPRO_DEPENDENCIES".to_owned(), headers);
         let run = Invocation {
-            argv: self.argv(scratch, &further),
+            argv: self.argv(scratch, &further, named.library),
             dir: self.config.root.clone(),
             env,
             timeout: BUILD_TIMEOUT,
@@ -323,12 +338,22 @@ impl<'a> NvccBuild<'a> {
         if let Some(file) = self.refused_file(reach, lists.as_ref().ok(), &log, ran.is_err()) {
             return Err(self.reads(&file).into());
         }
-        ran?;
+        let library = named.library || ran.is_err() && lacks_main(&log);
+        if library {
+            if named.library {
+                ran?;
+            }
+            let (kept, arch) = (scratch.kept.path(), &self.config.toolchain.arch);
+            let code = library_in(kept, arch).map_err(Error::io("read", kept))?;
+            disk::write(&program, code).map_err(Error::io("write", &program))?;
+        } else {
+            ran?;
+        }
         if disk::is_file(&program) {
             let lists = lists.map_err(|why| {
                 self.failed(why, "give the file a plain name in UTF-8".to_owned())
             })?;
-            return Ok((started, lists));
+            return Ok((started, lists, library));
         }
         let next = format!(
             "remove the flag of {} that keeps nvcc from linking a program",
@@ -618,7 +643,10 @@ impl<'a> NvccBuild<'a> {
         build_argv.extend(self.stated.iter().cloned());
         build_argv.extend_from_slice(self.sources);
         Some(Artifact {
-            run: vec![program.display().to_string()],
+            run: match manifest.library {
+                true => Vec::new(),
+                false => vec![program.display().to_string()],
+            },
             compiler: Some(self.nvcc.version.clone()),
             sha256: Some(manifest.program_sha256.clone()),
             programs: BTreeMap::from([(program, manifest.program_sha256)]),
@@ -639,6 +667,13 @@ fn replace_damaged(build: TempDir, place: &Path) -> Result<(), Error> {
     disk::rename(build.path(), place).map_err(Error::io("write", place))?;
     let _ = build.keep();
     Ok(())
+}
+
+/// Whether a build failed only because its linker found no `main`.
+fn lacks_main(log: &Path) -> bool {
+    let text = read_regular(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    text.contains("undefined reference to `main'") || text.contains("undefined symbol: main")
 }
 
 fn changed_at(path: &Path) -> io::Result<ChangeTime> {

@@ -64,6 +64,7 @@ pub fn compiled_profile(
                 .into_iter()
                 .collect(),
             git,
+            library: artifact.run.is_empty(),
             artifact_sha256: artifact.sha256.clone(),
             build_argv: artifact.build_argv.clone(),
             sources: artifact.sources.clone(),

@@ -185,6 +185,9 @@ pub struct Provenance {
     /// The compiled kernels, where `kernels` selects none of them; at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unselected: Vec<String>,
+    /// Nothing of it runs: it is code that other programs launch.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub library: bool,
     /// When an earlier run verified this program, where the run that measured it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified_before: Option<String>,

@@ -68,9 +68,23 @@ fn one_of(findings: &[&Finding]) -> Finding {
         counted(variants.len(), "variant", "variants"),
         first.values.origin.as_deref().unwrap_or_default(),
     );
+    let names: Vec<String> = variants
+        .into_iter()
+        .flatten()
+        .map(VariantId::to_string)
+        .collect();
+    let own = first
+        .variant
+        .as_ref()
+        .map_or_else(String::new, VariantId::to_string);
+    // The command of one of them is that of all.
+    let next = match first.next.strip_suffix(&own) {
+        Some(command) if !own.is_empty() => format!("{command}{}", names.join(" ")),
+        _ => first.next.clone(),
+    };
     Finding {
         severity: first.severity,
-        ..Finding::of_project(first.code, message, first.next.clone()).detail(lines.join("\n"))
+        ..Finding::of_project(first.code, message, next).detail(lines.join("\n"))
     }
 }
 

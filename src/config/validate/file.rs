@@ -9,6 +9,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::config::error::ConfigError;
 use crate::config::model::Metric;
+use crate::disk;
 use crate::terms::is_name;
 
 /// A configuration that is being validated.
@@ -64,6 +65,33 @@ impl File<'_> {
         Err(self.error(
             at,
             format!("`{path}` must be a path below the configuration's folder"),
+        ))
+    }
+
+    /// Accepts a path below the configuration's folder, or elsewhere in its repository.
+    pub(super) fn path_in_repository(&self, at: &[&str], path: &str) -> Result<(), ConfigError> {
+        if !Path::new(path).starts_with("..") {
+            return self.path_below(at, path);
+        }
+        let folder = self.path.canonicalize().unwrap_or_default();
+        let levels = folder.parent().and_then(|folder| {
+            let below = folder.strip_prefix(disk::checkout_of(folder)?).ok()?;
+            Some(below.components().count())
+        });
+        let parts = Path::new(path).components();
+        let ups = parts
+            .clone()
+            .take_while(|part| *part == Component::ParentDir);
+        let ups = ups.count();
+        let plain = parts
+            .skip(ups)
+            .all(|part| matches!(part, Component::Normal(_)));
+        if plain && levels.is_some_and(|levels| ups <= levels) {
+            return Ok(());
+        }
+        Err(self.error(
+            at,
+            format!("`{path}` must be a path in the repository of the configuration"),
         ))
     }
 }

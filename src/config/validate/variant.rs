@@ -116,14 +116,18 @@ impl File<'_> {
         let [suite, name] = id;
         match (&raw.source, &raw.run) {
             (Some(source), None) => self.nvcc_recipe(id, raw, source),
-            (None, Some(run)) => self.command_recipe(id, raw, run),
+            (None, Some(run)) => self.command_recipe(id, raw, Some(run)),
             (Some(_), Some(_)) => Err(self.error(
                 &["suite", suite, "variant", name, "run"],
                 "a variant has either a `source` or a `run`, not both",
             )),
+            // Machine code that others launch.
+            (None, None) if raw.program.is_some() || raw.libraries.is_some() => {
+                self.command_recipe(id, raw, None)
+            }
             (None, None) => Err(self.error(
                 &["suite", suite, "variant", name],
-                format!("the variant `{suite}/{name}` needs a `source` (a .cu file) or a `run` (a command)"),
+                format!("the variant `{suite}/{name}` needs a `source` (a .cu file), a `run` (a command), or a `program` (machine code)"),
             )),
         }
     }
@@ -165,7 +169,7 @@ impl File<'_> {
         )?;
         let sources = source.files();
         for file in sources {
-            self.path_below(&key("source"), file)?;
+            self.path_in_repository(&key("source"), file)?;
         }
         if let Source::Several(files) = source
             && let Some((what, next)) = cannot_be_together(files)
@@ -184,13 +188,16 @@ impl File<'_> {
         &self,
         [suite, name]: [&str; 2],
         raw: &RawVariant,
-        run: &[String],
+        run: Option<&Vec<String>>,
     ) -> Result<Recipe, ConfigError> {
         let key = |key| ["suite", suite, "variant", name, key];
         let (flags, defines) = (!raw.flags.is_empty(), !raw.defines.is_empty());
         let of_source = [(key("flags"), flags), (key("defines"), defines)];
         self.only_with("source", "run", of_source)?;
-        for (argv_key, argv) in [("run", Some(run)), ("build", raw.build.as_deref())] {
+        for (argv_key, argv) in [
+            ("run", run.map(Vec::as_slice)),
+            ("build", raw.build.as_deref()),
+        ] {
             if argv.is_some_and(|argv| argv.first().is_none_or(String::is_empty)) {
                 return Err(self.error(
                     &key(argv_key),
@@ -201,7 +208,7 @@ impl File<'_> {
         // Profilers and sanitizers take their own options, also from a file `@…`, up to the name of
         // the program.
         if run
-            .first()
+            .and_then(|run| run.first())
             .is_some_and(|program| program.starts_with(['-', '@']))
         {
             return Err(self.error(
@@ -223,7 +230,7 @@ impl File<'_> {
             ("libraries", raw.libraries.as_deref().unwrap_or_default()),
         ] {
             for file in files {
-                self.path_below(&key(code_key), file)?;
+                self.path_in_repository(&key(code_key), file)?;
                 if code.contains(file) {
                     return Err(self.error(&key(code_key), format!("`{file}` is named twice")));
                 }
@@ -245,7 +252,7 @@ impl File<'_> {
         }
         Ok(Recipe::Command {
             build: raw.build.clone(),
-            run: run.to_vec(),
+            run: run.cloned().unwrap_or_default(),
             inputs,
             code,
         })

@@ -103,6 +103,12 @@ fn is_explained(variant: &Variant, about: &[&Finding]) -> bool {
     about.iter().any(|one| code_alone || one.denies())
 }
 
+/// Whether a recording is of code that other programs launch.
+fn is_library(folder: &Path) -> bool {
+    let code = Profile::at(&folder.join(STATIC_PROFILE_FILE));
+    code.is_ok_and(|code| code.is_some_and(|code| code.provenance.library))
+}
+
 /// A recorded profile, and what is found without the rest of the recording.
 struct Recorded {
     /// Where it is.
@@ -202,6 +208,7 @@ impl Reading<'_> {
             }
             Ok(Some(profile)) => of_another(variant, &recorded.folder, &profile),
             Ok(None) if self.explained.contains(&variant.id) => return Ok(()),
+            Ok(None) if is_library(&recorded.folder) => return Ok(()),
             Ok(None) => {
                 let message = format!("{} contains no profile of it", self.shown());
                 Finding::of(Code::ProfileMissing, &variant.id, message)

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::variant_report::VariantReport;
-use super::variants::Judge;
+use super::variants::{Judge, of};
 use super::waiver::waive;
 use super::whole::{Origin, Outcome};
 use crate::config::{Selected, Variant};
 use crate::finding::{Code, Finding, Note};
 use crate::measure::{Captures, Source, Spent};
+use crate::profile::Profile;
 use crate::terms::{Tier, VariantId};
 use crate::trust::Authority;
 
@@ -83,14 +84,24 @@ pub fn judge(mut captures: Captures, rules: &Rules<'_>) -> Outcome {
     outcome.findings.extend(rules.unchecked.iter().cloned());
     waive(&judge.config().waivers, &mut outcome);
     if outcome.origin != Origin::Compiled {
-        account_for_all(judge, &captures.source, &mut outcome);
+        account_for_all(
+            judge,
+            &captures.source,
+            [&captures.compiled, &captures.compiled_bases],
+            &mut outcome,
+        );
     }
     outcome
 }
 
 /// Each planned variant was judged, needs no measurement, or fails the run. A finding that captures
 /// brought may be waived, and then explains nothing.
-fn account_for_all(judge: &Judge<'_>, source: &Source, outcome: &mut Outcome) {
+fn account_for_all(
+    judge: &Judge<'_>,
+    source: &Source,
+    [compiled, bases]: [&[Profile]; 2],
+    outcome: &mut Outcome,
+) {
     let is_static = |report: &&VariantReport| report.tier == Tier::Static;
     let (of_code, measured): (Vec<_>, Vec<_>) = outcome.variants.iter().partition(is_static);
     let of_code: BTreeSet<&VariantId> = of_code.iter().map(|one| &one.variant).collect();
@@ -101,9 +112,15 @@ fn account_for_all(judge: &Judge<'_>, source: &Source, outcome: &mut Outcome) {
         .chain(outcome.same_programs.iter().map(|same| &same.variant))
         .chain(denied.filter_map(|one| one.variant.as_ref()))
         .collect();
+    let is_library = |profiles: &[Profile], id: &VariantId| {
+        of(id, profiles).is_some_and(|one| one.provenance.library)
+    };
     let is_accounted = |variant: &&Variant| {
-        accounted.contains(&variant.id)
-            || variant.accepts(Tier::Static) && of_code.contains(&variant.id)
+        let id = &variant.id;
+        // What ran before must run.
+        let ran = judge.has_measured_lock(id) || of(id, bases).is_some() && !is_library(bases, id);
+        let by_code = variant.accepts(Tier::Static) || is_library(compiled, id) && !ran;
+        accounted.contains(id) || by_code && of_code.contains(id)
     };
     let (message, next) = match source {
         Source::Slices => (
@@ -117,7 +134,15 @@ fn account_for_all(judge: &Judge<'_>, source: &Source, outcome: &mut Outcome) {
         .variants()
         .into_iter()
         .filter(|variant| !is_accounted(variant))
-        .map(|variant| Finding::deny(Code::NotMeasured, &variant.id, message, next))
+        .map(|variant| match is_library(compiled, &variant.id) {
+            true => Finding::deny(
+                Code::NotMeasured,
+                &variant.id,
+                "nothing of it runs, and its base or its baseline was measured",
+                "give it a `main` or a `run` again, or remove the baseline of what it measured",
+            ),
+            false => Finding::deny(Code::NotMeasured, &variant.id, message, next),
+        })
         .collect();
     outcome.findings.extend(missing);
 }

@@ -562,6 +562,12 @@ impl<'a> Judge<'a> {
         self.accepted.contains(&key)
     }
 
+    /// Whether measured values of a variant are locked.
+    pub(super) fn has_measured_lock(&self, id: &VariantId) -> bool {
+        let mut folders = self.gpus.get(id).into_iter().flatten();
+        folders.any(|folder| Tier::of_folder(folder) != Tier::Static)
+    }
+
     /// Whether the base has no such variant, and no baseline of it.
     fn is_new(&self, variant: &Variant, outcome: &Outcome) -> bool {
         let mut findings = outcome.findings.iter();

@@ -114,7 +114,8 @@ impl Batch<'_> {
         let mut findings = Vec::new();
         let mut verified = Vec::new();
         for (variant, artifact) in self.variants.iter().zip(artifacts) {
-            let Some(artifact) = artifact else {
+            // A library has no numbers of its own.
+            let Some(artifact) = artifact.as_ref().filter(|one| !one.run.is_empty()) else {
                 verified.push(None);
                 continue;
             };
@@ -165,7 +166,9 @@ impl Batch<'_> {
         let mut findings = Vec::new();
         let mut sanitized = Vec::new();
         for (variant, artifact) in self.variants.iter().zip(artifacts) {
-            let Some(artifact) = artifact else { continue };
+            let Some(artifact) = artifact.as_ref().filter(|one| !one.run.is_empty()) else {
+                continue;
+            };
             let failed = plain
                 .iter()
                 .find(|finding| finding.concerns(&variant.id))

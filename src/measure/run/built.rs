@@ -15,7 +15,7 @@ use crate::measure::folder::{Kept, RunFile, not_resumed};
 use crate::measure::job::subject::altered;
 use crate::measure::key::readable::ReadableFiles;
 use crate::measure::key::verified::{Records, is_recordable};
-use crate::measure::place::base::BaseProject;
+use crate::measure::place::base::{BaseProject, BaseVariant};
 use crate::measure::place::bench::Bench;
 use crate::measure::place::order::Order;
 use crate::measure::place::prebuilt::{Prebuilt, PrebuiltSide};
@@ -347,7 +347,7 @@ impl<'a> Built<'a> {
         // Of all variants before the first program runs: one could write to the files of another.
         let mut bases = bases.into_iter();
         let sides = batch.variants.iter().zip(artifacts);
-        Ok(sides
+        let sides: Vec<Sides<'a>> = sides
             .map(|(variant, artifact)| Sides {
                 variant,
                 current: artifact.map(|artifact| {
@@ -356,7 +356,28 @@ impl<'a> Built<'a> {
                 }),
                 base: bases.next(),
             })
-            .collect())
+            .collect();
+        let mut that_run = Vec::new();
+        for mut sides in sides {
+            let current = sides.current.as_ref();
+            if current.is_some_and(|(artifact, _)| artifact.run.is_empty()) {
+                // Of a library only the code is judged.
+                settle(output, &sides.variant.id)?;
+                self.measured
+                    .findings
+                    .extend(sides.base.and_then(Result::err));
+                continue;
+            }
+            let is_library = |base: &BaseVariant<'_>| base.artifact.run.is_empty();
+            if let (Some(Ok(built)), Some(base)) = (&sides.base, of_base)
+                && is_library(built)
+            {
+                let why = base.unavailable(sides.variant, "it has no program");
+                sides.base = Some(Err(why));
+            }
+            that_run.push(sides);
+        }
+        Ok(that_run)
     }
 }
 
