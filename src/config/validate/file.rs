@@ -91,7 +91,7 @@ impl File<'_> {
         }
         Err(self.error(
             at,
-            format!("`{path}` must be a path in the repository of the configuration"),
+            format!("`{path}` must be a path below the configuration's folder, or elsewhere in its repository"),
         ))
     }
 }
