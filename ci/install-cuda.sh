@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Installs the pinned CUDA compiler from PyPI into FOLDER, and writes FOLDER/env.sh, a file to source.
+# Installs the pinned CUDA compiler from PyPI, or another RELEASE, into FOLDER, and writes FOLDER/env.sh, a file
+# to source.
 set -euo pipefail
-folder=${1:?usage: ci/install-cuda.sh FOLDER}
-pins=("cuda-toolkit[nvcc,nvvm,crt,cudart,cccl]==13.0.2" nvidia-cuda-cuobjdump==13.2.86 nvidia-cuda-nvdisasm==13.2.86)
+folder=${1:?usage: ci/install-cuda.sh FOLDER [RELEASE]}
+pins=("cuda-toolkit[nvcc,nvvm,crt,cudart,cccl]==${2:-13.0.2}" nvidia-cuda-cuobjdump==13.2.86 nvidia-cuda-nvdisasm==13.2.86)
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
 if [ "$(cat "$folder/pins" 2>/dev/null)" != "${pins[*]}" ]; then

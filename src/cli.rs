@@ -602,23 +602,28 @@ pub struct TrustArgs {
 /// Arguments of `compare`.
 #[derive(Args, Debug)]
 pub struct CompareArgs {
-    /// A program with its arguments, or a stored measurement.
-    #[arg(value_name = "COMMAND", required = true, num_args = 1..=2)]
+    /// A program with its arguments, machine code, or a stored measurement.
+    #[arg(value_name = "COMMAND", required_unless_present = "nvcc", num_args = 1..)]
     pub programs: Vec<String>,
+    /// Compare the machine code of executables, as of libraries, objects, cubins and fatbins.
+    #[arg(long = "static")]
+    pub only_code: bool,
+    /// Compile variants with this nvcc, then with another, and compare the code.
+    #[arg(long, value_name = "NVCC")]
+    pub nvcc: Vec<PathBuf>,
     /// How much is printed.
     #[command(flatten)]
     pub verbosity: Verbosity,
-    /// Run this first; it must exit with 0. Once for both programs, or for each.
+    /// Run this first; it must exit with 0. Once for both, or for each.
     #[arg(long, value_name = "CMD")]
     pub verify: Vec<String>,
     /// Which kernels to measure, `NAME` or `regex:PATTERN` [default: all]
     #[arg(long, value_name = "FILTER")]
     pub kernels: Option<String>,
-    /// Matching launches left out before the measured ones; of two programs, of each kernel.
+    /// Launches left out first; of two programs, of each kernel.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub skip: u32,
-    /// Launches measured of one program in a process, and `{launches}` in an argument. Of two programs all
-    /// launches are timed.
+    /// Launches measured of one program, and `{launches}` in an argument. Of two, all are timed.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub launches: u32,
     /// How much longer a kernel, and all together, may take, in percent.
@@ -630,7 +635,7 @@ pub struct CompareArgs {
     /// A pass needs the whole interval within the tolerance.
     #[arg(long)]
     pub strict: bool,
-    /// Read the counters of two programs whatever their times say.
+    /// Read counters whatever the times say.
     #[arg(long)]
     pub counters: bool,
     /// Whether ncu locks the clocks while it reads counters.

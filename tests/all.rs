@@ -16,6 +16,7 @@ mod check;
 mod chips;
 mod commands;
 mod compare;
+mod compare_code;
 mod compressed;
 mod config_errors;
 mod cupti_reader;

@@ -280,7 +280,7 @@ baselines = "baselines" | baselines = "kernels/.." | `baselines` must
 baselines = "baselines" | baselines = "/abs" | `baselines` must be; a folder below the configuration's folder
 work = ".sparsek-gate" | work = "" | `work` must name a folder
 # A variant has a source or a command, and what belongs to it.
-[suite.s.variant.b]\nbuild = ["make"]\nrun = ["./b"]\ninputs = ["b.py"]\n | [suite.s.variant.b]\ndescription = "empty"\n | needs a `source` (a .cu file), a `run` (a command)
+[suite.s.variant.b]\nbuild = ["make"]\nrun = ["./b"]\ninputs = ["b.py"]\nprogram = "build/b"\nlibraries = ["build/libb.so", "b.cubin"]\n | [suite.s.variant.b]\ndescription = "empty"\n | needs a `source` (a .cu file), a `run` (a command)
 flags = ["-G"] | build = ["make"] | `build` belongs to a variant with `run`
 flags = ["-G"] | inputs = ["a"] | `inputs` belongs to a variant with `run`; not to one with `source`
 flags = ["-G"] | program = "a" | `program` belongs to a variant with `run`

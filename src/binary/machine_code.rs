@@ -55,8 +55,36 @@ impl<'a> MachineCode<'a> {
 /// # Errors
 /// [`BinaryError`] where the file is none of these, is damaged, or has no code for this chip.
 pub fn machine_code<'a>(file: &'a [u8], arch: &str) -> Result<Vec<MachineCode<'a>>, BinaryError> {
+    let chosen = chosen(all_code(file)?, arch)?;
+    let sizes = chosen.iter().map(|code| match &code.stored {
+        Stored::Loose(bytes) => bytes.len() as u64,
+        Stored::Entry(entry) => entry.size,
+    });
+    let whole = sizes.fold(0, u64::saturating_add);
+    let bound = (file.len() as u64).saturating_mul(LARGEST_RATIO);
+    if whole > bound.saturating_add(SMALL) {
+        return Err(BinaryError::Fatbin(format!(
+            "the code for {arch} states {whole} bytes, more than this file may contain"
+        )));
+    }
+    Ok(chosen)
+}
+
+/// The targets that a file has machine code for, such as `sm_90a`.
+///
+/// # Errors
+/// As [`machine_code`].
+pub fn targets(file: &[u8]) -> Result<BTreeSet<String>, BinaryError> {
+    Ok(all_code(file)?
+        .into_iter()
+        .map(|code| code.target)
+        .collect())
+}
+
+/// Every cubin of a file.
+fn all_code(file: &[u8]) -> Result<Vec<MachineCode<'_>>, BinaryError> {
     let most = (file.len() as u64).saturating_mul(2).saturating_add(SMALL);
-    let mut all: Vec<MachineCode<'a>> = Vec::new();
+    let mut all = Vec::new();
     if file.starts_with(&fatbin::MAGIC) {
         all.extend(of_container(file, most)?);
     } else if file.starts_with(&ELF) {
@@ -86,19 +114,7 @@ pub fn machine_code<'a>(file: &'a [u8], arch: &str) -> Result<Vec<MachineCode<'a
     } else {
         return Err(BinaryError::NoProgram);
     }
-    let chosen = chosen(all, arch)?;
-    let sizes = chosen.iter().map(|code| match &code.stored {
-        Stored::Loose(bytes) => bytes.len() as u64,
-        Stored::Entry(entry) => entry.size,
-    });
-    let whole = sizes.fold(0, u64::saturating_add);
-    let bound = (file.len() as u64).saturating_mul(LARGEST_RATIO);
-    if whole > bound.saturating_add(SMALL) {
-        return Err(BinaryError::Fatbin(format!(
-            "the code for {arch} states {whole} bytes, more than this file may contain"
-        )));
-    }
-    Ok(chosen)
+    Ok(all)
 }
 
 fn of_container(bytes: &[u8], most: u64) -> Result<Vec<MachineCode<'_>>, BinaryError> {

@@ -24,7 +24,7 @@ pub use launch_shape::LaunchShape;
 #[cfg(test)]
 pub(crate) use loading::tests::program as c_program;
 pub use loading::{contains, loads_at_run_time, needs_system_alone};
-pub use machine_code::{MachineCode, machine_code};
+pub use machine_code::{MachineCode, machine_code, targets};
 pub use metric::{
     OF_LAUNCH, ONLY_REPORTED, STATIC_METRICS, StaticMetric, StaticRule, occupancy_metrics,
     static_metric, static_rank,

@@ -1,11 +1,13 @@
 //! `sparsek-gate compare`.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 use super::answer::{self, answer};
 use super::command_line::words;
+use super::compare_code;
 use super::judging::refuse_targets;
 use super::program::{Folders, name};
 use super::select::variable;
@@ -26,8 +28,11 @@ use crate::report::{self, Form, Progress, one_line, plain_table, table_lines};
 use crate::terms::dimensions;
 use crate::trust;
 
-pub(super) fn run(arguments: &CompareArgs) -> Result<ExitCode, Error> {
+pub(super) fn run(config: &Path, arguments: &CompareArgs) -> Result<ExitCode, Error> {
     let started = Instant::now();
+    if let Some(code) = compare_code::run(config, arguments)? {
+        return Ok(code);
+    }
     if let Some(code) = of_stored(arguments)? {
         return Ok(code);
     }

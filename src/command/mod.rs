@@ -7,6 +7,7 @@ mod build;
 mod check;
 mod command_line;
 mod compare;
+mod compare_code;
 mod doctor;
 mod from;
 mod generate;
@@ -53,7 +54,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Check(arguments) => check::run(&config, &arguments),
         Command::Archive(arguments) => archive::run(&config, &arguments),
         Command::Plan(arguments) => plan::run(&config, &arguments),
-        Command::Compare(arguments) => compare::run(&arguments),
+        Command::Compare(arguments) => compare::run(&config, &arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::History(arguments) => history::run(&config, &arguments),
         Command::Strip(arguments) => strip::run(&arguments),

@@ -68,20 +68,25 @@ impl Folders {
 
 /// The name of a program in the report and in the folder of captures.
 pub(super) fn name(program: &Program) -> VariantId {
-    let path = program.argv.first().map(Path::new);
-    let file = path.and_then(Path::file_name).unwrap_or_default();
+    let path = program.argv.first().map_or("", String::as_str);
+    VariantId {
+        suite: SUITE.to_owned(),
+        variant: file_name(path),
+    }
+}
+
+/// The name of a file as that of a variant.
+pub(super) fn file_name(path: &str) -> String {
+    let file = Path::new(path).file_name().unwrap_or_default();
     let fits = |c: char| match c {
         c if c.is_ascii_alphanumeric() || c == '-' => c,
         _ => '_',
     };
     let file: String = file.to_string_lossy().chars().map(fits).take(60).collect();
     let name = file.trim_start_matches(['_', '-']);
-    VariantId {
-        suite: SUITE.to_owned(),
-        variant: match name {
-            "" => "program".to_owned(),
-            name => name.to_owned(),
-        },
+    match name {
+        "" => "program".to_owned(),
+        name => name.to_owned(),
     }
 }
 

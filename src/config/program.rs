@@ -113,6 +113,35 @@ impl Config {
             ..config
         })
     }
+
+    /// A configuration with one variant, which is machine code for this target: `sm_90a`.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a target that is none.
+    pub fn of_code(work: &Path, arch: &str, id: &VariantId, file: &str) -> Result<Config, Error> {
+        let digits = arch.trim_start_matches("sm_");
+        let (config, suite, variant) = blank(&work.join("none"), digits)?;
+        let variant = Variant {
+            id: id.clone(),
+            recipe: Recipe::Command {
+                build: None,
+                run: Vec::new(),
+                inputs: Vec::new(),
+                code: vec![file.to_owned()],
+            },
+            ..Arc::unwrap_or_clone(variant)
+        };
+        let suite = Suite {
+            name: id.suite.clone(),
+            variants: vec![Arc::new(variant)],
+            ..suite
+        };
+        Ok(Config {
+            work: work.to_path_buf(),
+            suites: vec![suite],
+            ..config
+        })
+    }
 }
 
 /// A configuration with one suite of one variant, and these.

@@ -5,6 +5,7 @@ mod explain;
 mod outcome;
 mod pair;
 
+pub use compare::compiled::compare_compiled;
 pub use compare::metric::{Case, Comparison, Judged, Reference, Summary};
 pub use compare::mode::Mode;
 pub use compare::profiles::compare;

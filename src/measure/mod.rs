@@ -28,4 +28,4 @@ pub use place::order::{Locks, Packed, Place, Plan};
 pub use place::prebuilt::{Prebuilt, PrebuiltSide};
 pub use run::compile::compile;
 pub use run::measuring::{measure, programs};
-pub use watch::Watch;
+pub use watch::{Silent, Watch};

@@ -48,6 +48,6 @@ impl Watch for OfBase<'_> {
 }
 
 /// Ignores all events.
-pub(super) struct Silent;
+pub struct Silent;
 
 impl Watch for Silent {}

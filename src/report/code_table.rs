@@ -6,17 +6,19 @@ use std::collections::BTreeMap;
 
 use super::print::{cut_middle, one_line};
 use crate::binary::Residency;
-use crate::judge::VariantReport;
+use crate::judge::{Mode, VariantReport};
 use crate::metric::display_value;
 use crate::profile::Profile;
-use crate::terms::Tier;
+use crate::terms::{Tier, counted};
 
 /// The static metrics of a kernel by name.
 type Values<'a> = BTreeMap<&'a str, f64>;
 
 /// A compiled kernel, and the one that it is compared with.
-pub(super) struct CompiledRow<'a> {
+struct CompiledRow<'a> {
     name: String,
+    /// Whether kernels that only one side has are new and gone.
+    of_two: bool,
     /// The compiler's target.
     arch: &'a str,
     was: Values<'a>,
@@ -48,6 +50,7 @@ pub fn of_profiles(profiles: &[Profile]) -> String {
             let metrics = kernel.metrics.iter();
             rows.push(CompiledRow {
                 name: format!("{} {}", profile.variant, profile.label(kernel)),
+                of_two: false,
                 arch: &profile.identity.gpu,
                 was: Values::new(),
                 is: metrics
@@ -63,7 +66,7 @@ pub fn of_profiles(profiles: &[Profile]) -> String {
 }
 
 /// The kernels of the judged static profiles.
-pub(super) fn of_reports(reports: &[VariantReport]) -> Vec<CompiledRow<'_>> {
+fn of_reports(reports: &[VariantReport]) -> Vec<CompiledRow<'_>> {
     let mut rows = Vec::new();
     for report in reports.iter().filter(|report| report.tier == Tier::Static) {
         let mut kernels: BTreeMap<&str, [Values<'_>; 2]> = BTreeMap::new();
@@ -74,6 +77,7 @@ pub(super) fn of_reports(reports: &[VariantReport]) -> Vec<CompiledRow<'_>> {
         }
         rows.extend(kernels.into_iter().map(|(kernel, [was, is])| CompiledRow {
             name: format!("{} {kernel}", report.variant),
+            of_two: report.mode == Mode::Programs,
             arch: &report.gpu,
             was,
             is,
@@ -84,9 +88,9 @@ pub(super) fn of_reports(reports: &[VariantReport]) -> Vec<CompiledRow<'_>> {
 
 impl CompiledRow<'_> {
     /// Whether a cell shows two values, or there is nothing to compare with.
-    pub(super) fn is_telling(&self) -> bool {
+    fn is_telling(&self) -> bool {
         let lines = self.cells();
-        self.was.is_empty() || lines.iter().any(|cell| cell.contains('→'))
+        self.was.is_empty() || self.is.is_empty() || lines.iter().any(|cell| cell.contains('→'))
     }
 
     /// A value of both sides where they differ, else the one that there is.
@@ -130,7 +134,12 @@ impl CompiledRow<'_> {
         });
         let stack = self.both(|side| bytes(side, &["stack_bytes"]));
         let stack = (stack != "0 byte" && stack != "–").then(|| format!("stack {stack}"));
-        let mut more = vec![format!("{} instructions", self.both(instructions))];
+        let only = match (self.of_two, self.was.is_empty(), self.is.is_empty()) {
+            (true, true, _) => "new: ",
+            (true, _, true) => "gone: ",
+            _ => "",
+        };
+        let mut more = vec![format!("{only}{} instructions", self.both(instructions))];
         more.extend(kinds);
         more.extend(stack);
         [
@@ -144,8 +153,21 @@ impl CompiledRow<'_> {
     }
 }
 
+/// The table of the kernels that changed, or that are compared with nothing, as many as there is room for.
+pub(super) fn changed(reports: &[VariantReport], most: usize) -> Vec<String> {
+    let rows = of_reports(reports).into_iter();
+    let telling: Vec<_> = rows.filter(CompiledRow::is_telling).collect();
+    let shown = telling.len().min(most);
+    let mut table = lines(&telling[..shown]);
+    if telling.len() > shown {
+        let more = counted(telling.len() - shown, "kernel", "kernels");
+        table.push(format!("{more} more (-v)"));
+    }
+    table
+}
+
 /// The table, two lines a kernel; empty without any.
-pub(super) fn lines(rows: &[CompiledRow<'_>]) -> Vec<String> {
+fn lines(rows: &[CompiledRow<'_>]) -> Vec<String> {
     if rows.is_empty() {
         return Vec::new();
     }

@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::code_table;
 use super::concern::shortened;
 use super::print::{clean, inert};
 use super::rows::{
@@ -33,6 +34,8 @@ const RESERVE: usize = 1_000;
 const LONGEST_TEXT: usize = 1_500;
 const LONGEST_CELL: usize = 200;
 const LONGEST_DETAIL: usize = 4_000;
+/// Kernels whose compiled code is shown.
+const KERNELS: usize = 20;
 
 /// What the report could not show.
 #[derive(Default)]
@@ -74,6 +77,14 @@ fn report(outcome: &Outcome) -> String {
     let found = by_origin(&outcome.findings);
     let mut left = LeftOut::default();
     findings(&found, outcome, &mut text, &mut left);
+    let code = code_table::changed(&outcome.variants, KERNELS);
+    if !code.is_empty() {
+        text.push_str("\n**Compiled code**\n\n");
+    }
+    for line in code {
+        // Indented code: backquotes inside cannot end it.
+        text.push_str(&format!("    {}\n", clean(&line)));
+    }
     let (passing, eventful): (Vec<&VariantReport>, Vec<&VariantReport>) =
         outcome.variants.iter().partition(passes);
     let passing = passing_table(&passing, &mut left);

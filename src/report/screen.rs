@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::code_table::{self, CompiledRow};
+use super::code_table;
 use super::print::{cut_middle, one_line};
 use super::rows::{counts, headline, several_kernels, several_shapes};
 use crate::binary::static_rank;
@@ -210,17 +210,11 @@ fn rows_of_variants(outcome: &Outcome) -> Vec<String> {
     if more > 0 {
         lines.push(format!("{} more (-v)", counted(more, "metric", "metrics")));
     }
-    let code = code_table::of_reports(&outcome.variants).into_iter();
-    let telling: Vec<_> = code.filter(CompiledRow::is_telling).collect();
-    let shown = telling.len().min(MOST_ROWS);
-    if shown > 0 && !lines.is_empty() {
+    let code = code_table::changed(&outcome.variants, MOST_ROWS);
+    if !code.is_empty() && !lines.is_empty() {
         lines.push(String::new());
     }
-    lines.extend(code_table::lines(&telling[..shown]));
-    if telling.len() > shown {
-        let more = counted(telling.len() - shown, "kernel", "kernels");
-        lines.push(format!("{more} more (-v)"));
-    }
+    lines.extend(code);
     let unknown = |one: &&VariantReport| one.tier == Tier::Static && one.current.compiler.is_none();
     let unknown = outcome.variants.iter().filter(unknown).count();
     if unknown > 0 {

@@ -31,7 +31,7 @@ const OCCUPANCY: &str = "occupancy";
 /// Compares what the compiler made of a variant with a reference of the static tier. Where the same
 /// check shows that the kernels are as fast as the reference's (`as_fast`), metrics with
 /// `unless_as_fast` only warn.
-pub(in crate::judge) fn compare_compiled(
+pub fn compare_compiled(
     variant: &Variant,
     reference: &Profile,
     mode: Mode,
@@ -45,15 +45,32 @@ pub(in crate::judge) fn compare_compiled(
     let mut report = VariantReport::new(variant, mode, reference, current);
     report.tier = Tier::Static;
     let mut findings = incomplete_compiled(variant, current);
-    let differences = compiled(reference, current);
+    // Another compiler may be what is compared.
+    let differences = match mode {
+        Mode::Programs => Vec::new(),
+        _ => compiled(reference, current),
+    };
     if !differences.is_empty() {
         let (reference, how) = (mode.reference(), differences.join("; "));
         let message = format!("{reference} and current code were compiled differently: {how}");
         findings.push(Finding::of(Code::NotComparable, &variant.id, message));
         return (report, findings);
     }
-    let pairing = pair_kernels(reference, current, mode, false);
-    findings.extend(pairing.findings(variant, mode, |_| true));
+    let pairing = pair_kernels(reference, current, mode, mode == Mode::Programs);
+    if mode == Mode::Programs {
+        let gone = pairing
+            .gone
+            .iter()
+            .map(|kernel| (*kernel, reference, false));
+        let new = pairing.new.iter().map(|kernel| (*kernel, current, true));
+        for (kernel, profile, is_new) in gone.chain(new) {
+            report
+                .comparisons
+                .extend(alone(variant, profile, kernel, is_new));
+        }
+    } else {
+        findings.extend(pairing.findings(variant, mode, |_| true));
+    }
     findings.extend(performance_losses(variant, current));
     for pair in pairing.pairs() {
         findings.extend(other_precision(variant, mode, current, pair));
@@ -94,8 +111,32 @@ pub(in crate::judge) fn compare_compiled(
             causes: vec![Cause::of_code(text)],
         }));
     }
-    state_origin(&mut findings, &reference.provenance, &current.provenance);
+    state_origin(&mut findings, reference, current);
     (report, findings)
+}
+
+/// The values of a kernel that only one side has.
+fn alone(
+    variant: &Variant,
+    profile: &Profile,
+    kernel: &KernelProfile,
+    is_new: bool,
+) -> Vec<Comparison> {
+    let itself = Pair {
+        reference: kernel,
+        current: kernel,
+    };
+    let metrics = variant.static_metrics.iter();
+    let values = metrics.filter_map(|metric| {
+        let value = Some(Summary::of_one(static_value(kernel, &metric.alias)?));
+        let (was, is) = if is_new { (None, value) } else { (value, None) };
+        Some(Comparison {
+            level: Level::Record,
+            why: if is_new { "new" } else { "gone" }.to_owned(),
+            ..Comparison::new(metric, profile.label(kernel), itself, was, is)
+        })
+    });
+    values.collect()
 }
 
 /// Why code that got worse only warns.

@@ -25,6 +25,9 @@ pub(crate) fn fix_or_accept(variant: &Variant, mode: Mode, tier: Tier) -> String
             lock_command(variant, tier)
         ),
         Mode::Against | Mode::New => "fix the kernel, or accept it for a time with a `[[waiver]]`".to_owned(),
+        Mode::Programs if tier == Tier::Static => {
+            "compare the sources, flags and compilers of both".to_owned()
+        }
         Mode::Programs => "keep the captures (--output DIR), and compare all metrics of two of them: sparsek-gate compare A B".to_owned(),
     }
 }

@@ -85,8 +85,7 @@ pub(crate) fn compare_with_code(
         };
         of_pairs = of_pairs.into_iter().map(warned).collect();
     }
-    let sides = (&before.provenance, &current.provenance);
-    state_origin(&mut of_pairs, sides.0, sides.1);
+    state_origin(&mut of_pairs, before, current);
     findings.extend(of_pairs);
     findings.extend(nothing_judged(case, &report));
     (report, findings)

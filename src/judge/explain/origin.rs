@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use crate::finding::Finding;
-use crate::profile::Provenance;
+use crate::profile::Profile;
 
 /// The most files or flags that are named.
 const NAMED: usize = 3;
 
 /// What changed, in words; `None` where nothing is known to.
-pub(crate) fn changed_inputs(was: &Provenance, is: &Provenance) -> Option<String> {
+fn changed_inputs(before: &Profile, now: &Profile) -> Option<String> {
+    let (was, is) = (&before.provenance, &now.provenance);
     let mut parts = Vec::new();
     if !was.sources.is_empty() && !is.sources.is_empty() {
         let changed = is
@@ -23,6 +24,8 @@ pub(crate) fn changed_inputs(was: &Provenance, is: &Provenance) -> Option<String
         let files: Vec<String> = changed
             .map(|(path, _)| path)
             .chain(gone)
+            // What was named outside of a project is what is compared.
+            .filter(|path| !path.starts_with('/'))
             .map(|path| format!("`{path}`"))
             .collect();
         parts.extend(named(&files));
@@ -39,7 +42,8 @@ pub(crate) fn changed_inputs(was: &Provenance, is: &Provenance) -> Option<String
         changed.extend(flags(&was.build_argv, &is.build_argv, '−'));
     }
     parts.extend(named(&changed).map(|flags| format!("flags {flags}")));
-    if let (Some(before), Some(now)) = (&was.compiler, &is.compiler)
+    let compilers = (&before.identity.compiler, &now.identity.compiler);
+    if let (Some(before), Some(now)) = compilers
         && before != now
     {
         parts.push(format!("nvcc {before} → {now}"));
@@ -57,7 +61,7 @@ fn named(all: &[String]) -> Option<String> {
 }
 
 /// States in findings that a kernel got worse what changed. The first one of each kernel says it.
-pub(crate) fn state_origin(findings: &mut [Finding], was: &Provenance, is: &Provenance) {
+pub(crate) fn state_origin(findings: &mut [Finding], was: &Profile, is: &Profile) {
     let Some(origin) = changed_inputs(was, is) else {
         return;
     };
@@ -74,23 +78,27 @@ pub(crate) fn state_origin(findings: &mut [Finding], was: &Provenance, is: &Prov
 mod tests {
     use super::*;
 
+    fn side(files: &[(&str, &str)], argv: &str, compiler: &str) -> Profile {
+        let recorded =
+            include_str!("../../../baselines/sm-90a+static/bsr_gemm/cp_async.profile.json");
+        let mut profile = Profile::parse(recorded.as_bytes()).unwrap();
+        profile.provenance.sources = files
+            .iter()
+            .map(|(path, hash)| ((*path).to_owned(), (*hash).to_owned()))
+            .collect();
+        profile.provenance.build_argv = argv.split(' ').map(str::to_owned).collect();
+        profile.identity.compiler = Some(compiler.to_owned());
+        profile
+    }
+
     #[test]
     fn changed_files_flags_and_compilers_are_named() {
-        let side = |files: &[(&str, &str)], argv: &str, compiler: &str| Provenance {
-            sources: files
-                .iter()
-                .map(|(path, hash)| ((*path).to_owned(), (*hash).to_owned()))
-                .collect(),
-            build_argv: argv.split(' ').map(str::to_owned).collect(),
-            compiler: Some(compiler.to_owned()),
-            ..Provenance::default()
-        };
         let was = side(
             &[("a.cu", "1"), ("tile.cuh", "1")],
             "nvcc -O3 a.cu",
             "V13.0.88",
         );
-        let changed = |is: &Provenance| changed_inputs(&was, is);
+        let changed = |is: &Profile| changed_inputs(&was, is);
         assert_eq!(changed(&was), None);
         let header = side(
             &[("a.cu", "1"), ("tile.cuh", "2")],
@@ -104,6 +112,8 @@ mod tests {
             "`b.cu`, `a.cu`, `tile.cuh`, flags +`--use_fast_math`, nvcc V13.0.88 → V13.2.0"
         );
         // Of an imported side nothing is known.
-        assert_eq!(changed(&Provenance::default()), None);
+        let mut imported = side(&[], "", "V13.0.88");
+        imported.provenance.build_argv.clear();
+        assert_eq!(changed(&imported), None);
     }
 }

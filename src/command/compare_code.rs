@@ -1,0 +1,175 @@
+//! `sparsek-gate compare` of machine code: two files, or the same sources under two compilers. It needs no
+//! GPU.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::answer;
+use super::judging::refuse_targets;
+use super::program::{Folders, file_name};
+use super::select::{select, variable};
+use crate::binary;
+use crate::cli::{CompareArgs, Selection};
+use crate::config::{Config, Pins, Toolchain, Variant};
+use crate::disk;
+use crate::files::{most, read_regular_up_to};
+use crate::finding::{Error, ExitCode, Finding};
+use crate::judge::{Mode, Origin, Outcome, VariantReport, compare_compiled};
+use crate::measure::{Batch, Silent, Watch};
+use crate::process;
+use crate::profile::Profile;
+use crate::report::{self, Progress};
+use crate::terms::VariantId;
+use crate::trust;
+
+/// The endings of files with machine code that nothing runs.
+const ENDINGS: [&str; 5] = ["so", "o", "obj", "cubin", "fatbin"];
+
+/// Compares machine code, where the arguments ask for that.
+pub(super) fn run(config: &Path, arguments: &CompareArgs) -> Result<Option<ExitCode>, Error> {
+    let names = &arguments.programs;
+    let is_code = |name: &String| {
+        let file = Path::new(name).file_name().unwrap_or_default();
+        let file = file.to_string_lossy();
+        let mut endings = file.split('.').skip(1);
+        endings.any(|ending| ENDINGS.contains(&ending)) && disk::is_file(name)
+    };
+    let outcome = match &arguments.nvcc[..] {
+        [] if !arguments.only_code && !names.iter().any(is_code) => return Ok(None),
+        [] => of_files(arguments)?,
+        [old, new] => of_compilers(config, arguments, [old, new])?,
+        _ => {
+            let message = "state `--nvcc` twice: the compiler of before, and the one of now";
+            return Err(Error::Usage(message.to_owned()));
+        }
+    };
+    let targets = report::targets(&arguments.report)?;
+    refuse_targets(&targets, None, &[])?;
+    let detail = arguments.verbosity.detail();
+    answer::report(&outcome, None, arguments.format, detail, &targets).map(Some)
+}
+
+/// Two files, for each target that both have code for.
+fn of_files(arguments: &CompareArgs) -> Result<Outcome, Error> {
+    let [before, now] = &arguments.programs[..] else {
+        let message = "machine code is compared with other machine code: state two files";
+        return Err(Error::Usage(message.to_owned()));
+    };
+    let [was, is] = [before, now].map(|file| targets(Path::new(file)));
+    let (was, is) = (was?, is?);
+    let number = |target: &String| {
+        let number = target.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        number.to_owned()
+    };
+    let both: Vec<&String> = is
+        .iter()
+        .filter(|target| was.iter().any(|other| number(other) == number(target)))
+        .collect();
+    if both.is_empty() {
+        let list = |all: &BTreeSet<String>| all.iter().cloned().collect::<Vec<_>>().join(", ");
+        let (was, is) = (list(&was), list(&is));
+        let message = format!("no target is in both: `{before}` has {was}, `{now}` has {is}");
+        return Err(Error::Usage(message));
+    }
+    let place = Folders::of(".".as_ref(), arguments.work.as_deref(), None)?;
+    let files = [before, now].map(|file| place.root.join(file).display().to_string());
+    let mut outcome = Outcome::new(Origin::Compiled);
+    for target in both {
+        let id = VariantId {
+            suite: target.clone(),
+            variant: file_name(now),
+        };
+        let of = |file: &String| Config::of_code(&place.work, target, &id, file);
+        let (old, new) = (of(&files[0])?, of(&files[1])?);
+        let sides = [&old, &new].map(|config| {
+            let variants: Vec<&Variant> = config.variants().collect();
+            built(config, &variants, &Silent)
+        });
+        let [was, is] = sides;
+        let variants: Vec<&Variant> = new.variants().collect();
+        compared(&mut outcome, &variants, [was?, is?]);
+    }
+    Ok(outcome)
+}
+
+/// The targets of a file's machine code.
+fn targets(file: &Path) -> Result<BTreeSet<String>, Error> {
+    let bytes = read_regular_up_to(file, most::BINARY).map_err(Error::named(file))?;
+    let unreadable = |error: binary::BinaryError| Error::input(file, error.to_string());
+    let targets = binary::targets(&bytes).map_err(unreadable)?;
+    match targets.is_empty() {
+        true => Err(Error::input(file, "it has no machine code of a GPU")),
+        false => Ok(targets),
+    }
+}
+
+/// Variants of the configuration under two compilers.
+fn of_compilers(
+    path: &Path,
+    arguments: &CompareArgs,
+    compilers: [&PathBuf; 2],
+) -> Result<Outcome, Error> {
+    trust::refuse_in_target(variable)?;
+    let selection = Selection {
+        names: arguments.programs.clone(),
+        experimental: false,
+    };
+    let selected = select(Config::load(path)?, &selection, None)?;
+    process::pass(&selected.config.env_pass);
+    let variants = selected.variants();
+    let variants: Vec<&Variant> = variants
+        .into_iter()
+        .filter(|variant| variant.needs_nvcc())
+        .collect();
+    let sides = compilers.map(|nvcc| {
+        let nvcc = std::path::absolute(nvcc).map_err(Error::io("find", nvcc))?;
+        let toolchain = Toolchain {
+            nvcc: Some(nvcc),
+            pins: Pins::default(),
+            ..selected.config.toolchain.clone()
+        };
+        let config = Config {
+            toolchain,
+            ..selected.config.clone()
+        };
+        built(&config, &variants, &Progress::default())
+    });
+    let [was, is] = sides;
+    let mut outcome = Outcome::new(Origin::Compiled);
+    compared(&mut outcome, &variants, [was?, is?]);
+    Ok(outcome)
+}
+
+/// The static profiles of variants, and why there is none of some.
+type Side = (Vec<Profile>, Vec<Finding>);
+
+fn built(config: &Config, variants: &[&Variant], watch: &dyn Watch) -> Result<Side, Error> {
+    let batch = Batch {
+        config,
+        variants,
+        watch,
+    };
+    let (artifacts, findings) = batch.build()?;
+    Ok((batch.compiled(&artifacts, &[], None), findings))
+}
+
+/// Adds the comparison of each variant to an outcome.
+fn compared(outcome: &mut Outcome, variants: &[&Variant], sides: [Side; 2]) {
+    let [(before, of_before), (now, of_now)] = sides;
+    let in_base = of_before.into_iter().map(Finding::in_base);
+    outcome.findings.extend(in_base.chain(of_now));
+    let of = |profiles: &[Profile], variant: &Variant| {
+        let mut profiles = profiles.iter();
+        profiles.find(|one| one.variant == variant.id).cloned()
+    };
+    for variant in variants {
+        if let (Some(was), Some(is)) = (of(&before, variant), of(&now, variant)) {
+            let (report, findings): (VariantReport, _) =
+                compare_compiled(variant, &was, Mode::Programs, &is, false);
+            outcome.variants.push(report);
+            outcome
+                .findings
+                .extend(findings.into_iter().map(Finding::compiled));
+        }
+    }
+}
