@@ -119,7 +119,7 @@ pub enum Command {
     /// Measure two programs side by side and judge the second by the first; or show what one
     /// launches.
     ///
-    /// Needs no configuration. Each program is one argument: a command line, run without a shell.
+    /// Each program is one argument, run without a shell.
     #[command(after_help = COMPARE_HELP)]
     Compare(CompareArgs),
     /// Render the outcome of a check again, in another form.
@@ -605,10 +605,10 @@ pub struct CompareArgs {
     /// A program with its arguments, machine code, or a stored measurement.
     #[arg(value_name = "COMMAND", required_unless_present = "nvcc", num_args = 1..)]
     pub programs: Vec<String>,
-    /// Compare the machine code of executables, as of libraries, objects, cubins and fatbins.
+    /// Compare the machine code of executables, as of libraries.
     #[arg(long = "static")]
     pub only_code: bool,
-    /// Compile variants with this nvcc, then with another, and compare the code.
+    /// Compile variants with this nvcc, then another, and compare the code.
     #[arg(long, value_name = "NVCC")]
     pub nvcc: Vec<PathBuf>,
     /// How much is printed.
@@ -626,7 +626,7 @@ pub struct CompareArgs {
     /// Launches measured of one program, and `{launches}` in an argument. Of two, all are timed.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub launches: u32,
-    /// How much longer a kernel, and all together, may take, in percent.
+    /// How much longer a kernel, or all, may take, in percent.
     #[arg(long, value_name = "PERCENT", default_value_t = 0.5, value_parser = percent)]
     pub tolerance: f64,
     /// Seconds after which a process is killed.
@@ -638,7 +638,7 @@ pub struct CompareArgs {
     /// Read counters whatever the times say.
     #[arg(long)]
     pub counters: bool,
-    /// Whether ncu locks the clocks while it reads counters.
+    /// Whether ncu locks the clocks.
     #[arg(long, default_value = "none", value_parser = parse_spelled::<ClockControl>)]
     pub clock_control: ClockControl,
     /// CUDA ordinal of the GPU.

@@ -338,7 +338,7 @@ fn a_mistake_in_the_arguments_ends_with_2_and_names_the_argument() {
         (&[old, new, "--tolerance", "100"], "below 100"),
         (&[old, new, "--launches", "0"], "--launches"),
         (&[old, new, "--report", "no/where.html"], "does not exist"),
-        (&[old, new, new], "no more were expected"),
+        (&[old, new, new], "one or two programs"),
         (&[], "COMMAND"),
     ] {
         run(&machine, arguments).ends(2, words);

@@ -36,6 +36,10 @@ pub(super) fn run(config: &Path, arguments: &CompareArgs) -> Result<ExitCode, Er
     if let Some(code) = of_stored(arguments)? {
         return Ok(code);
     }
+    if arguments.programs.len() > 2 {
+        let message = "one or two programs are compared, each as one argument";
+        return Err(Error::Usage(message.to_owned()));
+    }
     trust::refuse_in_target(variable)?;
     let programs = programs(arguments)?;
     let targets = report::targets(&arguments.report)?;
