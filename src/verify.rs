@@ -10,7 +10,7 @@ use crate::build::{Artifact, Given, program_argv};
 use crate::config::{Config, Variant, Verification};
 pub(crate) use crate::files::remove_file as remove_result;
 use crate::files::{empty_variant_folder, if_there, json, read_regular};
-use crate::finding::{Code, Error, Finding, Stop};
+use crate::finding::{Code, Error, Finding, Stop, machine_lacks};
 use crate::process::{self, Ending, Invocation};
 use crate::terms::{Phase, Seed};
 
@@ -121,6 +121,14 @@ pub fn verify(
                 result,
             }),
             Err(failure) => {
+                // Wrong numbers are those of a program that could compute them.
+                let output = process::tail(&log, 12);
+                if let (None, Some(lacks)) = (
+                    read_result(&result_path),
+                    machine_lacks(&variant.id, "the verifying run", &output),
+                ) {
+                    return Err(lacks.into());
+                }
                 let same = format!("{} with SPARSEK_GATE_SEED={seed}", failure.next);
                 deny(failure.code, failure.message, then_run(&same))
             }

@@ -47,6 +47,7 @@ mod matrix;
 mod measure;
 mod messages;
 mod misbehave;
+mod mistakes;
 mod packages;
 mod page;
 mod pins;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::config::{Recipe, Variant};
 use crate::files::read_regular;
-use crate::finding::{Code, Error, Finding, Stop};
+use crate::finding::{Code, Error, Finding, Stop, machine_lacks};
 use crate::process::{self, Ending, Invocation};
 
 /// Longest that a build may take.
@@ -47,6 +47,11 @@ pub(super) fn run_build(
         ending => {
             let log = read_regular(&run.stdout).unwrap_or_default();
             let log = String::from_utf8_lossy(&log);
+            if let Some(lacks) =
+                machine_lacks(&variant.id, "the build", &process::tail(&run.stdout, 12))
+            {
+                return Err(lacks.into());
+            }
             let by_nvcc = matches!(variant.recipe, Recipe::Nvcc { .. });
             let next = match by_nvcc && log.contains("Unsupported gpu architecture") {
                 true => "correct `toolchain.arch`, or install a newer nvcc: `nvcc --list-gpu-code` lists what this one knows".to_owned(),

@@ -7,6 +7,7 @@ use crate::baseline::Store;
 use crate::cli::{Selection, TrustArgs};
 use crate::config::{Config, Selected};
 use crate::disk::{self, Linked};
+use crate::evidence::doubtful;
 use crate::finding::{Error, Finding};
 use crate::judge::{Judge, Outcome, Rules, judge, unchecked};
 use crate::measure::{BaseProject, Captures};
@@ -100,7 +101,10 @@ impl Judging {
         Ok(Rules {
             judge,
             authority: self.grounds.authority.clone(),
-            findings: found.chain(trust::credentials(&self.plan.config)).collect(),
+            findings: found
+                .chain(trust::credentials(&self.plan.config))
+                .chain(doubtful(&self.plan.config))
+                .collect(),
             of_locks,
             unchecked: self.unchecked.clone(),
         })

@@ -11,7 +11,7 @@ mod tools;
 pub use check::{Check, State};
 pub use setup::Setup;
 
-use crate::config::{Accept, Config};
+use crate::config::{Accept, Config, Recipe, Variant};
 use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
 use crate::process;
@@ -94,6 +94,16 @@ fn configuration(setup: &Setup<'_>) -> Check {
                 config.path.display()
             ),
         );
+    }
+    // As `list` reads it. A command may still make files that are missing.
+    let is_ready =
+        |variant: &&Variant| !matches!(variant.recipe, Recipe::Command { build: Some(_), .. });
+    let mut files = config
+        .variants()
+        .filter(is_ready)
+        .map(|variant| config.own_files(variant));
+    if let Some(error) = files.find_map(Result::err) {
+        return Check::of_error("configuration", &error);
     }
     Check::ok(
         "configuration",

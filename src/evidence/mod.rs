@@ -3,6 +3,7 @@
 mod clock;
 mod complete;
 mod disturbed;
+mod doubtful;
 mod launched;
 mod other_launches;
 mod pins;
@@ -19,6 +20,7 @@ pub(crate) use complete::{
 };
 pub use disturbed::{below_counters, disturbed};
 pub(crate) use disturbed::{disturbances, unwatched};
+pub use doubtful::doubtful;
 pub use launched::{launch_mismatches, stated_otherwise};
 pub use pins::{gpu_pins, pins_of, recorded_unpinned, unpinned};
 pub use plausible::{Measurand, Purpose, device_findings, implausible, too_good};

@@ -139,6 +139,10 @@ codes! {
     Sanitizer = "sanitizer", Either => Failed,
         "A wrong access, race, uninitialized read or synchronization, or the tool could not instrument the program.",
         "Read the output below the finding, fix the kernel, then run `sparsek-gate verify --sanitizer TOOL VARIANT`.";
+    /// The machine lacks what a step needs: space, memory, a module or a GPU.
+    MachineLacks = "machine-lacks", Fails => Environment,
+        "A full disk, too little memory, a package that is not installed, or a GPU that the program does not see.",
+        "Read the output below the finding, and give the machine what is missing.";
     /// The program could not be started.
     NotStarted = "not-started", Fails => Failed,
         "The file does not exist, is not executable, or a shared library is missing.",
@@ -315,6 +319,10 @@ codes! {
     WaiverUnused = "waiver-unused", Warns => Usage,
         "The regression was fixed, the waiver names another variant or metric, its last day (`expires`) is before today (UTC), or the metric is worse by more than it covers.",
         "Remove the waiver, or set a later day or what it covers (`up_to`).";
+    /// A tolerance is less than any comparison can show, or two gated metrics read one counter.
+    RuleDoubtful = "rule-doubtful", Warns => Usage,
+        "A percentage was written as a fraction, percent as nanoseconds, or a metric was copied.",
+        "Write the tolerance with its unit, such as `\"3 %\"`, or remove a metric.";
     /// `env_pass` names a variable that, by its name, holds a credential.
     CredentialPassed = "credential-passed", Warns => Usage,
         "Programs under test can send each variable that they get anywhere.",

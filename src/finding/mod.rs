@@ -4,6 +4,7 @@
 mod code;
 mod error;
 mod exit_code;
+mod lacks;
 mod note;
 mod severity;
 mod stop;
@@ -11,6 +12,7 @@ mod stop;
 pub use code::{Code, Reported};
 pub use error::Error;
 pub use exit_code::ExitCode;
+pub use lacks::machine_lacks;
 pub use note::Note;
 pub use severity::{Severity, WarnReason, severity};
 pub use stop::Stop;

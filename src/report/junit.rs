@@ -13,7 +13,7 @@ use super::print::{clean, one_line};
 use super::rows::{Row, origin, provenance, several_shapes, title};
 use super::screen::first_line;
 use crate::finding::{Compared, ExitCode, Finding};
-use crate::judge::{Comparison, Outcome, VariantReport};
+use crate::judge::{Comparison, Mode, Outcome, VariantReport};
 use crate::metric::Level;
 use crate::terms::VariantId;
 use crate::verdict::Verdict;
@@ -84,6 +84,10 @@ fn suites(outcome: &Outcome) -> Vec<Suite> {
         for comparison in &report.comparisons {
             let findings = of_comparison.remove(&report.compared(comparison));
             let findings = findings.unwrap_or_default();
+            // What is only recorded is no test.
+            if comparison.verdict.is_none() && findings.is_empty() && report.mode != Mode::New {
+                continue;
+            }
             let row = Row::of(comparison, &shapes);
             suites[at]
                 .cases

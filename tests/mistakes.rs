@@ -1,0 +1,94 @@
+//! What a new user gets wrong: each mistake ends with the exit code of its kind, and says what to do.
+
+use crate::common::Project;
+
+const CONFIG: &str = "[toolchain]\narch = \"sm_90a\"\n[suite.s.variant.v]\nrun = [\"sh\", \"bench.sh\"]\nbuild = [\"sh\", \"build.sh\"]\n";
+
+#[test]
+fn a_build_that_the_machine_cannot_do_ends_with_3_and_what_is_missing() {
+    let project = Project::empty();
+    project.write("config.toml", CONFIG);
+    for (output, what) in [
+        (
+            "cc1plus: error: No space left on device",
+            "the disk is full",
+        ),
+        (
+            "virtual memory exhausted: Cannot allocate memory",
+            "too little memory",
+        ),
+        (
+            "ModuleNotFoundError: No module named 'torch'",
+            "a Python module is not installed",
+        ),
+        (
+            "./tool: error while loading shared libraries: libx.so.1",
+            "a shared library is missing",
+        ),
+    ] {
+        project.write("build.sh", format!("echo \"{output}\" >&2\nexit 1\n"));
+        project
+            .run(&["build"])
+            .ends(3, what)
+            .says("machine-lacks s/v");
+    }
+    project.write("build.sh", "echo 'error: expected a ;' >&2\nexit 1\n");
+    project.run(&["build"]).ends(5, "build-failed");
+}
+
+#[test]
+fn doctor_reads_the_configuration_as_list_does() {
+    let project = Project::empty();
+    let config = "[toolchain]\narch = \"sm_90a\"\n[suite.s.variant.v]\nrun = [\"sh\"]\ninputs = [\"ops/*.py\"]\n";
+    project.write("config.toml", config);
+    let listed = project.run(&["list"]).exits(2);
+    let why = listed
+        .err
+        .lines()
+        .next()
+        .unwrap()
+        .trim_start_matches("error: ")
+        .to_owned();
+    let examined = project.run(&["doctor"]);
+    assert_ne!(examined.code, 0);
+    assert!(examined.out.contains(&why), "{why}\n{}", examined.out);
+}
+
+#[test]
+fn a_tolerance_that_cannot_be_meant_and_two_metrics_on_one_counter_are_reported() {
+    let project = Project::whole();
+    let check = |config: String| {
+        project.write("config.toml", config);
+        let report = project.check(&["cp_async"], 0);
+        let findings = report.findings("warn").clone();
+        let doubtful = findings.iter().filter(|one| one["code"] == "rule-doubtful");
+        let words = |one: &&serde_json::Value| format!("{} {}", one["message"], one["next"]);
+        doubtful.map(words).collect::<Vec<_>>().join("\n")
+    };
+    let own = project.read("config.toml");
+    assert_eq!(check(own.clone()), "");
+    let more = |table: &str| format!("{own}\n{table}\n");
+    let narrow = "[metric.mine]\ncounter = \"gpu__time_duration.sum\"\ndirection = \"lower\"\nlevel = \"warn\"\ntolerance = ";
+    let said = check(more(&format!("{narrow}'0.03 %'")));
+    for words in [
+        "0.03 % of `mine`", "write `3 %`", "`duration` and `mine` read one counter",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let said = check(more(&format!("{narrow}'0.5'")));
+    assert!(
+        said.contains("0.5 ns of `mine` is less than a tick"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_junit_report_has_a_test_for_each_gated_metric_alone() {
+    let project = Project::whole();
+    project.check(&["--report", "junit.xml", "cp_async"], 0);
+    let report = project.read("junit.xml");
+    assert!(
+        report.contains("testcase") && !report.contains("<skipped"),
+        "{report}"
+    );
+}
