@@ -27,6 +27,7 @@ mod environment;
 mod examples;
 mod explain;
 mod faults;
+mod first_pull_request;
 mod generations;
 mod gpus;
 mod history;

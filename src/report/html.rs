@@ -6,6 +6,7 @@ use base64::prelude::BASE64_STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
+use super::code_table;
 use super::concern::{Places, shortened};
 use super::plot::{PLOT_STYLE, THEME, troubled};
 use super::print::{clean, one_line};
@@ -27,6 +28,9 @@ const ROWS: usize = 2_000;
 /// Kernels of a severity whose first finding is shown in full, and variants that are open. The others
 /// are folded to one line each.
 const IN_FULL: usize = 3;
+/// Rows of the table of times, and kernels whose compiled code is shown.
+const TIMES: usize = 40;
+const CODE: usize = 20;
 /// Characters of the one line of a folded finding.
 const LINE: usize = 110;
 
@@ -55,7 +59,7 @@ pub(super) fn render(outcome: &Outcome) -> String {
             }
             body {
                 header class=(class) {
-                    h1 { (one_line(&first)) }
+                    h1 { (name(&one_line(&first))) }
                     @for line in head(outcome) { p class="quiet" { (one_line(&line)) } }
                     @if let Some(ended) = &outcome.ended {
                         p class="ended" role="alert" {
@@ -67,7 +71,9 @@ pub(super) fn render(outcome: &Outcome) -> String {
                 main {
                     (findings(outcome, Severity::Deny))
                     (findings(outcome, Severity::Warn))
+                    (times(outcome))
                     @if let Some(figure) = troubled(outcome) { (figure) }
+                    (compiled_code(outcome))
                     (variants(outcome))
                 }
                 footer class="quiet" { "sparsek-gate " (env!("CARGO_PKG_VERSION")) ", outcome schema " (outcome.schema) ". This page is one file and loads nothing." }
@@ -129,8 +135,54 @@ fn findings(outcome: &Outcome, severity: Severity) -> Markup {
     }
 }
 
+/// The durations of all variants: what they were, are, and would have failed at.
+fn times(outcome: &Outcome) -> Markup {
+    let mut rows = Vec::new();
+    for report in &outcome.variants {
+        let shapes = several_shapes(report);
+        let durations = report.comparisons.iter().filter(|one| one.is_duration());
+        rows.extend(durations.map(|one| (report, one.verdict, Row::of(one, &shapes))));
+    }
+    let several = |report: &VariantReport| several_kernels(report);
+    html! {
+        @if rows.len() > 1 {
+            section id="times" {
+                h2 { "Times " span class="quiet" { (rows.len()) } }
+                div class="scroll" tabindex="0" role="region" aria-label="Times" {
+                    table {
+                        thead { tr { @for name in ["variant", "change", "before", "now", "fails beyond", ""] { th scope="col" { (name) } } } }
+                        tbody {
+                            @for (report, verdict, row) in rows.iter().take(TIMES) {
+                                tr class=(class(*verdict)) {
+                                    td class="name" { (name(&one_line(&report.variant.to_string()))) @if several(report) { " " (name(&one_line(&row.kernel))) } }
+                                    @for cell in [&row.change, &row.reference, &row.current, &row.threshold] { td { (one_line(cell)) } }
+                                    td { (mark(*verdict)) }
+                                }
+                            }
+                        }
+                    }
+                }
+                @if rows.len() > TIMES { p class="quiet" { (rows.len() - TIMES) " further are below." } }
+            }
+        }
+    }
+}
+
+/// What the compiler made of the kernels that changed.
+fn compiled_code(outcome: &Outcome) -> Markup {
+    let lines = code_table::changed(&outcome.variants, CODE);
+    html! {
+        @if !lines.is_empty() {
+            section id="code" {
+                h2 { "Compiled code that changed" }
+                pre tabindex="0" { (clean(&lines.join("\n"))) }
+            }
+        }
+    }
+}
+
 fn subject(finding: &Finding) -> Markup {
-    html! { code { (finding.code.as_str()) } " " strong { (one_line(&finding.subject())) } }
+    html! { code { (finding.code.as_str()) } " " strong { (name(&one_line(&finding.subject()))) } }
 }
 
 /// A finding: message, place, output and next step.
@@ -158,7 +210,17 @@ fn prose(text: &str) -> Markup {
     }
     html! {
         @for (at, part) in parts.iter().enumerate() {
-            @if at % 2 == 1 { code { (part) } } @else { (part) }
+            @if at % 2 == 1 { code { (name(part)) } } @else { (name(part)) }
+        }
+    }
+}
+
+/// Text with names, which a narrow page breaks behind `_` only.
+fn name(text: &str) -> Markup {
+    html! {
+        @for (at, part) in text.split('_').enumerate() {
+            @if at > 0 { "_" wbr; }
+            (part)
         }
     }
 }
@@ -175,7 +237,7 @@ fn variants(outcome: &Outcome) -> Markup {
                 @let worst = worst(report);
                 @let opens = at < IN_FULL && matches!(class(worst), "bad" | "open");
                 details class="box" open[opens] {
-                    summary { h3 { (one_line(&title(report))) } " " span class=(class(worst)) { (mark(worst)) " " (counts_of(report)) } }
+                    summary { h3 { (name(&one_line(&title(report)))) } " " span class=(class(worst)) { (mark(worst)) " " (counts_of(report)) } }
                     p class="quiet" { (one_line(&provenance(report))) }
                     (table(report, &mut room))
                     ul class="quiet" {

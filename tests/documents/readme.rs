@@ -176,7 +176,10 @@ fn picture() -> String {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let page = String::from_utf8(output.stdout).unwrap();
+    // XML has no elements without an end.
+    let page = String::from_utf8(output.stdout)
+        .unwrap()
+        .replace("<wbr>", "");
     let part = |from: &str, to: &str| {
         let start = page.find(from).unwrap();
         let length = page[start..].find(to).unwrap() + to.len();

@@ -8,6 +8,7 @@ use crate::judge::{Comparison, Outcome, VariantReport};
 use crate::metric::{Direction, display_value};
 use crate::report::print::{cut, one_line};
 use crate::report::rows::{class, mark, several_kernels, title, verdict_word};
+use crate::report::weight::badness;
 use crate::statistics::of_process;
 use crate::verdict::{Change, Verdict};
 
@@ -34,10 +35,17 @@ pub(in crate::report) fn troubled(outcome: &Outcome) -> Option<Markup> {
     // Chosen before any is drawn: there may be tens of thousands.
     let of_verdict = |verdict: Verdict| {
         let reports = outcome.variants.iter();
-        reports
+        let mut found: Vec<(&VariantReport, &Comparison)> = reports
             .flat_map(|report| report.comparisons.iter().map(move |one| (report, one)))
             .filter(move |(_, one)| one.samples.is_some() && one.verdict == Some(verdict))
-            .take(MOST)
+            .collect();
+        // By weight: times first.
+        found.sort_by(|(_, one), (_, other)| {
+            let is_time = |one: &Comparison| one.is_duration();
+            let by_size = badness(other).total_cmp(&badness(one));
+            is_time(other).cmp(&is_time(one)).then(by_size)
+        });
+        found.into_iter().take(MOST)
     };
     let strips: Vec<Strip> = of_verdict(Verdict::Regressed)
         .chain(of_verdict(Verdict::Inconclusive))
