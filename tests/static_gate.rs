@@ -587,6 +587,28 @@ fn the_static_check_compares_with_a_base_revision_that_it_compiles() {
 }
 
 #[test]
+fn a_change_cannot_state_a_launch_at_which_its_registers_cost_nothing() {
+    if !are_here(&["nvcc", "nvdisasm"]) {
+        return;
+    }
+    let project = ladder();
+    std::fs::remove_dir_all(project.path("baselines")).unwrap();
+    let stated = |live: u32, threads: u32| {
+        let defines = format!("LIVE = {live} }}\nthreads_per_block = {threads}");
+        LADDER.replace("LIVE = 20 }", &defines)
+    };
+    project.write("config.toml", stated(20, 256));
+    project.commit();
+    project.write("config.toml", stated(80, 32));
+    let ladder = project.read("ladder.cu");
+    let once = "for (int i = 0; i < LIVE; ++i) sum = sum * values[i] + 1.0F;";
+    project.write("ladder.cu", ladder.replace(once, &format!("{once} {once}")));
+    check_static(&project, &["--against", "HEAD", "s/held"])
+        .ends(1, "`occupancy` of held: 100.00 % → ")
+        .says("limited by registers at 256 threads a block");
+}
+
+#[test]
 fn a_program_of_nvcc_with_the_static_runtime_loads_no_code_of_the_project() {
     if !are_here(&["nvcc", "nvdisasm"]) {
         return;

@@ -153,6 +153,11 @@ impl CompiledRow<'_> {
     }
 }
 
+/// The table of all kernels.
+pub(super) fn all(reports: &[VariantReport]) -> Vec<String> {
+    lines(&of_reports(reports))
+}
+
 /// The table of the kernels that changed, or that are compared with nothing, as many as there is room for.
 pub(super) fn changed(reports: &[VariantReport], most: usize) -> Vec<String> {
     let rows = of_reports(reports).into_iter();

@@ -457,7 +457,10 @@ pub(super) fn origin(outcome: &Outcome) -> String {
 /// Whether no variant had to be measured, because each has the base's program.
 fn nothing_measured(outcome: &Outcome) -> bool {
     let compiled = |report: &VariantReport| report.tier == Tier::Static;
-    !outcome.same_programs.is_empty() && outcome.variants.iter().all(compiled)
+    // Of libraries nothing runs.
+    let are_libraries =
+        !outcome.variants.is_empty() && !outcome.findings.iter().any(Finding::denies);
+    (!outcome.same_programs.is_empty() || are_libraries) && outcome.variants.iter().all(compiled)
 }
 
 /// Where the time of a run went that compiled or measured.

@@ -7,7 +7,7 @@ use super::print::{cut_middle, one_line};
 use super::rows::{counts, headline, several_kernels, several_shapes};
 use crate::binary::static_rank;
 use crate::finding::{Code, Compared, ExitCode, Finding};
-use crate::judge::{Comparison, KernelShare, Outcome, VariantReport};
+use crate::judge::{Comparison, KernelShare, Mode, Outcome, VariantReport};
 use crate::metric::{display_value, display_values};
 use crate::profile::TOTAL;
 use crate::terms::{Tier, counted, dimensions};
@@ -209,6 +209,21 @@ fn rows_of_variants(outcome: &Outcome) -> Vec<String> {
     let more = all.len().saturating_sub(MOST_ROWS);
     if more > 0 {
         lines.push(format!("{} more (-v)", counted(more, "metric", "metrics")));
+    }
+    for report in outcome.variants.iter().filter(|one| one.mode == Mode::New) {
+        let times = report.comparisons.iter().filter(|one| one.is_duration());
+        for one in times.take(MOST_ROWS) {
+            let judged = Judged {
+                report,
+                one,
+                verdict: Verdict::Pass,
+            };
+            let [_, value] = one.shown().map(Option::unwrap_or_default);
+            lines.push(format!(
+                "{:<SUBJECT$} {value:>24} new",
+                judged.subject(SUBJECT, true)
+            ));
+        }
     }
     let code = code_table::changed(&outcome.variants, MOST_ROWS);
     if !code.is_empty() && !lines.is_empty() {

@@ -2,6 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 
+use super::code_table;
 use super::detail::Detail;
 use super::history::plain_table;
 use super::print::{clean, inert, one_line};
@@ -51,6 +52,12 @@ pub fn report(outcome: &Outcome, detail: Detail) -> String {
         for report in &outcome.variants {
             text.push('\n');
             text.push_str(&variant(report));
+        }
+        let code = code_table::all(&outcome.variants);
+        let code = code.iter().map(|line| one_line(line));
+        let code: String = code.map(|line| format!("\n{line}")).collect();
+        if !code.is_empty() {
+            text.push_str(&format!("{code}\n"));
         }
     } else {
         let rows = screen::rows(outcome);

@@ -449,6 +449,8 @@ impl<'a> Judge<'a> {
         let base = sides
             .base
             .map(|base| with_locked_launches(base, sides.locked, reported.launches).0);
+        // A change cannot state a launch that suits it better than the base's.
+        let (current, _) = with_locked_launches(&current, base.as_ref(), reported.launches);
         let sides = Sides {
             current: &current,
             base: base.as_ref(),
