@@ -70,6 +70,11 @@ fn libraries_objects_and_cubins_are_compared_by_their_code() {
         let occupancy = " scale occupancy (static) 100.00 % → ";
         compare(&old, &new)
             .ends(1, "worse: sm_")
+            .says(if file == "k.fatbin" {
+                "2 kernels gone, 2 kernels new"
+            } else {
+                "1 kernel gone, 1 kernel new"
+            })
             .says(occupancy)
             .says("  new: 24 instructions")
             .says("  gone: 24 instructions")
@@ -103,6 +108,9 @@ fn what_is_no_machine_code_for_a_common_target_is_refused() {
     compare(&["kernel.cubin"]).ends(2, "state two files");
     compare(&["--static", "kernel.cubin", "missing"]).ends(2, "there is no file missing");
     compare(&["--nvcc", "nvcc"]).ends(2, "state `--nvcc` twice");
+    compare(&["kernel.cubin", "kernel.cubin", "--kernels", "k"]).ends(2, "for programs that run");
+    project.write("k.cu", KERNELS);
+    compare(&["k.cu", "kernel.cubin"]).ends(2, "neither a program nor linked machine code");
     compare(&["--static"]).ends(2, "required");
 }
 

@@ -197,7 +197,12 @@ impl Locking<'_> {
                 Some(profile) => profiles.push(profile),
                 None => {
                     let message = format!("{} contains no profile of it", folder.display());
-                    return Err(Finding::of(Code::ProfileMissing, &variant.id, message).into());
+                    let next = format!(
+                        "measure it: `sparsek-gate profile {}`; its compiled code alone is locked by `baseline --lock --static`",
+                        variant.id
+                    );
+                    let code = Code::ProfileMissing;
+                    return Err(Finding::deny(code, &variant.id, message, next).into());
                 }
             }
             captures.add(&recorded_folder(folder, &variant.id))?;
@@ -266,7 +271,12 @@ impl Locking<'_> {
                 return Ok(None);
             }
             let message = "it has no static profile";
-            return Err(Finding::of(Code::ProfileMissing, &variant.id, message).into());
+            let next = format!(
+                "build it, then lock it: `sparsek-gate build {}`",
+                variant.id
+            );
+            let code = Code::ProfileMissing;
+            return Err(Finding::deny(code, &variant.id, message, next).into());
         };
         let other = others.iter().find(|other| other.kernels != profile.kernels);
         if let Some(other) = other {
@@ -309,7 +319,8 @@ impl Locking<'_> {
         let unchecked = numbers_unchecked(variant, &before.iter().collect::<Vec<_>>(), profile);
         self.warnings
             .extend(unchecked.map(|finding| finding.warn_for(WarnReason::Replaced)));
-        let unchanged = locked.is_some_and(|locked| locked == new.profile.as_bytes());
+        let same_norm = norm.as_deref() == Some(new.norm.as_bytes());
+        let unchanged = same_norm && locked.is_some_and(|locked| locked == new.profile.as_bytes());
         self.baselines.push(LockedBaseline {
             variant: variant.id.clone(),
             gpu: new.gpu.clone(),

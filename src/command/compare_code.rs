@@ -34,8 +34,28 @@ pub(super) fn run(config: &Path, arguments: &CompareArgs) -> Result<Option<ExitC
         let mut endings = file.split('.').skip(1);
         endings.any(|ending| ENDINGS.contains(&ending)) && disk::is_file(name)
     };
+    // Neither a program nor what is compared by itself.
+    const OTHERS: [&str; 5] = ["a", "ptx", "cu", "cpp", "cc"];
+    let is_other = |name: &&String| {
+        let ending = Path::new(name).extension();
+        ending.is_some_and(|ending| OTHERS.iter().any(|it| ending == *it)) && disk::is_file(name)
+    };
+    if let Some(other) = names
+        .iter()
+        .find(is_other)
+        .filter(|_| arguments.nvcc.is_empty())
+    {
+        let message = format!(
+            "`{other}` is neither a program nor linked machine code: compare objects, shared libraries, cubins or fatbins, or variants with `--nvcc`"
+        );
+        return Err(Error::Usage(message));
+    }
     let outcome = match &arguments.nvcc[..] {
         [] if !arguments.only_code && !names.iter().any(is_code) => return Ok(None),
+        _ if of_programs(arguments) => {
+            let message = "`--kernels`, `--verify`, `--counters`, `--strict` and `--output` are for programs that run";
+            return Err(Error::Usage(message.to_owned()));
+        }
         [] => of_files(arguments)?,
         [old, new] => of_compilers(config, arguments, [old, new])?,
         _ => {
@@ -47,6 +67,15 @@ pub(super) fn run(config: &Path, arguments: &CompareArgs) -> Result<Option<ExitC
     refuse_targets(&targets, None, &[])?;
     let detail = arguments.verbosity.detail();
     answer::report(&outcome, None, arguments.format, detail, &targets).map(Some)
+}
+
+/// Whether options are stated that have no effect on machine code.
+fn of_programs(arguments: &CompareArgs) -> bool {
+    arguments.kernels.is_some()
+        || !arguments.verify.is_empty()
+        || arguments.counters
+        || arguments.strict
+        || arguments.output.is_some()
 }
 
 /// Two files, for each target that both have code for.

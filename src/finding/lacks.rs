@@ -4,7 +4,18 @@ use super::{Code, Finding};
 use crate::terms::VariantId;
 
 /// What they write, what is missing, and what to do.
-const LACKS: [(&str, &str, &str); 8] = [
+const LACKS: [(&str, &str, &str); 11] = [
+    (
+        "File size limit exceeded",
+        "a file may not become so large (`ulimit -f`)",
+        "raise the limit",
+    ),
+    (
+        "ptxas: not found", "the toolkit lacks ptxas", "install the whole CUDA toolkit",
+    ),
+    (
+        "cicc: not found", "the toolkit lacks cicc", "install the whole CUDA toolkit",
+    ),
     ("No space left on device", "the disk is full", "free space"),
     (
         "Cannot allocate memory", "there is too little memory", "free memory",

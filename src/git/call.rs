@@ -30,7 +30,7 @@ const HARMLESS: [&str; 14] = words(
 );
 
 /// Variables of every call.
-const OWN: [(&str, &str); 5] = [
+const OWN: [(&str, &str); 6] = [
     // A commit is identified by its hash, without what `refs/replace` puts in its place.
     ("GIT_NO_REPLACE_OBJECTS", "1"),
     // Grafts would give commits other parents. An empty file has none.
@@ -38,6 +38,8 @@ const OWN: [(&str, &str); 5] = [
     // In a process group of its own git cannot ask at the terminal.
     ("GIT_TERMINAL_PROMPT", "0"),
     ("LC_ALL", "C"),
+    // What only reads writes no index, and leaves no lock where it is killed.
+    ("GIT_OPTIONAL_LOCKS", "0"),
     // A filter in Python takes no module from the working tree.
     ("PYTHONSAFEPATH", "1"),
 ];

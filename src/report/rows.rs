@@ -376,6 +376,20 @@ pub(super) fn counts_of(report: &VariantReport) -> String {
     }
 }
 
+/// How many kernels only one of two builds has.
+fn alone(outcome: &Outcome, is_new: bool) -> usize {
+    let of_two = |one: &&VariantReport| one.mode == Mode::Programs && one.tier == Tier::Static;
+    let reports = outcome.variants.iter().filter(of_two);
+    let kernels = reports.flat_map(|report| {
+        let alone = report.comparisons.iter().filter(|one| match is_new {
+            true => one.reference.is_none() && one.current.is_some(),
+            false => one.reference.is_some() && one.current.is_none(),
+        });
+        alone.map(|one| (&report.variant, &one.kernel))
+    });
+    kernels.collect::<BTreeSet<_>>().len()
+}
+
 /// How many comparisons got each verdict, in words.
 pub(super) fn counts(outcome: &Outcome) -> Vec<String> {
     let code = outcome.exit_code();
@@ -389,6 +403,10 @@ pub(super) fn counts(outcome: &Outcome) -> Vec<String> {
             (count > 0).then(|| format!("{count} {}{note}", verdict.as_str()))
         })
         .collect();
+    let sides = [("gone", false), ("new", true)].map(|(word, is_new)| {
+        let count = alone(outcome, is_new);
+        (count > 0).then(|| format!("{} {word}", counted(count, "kernel", "kernels")))
+    });
     let same = outcome.same_programs.len();
     let same = (same > 0).then(|| format!("{same} same-program"));
     let of_captures = [
@@ -403,7 +421,8 @@ pub(super) fn counts(outcome: &Outcome) -> Vec<String> {
         let of = counted(unproven.len(), "variant", "variants");
         format!("no capture proves the values of {of}")
     });
-    let counts: Vec<String> = counts.into_iter().chain(same).chain(unproven).collect();
+    let counts = counts.into_iter().chain(sides.into_iter().flatten());
+    let counts: Vec<String> = counts.chain(same).chain(unproven).collect();
     if outcome.ended.is_some() {
         return vec!["the run ended before there was a verdict".to_owned()];
     }

@@ -57,6 +57,15 @@ fn target(named: &Path) -> Result<Target, Error> {
             appends,
         });
     }
+    if let Some((word, _)) = text.split_once(':')
+        && !word.is_empty()
+        && word.chars().all(|c| c.is_ascii_lowercase())
+    {
+        return Err(Error::Usage(format!(
+            "`--report {text}`: no form is called `{word}`: {}",
+            FORMS.map(|form| form.name).join(", ")
+        )));
+    }
     let name = named.file_name().unwrap_or_default().to_string_lossy();
     let Some(format) = form_of_file(&name) else {
         return Err(Error::Usage(format!(
@@ -139,7 +148,7 @@ mod tests {
             ("github:log", "github", "log"),
             ("markdown:a:b", "markdown", "a:b"),
             ("junit:a.md", "junit", "a.md"),
-            ("other:a.md", "markdown", "other:a.md"),
+            ("./other:a.md", "markdown", "./other:a.md"),
         ] {
             let found = target(Path::new(named)).unwrap();
             assert_eq!(
@@ -148,7 +157,7 @@ mod tests {
                 "{named}"
             );
         }
-        for named in ["a", "a.pdf", "a.csv", "json", "other:a", "md"] {
+        for named in ["a", "a.pdf", "a.csv", "json", "md"] {
             let error = target(Path::new(named)).unwrap_err().to_string();
             for form in FORMS {
                 assert!(error.contains(form.name), "{}: {error}", form.name);
@@ -158,5 +167,7 @@ mod tests {
             }
         }
         assert!(target(Path::new("markdown:")).is_err());
+        let unknown = target(Path::new("pdf:a.md")).unwrap_err().to_string();
+        assert!(unknown.contains("no form is called `pdf`"), "{unknown}");
     }
 }

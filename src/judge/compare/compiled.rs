@@ -56,7 +56,11 @@ pub fn compare_compiled(
         findings.push(Finding::of(Code::NotComparable, &variant.id, message));
         return (report, findings);
     }
-    let pairing = pair_kernels(reference, current, mode, mode == Mode::Programs);
+    // Kernels of other names are other kernels, where nobody says that one takes the place of another.
+    let pairing = match mode {
+        Mode::Programs => pair_kernels(reference, current, Mode::Against, true),
+        _ => pair_kernels(reference, current, mode, false),
+    };
     if mode == Mode::Programs {
         let gone = pairing
             .gone
@@ -89,7 +93,7 @@ pub fn compare_compiled(
             worse.extend(limit_finding(variant, metric, &mut comparison));
             report.comparisons.push(comparison);
         }
-        worse.extend(residency.open(variant, current.label(pair.current)));
+        worse.extend(residency.open(variant, mode, current.label(pair.current)));
         worse.sort_by_key(|one| {
             let metric = one.metric.as_deref().unwrap_or_default();
             (!one.denies(), static_rank(metric))
@@ -178,15 +182,28 @@ impl Residencies {
     }
 
     /// That the occupancy falls for some launches, where the launch is not known.
-    fn open(&self, variant: &Variant, kernel: &str) -> Option<Finding> {
+    fn open(&self, variant: &Variant, mode: Mode, kernel: &str) -> Option<Finding> {
         let (was, is) = (self.was.percent()?, self.is.percent()?);
         if self.is.is_known || self.is_kept() {
             return None;
         }
-        let message = format!(
-            "`{OCCUPANCY}` of {kernel} falls for some block sizes: {was} → {is}; the block size or the dynamic shared memory is not known"
-        );
-        let next = "state `threads_per_block` and `dynamic_shared_bytes` of the variant, or `__launch_bounds__` of the kernel";
+        let (unknown, line) = match self.is.at_block() {
+            None => (
+                "the block size is not known",
+                "state `threads_per_block` of the variant, or `__launch_bounds__` of the kernel",
+            ),
+            Some(_) => (
+                "the dynamic shared memory is not known",
+                "state `dynamic_shared_bytes` of the variant",
+            ),
+        };
+        let message = format!("`{OCCUPANCY}` of {kernel} may fall: {was} → {is}; {unknown}");
+        let next = match mode {
+            Mode::Programs => {
+                "the launch decides: measure both, or gate the kernel with its launch stated"
+            }
+            _ => line,
+        };
         let finding = Finding::deny(Code::NotMeasured, &variant.id, message, next);
         let finding = finding.kernel(kernel).metric(OCCUPANCY);
         Some(finding.warn_for(WarnReason::ThroughOccupancy))
