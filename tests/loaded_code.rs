@@ -130,6 +130,26 @@ fn messages(report: &Json, code: &str) -> Vec<String> {
 }
 
 #[test]
+fn a_program_that_its_change_only_states_the_code_of_is_not_measured() {
+    let machine = machine();
+    let report = fs::read(repository().join("tests/data/ncu/twenty_launches.ncu-rep")).unwrap();
+    machine.write("k.cubin", cubin(&report).1);
+    machine.write("config.toml", CONFIG.replace("loaded_code = true\n", ""));
+    machine.commit();
+    let run = "run = [\"sh\", \"bench.sh\"]\ninputs = [\"bench.sh\"]\n";
+    let config = machine.read("config.toml");
+    assert!(config.contains(run), "{config}");
+    machine.write(
+        "config.toml",
+        config.replace(run, "program = \"k.cubin\"\n"),
+    );
+    machine
+        .run(&["check", "--against", "HEAD"])
+        .says("nothing of it runs, and its base does")
+        .says("not-measured s/v");
+}
+
+#[test]
 fn the_static_profile_of_a_program_is_made_again_with_what_its_launches_have() {
     let machine = machine();
     let report = fs::read(repository().join("tests/data/ncu/twenty_launches.ncu-rep")).unwrap();

@@ -119,7 +119,7 @@ impl Judged<'_> {
         change.display(unit) + &band.unwrap_or_default()
     }
 
-    /// The change with both values where no time tells it, and as a factor where it is large.
+    /// The change: both values of compiled code, and a factor where it is large.
     fn factor(&self) -> String {
         /// In percent.
         const LARGE: f64 = 50.0;

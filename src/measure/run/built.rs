@@ -8,7 +8,7 @@ use crate::build::{Artifact, Witness};
 use crate::config::{Recipe, Variant};
 use crate::disk;
 use crate::files::{clear_measured, keep_earlier, set_aside, settle, variant_folder};
-use crate::finding::Error;
+use crate::finding::{Code, Error, Finding};
 use crate::measure::captures::Captures;
 use crate::measure::cost::{Cost, Costs};
 use crate::measure::folder::{Kept, RunFile, not_resumed};
@@ -363,6 +363,15 @@ impl<'a> Built<'a> {
             if current.is_some_and(|(artifact, _)| artifact.run.is_empty()) {
                 // Of a library only the code is judged.
                 settle(output, &sides.variant.id)?;
+                let base = sides.base.as_ref().and_then(|base| base.as_ref().ok());
+                // Its code says nothing of how fast it was.
+                if base.is_some_and(|base| !base.artifact.run.is_empty()) {
+                    let message = "nothing of it runs, and its base does";
+                    let next = "give it a `main` or a `run` again";
+                    let (code, id) = (Code::NotMeasured, &sides.variant.id);
+                    let finding = Finding::deny(code, id, message, next);
+                    self.measured.findings.push(finding);
+                }
                 self.measured
                     .findings
                     .extend(sides.base.and_then(Result::err));
