@@ -155,11 +155,6 @@ pub enum Command {
         after_help = "Examples:\n  sparsek-gate inspect report.ncu-rep\n  sparsek-gate inspect report.ncu-rep --metric throughput\n  sparsek-gate inspect report.ncu-rep --format json | jq '.launches[0].metrics | keys'"
     )]
     Inspect(InspectArgs),
-    /// Show the metrics of a variant over the history of its baseline.
-    #[command(
-        after_help = "Examples:\n  sparsek-gate history bsr_gemm/cp_async\n  sparsek-gate history bsr_gemm/cp_async --metric duration\n  sparsek-gate history cp_async --format json | jq '.baselines[].metrics[] | {metric, values}'\n\nWithout --metric the judged metrics are shown. ± is the difference between processes, or GPUs, when\nthe profile was locked."
-    )]
-    History(HistoryArgs),
     /// Copy a capture or a folder of captures without paths, names, sources and machine code.
     #[command(
         after_help = "Examples:\n  sparsek-gate strip report.ncu-rep public.ncu-rep\n  sparsek-gate strip .sparsek-gate/profiles published"
@@ -463,19 +458,6 @@ pub struct ReportArgs {
     /// Output format.
     #[arg(long, default_value = "text", value_parser = form_parser())]
     pub format: &'static Form,
-}
-
-/// Arguments of `history`.
-#[derive(Args, Debug)]
-pub struct HistoryArgs {
-    /// The variant, as `suite/variant`.
-    pub variant: String,
-    /// Only these metrics. Repeatable.
-    #[arg(long, value_name = "NAME")]
-    pub metric: Vec<String>,
-    /// Output format.
-    #[arg(long, default_value = "text")]
-    pub format: Format,
 }
 
 /// Arguments of `strip`.

@@ -16,7 +16,7 @@
 //!
 //! Besides these: [`evidence`] finds incomplete, disturbed or implausible measurements, [`binary`]
 //! reads what the compiler made, [`device`] watches the GPU, [`toolchain`] finds compiler and tools,
-//! [`engine`] lets other machines measure, [`history`] follows a baseline through the commits, [`strip`] copies
+//! [`engine`] lets other machines measure, [`strip`] copies
 //! captures for publication, and [`doctor`] examines the machine. [`metric`], [`statistics`],
 //! [`finding`] and [`terms`] are shared words; [`process`], [`disk`], [`files`], [`git`] and [`hash`] reach
 //! the system, and [`parallel`] uses all of its cores.
@@ -40,7 +40,6 @@ pub mod files;
 pub mod finding;
 pub mod git;
 pub mod hash;
-pub mod history;
 pub mod judge;
 pub mod measure;
 pub mod metric;

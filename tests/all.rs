@@ -30,7 +30,6 @@ mod faults;
 mod first_pull_request;
 mod generations;
 mod gpus;
-mod history;
 mod hostile;
 mod import_inspect;
 mod inputs;

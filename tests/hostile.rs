@@ -13,13 +13,10 @@ use std::time::{Duration, Instant};
 
 use crate::common::{self, Ran, outcomes};
 use serde_json::{Value as Json, json};
-use sparsek_gate::baseline::Entry;
 use sparsek_gate::baseline::Lock;
-use sparsek_gate::history::{Acceptance, Course, Point, Trend};
 use sparsek_gate::judge::{Origin, Outcome, Stored};
 use sparsek_gate::profile::Profile;
-use sparsek_gate::report::{FORMS, form, history_text};
-use sparsek_gate::terms::Tier;
+use sparsek_gate::report::{FORMS, form};
 use sparsek_gate::verdict::Verdict;
 
 /// KiB of addresses that the program takes with nothing to read: itself, its libraries, its stacks.
@@ -436,41 +433,6 @@ fn no_form_of_a_report_shows_a_character_that_nobody_sees() {
                 let read = serde_json::to_value(&read).unwrap();
                 assert_eq!(read, serde_json::to_value(hostile).unwrap());
             }
-        }
-        let point = Point {
-            value: 1.0,
-            noise: Some(0.5),
-        };
-        let hidden = || hidden.clone();
-        let trend = Trend {
-            variant: serde_json::from_value(json!("s/v")).unwrap(),
-            gpu: hidden(),
-            tier: Tier::Counters,
-            acceptances: vec![Acceptance {
-                entry: Entry {
-                    time: hidden(),
-                    who: hidden(),
-                    reason: hidden(),
-                    norm_sha256: hidden(),
-                    profile_sha256: hidden(),
-                    code_sha256: None,
-                    previous: hidden(),
-                },
-                commit: Some(hidden()),
-                missing: Some(hidden()),
-            }],
-            metrics: vec![Course {
-                kernel: hidden(),
-                metric: hidden(),
-                counter: hidden(),
-                unit: Some(hidden()),
-                values: vec![Some(point)],
-            }],
-        };
-        let trends = [trend];
-        let text = history_text(&trends);
-        for c in some {
-            assert!(!text.contains(*c), "history: {c:?}");
         }
     }
 }

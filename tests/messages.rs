@@ -46,7 +46,6 @@ source = "k.cu" | inspect bench.sh | 5 | no CSV header of ncu; bench.sh; found a
 source = "k.cu" | inspect none.ncu-rep | 2 | there is no file; none.ncu-rep
 source = "k.cu" | report none.json | 2 | there is no file; none.json
 source = "k.cu" | report bench.sh | 5 | it is not the outcome of a check; bench.sh; check --report outcome.json
-source = "k.cu" | history s/v | 4 | nothing is locked yet; s/v; baseline --lock --reason
 source = "k.cu" | baseline --verify | 4 | it has no baseline yet; s/v; baseline --lock --reason
 source = "k.cu" | compare './a "b' | 2 | a quote or a backslash at its end is not closed; `./a "b`
 source = "k.cu" | compare . . | 3 | cannot read; ./profile.json; No such file

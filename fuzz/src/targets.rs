@@ -472,9 +472,6 @@ fn git(input: &[u8]) {
     for (path, commit) in printed::index(&text).unwrap_or_default() {
         assert!(text.contains(&path) && commit.is_none_or(|commit| text.contains(&commit)));
     }
-    for (commit, blob) in printed::history(&text) {
-        assert!(text.contains(commit) && text.contains(blob));
-    }
     for (path, attribute, value) in printed::attributes(&text) {
         assert!(
             [path, attribute, value]

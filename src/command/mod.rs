@@ -11,7 +11,6 @@ mod compare_code;
 mod doctor;
 mod from;
 mod generate;
-mod history;
 mod import;
 mod init;
 mod inspect;
@@ -56,7 +55,6 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Plan(arguments) => plan::run(&config, &arguments),
         Command::Compare(arguments) => compare::run(&config, &arguments),
         Command::Report(arguments) => report::run(&arguments),
-        Command::History(arguments) => history::run(&config, &arguments),
         Command::Strip(arguments) => strip::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&config, &arguments),
         Command::Probe(arguments) => {

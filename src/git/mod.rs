@@ -25,5 +25,5 @@ pub use revision::{
     short, why_unknown,
 };
 pub use settings::settings_from_tree;
-pub use tree::{Object, TreeEntry, Version, files_at, objects_at, shown, tracked, versions};
+pub use tree::{Object, TreeEntry, files_at, objects_at, shown, tracked};
 pub use worktree::Worktree;

@@ -1,4 +1,4 @@
-//! What git prints, read: lists of files, contents, histories and attributes. Git prints bytes of
+//! What git prints, read: lists of files, contents and attributes. Git prints bytes of
 //! the repository, which anybody may have written.
 
 use std::collections::BTreeMap;
@@ -102,25 +102,6 @@ fn next_content(rest: &mut &[u8]) -> Option<Option<Vec<u8>>> {
     let content = after.get(1..)?.get(..size)?.to_vec();
     *rest = after.get(size + 2..)?;
     Some(Some(content))
-}
-
-/// The commits that `git log --raw --no-abbrev --format='commit %H'` prints of one file, each with
-/// the object of the file after it. Commits that removed the file are left out.
-pub fn history(log: &str) -> Vec<(&str, &str)> {
-    let mut commit = "";
-    let mut found = Vec::new();
-    for line in log.lines() {
-        if let Some(id) = line.strip_prefix("commit ") {
-            commit = id;
-        } else if let Some(raw) = line.strip_prefix(':') {
-            // `old-mode new-mode old-blob new-blob status`; zeros where the file was removed.
-            let blob = raw.split_ascii_whitespace().nth(3).unwrap_or_default();
-            if blob.chars().any(|c| c != '0') {
-                found.push((commit, blob));
-            }
-        }
-    }
-    found
 }
 
 /// Path, attribute and value of each answer of `git check-attr -z` that is not `unspecified`.

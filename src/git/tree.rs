@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::call::{git, git_bytes};
+use super::call::git_bytes;
 use super::printed;
 
 /// What a commit has at a path.
@@ -98,49 +98,6 @@ fn blobs<'a>(
     }
     let answer = git_bytes(root, &["cat-file", "--batch"], asked)?;
     printed::contents(&answer, count)
-}
-
-/// A file as a commit has it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Version {
-    /// The commit that changed it to this.
-    pub commit: String,
-    /// Its bytes.
-    pub content: Vec<u8>,
-}
-
-/// Every version of a file in the commits of this clone, the newest first. Renames are followed.
-///
-/// # Errors
-/// Git's complaint, or that there is no repository.
-pub fn versions(file: &Path) -> Result<Vec<Version>, String> {
-    let (folder, name) = folder_and_name(file)?;
-    let log = git(
-        folder,
-        &[
-            "--literal-pathspecs", "-c", "log.showSignature=false", "log", "--follow", "-m",
-            "--no-color", "--no-ext-diff", "--raw", "--no-abbrev", "--format=commit %H", "--",
-            name,
-        ],
-    )?;
-    let found = printed::history(&log);
-    let contents = blobs(folder, found.iter().map(|(_, blob)| *blob))?;
-    Ok(found
-        .into_iter()
-        .zip(contents)
-        .filter_map(|((commit, _), content)| {
-            let commit = commit.to_owned();
-            content.map(|content| Version { commit, content })
-        })
-        .collect())
-}
-
-/// A file's folder and its name in it.
-fn folder_and_name(file: &Path) -> Result<(&Path, &str), String> {
-    let name = file.file_name().and_then(|name| name.to_str());
-    file.parent()
-        .zip(name)
-        .ok_or_else(|| format!("{} does not name a file in a folder", file.display()))
 }
 
 /// The files that git tracks or does not ignore, by their paths from `top`, the folder of the working

@@ -4,13 +4,13 @@ use anstyle::{AnsiColor, Style};
 
 use super::code_table;
 use super::detail::Detail;
-use super::history::plain_table;
 use super::print::{clean, inert, one_line};
 use super::rows::{
     Row, causes_and_drift, color, columns, head, left_out, provenance, several_kernels,
     several_shapes, shown, title,
 };
 use super::screen;
+use super::table::plain_table;
 use super::weight::{by_origin, by_weight};
 use crate::finding::{ExitCode, Finding, Severity};
 use crate::judge::{Outcome, VariantReport};
