@@ -388,7 +388,6 @@ reason = "the new driver" | reason = " " | needs a `reason`
 reason = "the new driver" | reason = "two\u000alines" | needs a `reason`, in one line
 who = "Ada" | who = "" | needs a `who`
 who = "Ada"\n | - | missing field `who`; sparsek-gate generate schema
-expires = 2026-12-31 | - | missing field `expires`
 expires = 2026-12-31 | expires = "never" | a day such as 2026-12-31
 expires = 2026-12-31 | expires = "2026-02-30" | a day such as 2026-12-31
 expires = 2026-12-31 | expires = 2026 | a date such as 2026-12-31

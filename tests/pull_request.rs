@@ -704,6 +704,37 @@ fn what_code_owners_must_review_is_accepted_where_the_base_says_so() {
 }
 
 #[test]
+fn a_waiver_without_a_last_day_ends_with_its_merge() {
+    let project = owned(OWNERS);
+    slower(&project);
+    checked(&project, &[]).exits(1);
+    add_waiver(&project, "2999-12-31");
+    project.replace(
+        "config.toml", "expires = 2999-12-31\n", "up_to = \"15 %\"\n",
+    );
+    let report = checked(&project, &[]).exits(0).json();
+    let words = "waived until the merge by Eve: needed";
+    assert!(report.message("regressed").contains(words));
+    let words = "adds a waiver of `duration` until the merge up to 15 % by Eve: needed";
+    report.tells_all("policy-changed", &[words]);
+    merge(&project);
+    for other in [
+        "",
+        "\n[metric.other]\ncounter = \"sm__cycles_elapsed.max\"\nlevel = \"record\"\n",
+    ] {
+        let config = project.read("config.toml");
+        project.write("config.toml", config + other);
+        let report = checked(&project, &[]).exits(1).json();
+        assert!(report.denies("regressed"));
+        let words = "the waiver of `duration` by Eve ended when it was merged";
+        report.tells_all("waiver-unused", &[words]);
+    }
+    // Another one needs another consent.
+    project.replace("config.toml", "reason = \"needed\"", "reason = \"again\"");
+    checked(&project, &[]).exits(0);
+}
+
+#[test]
 fn a_kernel_slower_than_its_base_passes_within_a_lock_that_was_accepted() {
     let project = owned(OWNERS);
     project.add_base(VARIANT, |base| base["provenance"]["git"] = "0ba5e".into());

@@ -166,7 +166,7 @@ fn wrong_numbers_of_a_waived_metric_are_not_let_pass() {
         let mut findings = vec![wrong.clone(), wrong.metric(DURATION)];
         apply_waivers(
             &config.waivers,
-            waiver.expires,
+            waiver.expires.unwrap(),
             &mut findings,
             |_, _| true,
             |_, _| None,

@@ -94,7 +94,7 @@ pub enum Accept {
     CodeOwners,
 }
 
-/// Makes warnings of the findings on one metric of one variant, until a day.
+/// Makes warnings of the findings on one metric of one variant, until a day or the merge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Waiver {
     /// The variant.
@@ -105,8 +105,8 @@ pub struct Waiver {
     pub reason: String,
     /// Who is responsible for it.
     pub who: String,
-    /// The last day on which it counts, in UTC.
-    pub expires: jiff::civil::Date,
+    /// The last day on which it counts, in UTC; `None`: it counts until it is part of the base.
+    pub expires: Option<jiff::civil::Date>,
     /// How much worse the metric may be; `None` is twice its tolerance.
     pub up_to: Option<Tolerance>,
 }

@@ -38,13 +38,13 @@ pub(super) struct RawConfig {
     pub r#static: BTreeMap<String, RawStatic>,
     /// Problems to solve, each with its variants: same inputs, same answer.
     pub suite: BTreeMap<String, RawSuite>,
-    /// Findings that only warn until a day.
+    /// Findings that only warn until a day or the merge.
     pub waiver: Vec<RawWaiver>,
     /// Whose locks count.
     pub trust: Trust,
 }
 
-/// Makes warnings of the findings on one metric of one variant, until a day.
+/// Makes warnings of the findings on one metric of one variant, until a day or the merge.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "waiver")]
@@ -57,9 +57,11 @@ pub(super) struct RawWaiver {
     pub reason: String,
     /// Who is responsible for it.
     pub who: String,
-    /// The last day on which it counts, in UTC, such as 2026-12-31.
-    #[schemars(with = "String", extend("format" = "date"))]
-    pub expires: ExpiryDate,
+    /// The last day on which it counts, in UTC, such as 2026-12-31. Default: it counts in the change
+    /// that adds it, and ends with the merge.
+    #[serde(default)]
+    #[schemars(with = "Option<String>", extend("format" = "date"))]
+    pub expires: Option<ExpiryDate>,
     /// How much worse the metric may be. Default: twice its tolerance.
     #[serde(default)]
     pub up_to: Option<RawTolerance>,

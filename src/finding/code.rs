@@ -315,9 +315,9 @@ codes! {
     LaunchChanged = "launch-changed", Either => Baseline,
         "The launch configuration or the problem size changed. Other shared memory alone is a warning. So is another grid or block beside the base, if equal counts of work, or processes that check their own numbers, show the same work.",
         "If it is intended, lock a new baseline, or let exact metrics or `{result}` show the same work.";
-    /// A waiver covers no finding, or its last day is past.
+    /// A waiver covers no finding, its last day is past, or it ended with its merge.
     WaiverUnused = "waiver-unused", Warns => Usage,
-        "The regression was fixed, the waiver names another variant or metric, its last day (`expires`) is before today (UTC), or the metric is worse by more than it covers.",
+        "The regression was fixed, the waiver names another variant or metric, its last day (`expires`) is before today (UTC) or it has none and is part of the base, or the metric is worse by more than it covers.",
         "Remove the waiver, or set a later day or what it covers (`up_to`).";
     /// A tolerance is less than any comparison can show, or two gated metrics read one counter.
     RuleDoubtful = "rule-doubtful", Warns => Usage,

@@ -35,7 +35,6 @@ pub use code_table::of_profiles as code_table;
 pub use detail::Detail;
 pub use form::{Capability, Form, Rendering};
 pub use forms::{FORMS, form, form_parser};
-pub(crate) use table::{lines as table_lines, plain_table};
 pub use json::{outcome_schema, parse, read};
 pub use places::places;
 pub use print::{
@@ -45,5 +44,6 @@ pub use print::{
 pub(crate) use print::{clean, cut, json_for_terminals, one_line};
 pub use profiles::text as profiles_text;
 pub use progress::Progress;
+pub(crate) use table::{lines as table_lines, plain_table};
 pub use target::{Target, targets};
 pub use terminal::{findings as findings_text, report as outcome_text};

@@ -237,18 +237,25 @@ fn waivers(before: Option<&Value>, after: Option<&Value>, found: &mut Vec<Change
     };
     for waiver in after.iter().filter(|waiver| !before.contains(waiver)) {
         let what = &waiver.metric;
-        let until = &waiver.expires;
+        let day = |expires: &Option<String>| expires.clone().unwrap_or("the merge".to_owned());
+        let until = day(&waiver.expires);
         let by = format!("by {}: {}", waiver.who, waiver.reason);
         let alike: Vec<&Waived> = before.iter().filter(|was| was.covers_as(waiver)).collect();
         let last = alike.iter().map(|was| &was.expires).max();
         // Dates are compared as they are written, year first.
         let text = match last {
             None => format!("adds a waiver of `{what}` until {until}"),
-            Some(last) if until < last => {
-                format!("shortens the waiver of `{what}` from {last} to {until}")
+            Some(last) if waiver.expires < *last => {
+                format!(
+                    "shortens the waiver of `{what}` from {} to {until}",
+                    day(last)
+                )
             }
-            Some(last) if until > last => {
-                format!("extends the waiver of `{what}` from {last} to {until}")
+            Some(last) if waiver.expires > *last => {
+                format!(
+                    "extends the waiver of `{what}` from {} to {until}",
+                    day(last)
+                )
             }
             Some(_) => format!("replaces the waiver of `{what}` until {until}"),
         };
@@ -276,7 +283,8 @@ struct Waived {
     metric: String,
     who: String,
     reason: String,
-    expires: String,
+    /// Without a day it ends with the merge, before every day.
+    expires: Option<String>,
     up_to: String,
 }
 
@@ -292,7 +300,7 @@ impl Waived {
             metric: text("metric"),
             who: text("who"),
             reason: text("reason"),
-            expires: text("expires"),
+            expires: value.get("expires").map(|_| text("expires")),
             up_to: text("up_to"),
         }
     }
@@ -354,6 +362,7 @@ mod tests {
                 "[[waiver]]\nvariant = \"s/v\"\nmetric = \"duration\"\nreason = \"r\"\nwho = \"w\"\nexpires = {expires}"
             )
         };
+        let merge = waiver("M").replace("expires = M", "");
         let (soon, late) = (waiver("2026-12-01"), waiver("\"2026-12-31\""));
         let sized = format!("{soon}\nup_to = \"5 %\"");
         let table = r#"
@@ -366,12 +375,15 @@ Loosens | metric.m.min = 1 | | `m` is no longer judged
 Loosens | | metric.m.min = 1 | states metrics of its own in the place of those by default
 Loosens | | SOON | adds a waiver of `duration` until 2026-12-01 by w: r
 Loosens | SOON | SIZED | replaces the waiver of `duration` until 2026-12-01 up to 5 % by w: r
+Loosens | | MERGE | adds a waiver of `duration` until the merge by w: r
+Loosens | MERGE | SOON | extends the waiver of `duration` from the merge to 2026-12-01 by w: r
 Loosens | SIZED | SOON | replaces the waiver of `duration` until 2026-12-01 by w: r
 Loosens | SOON | LATE | extends the waiver of `duration` from 2026-12-01 to 2026-12-31 by w: r
 Loosens | a.key.of_the_future = 1 | a.key.of_the_future = 2 | changes `a.key.of_the_future` from 1 to 2
 Tightens | verify.sanitizer = [] | verify.sanitizer = ["memcheck"] | changes `verify.sanitizer` from [] to ["memcheck"]
 Tightens | metric.m.tolerance = { against = '1.5' } | metric.m.tolerance = { against = '1' } | tightens `m` side by side from 1.5 to 1
 Tightens | metric.l.min = 1 | metric.l.min = 1\nmetric.m.min = 1 | adds the metric `m`
+Tightens | LATE | MERGE | shortens the waiver of `duration` from 2026-12-31 to the merge by w: r
 Tightens | LATE | SOON | shortens the waiver of `duration` from 2026-12-31 to 2026-12-01 by w: r
 Tightens | SOON | | removes the waiver of `duration`
 Tightens | paths.unread = ['*.md'] | | no longer sets `paths.unread`, which was ["*.md"]
@@ -387,7 +399,8 @@ States | suite.s.variant.v.threads_per_block = 128 | suite.s.variant.v.threads_p
                 let config = config
                     .replace("SOON", &soon)
                     .replace("SIZED", &sized)
-                    .replace("LATE", &late);
+                    .replace("LATE", &late)
+                    .replace("MERGE", &merge);
                 config.replace("\\n", "\n")
             });
             let found = of(&base, &head);

@@ -9,11 +9,12 @@ use super::merge::in_checkout;
 use super::place::{inside, unreadable};
 use super::policy;
 use crate::build::paths_of_flags;
-use crate::config::{Config, table};
+use crate::config::{Config, Waiver, table};
 use crate::files::{most, read_text_up_to};
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::git::{self, TreeEntry};
 use crate::hash::sha256_hex;
+use toml::Value;
 
 impl ChangeUnderReview<'_> {
     /// The configuration to judge by, the base's folder of baselines, and whether the base has no
@@ -41,7 +42,8 @@ impl ChangeUnderReview<'_> {
         let base_text = String::from_utf8_lossy(&base_text).into_owned();
         if base_text == text {
             self.ask_owners(self.head, &act);
-            return Ok(whole());
+            let policy = self.without_ended(self.head.clone(), self.head, findings)?;
+            return Ok((policy, self.head.baselines.clone(), false));
         }
         let base = match Config::parse(path, &base_text) {
             Ok(base) => base,
@@ -93,6 +95,7 @@ impl ChangeUnderReview<'_> {
         findings.extend(all.into_iter().map(|finding| finding.warn_for(unneeded)));
         let policy = merged.filter(|_| !accepted);
         let policy = policy.unwrap_or_else(|| self.head.clone());
+        let policy = self.without_ended(policy, &base, findings)?;
         Ok((policy, base.baselines, false))
     }
 
@@ -201,15 +204,46 @@ impl ChangeUnderReview<'_> {
 
     /// The change's code under the base's policy.
     fn merged(&self, base: &toml::Table, head: &toml::Table) -> Result<Config, String> {
-        let merged = toml::to_string(&policy::merged(base, head));
-        let merged = merged.map_err(|error| error.to_string())?;
-        let merged = Config::parse(&self.head.path, &merged);
-        let merged = merged.map_err(|error| error.message().to_owned())?;
-        // As the merged checkout, which it is compared with.
+        self.parsed(&policy::merged(base, head))
+    }
+
+    /// A configuration of the merged checkout.
+    fn parsed(&self, written: &toml::Table) -> Result<Config, String> {
+        let text = toml::to_string(written).map_err(|error| error.to_string())?;
+        let config = Config::parse(&self.head.path, &text);
+        let config = config.map_err(|error| error.message().to_owned())?;
         Ok(Config {
             device: self.head.device,
-            ..in_checkout(merged, &self.head.checkout)
+            ..in_checkout(config, &self.head.checkout)
         })
+    }
+
+    /// A policy without the waivers that have no last day and are part of the base: they ended when they
+    /// were merged. Each is reported.
+    fn without_ended(
+        &self,
+        policy: Config,
+        base: &Config,
+        findings: &mut Vec<Finding>,
+    ) -> Result<Config, Error> {
+        let ended = |waiver: &Waiver| waiver.expires.is_none() && base.waivers.contains(waiver);
+        let before = findings.len();
+        for waiver in policy.waivers.iter().filter(|waiver| ended(waiver)) {
+            let Waiver { metric, who, .. } = waiver;
+            let message = format!("the waiver of `{metric}` by {who} ended when it was merged");
+            let finding = Finding::of(Code::WaiverUnused, &waiver.variant, message);
+            findings.push(finding.metric(metric));
+        }
+        if findings.len() == before {
+            return Ok(policy);
+        }
+        // An archive contains the text.
+        let mut written = table(&policy.path, &policy.text.0)?;
+        if let Some(Value::Array(waivers)) = written.get_mut("waiver") {
+            let mut read = policy.waivers.iter();
+            waivers.retain(|_| read.next().is_some_and(|waiver| !ended(waiver)));
+        }
+        self.parsed(&written).map_err(Error::Usage)
     }
 
     /// The findings on changes of the policy, and whether they were accepted.

@@ -45,21 +45,18 @@ impl File<'_> {
             let help = suggest(&raw.metric, &names);
             return Err(wrong("metric", message).help(help));
         }
-        let text = match &raw.expires {
-            ExpiryDate::Text(text) => text.clone(),
-            ExpiryDate::Date(date) => date.to_string(),
+        let day = |written: &ExpiryDate| {
+            let text = match written {
+                ExpiryDate::Text(text) => text.clone(),
+                ExpiryDate::Date(date) => date.to_string(),
+            };
+            // A day has many spellings, and configurations are compared as text.
+            let day = text.parse().ok();
+            let day = day.filter(|day: &jiff::civil::Date| day.to_string() == text);
+            let message = format!("`expires` must be a day such as 2026-12-31, not `{text}`");
+            day.ok_or_else(|| wrong("expires", message))
         };
-        // A day has many spellings, and configurations are compared as text.
-        let expires = text
-            .parse()
-            .ok()
-            .filter(|day: &jiff::civil::Date| day.to_string() == text)
-            .ok_or_else(|| {
-                wrong(
-                    "expires",
-                    format!("`expires` must be a day such as 2026-12-31, not `{text}`"),
-                )
-            })?;
+        let expires = raw.expires.as_ref().map(day).transpose()?;
         Ok(Waiver {
             variant: variant.id.clone(),
             metric: raw.metric.clone(),

@@ -24,7 +24,7 @@ pub(crate) fn fix_or_accept(variant: &Variant, mode: Mode, tier: Tier) -> String
             "fix the kernel, or accept it: {}",
             lock_command(variant, tier)
         ),
-        Mode::Against | Mode::New => "fix the kernel, or accept it for a time with a `[[waiver]]`".to_owned(),
+        Mode::Against | Mode::New => "fix the kernel, or accept it with a `[[waiver]]`".to_owned(),
         Mode::Programs if tier == Tier::Static => {
             "compare the sources, flags and compilers of both".to_owned()
         }

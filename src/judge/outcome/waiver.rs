@@ -21,7 +21,8 @@ pub fn apply_waivers(
     judged: impl Fn(&VariantId, &str) -> bool,
     beyond: impl Fn(&Waiver, &Finding) -> Option<String>,
 ) {
-    let expired = |waiver: &Waiver| today > waiver.expires;
+    let last_day = |waiver: &Waiver| waiver.expires.filter(|day| today > *day);
+    let expired = |waiver: &Waiver| last_day(waiver).is_some();
     let mut used = vec![false; waivers.len()];
     let mut too_small = vec![None; waivers.len()];
     for finding in findings.iter_mut() {
@@ -44,7 +45,10 @@ pub fn apply_waivers(
         if let Some(waiver) = longest {
             let waived = finding.clone().warn_for(WarnReason::Waived);
             *finding = waived.with(Note::Waived {
-                until: waiver.expires.to_string(),
+                until: match waiver.expires {
+                    Some(day) => day.to_string(),
+                    None => "the merge".to_owned(),
+                },
                 who: waiver.who.clone(),
                 reason: waiver.reason.clone(),
             });
@@ -58,13 +62,12 @@ pub fn apply_waivers(
             "the waiver of `{}` by {} ({})",
             waiver.metric, waiver.who, waiver.reason
         );
-        let message = match too_small {
-            _ if expired(waiver) => format!(
-                "{what} has expired: its last day was {}, today is {today}",
-                waiver.expires
-            ),
-            Some(beyond) => format!("{what} covers less: {beyond}"),
-            None => format!("{what} is not needed: no finding is covered by it"),
+        let message = match (last_day(waiver), too_small) {
+            (Some(day), _) => {
+                format!("{what} has expired: its last day was {day}, today is {today}")
+            }
+            (None, Some(beyond)) => format!("{what} covers less: {beyond}"),
+            (None, None) => format!("{what} is not needed: no finding is covered by it"),
         };
         let finding = Finding::of(Code::WaiverUnused, &waiver.variant, message);
         findings.push(finding.metric(&waiver.metric));
@@ -166,7 +169,7 @@ mod tests {
             metric: metric.to_owned(),
             reason: "the new driver".to_owned(),
             who: "ada".to_owned(),
-            expires,
+            expires: Some(expires),
             up_to: None,
         }
     }
