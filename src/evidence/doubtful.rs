@@ -1,6 +1,6 @@
 //! Rules of the configuration that can hardly be meant.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::config::{Config, Metric};
 use crate::finding::{Code, Finding};
@@ -11,30 +11,17 @@ const LEAST_PERCENT: f64 = 0.1;
 /// A tick of the clock that times kernels, in ns.
 const TICK_NS: f64 = 32.0;
 
-/// Warnings about tolerances that no comparison can show, and about gated metrics that read one counter.
+/// Warnings about tolerances that no comparison can show.
 pub fn doubtful(config: &Config) -> Vec<Finding> {
-    let mut found: BTreeSet<(String, String)> = BTreeSet::new();
-    for variant in config.variants() {
-        let mut of_counter: BTreeMap<&str, &str> = BTreeMap::new();
-        let gated = variant
-            .metrics
-            .iter()
-            .filter(|one| one.level != Level::Record);
-        for metric in gated {
-            let other = of_counter.insert(&metric.counter, &metric.alias);
-            found.extend(other.map(|other| {
-                let both = format!("`{other}` and `{}` read one counter", metric.alias);
-                (both, "remove one of them".to_owned())
-            }));
-            let tolerances = [metric.tolerance.stored, metric.tolerance.against];
-            found.extend(
-                tolerances
-                    .into_iter()
-                    .flatten()
-                    .filter_map(|one| unlikely(metric, one)),
-            );
-        }
-    }
+    let metrics = config.variants().flat_map(|variant| &variant.metrics);
+    let gated = metrics.filter(|metric| metric.level != Level::Record);
+    let tolerances = gated.flat_map(|metric| {
+        let both = [metric.tolerance.stored, metric.tolerance.against];
+        both.into_iter().flatten().map(move |one| (metric, one))
+    });
+    let found: BTreeSet<_> = tolerances
+        .filter_map(|(metric, tolerance)| unlikely(metric, tolerance))
+        .collect();
     let finding = |(message, next)| Finding::of_project(Code::RuleDoubtful, message, next);
     found.into_iter().map(finding).collect()
 }

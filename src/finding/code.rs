@@ -319,10 +319,10 @@ codes! {
     WaiverUnused = "waiver-unused", Warns => Usage,
         "The regression was fixed, the waiver names another variant or metric, its last day (`expires`) is before today (UTC) or it has none and is part of the base, or the metric is worse by more than it covers.",
         "Remove the waiver, or set a later day or what it covers (`up_to`).";
-    /// A tolerance is less than any comparison can show, or two gated metrics read one counter.
+    /// A tolerance is less than any comparison can show.
     RuleDoubtful = "rule-doubtful", Warns => Usage,
-        "A percentage was written as a fraction, percent as nanoseconds, or a metric was copied.",
-        "Write the tolerance with its unit, such as `\"3 %\"`, or remove a metric.";
+        "A percentage was written as a fraction, or percent as nanoseconds.",
+        "Write the tolerance with its unit, such as `\"3 %\"`.";
     /// `env_pass` names a variable that, by its name, holds a credential.
     CredentialPassed = "credential-passed", Warns => Usage,
         "Programs under test can send each variable that they get anywhere.",

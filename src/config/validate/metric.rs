@@ -80,6 +80,26 @@ impl File<'_> {
         Ok(())
     }
 
+    /// Refuses two gated metrics of a variant that read one counter: only the narrower could decide.
+    pub(super) fn refuse_twins(&self, suites: &[Suite]) -> Result<(), ConfigError> {
+        for variant in suites.iter().flat_map(|suite| &suite.variants) {
+            let mut read = BTreeMap::new();
+            let mut gated = variant.metrics.iter();
+            let twin = gated.find_map(|one| {
+                let is_gated = one.level != Level::Record;
+                let other = is_gated.then(|| read.insert(&one.counter, &one.alias))??;
+                Some((one, other))
+            });
+            if let Some((Metric { alias, counter, .. }, other)) = twin {
+                let message = format!("`{other}` and `{alias}` read one counter, {counter}");
+                return Err(self.error(&["metric", alias], message).help(
+                    "remove one of them; `on` has tolerances of single suites and variants",
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Applies the tolerances of single suites and variants.
     pub(super) fn tolerate(
         &self,

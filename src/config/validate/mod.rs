@@ -95,6 +95,7 @@ impl File<'_> {
             .map(|(name, suite)| self.suite(name, suite, &common))
             .collect::<Result<Vec<_>, _>>()?;
         self.narrow(&raw.metric, &mut suites)?;
+        self.refuse_twins(&suites)?;
         self.tolerate(&raw.metric, &mut suites)?;
         let waivers = raw.waiver.iter().enumerate();
         let waivers = waivers
