@@ -605,7 +605,7 @@ fn kernels_that_appear_and_vanish_are_rows_and_only_a_larger_sum_fails() {
     assert!(row(&rows, "softmax ").ends_with(" gone"));
     assert!(row(&rows, "gemm ").contains(" 66.2 % "));
     assert!(
-        rows.iter().all(|row| row.chars().count() <= 100),
+        rows.iter().all(|row| row.chars().count() <= 80),
         "{rows:#?}"
     );
     let report = json(&machine, &BOTH, 0);

@@ -15,11 +15,11 @@ use crate::verdict::{Change, Verdict};
 
 /// The most lines.
 const MOST_ROWS: usize = 10;
-/// The most characters of a kernel's name.
-const NAME: usize = 36;
-/// The most characters of a variant with its kernel and metric.
-const SUBJECT: usize = 43;
-/// The same in the first line.
+/// The characters of a row, and of a cell that all rows make room for.
+const COLUMNS: usize = 80;
+const CELL: usize = 21;
+/// The most characters of a kernel's name in the first line, and of a variant with its kernel and metric.
+const FIRST_NAME: usize = 36;
 const FIRST_SUBJECT: usize = 100;
 
 /// The answer in one line: what was measured, or what else decides.
@@ -87,11 +87,12 @@ fn judged(outcome: &Outcome) -> Vec<Judged<'_>> {
 }
 
 impl Judged<'_> {
-    /// The variant, with the kernel where it has several, and the metric; `short` omits the duration.
+    /// The variant, with the kernel where it has several, and the metric; `short` omits the duration, and
+    /// that a metric is one of compiled code.
     fn subject(&self, most: usize, short: bool) -> String {
         let mut metric = match (self.one.is_duration(), self.report.tier) {
             (true, _) if short => String::new(),
-            (_, Tier::Static) => format!(" {} (static)", self.one.metric),
+            (_, Tier::Static) if !short => format!(" {} (static)", self.one.metric),
             _ => format!(" {}", self.one.metric),
         };
         metric = cut_middle(&one_line(&metric), most / 2);
@@ -185,46 +186,69 @@ fn of_variants(outcome: &Outcome) -> Option<String> {
     Some(format!("{what}; {counts}, exit code {}", code as u8))
 }
 
+/// Lines that fit a narrow terminal: the subject in as many characters as the cells leave, and the cells.
+fn aligned<T>(rows: &[(T, Vec<String>)], subject: impl Fn(&T, usize) -> String) -> Vec<String> {
+    let count = rows.iter().map(|(_, cells)| cells.len()).max();
+    let width = |texts: &mut dyn Iterator<Item = &String>| {
+        texts.map(|text| text.chars().count()).max().unwrap_or(0)
+    };
+    let column = |at| width(&mut rows.iter().filter_map(|(_, cells)| cells.get(at)));
+    let columns = (0..count.unwrap_or(0)).map(|at| column(at).min(CELL));
+    let columns: Vec<usize> = columns.collect();
+    let taken: usize = columns.iter().map(|width| width + 1).sum();
+    let room = COLUMNS.saturating_sub(taken);
+    let subjects: Vec<String> = rows.iter().map(|(row, _)| subject(row, room)).collect();
+    let first = width(&mut subjects.iter());
+    let lines = rows.iter().zip(&subjects).map(|((_, cells), subject)| {
+        let mut line = format!("{subject:<first$}");
+        for (at, (cell, width)) in cells.iter().zip(&columns).enumerate() {
+            line.push_str(&match at + 1 == columns.len() {
+                true => format!(" {cell}"),
+                false => format!(" {cell:>width$}"),
+            });
+        }
+        line.trim_end().to_owned()
+    });
+    lines.collect()
+}
+
+/// Both values, in the same unit.
+fn values(one: &Comparison) -> Option<String> {
+    let (was, is) = (one.reference?.value, one.current?.value);
+    let (was, is) = display_values(was, is, one.unit.as_deref());
+    Some(format!("{was} → {is}"))
+}
+
 /// A line for each judged metric that weighs most.
 fn rows_of_variants(outcome: &Outcome) -> Vec<String> {
     let all = judged(outcome);
-    let line = |judged: &Judged<'_>| {
-        let (one, unit) = (judged.one, judged.one.unit.as_deref());
-        let values = match (one.reference, one.current) {
-            (Some(was), Some(is)) => {
-                let (was, is) = display_values(was.value, is.value, unit);
-                format!("{was} → {is}")
-            }
-            _ => String::new(),
-        };
-        let (subject, change, word) = (
-            judged.subject(SUBJECT, true),
-            judged.change(),
-            judged.word(),
-        );
-        let line = format!("{subject:<SUBJECT$} {values:>24} {change:<20} {word}");
-        line.trim_end().to_owned()
+    let cells = |judged: &Judged<'_>| {
+        let values = values(judged.one).unwrap_or_default();
+        vec![values, judged.change(), judged.word().to_owned()]
     };
-    let mut lines: Vec<String> = all.iter().take(MOST_ROWS).map(line).collect();
+    let shown = all.iter().take(MOST_ROWS);
+    let mut rows: Vec<_> = shown.map(|one| (*one, cells(one))).collect();
+    let lines_of = |rows: &[_]| aligned(rows, |one: &Judged<'_>, most| one.subject(most, true));
+    let mut lines = lines_of(&rows);
     let more = all.len().saturating_sub(MOST_ROWS);
     if more > 0 {
         lines.push(format!("{} more (-v)", counted(more, "metric", "metrics")));
     }
+    rows.clear();
     for report in outcome.variants.iter().filter(|one| one.mode == Mode::New) {
         let times = report.comparisons.iter().filter(|one| one.is_duration());
-        for one in times.take(MOST_ROWS) {
+        rows.extend(times.take(MOST_ROWS).map(|one| {
+            let [_, value] = one.shown().map(Option::unwrap_or_default);
+            let verdict = Verdict::Pass;
             let judged = Judged {
                 report,
                 one,
-                verdict: Verdict::Pass,
+                verdict,
             };
-            let [_, value] = one.shown().map(Option::unwrap_or_default);
-            lines.push(format!(
-                "{:<SUBJECT$} {value:>24} new",
-                judged.subject(SUBJECT, true)
-            ));
-        }
+            (judged, vec![value, "new".to_owned()])
+        }));
     }
+    lines.extend(lines_of(&rows));
     let code = code_table::changed(&outcome.variants, MOST_ROWS);
     if !code.is_empty() && !lines.is_empty() {
         lines.push(String::new());
@@ -255,7 +279,7 @@ fn of_programs(outcome: &Outcome) -> Option<String> {
         _ => {
             let other_work = |one: &&Finding| one.denies() && one.code == Code::WorkChanged;
             let found = outcome.findings.iter().find(other_work)?;
-            let kernel = name(found.kernel.as_deref().unwrap_or_default(), NAME);
+            let kernel = name(found.kernel.as_deref().unwrap_or_default(), FIRST_NAME);
             return Some(format!(
                 "other work: {kernel}; the sum of all kernels {all}"
             ));
@@ -270,7 +294,7 @@ fn of_programs(outcome: &Outcome) -> Option<String> {
         // A kernel decides.
         Some(first) if !by_sum => {
             let (name, change) = (
-                name(&first.kernel, NAME),
+                name(&first.kernel, FIRST_NAME),
                 first.interval().unwrap_or_default(),
             );
             format!("{word}: {name} {change}; the sum of all kernels {all}")
@@ -296,11 +320,11 @@ fn of_programs(outcome: &Outcome) -> Option<String> {
     if let Some(replaced) = replaced {
         line.push_str(&format!("; {replaced}"));
         if let Some(largest) = new.first() {
-            let name = name(&largest.kernel, NAME);
+            let name = name(&largest.kernel, FIRST_NAME);
             line.push_str(&format!(", largest {name} {:.0} %", largest.largest()));
         }
     } else if let (true, "slower", [first, ..]) = (by_sum, word, of_verdict.as_slice()) {
-        let (count, name) = (count(of_verdict.len()), name(&first.kernel, NAME));
+        let (count, name) = (count(of_verdict.len()), name(&first.kernel, FIRST_NAME));
         line.push_str(&format!("; {count} slower, first {name}"));
     }
     if let Some(waits) = report.waits.filter(|waits| waits.is_why) {
@@ -324,23 +348,16 @@ fn rows_of_programs(report: &VariantReport) -> Vec<String> {
     for share in &shares {
         *shapes.entry(&share.kernel).or_default() += 1;
     }
-    let name = |share: &KernelShare| match shapes.get(share.kernel.as_str()) {
+    let name = |share: &&KernelShare, most: usize| match shapes.get(share.kernel.as_str()) {
         Some(2..) => {
             let grid = format!(" {}", dimensions(share.grid));
-            name(&share.kernel, NAME.saturating_sub(grid.len())) + &grid
+            name(&share.kernel, most.saturating_sub(grid.len())) + &grid
         }
-        _ => name(&share.kernel, NAME),
+        _ => name(&share.kernel, most),
     };
-    let mut lines: Vec<String> = shares
-        .iter()
-        .take(MOST_ROWS)
-        .map(|share| {
-            let (name, percent) = (name(share), share.largest());
-            let cells = cells(report, share);
-            let line = format!("{name:<NAME$} {percent:>5.1} % {cells}");
-            line.trim_end().to_owned()
-        })
-        .collect();
+    let shown = shares.iter().take(MOST_ROWS);
+    let rows: Vec<_> = shown.map(|share| (*share, cells(report, share))).collect();
+    let mut lines = aligned(&rows, name);
     let more = shares.len().saturating_sub(MOST_ROWS);
     if more > 0 {
         lines.push(format!("{} more (-v)", counted(more, "kernel", "kernels")));
@@ -354,31 +371,25 @@ fn rows_of_programs(report: &VariantReport) -> Vec<String> {
     lines
 }
 
-/// What is shown of a kernel beside its name and its share.
-fn cells(report: &VariantReport, share: &KernelShare) -> String {
-    match (share.reference, share.current) {
-        (None, Some(_)) if share.kernel != TOTAL => return format!("{:>24}", "new"),
-        (Some(_), None) => return format!("{:>24}", "gone"),
-        _ => {}
-    }
+/// What is shown of a kernel beside its name: its share, both values, the change, the verdict.
+fn cells(report: &VariantReport, share: &KernelShare) -> Vec<String> {
     let mut durations = report.comparisons.iter().filter(|one| one.is_duration());
-    let Some(one) = durations.find(|one| share.is_of(one)) else {
-        return String::new();
+    let one = durations.find(|one| share.is_of(one));
+    let said = one.and_then(|one| one.verdict);
+    let said = said.map_or("", |verdict| word(verdict, true));
+    let change = one.and_then(|one| Some((values(one)?, one.change?, one.band)));
+    let (values, change) = match (share.reference, share.current, change) {
+        (None, Some(_), _) if share.kernel != TOTAL => ("new".to_owned(), String::new()),
+        (Some(_), None, _) => ("gone".to_owned(), String::new()),
+        (.., Some((values, change, band))) => {
+            let band = band.map(|band| format!(" ±{}", change.with(band).magnitude(None)));
+            (values, change.display(None) + &band.unwrap_or_default())
+        }
+        _ if said.is_empty() && one.is_some() => ("varies".to_owned(), String::new()),
+        _ => Default::default(),
     };
-    let said = one.verdict.map_or("", |verdict| word(verdict, true));
-    let (Some(was), Some(is), Some(change)) = (one.reference, one.current, one.change) else {
-        return match one.verdict {
-            Some(_) => said.to_owned(),
-            None => format!("{:>24}", "varies"),
-        };
-    };
-    let (was, is) = display_values(was.value, is.value, one.unit.as_deref());
-    let values = format!("{was} → {is}");
-    let band = one.band.map_or(String::new(), |band| {
-        format!("±{}", change.with(band).magnitude(None))
-    });
-    let change = change.display(None);
-    format!("{values:>24} {change:>9} {band:<8} {said}")
+    let percent = format!("{:.1} %", share.largest());
+    vec![percent, values, change, said.to_owned()]
 }
 
 fn kernels(report: &VariantReport) -> impl Iterator<Item = &Comparison> {
@@ -436,7 +447,7 @@ mod tests {
 
     #[test]
     fn a_long_name_is_folded_first_and_then_cut_in_its_middle() {
-        let name = |kernel: &str| name(kernel, NAME);
+        let name = |kernel: &str| name(kernel, FIRST_NAME);
         assert_eq!(name("(total)"), "(total)");
         assert_eq!(name("void f<int, 3>(float*, int)"), "f<int, 3>");
         assert_eq!(
@@ -449,6 +460,6 @@ mod tests {
         );
         let cut = name("nvjet_tst_128x128_64x5_2x1_v_bz_coopA_NNT_and_more");
         assert_eq!(cut, "nvjet_tst_128x128_…oopA_NNT_and_more");
-        assert_eq!(cut.chars().count(), NAME);
+        assert_eq!(cut.chars().count(), FIRST_NAME);
     }
 }
