@@ -184,6 +184,22 @@ mod tests {
     }
 
     #[test]
+    fn a_git_that_is_not_there_is_to_be_installed() {
+        let git = Git {
+            program: "no-such-git",
+            ..Git::here()
+        };
+        let why = git.answer(Path::new("/"), &[], String::new(), &[]);
+        let said = error(why.unwrap_err(), "clone again").to_string();
+        assert!(
+            said.ends_with("next: install git, and have it on the PATH"),
+            "{said}"
+        );
+        let said = error("fatal: no".to_owned(), "clone again").to_string();
+        assert!(said.ends_with("next: clone again"), "{said}");
+    }
+
+    #[test]
     fn the_complaint_of_git_comes_first_and_an_end_without_one_is_named() {
         assert_eq!(answer("echo out; echo hint >&2", 60).unwrap(), b"out\n");
         assert_eq!(
