@@ -46,7 +46,7 @@ source = "k.cu" | inspect bench.sh | 5 | no CSV header of ncu; bench.sh; found a
 source = "k.cu" | inspect none.ncu-rep | 2 | there is no file; none.ncu-rep
 source = "k.cu" | report none.json | 2 | there is no file; none.json
 source = "k.cu" | report bench.sh | 5 | it is not the outcome of a check; bench.sh; check --report outcome.json
-source = "k.cu" | baseline --verify | 4 | it has no baseline yet; s/v; baseline --lock --reason
+source = "k.cu" | baseline --verify | 4 | it has no baseline yet; s/v; baseline --lock --reason; `--static`: its compiled code
 source = "k.cu" | compare './a "b' | 2 | a quote or a backslash at its end is not closed; `./a "b`
 source = "k.cu" | compare . . | 3 | cannot read; ./profile.json; No such file
 source = "k.cu" | -C other.toml check | 2 | cannot read the configuration; other.toml; `sparsek-gate init` writes one
@@ -124,6 +124,20 @@ fn a_mistake_that_the_compiler_finds_is_answered_with_the_key_to_correct() {
         return;
     }
     each_answers(COMPILED);
+    let checked = |keys: &str, more: &str| {
+        let project = project(format!("{}{more}", with(keys)).as_bytes());
+        project
+            .run(&["check", "--static", "--format", "json"])
+            .json()
+    };
+    // Nothing of it is to be locked.
+    let report = checked("source = \"k.cu\"\nkernels = \"softmin\"", "");
+    assert_eq!(report.denied(), ["kernel-missing"]);
+    // Beside no baseline nothing is the same.
+    let report = checked("source = \"k.cu\"", "[static.registers]\nmax = 1\n");
+    assert_eq!(report.denied(), ["limit-exceeded", "new-baseline"]);
+    let message = report.message("limit-exceeded");
+    assert!(message.ends_with("above its limit of 1"), "{message}");
     let config = with("source = \"k.cu\"").replace("sm_90a", "sm_999");
     let words = "Unsupported gpu architecture; s/v; correct `toolchain.arch`";
     answers(config.as_bytes(), "build", "5", words);

@@ -411,6 +411,18 @@ fn try_out(attack: &Attack) {
         report.0["findings"]
     );
     assert_eq!(report.0["authority"]["kind"], "revision", "{name}");
+    // What the change did to a baseline is accepted, and not done again.
+    let denied = report.findings("deny");
+    let relocked = denied.iter().filter(|one| one["code"] == "relocked");
+    let relocked: Vec<&serde_json::Value> = relocked.map(|one| &one["variant"]).collect();
+    for finding in denied
+        .iter()
+        .filter(|one| relocked.contains(&&one["variant"]))
+    {
+        let next = finding["next"].as_str().unwrap();
+        let again = next.contains("baseline --lock") || next.contains("remove the baseline");
+        assert!(!again, "{name}: {next}");
+    }
     let hashes = asked(&report);
     let Some(expected) = attack.consented else {
         assert!(hashes.is_empty(), "{name}: {hashes:?}");
@@ -497,6 +509,8 @@ fn what_is_asked_for_by_name_decides_whose_rules_count() {
         .ends(4, "next: write --baseline-ref refs/remotes/origin/main");
     checked(&project, &["--baseline-ref", "HEAD~1"]).exits(4);
     checked(&project, &["--baseline-ref", "nowhere"]).ends(2, "there is no such revision");
+    let of_remote = checked(&project, &["--baseline-ref", "origin/nowhere"]);
+    of_remote.ends(3, "next: fetch it with its history: git fetch origin");
     checked(&project, &["--accept", "abc"]).ends(2, "64 hexadecimal digits");
     // Outside a pull request nothing has changed.
     let report = project.check(&[], 0);
@@ -528,7 +542,9 @@ fn a_base_that_is_not_here_or_cannot_be_read_ends_the_run() {
         &folder,
         &["update-ref", "refs/remotes/origin/main", &orphan],
     );
-    checked(&project, &[]).ends(3, "have no common history here");
+    checked(&project, &[])
+        .ends(3, "have no common history")
+        .says("next: begin the change at its target: git switch --create NEW ");
 
     let project = pull_request();
     let config = project.read("config.toml");
@@ -610,6 +626,63 @@ fn a_base_with_baselines_or_with_something_else_on_the_way_to_the_configuration_
         commit(&project);
         checked_in_folder(&project).ends(4, "`gate` is no folder at ");
     }
+}
+
+#[test]
+fn a_configuration_that_the_change_moves_or_edits_elsewhere_begins_no_gate() {
+    let in_gate = |project: &Project, further: &[&str]| {
+        let mut command = project.gate();
+        let variables = [
+            ("CI", "true"),
+            ("GITHUB_EVENT_NAME", "pull_request"),
+            ("GITHUB_BASE_REF", "main"),
+        ];
+        command.envs(variables).args([
+            "check", "-C", "gate/config.toml", "--format", "json", "--from",
+        ]);
+        command.arg(format!("gate/{RECORDED}")).args(further);
+        Ran::of(&command.output().unwrap())
+    };
+    let beside = |moves: bool| {
+        let project = pull_request();
+        copy(&BASE.path(""), &project.path("gate"));
+        fs::remove_dir_all(project.path("gate/.git")).unwrap();
+        if moves {
+            fs::remove_file(project.path("config.toml")).unwrap();
+        }
+        commit(&project);
+        project
+    };
+    let elsewhere = "which has `config.toml`, and this change moves, removes or edits that";
+    let moved = beside(true);
+    let report = in_gate(&moved, &[]).ends(4, elsewhere).json();
+    let denied = report.denied();
+    let locked = denied.iter().filter(|code| *code == "relocked");
+    assert_eq!(locked.count(), VARIANTS.len());
+    // Consent is for these rules and each of these locks.
+    let tokens = asked(&report);
+    let accept = |tokens: &[String]| in_gate(&moved, &["--accept", &tokens.join(",")]);
+    accept(&tokens).exits(0);
+    accept(&tokens[1..]).exits(4);
+    // The old one is only loosened.
+    let second = beside(false);
+    in_gate(&second, &[]).ends(0, "the gate starts when this is merged");
+    second.configure(STORED, "stored = \"30 %\"");
+    in_gate(&second, &[]).ends(4, elsewhere);
+    // Without a configuration the locks show that there was a gate.
+    let bare = pull_request();
+    let folder = bare.path("");
+    git(&folder, &["rm", "--quiet", "--cached", "config.toml"]);
+    git(&folder, &["commit", "--quiet", "--message", "before"]);
+    git(&folder, &["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    fs::create_dir(bare.path("gate")).unwrap();
+    for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
+        if entry.file_name() != "gate" && entry.file_name() != ".git" {
+            fs::rename(entry.path(), bare.path("gate").join(entry.file_name())).unwrap();
+        }
+    }
+    commit(&bare);
+    in_gate(&bare, &[]).ends(4, ".lock.toml`, and this change moves");
 }
 
 /// What locks of a change count without anybody's consent.

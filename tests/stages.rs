@@ -537,18 +537,16 @@ fn without_ncu_profiling_says_so_and_exits_3() {
 #[test]
 fn flags_that_only_the_environment_states_are_refused() {
     let project = project();
-    let build = |name: &str, flags: &str| {
-        Ran::of(
-            &gate(&project, &["build"])
-                .env(name, flags)
-                .output()
-                .unwrap(),
-        )
+    let run = |arguments: &[&str], name: &str, flags: &str| {
+        let mut command = gate(&project, arguments);
+        Ran::of(&command.env(name, flags).output().unwrap())
     };
+    let build = |name: &str, flags: &str| run(&["build"], name, flags);
     build("NVCC_APPEND_FLAGS", "-maxrregcount=24")
         .ends(3, "NVCC_APPEND_FLAGS adds `-maxrregcount=24`")
         .says("`toolchain.flags`");
     build("NVCC_PREPEND_FLAGS", "-ccbin g++ -G").ends(3, "adds `-G`");
+    run(&["doctor"], "NVCC_APPEND_FLAGS", "-G").ends(3, "adds `-G`");
     assert_eq!(compiled(&project), Vec::<String>::new());
     build(
         "NVCC_PREPEND_FLAGS",

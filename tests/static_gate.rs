@@ -79,6 +79,7 @@ occupancy | 6 | 1 | regressed | `occupancy` of bsr_gemm_cp_async:
 spill_bytes | 1 | 1 | regressed | `spill_bytes` of bsr_gemm_cp_async: 0 byte → 1 byte
 stack_bytes | 96 | 1 | regressed | `stack_bytes` of bsr_gemm_cp_async: 0 byte → 96 byte
 tensor_instructions | | 6 | not-measured | `tensor_instructions` of bsr_gemm_cp_async is not known
+/identity/gpu | "sm_80" | 4 | not-comparable | it was compiled for sm_80 (tier static), and has a baseline only for
 /identity/compiler | "V13.1.80" | 4 | not-comparable | the compiler was V13.0.88, is V13.1.80
 /variant | "bsr_gemm/baseline" | 5 | capture-unreadable | static profile
 /identity/tier | "counters" | 5 | capture-unreadable | static profile
@@ -255,7 +256,7 @@ fn a_baseline_that_git_converted_or_left_out_says_so() {
     project.replace(&norm, "registers: 248.00", "registers: 255.00");
     verify(&project)
         .says("is not what was locked")
-        .says("baseline --lock --reason");
+        .says("baseline --lock --static --reason");
     std::fs::remove_file(project.path(&norm)).unwrap();
     verify(&project)
         .says("cp_async.norm.txt is missing")
@@ -335,14 +336,70 @@ fn an_edited_static_baseline_is_tampered_with() {
 #[test]
 fn a_lock_in_which_a_merge_left_a_conflict_is_called_that() {
     let project = Project::whole();
-    let lock = "baselines/sm-90a+static/bsr_gemm/cp_async.lock.toml";
-    let text = project.read(lock);
-    project.write(lock, format!("<<<<<<< HEAD\n=======\n>>>>>>> x\n{text}"));
-    let report = check(&project, 4);
-    report.tells_all(
-        "tampered",
-        &["git left a conflict of a merge in line 1 of "],
-    );
+    for ending in common::ENDINGS {
+        let file = format!("baselines/sm-90a+static/bsr_gemm/cp_async.{ending}");
+        let text = project.read(&file);
+        let left = format!("{text}<<<<<<< HEAD\n=======\n>>>>>>> x\n");
+        project.write(&file, &left);
+        let line = text.lines().count() + 1;
+        let words = format!("git left a conflict of a merge in line {line} of ");
+        fails_with(&project, 4, "tampered", &[&words]);
+        if ending == "lock.toml" {
+            lock_static(&project, &OF_RECORDING)
+                .ends(4, "cannot be read: git left a conflict of a merge in line");
+        }
+        project.write(&file, text);
+    }
+}
+
+/// How a lock is broken, `P.*`, and the beginning of a command that the next step names.
+const BROKEN: &str = r#"
+sed -i 's/^reason = .*/reason = "x"/' P.lock.toml | git checkout HEAD
+sed -i 's/^reason = .*/reason = "x"/' P.lock.toml | rm
+echo x > P.lock.toml | git checkout HEAD
+echo x > P.lock.toml | rm
+rm P.profile.json | git checkout HEAD
+sed -i 1d P.norm.txt | git checkout HEAD
+sed -i 1d P.norm.txt | sparsek-gate
+echo x > P.norm.txt.sha256 | sparsek-gate
+mv baselines/sm-90a+static baselines/sm-80+static | rm
+sed -i '1i<<<<<<< HEAD' P.profile.json; git rev-parse HEAD > .git/MERGE_HEAD | git checkout MERGE_HEAD
+"#;
+
+#[test]
+fn each_next_step_on_a_broken_lock_repairs_it() {
+    for [broken, begins] in common::rows(BROKEN) {
+        let project = Project::whole();
+        project.commit();
+        let shell = |line: &str| {
+            let mut command = std::process::Command::new("sh");
+            command.args(["-ec", line]).current_dir(project.path(""));
+            Ran::of(&command.output().unwrap()).exits(0)
+        };
+        shell(&broken.replace('P', "baselines/sm-90a+static/bsr_gemm/cp_async"));
+        let report = check(&project, 4);
+        assert!(report.denies("tampered"), "{broken}");
+        let denied = report.findings("deny");
+        let tampered = denied.iter().find(|one| one["code"] == "tampered");
+        let next = &tampered.unwrap()["next"];
+        let next = next.as_str().unwrap();
+        let at = next.find(&format!("{begins} "));
+        let command = &next[at.unwrap_or_else(|| panic!("{broken}: {next}"))..];
+        let ends = command.find([',', ';']).unwrap_or(command.len());
+        let command = command[..ends].split(" (").next().unwrap();
+        match command.split_once("sparsek-gate ") {
+            Some((first, lock)) => {
+                shell(&format!("{first}true"));
+                assert_eq!(
+                    lock,
+                    "baseline --lock --static --reason '...' bsr_gemm/cp_async"
+                );
+                lock_static(&project, &OF_RECORDING).exits(0);
+            }
+            None => drop(shell(command)),
+        }
+        check(&project, 0);
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use super::capture_index::CaptureIndex;
 use super::lock::{Entry, Lock};
 use super::rederive::rederive;
 use super::store::{NewBaseline, Stored};
+use super::verify::repair;
 use crate::build::stated_flags;
 use crate::comparable::{changed_code, changed_conditions};
 use crate::config::{Config, Variant};
@@ -320,19 +321,24 @@ impl Candidate<'_> {
                 let finding = self.refuse(
                     Code::Tampered,
                     format!("the present lock cannot be read: {cause}"),
-                    "restore it from version control, or remove the baseline's files by hand",
+                    &self.repair(),
                 );
                 (None, Some(finding))
             }
         }
     }
 
+    fn repair(&self) -> String {
+        self.stored
+            .map_or_else(String::new, |stored| repair(self.config, stored))
+    }
+
     /// What the old lock says against the new one.
     fn against_old_lock(&self, old: &Lock, new: &Lock) -> Vec<Finding> {
-        let restore = "restore the lock from version control first";
+        let restore = self.repair();
         let contradictions = old.contradictions().into_iter();
         let mut findings: Vec<Finding> = contradictions
-            .map(|what| self.refuse(Code::Tampered, what, restore))
+            .map(|what| self.refuse(Code::Tampered, what, &restore))
             .collect();
         let same_code = old.sources == new.sources && old.flags == new.flags;
         if old.immutable && !self.acceptance.immutable && !same_code {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::files::most;
+use crate::git;
 use crate::hash::sha256_hex;
 use crate::terms::VariantId;
 
@@ -76,6 +77,9 @@ impl Lock {
         }
         // A text that is no lock may be a secret, which no message quotes.
         let table: toml::Table = toml::from_str(text).map_err(|error| {
+            if let Some(line) = git::conflict(text.as_bytes()) {
+                return format!("git left a conflict of a merge in line {line}");
+            }
             let before = error.span().and_then(|span| text.get(..span.start));
             let line = before.map_or(0, |before| before.matches('\n').count()) + 1;
             format!("it is no TOML: line {line}")

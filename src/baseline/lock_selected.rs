@@ -314,12 +314,15 @@ impl Locking<'_> {
                 return Ok(());
             }
         };
-        let (norm, locked) = stored.map_or((None, None), |old| (old.norm, old.profile));
+        let (norm, norm_sha256, locked) = stored.map_or((None, None, None), |old| {
+            (old.norm, old.norm_sha256, old.profile)
+        });
         let before = locked.as_deref().and_then(|old| Profile::parse(old).ok());
         let unchecked = numbers_unchecked(variant, &before.iter().collect::<Vec<_>>(), profile);
         self.warnings
             .extend(unchecked.map(|finding| finding.warn_for(WarnReason::Replaced)));
-        let same_norm = norm.as_deref() == Some(new.norm.as_bytes());
+        let same_norm =
+            norm.as_deref() == Some(new.norm.as_bytes()) && norm_sha256 == Some(new.norm_sha256());
         let unchanged = same_norm && locked.is_some_and(|locked| locked == new.profile.as_bytes());
         self.baselines.push(LockedBaseline {
             variant: variant.id.clone(),

@@ -47,6 +47,21 @@ pub struct Stored {
     pub signature: Option<String>,
 }
 
+impl NewBaseline {
+    /// The hash of the normalized text, as `sha256sum` prints it.
+    pub(super) fn norm_sha256(&self) -> String {
+        let hash = sha256_hex(self.norm.as_bytes());
+        format!("{hash}  {}.norm.txt\n", self.lock.variant.variant)
+    }
+}
+
+impl Stored {
+    /// One of its files, for people.
+    pub(super) fn name(&self, ending: &str) -> String {
+        format!("{}/{}.{ending}", self.gpu, self.variant)
+    }
+}
+
 /// The files of a baseline to be stored.
 #[derive(Clone, Debug)]
 pub struct NewBaseline {
@@ -219,12 +234,10 @@ impl Store {
         self.change(|staging| {
             for baseline in baselines {
                 let id = &baseline.lock.variant;
-                let norm_name = format!("{}.norm.txt", id.variant);
-                let hash = sha256_hex(baseline.norm.as_bytes());
                 let contents = [
                     Some(baseline.lock.to_toml()),
                     Some(baseline.norm.clone()),
-                    Some(format!("{hash}  {norm_name}\n")),
+                    Some(baseline.norm_sha256()),
                     Some(baseline.profile.clone()),
                     baseline.signature.clone(),
                 ];

@@ -3,12 +3,13 @@
 use super::immutable::immutable_changes;
 use super::lock::{Entry, Lock};
 use super::signature::unsigned;
-use super::store::Stored;
+use super::store::{FILES, Stored};
 use crate::config::{Config, Variant};
 use crate::finding::{Code, Finding};
 use crate::git;
 use crate::hash::sha256_hex;
 use crate::profile::{Profile, Series, norm_text};
+use crate::terms::{Tier, VariantId};
 
 /// A stored baseline that is unchanged since it was locked.
 #[derive(Clone, Debug)]
@@ -55,14 +56,91 @@ pub fn verify_files(config: &Config, stored: &Stored) -> (Option<Trusted>, Vec<F
         );
         return (None, vec![Finding::deny(Code::Tampered, id, message, next)]);
     }
-    let Some((lock, profile)) = files else {
-        return (None, check.findings);
-    };
     let mut findings = check.findings;
+    if !findings.is_empty() {
+        let next = repair(config, stored);
+        if let Some((name, line)) = conflict(stored) {
+            let message = format!("git left a conflict of a merge in line {line} of {name}");
+            findings = vec![Finding::of(Code::Tampered, id, message)];
+        }
+        findings
+            .iter_mut()
+            .for_each(|one| one.next.clone_from(&next));
+    }
+    let Some((lock, profile)) = files else {
+        return (None, findings);
+    };
     findings.extend(unsigned(&config.trust, stored));
     let unchanged = !findings.iter().any(Finding::denies);
     let trusted = Trusted { profile, lock };
     (unchanged.then_some(trusted), findings)
+}
+
+/// The first file of a baseline in which a merge left a conflict, and its line.
+fn conflict(stored: &Stored) -> Option<(String, usize)> {
+    let texts = [
+        stored.lock.as_deref().map(str::as_bytes),
+        stored.norm.as_deref(),
+        stored.norm_sha256.as_deref().map(str::as_bytes),
+        stored.profile.as_deref(),
+    ];
+    let mut files = FILES.iter().zip(texts);
+    files.find_map(|(ending, text)| Some((stored.name(ending), git::conflict(text?)?)))
+}
+
+/// What to do where a stored baseline is not what was locked.
+pub(super) fn repair(config: &Config, stored: &Stored) -> String {
+    let id = &stored.variant;
+    // As seen from the folder of the configuration.
+    let mut roots = [&config.root, &config.checkout].into_iter();
+    let baselines = roots.find_map(|root| config.baselines.strip_prefix(root).ok());
+    let baselines = baselines.unwrap_or(&config.baselines).display();
+    let files = |folder: &str, id: &VariantId| format!("{baselines}/{folder}/{id}.*");
+    let here = files(&stored.gpu, id);
+    let lock = Tier::of_folder(&stored.gpu).lock_command(id);
+    if conflict(stored).is_some() {
+        return format!(
+            "keep all its files as the target branch has them: git checkout MERGE_HEAD -- '{here}' (in a rebase: HEAD); then lock what the merged code gives: {lock}"
+        );
+    }
+    if let Some(home) = home(stored) {
+        let home = files(&home.gpu, &home.variant);
+        return format!(
+            "move '{here}' back to '{home}', or lock it at the new place: rm {here} && {lock}"
+        );
+    }
+    let locked = stored.lock.as_deref().map(Lock::parse);
+    let in_order =
+        |lock: Result<Lock, String>| lock.is_ok_and(|lock| lock.contradictions().is_empty());
+    let again = match locked.is_none_or(in_order) {
+        true => format!("or lock again: {lock}"),
+        false => format!("only where git has none, begin a new ledger: rm {here} && {lock}"),
+    };
+    format!(
+        "restore its files: git checkout HEAD -- '{here}', or those of the last commit that has the right ones; {again}"
+    )
+}
+
+/// Where a baseline is as it was locked, if it was moved.
+fn home(stored: &Stored) -> Option<Stored> {
+    let home = Stored {
+        gpu: Profile::parse(stored.profile.as_deref()?)
+            .ok()?
+            .identity
+            .folder(),
+        variant: Lock::parse(stored.lock.as_deref()?).ok()?.variant,
+        ..stored.clone()
+    };
+    is_as_locked(&home).then_some(home)
+}
+
+/// Whether the files are those that were locked at their place.
+fn is_as_locked(stored: &Stored) -> bool {
+    let mut check = Check {
+        stored,
+        findings: Vec::new(),
+    };
+    check.files().is_some() && check.findings.is_empty()
 }
 
 /// Whether only the line ends of the files differ from what was locked.
@@ -79,11 +157,7 @@ fn is_locked_with_other_line_ends(stored: &Stored) -> bool {
         profile: stored.profile.as_ref().map(plain),
         ..stored.clone()
     };
-    let mut check = Check {
-        stored: &plain,
-        findings: Vec::new(),
-    };
-    check.files().is_some() && check.findings.is_empty()
+    is_as_locked(&plain)
 }
 
 /// The check of one stored baseline.
@@ -93,29 +167,15 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn name(&self, ending: &str) -> String {
-        let id = &self.stored.variant;
-        format!("{}/{}/{}.{ending}", self.stored.gpu, id.suite, id.variant)
-    }
-
     fn tampered(&mut self, message: String) {
         let finding = Finding::of(Code::Tampered, &self.stored.variant, message);
         self.findings.push(finding);
     }
 
-    fn conflict(&mut self, name: &str, line: usize) {
-        let message = format!("git left a conflict of a merge in line {line} of {name}");
-        let id = &self.stored.variant;
-        let next = format!(
-            "in the folder of the baselines, keep the files of one side: git checkout --theirs -- '{}/{id}.*'; then lock again what the merged code measures",
-            self.stored.gpu
-        );
-        let finding = Finding::deny(Code::Tampered, id, message, next);
-        self.findings.push(finding);
-    }
-
     fn missing(&mut self, name: &str) {
-        self.tampered(format!("{name} is missing"));
+        self.tampered(format!(
+            "{name} is missing (`git check-ignore -v FILE` shows a rule that keeps it out)"
+        ));
     }
 
     /// Lock and profile, if both can be read.
@@ -127,18 +187,14 @@ impl Check<'_> {
     }
 
     fn lock(&mut self) -> Option<Lock> {
-        let name = self.name("lock.toml");
+        let name = self.stored.name("lock.toml");
         let lock = match self.stored.lock.as_deref().map(Lock::parse) {
             None => {
                 self.missing(&name);
                 return None;
             }
             Some(Err(cause)) => {
-                let text = self.stored.lock.as_deref().unwrap_or_default();
-                match git::conflict(text.as_bytes()) {
-                    Some(line) => self.conflict(&name, line),
-                    None => self.tampered(format!("{name} cannot be read: {cause}")),
-                }
+                self.tampered(format!("{name} cannot be read: {cause}"));
                 return None;
             }
             Some(Ok(lock)) => lock,
@@ -159,7 +215,7 @@ impl Check<'_> {
             ("norm.txt", &stored.norm, &entry.norm_sha256),
             ("profile.json", &stored.profile, &entry.profile_sha256),
         ] {
-            let name = self.name(ending);
+            let name = self.stored.name(ending);
             match content.as_deref().map(sha256_hex) {
                 None => self.missing(&name),
                 Some(hash) if hash != *locked => self.tampered(format!(
@@ -169,7 +225,7 @@ impl Check<'_> {
                 Some(_) => {}
             }
         }
-        let name = self.name("norm.txt.sha256");
+        let name = self.stored.name("norm.txt.sha256");
         let id = &stored.variant;
         let expected = format!("{}  {}.norm.txt\n", entry.norm_sha256, id.variant);
         match &stored.norm_sha256 {
@@ -183,7 +239,7 @@ impl Check<'_> {
 
     /// The profile, compared with its place, its samples and the normalized text.
     fn profile(&mut self) -> Option<Profile> {
-        let name = self.name("profile.json");
+        let name = self.stored.name("profile.json");
         let profile = match Profile::parse(self.stored.profile.as_deref()?) {
             Ok(profile) => profile,
             Err(cause) => {
@@ -207,7 +263,7 @@ impl Check<'_> {
             ));
         }
         if norm_text(&profile).map(String::into_bytes) != self.stored.norm {
-            let norm = self.name("norm.txt");
+            let norm = self.stored.name("norm.txt");
             self.tampered(format!("{norm} does not contain the values of {name}"));
         }
         Some(profile)

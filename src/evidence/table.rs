@@ -1,6 +1,6 @@
 //! The checks of a profile that compare no values, in the order in which their findings are reported.
 
-use super::complete::{incomplete, incomplete_compiled};
+use super::complete::incomplete;
 use super::disturbed::below_counters;
 use super::launched::launched_otherwise;
 use super::other_launches::{interleaved_launches, other_launches};
@@ -30,8 +30,6 @@ pub enum When {
     Alone,
     /// Its measured numbers are judged.
     Judged,
-    /// Its code has nothing to be compared with.
-    CodeAlone,
     /// Its code is judged.
     CodeJudged,
 }
@@ -48,9 +46,6 @@ impl Examined<'_> {
         if when == When::Alone {
             found.extend(incomplete(variant, current));
             found.extend(below_counters(variant, current));
-        }
-        if when == When::CodeAlone {
-            found.extend(incomplete_compiled(variant, current));
         }
         if matches!(when, When::Judged | When::CodeJudged) {
             found.extend(numbers_unchecked(variant, references, current));

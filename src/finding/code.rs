@@ -246,7 +246,7 @@ codes! {
     /// The variant has no baseline yet.
     NewBaseline = "new-baseline", Fails => Baseline,
         "The variant, the GPU model or the tier is new.",
-        "Lock one: `sparsek-gate baseline --lock --reason '...' VARIANT`.";
+        "Lock one: `sparsek-gate baseline --lock --reason '...' VARIANT` (`--static`: its compiled code).";
     /// A variant or a metric is locked, but was not checked.
     VariantGone = "variant-gone", Fails => Baseline,
         "It was removed from the configuration, or renamed, or the variant became experimental.",
@@ -254,7 +254,7 @@ codes! {
     /// A locked file, or the lock itself, is not what was locked.
     Tampered = "tampered", Fails => Baseline,
         "A file in `baselines/` was edited by hand, damaged in a merge, or put in another folder.",
-        "Restore it from git (`git check-ignore -v FILE` shows a rule that keeps it out), or lock again: `sparsek-gate baseline --lock --reason '...' VARIANT` (`--static`: its compiled code).";
+        "Restore all files of the baseline from one commit (`git check-ignore -v FILE` shows a rule that keeps one out); `sparsek-gate baseline --verify VARIANT` prints the command.";
     /// A lock has no valid signature although one is required, or its signature cannot be verified.
     Unsigned = "unsigned", Either => Baseline,
         "It was locked without `--sign-key`, or by a key that `trust.public_keys` does not name.",
@@ -286,7 +286,7 @@ codes! {
     /// Two profiles were taken under different conditions.
     NotComparable = "not-comparable", Either => Baseline,
         "Another GPU model, tier, compiler, clock control, or other launches or metrics than in the baseline.",
-        "Measure both under the same conditions, or lock a new baseline.";
+        "Measure both under the same conditions, or lock a new baseline: `sparsek-gate baseline --lock --reason '...' VARIANT`.";
     /// The base revision of a variant cannot be measured beside the current one, so its baseline is used.
     BaseUnavailable = "base-unavailable", Warns => Inconclusive,
         "The variant does not exist at the base revision, or does not build, verify or run there.",

@@ -271,6 +271,9 @@ impl Finding {
     /// The same of the compiled code.
     pub fn compiled(mut self) -> Self {
         self.compiled = true;
+        self.next = self
+            .next
+            .replace("--lock --reason", "--lock --static --reason");
         self
     }
 

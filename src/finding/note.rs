@@ -30,6 +30,8 @@ pub enum Note {
     New,
     /// The baseline that the change locks, and that was accepted, allows it.
     Locked,
+    /// The change does something to its baseline that nobody accepted yet.
+    Relocked,
     /// A waiver covers it.
     Waived {
         /// Its last day.
@@ -55,6 +57,7 @@ impl Note {
             Note::SameOccupancy => format!("{message}, while the occupancy does not fall"),
             Note::Tries(tries) => format!("{message} (in each of {tries} tries)"),
             Note::Earlier => format!("{message} (in the interrupted run; not measured again)"),
+            Note::Relocked => message,
             Note::Accepted => format!("{message}; accepted"),
             Note::Locked => format!("{message}; the accepted baseline allows it"),
             Note::New => format!("{message}: it is new, and counts once this is merged"),
@@ -68,6 +71,7 @@ impl Note {
     pub(super) fn in_next_step(&self, next: String) -> String {
         match self {
             Note::Locked => "nothing: the new baseline counts once this is merged".to_owned(),
+            Note::Relocked => "undo the change, or have what it does to the baseline accepted: `relocked` says how".to_owned(),
             Note::Earlier => format!("{next}; to measure it anew, run without --resume"),
             _ => next,
         }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use crate::finding::Error;
 use crate::process::{Ending, Printed, Query};
 use crate::terms::words;
 
@@ -14,6 +15,18 @@ pub(super) fn git(root: &Path, arguments: &[&str]) -> Result<String, String> {
 
 pub(super) fn git_bytes(root: &Path, arguments: &[&str], input: String) -> Result<Vec<u8>, String> {
     Git::here().answer(root, arguments, input, &[])
+}
+
+/// How the complaint begins that git cannot be started.
+const NOT_RUN: &str = "git cannot be run";
+
+/// The error on a complaint of git; `next` is for a git that is there.
+pub fn error(what: String, next: impl Into<String>) -> Error {
+    let next = match what.contains(NOT_RUN) {
+        true => "install git, and have it on the PATH".to_owned(),
+        false => next.into(),
+    };
+    Error::environment(what, next)
 }
 
 /// Longest that git may take. To check out a large repository, or to fetch what a partial clone
@@ -97,9 +110,7 @@ impl Git<'_> {
             timeout: self.limit,
             interruptible: self.interruptible,
         };
-        query
-            .run()
-            .map_err(|error| format!("git cannot be run: {error}"))
+        query.run().map_err(|error| format!("{NOT_RUN}: {error}"))
     }
 
     /// What git prints, or its complaint. `env` is added to its environment.
@@ -170,6 +181,22 @@ mod tests {
             why,
             "waiting for a lock; `git rev-parse HEAD`: killed at its time limit of 5 s"
         );
+    }
+
+    #[test]
+    fn a_git_that_is_not_there_is_to_be_installed() {
+        let git = Git {
+            program: "no-such-git",
+            ..Git::here()
+        };
+        let why = git.answer(Path::new("/"), &[], String::new(), &[]);
+        let said = error(why.unwrap_err(), "clone again").to_string();
+        assert!(
+            said.ends_with("next: install git, and have it on the PATH"),
+            "{said}"
+        );
+        let said = error("fatal: no".to_owned(), "clone again").to_string();
+        assert!(said.ends_with("next: clone again"), "{said}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::call::Git;
+use super::call::{Git, error};
 use super::revision::commit_of;
 use crate::finding::Error;
 use crate::process::Ending;
@@ -94,7 +94,7 @@ fn cannot(root: &Path, tip: &str, why: &str) -> Error {
     } else {
         format!("merge it before the check: git merge {tip}")
     };
-    Error::environment(
+    error(
         format!("git cannot merge HEAD with {tip} for the check: {why}"),
         next,
     )

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::call::{Git, git};
+use super::call::{Git, error, git};
 use super::name::{Named, named};
 use super::revision::why_unknown;
 use crate::disk;
@@ -48,7 +48,7 @@ impl Worktree {
     /// [`Error::Environment`] where git refuses.
     pub fn of_commit(root: &Path, commit: &str, places: &Path) -> Result<Worktree, Error> {
         let cannot = |why: String, next: String| {
-            Error::environment(format!("git cannot check {commit} out: {why}"), next)
+            error(format!("git cannot check {commit} out: {why}"), next)
         };
         let prefix = folder_in_repository(root)
             .map_err(|why| cannot(why, "run it in a clone of the repository".to_owned()))?;

@@ -1,6 +1,6 @@
 //! The tier of a measurement.
 
-use super::spelled;
+use super::{VariantId, spelled};
 
 spelled! {
     /// How much of the machine could be measured, the most first. What a lower tier cannot measure is
@@ -43,6 +43,15 @@ impl Tier {
             .into_iter()
             .find(|tier| folder.ends_with(&format!("+{tier}")))
             .unwrap_or(Tier::Counters)
+    }
+
+    /// The command that locks a new baseline of what this tier measured or compiled.
+    pub fn lock_command(self, variant: &VariantId) -> String {
+        let only = match self {
+            Tier::Static => " --static",
+            _ => "",
+        };
+        format!("sparsek-gate baseline --lock{only} --reason '...' {variant}")
     }
 }
 

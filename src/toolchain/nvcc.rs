@@ -61,7 +61,6 @@ impl Nvcc {
     /// # Errors
     /// [`Error::Environment`], with the places that were looked at.
     pub fn locate(toolchain: &Toolchain, work: &Path) -> Result<Nvcc, Error> {
-        Nvcc::reject_unrecorded_flags()?;
         let host = Nvcc::host_compiler(work)?;
         Nvcc::with_host(Nvcc::compiler(toolchain, work)?, Some(host))
     }
@@ -120,8 +119,9 @@ impl Nvcc {
     /// nvcc alone, which compiles nothing without a host compiler.
     ///
     /// # Errors
-    /// [`Error::Environment`], with the places that were looked at.
+    /// [`Error::Environment`], with the places that were looked at, or a flag of the environment.
     pub fn compiler(toolchain: &Toolchain, work: &Path) -> Result<Tool, Error> {
+        Nvcc::reject_unrecorded_flags()?;
         let stated = ["CUDA_HOME", "CUDA_PATH"]
             .into_iter()
             .filter_map(env_folder);

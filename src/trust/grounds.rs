@@ -7,6 +7,7 @@ use super::change::ChangeUnderReview;
 use super::consent::Consent;
 use super::place::{inside, place_in_repository};
 use super::root::Root;
+use super::rules::Before;
 use super::service::{Kind, Run};
 use super::{locks, merge};
 use crate::baseline::Store;
@@ -109,10 +110,12 @@ pub fn establish(head: Config, root: Option<Root>, consent: Consent) -> Result<G
         consent: &consent,
     };
     let mut findings = Vec::new();
-    let (config, base_baselines, begins) = change.policy(&mut findings)?;
+    let (config, base_baselines, before) = change.policy(&mut findings)?;
     let config = merge::in_checkout(config, &head.checkout);
     let snapshot = process::scratch().map_err(Error::io("create", std::env::temp_dir()))?;
     let (store, all_files) = change.store(&base_baselines, snapshot.path())?;
+    // Of a gate that was elsewhere the locks were, too.
+    let all_files = all_files && before != Before::Parts;
     let links = change.links()?;
     // What a link leads to is not read.
     let own = match links.is_empty() {
@@ -148,7 +151,7 @@ pub fn establish(head: Config, root: Option<Root>, consent: Consent) -> Result<G
         authority: Authority::Revision {
             commit: root.commit.clone(),
             found_by: root.found_by.clone(),
-            begins,
+            begins: before == Before::Nothing,
         },
         findings,
         tool,

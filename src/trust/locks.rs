@@ -201,7 +201,7 @@ fn locked(
     let old_lock = before.and_then(|before| Lock::parse(before.lock.as_deref()?).ok());
     let past = old_lock.as_ref().map_or(&[][..], |lock| &lock.ledger);
     if !trusted.lock.ledger.starts_with(past) {
-        return vec![rewritten(after, past, &trusted.lock.ledger)];
+        return vec![rewritten(place, after, past, &trusted.lock.ledger)];
     }
     if before.is_some_and(|before| only_signed(before, after)) {
         // A signature that was not verified proves nothing: `found` reports it.
@@ -290,7 +290,7 @@ fn signed(after: &Stored) -> Finding {
 }
 
 /// A ledger that does not continue the base's. This cannot be accepted.
-fn rewritten(after: &Stored, past: &[Entry], now: &[Entry]) -> Finding {
+fn rewritten(place: &str, after: &Stored, past: &[Entry], now: &[Entry]) -> Finding {
     let first = past
         .iter()
         .zip(now)
@@ -308,7 +308,12 @@ fn rewritten(after: &Stored, past: &[Entry], now: &[Entry]) -> Finding {
             "this change rewrites the ledger of {}: {how}; matching hashes in the new ledger prove nothing",
             lock_name(after)
         ),
-        "restore the lock of the base revision, and lock again: sparsek-gate baseline --lock --reason '...'; a rewritten ledger cannot be accepted",
+        format!(
+            "a rewritten ledger cannot be accepted: restore the files of the base (git checkout BASE -- '{place}/{}/{}.*'), and lock again: {}",
+            after.gpu,
+            after.variant,
+            Tier::of_folder(&after.gpu).lock_command(&after.variant)
+        ),
     )
 }
 

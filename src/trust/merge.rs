@@ -20,7 +20,7 @@ use crate::terms::first;
 pub(super) fn judged(checkout: Config, root: &Root) -> Result<(Config, Option<Worktree>), Error> {
     let folder = checkout.root.as_path();
     let unreadable = |why: String| {
-        Error::environment(
+        git::error(
             format!("git cannot read the repository: {why}"),
             "run the check in a clone with its history, as a user that git trusts with it (`safe.directory`)",
         )

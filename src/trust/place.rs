@@ -76,7 +76,7 @@ pub(super) fn inside(root: &Path, path: &Path) -> String {
 
 /// The error that git cannot read the base.
 pub(super) fn unreadable(why: String) -> Error {
-    Error::environment(
+    git::error(
         format!("git cannot read the base revision: {why}"),
         "run the check in a clone with its history (`fetch-depth: 0`), as a user that git trusts with it (`safe.directory`); `--baseline-ref none` uses the rules of the working tree",
     )

@@ -127,7 +127,7 @@ struct Choice {
 
 impl Choice {
     fn new(folder: &Path, flag: &'static str, revision: &str) -> Result<Choice, Error> {
-        git::repository(folder).map_err(|why| Error::environment(format!("`{flag} {revision}`: {why}"), "run the check in a clone of the repository, as a user that git trusts with it (`safe.directory`)"))?;
+        git::repository(folder).map_err(|why| git::error(format!("`{flag} {revision}`: {why}"), "run the check in a clone of the repository, as a user that git trusts with it (`safe.directory`)"))?;
         let commit = match git::named(folder, revision) {
             Named::Commit(commit) => commit,
             Named::Ambiguous(names) => {
@@ -139,15 +139,25 @@ impl Choice {
                 )));
             }
             Named::Missing => {
-                let what = format!("`{flag} {revision}`: {}", git::why_unknown(folder));
+                let why = git::why_unknown(folder);
                 let whole = revision.len() >= 40 && revision.chars().all(|c| c.is_ascii_hexdigit());
-                if whole || revision.starts_with("refs/") {
-                    return Err(Error::environment(
-                        what,
-                        "fetch it with its history: git fetch --unshallow origin '+refs/heads/*:refs/remotes/origin/*'",
-                    ));
+                let of_remote = ["refs/", "origin/"]
+                    .iter()
+                    .any(|it| revision.starts_with(it));
+                let is_shallow = git::is_shallow(folder);
+                if !whole && !of_remote && !is_shallow {
+                    return Err(Error::Usage(format!("`{flag} {revision}`: {why}")));
                 }
-                return Err(Error::Usage(what));
+                let unshallow = if is_shallow { "--unshallow " } else { "" };
+                return Err(Error::environment(
+                    format!(
+                        "`{flag} {revision}`: {}",
+                        why.lines().next().unwrap_or_default()
+                    ),
+                    format!(
+                        "fetch it with its history: git fetch {unshallow}origin '+refs/heads/*:refs/remotes/origin/*'"
+                    ),
+                ));
             }
         };
         Ok(Choice {
@@ -373,11 +383,17 @@ impl Place<'_> {
         }
         match base {
             Some(_) => Ok(()),
-            None => Err(self.missing(&format!(
-                "HEAD and {} ({}) have no common history here",
-                short(&root.commit),
-                root.found_by
-            ))),
+            None => Err(Error::environment(
+                format!(
+                    "HEAD and {} ({}) have no common history, so that nothing can be merged",
+                    short(&root.commit),
+                    root.found_by
+                ),
+                format!(
+                    "begin the change at its target: git switch --create NEW {} && git cherry-pick ITS-COMMITS",
+                    short(&root.commit)
+                ),
+            )),
         }
     }
 
@@ -430,7 +446,7 @@ impl Place<'_> {
             }
             Ok(_) => (what.to_owned(), fetch.to_owned()),
         };
-        Error::environment(
+        git::error(
             format!(
                 "the base revision with its baselines and tolerances is missing ({}): {what}",
                 self.run.service

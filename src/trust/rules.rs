@@ -16,16 +16,24 @@ use crate::git::{self, TreeEntry};
 use crate::hash::sha256_hex;
 use toml::Value;
 
+/// What the base has of a gate.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Before {
+    Rules,
+    Nothing,
+    /// Baselines, or a configuration elsewhere.
+    Parts,
+}
+
 impl ChangeUnderReview<'_> {
-    /// The configuration to judge by, the base's folder of baselines, and whether the base has no
-    /// configuration.
+    /// The configuration to judge by, the base's folder of baselines, and what the base has.
     pub(super) fn policy(
         &self,
         findings: &mut Vec<Finding>,
-    ) -> Result<(Config, PathBuf, bool), Error> {
+    ) -> Result<(Config, PathBuf, Before), Error> {
         let path = &self.head.path;
         let text = read_text_up_to(path, most::CONFIG).map_err(Error::io("read", path))?;
-        let whole = || (self.head.clone(), self.head.baselines.clone(), false);
+        let whole = |before| (self.head.clone(), self.head.baselines.clone(), before);
         let base_text = self.base_text()?;
         let mut act = Act {
             action: Action::Policy,
@@ -35,21 +43,21 @@ impl ChangeUnderReview<'_> {
             reviewed: Vec::new(),
         };
         let Some(base_text) = base_text else {
-            let (finding, begins) = self.without_base_policy(&act)?;
+            let (finding, before) = self.without_base_policy(&act)?;
             findings.push(finding);
-            return Ok((self.head.clone(), self.head.baselines.clone(), begins));
+            return Ok(whole(before));
         };
         let base_text = String::from_utf8_lossy(&base_text).into_owned();
         if base_text == text {
             self.ask_owners(self.head, &act);
             let policy = self.without_ended(self.head.clone(), self.head, findings)?;
-            return Ok((policy, self.head.baselines.clone(), false));
+            return Ok((policy, self.head.baselines.clone(), Before::Rules));
         }
         let base = match Config::parse(path, &base_text) {
             Ok(base) => base,
             Err(error) => {
                 findings.push(self.unreadable_base(error.message(), &act)?);
-                return Ok(whole());
+                return Ok(whole(Before::Rules));
             }
         };
         if let (Some(path), false) = (self.new_path(&base), self.consent.has_token(&act)) {
@@ -96,7 +104,7 @@ impl ChangeUnderReview<'_> {
         let policy = merged.filter(|_| !accepted);
         let policy = policy.unwrap_or_else(|| self.head.clone());
         let policy = self.without_ended(policy, &base, findings)?;
-        Ok((policy, base.baselines, false))
+        Ok((policy, base.baselines, Before::Rules))
     }
 
     /// Lets the base's code owners accept, where it says so.
@@ -139,9 +147,29 @@ impl ChangeUnderReview<'_> {
         }
     }
 
-    /// The finding that the base has no configuration, and whether it has no baseline either: then there is
+    /// A configuration, else a lock, of the base at any place, that this change moves, removes or edits.
+    fn gate_elsewhere(&self) -> Result<Option<String>, Error> {
+        let (root, commit, name) = (&self.head.root, &self.root.commit, config_name(self.head));
+        let may_be = |path: &str| path.ends_with(".toml") || path.rsplit('/').next() == Some(&name);
+        let mut lock = None;
+        for path in git::changed_since(root, commit, may_be).map_err(unreadable)? {
+            let mut files = git::files_at(root, commit, &path).map_err(unreadable)?;
+            let Some(TreeEntry::File(bytes)) = files.remove(&path) else {
+                continue;
+            };
+            let table: Result<toml::Table, _> = toml::from_str(&String::from_utf8_lossy(&bytes));
+            match table {
+                Ok(table) if table.contains_key("suite") => return Ok(Some(path)),
+                Ok(table) if table.contains_key("ledger") => lock = Some(path),
+                _ => {}
+            }
+        }
+        Ok(lock)
+    }
+
+    /// The finding that the base has no configuration, and what else it has: where that is nothing, there is
     /// no rule that the change could loosen.
-    fn without_base_policy(&self, act: &Act) -> Result<(Finding, bool), Error> {
+    fn without_base_policy(&self, act: &Act) -> Result<(Finding, Before), Error> {
         let name = config_name(self.head);
         let folders = Path::new(&act.path).ancestors().skip(1);
         let base = git::objects_at(&self.head.root, &self.root.commit).map_err(unreadable)?;
@@ -155,19 +183,27 @@ impl ChangeUnderReview<'_> {
         }
         let baselines = inside(&self.head.root, &self.head.baselines);
         let baselines = self.place.join(&format!("{baselines}/"));
-        if base.keys().any(|path| path.starts_with(&baselines)) {
+        let parts = match base.keys().any(|path| path.starts_with(&baselines)) {
+            true => Some("baselines".to_owned()),
+            false => self
+                .gate_elsewhere()?
+                .map(|path| format!("`{path}`, and this change moves, removes or edits that")),
+        };
+        if let Some(parts) = parts {
             let finding = Finding::of_project(
                 Code::PolicyChanged,
                 format!(
-                    "there is no {name} at {}, which has baselines: every rule comes from this change",
+                    "there is no {} at {}, which has {parts}: every rule comes from this change",
+                    act.path,
                     self.revision()
                 ),
                 format!(
-                    "have an authorized person review {name} and accept it from outside the change: {}",
+                    "have an authorized person review {} and accept it from outside the change: {}",
+                    act.path,
                     self.consent.how(act)
                 ),
             );
-            return Ok((self.consent.settles(finding, act), false));
+            return Ok((self.consent.settles(finding, act), Before::Parts));
         }
         let finding = Finding::of_project(
             Code::PolicyChanged,
@@ -177,7 +213,7 @@ impl ChangeUnderReview<'_> {
             ),
             format!("review {name} like code: later changes are judged by it"),
         );
-        Ok((finding.warn_for(WarnReason::NothingBefore), true))
+        Ok((finding.warn_for(WarnReason::NothingBefore), Before::Nothing))
     }
 
     /// The finding that the base's configuration cannot be read, if the change's was accepted.

@@ -4,7 +4,7 @@
 use super::comparison_finding::limit_finding;
 use super::metric::{Comparison, Pair, Summary};
 use super::mode::Mode;
-use super::next::{fix_or_accept, lock_command};
+use super::next::fix_or_accept;
 use crate::binary::{Residency, StaticRule, other_source_types, static_rank};
 use crate::comparable::compiled;
 use crate::config::{Metric, Variant};
@@ -45,6 +45,10 @@ pub fn compare_compiled(
     let mut report = VariantReport::new(variant, mode, reference, current);
     report.tier = Tier::Static;
     let mut findings = incomplete_compiled(variant, current);
+    if current.kernels.is_empty() && mode != Mode::Programs {
+        // It is a finding already, and nothing of it is to be locked.
+        return (report, findings);
+    }
     // Another compiler may be what is compared.
     let differences = match mode {
         Mode::Programs => Vec::new(),
@@ -99,7 +103,9 @@ pub fn compare_compiled(
             (!one.denies(), static_rank(metric))
         });
         let mut first = worse.first_mut();
-        let code = first.as_ref().and_then(|_| code_difference(pair));
+        // Beside itself it is the same.
+        let beside = first.as_ref().filter(|_| mode != Mode::New);
+        let code = beside.and_then(|_| code_difference(pair));
         if let Some(first) = &mut first {
             // It is what was compared, and so no cause.
             if let Some(code) = &code {
@@ -402,7 +408,7 @@ fn comparison_finding(
                 metric.alias,
                 comparison.kernel
             ),
-            format!("lock it: {}", lock_command(variant, Tier::Static)),
+            format!("lock it: {}", Tier::Static.lock_command(&variant.id)),
         ),
         _ => return None,
     };

@@ -4,26 +4,10 @@ use super::mode::Mode;
 use crate::config::Variant;
 use crate::terms::Tier;
 
-/// The command that locks a new baseline of a variant, of what this tier measured or compiled.
-pub(crate) fn lock_command(variant: &Variant, tier: Tier) -> String {
-    let only = if tier == Tier::Static {
-        " --static"
-    } else {
-        ""
-    };
-    format!(
-        "sparsek-gate baseline --lock{only} --reason '...' {}",
-        variant.id
-    )
-}
-
 /// What to do where a kernel got worse.
 pub(crate) fn fix_or_accept(variant: &Variant, mode: Mode, tier: Tier) -> String {
     match mode {
-        Mode::Stored => format!(
-            "fix the kernel, or accept it: {}",
-            lock_command(variant, tier)
-        ),
+        Mode::Stored => format!("fix the kernel, or accept it: {}", tier.lock_command(&variant.id)),
         Mode::Against | Mode::New => "fix the kernel, or accept it with a `[[waiver]]`".to_owned(),
         Mode::Programs if tier == Tier::Static => {
             "compare the sources, flags and compilers of both".to_owned()

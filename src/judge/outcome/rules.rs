@@ -82,6 +82,7 @@ pub fn judge(mut captures: Captures, rules: &Rules<'_>) -> Outcome {
     outcome.gpus = captures.gpus;
     outcome.spent = (captures.spent != Spent::default()).then_some(captures.spent);
     outcome.findings.extend(rules.unchecked.iter().cloned());
+    await_consent(&mut outcome.findings);
     waive(&judge.config().waivers, &mut outcome);
     if outcome.origin != Origin::Compiled {
         account_for_all(
@@ -92,6 +93,27 @@ pub fn judge(mut captures: Captures, rules: &Rules<'_>) -> Outcome {
         );
     }
     outcome
+}
+
+/// What the change does to a baseline already is not to be done again: somebody must accept it.
+fn await_consent(findings: &mut [Finding]) {
+    let waits = |one: &&Finding| one.code == Code::Relocked && one.denies();
+    let waiting: BTreeSet<_> = findings
+        .iter()
+        .filter(waits)
+        .filter_map(|one| one.variant.clone())
+        .collect();
+    for finding in findings {
+        let of_lock = finding.code == Code::VariantGone || finding.next.contains("baseline --lock");
+        if of_lock
+            && finding
+                .variant
+                .as_ref()
+                .is_some_and(|id| waiting.contains(id))
+        {
+            *finding = finding.clone().with(Note::Relocked);
+        }
+    }
 }
 
 /// Each planned variant was judged, needs no measurement, or fails the run. A finding that captures

@@ -17,7 +17,6 @@ use crate::judge::compare::compiled::compare_compiled;
 use crate::judge::compare::drift::{drifted, unvouched};
 use crate::judge::compare::metric::{Case, Comparison, Reference};
 use crate::judge::compare::mode::Mode;
-use crate::judge::compare::next::lock_command;
 use crate::judge::compare::profiles::{compare, compare_with_code, metrics_gone};
 use crate::judge::explain::code::code_changes;
 use crate::judge::explain::explanation::CodeChanges;
@@ -457,17 +456,14 @@ impl<'a> Judge<'a> {
             locked: sides.locked,
         };
         let examined = sides.examined(variant);
-        let (mut report, mut found) = self.compare_code(variant, sides, tuned, profiles, outcome);
+        let (mut report, found) = self.compare_code(variant, sides, tuned, profiles, outcome);
         let is_alone = report.mode == Mode::New;
-        if is_alone {
-            examined.findings(When::CodeAlone, &mut found);
-        }
         report.launched_as_locked(&assumed);
         outcome.variants.push(report);
         let found = found.into_iter().map(Finding::compiled);
         outcome.findings.extend(found);
         examined.findings(When::CodeJudged, &mut outcome.findings);
-        let judged = !is_alone || self.is_new(variant, outcome);
+        let judged = !is_alone || current.kernels.is_empty() || self.is_new(variant, outcome);
         let lacking = self.without_lock(variant, sides.current, judged);
         outcome.findings.extend(lacking);
     }
@@ -605,16 +601,29 @@ impl<'a> Judge<'a> {
                 format!("it has no {what} yet"),
                 format!(
                     "review its profile and lock it: {}",
-                    lock_command(variant, tier)
+                    tier.lock_command(&variant.id)
                 ),
             ))
         } else if !gpus.contains(&profile.identity.folder().as_str()) {
+            let how = match tier {
+                Tier::Static => "compiled for",
+                _ => "measured on",
+            };
             let message = format!(
-                "it was measured on {} by {tier}, and has a baseline only for {}",
+                "it was {how} {} (tier {tier}), and has a baseline only for {}",
                 profile.identity.gpu,
                 gpus.join(", ")
             );
-            Some(Finding::of(Code::NotComparable, &variant.id, message))
+            let next = format!(
+                "go back to one of these, or lock it here too: {}",
+                tier.lock_command(&variant.id)
+            );
+            Some(Finding::deny(
+                Code::NotComparable,
+                &variant.id,
+                message,
+                next,
+            ))
         } else {
             None
         }

@@ -7,7 +7,6 @@ use crate::config::Variant;
 use crate::finding::{Code, Finding, WarnReason};
 use crate::judge::compare::metric::Pair;
 use crate::judge::compare::mode::Mode;
-use crate::judge::compare::next::lock_command;
 use crate::profile::{KernelProfile, Profile};
 use crate::terms::{Phase, Tier, dimensions};
 
@@ -126,7 +125,10 @@ impl<'a> Pairing<'a> {
     ) -> Vec<Finding> {
         let tier = self.current.identity.tier;
         let next = match mode {
-            Mode::Stored => format!("if that is meant, lock it: {}", lock_command(variant, tier)),
+            Mode::Stored => format!(
+                "if that is meant, lock it: {}",
+                tier.lock_command(&variant.id)
+            ),
             // Beside a base without it no lock helps.
             Mode::Against | Mode::New => format!(
                 "if that is meant, lock it in this change, and check it against that: sparsek-gate check{} {}",
