@@ -2,7 +2,7 @@
 
 use super::complete::{incomplete, incomplete_compiled};
 use super::disturbed::below_counters;
-use super::launched::launched_otherwise;
+use super::launched::{beyond_bounds, launched_otherwise};
 use super::other_launches::{interleaved_launches, other_launches};
 use super::pins::unpinned;
 use super::proven::numbers_unchecked;
@@ -48,6 +48,9 @@ impl Examined<'_> {
         if when == When::Alone {
             found.extend(incomplete(variant, current));
             found.extend(below_counters(variant, current));
+        }
+        if matches!(when, When::CodeAlone | When::CodeJudged) {
+            found.extend(beyond_bounds(variant, current));
         }
         if when == When::CodeAlone {
             found.extend(incomplete_compiled(variant, current));
