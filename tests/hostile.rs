@@ -166,7 +166,7 @@ fn documents_of_many_small_values_take_no_more_memory_than_their_bound() {
     for dense in ["1", "\"a\"", "{\"a\":1}", "[[1]]"] {
         let dense = vec![dense; 1_000_000].join(",");
         let file = written(folder, "outcome.json", &outcome(&dense));
-        run(folder, &["report", &file]).exits(5);
+        run(folder, &["report", &file]).exits(2);
         for profile in [profile(&dense, ""), profile("", &dense)] {
             let file = written(folder, "profile.json", &profile);
             run(folder, &["compare", &file, &file]).exits(5);
@@ -174,7 +174,7 @@ fn documents_of_many_small_values_take_no_more_memory_than_their_bound() {
     }
     let deep = "[".repeat(2_000_000);
     let file = written(folder, "deep.json", &outcome(&deep));
-    run(folder, &["report", &file]).ends(5, "nested deeper than 100");
+    run(folder, &["report", &file]).ends(2, "nested deeper than 100");
     let file = written(folder, "deep.json", &profile("", &deep));
     run(folder, &["compare", &file, &file]).ends(5, "nested deeper than 100");
     run(folder, &["strip", &file, "copy"]).exits(5);

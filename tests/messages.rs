@@ -18,7 +18,7 @@ fn project(config: &[u8]) -> Project {
     project.write("k.cu", SOURCE);
     project.write("k.cpp", SOURCE);
     project.write("bench.sh", "true\n");
-    project.write("profile.json", "{ \"schema\": 3 }");
+    project.write("stored.json", "{ \"schema\": 3 }");
     project.write("old.json", "{ \"schema\": 1, \"meaning\": \"passed\" }");
     project.write("below/empty", "");
     project
@@ -48,12 +48,12 @@ source = "k.cu" | check --from d --archive gate.tar.zst | 2 | required arguments
 source = "k.cu" | check --from nowhere | 2 | is not a folder; `--from nowhere`; `profile --output DIR` makes one
 source = "k.cu" | check --accept zz | 2 | takes the token that the finding prints; `--accept zz`; 64 hexadecimal digits
 source = "k.cu" | inspect bench.sh | 2 | no CSV header of ncu; bench.sh; found a text of ; name a `.ncu-rep`
-source = "k.cu" | inspect profile.json | 2 | it is a JSON file; profile.json; name a report
+source = "k.cu" | inspect stored.json | 2 | it is a JSON file; stored.json; name a report
 source = "k.cu" | inspect . | 2 | not a regular file but a folder
 source = "k.cu" | inspect none.ncu-rep | 2 | there is no file; none.ncu-rep
 source = "k.cu" | report none.json | 2 | there is no file; none.json
 source = "k.cu" | report bench.sh | 2 | it is not the outcome of a check; bench.sh; check --report outcome.json
-source = "k.cu" | report profile.json | 2 | it is not the outcome of a check; profile.json; check --report outcome.json
+source = "k.cu" | report stored.json | 2 | it is not the outcome of a check; stored.json; check --report outcome.json
 source = "k.cu" | report old.json | 5 | its schema is 1, but this version reads schema; old.json; run the check again
 source = "k.cu" | report old.json --report markdown:below | 2 | it is a folder; `--report below`; name a file in it
 source = "k.cu" | check --format xml | 2 | 'xml'; a similar value exists: 'junit'
