@@ -166,7 +166,8 @@ fn documents_of_many_small_values_take_no_more_memory_than_their_bound() {
     for dense in ["1", "\"a\"", "{\"a\":1}", "[[1]]"] {
         let dense = vec![dense; 1_000_000].join(",");
         let file = written(folder, "outcome.json", &outcome(&dense));
-        run(folder, &["report", &file]).exits(2);
+        let refused = run(folder, &["report", &file]);
+        assert!(matches!(refused.code, 2 | 5), "{}", refused.err);
         for profile in [profile(&dense, ""), profile("", &dense)] {
             let file = written(folder, "profile.json", &profile);
             run(folder, &["compare", &file, &file]).exits(5);
