@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{
     NonEmptyStringValueParser, PathBufValueParser, PossibleValuesParser, TypedValueParser,
 };
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::{CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool};
@@ -12,7 +13,7 @@ use crate::device::GpusAsked;
 use crate::engine::engine_parser;
 use crate::git::behind_own_links;
 use crate::plan::{MOST_SLICES, SlicePlace};
-use crate::report::{Detail, Form, form_parser};
+use crate::report::{Detail, Form, form_of_file, form_parser};
 
 /// A path, behind links that its user made.
 fn own_path() -> impl TypedValueParser<Value = PathBuf> {
@@ -86,6 +87,43 @@ pub struct Cli {
     /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// An error of the command line, with a tip that fits it better than the most similar word.
+pub fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error {
+    let place = |command: &str| words.iter().position(|word| word == command);
+    let is_unlike = error.get(ContextKind::SuggestedArg).is_none();
+    let tip = match (place("compare"), place("check")) {
+        (Some(at), _) => Some(format!("each program is one argument: {}", quoted_programs(&words[at + 1..]))),
+        (None, Some(_)) if is_unlike => Some("the configuration has the settings of a check: `sparsek-gate generate schema` describes them".to_owned()),
+        _ => None,
+    };
+    if let (ErrorKind::UnknownArgument, Some(tip)) = (error.kind(), tip) {
+        let tips = ContextValue::StyledStrs(vec![tip.into()]);
+        error.insert(ContextKind::Suggested, tips);
+    }
+    if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue)
+        && let Some(form) = form_of_file(&format!(".{value}"))
+        && let Some(ContextValue::Strings(valid)) = error.get(ContextKind::ValidValue)
+        && valid.iter().any(|name| name == form.name)
+    {
+        let name = form.name.to_owned();
+        error.insert(ContextKind::SuggestedValue, ContextValue::String(name));
+    }
+    error
+}
+
+/// A call of `compare` in which each program is one argument with its own arguments.
+pub fn quoted_programs(words: &[String]) -> String {
+    let mut programs: Vec<String> = Vec::new();
+    for word in words {
+        match programs.last_mut() {
+            // Another path is another program.
+            Some(program) if !word.starts_with(['.', '/']) => program.extend([" ", word]),
+            _ => programs.push(word.clone()),
+        }
+    }
+    format!("compare {}", shell_words::join(programs))
 }
 
 /// The subcommands.

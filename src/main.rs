@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
-use sparsek_gate::cli::{Cli, Command};
+use sparsek_gate::cli::{Cli, Command, with_tip};
 use sparsek_gate::{command, process, profile, report};
 
 fn main() -> ExitCode {
@@ -12,6 +12,8 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
+            let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+            let error = with_tip(error, &words.collect::<Vec<_>>());
             // Help and version go to standard output and are no error.
             let code = match error.use_stderr() {
                 true => sparsek_gate::ExitCode::Usage,

@@ -746,7 +746,7 @@ fn a_report_goes_where_a_link_leads_and_into_a_pipe_and_never_over_the_configura
     assert!(project.read("real.md").contains("sparsek-gate"));
     project
         .run(&[&from[..], &["--report", "text:config.toml"]].concat())
-        .ends(2, "would replace a file that the check reads");
+        .ends(2, "would replace a file that is read");
 }
 
 #[test]

@@ -297,6 +297,13 @@ build = ["make"] | build = [] | `build` is a program and its arguments
 build = ["make"] | build = [""] | `build` is a program and its arguments
 run = ["./b"] | run = ["--kernel-id", "./b"] | `run` begins with a program; not with an option
 run = ["./b"] | run = ["@options", "./b"] | `run` begins with a program
+build = ["make"] | build = ["make", ">", "log"] | `build` is run without a shell; write `build = ["sh", "-c", "make > log"]`
+build = ["make"] | build = ["make; cp a b"] | `build` is run without a shell; ["sh", "-c", "make
+run = ["./b"] | run = ["./b", "2>&1"] | `run` is run without a shell; ["sh", "-c", "./b 2>&1"]
+flags = ["-G"] | flags = ["-arch=sm_80"] | the flag `-arch=sm_80` names a target; `toolchain.arch`
+flags = ["-G"] | flags = ["-gencode", "arch=compute_80,code=sm_80"] | the flag `-gencode` names a target
+flags = ["-O3"] | flags = ["--gpu-code=sm_80"] | the flag `--gpu-code=sm_80` names a target
+[suite.s.variant.b]\nbuild | [suite.s.cuda]\nbuild | unknown key `cuda`; a variant is `[suite.NAME.variant.cuda]`
 inputs = ["b.py"] | immutable = true | an immutable variant with `run` needs `inputs`; the files that must not change
 inputs = ["b.py"] | inputs = ["src/[a"] | cannot be read as a pattern; `**` for any folders
 { TILE = 8 } | { "1A" = 8 } | cannot be the name of a preprocessor constant
@@ -369,6 +376,7 @@ cuda = "13.0" | cuda = 13.0
 direction = "lower" | direction = "lowr" | unknown value `lowr`; did you mean `lower`?
 direction = "lower" | direction = "down" | unknown value `down`; known are `higher`, `lower`, `equal`
 level = "deny" | level = "denny" | unknown value `denny`; did you mean `deny`?
+level = "deny" | level = "error" | unknown value `error`; known are `deny`, `warn`, `record`
 level = "deny" | level = "fatal" | unknown value `fatal`; known are `deny`, `warn`, `record`
 phase = "timing" | phase = "time" | unknown value `time`; did you mean `timing`?
 clock_control = "none" | clock_control = "bass" | unknown value `bass`; did you mean `base`?
@@ -618,9 +626,19 @@ fn a_typo_of_any_key_of_any_table_is_refused_with_its_line_and_the_right_name() 
 
 #[test]
 fn a_suite_without_variants_and_a_file_without_metrics_gate_nothing() {
-    load("")
-        .ends(2, "no metric is defined")
-        .says("sparsek-gate init");
+    for text in ["", "[toolchain]\narch = \"sm_90a\"\n"] {
+        let none = load(text).ends(2, "no suite is configured");
+        none.says("`sparsek-gate init` writes");
+    }
+    let suite = "[suite.s.variant.v]\nrun = [\"x\"]\n";
+    load(&format!("[metric]\n{suite}")).ends(2, "no metric is defined");
+    load(&format!("[toolchain]\narch = \"sm_91\"\n{suite}"))
+        .ends(2, "config.toml:2:8")
+        .says("the chip of `sm_91` is not known")
+        .says("`sm_89`, `sm_90a`, `sm_100a`");
+    project("[metric.duration]\ndirection = \"lower\"\ntolerance = '1'\n")
+        .run(&["list"])
+        .ends(2, "there are none");
     load("[metric.duration]\nlevel = \"record\"\n[suite.s.variant.v]\nrun = [\"x\"]\n")
         .ends(2, "gates nothing");
     load("[metric.duration]\ndirection = \"lower\"\ntolerance = '1'\n[suite.s]\n")

@@ -174,10 +174,12 @@ fn without_cuda_and_without_a_driver_each_missing_thing_is_a_line() {
     checks.says(
         "nvcc",
         "fail",
-        &["no nvcc was found", "toolkit/bin/nvcc", "pip install"],
+        &[
+            "`toolchain.nvcc` is ", "toolkit/bin/nvcc, which is no program",
+        ],
     );
     checks.says("host compiler", "fail", &["g++", "apt-get install g++"]);
-    checks.says("ncu", "fail", &["no ncu", "bin/ncu", "toolchain.ncu"]);
+    checks.says("ncu", "fail", &["`toolchain.ncu` is ", "bin/ncu"]);
     checks.says(
         "driver",
         "fail",
@@ -190,6 +192,11 @@ fn without_cuda_and_without_a_driver_each_missing_thing_is_a_line() {
     }
     let text = machine.run(&["doctor"]).exits(3).out;
     assert!(text.contains("4 things to fix first"), "{text}");
+    machine.drop_config_lines("nvcc = ");
+    if !Path::new("/usr/local/cuda").exists() {
+        let words = ["no nvcc was found", "pip install", "nvidia-cuda-nvdisasm"];
+        examined(&machine, 3).says("nvcc", "fail", &words);
+    }
 }
 
 #[test]

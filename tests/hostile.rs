@@ -84,9 +84,9 @@ fn what_is_not_a_regular_file_ends_every_command_that_reads_it() {
     fs::create_dir(path("folder")).unwrap();
     for file in ["pipe", "socket", "endless", "folder"] {
         for (arguments, code) in [
-            (vec!["inspect", file], 3),
-            (vec!["report", file], 3),
-            (vec!["strip", file, "copy"], 3),
+            (vec!["inspect", file], 2),
+            (vec!["report", file], 2),
+            (vec!["strip", file, "copy"], 2),
             (vec!["--config", file, "check"], 2),
             (vec!["--config", file, "build"], 2),
         ] {
@@ -152,7 +152,7 @@ fn documents_of_many_small_values_take_no_more_memory_than_their_bound() {
     let folder = folder.path();
     let outcome = |dense: &str| {
         format!(
-            r#"{{"schema":4,"origin":{{"kind":"measured"}},"authority":{{"kind":"working-tree"}},"variants":[],"findings":[{dense}]}}"#
+            r#"{{"schema":5,"meaning":"m","origin":{{"kind":"measured"}},"authority":{{"kind":"working-tree"}},"variants":[],"findings":[{dense}]}}"#
         )
     };
     let profile = |workload: &str, odd: &str| {
@@ -163,7 +163,8 @@ fn documents_of_many_small_values_take_no_more_memory_than_their_bound() {
     for dense in ["1", "\"a\"", "{\"a\":1}", "[[1]]"] {
         let dense = vec![dense; 1_000_000].join(",");
         let file = written(folder, "outcome.json", &outcome(&dense));
-        run(folder, &["report", &file]).exits(5);
+        let refused = run(folder, &["report", &file]);
+        assert!(matches!(refused.code, 2 | 5), "{}", refused.err);
         for profile in [profile(&dense, ""), profile("", &dense)] {
             let file = written(folder, "profile.json", &profile);
             run(folder, &["compare", &file, &file]).exits(5);
@@ -171,7 +172,7 @@ fn documents_of_many_small_values_take_no_more_memory_than_their_bound() {
     }
     let deep = "[".repeat(2_000_000);
     let file = written(folder, "deep.json", &outcome(&deep));
-    run(folder, &["report", &file]).ends(5, "nested deeper than 100");
+    run(folder, &["report", &file]).ends(2, "nested deeper than 100");
     let file = written(folder, "deep.json", &profile("", &deep));
     run(folder, &["compare", &file, &file]).ends(5, "nested deeper than 100");
     run(folder, &["strip", &file, "copy"]).exits(5);
@@ -460,7 +461,7 @@ fn no_message_and_no_listing_shows_a_character_that_nobody_sees() {
         (vec!["compare", &profile, &profile], 0),
         (vec!["compare", &profile, &profile, "--format", "json"], 0),
         (vec!["inspect", absent], 2),
-        (vec!["inspect", &foreign], 5),
+        (vec!["inspect", &foreign], 2),
         (vec!["--config", &config, "build"], 2),
     ] {
         let ran = run(folder, &arguments).exits(code);

@@ -16,11 +16,15 @@ fn project(config: &[u8]) -> Project {
     let project = Project::empty();
     project.write("config.toml", config);
     project.write("k.cu", SOURCE);
+    project.write("k.cpp", SOURCE);
     project.write("bench.sh", "true\n");
+    project.write("stored.json", "{ \"schema\": 3 }");
+    project.write("old.json", "{ \"schema\": 1, \"meaning\": \"passed\" }");
+    project.write("below/empty", "");
     project
 }
 
-const SOURCE: &str = "__global__ void softmax(float* x) { x[0] = 1; }\n\
+const SOURCE: &str = "__global__ void __launch_bounds__(128) softmax(float* x) { x[0] = 1; }\n\
     int main() { softmax<<<1, 1>>>(nullptr); }\n";
 
 /// Mistakes, one a line: the keys of the variant | the command that meets it | its exit code | what is wrong,
@@ -32,7 +36,8 @@ run = ["sh", "bench.sh"]\ninputs = ["src/*.py"] | build | 2 | matches no file; `
 run = ["sh", "bench.sh"]\nprogram = "bench.sh" | build | 5 | it is no ELF file, no fatbin and no cubin; `bench.sh`; `program` and `libraries`
 run = ["sh", "bench.sh"]\nbuild = ["make -j4"] | build | 5 | there is no program with the name `make -j4`; s/v; build = ["make", "-j4"]
 run = ["sh", "bench.sh"]\nbuild = ["no-such-tool", "all"] | build | 5 | the program `no-such-tool` was not found; s/v; correct `build` of the variant
-source = "k.cu" | list w | 2 | no variant or suite is called `w`; did you mean `s`?; `sparsek-gate list` shows all
+run = ["./none"]\nbuild = ["true"] | build | 5 | the build succeeded, but there is no program `./none`; let `build` make it, or correct `run` of s/v
+source = "k.cu" | list w | 2 | no variant or suite is called `w`; known are `s`, `s/v`, `v`; `sparsek-gate list` shows all
 source = "k.cu" | list s/x* | 2 | no variant or suite is called `s/x*`; did you mean `s/v`?; `sparsek-gate list` shows all
 source = "k.cu" | check --report out.foo | 2 | selects no form; `--report out.foo`; The endings are: .txt (text)
 source = "k.cu" | profile --slice 1/2 | 2 | required arguments were not provided; --output <DIR>
@@ -42,10 +47,25 @@ source = "k.cu" | check --from . --from nowhere | 2 | is not a folder; `--from n
 source = "k.cu" | check --from d --archive gate.tar.zst | 2 | required arguments were not provided; --archive-sha256 <HASH>
 source = "k.cu" | check --from nowhere | 2 | is not a folder; `--from nowhere`; `profile --output DIR` makes one
 source = "k.cu" | check --accept zz | 2 | takes the token that the finding prints; `--accept zz`; 64 hexadecimal digits
-source = "k.cu" | inspect bench.sh | 5 | no CSV header of ncu; bench.sh; found a text of 
+source = "k.cu" | inspect bench.sh | 2 | no CSV header of ncu; bench.sh; found a text of ; name a `.ncu-rep`
+source = "k.cu" | inspect stored.json | 2 | it is a JSON file; stored.json; name a report
+source = "k.cu" | inspect . | 2 | not a regular file but a folder
 source = "k.cu" | inspect none.ncu-rep | 2 | there is no file; none.ncu-rep
 source = "k.cu" | report none.json | 2 | there is no file; none.json
-source = "k.cu" | report bench.sh | 5 | it is not the outcome of a check; bench.sh; check --report outcome.json
+source = "k.cu" | report bench.sh | 2 | it is not the outcome of a check; bench.sh; check --report outcome.json
+source = "k.cu" | report stored.json | 2 | it is not the outcome of a check; stored.json; check --report outcome.json
+source = "k.cu" | report old.json | 5 | its schema is 1, but this version reads schema; old.json; run the check again
+source = "k.cu" | report old.json --report markdown:below | 2 | it is a folder; `--report below`; name a file in it
+source = "k.cu" | check --format xml | 2 | 'xml'; a similar value exists: 'junit'
+source = "k.cu" | check --tolerance 3 | 2 | '--tolerance'; the configuration has the settings; generate schema
+source = "k.cu" | compare ./a --n 1 ./b --n 1 | 2 | '--n'; compare './a --n 1' './b --n 1'
+source = "k.cu" | compare ./a 1 ./b 1 | 2 | each as one argument: compare './a 1' './b 1'
+source = "k.cu" | compare k.cu k.cu | 2 | it is no ELF file; k.cu; with machine code of a GPU (`nvcc -arch=sm_90a`)
+source = "k.cu" | compare --static /bin/sh /bin/sh | 2 | it has no machine code of a GPU: PTX is not compared; /bin/sh; with machine code of a GPU
+source = "k.cu" | compare --static './k.cu --n 5' k.cu | 2 | is no file; `./k.cu --n 5`; without arguments
+source = "k.cu" | compare --nvcc no/nvcc --nvcc nvcc | 2 | no/nvcc` is no program; `--nvcc
+source = "k.cu" | baseline --verify --captures nowhere | 2 | there is no file nowhere
+source = "k.cu" | baseline --lock --in-ci --reason x --from nowhere | 2 | is not a folder; `--from nowhere`; `profile --output DIR` makes one
 source = "k.cu" | baseline --verify | 4 | it has no baseline yet; s/v; baseline --lock --reason; `--static`: its compiled code
 source = "k.cu" | compare './a "b' | 2 | a quote or a backslash at its end is not closed; `./a "b`
 source = "k.cu" | compare . . | 3 | cannot read; ./profile.json; No such file
@@ -56,6 +76,11 @@ source = "k.cu" | init | 2 | config.toml exists; --force replaces it
 
 /// As [`MISTAKES`]: those that the compiler finds.
 const COMPILED: &str = r#"
+source = "*.cu" | build | 5 | the source `*.cu` is no file (folders and patterns are not read); check `source` of s/v
+source = "k.cpp" | build | 5 | '__global__' does not name a type; s/v; rename the source to `.cu`
+source = "k.cu"\nflags = ["--use_fst_math"] | build | 5 | the flag `--use_fst_math` is refused: did you mean `use_fast_math`?; check `flags` of s/v
+source = "k.cu"\nflags = ["-std=c++99"] | build | 5 | Value 'c++99' is not defined for option 'std'; s/v; fix the source or the flags
+source = "k.cu"\nthreads_per_block = 256 | check --static | 4 | launch-mismatch s/v; stated to have `threads_per_block` 256, but its launch bounds allow 128
 source = "k.cu"\nkernels = "softmin" | check --static | 5 | `kernels = "softmin"` selects none of the compiled kernels: softmax; s/v; compare `kernels`, `expect`
 source = "k.cu"\nexpect = ["softmin"] | check --static | 5 | did not produce the expected kernel `softmin`; compiled kernels: softmax; compare `kernels`, `expect`
 "#;
@@ -101,6 +126,33 @@ fn a_configuration_that_is_not_utf8_is_answered_with_the_command_that_converts_i
         let words = "not a text in UTF-8; config.toml; iconv -f";
         answers(&config, "list", "2", words);
     }
+}
+
+#[test]
+fn a_tool_that_the_configuration_names_wrongly_is_answered_with_its_key() {
+    for (key, command) in [("nvcc", "build"), ("ncu", "profile")] {
+        let named = format!("[toolchain]\n{key} = \"no/{key}\"");
+        let config = with("run = [\"true\"]").replace("[toolchain]", &named);
+        let config = match key {
+            "nvcc" => config.replace("run = [\"true\"]", "source = \"k.cu\""),
+            _ => config,
+        };
+        let words =
+            format!("`toolchain.{key}` is; /no/{key}, which is no program; correct the path");
+        answers(config.as_bytes(), command, "3", &words);
+    }
+}
+
+#[test]
+fn a_command_below_the_project_is_answered_with_the_folder_of_the_configuration() {
+    let project = project(with("source = \"k.cu\"").as_bytes());
+    let mut gate = project.gate();
+    gate.arg("list").current_dir(project.path("below"));
+    let ran = common::Ran::of(&gate.output().unwrap()).exits(2);
+    ran.says(&format!(
+        "run it in {}, which has one",
+        project.path("").canonicalize().unwrap().display()
+    ));
 }
 
 #[test]

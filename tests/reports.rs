@@ -879,19 +879,21 @@ fn a_stored_outcome_is_rendered_as_the_check_rendered_it() {
 fn a_file_that_is_not_an_outcome_of_a_known_version_or_contradicts_itself_is_rejected() {
     let project = Project::empty();
     let golden = fs::read_to_string(golden_path("every_verdict.json")).unwrap();
-    let refused = |outcome: String, says: &str| {
+    let ends = |code: i32, outcome: String, says: &str| {
         project.write("outcome.json", outcome);
         let report = ["report", "outcome.json", "--report", "a.md"];
-        let ran = project.run(&report).ends(5, says);
+        let ran = project.run(&report).ends(code, says);
         assert_eq!(ran.out, "");
         assert!(!project.path("a.md").exists());
     };
+    let refused = |outcome: String, says: &str| ends(5, outcome, says);
+    let no_outcome = golden.replace("\"schema\": 5,", "");
+    ends(2, no_outcome, "missing field `schema`");
     let edits = r#"
 "schema": 5, | "schema": 2, | its schema is 2, but this version reads schema 5
 "exit_code": 5, | "exit_code": 0, | states exit code 0
 "meaning": "a variant | "meaning": "every variant | contradicts itself
 "severity": "deny" | "severity": "none" | not a complete outcome
-"schema": 5, | | missing field `schema`
 "#;
     for [from, to, says] in &common::rows(edits) {
         assert!(golden.contains(from), "{from}");
@@ -928,7 +930,7 @@ fn a_file_that_is_not_an_outcome_of_a_known_version_or_contradicts_itself_is_rej
     value["findings"].as_array_mut().unwrap().push(tampered);
     refused(value.to_string(), "`tampered` never only warns");
     for text in ["", "{}", "[]", "{\"schema\": \"3\"}", "\u{0}"] {
-        refused(text.to_owned(), "outcome.json");
+        ends(2, text.to_owned(), "outcome.json");
     }
     project
         .run(&["report", "missing.json"])

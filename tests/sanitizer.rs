@@ -388,7 +388,7 @@ fn a_missing_compute_sanitizer_ends_the_run_before_anything_runs() {
     machine.write("cp_async.sh", "touch ran\n");
     machine
         .run(&["verify", "--sanitizer", "memcheck"])
-        .ends(3, "no compute-sanitizer was found; only at ");
+        .ends(3, "`toolchain.compute_sanitizer` is ");
     assert!(!machine.path("ran").exists());
     machine.run(&["verify"]).exits(0);
 }
@@ -518,5 +518,5 @@ fn what_the_configured_tool_denies_is_never_profiled() {
     machine.write("compute-sanitizer", "");
     machine
         .run(&["profile", "cp_async"])
-        .ends(3, "no compute-sanitizer was found");
+        .ends(3, "`toolchain.compute_sanitizer` is ");
 }

@@ -350,10 +350,7 @@ fn a_missing_source_is_a_finding_of_its_variant() {
     let project = project();
     fs::remove_file(project.path("kernels/a.cu")).unwrap();
     let report = build(&project, &[]).exits(5).json();
-    report.denies_only(
-        "build-failed",
-        &["the source `kernels/a.cu` does not exist"],
-    );
+    report.denies_only("build-failed", &["the source `kernels/a.cu` is no file"]);
     let project = self::project();
     fs::remove_file(project.path("kernels/a.cuh")).unwrap();
     build(&project, &["a"]).exits(5);
@@ -442,8 +439,8 @@ fn a_missing_or_broken_compiler_is_told_before_anything_is_built() {
     let project = project();
     fs::remove_file(project.path("toolkit/bin/nvcc")).unwrap();
     build(&project, &[])
-        .ends(3, "no nvcc was found")
-        .says("toolkit/bin/nvcc");
+        .ends(3, "`toolchain.nvcc` is ")
+        .says("toolkit/bin/nvcc, which is no program");
     project.program("toolkit/bin/nvcc", "#!/bin/sh\necho broken >&2; exit 1\n");
     build(&project, &[]).ends(3, "broken");
     project.program("toolkit/bin/nvcc", "#!/bin/sh\necho hello\n");
@@ -458,7 +455,10 @@ fn a_variant_of_any_command_is_built_by_its_own() {
         "[metric.duration]\ndirection = \"lower\"\ntolerance = '1'\n\
          [suite.s.variant.c]\nbuild = [\"./make it\", \"a b\", \"$HOME\"]\nrun = [\"./run\", \"x\"]\ninputs = [\"in.py\"]\nenv = { COLOR = \"blue\" }\n",
     );
-    project.program("make it", "#!/bin/sh\necho \"$COLOR|$1|$2|$(pwd)\" >made\n");
+    project.program(
+        "make it",
+        "#!/bin/sh\necho \"$COLOR|$1|$2|$(pwd)\" >made\n: >run\n",
+    );
     project.write("in.py", "print()\n");
     let variants = built(&project, &[]);
     // argv, never a shell string; in the configuration's folder, with the variant's environment.

@@ -58,7 +58,7 @@ impl CaptureIndex {
     /// [`Error::Io`].
     pub fn add(&mut self, folder: &Path) -> Result<(), Error> {
         self.hashed = OnceLock::new();
-        for entry in disk::read_dir(folder).map_err(Error::io("read", folder))? {
+        for entry in disk::read_dir(folder).map_err(Error::named(folder))? {
             let ending = entry.path.extension();
             // Links to folders are not followed: they may form a cycle.
             if entry.is_dir() {

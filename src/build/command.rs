@@ -7,6 +7,7 @@ use super::artifact::Artifact;
 use super::commands::Commands;
 use super::machine_code::compiled_in;
 use crate::config::{Config, Recipe, Variant};
+use crate::disk;
 use crate::files::create_work_folder;
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::git;
@@ -38,6 +39,13 @@ impl CommandBuild<'_> {
         create_work_folder(&config.work)?;
         if let Some(argv) = build.as_deref().filter(|_| self.runs_commands) {
             self.commands.run(config, variant, argv)?;
+            if let Some(program) = run.first().filter(|program| program.contains('/'))
+                && !disk::is_there(config.root.join(program))
+            {
+                let message = format!("the build succeeded, but there is no program `{program}`");
+                let next = format!("let `build` make it, or correct `run` of {}", variant.id);
+                return Err(Finding::deny(Code::BuildFailed, &variant.id, message, next).into());
+            }
         }
         let mut sources = BTreeMap::new();
         for input in config.own_files(variant)? {

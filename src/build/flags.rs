@@ -2,6 +2,7 @@
 //! an assembler and two linkers, and many of their flags run programs, or read files that no tool
 //! lists. So only known flags are accepted, and the rest is refused.
 
+use crate::config::nearest;
 use crate::terms::words;
 
 /// What flags add to a build.
@@ -194,10 +195,14 @@ fn known(word: &str) -> Option<(Takes, Option<String>)> {
 }
 
 fn unknown(word: &str) -> String {
+    let names = KNOWN.iter().flat_map(|(names, _)| names.iter());
+    let names: Vec<&str> = names.copied().collect();
     let why = if word.contains("options-file") || word.contains("optf") || word.contains('@') {
-        "flags in a file are not tracked: write them in `flags`"
+        "flags in a file are not tracked: write them in `flags`".to_owned()
+    } else if let Some(near) = nearest(word.trim_start_matches('-'), &names) {
+        format!("did you mean `{near}`?")
     } else {
-        "it is not in the list of flags whose files and programs are known"
+        "it is not in the list of flags whose files and programs are known".to_owned()
     };
     format!("the flag `{}` is refused: {why}", word.escape_debug())
 }

@@ -250,7 +250,8 @@ impl<'a> NvccBuild<'a> {
                 return Err(self.failed(message, self.check_setting("source")));
             }
             if !git::is_input_file(root.join(source)) {
-                let message = format!("the source `{source}` does not exist");
+                let message =
+                    format!("the source `{source}` is no file (folders and patterns are not read)");
                 return Err(self.failed(message, self.check_setting("source")));
             }
         }

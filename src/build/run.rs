@@ -53,9 +53,11 @@ pub(super) fn run_build(
                 return Err(lacks.into());
             }
             let by_nvcc = matches!(variant.recipe, Recipe::Nvcc { .. });
-            let next = match by_nvcc && log.contains("Unsupported gpu architecture") {
-                true => "correct `toolchain.arch`, or install a newer nvcc: `nvcc --list-gpu-code` lists what this one knows".to_owned(),
-                false => format!("fix the source or the flags (a library: `-lcublas`), or run it by hand: {line}"),
+            let says = |words| by_nvcc && log.contains(words);
+            let next = match () {
+                () if says("Unsupported gpu architecture") => "correct `toolchain.arch`, or install a newer nvcc: `nvcc --list-gpu-code` lists what this one knows".to_owned(),
+                () if says("'__global__' does not name a type") => "rename the source to `.cu`: nvcc compiles kernels in files with this ending alone".to_owned(),
+                () => format!("fix the source or the flags (a library: `-lcublas`), or run it by hand: {line}"),
             };
             Err(failed(format!("the build ended with {ending}"), next)
                 .detail(log)

@@ -93,10 +93,15 @@ pub(super) fn unreadable(path: &Path, error: ReadError) -> Error {
     match error {
         ReadError::InFile { source, .. } => unreadable(path, *source),
         ReadError::Io(source) => Error::named(path)(source),
-        ReadError::NoHeader { .. } if is_of_systems(path) => Error::input(
-            path.to_path_buf(),
-            "by its name it is a report of Nsight Systems; name a report of Nsight Compute (`.ncu-rep`)",
-        ),
+        ReadError::NoHeader { .. } if is_of_systems(path) => Error::Usage(format!(
+            "{}: by its name it is a report of Nsight Systems; name a report of Nsight Compute (`.ncu-rep`)",
+            path.display()
+        )),
+        ReadError::OtherFile { .. } => Error::Usage(format!("{}: {error}", path.display())),
+        ReadError::NoHeader { ref messages, .. } if messages.is_empty() => Error::Usage(format!(
+            "{}: {error}\n  next: name a `.ncu-rep` of ncu, or a CSV page of it (`--csv --page raw`)",
+            path.display()
+        )),
         error => Error::input(path.to_path_buf(), error.to_string()),
     }
 }

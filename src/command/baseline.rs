@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::answer::{answer, answer_in, named};
 use super::from;
+use super::judging::refuse_without_folder;
 use super::select::load;
 use crate::baseline::{
     Acceptance, CaptureIndex, LeftOut, Lock, LockOrder, LockReport, NormLine, Signer, Store,
@@ -49,7 +50,10 @@ fn lock(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
         [] => vec![selected.profiles(None)?],
         named => named
             .iter()
-            .map(|folder| selected.profiles(Some(folder)))
+            .map(|folder| {
+                refuse_without_folder(folder)?;
+                selected.profiles(Some(folder))
+            })
             .collect::<Result<_, _>>()?,
     };
     let _locked = from::locked(&folders)?;

@@ -12,7 +12,7 @@ use super::judging::refuse_targets;
 use super::program::{Folders, name};
 use super::select::variable;
 use super::stored;
-use crate::cli::{CompareArgs, Format};
+use crate::cli::{CompareArgs, Format, quoted_programs};
 use crate::config::{
     Config, KernelFilter, Program, ProgramSettings, Purpose, Selected, Verification,
 };
@@ -37,8 +37,9 @@ pub(super) fn run(config: &Path, arguments: &CompareArgs) -> Result<ExitCode, Er
         return Ok(code);
     }
     if arguments.programs.len() > 2 {
-        let message = "one or two programs are compared, each as one argument";
-        return Err(Error::Usage(message.to_owned()));
+        let quoted = quoted_programs(&arguments.programs);
+        let message = format!("one or two programs are compared, each as one argument: {quoted}");
+        return Err(Error::Usage(message));
     }
     trust::refuse_in_target(variable)?;
     let programs = programs(arguments)?;

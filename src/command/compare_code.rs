@@ -20,10 +20,14 @@ use crate::process;
 use crate::profile::Profile;
 use crate::report::{self, Progress};
 use crate::terms::VariantId;
+use crate::toolchain::can_start;
 use crate::trust;
 
 /// The endings of files with machine code that nothing runs.
 const ENDINGS: [&str; 5] = ["so", "o", "obj", "cubin", "fatbin"];
+
+/// The endings of files that are neither programs nor compared by themselves.
+const OTHERS: [&str; 5] = ["a", "ptx", "cu", "cpp", "cc"];
 
 /// Compares machine code, where the arguments ask for that.
 pub(super) fn run(config: &Path, arguments: &CompareArgs) -> Result<Option<ExitCode>, Error> {
@@ -32,24 +36,11 @@ pub(super) fn run(config: &Path, arguments: &CompareArgs) -> Result<Option<ExitC
         let file = Path::new(name).file_name().unwrap_or_default();
         let file = file.to_string_lossy();
         let mut endings = file.split('.').skip(1);
-        endings.any(|ending| ENDINGS.contains(&ending)) && disk::is_file(name)
+        let is_other = OTHERS
+            .iter()
+            .any(|other| file.ends_with(&format!(".{other}")));
+        (is_other || endings.any(|ending| ENDINGS.contains(&ending))) && disk::is_file(name)
     };
-    // Neither a program nor what is compared by itself.
-    const OTHERS: [&str; 5] = ["a", "ptx", "cu", "cpp", "cc"];
-    let is_other = |name: &&String| {
-        let ending = Path::new(name).extension();
-        ending.is_some_and(|ending| OTHERS.iter().any(|it| ending == *it)) && disk::is_file(name)
-    };
-    if let Some(other) = names
-        .iter()
-        .find(is_other)
-        .filter(|_| arguments.nvcc.is_empty())
-    {
-        let message = format!(
-            "`{other}` is neither a program nor linked machine code: compare objects, shared libraries, cubins or fatbins, or variants with `--nvcc`"
-        );
-        return Err(Error::Usage(message));
-    }
     let outcome = match &arguments.nvcc[..] {
         [] if !arguments.only_code && !names.iter().any(is_code) => return Ok(None),
         _ if of_programs(arguments) => {
@@ -123,11 +114,21 @@ fn of_files(arguments: &CompareArgs) -> Result<Outcome, Error> {
 
 /// The targets of a file's machine code.
 fn targets(file: &Path) -> Result<BTreeSet<String>, Error> {
+    let name = file.display();
+    if !disk::is_there(file) && file.to_string_lossy().contains(' ') {
+        let message = format!("`{name}` is no file: machine code is compared without arguments");
+        return Err(Error::Usage(message));
+    }
     let bytes = read_regular_up_to(file, most::BINARY).map_err(Error::named(file))?;
-    let unreadable = |error: binary::BinaryError| Error::input(file, error.to_string());
-    let targets = binary::targets(&bytes).map_err(unreadable)?;
+    let refused = |why: String| {
+        let next = "compare objects, shared libraries, cubins, fatbins or programs with machine code of a GPU (`nvcc -arch=sm_90a`), or variants with `--nvcc`";
+        Error::Usage(format!("{name}: {why}\n  next: {next}"))
+    };
+    let targets = binary::targets(&bytes).map_err(|error| refused(error.to_string()))?;
     match targets.is_empty() {
-        true => Err(Error::input(file, "it has no machine code of a GPU")),
+        true => Err(refused(
+            "it has no machine code of a GPU: PTX is not compared".to_owned(),
+        )),
         false => Ok(targets),
     }
 }
@@ -152,6 +153,10 @@ fn of_compilers(
         .collect();
     let sides = compilers.map(|nvcc| {
         let nvcc = std::path::absolute(nvcc).map_err(Error::io("find", nvcc))?;
+        let shown = nvcc.display().to_string();
+        if !can_start(&shown, &nvcc) {
+            return Err(Error::Usage(format!("`--nvcc {shown}` is no program")));
+        }
         let toolchain = Toolchain {
             nvcc: Some(nvcc),
             pins: Pins::default(),

@@ -144,11 +144,14 @@ fn refuse_target(path: &Path, project: Option<&Config>, read: &[&Path]) -> Resul
     let whole = std::path::absolute(path).map_err(Error::io("find", path))?;
     let folder = whole.parent().unwrap_or(&whole);
     refuse_link(folder, "write")?;
-    if !disk::is_dir(folder) {
-        return Err(Error::Usage(format!(
-            "`--report {}`: its folder does not exist",
-            path.display()
-        )));
+    let why = match (disk::is_dir(folder), disk::is_dir(&whole)) {
+        (true, false) => None,
+        (true, true) => Some("it is a folder: name a file in it"),
+        (false, _) => Some("its folder does not exist"),
+    };
+    if let Some(why) = why {
+        let message = format!("`--report {}`: {why}", path.display());
+        return Err(Error::Usage(message));
     }
     // Links and `..` lead to what they lead to.
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -168,7 +171,7 @@ fn refuse_target(path: &Path, project: Option<&Config>, read: &[&Path]) -> Resul
     let mut kept = own.chain(read.iter().copied());
     if disk::is_there(&whole) && kept.any(|folder| target.starts_with(real(folder))) {
         return Err(Error::Usage(format!(
-            "`--report {}` would replace a file that the check reads",
+            "`--report {}` would replace a file that is read",
             path.display()
         )));
     }

@@ -139,10 +139,14 @@ fn explain(message: &str) -> (String, Option<String>) {
     let is_field = kind == "unknown field";
     let known: Vec<&str> = names.collect();
     let what = if is_field { "key" } else { "value" };
-    (
-        format!("unknown {what} `{wrong}`"),
-        Some(suggest(wrong, &known)),
-    )
+    let help = match suggest(wrong, &known) {
+        // Of a suite.
+        list if known.contains(&"sanitizer_args") && list.ends_with("`variant`") => {
+            format!("a variant is `[suite.NAME.variant.{wrong}]`; {list}")
+        }
+        help => help,
+    };
+    (format!("unknown {what} `{wrong}`"), Some(help))
 }
 
 /// serde names Rust's types. A configuration has the types of TOML.
@@ -205,10 +209,12 @@ pub(crate) fn nearest<'a>(wrong: &str, known: &'a [impl AsRef<str>]) -> Option<&
         .iter()
         .map(AsRef::as_ref)
         .map(|name| (strsim::damerau_levenshtein(wrong, name), name))
-        .min()
         .filter(|(distance, name)| {
-            *distance <= name.chars().count().max(wrong.chars().count()) / 3 + 1
+            let longer = name.chars().count().max(wrong.chars().count());
+            // A slip seldom changes the first letter.
+            *distance <= longer / 3 + usize::from(name.chars().next() == wrong.chars().next())
         })
+        .min()
         .map(|(_, name)| name)
 }
 

@@ -4,9 +4,9 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use super::error::ConfigError;
-use super::model::Config;
+use super::model::{Config, FILE_NAME};
 use super::validate::validate;
-use crate::disk::Linked;
+use crate::disk::{self, Linked, folder_of};
 use crate::files::{most, read_text_up_to};
 
 impl Config {
@@ -18,14 +18,21 @@ impl Config {
         let source = read_text_up_to(path, most::CONFIG).map_err(|error| {
             let message = format!("cannot read the configuration: {error}");
             let unread = ConfigError::new(path, "", None, message);
-            unread
-                .link(Linked::is_cause(&error))
-                .help(match error.kind() {
-                    ErrorKind::InvalidData => {
-                        "save it as UTF-8: `iconv -f LATIN1 -t UTF-8`, or `-f UTF-16`"
-                    }
-                    _ => "`sparsek-gate init` writes one; `--config FILE` names another",
-                })
+            let absolute = std::path::absolute(path).unwrap_or_default();
+            let mut above = absolute
+                .ancestors()
+                .skip(2)
+                .map(|folder| folder.join(FILE_NAME));
+            let help = match (error.kind(), above.find(|file| disk::is_file(file))) {
+                (ErrorKind::InvalidData, _) => {
+                    "save it as UTF-8: `iconv -f LATIN1 -t UTF-8`, or `-f UTF-16`".to_owned()
+                }
+                (ErrorKind::NotFound, Some(file)) if path == Path::new(FILE_NAME) => {
+                    format!("run it in {}, which has one", folder_of(&file).display())
+                }
+                _ => "`sparsek-gate init` writes one; `--config FILE` names another".to_owned(),
+            };
+            unread.link(Linked::is_cause(&error)).help(help)
         })?;
         validate(path, &source)
     }

@@ -38,7 +38,7 @@ impl Selected {
         let mut variants = variants.map_err(Error::Usage)?;
         if variants.is_empty() {
             return Err(Error::Usage(
-                "no variant is selected, because all of them are experimental; name one, or pass --experimental".to_owned(),
+                "no variant is selected, because there are none, or experimental ones alone; name one, pass --experimental, or add `[suite.NAME.variant.NAME]`".to_owned(),
             ));
         }
         for text in overrides {

@@ -13,7 +13,7 @@ pub(super) fn guarded<T>(ask: impl FnOnce() -> Result<T, Refusal>) -> Result<T, 
         Error::environment(
             what,
             format!(
-                "{next}; without a GPU, `sparsek-gate check --static` gates what the compiler makes, and `sparsek-gate check --from DIR` profiles recorded elsewhere"
+                "{next}; without a GPU, `sparsek-gate check --static` gates what the compiler makes, `sparsek-gate check --from DIR` profiles recorded elsewhere, and `sparsek-gate compare --static A B` compares machine code"
             ),
         )
     };

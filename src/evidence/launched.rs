@@ -98,6 +98,20 @@ pub fn stated_otherwise(variant: &Variant, locked: &Profile) -> Vec<Finding> {
     findings
 }
 
+/// Where the launch bounds of a kernel allow fewer threads than the configuration states.
+pub(super) fn beyond_bounds(variant: &Variant, compiled: &Profile) -> Vec<Finding> {
+    let stated = variant.launch.threads.unwrap_or(0);
+    let beyond = compiled.kernels.iter().filter_map(|kernel| {
+        let name = &kernel.name;
+        let most = super::static_value(kernel, "max_threads_per_block")?;
+        let what = format!(
+            "{name} is stated to have `{THREADS}` {stated}, but its launch bounds allow {most}"
+        );
+        (f64::from(stated) > most).then(|| unlike_stated(variant, what).kernel(name))
+    });
+    beyond.collect()
+}
+
 /// What the configuration states, and what is, where that is another number.
 fn stated_and(
     variant: &Variant,

@@ -2,7 +2,7 @@
 
 use super::complete::incomplete;
 use super::disturbed::below_counters;
-use super::launched::launched_otherwise;
+use super::launched::{beyond_bounds, launched_otherwise};
 use super::other_launches::{interleaved_launches, other_launches};
 use super::pins::unpinned;
 use super::proven::numbers_unchecked;
@@ -46,6 +46,9 @@ impl Examined<'_> {
         if when == When::Alone {
             found.extend(incomplete(variant, current));
             found.extend(below_counters(variant, current));
+        }
+        if matches!(when, When::CodeAlone | When::CodeJudged) {
+            found.extend(beyond_bounds(variant, current));
         }
         if matches!(when, When::Judged | When::CodeJudged) {
             found.extend(numbers_unchecked(variant, references, current));

@@ -111,9 +111,9 @@ codes! {
     NotMeasured = "not-measured", Either => Inconclusive,
         "The counter does not exist on this GPU, a launch has no value for it, or the tier cannot measure it.",
         "Read the reason in the metric's row, then profile again or remove the metric.";
-    /// A value is outside the range of its counter, or an improvement is too large to pass without a review.
+    /// A value is not plausible.
     Implausible = "implausible", Either => Inconclusive,
-        "Another process disturbed it, the counter is defective, or the kernel does less work.",
+        "It is outside the range of its counter (another process disturbed it, the counter is defective), or an improvement is too large to pass without a review (the kernel does less work).",
         "Profile again on an unused GPU. If the kernel does its work, and its check can fail, lock the improvement; waive a value that is right.";
     /// The GPU lowered its clock, or did not have the same clock in all captures.
     ClockChanged = "clock-changed", Either => Inconclusive,

@@ -107,6 +107,9 @@ impl Error {
         let path = path.to_path_buf();
         move |source| match source.kind() {
             ErrorKind::NotFound => Error::Usage(format!("there is no file {}", path.display())),
+            ErrorKind::InvalidInput if !Linked::is_cause(&source) => {
+                Error::Usage(format!("{}: {source}", path.display()))
+            }
             _ => Error::io("read", path)(source),
         }
     }

@@ -28,6 +28,15 @@ pub fn chip_of_arch(arch: &str) -> Option<Chip> {
     Chip::from_compute_capability(major, minor)
 }
 
+/// The targets whose chips are known.
+pub fn known_archs() -> Vec<String> {
+    let targets =
+        (70..130).filter_map(|it| arch_of_capability(&format!("{}.{}", it / 10, it % 10)));
+    targets
+        .filter(|arch| chip_of_arch(arch).is_some())
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

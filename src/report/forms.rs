@@ -29,7 +29,7 @@ pub fn form(name: &str) -> Option<&'static Form> {
 }
 
 /// The form that a file's name selects: that of the longest ending.
-pub(super) fn form_of_file(name: &str) -> Option<&'static Form> {
+pub fn form_of_file(name: &str) -> Option<&'static Form> {
     let ending = |form: &&Form| {
         let endings = form
             .endings

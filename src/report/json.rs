@@ -62,11 +62,15 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
     }
     let refused = |cause: String| Error::input(path.to_path_buf(), cause);
     let no_outcome = |cause: String| {
-        refused(format!(
-            "it is not the outcome of a check: {cause}\n  next: `check --report outcome.json` writes one"
+        Error::Usage(format!(
+            "{}: it is not the outcome of a check: {cause}\n  next: `check --report outcome.json` writes one",
+            path.display()
         ))
     };
     let head: Head = json(text).map_err(no_outcome)?;
+    if head.meaning.is_none() {
+        return Err(no_outcome("it states no `meaning`".to_owned()));
+    }
     if head.schema != Outcome::SCHEMA {
         return Err(refused(format!(
             "its schema is {}, but this version reads schema {}: render it with the sparsek-gate that wrote it, or run the check again",

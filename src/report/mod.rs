@@ -34,7 +34,7 @@ pub use checks::checks as checks_text;
 pub use code_table::of_profiles as code_table;
 pub use detail::Detail;
 pub use form::{Capability, Form, Rendering};
-pub use forms::{FORMS, form, form_parser};
+pub use forms::{FORMS, form, form_of_file, form_parser};
 pub use json::{outcome_schema, parse, read};
 pub use places::places;
 pub use print::{

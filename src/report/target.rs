@@ -104,24 +104,6 @@ impl Target {
         };
         written.map_err(Error::io("write", path))
     }
-
-    /// Checks that the file is not the one that is read.
-    ///
-    /// # Errors
-    /// [`Error::Usage`].
-    pub fn refuse_to_replace(&self, source: &Path) -> Result<(), Error> {
-        let same = match (self.path.canonicalize(), source.canonicalize()) {
-            (Ok(target), Ok(source)) => target == source,
-            _ => false,
-        };
-        if same {
-            return Err(Error::Usage(format!(
-                "`--report {}` would replace the file that is read",
-                self.path.display()
-            )));
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

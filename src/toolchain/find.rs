@@ -1,6 +1,7 @@
 //! Where programs and toolkits are looked for.
 
 use crate::disk;
+use crate::finding::Error;
 use crate::terms::words;
 use std::path::{Path, PathBuf};
 
@@ -11,11 +12,8 @@ pub(crate) fn find(
     folders: &[PathBuf],
 ) -> Result<PathBuf, String> {
     if let Some(path) = configured {
-        return if is_program(path) {
-            Ok(path.to_path_buf())
-        } else {
-            Err(format!("only at {}", path.display()))
-        };
+        let path = is_program(path).then(|| path.to_path_buf());
+        return path.ok_or_else(String::new);
     }
     let candidates = folders.iter().map(|folder| folder.join(name));
     if let Some(path) = candidates.clone().find(|path| is_program(path)) {
@@ -30,6 +28,28 @@ pub(crate) fn find(
         }
     }
     Err(format!("looked at {}", places.join(", ")))
+}
+
+/// The program that a key of `[toolchain]` names.
+///
+/// # Errors
+/// [`Error::Environment`] where it is none.
+pub(crate) fn configured<'a>(
+    key: &str,
+    path: &'a Option<PathBuf>,
+) -> Result<Option<&'a Path>, Error> {
+    const NEXT: &str =
+        "correct the path, or remove the key: then the PATH and the usual folders are searched";
+    match path.as_deref() {
+        Some(path) if !is_program(path) => {
+            let what = format!(
+                "`toolchain.{key}` is {}, which is no program",
+                path.display()
+            );
+            Err(Error::environment(what, NEXT))
+        }
+        path => Ok(path),
+    }
 }
 
 /// The same of a program of the CUDA toolkit: beside another one of it, on the PATH, in the usual

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::find::{cuda_roots, env_folder, find, path_folders, real, versioned};
+use super::find::{configured, cuda_roots, env_folder, find, path_folders, real, versioned};
 use super::query::{query_errors, query_without};
 use super::tool::Tool;
 use super::version::cached;
@@ -130,8 +130,8 @@ impl Nvcc {
         folders.extend(cuda_roots().iter().map(|root| root.join("bin")));
         folders.push("/opt/cuda/bin".into());
         folders.extend(wheel_folders());
-        let path = find("nvcc", toolchain.nvcc.as_deref(), &folders).map_err(|places| {
-            Error::environment(format!("no nvcc was found; {places}"), "install the CUDA toolkit, or `pip install 'cuda-toolkit[nvcc,nvvm,crt,cudart,cccl]==13.0.2'` \
+        let path = find("nvcc", configured("nvcc", &toolchain.nvcc)?, &folders).map_err(|places| {
+            Error::environment(format!("no nvcc was found; {places}"), "install the CUDA toolkit, or `pip install 'cuda-toolkit[nvcc,nvvm,crt,cudart,cccl]==13.0.2' nvidia-cuda-nvdisasm` \
                        in a virtual environment, and set CUDA_HOME or `toolchain.nvcc`")
         })?;
         Tool::at(path, work)?.with_version()

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::find::in_toolkit;
+use super::find::{configured, in_toolkit};
 use super::tool::Tool;
 use crate::config::{SanitizerTool, Toolchain};
 use crate::finding::Error;
@@ -64,7 +64,7 @@ impl Sanitizer {
     /// # Errors
     /// [`Error::Environment`], with the places that were looked at.
     pub fn locate(toolchain: &Toolchain, work: &Path) -> Result<Sanitizer, Error> {
-        let configured = toolchain.compute_sanitizer.as_deref();
+        let configured = configured("compute_sanitizer", &toolchain.compute_sanitizer)?;
         let path = in_toolkit("compute-sanitizer", configured, None, Vec::new());
         let path = path.map_err(|places| {
             Error::environment(

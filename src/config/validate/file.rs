@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 use crate::config::error::ConfigError;
 use crate::config::model::Metric;
 use crate::disk;
-use crate::terms::is_name;
+use crate::terms::{is_name, words};
 
 /// A configuration that is being validated.
 pub(super) struct File<'a> {
@@ -66,6 +66,21 @@ impl File<'_> {
             at,
             format!("`{path}` must be a path below the configuration's folder"),
         ))
+    }
+
+    /// Refuses a flag of nvcc that names a target: what is judged is the code for that of `[toolchain]`.
+    pub(super) fn no_target(&self, at: &[&str], flags: &[String]) -> Result<(), ConfigError> {
+        const TARGETS: [&str; 6] =
+            words("arch gpu-architecture code gpu-code gencode generate-code");
+        let names_one = |flag: &&String| {
+            let body = flag.strip_prefix('-').map(|it| it.trim_start_matches('-'));
+            body.is_some_and(|it| TARGETS.contains(&it.split('=').next().unwrap_or(it)))
+        };
+        let Some(flag) = flags.iter().find(names_one) else {
+            return Ok(());
+        };
+        let error = self.error(at, format!("the flag `{flag}` names a target"));
+        Err(error.help("remove the flag: `toolchain.arch` names the target"))
     }
 
     /// Accepts a path below the configuration's folder, or elsewhere in its repository.

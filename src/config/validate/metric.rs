@@ -23,9 +23,21 @@ impl File<'_> {
             .map(|(alias, metric)| self.metric(alias, metric, toolchain))
             .collect::<Result<Vec<_>, _>>()?;
         if metrics.is_empty() {
-            return Err(self
-                .error(&["metric"], "no metric is defined, so nothing is gated")
-                .help("add `[metric.duration]`, or see `sparsek-gate init --all`"));
+            let arch = &toolchain.arch;
+            return Err(match toolchain.chip {
+                _ if !self.tree.contains_key("suite") => self
+                    .error(&[], "no suite is configured, so nothing is gated")
+                    .help("`sparsek-gate init` writes a first configuration, `--force` in the place of this one"),
+                None if !self.tree.contains_key("metric") => self
+                    .error(
+                        &["toolchain", "arch"],
+                        format!("the chip of `{arch}` is not known, so it has no metrics by default"),
+                    )
+                    .help(format!("{}; or state `[metric.NAME]` with its `counter`", suggest("", &metric::known_archs()))),
+                _ => self
+                    .error(&["metric"], "no metric is defined, so nothing is gated")
+                    .help("add `[metric.duration]`, or see `sparsek-gate init --all`"),
+            });
         }
         if let Some(metric) = excused_without_duration(&metrics) {
             return Err(self.error(

@@ -159,6 +159,7 @@ impl File<'_> {
             return Err(error.help("write it as nvcc does, such as `sm_90a` or `sm_80`"));
         }
         toolchain.chip = chip_of_arch(arch);
+        self.no_target(&["toolchain", "flags"], &toolchain.flags)?;
         for tool in [
             &mut toolchain.nvcc, &mut toolchain.ncu, &mut toolchain.compute_sanitizer,
             &mut toolchain.cupti,

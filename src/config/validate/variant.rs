@@ -9,7 +9,7 @@ use crate::config::input_files::pattern;
 use crate::config::model::{Metric, Recipe, Variant, Verification};
 use crate::config::raw::{Define, RawVariant, Source};
 use crate::config::stated_by::StatedBy;
-use crate::terms::VariantId;
+use crate::terms::{VariantId, words};
 
 /// What the tool fills in.
 pub(super) const PLACEHOLDERS: [&str; 4] = ["launches", "result", "seed", "skip"];
@@ -167,6 +167,7 @@ impl File<'_> {
             "source",
             of_run.map(|(name, there)| (key(name), there)),
         )?;
+        self.no_target(&key("flags"), &raw.flags)?;
         let sources = source.files();
         for file in sources {
             self.path_in_repository(&key("source"), file)?;
@@ -198,7 +199,16 @@ impl File<'_> {
             ("run", run.map(Vec::as_slice)),
             ("build", raw.build.as_deref()),
         ] {
-            if argv.is_some_and(|argv| argv.first().is_none_or(String::is_empty)) {
+            let Some(argv) = argv else { continue };
+            if needs_shell(argv) {
+                let error = self.error(
+                    &key(argv_key),
+                    format!("`{argv_key}` is run without a shell"),
+                );
+                let line = argv.join(" ");
+                return Err(error.help(format!("write `{argv_key} = [\"sh\", \"-c\", {line:?}]`")));
+            }
+            if argv.first().is_none_or(String::is_empty) {
                 return Err(self.error(
                     &key(argv_key),
                     format!("`{argv_key}` is a program and its arguments, such as [\"python3\", \"kernel.py\"]"),
@@ -359,6 +369,13 @@ fn cannot_be_together(files: &[String]) -> Option<(String, &'static str)> {
             "name at least one `.cu` file",
         )
     })
+}
+
+/// Whether only a shell can run it: a word of a shell alone, or a whole line in the place of a program.
+fn needs_shell(argv: &[String]) -> bool {
+    const WORDS: [&str; 8] = words("&& || | & > >> < 2>&1");
+    let is_line = |text: &String| text.contains(' ') && text.contains(['&', '|', ';', '<', '>']);
+    argv.first().is_some_and(is_line) || argv.iter().any(|word| WORDS.contains(&word.as_str()))
 }
 
 /// Whether `-D` can define a constant of this name.

@@ -9,7 +9,7 @@ use crate::disk;
 use crate::finding::Error;
 use crate::metric::Role;
 use crate::terms::Phase;
-use crate::toolchain::{Tool, in_toolkit, versioned};
+use crate::toolchain::{Tool, configured, in_toolkit, versioned};
 
 /// An ncu that was found.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ impl Ncu {
     /// [`Error::Environment`], with the places that were looked at.
     pub fn path(toolchain: &Toolchain) -> Result<PathBuf, Error> {
         let further = versioned("/opt/nvidia/nsight-compute", "");
-        let path = in_toolkit("ncu", toolchain.ncu.as_deref(), None, further);
+        let path = in_toolkit("ncu", configured("ncu", &toolchain.ncu)?, None, further);
         path.map_err(|places| {
             Error::environment(
                 format!("no ncu (NVIDIA Nsight Compute) was found; {places}"),
