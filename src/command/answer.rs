@@ -93,7 +93,7 @@ pub(super) fn unreadable(path: &Path, error: ReadError) -> Error {
     match error {
         ReadError::InFile { source, .. } => unreadable(path, *source),
         ReadError::Io(source) => Error::named(path)(source),
-        ReadError::NoHeader { .. } if is_of_systems(path) => Error::input(
+        ReadError::NoPage(_) if is_of_systems(path) => Error::input(
             path.to_path_buf(),
             "by its name it is a report of Nsight Systems; name a report of Nsight Compute (`.ncu-rep`)",
         ),

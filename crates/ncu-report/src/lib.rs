@@ -36,7 +36,7 @@ mod rounding;
 mod strip;
 mod value;
 
-pub use agree::{Disagreement, agree};
+pub use agree::agree;
 pub use catalog::{Chip, Existence, Symbol, Unit, exists, unit_of};
 pub use error::ReadError;
 pub use function_name::function_name;

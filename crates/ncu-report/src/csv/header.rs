@@ -56,7 +56,7 @@ impl Header {
         let line = region.line;
         let find = |name: &str| cells.iter().position(|cell| cell == name);
         let need = |name: &str| {
-            find(name).ok_or_else(|| ReadError::csv(line, format!("the header has no {name:?}")))
+            find(name).ok_or_else(|| ReadError::line(line, format!("the header has no {name:?}")))
         };
         let details = match find("Section Name") {
             Some(section) => Some(DetailColumns {
@@ -94,7 +94,7 @@ impl Header {
             true => "the row that begins here is truncated".to_owned(),
             false => format!("the row has {cells} cells, the header on line {line} has {width}"),
         };
-        Err(ReadError::csv(row.line(), problem))
+        Err(ReadError::line(row.line(), problem))
     }
 
     /// The cells that name the process of a row: its ID, its name, its host.
@@ -142,7 +142,7 @@ fn size(row: &Row<'_, '_>, column: Option<usize>, what: &str) -> Result<[u64; 3]
     };
     dimensions(row.cell(column)).ok_or_else(|| {
         let found = text(row.cell(column));
-        ReadError::csv(
+        ReadError::line(
             row.line(),
             format!("expected the {what} as (x, y, z), found {found:?}"),
         )

@@ -111,7 +111,7 @@ impl Numbers {
     /// The locale that the table must be read with instead; `None` if it was understood.
     ///
     /// # Errors
-    /// [`ReadError::Csv`] if its numbers contradict each other, or leave open what they are.
+    /// [`ReadError::Line`] if its numbers contradict each other, or leave open what they are.
     pub(super) fn locale(&self) -> Result<Option<Locale>, ReadError> {
         let has = |marks: u16| self.seen & marks != 0;
         if self.locale.is_some() || self.seen & !USUAL == 0 && !has(LONE_POINT) {
@@ -168,7 +168,7 @@ impl Numbers {
 
     fn refuse(&self, problem: String) -> ReadError {
         let line = self.examples.iter().map(|(_, _, line)| *line).max();
-        ReadError::csv(
+        ReadError::line(
             line.unwrap_or_default(),
             format!("{problem}; print the page again with LC_ALL=C"),
         )

@@ -110,7 +110,7 @@ fn columns(header: &Header) -> Vec<Column> {
 impl<'a> Page<'a, '_> {
     fn read_units(&mut self, row: &Row<'a, '_>) -> Result<(), ReadError> {
         if !row.cell(0).is_empty() {
-            return Err(ReadError::csv(
+            return Err(ReadError::line(
                 row.line(),
                 "expected the row of units after the header, found a launch",
             ));

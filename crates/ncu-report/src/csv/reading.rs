@@ -82,7 +82,7 @@ impl Reading {
         line: impl FnOnce() -> u64,
     ) -> Result<(), ReadError> {
         self.left = self.left.checked_sub(bytes).ok_or_else(|| {
-            ReadError::csv(
+            ReadError::line(
                 line(),
                 format!(
                     "the pages up to here need more memory than {PER_TEXT_BYTE} times the text \

@@ -57,7 +57,7 @@ impl<'a> Row<'a, '_> {
     pub(super) fn in_one_line(&self) -> Result<(), ReadError> {
         match self.region.in_lines {
             false => Ok(()),
-            true => Err(ReadError::csv(
+            true => Err(ReadError::line(
                 self.region.line,
                 "the row that begins here is cut: a line end is in one of its cells",
             )),
@@ -125,7 +125,7 @@ pub(super) fn for_each_row<'a>(
         if end.saturating_sub(start) > LONGEST_TEXT
             && let Some(long) = places.iter().find(|cell| cell.len() > LONGEST_TEXT)
         {
-            return Err(ReadError::csv(
+            return Err(ReadError::line(
                 line_at(region, start),
                 format!(
                     "a cell has {} bytes, the limit is {LONGEST_TEXT}",
@@ -256,7 +256,7 @@ impl OtherRows {
                     self.text.resize(longer, 0);
                 }
                 ReadRecordResult::OutputEndsFull if cells > MOST_CELLS => {
-                    return Err(ReadError::csv(
+                    return Err(ReadError::line(
                         line_at(region, start),
                         format!("a row has more than {MOST_CELLS} cells"),
                     ));

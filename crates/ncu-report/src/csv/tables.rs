@@ -91,7 +91,7 @@ pub(super) fn console(text: &[u8]) -> Result<Console<'_>, ReadError> {
     while let Some((start, line)) = lines.next() {
         let bytes = &text[start..lines.next];
         if regions > most {
-            return Err(ReadError::csv(
+            return Err(ReadError::line(
                 line,
                 format!("the rows up to here are interrupted more than {most} times"),
             ));
@@ -195,7 +195,7 @@ impl<'a> Console<'a> {
             return Ok(());
         }
         if !bytes.ends_with(b"\n") && begins_like_row(bytes) {
-            return Err(ReadError::csv(
+            return Err(ReadError::line(
                 line, "the row that begins here is truncated",
             ));
         }
@@ -233,7 +233,7 @@ impl Lines<'_> {
             return Ok(false);
         }
         let unclosed = || {
-            ReadError::csv(
+            ReadError::line(
                 line,
                 "a quoted cell of the row that begins here is not closed",
             )
@@ -343,7 +343,7 @@ fn not_an_end(line: &[u8], number: u64) -> Result<(), ReadError> {
     let mut ends = text.windows(1 + SIZE_END.len());
     let mut has_size = || ends.any(|it| it[0].is_ascii_digit() && it.ends_with(SIZE_END));
     match text.ends_with(b"\"") && between.count() >= 5 && has_size() {
-        true => Err(ReadError::csv(
+        true => Err(ReadError::line(
             number,
             "the row that ends here is cut: its first cells are not before it",
         )),
