@@ -50,7 +50,7 @@ pub use metrics::Metrics;
 pub use recording::Recording;
 pub use rounding::Rounding;
 pub use strip::Scrubber;
-pub use value::{Measurement, Text, Value};
+pub use value::{Measurement, Value};
 
 /// The example in the README is compiled as a test.
 #[cfg(doctest)]

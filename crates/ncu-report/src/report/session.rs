@@ -16,13 +16,7 @@ impl Session {
     /// Adds the details in a block. They are spread over several blocks; the first one of each
     /// kind is kept.
     pub(super) fn merge(&mut self, block: &Block<'_>) -> Result<(), ReadError> {
-        let mut fields = block.header;
-        while let Some(field) = fields.field()? {
-            if field.number == 3 {
-                self.merge_details(field.bytes()?)?;
-            }
-        }
-        Ok(())
+        block.header.each(3, |details| self.merge_details(details))
     }
 
     /// `ReportSessionDetails { 2: CreationTime, 8: VersionInfo, 11: ProfilerCmdline }`.

@@ -477,8 +477,11 @@ fn values_of_instances_leave_the_value_of_the_metric() {
         ("15,52 (15,52)", Value::Float(15.52)),
         ("(0.00; 0; 0)", Value::Missing),
         ("no data (1; 2)", Value::Missing),
-        ("all (1; 2)", Value::Text("all (1; 2)".into())),
-        ("PolicySpread (x)", Value::Text("PolicySpread (x)".into())),
+        ("all (1; 2)", Value::Text("all (1; 2)".to_owned().into())),
+        (
+            "PolicySpread (x)",
+            Value::Text("PolicySpread (x)".to_owned().into()),
+        ),
     ] {
         let launch = &read(&raw_of(&[(DURATION, cell)])).launches[0];
         assert_eq!(launch.metrics[DURATION].value, expected, "{cell}");
