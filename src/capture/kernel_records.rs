@@ -511,7 +511,7 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
         (Role::RegistersPerThread, Value::Missing, "register/thread"),
         (Role::DynamicSharedBytes, Value::Missing, "byte/block"),
     ];
-    let all = Metrics::from(all.map(|(role, value, unit)| {
+    let all = Metrics::from_iter(all.map(|(role, value, unit)| {
         let unit = Unit::named(unit);
         (Arc::from(role.counter()), Measurement { value, unit })
     }));

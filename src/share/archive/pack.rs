@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::frames::Compressing;
 use super::index::{
     BLOBS, INDEX, Index, PackedArtifact, PackedBase, PackedFile, PackedSide, Packing, Place, Word,
-    is_below, most, text_of,
+    is_below, most,
 };
 use crate::build::Artifact;
 use crate::config::{Config, Recipe};
@@ -147,7 +147,6 @@ fn index(packing: Packing<'_>, output: &Output, blobs: &mut Blobs) -> Result<Ind
         }),
     };
     Ok(Index {
-        schema: Index::SCHEMA,
         tool: env!("CARGO_PKG_VERSION").to_owned(),
         selected: packing.selected.clone(),
         authority: packing.authority.clone(),
@@ -250,7 +249,7 @@ fn side(
     contents(&programs, blobs)?;
     Ok(PackedSide {
         config_file,
-        config: text_of(config),
+        config: config.text.0.clone(),
         files,
         artifacts,
         findings: built.findings.clone(),

@@ -136,15 +136,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_row_is_found_and_half_of_the_slots_are_empty() {
+    fn every_row_is_found() {
         let table = table();
-        assert!(2 * table.rows.len() <= SLOTS, "{}", table.rows.len());
         assert!(table.groups.len() <= 32);
         for row in &table.rows {
-            let found = table
-                .find(table.name(row))
-                .any(|found| std::ptr::eq(found, row));
-            assert!(found, "{}", table.name(row));
+            let mut found = table.find(&row.name);
+            assert!(found.any(|it| std::ptr::eq(it, row)), "{}", row.name);
         }
         let own: Vec<_> = ncu_own().collect();
         assert!(own.windows(2).all(|pair| pair[0] < pair[1]));

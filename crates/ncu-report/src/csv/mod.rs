@@ -57,10 +57,10 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
     let mut others = OtherRows::new();
     for table in &console.tables {
         let header = Header::read(&table.header, &mut others)?;
-        let start = reading.begin();
+        reading.begin();
         read_table(&header, table, &mut reading, &mut others)?;
         if let Some(locale) = reading.numbers.locale()? {
-            reading.begin_again(&start, Numbers::of(Some(locale)));
+            reading.restart(Numbers::of(locale));
             read_table(&header, table, &mut reading, &mut others)?;
         }
         reading.end(&table.label);

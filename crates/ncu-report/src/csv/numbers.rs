@@ -20,21 +20,15 @@ const SCALED_DECIMALS: usize = 6;
 pub(super) struct Numbers {
     /// Most decimals of any number.
     pub(super) decimals: u8,
-    /// The locale to read, where it is not C.
-    locale: Option<Locale>,
+    /// The decimal mark of the locale, where the usual reading does not understand its numbers.
+    locale: Option<Separator>,
     /// What was seen so far, and the first number with each mark, with its line.
     seen: u16,
     examples: Vec<(u16, String, u64)>,
 }
 
-/// A locale whose numbers the usual reading does not understand.
-#[derive(Clone, Copy)]
-pub(super) struct Locale {
-    decimal: Separator,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Separator {
+pub(super) enum Separator {
     Point,
     Comma,
     Space,
@@ -42,10 +36,10 @@ enum Separator {
 }
 
 impl Numbers {
-    /// For a table of this locale.
-    pub(super) fn of(locale: Option<Locale>) -> Numbers {
+    /// For a table of the locale with this decimal mark.
+    pub(super) fn of(decimal: Separator) -> Numbers {
         Numbers {
-            locale,
+            locale: Some(decimal),
             ..Numbers::default()
         }
     }
@@ -90,7 +84,7 @@ impl Numbers {
             Cell::Missing => 0,
         };
         let parsed = match self.locale {
-            Some(locale) if marks != 0 => locale.number(cell).map_or(parsed, Cell::Number),
+            Some(decimal) if marks != 0 => of_locale(decimal, cell).map_or(parsed, Cell::Number),
             // The page will be refused or read once more: a text would take memory until then.
             None if marks & !USUAL != 0 => Cell::Missing,
             _ => parsed,
@@ -108,11 +102,12 @@ impl Numbers {
         parsed
     }
 
-    /// The locale that the table must be read with instead; `None` if it was understood.
+    /// The decimal mark of the locale that the table must be read with instead; `None` if it was
+    /// understood.
     ///
     /// # Errors
     /// [`ReadError::Line`] if its numbers contradict each other, or leave open what they are.
-    pub(super) fn locale(&self) -> Result<Option<Locale>, ReadError> {
+    pub(super) fn locale(&self) -> Result<Option<Separator>, ReadError> {
         let has = |marks: u16| self.seen & marks != 0;
         if self.locale.is_some() || self.seen & !USUAL == 0 && !has(LONE_POINT) {
             return Ok(None);
@@ -145,11 +140,10 @@ impl Numbers {
             )));
         }
         if has(of_comma) || has(apart | INDIAN_GROUPS) {
-            let decimal = match has(of_point) {
+            return Ok(Some(match has(of_point) {
                 true => Separator::Point,
                 false => Separator::Comma,
-            };
-            return Ok(Some(Locale { decimal }));
+            }));
         }
         if has(of_point) {
             return Ok(None);
@@ -306,29 +300,27 @@ fn is_indian(runs: &[Run<'_>]) -> bool {
     end.is_some_and(|(last, others)| *last == 3 && others.iter().all(|length| *length == 2))
 }
 
-impl Locale {
-    /// A number of this locale.
-    fn number(self, cell: &[u8]) -> Option<Number> {
-        let runs = runs(cell);
-        let scaled = match runs.as_slice() {
-            [_, last] => {
-                last.separator == Some(Separator::Point) && last.digits.len() == SCALED_DECIMALS
-            }
-            _ => false,
-        };
-        let mut plain = Vec::new();
-        if cell.trim_ascii().starts_with(b"-") {
-            plain.push(b'-');
+/// A number of the locale with this decimal mark.
+fn of_locale(decimal: Separator, cell: &[u8]) -> Option<Number> {
+    let runs = runs(cell);
+    let scaled = match runs.as_slice() {
+        [_, last] => {
+            last.separator == Some(Separator::Point) && last.digits.len() == SCALED_DECIMALS
         }
-        for run in &runs {
-            if run.separator == Some(self.decimal) || scaled && run.separator.is_some() {
-                plain.push(b'.');
-            }
-            plain.extend_from_slice(run.digits);
+        _ => false,
+    };
+    let mut plain = Vec::new();
+    if cell.trim_ascii().starts_with(b"-") {
+        plain.push(b'-');
+    }
+    for run in &runs {
+        if run.separator == Some(decimal) || scaled && run.separator.is_some() {
+            plain.push(b'.');
         }
-        match Cell::parse(&plain) {
-            Cell::Number(number) => Some(number),
-            Cell::Missing | Cell::Text(_) => None,
-        }
+        plain.extend_from_slice(run.digits);
+    }
+    match Cell::parse(&plain) {
+        Cell::Number(number) => Some(number),
+        Cell::Missing | Cell::Text(_) => None,
     }
 }

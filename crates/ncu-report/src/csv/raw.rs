@@ -143,7 +143,7 @@ impl<'a> Page<'a, '_> {
         let launch = match self.reading.launches.last() {
             Some(before) if head.is_some() && head == self.head => Launch {
                 kernel: before.kernel.clone(),
-                metrics: Metrics::new(),
+                metrics: Metrics::default(),
                 labels: Vec::new(),
                 source: None,
                 ..*before

@@ -1,6 +1,5 @@
 //! The string table: the names of the metrics.
 
-use super::block::Block;
 use super::wire::Slice;
 use crate::error::ReadError;
 
@@ -27,14 +26,9 @@ impl<'a> StringTable<'a> {
         }
     }
 
-    /// Adds the table of a block.
-    pub(super) fn merge(&mut self, block: &Block<'a>) -> Result<(), ReadError> {
-        block.header.each(4, |table| self.merge_table(table))
-    }
-
     /// `StringTable { 1: repeated string }`. The table of a later block continues the tables of the
     /// earlier blocks. A table that begins with all earlier names replaces them.
-    fn merge_table(&mut self, message: Slice<'a>) -> Result<(), ReadError> {
+    pub(super) fn merge(&mut self, message: Slice<'a>) -> Result<(), ReadError> {
         let offset = message.offset();
         let mut strings = Vec::new();
         message.each(1, |name| {
