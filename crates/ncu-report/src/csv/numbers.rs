@@ -55,9 +55,9 @@ impl Numbers {
         match Cell::parse(cell) {
             // Nearly all cells: what they show of the locale was seen before.
             Cell::Number(number)
-                if self.locale.is_none() && number.marks() & (!self.seen | LONE_POINT) == 0 =>
+                if self.locale.is_none() && number.marks & (!self.seen | LONE_POINT) == 0 =>
             {
-                self.decimals = number.decimals().max(self.decimals);
+                self.decimals = number.decimals.max(self.decimals);
                 Cell::Number(number)
             }
             parsed => self.note(name, cell, parsed, line),
@@ -79,7 +79,7 @@ impl Numbers {
             (cell, parsed) = (whole, Cell::parse(whole));
         }
         let marks = match parsed {
-            Cell::Number(number) => number.marks(),
+            Cell::Number(number) => number.marks,
             Cell::Text(text) => marks_of(name, &runs(text)),
             Cell::Missing => 0,
         };
@@ -90,7 +90,7 @@ impl Numbers {
             _ => parsed,
         };
         if let Cell::Number(number) = parsed {
-            self.decimals = number.decimals().max(self.decimals);
+            self.decimals = number.decimals.max(self.decimals);
         }
         let decides = marks == LONE_POINT && self.seen & POINT_GROUPS == 0 && is_whole(name);
         if marks & !self.seen != 0 || decides {
