@@ -585,7 +585,6 @@ fn an_archive_that_is_damaged_or_leads_out_is_refused() {
     let file = index["current"]["files"]["config.toml"].to_string();
     // What is set in the index | to what | what the refusal says.
     let edits = r#"
-schema | 9 | schema 9
 tool | "9.9.9" | 9.9.9 packed it
 more | 1 | unknown field
 locks ../../out | "ZEROS" | leads out
@@ -593,6 +592,7 @@ current files ../out | FILE | leads out
 current files ABSOLUTE | FILE | leads out
 current files more | { "sha256": "ZEROS" } | does not list
 current artifacts bsr_gemm/copy programs 0 0 program 1 | "../../out" | leads out
+current artifacts bsr_gemm/copy run 0 | { "file": { "program": ["ZEROS", "out"] } } | does not list
 current config | "nonsense" | key with no value
 current config_file | "../c.toml" | leads out
 "#;

@@ -75,29 +75,27 @@ impl CaptureIndex {
         &self,
         capture: &FileHash,
     ) -> Option<Result<(Format, Recording), ReadError>> {
-        if let Some(path) = self
-            .files
-            .iter()
-            .find(|path| self.is_beside(path, &capture.file))
-            && let Ok(bytes) = read_regular_up_to(path, most::BINARY)
-            && sha256_hex(&bytes) == capture.sha256
-        {
-            return Some(capture::read_bytes(path, &bytes));
-        }
-        let path = self.hashed().by_hash.get(&capture.sha256)?;
-        Some(capture::read_file(path))
+        let (path, bytes) = self.found(capture)?;
+        Some(capture::read_bytes(path, &bytes))
     }
 
     /// The bytes of a capture; `None` where there is no capture of its hash.
     pub(super) fn bytes(&self, capture: &FileHash) -> Option<Vec<u8>> {
-        let beside = self.files.iter();
-        let beside = beside.filter(|path| self.is_beside(path, &capture.file));
-        let read = |path: &PathBuf| read_regular_up_to(path, most::BINARY).ok();
-        let own = |bytes: &Vec<u8>| sha256_hex(bytes) == capture.sha256;
-        beside
-            .filter_map(read)
-            .find(own)
-            .or_else(|| read(self.hashed().by_hash.get(&capture.sha256)?).filter(own))
+        self.found(capture).map(|(_, bytes)| bytes)
+    }
+
+    fn found(&self, capture: &FileHash) -> Option<(&Path, Vec<u8>)> {
+        let read = |path: &PathBuf| {
+            let bytes = read_regular_up_to(path, most::BINARY).ok()?;
+            (sha256_hex(&bytes) == capture.sha256).then_some(bytes)
+        };
+        let mut beside = self.files.iter();
+        let beside = beside.find(|path| self.is_beside(path, &capture.file));
+        let own = beside.and_then(|path| Some((path.as_path(), read(path)?)));
+        own.or_else(|| {
+            let path = self.hashed().by_hash.get(&capture.sha256)?;
+            Some((path, read(path)?))
+        })
     }
 
     /// Whether a capture of this name is in the folder itself, and can be read.

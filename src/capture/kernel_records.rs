@@ -1,8 +1,8 @@
 //! Kernel records: what the injected library writes of each process, and the capture file that is
 //! kept of the launches that were asked for.
 
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -109,27 +109,12 @@ struct Between {
 }
 
 impl Turns {
-    /// Adds a line `turn CALL TIME STOOD` or `idle TIME`; `None` where it is neither, and an error where its
-    /// numbers are none.
-    fn add(&mut self, line: &str) -> Option<Result<(), ()>> {
-        let (what, rest) = line.split_once(' ')?;
-        let numbers = rest.split(' ').map(|word| word.parse::<u64>().ok());
-        let numbers = numbers.collect::<Option<Vec<u64>>>();
-        match (what, numbers.as_deref()) {
-            ("turn", Some([call, until, stood])) => {
-                self.first.get_or_insert(*call);
-                let from = self.idle.take();
-                self.between.extend(from.map(|from| Between {
-                    from,
-                    until: *until,
-                    stood: *stood,
-                }));
-            }
-            ("idle", Some([from])) => self.idle = Some(*from),
-            ("turn" | "idle", _) => return Some(Err(())),
-            _ => return None,
-        }
-        Some(Ok(()))
+    /// Begins a turn.
+    fn begin(&mut self, call: u64, until: u64, stood: u64) {
+        self.first.get_or_insert(call);
+        let from = self.idle.take();
+        self.between
+            .extend(from.map(|from| Between { from, until, stood }));
     }
 
     /// Whether a kernel ran between two turns, or after the last.
@@ -166,9 +151,9 @@ impl Turns {
 struct Ranges(Vec<(u64, bool)>);
 
 impl Ranges {
-    /// Adds a line `range start CALL` or `range stop CALL`.
-    fn add(&mut self, line: &str) -> Option<()> {
-        let (what, call) = line.strip_prefix("range ")?.split_once(' ')?;
+    /// Adds what a line states: `start CALL` or `stop CALL`.
+    fn add(&mut self, stated: &str) -> Option<()> {
+        let (what, call) = stated.split_once(' ')?;
         let starts = match what {
             "start" => true,
             "stop" => false,
@@ -176,12 +161,6 @@ impl Ranges {
         };
         self.0.push((call.parse().ok()?, starts));
         Some(())
-    }
-
-    /// In the order of the calls: threads may have written them in another one.
-    fn sorted(mut self) -> Ranges {
-        self.0.sort_unstable();
-        self
     }
 
     /// Whether what a call launched is within a range.
@@ -321,46 +300,38 @@ impl ProcessRecords {
             let Some(line) = line.strip_suffix('\n') else {
                 return Err(Incomplete::Unfinished { pid });
             };
-            if let Some(what) = line.strip_prefix("error ") {
-                return Err(Incomplete::Unavailable(what.to_owned()));
-            }
-            if let Some(counts) = line.strip_prefix("end ") {
-                let counts: Option<(usize, u64)> =
-                    counts.split_once(' ').and_then(|(records, dropped)| {
-                        Some((records.parse().ok()?, dropped.parse().ok()?))
-                    });
-                end = Some(counts.ok_or_else(|| damaged(number, format!("{line:?}")))?);
+            let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+            if word == "k" {
+                let kernel = KernelRecord::parse(line, &mut names);
+                kernels.push(kernel.map_err(|problem| damaged(number, problem))?);
                 continue;
             }
-            if let Some(added) = turns.add(line) {
-                added.map_err(|()| damaged(number, format!("{line:?}")))?;
-                continue;
-            }
-            match (line, &mut ranges) {
-                ("ranges", None) => ranges = Some(Ranges::default()),
-                (line, Some(ranges)) if line.starts_with("range ") => {
-                    ranges
-                        .add(line)
-                        .ok_or_else(|| damaged(number, format!("{line:?}")))?;
-                }
-                _ => {
-                    let kernel = KernelRecord::parse(line, &mut names);
-                    kernels.push(kernel.map_err(|problem| damaged(number, problem))?);
-                }
+            let unexpected = || damaged(number, format!("a kernel was expected, not {line:?}"));
+            let numbers = rest.split(' ').map(|word| word.parse().ok());
+            let numbers = numbers.collect::<Option<Vec<u64>>>();
+            match (word, numbers.as_deref(), &mut ranges) {
+                ("error", ..) => return Err(Incomplete::Unavailable(rest.to_owned())),
+                ("end", Some([records, dropped]), _) => end = Some((*records, *dropped)),
+                ("turn", Some([call, until, stood]), _) => turns.begin(*call, *until, *stood),
+                ("idle", Some([from]), _) => turns.idle = Some(*from),
+                ("ranges", _, None) => ranges = Some(Ranges::default()),
+                ("range", _, Some(ranges)) => ranges.add(rest).ok_or_else(unexpected)?,
+                _ => return Err(unexpected()),
             }
         }
         let (records, dropped) = end.ok_or(Incomplete::Unfinished { pid })?;
         if dropped > 0 {
             return Err(Incomplete::Dropped { pid, dropped });
         }
-        if records != kernels.len() {
+        if records != kernels.len() as u64 {
             let problem = format!("{} kernels where the end counts {records}", kernels.len());
             return Err(damaged(1, problem));
         }
         // Each launching thread has a buffer of its own, and CUPTI hands them over as they fill.
         kernels.sort_by_key(|kernel| (kernel.correlation, kernel.start_ns));
-        if let Some(ranges) = ranges {
-            let ranges = ranges.sorted();
+        if let Some(mut ranges) = ranges {
+            // Threads may have written them in another order than that of the calls.
+            ranges.0.sort_unstable();
             kernels.retain(|kernel| ranges.contain(kernel.correlation));
         }
         let ran_between = turns.ran_between(&kernels);
@@ -453,61 +424,53 @@ impl KernelCapture {
     }
 
     fn parse(bytes: &[u8]) -> Result<KernelCapture, ReadError> {
-        let error = |line: usize, problem: String| ReadError::Records {
-            line: line as u64,
-            problem,
-        };
         let text = bytes
             .strip_prefix(MAGIC)
             .and_then(|rest| std::str::from_utf8(rest).ok())
-            .ok_or_else(|| error(1, "not a file of kernel records".to_owned()))?;
+            .ok_or_else(|| ReadError::line(1, "not a file of kernel records"))?;
         // The first line was the version.
         let mut lines = text.split_inclusive('\n').zip(2..);
-        let mut value = |key: &str, at: usize| {
+        let mut value = |key: &str, at: u64| {
             let line = lines.next().and_then(|(line, _)| line.strip_suffix('\n'));
             let value = line.and_then(|line| line.strip_prefix(key)?.strip_prefix(' '));
-            value.ok_or_else(|| error(at, format!("`{key}` was expected")))
+            value.ok_or_else(|| ReadError::line(at, format!("`{key}` was expected")))
         };
         let gpu = value("gpu", 2)?.to_owned();
         let compute_capability = value("compute-capability", 3)?.to_owned();
         let cupti_version = value("cupti", 4)?
             .parse()
-            .map_err(|_| error(4, "the version is no number".to_owned()))?;
+            .map_err(|_| ReadError::line(4, "the version is no number"))?;
         let (mut launches, mut names) = (Vec::new(), Names::default());
         let mut pid = None;
         let mut ended = false;
         for (line, number) in lines {
             let whole = line.strip_suffix('\n').filter(|_| !ended);
             let line = whole.ok_or_else(|| {
-                error(
-                    number,
-                    "the file is cut or goes on after its end".to_owned(),
-                )
+                ReadError::line(number, "the file is cut or goes on after its end")
             })?;
             if let Some(process) = line.strip_prefix("process ") {
                 let process = process.parse();
-                pid = Some(process.map_err(|_| error(number, "no process".to_owned()))?);
+                pid = Some(process.map_err(|_| ReadError::line(number, "no process"))?);
             } else if let Some(count) = line.strip_prefix("end ") {
                 if count.parse() != Ok(launches.len()) {
                     let found = launches.len();
-                    return Err(error(number, format!("{found} launches, not {count}")));
+                    let problem = format!("{found} launches, not {count}");
+                    return Err(ReadError::line(number, problem));
                 }
                 ended = true;
             } else {
                 let kernel = KernelRecord::parse(line, &mut names);
-                let kernel = kernel.map_err(|problem| error(number, problem))?;
-                let pid = pid.ok_or_else(|| error(number, "a launch of no process".to_owned()))?;
+                let kernel = kernel.map_err(|problem| ReadError::line(number, problem))?;
+                let pid = pid.ok_or_else(|| ReadError::line(number, "a launch of no process"))?;
                 if launches.len() == MOST_LAUNCHES {
-                    return Err(error(
-                        number,
-                        format!("more than {MOST_LAUNCHES} launches of kernels"),
-                    ));
+                    let problem = format!("more than {MOST_LAUNCHES} launches of kernels");
+                    return Err(ReadError::line(number, problem));
                 }
                 launches.push((pid, kernel));
             }
         }
         if !ended {
-            return Err(error(0, "the file has no end".to_owned()));
+            return Err(ReadError::line(0, "the file has no end"));
         }
         Ok(KernelCapture {
             gpu,
@@ -529,44 +492,29 @@ fn demangled(name: &str) -> Option<String> {
 /// Reads a capture file of kernel records.
 ///
 /// # Errors
-/// [`ReadError::Records`], with the line.
+/// [`ReadError::Line`], with the line.
 pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
     let capture = KernelCapture::parse(bytes)?;
     let capability = capture.compute_capability.split_once('.');
     let compute_capability =
         capability.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
-    let (major, minor) = compute_capability.ok_or_else(|| ReadError::Records {
-        line: 3,
-        problem: format!("no compute capability: {:?}", capture.compute_capability),
+    let (major, minor) = compute_capability.ok_or_else(|| {
+        let problem = format!("no compute capability: {:?}", capture.compute_capability);
+        ReadError::line(3, problem)
     })?;
-    let of_device = [
-        (Role::DeviceName, Value::Text(capture.gpu.into())),
-        (Role::ComputeCapabilityMajor, Value::Integer(major)),
-        (Role::ComputeCapabilityMinor, Value::Integer(minor)),
+    // The values of a launch take the place of the missing ones.
+    let all = [
+        (Role::DeviceName, Value::Text(capture.gpu.into()), ""),
+        (Role::ComputeCapabilityMajor, Value::Integer(major), ""),
+        (Role::ComputeCapabilityMinor, Value::Integer(minor), ""),
+        (Role::Duration, Value::Missing, "ns"),
+        (Role::RegistersPerThread, Value::Missing, "register/thread"),
+        (Role::DynamicSharedBytes, Value::Missing, "byte/block"),
     ];
-    let of_device = of_device.map(|(role, value)| (role, value, Unit::NONE));
-    // The values of a launch take the place of these.
-    let of_launch = [
-        (Role::Duration, Value::Missing, Unit::named("ns")),
-        (
-            Role::RegistersPerThread,
-            Value::Missing,
-            Unit::named("register/thread"),
-        ),
-        (
-            Role::DynamicSharedBytes,
-            Value::Missing,
-            Unit::named("byte/block"),
-        ),
-    ];
-    let all = of_device
-        .into_iter()
-        .chain(of_launch)
-        .map(|(role, value, unit)| {
-            let counter: Arc<str> = role.counter().into();
-            (counter, Measurement { value, unit })
-        });
-    let all = Metrics::from(all.collect::<BTreeMap<_, _>>());
+    let all = Metrics::from_iter(all.map(|(role, value, unit)| {
+        let unit = Unit::named(unit);
+        (Arc::from(role.counter()), Measurement { value, unit })
+    }));
     let metrics = |kernel: &KernelRecord| {
         let duration = kernel.duration_ns().map_or(Value::Missing, Value::Integer);
         let mut metrics = all.clone();

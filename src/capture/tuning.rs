@@ -37,10 +37,9 @@ const CHOSEN: &str = "best config selected: ";
 /// Most characters from the name of the function to the end of the sentence: its key may be long.
 const MOST_OF_SENTENCE: usize = 16 << 10;
 
+/// By the name of a kernel: what was chosen, and whether the process tuned it itself.
 #[derive(Default)]
-struct Found {
-    by_kernel: BTreeMap<String, (BTreeSet<String>, bool)>,
-}
+struct Found(BTreeMap<String, (BTreeSet<String>, bool)>);
 
 impl Found {
     fn add(&mut self, kernel: &str, chosen: &str, in_process: bool) {
@@ -49,11 +48,11 @@ impl Found {
         if kernel.is_empty() || long || !kernel.chars().all(is_name) {
             return;
         }
-        let room = self.by_kernel.len() < MOST_KERNELS;
-        if !room && !self.by_kernel.contains_key(kernel) {
+        let room = self.0.len() < MOST_KERNELS;
+        if !room && !self.0.contains_key(kernel) {
             return;
         }
-        let (known, tuned) = self.by_kernel.entry(kernel.to_owned()).or_default();
+        let (known, tuned) = self.0.entry(kernel.to_owned()).or_default();
         *tuned |= in_process;
         let words = chosen.split_whitespace().collect::<Vec<_>>().join(" ");
         let plain = words.chars().filter(|c| !c.is_control());
@@ -90,7 +89,7 @@ pub fn tuned(log: &str, result: &[u8]) -> Vec<Tuned> {
             }
         }
     }
-    let found = found.by_kernel.into_iter();
+    let found = found.0.into_iter();
     let tuned = found.map(|(kernel, (chosen, in_process))| Tuned {
         kernel,
         chosen: chosen.into_iter().collect(),

@@ -93,15 +93,11 @@ pub(super) fn unreadable(path: &Path, error: ReadError) -> Error {
     match error {
         ReadError::InFile { source, .. } => unreadable(path, *source),
         ReadError::Io(source) => Error::named(path)(source),
-        ReadError::NoHeader { .. } if is_of_systems(path) => Error::Usage(format!(
+        ReadError::OtherFile(_) if is_of_systems(path) => Error::Usage(format!(
             "{}: by its name it is a report of Nsight Systems; name a report of Nsight Compute (`.ncu-rep`)",
             path.display()
         )),
-        ReadError::OtherFile { .. } => Error::Usage(format!("{}: {error}", path.display())),
-        ReadError::NoHeader { ref messages, .. } if messages.is_empty() => Error::Usage(format!(
-            "{}: {error}\n  next: name a `.ncu-rep` of ncu, or a CSV page of it (`--csv --page raw`)",
-            path.display()
-        )),
+        ReadError::OtherFile(why) => Error::Usage(format!("{}: {why}", path.display())),
         error => Error::input(path.to_path_buf(), error.to_string()),
     }
 }

@@ -85,16 +85,15 @@ fn ask_driver(ordinal: u32) -> Result<Gpu, Refusal> {
 }
 
 fn uuid_text(bytes: [u8; 16]) -> String {
-    let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let part = |range: std::ops::Range<usize>| hex[range].concat();
-    format!(
-        "GPU-{}-{}-{}-{}-{}",
-        part(0..4),
-        part(4..6),
-        part(6..8),
-        part(8..10),
-        part(10..16)
-    )
+    let hex = format!("{:032x}", u128::from_be_bytes(bytes));
+    let parts = [
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..],
+    ];
+    format!("GPU-{}", parts.join("-"))
 }
 
 fn kernel_driver() -> Option<String> {

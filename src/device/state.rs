@@ -123,17 +123,11 @@ pub struct Span {
 
 impl Span {
     fn grown(span: Option<Span>, value: Option<u32>) -> Option<Span> {
-        match (span, value) {
-            (span, None) => span,
-            (None, Some(value)) => Some(Span {
-                min: value,
-                max: value,
-            }),
-            (Some(span), Some(value)) => Some(Span {
-                min: span.min.min(value),
-                max: span.max.max(value),
-            }),
-        }
+        let Some(value) = value else { return span };
+        Some(Span {
+            min: span.map_or(value, |span| span.min.min(value)),
+            max: span.map_or(value, |span| span.max.max(value)),
+        })
     }
 }
 

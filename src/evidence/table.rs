@@ -47,7 +47,7 @@ impl Examined<'_> {
             found.extend(incomplete(variant, current));
             found.extend(below_counters(variant, current));
         }
-        if matches!(when, When::CodeAlone | When::CodeJudged) {
+        if when == When::CodeJudged {
             found.extend(beyond_bounds(variant, current));
         }
         if matches!(when, When::Judged | When::CodeJudged) {

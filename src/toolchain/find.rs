@@ -147,17 +147,20 @@ pub fn places_of_environment(project: &Path) -> Vec<PathBuf> {
         .iter()
         .filter_map(|folder| folder.parent().map(Path::to_path_buf))
         .chain(environments.filter_map(env_folder));
-    let packages = prefixes.flat_map(|prefix| {
-        let pythons = versioned(&prefix.join("lib").display().to_string(), "python");
-        pythons.into_iter().flat_map(|python| {
-            ["site-packages", "dist-packages"].map(|name| python.join(name).join("nvidia"))
-        })
-    });
+    let packages = prefixes.flat_map(nvidia_packages);
     let mut places: Vec<PathBuf> = programs.chain(toolkits).chain(packages).collect();
     places.retain(|place| disk::is_there(place));
     places.sort();
     places.dedup();
     places
+}
+
+/// NVIDIA's packages of an environment of Python.
+pub(super) fn nvidia_packages(prefix: PathBuf) -> impl Iterator<Item = PathBuf> {
+    let pythons = versioned(prefix.join("lib"), "python").into_iter();
+    pythons.flat_map(|python| {
+        ["site-packages", "dist-packages"].map(|name| python.join(name).join("nvidia"))
+    })
 }
 
 /// Beginnings of the names of libraries that this process loads, or those who measure for it.
@@ -220,7 +223,7 @@ fn compiler_folders() -> Vec<PathBuf> {
 }
 
 /// Folders below `parent` whose names begin with `prefix`, the highest version first.
-pub(crate) fn versioned(parent: &str, prefix: &str) -> Vec<PathBuf> {
+pub(crate) fn versioned(parent: impl AsRef<Path>, prefix: &str) -> Vec<PathBuf> {
     let mut found: Vec<(Vec<u64>, PathBuf)> = disk::read_dir(parent)
         .into_iter()
         .flatten()

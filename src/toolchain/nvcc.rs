@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::find::{configured, cuda_roots, env_folder, find, path_folders, real, versioned};
+use super::find::{
+    configured, cuda_roots, env_folder, find, nvidia_packages, path_folders, real, versioned,
+};
 use super::query::{query_errors, query_without};
 use super::tool::Tool;
 use super::version::cached;
@@ -287,9 +289,7 @@ impl Nvcc {
 
 /// The folder that a program is installed in, with links resolved: the one around its `bin`.
 fn install_folder(program: &Path) -> PathBuf {
-    let program = program
-        .canonicalize()
-        .unwrap_or_else(|_| program.to_path_buf());
+    let program = real(program);
     let folder = program.parent().and_then(Path::parent);
     folder.map(Path::to_path_buf).unwrap_or(program)
 }
@@ -347,20 +347,12 @@ pub fn nvcc_flags(
     argv
 }
 
-fn wheel_folders() -> Vec<PathBuf> {
-    let mut folders = Vec::new();
-    for root in ["VIRTUAL_ENV", "CONDA_PREFIX"]
-        .iter()
-        .filter_map(|name| env_folder(name))
-    {
-        let lib = root.join("lib").display().to_string();
-        for python in versioned(&lib, "python") {
-            let nvidia = python.join("site-packages/nvidia").display().to_string();
-            let toolkits = versioned(&nvidia, "cu").into_iter();
-            folders.extend(toolkits.map(|cuda| cuda.join("bin")));
-        }
-    }
-    folders
+fn wheel_folders() -> impl Iterator<Item = PathBuf> {
+    let roots = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter();
+    let packages = roots.filter_map(env_folder);
+    let packages = packages.flat_map(nvidia_packages);
+    let toolkits = packages.flat_map(|nvidia| versioned(nvidia, "cu"));
+    toolkits.map(|cuda| cuda.join("bin"))
 }
 
 #[cfg(test)]

@@ -39,74 +39,20 @@ pub enum ReadError {
         /// What was expected and what was found.
         problem: String,
     },
-    /// A CSV page is truncated or corrupt.
+    /// A CSV page, or another file of lines, is truncated or corrupt.
     #[error("line {line}: {problem}")]
-    Csv {
-        /// Line of the file, from 1.
-        line: u64,
-        /// What was expected and what was found.
-        problem: String,
-    },
-    /// A file of lines that another reader makes a [`Recording`](crate::Recording) of is truncated
-    /// or corrupt.
-    #[doc(hidden)]
-    #[error("line {line}: {problem}")]
-    Records {
+    Line {
         /// Line of the file, from 1; 0 where the end is missing.
         line: u64,
         /// What was expected and what was found.
         problem: String,
     },
-    /// ncu reports that no launch matched its filters.
-    #[error(
-        "no kernels were profiled{}{}",
-        listed("; ncu reported: ", messages),
-        listed("; the program launched: ", available)
-    )]
-    NoKernels {
-        /// The kernels that the program launched, in ncu's spelling.
-        available: Vec<String>,
-        /// The error lines of ncu, in order.
-        messages: Vec<String>,
-    },
-    /// No launch follows the header of a CSV page.
-    #[error(
-        "line {line}: no launch follows the CSV header{}",
-        listed("; ncu reported: ", messages)
-    )]
-    NoRows {
-        /// Line of the header, from 1.
-        line: u64,
-        /// The error lines of ncu, in order.
-        messages: Vec<String>,
-    },
-    /// The file is of another kind.
-    #[error("it is {what}; {next}")]
-    OtherFile {
-        /// What it is.
-        what: &'static str,
-        /// What to do.
-        next: &'static str,
-    },
-    /// There is no CSV page in the text.
-    #[error(
-        "no CSV header of ncu (\"ID\",\"Process ID\",...) in the text, found {found}{}",
-        listed("; ncu reported: ", messages)
-    )]
-    NoHeader {
-        /// What the text looks like.
-        found: String,
-        /// The error lines of ncu, in order.
-        messages: Vec<String>,
-    },
-}
-
-fn listed(lead: &str, items: &[String]) -> String {
-    if items.is_empty() {
-        String::new()
-    } else {
-        format!("{lead}{}", items.join("; "))
-    }
+    /// The file is of another kind: what it is, and what to do.
+    #[error("{0}")]
+    OtherFile(String),
+    /// There is no CSV page in the text: why, with the error lines of ncu.
+    #[error("{0}")]
+    NoPage(String),
 }
 
 impl ReadError {
@@ -117,21 +63,12 @@ impl ReadError {
         }
     }
 
-    pub(crate) fn csv(line: u64, problem: impl Into<String>) -> ReadError {
-        ReadError::Csv {
+    /// An error in a line.
+    #[doc(hidden)]
+    pub fn line(line: u64, problem: impl Into<String>) -> ReadError {
+        ReadError::Line {
             line,
             problem: problem.into(),
-        }
-    }
-
-    /// The error lines of ncu (`==ERROR== …`) that were in the text instead of a page.
-    pub fn profiler_messages(&self) -> &[String] {
-        match self {
-            ReadError::NoHeader { messages, .. }
-            | ReadError::NoRows { messages, .. }
-            | ReadError::NoKernels { messages, .. } => messages,
-            ReadError::InFile { source, .. } => source.profiler_messages(),
-            _ => &[],
         }
     }
 }

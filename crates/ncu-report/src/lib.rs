@@ -36,7 +36,7 @@ mod rounding;
 mod strip;
 mod value;
 
-pub use agree::{Disagreement, agree};
+pub use agree::agree;
 pub use catalog::{Chip, Existence, Symbol, Unit, exists, unit_of};
 pub use error::ReadError;
 pub use function_name::function_name;
@@ -50,7 +50,7 @@ pub use metrics::Metrics;
 pub use recording::Recording;
 pub use rounding::Rounding;
 pub use strip::Scrubber;
-pub use value::{Measurement, Text, Value};
+pub use value::{Measurement, Value};
 
 /// The example in the README is compiled as a test.
 #[cfg(doctest)]

@@ -91,15 +91,8 @@ struct Row {
     called_from: u32,
 }
 
-/// A section `.text.<mangled name>`.
-struct Text<'a> {
-    function: &'a str,
-    /// The index into the steps, once a row needed it.
-    place: Option<usize>,
-}
-
-/// The sections of code, by index.
-type Texts<'a> = BTreeMap<u64, Text<'a>>;
+/// By the index of a section of code: the index into the steps.
+type Texts = BTreeMap<u64, usize>;
 
 /// The paths so far. Each unit of a cubin repeats the files that it includes.
 type Paths = HashMap<String, Arc<str>>;
@@ -138,18 +131,19 @@ impl LineTable {
             return Ok(table);
         };
         let data = relocated(&file, debug_line)?;
-        let mut texts: Texts<'_> = sections
-            .iter()
-            .filter_map(|(index, name, _)| {
-                let function = std::str::from_utf8(name.strip_prefix(b".text.")?).ok()?;
-                let text = Text {
-                    function,
-                    place: None,
-                };
-                Some((index.0 as u64, text))
-            })
-            .collect();
-        table.read(&data, &mut texts)?;
+        let mut texts = Texts::new();
+        for (index, name, _) in &sections {
+            let name = name.strip_prefix(b".text.").map(std::str::from_utf8);
+            let Some(Ok(function)) = name else { continue };
+            table.take(function.len().saturating_add(128))?;
+            let new = table.steps.len();
+            let place = *table.functions.entry(function.to_owned()).or_insert(new);
+            if place == new {
+                table.steps.push(Vec::new());
+            }
+            texts.insert(index.0 as u64, place);
+        }
+        table.read(&data, &texts)?;
         for steps in &mut table.steps {
             steps.sort_by_key(|(offset, _)| *offset);
         }
@@ -170,7 +164,7 @@ impl LineTable {
     }
 
     /// Reads the line programs one after the other.
-    fn read(&mut self, data: &[u8], texts: &mut Texts<'_>) -> Result<(), LineError> {
+    fn read(&mut self, data: &[u8], texts: &Texts) -> Result<(), LineError> {
         let wrong = |error: gimli::Error| LineError(format!(".debug_line: {error}"));
         let section = DebugLine::new(data, LittleEndian);
         let mut paths = Paths::new();
@@ -194,7 +188,7 @@ impl LineTable {
     fn run(
         &mut self,
         mut program: gimli::IncompleteLineProgram<Bytes<'_>>,
-        texts: &mut Texts<'_>,
+        texts: &Texts,
         paths: &mut Paths,
     ) -> Result<(), LineError> {
         let wrong = |error: gimli::Error| LineError(format!(".debug_line: {error}"));
@@ -230,10 +224,11 @@ impl LineTable {
                 self.push(&row, file, first_row, called_from);
             }
             if row.address() >> OFFSET_BITS == section
-                && let Some(text) = texts.get_mut(&section)
+                && let Some(place) = texts.get(&section)
             {
+                self.take(STEP)?;
                 let offset = row.address() & ((1 << OFFSET_BITS) - 1);
-                self.step(text, (offset, number))?;
+                self.steps[*place].push((offset, number));
             }
             if row.end_sequence() {
                 (called_from, first_row, section) = (0, self.rows.len(), 0);
@@ -265,26 +260,6 @@ impl LineTable {
                 _ => 0,
             },
         });
-    }
-
-    /// Adds a step of a function.
-    fn step(&mut self, text: &mut Text<'_>, step: Step) -> Result<(), LineError> {
-        self.take(STEP)?;
-        let place = match text.place.or_else(|| self.place(text.function)) {
-            Some(place) => place,
-            None => {
-                self.take(text.function.len().saturating_add(128))?;
-                self.steps.push(Vec::new());
-                let place = self.steps.len().saturating_sub(1);
-                self.functions.insert(text.function.to_owned(), place);
-                place
-            }
-        };
-        text.place = Some(place);
-        if let Some(steps) = self.steps.get_mut(place) {
-            steps.push(step);
-        }
-        Ok(())
     }
 
     /// Adds the files of a program.

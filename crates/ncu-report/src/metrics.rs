@@ -19,7 +19,7 @@ pub(crate) const CHUNK: usize = 12;
 /// use ncu_report::{Measurement, Metrics, Unit, Value};
 ///
 /// let measurement = Measurement { value: Value::Integer(12_224), unit: Unit::named("ns") };
-/// let metrics = Metrics::from([("gpu__time_duration.sum".into(), measurement)]);
+/// let metrics = Metrics::from_iter([("gpu__time_duration.sum".into(), measurement)]);
 /// assert_eq!(metrics["gpu__time_duration.sum"].value.number(), Some(12_224.0));
 /// assert_eq!(metrics.get("dram__bytes.sum"), None);
 /// ```
@@ -31,11 +31,6 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// No metrics.
-    pub fn new() -> Metrics {
-        Metrics::default()
-    }
-
     /// `names` are sorted without repetition; `chunks` have as many values, [`CHUNK`] in each but
     /// the last.
     pub(crate) fn from_chunks(names: Arc<[Arc<str>]>, chunks: Vec<Arc<[Measurement]>>) -> Metrics {
@@ -105,16 +100,6 @@ impl Metrics {
     pub fn values(&self) -> impl Iterator<Item = &Measurement> {
         self.chunks.iter().flat_map(|chunk| chunk.iter())
     }
-
-    /// Removes a metric and returns its value. It copies everything.
-    pub fn remove(&mut self, metric: &str) -> Option<Measurement> {
-        let removed = self.get(metric)?.clone();
-        let others = self.iter().filter(|(name, _)| &***name != metric);
-        *self = others
-            .map(|(name, value)| (Arc::clone(name), value.clone()))
-            .collect();
-        Some(removed)
-    }
 }
 
 impl Index<&str> for Metrics {
@@ -134,22 +119,11 @@ impl Index<&str> for Metrics {
     }
 }
 
-impl From<BTreeMap<Arc<str>, Measurement>> for Metrics {
-    fn from(map: BTreeMap<Arc<str>, Measurement>) -> Metrics {
-        let (names, values): (Vec<_>, Vec<_>) = map.into_iter().unzip();
-        Metrics::from_sorted(names.into(), values)
-    }
-}
-
-impl<const N: usize> From<[(Arc<str>, Measurement); N]> for Metrics {
-    fn from(pairs: [(Arc<str>, Measurement); N]) -> Metrics {
-        BTreeMap::from(pairs).into()
-    }
-}
-
 impl FromIterator<(Arc<str>, Measurement)> for Metrics {
     fn from_iter<T: IntoIterator<Item = (Arc<str>, Measurement)>>(pairs: T) -> Metrics {
-        BTreeMap::from_iter(pairs).into()
+        let sorted = BTreeMap::from_iter(pairs);
+        let (names, values): (Vec<_>, Vec<_>) = sorted.into_iter().unzip();
+        Metrics::from_sorted(names.into(), values)
     }
 }
 
@@ -185,16 +159,11 @@ mod tests {
     #[test]
     fn metrics_behave_as_a_sorted_map() {
         let map: BTreeMap<_, _> = shuffled().into_iter().collect();
-        let mut metrics: Metrics = shuffled().into_iter().collect();
-        let mut expected = map.clone();
+        let metrics: Metrics = shuffled().into_iter().collect();
         for name in ["c00", "c49", "c20", "c20a", "a", "z"] {
-            assert_eq!(metrics.get(name), expected.get(name));
+            assert_eq!(metrics.get(name), map.get(name));
         }
-        for name in ["c00", "c20a", "z", "not there"] {
-            assert_eq!(metrics.remove(name), expected.remove(name));
-            assert!(metrics.iter().eq(expected.iter()) && metrics.len() == expected.len());
-        }
-        assert_eq!(Metrics::from(expected), metrics);
+        assert!(metrics.iter().eq(map.iter()) && metrics.len() == map.len());
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Values and their units.
 
 use std::fmt;
-use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::catalog::Unit;
@@ -22,8 +21,9 @@ pub enum Value {
     Integer(u64),
     /// A finite floating-point number.
     Float(f64),
-    /// A text, such as the name of the device.
-    Text(Text),
+    /// A text, such as the name of the device, which launches share. Its size is one pointer, so that it
+    /// does not enlarge the value.
+    Text(Arc<String>),
     /// No scalar: an empty cell, `no data`, `n/a`, or a number that is not finite.
     Missing,
 }
@@ -56,35 +56,5 @@ impl fmt::Display for Value {
             Value::Text(text) => f.pad(text),
             Value::Missing => f.pad("missing"),
         }
-    }
-}
-
-/// A text that launches share. Its size is one pointer, so that it does not enlarge [`Value`].
-#[derive(Clone, PartialEq, Eq)]
-pub struct Text(Arc<Box<str>>);
-
-impl Deref for Text {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Text {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&**self, f)
-    }
-}
-
-impl From<String> for Text {
-    fn from(text: String) -> Text {
-        Text(Arc::new(text.into()))
-    }
-}
-
-impl From<&str> for Text {
-    fn from(text: &str) -> Text {
-        Text(Arc::new(text.into()))
     }
 }

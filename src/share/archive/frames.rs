@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
-use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
 /// Bytes of content in a frame.
@@ -55,63 +55,42 @@ impl<W: Write> Write for Compressing<W> {
     }
 }
 
-type Decoder<R> = StreamingDecoder<BufReader<R>, FrameDecoder>;
-
 /// Reads a row of frames.
 pub(super) struct Decompressing<R: Read> {
-    state: State<R>,
-}
-
-enum State<R: Read> {
-    Between(BufReader<R>),
-    Within(Box<Decoder<R>>),
-    Ended(BufReader<R>),
-    Broken,
+    inner: BufReader<R>,
+    frame: FrameDecoder,
 }
 
 impl<R: Read> Decompressing<R> {
     pub fn new(inner: R) -> Decompressing<R> {
-        Decompressing {
-            state: State::Between(BufReader::new(inner)),
-        }
+        let mut frame = FrameDecoder::new();
+        frame.set_max_window_size(WINDOW);
+        let inner = BufReader::new(inner);
+        Decompressing { inner, frame }
     }
 
-    /// The reader below, once everything was read.
-    pub fn into_inner(self) -> Option<R> {
-        match self.state {
-            State::Ended(inner) => Some(inner.into_inner()),
-            _ => None,
-        }
+    /// The reader below, of which everything was read.
+    pub fn into_inner(self) -> R {
+        self.inner.into_inner()
     }
 }
 
 impl<R: Read> Read for Decompressing<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let damaged = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
+        let damaged = |error| io::Error::new(io::ErrorKind::InvalidData, error);
         loop {
-            match std::mem::replace(&mut self.state, State::Broken) {
-                State::Between(mut inner) => {
-                    if inner.fill_buf()?.is_empty() {
-                        self.state = State::Ended(inner);
-                        return Ok(0);
-                    }
-                    let decoder = StreamingDecoder::new_with_max_window_size(inner, WINDOW);
-                    let decoder = decoder.map_err(|error| damaged(error.to_string()))?;
-                    self.state = State::Within(Box::new(decoder));
-                }
-                State::Within(mut decoder) => {
-                    let count = decoder.read(buffer)?;
-                    if count > 0 || buffer.is_empty() {
-                        self.state = State::Within(decoder);
-                        return Ok(count);
-                    }
-                    self.state = State::Between(decoder.into_inner());
-                }
-                State::Ended(inner) => {
-                    self.state = State::Ended(inner);
-                    return Ok(0);
-                }
-                State::Broken => return Err(damaged("it is damaged".to_owned())),
+            let count = self.frame.read(buffer)?;
+            if count > 0 || buffer.is_empty() {
+                return Ok(count);
+            }
+            if !self.frame.is_finished() {
+                let one = BlockDecodingStrategy::UptoBlocks(1);
+                let decoded = self.frame.decode_blocks(&mut self.inner, one);
+                decoded.map_err(damaged)?;
+            } else if self.inner.fill_buf()?.is_empty() {
+                return Ok(0);
+            } else {
+                self.frame.reset(&mut self.inner).map_err(damaged)?;
             }
         }
     }
@@ -134,7 +113,7 @@ mod tests {
             let mut read = Vec::new();
             reader.read_to_end(&mut read).unwrap();
             assert!(read == bytes, "{size}");
-            assert!(reader.into_inner().is_some());
+            assert!(reader.into_inner().is_empty());
             // A row that is cut off within a frame is no shorter row.
             if size > 0 {
                 let mut reader = Decompressing::new(&packed[..packed.len() - 1]);

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::build::Artifact;
-use crate::config::{Config, Selected};
+use crate::config::Selected;
 use crate::files;
 use crate::finding::Finding;
 use crate::measure::{BaseProject, Prebuilt, SameProgram, Times};
@@ -66,7 +66,6 @@ pub struct SelectedNames {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Index {
-    pub schema: u32,
     pub tool: String,
     pub selected: SelectedNames,
     pub authority: Authority,
@@ -80,10 +79,6 @@ pub(super) struct Index {
     pub locks: BTreeMap<String, String>,
     /// Size of each content in bytes, by its sha256.
     pub blobs: BTreeMap<String, u64>,
-}
-
-impl Index {
-    pub const SCHEMA: u32 = 1;
 }
 
 /// The base.
@@ -161,9 +156,4 @@ pub(super) fn is_sha256(text: &str) -> bool {
         && text
             .bytes()
             .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-}
-
-/// The text of a configuration.
-pub(super) fn text_of(config: &Config) -> String {
-    config.text.0.clone()
 }

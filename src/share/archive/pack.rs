@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::frames::Compressing;
 use super::index::{
     BLOBS, INDEX, Index, PackedArtifact, PackedBase, PackedFile, PackedSide, Packing, Place, Word,
-    is_below, most, text_of,
+    is_below, most,
 };
 use crate::build::Artifact;
 use crate::config::{Config, Recipe};
@@ -147,7 +147,6 @@ fn index(packing: Packing<'_>, output: &Output, blobs: &mut Blobs) -> Result<Ind
         }),
     };
     Ok(Index {
-        schema: Index::SCHEMA,
         tool: env!("CARGO_PKG_VERSION").to_owned(),
         selected: packing.selected.clone(),
         authority: packing.authority.clone(),
@@ -226,7 +225,13 @@ fn side(
             }
         }
     };
-    let artifacts = artifacts_of(built, &place)?;
+    let artifacts = built.artifacts.iter().map(|(id, artifact)| {
+        let nameless = || format!("a program of {id} has a name that is not UTF-8");
+        let packed = artifact_of(artifact, &place).ok_or_else(nameless)?;
+        Ok((id.clone(), packed))
+    });
+    let artifacts: BTreeMap<VariantId, PackedArtifact> =
+        artifacts.collect::<Result<_, String>>()?;
     let programs = artifacts.values().flat_map(|artifact| &artifact.programs);
     wanted.extend(programs.filter_map(|(place, _)| match place {
         Place::Checkout(path) => Some(path.clone()),
@@ -250,27 +255,14 @@ fn side(
     contents(&programs, blobs)?;
     Ok(PackedSide {
         config_file,
-        config: text_of(config),
+        config: config.text.0.clone(),
         files,
         artifacts,
         findings: built.findings.clone(),
     })
 }
 
-/// What was built, with the place of each file of a program.
-fn artifacts_of(
-    built: &PrebuiltSide,
-    place: &dyn Fn(&Path, &str) -> Option<Place>,
-) -> Result<BTreeMap<VariantId, PackedArtifact>, String> {
-    let artifacts = built.artifacts.iter().map(|(id, artifact)| {
-        let packed = artifact_of(artifact, place);
-        let packed =
-            packed.ok_or_else(|| format!("a program of {id} has a name that is not UTF-8"))?;
-        Ok((id.clone(), packed))
-    });
-    artifacts.collect()
-}
-
+/// What was built, with the place of each file of a program; `None` where one has no name in UTF-8.
 fn artifact_of(
     artifact: &Artifact,
     place: &dyn Fn(&Path, &str) -> Option<Place>,

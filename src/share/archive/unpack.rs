@@ -182,10 +182,7 @@ fn read<R: Read>(
     if reader.read(&mut [0])? > 0 {
         return Err(damaged("it goes on behind its end"));
     }
-    let hashing = reader
-        .into_inner()
-        .ok_or_else(|| damaged("it does not end"))?;
-    Ok((index, hashing.sha256()))
+    Ok((index, reader.into_inner().sha256()))
 }
 
 fn damaged(why: &str) -> io::Error {
@@ -213,25 +210,17 @@ fn index<R: Read>(entry: &mut tar::Entry<'_, R>) -> io::Result<Index> {
 }
 
 fn parsed(bytes: &[u8]) -> io::Result<Index> {
+    /// What the index of every version has.
     #[derive(serde::Deserialize)]
-    struct Schema {
-        schema: u32,
+    struct OfAnyVersion {
+        tool: String,
     }
     let is_damaged = |why: String| damaged(&format!("its {INDEX} is damaged: {why}"));
-    let found: Schema = json(bytes).map_err(is_damaged)?;
-    if found.schema != Index::SCHEMA {
-        return Err(damaged(&format!(
-            "it has schema {}, and this version reads {}",
-            found.schema,
-            Index::SCHEMA
-        )));
-    }
-    let index: Index = json(bytes).map_err(is_damaged)?;
-    match index.tool == env!("CARGO_PKG_VERSION") {
-        true => Ok(index),
+    let OfAnyVersion { tool } = json(bytes).map_err(is_damaged)?;
+    match tool == env!("CARGO_PKG_VERSION") {
+        true => json(bytes).map_err(is_damaged),
         false => Err(damaged(&format!(
-            "sparsek-gate {} packed it, and this is {}: use the same version",
-            index.tool,
+            "sparsek-gate {tool} packed it, and this is {}: use the same version",
             env!("CARGO_PKG_VERSION")
         ))),
     }
@@ -260,7 +249,10 @@ fn targets(index: &Index, places: &Places) -> io::Result<BTreeMap<String, Vec<Ta
         of.push(Target { path, executable });
         Ok(())
     };
-    let out = |path: &str| damaged(&format!("`{path}` leads out of the archive"));
+    let inside = |path: &str| match is_below(path) {
+        true => Ok(()),
+        false => Err(damaged(&format!("`{path}` leads out of the archive"))),
+    };
     let of_base = index.base.as_ref().and_then(|base| base.side.as_ref().ok());
     let sides = [
         (Some(&index.current), places.current()),
@@ -268,29 +260,35 @@ fn targets(index: &Index, places: &Places) -> io::Result<BTreeMap<String, Vec<Ta
     ];
     for (side, folder) in sides {
         let Some(side) = side else { continue };
+        inside(&side.config_file)?;
         for (path, file) in &side.files {
-            if !is_below(path) {
-                return Err(out(path));
-            }
+            inside(path)?;
             add(&file.sha256, folder.join(path), file.executable)?;
         }
-        let artifacts = side
-            .artifacts
-            .values()
-            .flat_map(|artifact| &artifact.programs);
-        for (place, sha256) in artifacts {
-            if let Place::Program(of, name) = place {
-                if !is_sha256(of) || of != sha256 || !is_below(name) || name.contains('/') {
-                    return Err(out(name));
+        for artifact in side.artifacts.values() {
+            for (place, sha256) in &artifact.programs {
+                match place {
+                    Place::Checkout(path) => inside(path)?,
+                    Place::Program(of, name) => {
+                        inside(name)?;
+                        if of != sha256 || name.contains('/') {
+                            return Err(damaged(&format!("`{name}` is no name of a program")));
+                        }
+                        add(sha256, places.program(of, name), true)?;
+                    }
                 }
-                add(sha256, places.program(of, name), true)?;
+            }
+            let is_listed = |word: &Word| match word {
+                Word::Text(_) => true,
+                Word::File(place) => artifact.programs.iter().any(|(known, _)| known == place),
+            };
+            if !artifact.run.iter().all(is_listed) {
+                return Err(damaged("its index runs a program that it does not list"));
             }
         }
     }
     for (path, sha256) in &index.locks {
-        if !is_below(path) {
-            return Err(out(path));
-        }
+        inside(path)?;
         add(sha256, places.locks().join(path), false)?;
     }
     if index.blobs.len() > most::FILES || !index.blobs.keys().all(|sha256| is_sha256(sha256)) {
@@ -336,11 +334,7 @@ fn project(
     let files = [Some(&index.current), of_base].map(|side| side.map(|side| &side.files));
     let files = sha256_of(&files).map_err(Error::Usage)?;
     let Index { current, base, .. } = index;
-    let out = |path: &str| Error::Usage(format!("`{path}` leads out of the archive"));
     let load = |side: &PackedSide, top: &Path| -> Result<Config, Error> {
-        if !is_below(&side.config_file) {
-            return Err(out(&side.config_file));
-        }
         let path = top.join(&side.config_file);
         let parent = path.parent().unwrap_or(top);
         disk::create_dir_all(parent).map_err(Error::io("create", parent))?;
@@ -354,7 +348,7 @@ fn project(
     let config = load(&current, &places.current())?;
     disk::create_dir_all(&config.work).map_err(Error::io("create", &config.work))?;
     let mut programs = Prebuilt {
-        current: prebuilt(&current, &places.current(), &places)?,
+        current: prebuilt(current, &places.current(), &places),
         base: PrebuiltSide::default(),
         git: index.git,
     };
@@ -364,8 +358,9 @@ fn project(
             let of_base = match base.side {
                 Err(why) => Err(why),
                 Ok(side) => {
-                    programs.base = prebuilt(&side, &places.base(), &places)?;
-                    Ok(load(&side, &places.base())?)
+                    let config = load(&side, &places.base())?;
+                    programs.base = prebuilt(side, &places.base(), &places);
+                    Ok(config)
                 }
             };
             Some(BaseProject::packed(base.commit, of_base, &config))
@@ -387,89 +382,32 @@ fn project(
     Ok((unpacked, plan, grounds))
 }
 
-fn prebuilt(side: &PackedSide, top: &Path, places: &Places) -> Result<PrebuiltSide, Error> {
+/// What was built of a side. Its paths were looked at before anything was unpacked.
+fn prebuilt(side: PackedSide, top: &Path, places: &Places) -> PrebuiltSide {
     let path_of = |place: &Place| match place {
-        Place::Checkout(path) if is_below(path) => Ok(top.join(path)),
-        Place::Checkout(path) => Err(Error::Usage(format!("`{path}` leads out of the archive"))),
-        // Its parts were looked at before anything was unpacked.
-        Place::Program(sha256, name) => Ok(places.program(sha256, name)),
+        Place::Checkout(path) => top.join(path),
+        Place::Program(sha256, name) => places.program(sha256, name),
     };
-    let artifact = |packed: &PackedArtifact| -> Result<Artifact, Error> {
-        let words = packed.run.iter().map(|word| match word {
-            Word::Text(text) => Ok(text.clone()),
-            Word::File(place) => path_of(place).map(|path| path.display().to_string()),
+    let artifact = |packed: PackedArtifact| {
+        let words = packed.run.into_iter().map(|word| match word {
+            Word::Text(text) => text,
+            Word::File(place) => path_of(&place).display().to_string(),
         });
-        let programs = packed.programs.iter();
-        let programs = programs.map(|(place, sha256)| Ok((path_of(place)?, sha256.clone())));
-        Ok(Artifact {
-            run: words.collect::<Result<_, Error>>()?,
-            programs: programs.collect::<Result<_, Error>>()?,
+        let programs = packed.programs.into_iter();
+        Artifact {
+            run: words.collect(),
+            programs: programs
+                .map(|(place, sha256)| (path_of(&place), sha256))
+                .collect(),
             cached: true,
-            ..packed.artifact.clone()
-        })
-    };
-    let artifacts = side.artifacts.iter();
-    let artifacts = artifacts.map(|(id, packed)| Ok((id.clone(), artifact(packed)?)));
-    Ok(PrebuiltSide {
-        artifacts: artifacts.collect::<Result<_, Error>>()?,
-        findings: side.findings.clone(),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::{Value, json};
-
-    use crate::trust::Authority;
-
-    #[test]
-    fn the_files_of_an_archive_are_others_by_side_name_content_and_mode() {
-        let file = |sha256: &str| json!({ "sha256": sha256 });
-        let files = |current: Value, base: Option<Value>| {
-            let side = |files: Value| {
-                let config = "[metric.duration]\ndirection = \"lower\"\n\
-                    tolerance = '3 %'\n\
-                    [suite.s.variant.v]\nsource = \"v.cu\"\n";
-                json!({
-                    "config_file": "config.toml", "config": config, "files": files,
-                    "artifacts": {}, "findings": [],
-                })
-            };
-            let base = base.map(|base| json!({ "commit": "c", "side": { "Ok": side(base) } }));
-            let index = json!({
-                "schema": Index::SCHEMA, "tool": env!("CARGO_PKG_VERSION"),
-                "selected": { "names": [], "experimental": false },
-                "authority": Authority::default(), "findings": [], "git": null,
-                "same_programs": [], "times": {}, "current": side(current), "base": base,
-                "locks": {}, "blobs": {},
-            });
-            let index = parsed(index.to_string().as_bytes()).unwrap();
-            let folder = tempfile::tempdir().unwrap();
-            let places = Places(folder.path().to_path_buf());
-            project(index, String::new(), places, folder)
-                .unwrap()
-                .0
-                .files
-        };
-        let one = files(json!({ "a": file("1") }), None);
-        assert_eq!(files(json!({ "a": file("1") }), None), one);
-        for (current, base) in [
-            (json!({}), Some(json!({ "a": file("1") }))),
-            (json!({ "a": file("1") }), Some(json!({}))),
-            (json!({ "a": file("2") }), None),
-            (json!({ "a": { "sha256": "1", "executable": true } }), None),
-            (json!({ "a": file("1"), "b": file("1") }), None),
-            (
-                json!({ "a\": PackedFile { sha256: \"1\"": file("1") }),
-                None,
-            ),
-        ] {
-            assert_ne!(
-                files(current.clone(), base.clone()),
-                one,
-                "{current} {base:?}"
-            );
+            ..packed.artifact
         }
+    };
+    let artifacts = side.artifacts.into_iter();
+    PrebuiltSide {
+        artifacts: artifacts
+            .map(|(id, packed)| (id, artifact(packed)))
+            .collect(),
+        findings: side.findings,
     }
 }

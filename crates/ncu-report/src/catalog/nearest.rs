@@ -1,9 +1,7 @@
 //! "Did you mean": the metric of a chip with the most similar name.
 
 use super::chip::Chip;
-use super::suffix::{
-    COUNTER_SUFFIXES, RATIO_SUFFIXES, ROLLUPS, THROUGHPUT_SUFFIXES, has_suffix, split,
-};
+use super::suffix::{ROLLUPS, has_suffix, parts, split};
 use super::table::{Kind, ncu_own};
 
 /// The full name most similar to `metric`, if one is similar.
@@ -73,22 +71,11 @@ fn nearest_suffix(kind: Kind, unit: &str, wanted: &str) -> String {
     if kind == Kind::Throughput && ROLLUPS.contains(&wanted) {
         return format!("{wanted}.pct_of_peak_sustained_elapsed");
     }
-    let rolled = |rests: &'static [&'static str]| {
-        ROLLUPS
-            .iter()
-            .flat_map(move |rollup| rests.iter().map(move |rest| format!("{rollup}{rest}")))
-            .collect()
-    };
-    let suffixes: Vec<String> = match kind {
-        Kind::Counter => rolled(COUNTER_SUFFIXES),
-        Kind::Throughput => rolled(THROUGHPUT_SUFFIXES),
-        Kind::Ratio => RATIO_SUFFIXES
-            .iter()
-            .map(|&suffix| suffix.to_owned())
-            .collect(),
-    };
+    let [rollups, rests] = parts(kind);
+    let suffixes = rollups
+        .iter()
+        .flat_map(|rollup| rests.iter().map(move |rest| format!("{rollup}{rest}")));
     suffixes
-        .into_iter()
         .min_by_key(|suffix| strsim::osa_distance(suffix, wanted))
         .unwrap_or_default()
 }

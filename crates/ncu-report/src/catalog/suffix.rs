@@ -10,7 +10,7 @@ use super::table::Kind;
 pub(super) const ROLLUPS: &[&str] = &[".avg", ".max", ".min", ".sum"];
 
 /// What may follow the roll-up of a counter.
-pub(super) const COUNTER_SUFFIXES: &[&str] = &[
+const COUNTER_SUFFIXES: &[&str] = &[
     "", ".pct_of_peak_sustained_active", ".pct_of_peak_sustained_elapsed",
     ".pct_of_peak_sustained_frame", ".pct_of_peak_sustained_region", ".peak_sustained",
     ".peak_sustained_active", ".peak_sustained_active.per_second", ".peak_sustained_elapsed",
@@ -21,13 +21,13 @@ pub(super) const COUNTER_SUFFIXES: &[&str] = &[
 ];
 
 /// What may follow the roll-up of a throughput.
-pub(super) const THROUGHPUT_SUFFIXES: &[&str] = &[
+const THROUGHPUT_SUFFIXES: &[&str] = &[
     ".pct_of_peak_sustained_active", ".pct_of_peak_sustained_elapsed",
     ".pct_of_peak_sustained_frame", ".pct_of_peak_sustained_region",
 ];
 
 /// The suffixes of a ratio, which has no roll-up.
-pub(super) const RATIO_SUFFIXES: &[&str] = &[".max_rate", ".pct", ".ratio"];
+const RATIO_SUFFIXES: &[&str] = &[".max_rate", ".pct", ".ratio"];
 
 /// The base metric and the suffix. Dots before the double underscore belong to the name, as in
 /// `FBSP.TriageCompute.dramc__throughput.avg`.
@@ -47,14 +47,22 @@ pub(super) fn after_rollup(suffix: &str) -> Option<&str> {
         .find_map(|rollup| suffix.strip_prefix(rollup))
 }
 
+/// The roll-ups of metrics of this type, and what may follow them.
+pub(super) fn parts(kind: Kind) -> [&'static [&'static str]; 2] {
+    match kind {
+        Kind::Counter => [ROLLUPS, COUNTER_SUFFIXES],
+        Kind::Throughput => [ROLLUPS, THROUGHPUT_SUFFIXES],
+        Kind::Ratio => [&[""], RATIO_SUFFIXES],
+    }
+}
+
 /// Whether metrics of this type have the suffix.
 pub(super) fn has_suffix(kind: Kind, suffix: &str) -> bool {
-    let follows = |known: &[&str]| after_rollup(suffix).is_some_and(|rest| known.contains(&rest));
-    match kind {
-        Kind::Counter => follows(COUNTER_SUFFIXES),
-        Kind::Throughput => follows(THROUGHPUT_SUFFIXES),
-        Kind::Ratio => RATIO_SUFFIXES.contains(&suffix),
-    }
+    let [rollups, rests] = parts(kind);
+    let mut behind = rollups
+        .iter()
+        .filter_map(|rollup| suffix.strip_prefix(rollup));
+    behind.any(|rest| rests.contains(&rest))
 }
 
 /// Whether values with this suffix are percentages.

@@ -32,8 +32,6 @@ struct Page<'p> {
     header: &'p Header,
     columns: DetailColumns,
     reading: &'p mut Reading,
-    /// The index of the page's first launch in `reading`.
-    first: usize,
     /// The metrics of each launch of the page, in the order of the rows.
     metrics: Vec<Vec<(Arc<str>, Measurement)>>,
     /// Indices into `metrics`.
@@ -52,12 +50,10 @@ pub(super) fn read(
     reading: &mut Reading,
     others: &mut OtherRows,
 ) -> Result<(), ReadError> {
-    let first = reading.launches.len();
     let mut page = Page {
         header,
         columns,
         reading,
-        first,
         metrics: Vec::new(),
         launches: HashMap::new(),
         current: None,
@@ -75,7 +71,8 @@ pub(super) fn read(
         })?;
     }
     let metrics = page.metrics;
-    for (launch, metrics) in reading.launches.iter_mut().skip(first).zip(metrics) {
+    let launches = reading.launches.iter_mut().skip(reading.first);
+    for (launch, metrics) in launches.zip(metrics) {
         launch.metrics = metrics.into_iter().collect();
     }
     Ok(())
@@ -108,11 +105,8 @@ impl Page<'_> {
             let letters = label.section.len().saturating_add(label.name.len());
             self.reading
                 .take(letters.saturating_add(LABEL), || row.line())?;
-            let launch = self
-                .reading
-                .launches
-                .get_mut(self.first.saturating_add(launch));
-            if let Some(launch) = launch {
+            let launch = self.reading.first.saturating_add(launch);
+            if let Some(launch) = self.reading.launches.get_mut(launch) {
                 launch.labels.push(label);
             }
         }

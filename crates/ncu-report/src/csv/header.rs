@@ -25,12 +25,8 @@ pub(super) struct Header {
     line: u64,
     pub(super) process_id: usize,
     kernel: usize,
-    context: Option<usize>,
-    stream: Option<usize>,
-    block: Option<usize>,
-    grid: Option<usize>,
-    device: Option<usize>,
-    compute_capability: Option<usize>,
+    /// Those of [`LEADING`].
+    leading: [Option<usize>; 6],
     /// The columns of a details page; `None` for a raw page.
     pub(super) details: Option<DetailColumns>,
     /// The last column that describes the launch. Metrics or sections follow.
@@ -56,7 +52,7 @@ impl Header {
         let line = region.line;
         let find = |name: &str| cells.iter().position(|cell| cell == name);
         let need = |name: &str| {
-            find(name).ok_or_else(|| ReadError::csv(line, format!("the header has no {name:?}")))
+            find(name).ok_or_else(|| ReadError::line(line, format!("the header has no {name:?}")))
         };
         let details = match find("Section Name") {
             Some(section) => Some(DetailColumns {
@@ -67,22 +63,14 @@ impl Header {
             }),
             None => None,
         };
-        let kernel = need("Kernel Name")?;
+        let (kernel, leading) = (need("Kernel Name")?, LEADING.map(find));
         Ok(Header {
             line,
             process_id: need("Process ID")?,
             kernel,
-            context: find("Context"),
-            stream: find("Stream"),
-            block: find("Block Size"),
-            grid: find("Grid Size"),
-            device: find("Device"),
-            compute_capability: find("CC"),
+            leading,
             details,
-            last_leading: LEADING
-                .into_iter()
-                .filter_map(find)
-                .fold(kernel, usize::max),
+            last_leading: leading.into_iter().flatten().fold(kernel, usize::max),
             cells,
         })
     }
@@ -94,7 +82,7 @@ impl Header {
             true => "the row that begins here is truncated".to_owned(),
             false => format!("the row has {cells} cells, the header on line {line} has {width}"),
         };
-        Err(ReadError::csv(row.line(), problem))
+        Err(ReadError::line(row.line(), problem))
     }
 
     /// The cells that name the process of a row: its ID, its name, its host.
@@ -106,6 +94,7 @@ impl Header {
     /// A launch without its metrics.
     pub(super) fn launch(&self, row: &Row<'_, '_>) -> Result<Launch, ReadError> {
         let signature = text(row.cell(self.kernel));
+        let [context, stream, block, grid, device, chip] = self.leading;
         let ordinal = |column: Option<usize>| u32::try_from(number_u64(row.cell(column?))?).ok();
         Ok(Launch {
             kind: match signature.as_str() {
@@ -119,17 +108,15 @@ impl Header {
                 mangled: None,
                 demangled: Some(signature),
             }),
-            grid: size(row, self.grid, "grid size")?,
-            block: size(row, self.block, "block size")?,
+            grid: size(row, grid, "grid size")?,
+            block: size(row, block, "block size")?,
             process_id: ordinal(Some(self.process_id)),
-            device: ordinal(self.device),
-            context: ordinal(self.context),
-            stream: ordinal(self.stream),
+            device: ordinal(device),
+            context: ordinal(context),
+            stream: ordinal(stream),
             clock_locked: None,
-            compute_capability: self
-                .compute_capability
-                .and_then(|column| compute_capability(row.cell(column))),
-            metrics: Metrics::new(),
+            compute_capability: chip.and_then(|column| compute_capability(row.cell(column))),
+            metrics: Metrics::default(),
             labels: Vec::new(),
             source: None,
         })
@@ -142,7 +129,7 @@ fn size(row: &Row<'_, '_>, column: Option<usize>, what: &str) -> Result<[u64; 3]
     };
     dimensions(row.cell(column)).ok_or_else(|| {
         let found = text(row.cell(column));
-        ReadError::csv(
+        ReadError::line(
             row.line(),
             format!("expected the {what} as (x, y, z), found {found:?}"),
         )

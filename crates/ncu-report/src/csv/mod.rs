@@ -33,10 +33,9 @@ use tables::{Console, MOST_LINE, MOST_TOLD, Table};
 /// printed number, and its unit is [`Unit::Unknown`](crate::Unit::Unknown).
 ///
 /// # Errors
-/// [`ReadError::NoKernels`] if ncu reports that no kernel was profiled; [`ReadError::OtherFile`] or
-/// [`ReadError::NoHeader`] if there is no CSV page; [`ReadError::NoRows`] if no launch follows the
-/// header; [`ReadError::Csv`] with the line for a truncated or corrupt page, one that lacks launches of
-/// a run, and numbers of an unknown locale.
+/// [`ReadError::OtherFile`] or [`ReadError::NoPage`] if there is no CSV page, also where ncu reports that
+/// no kernel was profiled; [`ReadError::Line`] with the line for a truncated or corrupt page, one without
+/// launches or that lacks launches of a run, and numbers of an unknown locale.
 ///
 /// ```
 /// let page = r#"==PROF== Connected to process 7 (/home/ada/gemm)
@@ -58,10 +57,10 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
     let mut others = OtherRows::new();
     for table in &console.tables {
         let header = Header::read(&table.header, &mut others)?;
-        let start = reading.begin();
+        reading.begin();
         read_table(&header, table, &mut reading, &mut others)?;
         if let Some(locale) = reading.numbers.locale()? {
-            reading.begin_again(&start, Numbers::of(Some(locale)));
+            reading.restart(Numbers::of(locale));
             read_table(&header, table, &mut reading, &mut others)?;
         }
         reading.end(&table.label);
@@ -71,14 +70,14 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
     }
     for part in &console.parts {
         if reading.has_process(&process_of(part.bytes)) {
-            return Err(ReadError::csv(
+            return Err(ReadError::line(
                 part.line,
                 "the row that begins here is cut: it has only its first cells",
             ));
         }
     }
     let gap = reading.gap(console.is_of_run, console.profiled);
-    let gap = gap.map(|(line, problem)| ReadError::csv(line, problem));
+    let gap = gap.map(|(line, problem)| ReadError::line(line, problem));
     match gap {
         Some(gap) if console.is_of_run => Err(gap),
         gap => Ok(Recording {
@@ -143,7 +142,7 @@ fn process_of(part: &[u8]) -> Vec<&[u8]> {
 /// The cells of each row of a text, as [`read`] splits them. For comparisons with another reader.
 ///
 /// # Errors
-/// [`ReadError::Csv`].
+/// [`ReadError::Line`].
 #[doc(hidden)]
 pub fn cells(text: &[u8]) -> Result<Vec<Vec<Vec<u8>>>, ReadError> {
     let region = tables::Region::of(text, 1);
@@ -157,35 +156,47 @@ pub fn cells(text: &[u8]) -> Result<Vec<Vec<Vec<u8>>>, ReadError> {
 
 /// Why there is no launch in the text.
 fn nothing(text: &[u8], console: Console<'_>) -> ReadError {
+    let listed = |lead: &str, items: Vec<String>| match items.is_empty() {
+        true => String::new(),
+        false => format!("{lead}{}", items.join("; ")),
+    };
     let messages = console.messages.iter();
-    let messages = messages.filter_map(|message| message.strip_prefix("==ERROR== "));
-    let messages = messages.map(str::to_owned).collect();
-    let was_nothing = |message: &String| message.contains("No kernels were profiled");
+    let errors = messages.filter_map(|message| message.strip_prefix("==ERROR== "));
+    let reported = listed("; ncu reported: ", errors.map(str::to_owned).collect());
+    let was_nothing = |message: &String| message.contains(NOTHING);
     if console.messages.iter().any(was_nothing) {
-        let available = available_kernels(text);
-        return ReadError::NoKernels {
-            available,
-            messages,
-        };
+        let launched = listed("; the program launched: ", available_kernels(text));
+        return ReadError::NoPage(format!("no kernels were profiled{reported}{launched}"));
     }
     match (console.tables.first(), known(text)) {
-        (Some(table), _) => ReadError::NoRows {
-            line: table.header.line,
-            messages,
-        },
-        (None, Some((what, next))) => ReadError::OtherFile { what, next },
-        (None, None) => ReadError::NoHeader {
-            found: describe(text),
-            messages,
-        },
+        (Some(table), _) => ReadError::line(
+            table.header.line,
+            format!("no launch follows the CSV header{reported}"),
+        ),
+        (None, Some((what, next))) => ReadError::OtherFile(format!("it is {what}; {next}")),
+        (None, None) => {
+            let found = describe(text);
+            let why = format!(
+                "no CSV header of ncu (\"ID\",\"Process ID\",...) in the text, found {found}{reported}"
+            );
+            match reported.is_empty() {
+                true => ReadError::OtherFile(format!(
+                    "{why}; name a `.ncu-rep` of ncu, or a CSV page of it (`--csv --page raw`)"
+                )),
+                false => ReadError::NoPage(why),
+            }
+        }
     }
 }
+
+/// What ncu reports where no launch matched its filters.
+const NOTHING: &str = "No kernels were profiled";
 
 /// The numbered list of the kernels that ncu did not profile: `1. k1`.
 fn available_kernels(text: &[u8]) -> Vec<String> {
     let lines = text.split(|&byte| byte == b'\n');
     let lines = lines.map(|line| String::from_utf8_lossy(line.get(..MOST_LINE).unwrap_or(line)));
-    let listed = lines.skip_while(|line| !line.contains("No kernels were profiled"));
+    let listed = lines.skip_while(|line| !line.contains(NOTHING));
     let kernels = listed.filter_map(|line| {
         let (number, kernel) = line.trim().split_once(". ")?;
         number.parse::<u32>().ok()?;

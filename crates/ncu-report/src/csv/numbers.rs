@@ -20,21 +20,15 @@ const SCALED_DECIMALS: usize = 6;
 pub(super) struct Numbers {
     /// Most decimals of any number.
     pub(super) decimals: u8,
-    /// The locale to read, where it is not C.
-    locale: Option<Locale>,
+    /// The decimal mark of the locale, where the usual reading does not understand its numbers.
+    locale: Option<Separator>,
     /// What was seen so far, and the first number with each mark, with its line.
     seen: u16,
     examples: Vec<(u16, String, u64)>,
 }
 
-/// A locale whose numbers the usual reading does not understand.
-#[derive(Clone, Copy)]
-pub(super) struct Locale {
-    decimal: Separator,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Separator {
+pub(super) enum Separator {
     Point,
     Comma,
     Space,
@@ -42,10 +36,10 @@ enum Separator {
 }
 
 impl Numbers {
-    /// For a table of this locale.
-    pub(super) fn of(locale: Option<Locale>) -> Numbers {
+    /// For a table of the locale with this decimal mark.
+    pub(super) fn of(decimal: Separator) -> Numbers {
         Numbers {
-            locale,
+            locale: Some(decimal),
             ..Numbers::default()
         }
     }
@@ -61,9 +55,9 @@ impl Numbers {
         match Cell::parse(cell) {
             // Nearly all cells: what they show of the locale was seen before.
             Cell::Number(number)
-                if self.locale.is_none() && number.marks() & (!self.seen | LONE_POINT) == 0 =>
+                if self.locale.is_none() && number.marks & (!self.seen | LONE_POINT) == 0 =>
             {
-                self.decimals = number.decimals().max(self.decimals);
+                self.decimals = number.decimals.max(self.decimals);
                 Cell::Number(number)
             }
             parsed => self.note(name, cell, parsed, line),
@@ -85,18 +79,18 @@ impl Numbers {
             (cell, parsed) = (whole, Cell::parse(whole));
         }
         let marks = match parsed {
-            Cell::Number(number) => number.marks(),
+            Cell::Number(number) => number.marks,
             Cell::Text(text) => marks_of(name, &runs(text)),
             Cell::Missing => 0,
         };
         let parsed = match self.locale {
-            Some(locale) if marks != 0 => locale.number(cell).map_or(parsed, Cell::Number),
+            Some(decimal) if marks != 0 => of_locale(decimal, cell).map_or(parsed, Cell::Number),
             // The page will be refused or read once more: a text would take memory until then.
             None if marks & !USUAL != 0 => Cell::Missing,
             _ => parsed,
         };
         if let Cell::Number(number) = parsed {
-            self.decimals = number.decimals().max(self.decimals);
+            self.decimals = number.decimals.max(self.decimals);
         }
         let decides = marks == LONE_POINT && self.seen & POINT_GROUPS == 0 && is_whole(name);
         if marks & !self.seen != 0 || decides {
@@ -108,11 +102,12 @@ impl Numbers {
         parsed
     }
 
-    /// The locale that the table must be read with instead; `None` if it was understood.
+    /// The decimal mark of the locale that the table must be read with instead; `None` if it was
+    /// understood.
     ///
     /// # Errors
-    /// [`ReadError::Csv`] if its numbers contradict each other, or leave open what they are.
-    pub(super) fn locale(&self) -> Result<Option<Locale>, ReadError> {
+    /// [`ReadError::Line`] if its numbers contradict each other, or leave open what they are.
+    pub(super) fn locale(&self) -> Result<Option<Separator>, ReadError> {
         let has = |marks: u16| self.seen & marks != 0;
         if self.locale.is_some() || self.seen & !USUAL == 0 && !has(LONE_POINT) {
             return Ok(None);
@@ -145,11 +140,10 @@ impl Numbers {
             )));
         }
         if has(of_comma) || has(apart | INDIAN_GROUPS) {
-            let decimal = match has(of_point) {
+            return Ok(Some(match has(of_point) {
                 true => Separator::Point,
                 false => Separator::Comma,
-            };
-            return Ok(Some(Locale { decimal }));
+            }));
         }
         if has(of_point) {
             return Ok(None);
@@ -168,7 +162,7 @@ impl Numbers {
 
     fn refuse(&self, problem: String) -> ReadError {
         let line = self.examples.iter().map(|(_, _, line)| *line).max();
-        ReadError::csv(
+        ReadError::line(
             line.unwrap_or_default(),
             format!("{problem}; print the page again with LC_ALL=C"),
         )
@@ -306,29 +300,27 @@ fn is_indian(runs: &[Run<'_>]) -> bool {
     end.is_some_and(|(last, others)| *last == 3 && others.iter().all(|length| *length == 2))
 }
 
-impl Locale {
-    /// A number of this locale.
-    fn number(self, cell: &[u8]) -> Option<Number> {
-        let runs = runs(cell);
-        let scaled = match runs.as_slice() {
-            [_, last] => {
-                last.separator == Some(Separator::Point) && last.digits.len() == SCALED_DECIMALS
-            }
-            _ => false,
-        };
-        let mut plain = Vec::new();
-        if cell.trim_ascii().starts_with(b"-") {
-            plain.push(b'-');
+/// A number of the locale with this decimal mark.
+fn of_locale(decimal: Separator, cell: &[u8]) -> Option<Number> {
+    let runs = runs(cell);
+    let scaled = match runs.as_slice() {
+        [_, last] => {
+            last.separator == Some(Separator::Point) && last.digits.len() == SCALED_DECIMALS
         }
-        for run in &runs {
-            if run.separator == Some(self.decimal) || scaled && run.separator.is_some() {
-                plain.push(b'.');
-            }
-            plain.extend_from_slice(run.digits);
+        _ => false,
+    };
+    let mut plain = Vec::new();
+    if cell.trim_ascii().starts_with(b"-") {
+        plain.push(b'-');
+    }
+    for run in &runs {
+        if run.separator == Some(decimal) || scaled && run.separator.is_some() {
+            plain.push(b'.');
         }
-        match Cell::parse(&plain) {
-            Cell::Number(number) => Some(number),
-            Cell::Missing | Cell::Text(_) => None,
-        }
+        plain.extend_from_slice(run.digits);
+    }
+    match Cell::parse(&plain) {
+        Cell::Number(number) => Some(number),
+        Cell::Missing | Cell::Text(_) => None,
     }
 }

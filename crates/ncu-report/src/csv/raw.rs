@@ -12,7 +12,7 @@ use crate::catalog::{Unit, decimal_scale};
 use crate::error::ReadError;
 use crate::launch::Launch;
 use crate::metrics::{CHUNK, Metrics};
-use crate::value::{Measurement, Text, Value};
+use crate::value::{Measurement, Value};
 
 /// A page that is being read.
 struct Page<'a, 'p> {
@@ -43,7 +43,7 @@ struct Column {
     /// Power of ten by which the unit was scaled.
     exponent: i8,
     /// The last text of the column: device attributes are the same in every row.
-    text: Option<Text>,
+    text: Option<Arc<String>>,
 }
 
 /// Reads the launches of a page into `reading`.
@@ -110,7 +110,7 @@ fn columns(header: &Header) -> Vec<Column> {
 impl<'a> Page<'a, '_> {
     fn read_units(&mut self, row: &Row<'a, '_>) -> Result<(), ReadError> {
         if !row.cell(0).is_empty() {
-            return Err(ReadError::csv(
+            return Err(ReadError::line(
                 row.line(),
                 "expected the row of units after the header, found a launch",
             ));
@@ -143,7 +143,7 @@ impl<'a> Page<'a, '_> {
         let launch = match self.reading.launches.last() {
             Some(before) if head.is_some() && head == self.head => Launch {
                 kernel: before.kernel.clone(),
-                metrics: Metrics::new(),
+                metrics: Metrics::default(),
                 labels: Vec::new(),
                 source: None,
                 ..*before
@@ -200,13 +200,13 @@ impl Column {
     }
 
     /// The text of a cell, which takes `memory` if it is a new one.
-    fn intern(&mut self, cell: &[u8], memory: &mut usize) -> Text {
+    fn intern(&mut self, cell: &[u8], memory: &mut usize) -> Arc<String> {
         match &self.text {
             Some(last) if last.as_bytes() == cell => last.clone(),
             _ => {
                 let text = text(cell);
                 *memory = memory.saturating_add(text.len()).saturating_add(TEXT);
-                let new = Text::from(text);
+                let new = Arc::new(text);
                 self.text = Some(new.clone());
                 new
             }

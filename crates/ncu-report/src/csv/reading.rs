@@ -40,16 +40,13 @@ struct Run {
     last: Option<[Vec<u8>; 3]>,
 }
 
-/// A state of the reading to which it can return.
-pub(super) struct Mark {
-    launches: usize,
-    left: usize,
-}
-
 /// What was read so far.
 #[derive(Default)]
 pub(super) struct Reading {
     pub(super) launches: Vec<Launch>,
+    /// The index of the first launch of the present table, and the memory that was left before it.
+    pub(super) first: usize,
+    left_before: usize,
     /// Of the present table.
     pub(super) numbers: Numbers,
     /// Most decimals of any number of the tables before.
@@ -82,7 +79,7 @@ impl Reading {
         line: impl FnOnce() -> u64,
     ) -> Result<(), ReadError> {
         self.left = self.left.checked_sub(bytes).ok_or_else(|| {
-            ReadError::csv(
+            ReadError::line(
                 line(),
                 format!(
                     "the pages up to here need more memory than {PER_TEXT_BYTE} times the text \
@@ -111,22 +108,15 @@ impl Reading {
     }
 
     /// Begins a table.
-    pub(super) fn begin(&mut self) -> Mark {
+    pub(super) fn begin(&mut self) {
+        (self.first, self.left_before) = (self.launches.len(), self.left);
         self.restart(Numbers::default());
-        Mark {
-            launches: self.launches.len(),
-            left: self.left,
-        }
     }
 
     /// Returns to the beginning of a table, to read it with the numbers of its locale.
-    pub(super) fn begin_again(&mut self, mark: &Mark, numbers: Numbers) {
-        self.launches.truncate(mark.launches);
-        self.left = mark.left;
-        self.restart(numbers);
-    }
-
-    fn restart(&mut self, numbers: Numbers) {
+    pub(super) fn restart(&mut self, numbers: Numbers) {
+        self.launches.truncate(self.first);
+        self.left = self.left_before;
         (self.numbers, self.table) = (numbers, Run::default());
     }
 

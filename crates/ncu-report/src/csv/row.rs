@@ -23,27 +23,15 @@ pub(super) struct Row<'a, 'r> {
     start: usize,
     /// Offset of the next row in the region.
     end: usize,
-    cells: Cells<'r>,
+    /// The text of the cells, and where each is in it.
+    text: &'r [u8],
+    places: &'r [Range<usize>],
     /// The text of the cells; empty unless the row is a plain one.
     plain: &'a [u8],
     /// Whether the text ends with this row, without a line end.
     pub(super) is_unterminated: bool,
     /// Whether a comma ends the row: ncu quotes also an empty last cell, so it is lost.
     pub(super) ends_in_comma: bool,
-}
-
-/// Cells and their text.
-#[derive(Clone, Copy, Default)]
-struct Cells<'a> {
-    text: &'a [u8],
-    places: &'a [Range<usize>],
-}
-
-impl<'a> Cells<'a> {
-    #[inline]
-    fn get(self, column: usize) -> Option<&'a [u8]> {
-        self.text.get(self.places.get(column)?.clone())
-    }
 }
 
 impl<'a> Row<'a, '_> {
@@ -57,7 +45,7 @@ impl<'a> Row<'a, '_> {
     pub(super) fn in_one_line(&self) -> Result<(), ReadError> {
         match self.region.in_lines {
             false => Ok(()),
-            true => Err(ReadError::csv(
+            true => Err(ReadError::line(
                 self.region.line,
                 "the row that begins here is cut: a line end is in one of its cells",
             )),
@@ -73,13 +61,16 @@ impl<'a> Row<'a, '_> {
 
     /// The number of cells.
     pub(super) fn len(&self) -> usize {
-        self.cells.places.len()
+        self.places.len()
     }
 
     /// A cell, empty where the row has none.
     #[inline]
     pub(super) fn cell(&self, column: usize) -> &[u8] {
-        self.cells.get(column).unwrap_or_default()
+        let place = self.places.get(column);
+        place
+            .and_then(|place| self.text.get(place.clone()))
+            .unwrap_or_default()
     }
 
     /// All cells.
@@ -92,7 +83,7 @@ impl<'a> Row<'a, '_> {
     #[inline]
     pub(super) fn stretch(&self, first: usize, last: usize) -> Option<&'a [u8]> {
         self.plain
-            .get(self.cells.places.get(first)?.start..self.cells.places.get(last)?.end)
+            .get(self.places.get(first)?.start..self.places.get(last)?.end)
     }
 }
 
@@ -125,7 +116,7 @@ pub(super) fn for_each_row<'a>(
         if end.saturating_sub(start) > LONGEST_TEXT
             && let Some(long) = places.iter().find(|cell| cell.len() > LONGEST_TEXT)
         {
-            return Err(ReadError::csv(
+            return Err(ReadError::line(
                 line_at(region, start),
                 format!(
                     "a cell has {} bytes, the limit is {LONGEST_TEXT}",
@@ -138,10 +129,8 @@ pub(super) fn for_each_row<'a>(
             region,
             start,
             end,
-            cells: Cells {
-                text,
-                places: &places,
-            },
+            text,
+            places: &places,
             plain,
             is_unterminated: is_last && !region.bytes.ends_with(b"\n"),
             ends_in_comma: region.bytes[start..end].trim_ascii_end().ends_with(b","),
@@ -256,7 +245,7 @@ impl OtherRows {
                     self.text.resize(longer, 0);
                 }
                 ReadRecordResult::OutputEndsFull if cells > MOST_CELLS => {
-                    return Err(ReadError::csv(
+                    return Err(ReadError::line(
                         line_at(region, start),
                         format!("a row has more than {MOST_CELLS} cells"),
                     ));

@@ -86,24 +86,24 @@ pub(super) fn console(text: &[u8]) -> Result<Console<'_>, ReadError> {
     // A header and each region take memory.
     let most = (text.len() / BYTES_PER_REGION).saturating_add(ANY_REGIONS);
     let mut regions = 0_usize;
-    // The beginning of the rows before this line, if they reach up to it, and their table.
-    let mut open: Option<(usize, u64, usize)> = None;
+    // The beginning of the region before this line, if other rows of its table may continue it.
+    let mut open: Option<usize> = None;
     while let Some((start, line)) = lines.next() {
         let bytes = &text[start..lines.next];
         if regions > most {
-            return Err(ReadError::csv(
+            return Err(ReadError::line(
                 line,
                 format!("the rows up to here are interrupted more than {most} times"),
             ));
         }
         let Some((before, is_header)) = begin_of_row(bytes) else {
-            close(&mut found.tables, text, &mut open, start);
+            open = None;
             found.other_line(bytes, line)?;
             continue;
         };
         let begin = start + before;
         if is_header {
-            close(&mut found.tables, text, &mut open, start);
+            open = None;
             let header = without_end(&text[begin..lines.next]);
             found.tables.push(Table {
                 header: Region::of(header, line),
@@ -117,7 +117,7 @@ pub(super) fn console(text: &[u8]) -> Result<Console<'_>, ReadError> {
             continue;
         };
         if !lines.finish_record(begin, line, found.tables[table].quotes)? {
-            close(&mut found.tables, text, &mut open, start);
+            open = None;
             regions = regions.saturating_add(1);
             if before > 0 {
                 not_an_end(bytes, line)?;
@@ -127,36 +127,22 @@ pub(super) fn console(text: &[u8]) -> Result<Console<'_>, ReadError> {
         }
         let row = &text[begin..lines.next];
         let (whole, in_lines) = (without_end(row), lines.line > line);
-        if before == 0 && whole.len() == row.len() && !in_lines {
-            if open.is_none() {
+        let rows = &mut found.tables[table].rows;
+        let is_plain = before == 0 && whole.len() == row.len() && !in_lines;
+        match (is_plain, open, rows.last_mut()) {
+            (true, Some(begin), Some(region)) => region.bytes = &text[begin..lines.next],
+            _ => {
+                open = is_plain.then_some(start);
                 regions = regions.saturating_add(1);
-                open = Some((start, line, table));
+                rows.push(Region {
+                    bytes: whole,
+                    line,
+                    in_lines,
+                });
             }
-        } else {
-            close(&mut found.tables, text, &mut open, start);
-            regions = regions.saturating_add(1);
-            found.tables[table].rows.push(Region {
-                bytes: whole,
-                line,
-                in_lines,
-            });
         }
     }
-    close(&mut found.tables, text, &mut open, text.len());
     Ok(found)
-}
-
-fn close<'a>(
-    tables: &mut [Table<'a>],
-    text: &'a [u8],
-    open: &mut Option<(usize, u64, usize)>,
-    end: usize,
-) {
-    if let Some((start, line, table)) = open.take()
-        && let Some(table) = tables.get_mut(table)
-    {
-        table.rows.push(Region::of(&text[start..end], line));
-    }
 }
 
 impl<'a> Console<'a> {
@@ -195,7 +181,7 @@ impl<'a> Console<'a> {
             return Ok(());
         }
         if !bytes.ends_with(b"\n") && begins_like_row(bytes) {
-            return Err(ReadError::csv(
+            return Err(ReadError::line(
                 line, "the row that begins here is truncated",
             ));
         }
@@ -233,7 +219,7 @@ impl Lines<'_> {
             return Ok(false);
         }
         let unclosed = || {
-            ReadError::csv(
+            ReadError::line(
                 line,
                 "a quoted cell of the row that begins here is not closed",
             )
@@ -343,7 +329,7 @@ fn not_an_end(line: &[u8], number: u64) -> Result<(), ReadError> {
     let mut ends = text.windows(1 + SIZE_END.len());
     let mut has_size = || ends.any(|it| it[0].is_ascii_digit() && it.ends_with(SIZE_END));
     match text.ends_with(b"\"") && between.count() >= 5 && has_size() {
-        true => Err(ReadError::csv(
+        true => Err(ReadError::line(
             number,
             "the row that ends here is cut: its first cells are not before it",
         )),

@@ -34,7 +34,8 @@ impl<'a> Block<'a> {
                 1 => sources = field.integer()?,
                 2 => kernels = field.integer()?,
                 5 => payload_size = field.integer()?,
-                6 => process_id = process(field.bytes()?)?.or(process_id),
+                // `ProcessInfo { 1: ProcessID }`.
+                6 => process_id = field.bytes()?.integer(1)?.or(process_id),
                 7 => ranges = field.integer()?,
                 8 => command_lists = field.integer()?,
                 9 => graphs = field.integer()?,
@@ -49,19 +50,8 @@ impl<'a> Block<'a> {
             header,
             sources,
             results: [kernels, ranges, command_lists, graphs],
-            process_id,
+            process_id: process_id.map(|id| id as u32),
             payload,
         }))
     }
-}
-
-/// `ProcessInfo { 1: ProcessID }`.
-fn process(mut message: Slice<'_>) -> Result<Option<u32>, ReadError> {
-    let mut id = None;
-    while let Some(field) = message.field()? {
-        if field.number == 1 {
-            id = Some(field.integer_32()?);
-        }
-    }
-    Ok(id)
 }

@@ -34,15 +34,8 @@ impl<'a> File<'a> {
                 "expected a block after the file header",
             ));
         }
-        let mut version = None;
-        let mut fields = header;
-        while let Some(field) = fields.field()? {
-            if field.number == 1 {
-                version = Some(field.integer()?);
-            }
-        }
         Ok(File {
-            version,
+            version: header.integer(1)?,
             header,
             blocks: rest,
         })

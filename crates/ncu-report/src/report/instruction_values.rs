@@ -123,14 +123,9 @@ impl<'a> InstructionValues<'a> {
         memory: &mut Memory,
     ) -> Result<Vec<InstructionCounters>, ReadError> {
         let mut instructions = Instructions::default();
-        for (rank, mut metric) in self.metrics.drain(..) {
-            let Some(Some(counted)) = self.counted.get(rank as usize) else {
-                continue;
-            };
-            while let Some(field) = metric.field()? {
-                if field.number == 3 {
-                    instructions.add(counted, field.bytes()?, memory)?;
-                }
+        for (rank, metric) in self.metrics.drain(..) {
+            if let Some(Some(counted)) = self.counted.get(rank as usize) {
+                metric.each(3, |value| instructions.add(counted, value, memory))?;
             }
         }
         let mut instructions = instructions.list;

@@ -72,8 +72,8 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
     let mut blocks = file.blocks;
     while let Some(block) = Block::next(&mut blocks)? {
         sources.add(&block, &mut memory)?;
-        session.merge(&block)?;
-        strings.merge(&block)?;
+        block.header.each(3, |details| session.merge(details))?;
+        block.header.each(4, |table| strings.merge(table))?;
     }
 
     let is_known = file.version == Some(KNOWN_FORMAT_VERSION);

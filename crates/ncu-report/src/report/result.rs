@@ -108,7 +108,7 @@ impl<'a> Decoder<'a> {
 
     /// `ProfileResult { 5: KernelMangledName, 6: KernelFunctionName, 7: KernelDemangledName,
     /// 10: GridSize, 11: BlockSize, 13: MetricResults, 15: Source, 22: ContextID, 23: StreamID,
-    /// 25: ClockStatus }`. The other kinds of results have the fields of their [`Layout`].
+    /// 25: ClockStatus }`, of which the source is `{ 1: Reference }`. The other kinds of results have the fields of their [`Layout`].
     fn fields(&mut self, layout: &Layout, mut message: Slice<'a>) -> Result<Fields, ReadError> {
         let is_kernel = layout.kind == ResultKind::Kernel;
         let mut fields = Fields::default();
@@ -126,10 +126,14 @@ impl<'a> Decoder<'a> {
                 7 if is_kernel => fields.kernel.demangled = self.name(field.bytes()?)?,
                 10 if is_kernel => fields.grid = Some(dimensions(field.bytes()?)?),
                 11 if is_kernel => fields.block = Some(dimensions(field.bytes()?)?),
-                15 if is_kernel => fields.source = source_reference(field.bytes()?)?,
+                15 if is_kernel => fields.source = field.bytes()?.integer(1)?,
                 _ if number == layout.context => fields.context = Some(field.integer_32()?),
                 _ if number == layout.stream => fields.stream = Some(field.integer_32()?),
-                _ if number == layout.clock => fields.clock_locked = clock_locked(field.bytes()?)?,
+                _ if number == layout.clock => {
+                    // `ClockStatus { 1: RequestedLock, 2: ExecutedLocked }`.
+                    let locked = field.bytes()?.integer(2)?;
+                    fields.clock_locked = locked.map(|locked| locked != 0);
+                }
                 _ => {}
             }
         }
@@ -199,26 +203,4 @@ fn dimensions(mut message: Slice<'_>) -> Result<[u64; 3], ReadError> {
         }
     }
     Ok(size)
-}
-
-/// `{ 1: Reference }` of the source with the machine code.
-fn source_reference(mut message: Slice<'_>) -> Result<Option<u64>, ReadError> {
-    let mut reference = None;
-    while let Some(field) = message.field()? {
-        if field.number == 1 {
-            reference = Some(field.integer()?);
-        }
-    }
-    Ok(reference)
-}
-
-/// `ClockStatus { 1: RequestedLock, 2: ExecutedLocked }`.
-fn clock_locked(mut message: Slice<'_>) -> Result<Option<bool>, ReadError> {
-    let mut locked = None;
-    while let Some(field) = message.field()? {
-        if field.number == 2 {
-            locked = Some(field.integer()? != 0);
-        }
-    }
-    Ok(locked)
 }

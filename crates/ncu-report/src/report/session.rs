@@ -1,6 +1,5 @@
 //! Provenance: which ncu made the report, when, and with which command.
 
-use super::block::Block;
 use super::wire::Slice;
 use crate::error::ReadError;
 
@@ -13,20 +12,9 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Adds the details in a block. They are spread over several blocks; the first one of each
-    /// kind is kept.
-    pub(super) fn merge(&mut self, block: &Block<'_>) -> Result<(), ReadError> {
-        let mut fields = block.header;
-        while let Some(field) = fields.field()? {
-            if field.number == 3 {
-                self.merge_details(field.bytes()?)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// `ReportSessionDetails { 2: CreationTime, 8: VersionInfo, 11: ProfilerCmdline }`.
-    fn merge_details(&mut self, mut details: Slice<'_>) -> Result<(), ReadError> {
+    /// `ReportSessionDetails { 2: CreationTime, 8: VersionInfo, 11: ProfilerCmdline }`. They are
+    /// spread over several blocks; the first one of each kind is kept.
+    pub(super) fn merge(&mut self, mut details: Slice<'_>) -> Result<(), ReadError> {
         while let Some(field) = details.field()? {
             match field.number {
                 2 if self.created_unix_s.is_none() => {

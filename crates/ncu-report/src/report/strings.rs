@@ -1,6 +1,5 @@
 //! The string table: the names of the metrics.
 
-use super::block::Block;
 use super::wire::Slice;
 use crate::error::ReadError;
 
@@ -27,36 +26,24 @@ impl<'a> StringTable<'a> {
         }
     }
 
-    /// Adds the table of a block.
-    pub(super) fn merge(&mut self, block: &Block<'a>) -> Result<(), ReadError> {
-        let mut fields = block.header;
-        while let Some(field) = fields.field()? {
-            if field.number == 4 {
-                self.merge_table(field.bytes()?)?;
-            }
-        }
-        Ok(())
-    }
-
     /// `StringTable { 1: repeated string }`. The table of a later block continues the tables of the
     /// earlier blocks. A table that begins with all earlier names replaces them.
-    fn merge_table(&mut self, mut message: Slice<'a>) -> Result<(), ReadError> {
+    pub(super) fn merge(&mut self, message: Slice<'a>) -> Result<(), ReadError> {
         let offset = message.offset();
         let mut strings = Vec::new();
-        while let Some(field) = message.field()? {
-            if field.number == 1 {
-                strings.push(field.bytes()?.bytes);
-                if strings.len().saturating_add(self.strings.len()) > self.most {
-                    return Err(ReadError::report(
-                        offset,
-                        format!(
-                            "a table of more than {} names, as no real report has",
-                            self.most
-                        ),
-                    ));
-                }
+        message.each(1, |name| {
+            strings.push(name.bytes);
+            match strings.len().saturating_add(self.strings.len()) > self.most {
+                true => Err(ReadError::report(
+                    offset,
+                    format!(
+                        "a table of more than {} names, as no real report has",
+                        self.most
+                    ),
+                )),
+                false => Ok(()),
             }
-        }
+        })?;
         if strings.starts_with(&self.strings) {
             self.strings = strings;
         } else {

@@ -99,7 +99,7 @@ pub fn strip(
 fn metric_names(mut blocks: Slice<'_>) -> Result<Vec<String>, ReadError> {
     let mut strings = StringTable::new(blocks.bytes.len());
     while let Some(block) = Block::next(&mut blocks)? {
-        strings.merge(&block)?;
+        block.header.each(4, |table| strings.merge(table))?;
     }
     let text = |name: &&[u8]| String::from_utf8_lossy(name).into_owned();
     Ok(strings.strings.iter().map(text).collect())

@@ -122,6 +122,31 @@ impl<'a> Slice<'a> {
         }))
     }
 
+    /// The number in the field `number`, the last of several.
+    pub(super) fn integer(mut self, number: u64) -> Result<Option<u64>, ReadError> {
+        let mut found = None;
+        while let Some(field) = self.field()? {
+            if field.number == number {
+                found = Some(field.integer()?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Calls `each` for each text or message in the field `number`.
+    pub(super) fn each(
+        mut self,
+        number: u64,
+        mut each: impl FnMut(Slice<'a>) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
+        while let Some(field) = self.field()? {
+            if field.number == number {
+                each(field.bytes()?)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Cuts off all messages of less than 128 bytes in the field `number`, up to the first that is
     /// another field, longer or damaged.
     #[inline(always)]

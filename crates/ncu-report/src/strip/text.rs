@@ -1,6 +1,7 @@
 //! Paths, names and numbers of machines in texts.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex, bytes};
@@ -27,8 +28,8 @@ const LOOSE: &str = r"/[A-Za-z0-9._~@%+-]{3,}/[A-Za-z0-9._~@%+-]{2}|[A-Za-z]:\\|
     clippy::expect_used,
     reason = "the patterns are constants that the tests compile"
 )]
-fn compiled(pattern: &str) -> Regex {
-    Regex::new(pattern).expect("a valid pattern")
+fn compiled<R: FromStr<Err = regex::Error>>(pattern: &str) -> R {
+    pattern.parse().expect("a valid pattern")
 }
 
 static PATHS: LazyLock<Regex> = LazyLock::new(|| compiled(PATH));
@@ -38,12 +39,8 @@ static ADDRESSES: LazyLock<Regex> = LazyLock::new(|| compiled(ADDRESS));
 static CREDENTIALS: LazyLock<Regex> = LazyLock::new(|| compiled(CREDENTIAL));
 static TOKENS: LazyLock<Regex> = LazyLock::new(|| compiled(TOKEN));
 static LOGINS: LazyLock<Regex> = LazyLock::new(|| compiled(LOGIN));
-#[expect(
-    clippy::expect_used,
-    reason = "the pattern is a constant that the tests compile"
-)]
-static SUSPECTS: LazyLock<bytes::Regex> =
-    LazyLock::new(|| bytes::Regex::new(LOOSE).expect("a valid pattern"));
+static SUSPECTS: LazyLock<bytes::Regex> = LazyLock::new(|| compiled(LOOSE));
+
 /// Names that identify nobody: accounts that every machine has, and words of the trade, which stand
 /// in every capture.
 const COMMON: &str = "\
@@ -105,12 +102,6 @@ impl Scrubber {
         *self.removed.entry(kind).or_default() += 1;
     }
 
-    fn count_times(&mut self, kind: &'static str, times: u64) {
-        if times > 0 {
-            *self.removed.entry(kind).or_default() += times;
-        }
-    }
-
     /// The replacement of a GPU's UUID: `GPU-1`, `GPU-2` in the order of appearance.
     pub fn gpu(&mut self, uuid: &str) -> String {
         self.count("GPU UUID");
@@ -163,17 +154,12 @@ impl Scrubber {
             (&*ADDRESSES, "address", "address"),
             (&*CREDENTIALS, "credential", "$1"),
         ] {
-            let found = pattern.find_iter(&clean).count();
-            if found > 0 {
-                self.count_times(kind, found as u64);
-                clean = pattern.replace_all(&clean, stands_for).into_owned();
-            }
+            pattern.find_iter(&clean).for_each(|_| self.count(kind));
+            clean = pattern.replace_all(&clean, stands_for).into_owned();
         }
-        let mut found = 0;
-        if let Some(without) = self.folders.replaced(&clean, false, |_| found += 1) {
-            clean = without;
-        }
-        self.count_times("path", found);
+        let removed = &mut self.removed;
+        let count = |_: &str| *removed.entry("path").or_default() += 1;
+        clean = self.folders.replaced(&clean, false, count).unwrap_or(clean);
         clean = self.known_names(&clean).unwrap_or(clean);
         // What was around something that is gone may be one number now.
         clean = self.without_gpus(&clean);
@@ -187,17 +173,14 @@ impl Scrubber {
     }
 
     fn known_names(&mut self, text: &str) -> Option<String> {
-        let (mut hosts, mut users) = (0, 0);
-        let clean = self.names.replaced(text, true, |stands_for| {
-            *(if stands_for == "host" {
-                &mut hosts
-            } else {
-                &mut users
-            }) += 1;
-        });
-        self.count_times("host name", hosts);
-        self.count_times("user name", users);
-        clean
+        let removed = &mut self.removed;
+        self.names.replaced(text, true, |stands_for| {
+            let kind = match stands_for {
+                "host" => "host name",
+                _ => "user name",
+            };
+            *removed.entry(kind).or_default() += 1;
+        })
     }
 
     /// The first text in a copy that must not be published: a name as a word of its own, anything

@@ -395,7 +395,10 @@ fn each_type_of_value_keeps_its_full_precision() {
     let empty = Message::default;
     let large = 4_294_967_295;
     for (value, expected) in [
-        (empty().bytes(1, b"text"), Value::Text("text".into())),
+        (
+            empty().bytes(1, b"text"),
+            Value::Text("text".to_owned().into()),
+        ),
         (empty().float(2, 0.1), Value::Float(f64::from(0.1_f32))),
         (empty().double(3, 0.1), Value::Float(0.1)),
         (empty().integer(4, large), Value::Integer(large)),

@@ -33,10 +33,10 @@ fn strip(bytes: &[u8], keep_machine_code: bool) -> (Vec<u8>, BTreeMap<&'static s
 /// A launch without what identifies the GPU, and without the source lines, which are read from
 /// the machine code.
 fn measured(mut launch: Launch) -> (Launch, Vec<String>) {
-    let names: Vec<_> = launch.metrics.keys().cloned().collect();
-    for name in names.iter().filter(|name| report::identifies_the_gpu(name)) {
-        launch.metrics.remove(name);
-    }
+    let metrics = launch.metrics.iter();
+    let others = metrics.filter(|(name, _)| !report::identifies_the_gpu(name));
+    let others = others.map(|(name, value)| (name.clone(), value.clone()));
+    launch.metrics = others.collect();
     let source = launch.source.take();
     let instructions = source.iter().flat_map(|source| &source.instructions);
     let counts = instructions.map(|one| (one.address, one.executed, one.samples, &one.stalls));
