@@ -112,11 +112,11 @@ fn a_regression_says_at_which_lines_the_time_moved() {
     );
     assert!(!text.contains("cannot be compared"), "{text}");
     // Every form shows it, and the finding in a few words.
-    for format in ["text", "markdown"] {
+    for (format, words) in [("text", "time moved: +"), ("markdown", "; with it: +")] {
         let ran = project.run(&[
             "check", "--from", RECORDED, "cp_async", "-v", "--format", format,
         ]);
-        ran.ends(1, "ring.cuh:174").says("time moved: +");
+        ran.ends(1, "ring.cuh:174").says(words);
     }
     report.tells_all("regressed", &["; with it: +"]);
 }

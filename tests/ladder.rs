@@ -540,7 +540,7 @@ fn a_profile_of_one_tier_is_never_compared_with_a_baseline_of_another() {
     let report = project.check(&["cp_async"], 3);
     report.tells_all(
         "not-comparable",
-        &["by kernel-times, and has a baseline only for nvidia-h200"],
+        &["(tier kernel-times), and has a baseline only for nvidia-h200"],
     );
     assert_eq!(report.0["variants"], json!([]));
 

@@ -341,9 +341,11 @@ fn rows_of_programs(report: &VariantReport) -> Vec<String> {
         current: Some(100.0),
         ..KernelShare::default()
     };
-    let total = report.sum().map(|_| total);
-    let mut shares: Vec<&KernelShare> = total.iter().chain(&report.shares).collect();
+    let mut shares: Vec<&KernelShare> = report.shares.iter().collect();
     shares.sort_by(|one, other| other.largest().total_cmp(&one.largest()));
+    if report.sum().is_some() {
+        shares.insert(0, &total);
+    }
     let mut shapes: BTreeMap<&str, usize> = BTreeMap::new();
     for share in &shares {
         *shapes.entry(&share.kernel).or_default() += 1;

@@ -260,7 +260,7 @@ part_sanitizer() {
   expect "a tool that the configuration asks for runs before any profile" 5 "racecheck found" asked
   expect "and nothing was profiled" 0 "" test ! -e .sparsek-gate/profiles/faults/race/profile.json
   sed 's|^\[toolchain\]|&\ncompute_sanitizer = "nowhere"|' config.toml >missing.toml
-  expect "a missing compute-sanitizer is reported" 3 "no compute-sanitizer was found" \
+  expect "a missing compute-sanitizer is reported" 3 "which is no program" \
     "$gate" -C missing.toml verify --sanitizer memcheck cp_async
 }
 
@@ -537,7 +537,7 @@ part_ladder() {
   expect "unchanged kernels pass on it" 0 "kernel-times without counters" "$gate" check -v "${ladder[@]}"
   expect "and side by side" 0 "exit code 0" "$gate" check --against HEAD bsr_gemm/cp_async
   sed 's|^ncu = .*||' config.toml >counters.toml
-  expect "counters are not compared with it" 4 "by counters, and has a baseline only for" \
+  expect "counters are not compared with it" 4 "(tier counters), and has a baseline only for" \
     "$gate" -C counters.toml check bsr_gemm/baseline
   sed '/^\[suite.bsr_gemm.variant.cp_async\]/a defines = { SMEM_PAD = 0 }' config.toml >worse.toml
   expect "a kernel made slower fails on it" 1 "regressed" "$gate" -C worse.toml check cp_async
