@@ -42,28 +42,6 @@ struct Manifest {
     compiled: Compiled,
 }
 
-/// What decides a build, besides the content of files.
-#[derive(Serialize)]
-struct Request<'a> {
-    version: u32,
-    compiler: &'a Nvcc,
-    environment: BTreeMap<String, String>,
-    disassembler: &'a str,
-    flags: &'a [String],
-    sources: &'a [String],
-}
-
-/// The key of a build.
-#[derive(Serialize)]
-struct Key<'a> {
-    request: &'a str,
-    /// Every file that was opened, and its sha256; and those that could be found instead. The version
-    /// of the compiler stands for the content of its toolkit.
-    files: &'a BTreeMap<String, Option<String>>,
-    /// sha256 of the program, where the rest does not decide it.
-    program: Option<&'a str>,
-}
-
 /// What the last build of the same request opened.
 #[derive(Serialize, Deserialize)]
 struct Made {
@@ -87,7 +65,7 @@ pub(super) struct NvccBuild<'a> {
     named: Result<FlagInputs, String>,
     /// The folder of all builds.
     store: PathBuf,
-    /// Hash of the request.
+    /// Hash of what decides the build, besides the content of files.
     request: String,
 }
 
@@ -143,14 +121,14 @@ impl<'a> NvccBuild<'a> {
             return None;
         };
         let stated = nvcc_flags(&config.toolchain, flags, defines);
-        let request = Request {
-            version: MANIFEST_VERSION,
-            compiler: nvcc,
-            environment: nvcc.env(&config.root),
-            disassembler: nvdisasm.map_or("", |tool| &tool.version),
-            flags: &stated,
-            sources,
-        };
+        let request = serde_json::json!({
+            "version": MANIFEST_VERSION,
+            "compiler": nvcc,
+            "environment": nvcc.env(&config.root),
+            "disassembler": nvdisasm.map_or("", |tool| &tool.version),
+            "flags": &stated,
+            "sources": sources,
+        });
         let request = sha256_hex(&json(&request));
         let named = flag_inputs(&stated);
         Some(NvccBuild {
@@ -545,13 +523,11 @@ impl<'a> NvccBuild<'a> {
         places.into_iter().map(hash).collect()
     }
 
-    /// The key of a build.
+    /// The key of a build. Its files are all that were opened, each with its sha256, and those that could
+    /// be found instead; the version of the compiler stands for the content of its toolkit. The sha256 of
+    /// the program is part of it where the rest does not decide it.
     fn key(&self, files: &BTreeMap<String, Option<String>>, program: Option<&String>) -> String {
-        let key = Key {
-            request: &self.request,
-            files,
-            program: program.map(String::as_str),
-        };
+        let key = serde_json::json!({"request": self.request, "files": files, "program": program});
         sha256_hex(&json(&key))[..32].to_owned()
     }
 
