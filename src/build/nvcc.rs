@@ -20,7 +20,8 @@ use crate::binary::{self, BinaryError, Census, Compiled, compiler_warnings, reso
 use crate::config::{Config, Recipe, Variant};
 use crate::disk;
 use crate::files::{
-    create_work_folder, most, open_regular, read_regular, read_regular_up_to, write_atomically,
+    create_work_folder, most, open_regular, read_regular, read_regular_up_to, readable_text,
+    write_atomically,
 };
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::git;
@@ -402,10 +403,7 @@ impl<'a> NvccBuild<'a> {
             let mut others = lists.others.iter().filter(|file| !is_object(&path(file)));
             included.or_else(|| others.find(refused))
         });
-        let in_log = || {
-            let text = read_regular(log).unwrap_or_default();
-            reach.refused_in_log(&String::from_utf8_lossy(&text))
-        };
+        let in_log = || reach.refused_in_log(&readable_text(log));
         listed.cloned().or_else(|| failed.then(in_log)?)
     }
 
@@ -648,8 +646,7 @@ fn replace_damaged(build: TempDir, place: &Path) -> Result<(), Error> {
 
 /// Whether a build failed only because its linker found no `main`.
 fn lacks_main(log: &Path) -> bool {
-    let text = read_regular(log).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
+    let text = readable_text(log);
     text.contains("undefined reference to `main'") || text.contains("undefined symbol: main")
 }
 
