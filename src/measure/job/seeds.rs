@@ -53,10 +53,8 @@ mod tests {
 
     fn job(side: Side, stem: &str) -> Job {
         Job {
-            variant: "a/b".to_owned().try_into().unwrap(),
             side,
             task: Task::Measure(Phase::Timing),
-            round: Some(1),
             stem: stem.to_owned(),
         }
     }

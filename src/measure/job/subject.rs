@@ -465,8 +465,9 @@ fn file_hash(path: &Path, sha256: &str) -> FileHash {
     FileHash {
         file: path
             .file_name()
-            .map(|name| name.to_string_lossy().into_owned())
-            .unwrap_or_default(),
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into(),
         sha256: sha256.to_owned(),
     }
 }

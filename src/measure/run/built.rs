@@ -326,10 +326,7 @@ impl<'a> Built<'a> {
                 .is_ok_and(|config| config.variants().any(has_build_command))
         };
         let commands = of_base.is_some_and(of_base_commands)
-            || batch
-                .variants
-                .iter()
-                .any(|variant| has_build_command(variant));
+            || batch.variants.iter().copied().any(has_build_command);
         let at_once = of_base.is_some() && !commands;
         let (bases, current) = parallel::both(at_once, base, current);
         let (bases, (artifacts, findings)) = (bases?, current?);
