@@ -128,6 +128,11 @@ pub fn read_regular_up_to(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     }
 }
 
+/// What can be read of a text of another program: a log, for people.
+pub fn readable_text(path: &Path) -> String {
+    String::from_utf8_lossy(&read_regular(path).unwrap_or_default()).into_owned()
+}
+
 /// The same for a text in UTF-8.
 ///
 /// # Errors
@@ -549,17 +554,19 @@ fn remove_folder(path: &Path) -> Result<(), Error> {
 pub fn empty_variant_folder(base: &Path, variant: &VariantId) -> Result<PathBuf, Error> {
     let folder = variant_folder(base, variant);
     disk::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
-    clear(&folder)?;
-    let of_base = base_folder(base, variant);
-    if disk::is_dir(&of_base) {
-        clear(&of_base)?;
-    }
+    clear(base, variant, &[])?;
     Ok(folder)
 }
 
-fn clear(folder: &Path) -> Result<(), Error> {
-    for path in left_in(folder)? {
-        disk::remove_file(&path).map_err(Error::io("clear", &path))?;
+/// Removes what a run left of a variant and of its base, but files with these names.
+fn clear(base: &Path, variant: &VariantId, kept: &[&str]) -> Result<(), Error> {
+    for folder in [variant_folder(base, variant), base_folder(base, variant)] {
+        for path in left_in(&folder)? {
+            let name = path.file_name().unwrap_or_default();
+            if !kept.iter().any(|kept| name == *kept) {
+                remove_file(&path)?;
+            }
+        }
     }
     Ok(())
 }
@@ -570,15 +577,7 @@ fn clear(folder: &Path) -> Result<(), Error> {
 /// # Errors
 /// [`Error::Io`].
 pub fn clear_measured(base: &Path, variant: &VariantId) -> Result<(), Error> {
-    for folder in [variant_folder(base, variant), base_folder(base, variant)] {
-        for path in left_in(&folder)? {
-            let name = path.file_name().unwrap_or_default();
-            if name != STATIC_PROFILE_FILE && name != VARIANT_FILE {
-                remove_file(&path)?;
-            }
-        }
-    }
-    Ok(())
+    clear(base, variant, &[STATIC_PROFILE_FILE, VARIANT_FILE])
 }
 
 /// Removes a file, where there is one.

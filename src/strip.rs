@@ -11,7 +11,7 @@ use serde::{Serialize, Serializer};
 
 use crate::capture::kernel_records;
 use crate::disk::{self, folder_of};
-use crate::files::{RECORDS, bounded_json, most, read_regular, read_regular_up_to};
+use crate::files::{self, RECORDS, most, read_regular, read_regular_up_to};
 use crate::finding::Error;
 use crate::hash::sha256_hex;
 use crate::metric::ALIASES;
@@ -93,7 +93,7 @@ fn kind_of(path: &Path, bytes: &[u8]) -> Option<Kind> {
         "csv" => Some(Kind::Csv),
         "log" | "argv" => Some(Kind::Text),
         "json" if Profile::parse(bytes).is_ok() => Some(Kind::Profile),
-        "json" if is_json(bytes) => Some(Kind::Json),
+        "json" if files::json::<IgnoredAny>(bytes).is_ok() => Some(Kind::Json),
         _ => None,
     }
 }
@@ -434,11 +434,6 @@ fn literal(document: &str) -> &str {
         }
     }
     document
-}
-
-/// Whether bytes are a JSON document of bounded size.
-fn is_json(bytes: &[u8]) -> bool {
-    bounded_json(bytes).is_ok() && serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
 }
 
 #[cfg(test)]

@@ -169,14 +169,8 @@ pub fn compiled(
         let reserved = shared
             .checked_sub(own)
             .ok_or_else(|| contradiction("bytes of static shared memory", own, shared));
-        let opcodes = match census {
-            None => None,
-            Some(census) => {
-                let counted = census.get(name);
-                let missing = || BinaryError::Disassembly(format!("it lacks `{name}`"));
-                Some(counted.cloned().ok_or_else(missing)?)
-            }
-        };
+        let missing = || BinaryError::Disassembly(format!("it lacks `{name}`"));
+        let opcodes = census.map(|census| census.get(name).cloned().ok_or_else(missing));
         // A warning without a function may be about any kernel.
         let of_kernel = |warning: &&CompilerWarning| {
             warning
@@ -189,7 +183,7 @@ pub fn compiled(
             name.clone(),
             CompiledKernel {
                 performance_warnings: Some(u32::try_from(count).unwrap_or(u32::MAX)),
-                opcodes,
+                opcodes: opcodes.transpose()?,
                 ..CompiledKernel::new(resources.clone(), reserved?, code)
             },
         );

@@ -16,7 +16,6 @@ pub(super) const MAGIC: [u8; 4] = 0xBA55_ED50_u32.to_le_bytes();
 const CONTAINER_HEADER: usize = 16;
 /// What every entry has, in bytes.
 const ENTRY_HEADER: usize = 64;
-const KIND_PTX: u16 = 1;
 const KIND_CUBIN: u16 = 2;
 const FLAG_LZ4: u64 = 0x2000;
 const FLAG_ZSTD: u64 = 0x8000;
@@ -33,19 +32,22 @@ enum Stored {
     Zstd,
 }
 
-/// The machine code of one chip in a container.
+/// One cubin of a file, which may be compressed.
 #[derive(Clone, Debug)]
-pub(super) struct Entry<'a> {
-    /// Its target: `sm_90a`.
+pub struct MachineCode<'a> {
+    /// What it was compiled for: `sm_90a`. Of a loose cubin only the number is known.
     pub target: String,
     payload: &'a [u8],
     stored: Stored,
     /// Bytes of the cubin, as the header says.
-    pub size: u64,
+    pub(super) size: u64,
+    /// The most bytes that it may have.
+    most: u64,
 }
 
-/// The cubins of the containers that stand one behind the other in a section or a file.
-pub(super) fn cubins(bytes: &[u8]) -> Result<Vec<Entry<'_>>, BinaryError> {
+/// The cubins of the containers that stand one behind the other in a section or a file, each of at most
+/// `most` bytes.
+pub(super) fn cubins(bytes: &[u8], most: u64) -> Result<Vec<MachineCode<'_>>, BinaryError> {
     let mut found = Vec::new();
     let mut rest = bytes;
     loop {
@@ -56,7 +58,7 @@ pub(super) fn cubins(bytes: &[u8]) -> Result<Vec<Entry<'_>>, BinaryError> {
             return Ok(found);
         }
         let (container, after) = container(rest)?;
-        entries(container, &mut found)?;
+        entries(container, most, &mut found)?;
         rest = after;
     }
 }
@@ -81,7 +83,11 @@ fn container(bytes: &[u8]) -> Result<(&[u8], &[u8]), BinaryError> {
     body.split_at_checked(size).ok_or_else(cut)
 }
 
-fn entries<'a>(mut rest: &'a [u8], found: &mut Vec<Entry<'a>>) -> Result<(), BinaryError> {
+fn entries<'a>(
+    mut rest: &'a [u8],
+    most: u64,
+    found: &mut Vec<MachineCode<'a>>,
+) -> Result<(), BinaryError> {
     let cut = || BinaryError::Fatbin("an entry is cut short".to_owned());
     while !rest.is_empty() {
         let header = rest.first_chunk::<ENTRY_HEADER>().ok_or_else(cut)?;
@@ -95,17 +101,21 @@ fn entries<'a>(mut rest: &'a [u8], found: &mut Vec<Entry<'a>>) -> Result<(), Bin
         let size = usize::try_from(u64_at(header, 8)).map_err(|_| cut())?;
         let (payload, after) = payload.split_at_checked(size).ok_or_else(cut)?;
         rest = after;
-        match u16::from_le_bytes([header[0], header[1]]) {
-            KIND_CUBIN => found.push(entry(header, payload)?),
-            KIND_PTX => {}
-            // Code that is not final, such as that of link-time optimization, runs on no chip.
-            _ => {}
+        // PTX runs on no chip, nor does code that is not final, such as that of link-time optimization.
+        if u16::from_le_bytes([header[0], header[1]]) == KIND_CUBIN {
+            found.push(MachineCode {
+                most,
+                ..entry(header, payload)?
+            });
         }
     }
     Ok(())
 }
 
-fn entry<'a>(header: &[u8; ENTRY_HEADER], payload: &'a [u8]) -> Result<Entry<'a>, BinaryError> {
+fn entry<'a>(
+    header: &[u8; ENTRY_HEADER],
+    payload: &'a [u8],
+) -> Result<MachineCode<'a>, BinaryError> {
     let flags = u64_at(header, 40);
     let stored = match (flags & FLAG_LZ4 != 0, flags & FLAG_ZSTD != 0) {
         (false, false) => Stored::Plain,
@@ -133,18 +143,34 @@ fn entry<'a>(header: &[u8; ENTRY_HEADER], payload: &'a [u8]) -> Result<Entry<'a>
         let cut = || BinaryError::Fatbin("a compressed entry is cut short".to_owned());
         (compressed.ok_or_else(cut)?, u64_at(header, 56))
     };
-    Ok(Entry {
+    Ok(MachineCode {
         target: format!("sm_{}{suffix}", u32_at(header, 28)),
         payload,
         stored,
         size,
+        most: 0,
     })
 }
 
-impl<'a> Entry<'a> {
-    /// The cubin, of at most `most` bytes.
-    pub(super) fn cubin(&self, most: u64) -> Result<Cow<'a, [u8]>, BinaryError> {
-        let target = &self.target;
+impl<'a> MachineCode<'a> {
+    /// The cubin that is a file of its own.
+    pub(super) fn loose(target: String, payload: &'a [u8]) -> MachineCode<'a> {
+        let size = payload.len() as u64;
+        MachineCode {
+            target,
+            payload,
+            stored: Stored::Plain,
+            size,
+            most: size,
+        }
+    }
+
+    /// The cubin.
+    ///
+    /// # Errors
+    /// [`BinaryError::Fatbin`] where it cannot be decompressed, or is larger than its file may have.
+    pub fn cubin(&self) -> Result<Cow<'a, [u8]>, BinaryError> {
+        let (target, most) = (&self.target, self.most);
         let wrong = |why: String| {
             BinaryError::Fatbin(format!(
                 "the code for {target} cannot be decompressed: {why}"

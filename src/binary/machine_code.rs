@@ -1,6 +1,5 @@
 //! Machine code where it lies: in executables, shared libraries, fatbins and cubins.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use object::elf::EM_CUDA;
@@ -8,7 +7,7 @@ use object::read::elf::ElfFile64;
 use object::{Endianness, FileFlags, Object, ObjectSection};
 
 use super::error::BinaryError;
-use super::fatbin::{self, Entry};
+use super::fatbin::{self, MachineCode};
 
 const ELF: [u8; 4] = *b"\x7fELF";
 /// Code that is linked, and runs.
@@ -20,34 +19,6 @@ const SMALL: u64 = 16 << 20;
 /// How much larger than the file all its cubins for one target may be, besides [`SMALL`].
 const LARGEST_RATIO: u64 = 32;
 
-/// One cubin of a file, which may be compressed.
-#[derive(Clone, Debug)]
-pub struct MachineCode<'a> {
-    /// What it was compiled for: `sm_90a`. Of a loose cubin only the number is known.
-    pub target: String,
-    stored: Stored<'a>,
-    most: u64,
-}
-
-#[derive(Clone, Debug)]
-enum Stored<'a> {
-    Loose(&'a [u8]),
-    Entry(Entry<'a>),
-}
-
-impl<'a> MachineCode<'a> {
-    /// The cubin.
-    ///
-    /// # Errors
-    /// [`BinaryError::Fatbin`] where it cannot be decompressed, or is larger than its file may have.
-    pub fn cubin(&self) -> Result<Cow<'a, [u8]>, BinaryError> {
-        match &self.stored {
-            Stored::Loose(bytes) => Ok(Cow::Borrowed(bytes)),
-            Stored::Entry(entry) => entry.cubin(self.most),
-        }
-    }
-}
-
 /// The cubins of a file for a compiler's target such as `sm_90a`: of an ELF program or library of 64
 /// bits, a fatbin, or a cubin. Where it has code for the same chip with and without that suffix,
 /// the code with the suffix of `arch` is returned.
@@ -56,10 +27,7 @@ impl<'a> MachineCode<'a> {
 /// [`BinaryError`] where the file is none of these, is damaged, or has no code for this chip.
 pub fn machine_code<'a>(file: &'a [u8], arch: &str) -> Result<Vec<MachineCode<'a>>, BinaryError> {
     let chosen = chosen(all_code(file)?, arch)?;
-    let sizes = chosen.iter().map(|code| match &code.stored {
-        Stored::Loose(bytes) => bytes.len() as u64,
-        Stored::Entry(entry) => entry.size,
-    });
+    let sizes = chosen.iter().map(|code| code.size);
     let whole = sizes.fold(0, u64::saturating_add);
     let bound = (file.len() as u64).saturating_mul(LARGEST_RATIO);
     if whole > bound.saturating_add(SMALL) {
@@ -86,24 +54,18 @@ fn all_code(file: &[u8]) -> Result<Vec<MachineCode<'_>>, BinaryError> {
     let most = (file.len() as u64).saturating_mul(2).saturating_add(SMALL);
     let mut all = Vec::new();
     if file.starts_with(&fatbin::MAGIC) {
-        all.extend(of_container(file, most)?);
+        all.extend(fatbin::cubins(file, most)?);
     } else if file.starts_with(&ELF) {
         let wrong = |error: object::Error| BinaryError::Program(error.to_string());
         let elf = ElfFile64::<Endianness>::parse(file).map_err(wrong)?;
         if elf.elf_header().e_machine.get(elf.endian()) == EM_CUDA {
-            let target = target_of(&elf);
-            let stored = Stored::Loose(file);
-            all.push(MachineCode {
-                target,
-                stored,
-                most,
-            });
+            all.push(MachineCode::loose(target_of(&elf), file));
         } else {
             for name in [LINKED, RELOCATABLE] {
                 // A program has one such section, an object file may have many.
                 for section in elf.sections() {
                     if section.name().map_err(wrong)? == name {
-                        all.extend(of_container(section.data().map_err(wrong)?, most)?);
+                        all.extend(fatbin::cubins(section.data().map_err(wrong)?, most)?);
                     }
                 }
                 if !all.is_empty() {
@@ -115,16 +77,6 @@ fn all_code(file: &[u8]) -> Result<Vec<MachineCode<'_>>, BinaryError> {
         return Err(BinaryError::NoProgram);
     }
     Ok(all)
-}
-
-fn of_container(bytes: &[u8], most: u64) -> Result<Vec<MachineCode<'_>>, BinaryError> {
-    let entries = fatbin::cubins(bytes)?.into_iter();
-    let code = entries.map(|entry| MachineCode {
-        target: entry.target.clone(),
-        stored: Stored::Entry(entry),
-        most,
-    });
-    Ok(code.collect())
 }
 
 /// What a cubin was compiled for. Its flags have the number of the chip, and no suffix.

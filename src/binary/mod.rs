@@ -20,11 +20,12 @@ pub use build_id::build_id;
 pub use compiled::{Compiled, CompiledKernel, compiled, has_kernels, kernels_of};
 pub use cubin::compiler_of;
 pub use error::BinaryError;
+pub use fatbin::MachineCode;
 pub use launch_shape::LaunchShape;
 #[cfg(test)]
 pub(crate) use loading::tests::program as c_program;
 pub use loading::{contains, loads_at_run_time, needs_system_alone};
-pub use machine_code::{MachineCode, machine_code, targets};
+pub use machine_code::{machine_code, targets};
 pub use metric::{
     OF_LAUNCH, ONLY_REPORTED, STATIC_METRICS, StaticMetric, StaticRule, occupancy_metrics,
     static_metric, static_rank,

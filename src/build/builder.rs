@@ -24,11 +24,16 @@ pub struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// A builder for these variants. nvcc is looked for only if one of them needs it.
+    /// A builder for these variants. nvcc is looked for only if one of them needs it. Without
+    /// `runs_commands`, no `build` command of a variant is run: what such a command makes is read as it is.
     ///
     /// # Errors
     /// [`Error::Environment`] where nvcc is needed and missing, or differs from the pinned version.
-    pub fn new(config: &'a Config, variants: &[&Variant]) -> Result<Self, Error> {
+    pub fn new(
+        config: &'a Config,
+        variants: &[&Variant],
+        runs_commands: bool,
+    ) -> Result<Self, Error> {
         let needed = variants.iter().any(|variant| variant.needs_nvcc());
         let nvcc = needed
             .then(|| Nvcc::locate(&config.toolchain, &config.work))
@@ -50,17 +55,8 @@ impl<'a> Builder<'a> {
             nvcc,
             nvdisasm,
             commands: Commands::default(),
-            runs_commands: true,
+            runs_commands,
         })
-    }
-
-    /// The same, which runs no `build` command of a variant: what such a command makes is read as it
-    /// is.
-    pub fn without_commands(self) -> Self {
-        Builder {
-            runs_commands: false,
-            ..self
-        }
     }
 
     /// Builds all of them, as many at a time as there are processors, in the order given.

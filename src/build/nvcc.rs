@@ -20,7 +20,8 @@ use crate::binary::{self, BinaryError, Census, Compiled, compiler_warnings, reso
 use crate::config::{Config, Recipe, Variant};
 use crate::disk;
 use crate::files::{
-    create_work_folder, most, open_regular, read_regular, read_regular_up_to, write_atomically,
+    create_work_folder, most, open_regular, read_regular, read_regular_up_to, readable_text,
+    write_atomically,
 };
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::git;
@@ -40,28 +41,6 @@ struct Manifest {
     library: bool,
     sources: BTreeMap<String, String>,
     compiled: Compiled,
-}
-
-/// What decides a build, besides the content of files.
-#[derive(Serialize)]
-struct Request<'a> {
-    version: u32,
-    compiler: &'a Nvcc,
-    environment: BTreeMap<String, String>,
-    disassembler: &'a str,
-    flags: &'a [String],
-    sources: &'a [String],
-}
-
-/// The key of a build.
-#[derive(Serialize)]
-struct Key<'a> {
-    request: &'a str,
-    /// Every file that was opened, and its sha256; and those that could be found instead. The version
-    /// of the compiler stands for the content of its toolkit.
-    files: &'a BTreeMap<String, Option<String>>,
-    /// sha256 of the program, where the rest does not decide it.
-    program: Option<&'a str>,
 }
 
 /// What the last build of the same request opened.
@@ -87,7 +66,7 @@ pub(super) struct NvccBuild<'a> {
     named: Result<FlagInputs, String>,
     /// The folder of all builds.
     store: PathBuf,
-    /// Hash of the request.
+    /// Hash of what decides the build, besides the content of files.
     request: String,
 }
 
@@ -143,14 +122,14 @@ impl<'a> NvccBuild<'a> {
             return None;
         };
         let stated = nvcc_flags(&config.toolchain, flags, defines);
-        let request = Request {
-            version: MANIFEST_VERSION,
-            compiler: nvcc,
-            environment: nvcc.env(&config.root),
-            disassembler: nvdisasm.map_or("", |tool| &tool.version),
-            flags: &stated,
-            sources,
-        };
+        let request = serde_json::json!({
+            "version": MANIFEST_VERSION,
+            "compiler": nvcc,
+            "environment": nvcc.env(&config.root),
+            "disassembler": nvdisasm.map_or("", |tool| &tool.version),
+            "flags": &stated,
+            "sources": sources,
+        });
         let request = sha256_hex(&json(&request));
         let named = flag_inputs(&stated);
         Some(NvccBuild {
@@ -424,10 +403,7 @@ impl<'a> NvccBuild<'a> {
             let mut others = lists.others.iter().filter(|file| !is_object(&path(file)));
             included.or_else(|| others.find(refused))
         });
-        let in_log = || {
-            let text = read_regular(log).unwrap_or_default();
-            reach.refused_in_log(&String::from_utf8_lossy(&text))
-        };
+        let in_log = || reach.refused_in_log(&readable_text(log));
         listed.cloned().or_else(|| failed.then(in_log)?)
     }
 
@@ -545,13 +521,11 @@ impl<'a> NvccBuild<'a> {
         places.into_iter().map(hash).collect()
     }
 
-    /// The key of a build.
+    /// The key of a build. Its files are all that were opened, each with its sha256, and those that could
+    /// be found instead; the version of the compiler stands for the content of its toolkit. The sha256 of
+    /// the program is part of it where the rest does not decide it.
     fn key(&self, files: &BTreeMap<String, Option<String>>, program: Option<&String>) -> String {
-        let key = Key {
-            request: &self.request,
-            files,
-            program: program.map(String::as_str),
-        };
+        let key = serde_json::json!({"request": self.request, "files": files, "program": program});
         sha256_hex(&json(&key))[..32].to_owned()
     }
 
@@ -672,8 +646,7 @@ fn replace_damaged(build: TempDir, place: &Path) -> Result<(), Error> {
 
 /// Whether a build failed only because its linker found no `main`.
 fn lacks_main(log: &Path) -> bool {
-    let text = read_regular(log).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
+    let text = readable_text(log);
     text.contains("undefined reference to `main'") || text.contains("undefined symbol: main")
 }
 

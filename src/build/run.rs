@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use crate::config::{Recipe, Variant};
-use crate::files::read_regular;
+use crate::files::readable_text;
 use crate::finding::{Code, Error, Finding, Stop, machine_lacks};
 use crate::process::{self, Ending, Invocation};
 
@@ -45,8 +45,7 @@ pub(super) fn run_build(
         Ending::Exited(0) => Ok(()),
         Ending::Interrupted => Err(Error::Interrupted.into()),
         ending => {
-            let log = read_regular(&run.stdout).unwrap_or_default();
-            let log = String::from_utf8_lossy(&log);
+            let log = readable_text(&run.stdout);
             if let Some(lacks) =
                 machine_lacks(&variant.id, "the build", &process::tail(&run.stdout, 12))
             {

@@ -17,15 +17,9 @@ use crate::git;
 pub struct Witness {
     /// Messages name files as they are seen from here.
     root: PathBuf,
-    files: BTreeMap<PathBuf, Seen>,
-}
-
-#[derive(Clone, Debug)]
-struct Seen {
-    /// sha256 of what was built.
-    sha256: String,
-    /// What a change leaves, even if the content is restored; `None` where there was no file.
-    stamp: Option<Stamp>,
+    /// Of each the sha256 of what was built, and what a change leaves, even if the content is restored;
+    /// `None` where there was no file.
+    files: BTreeMap<PathBuf, (String, Option<Stamp>)>,
 }
 
 /// Device, inode, and when the content, name or mode last changed: `touch` cannot set these back.
@@ -40,8 +34,8 @@ impl Witness {
         let programs = artifact.programs.iter();
         let programs = programs.map(|(path, sha256)| (path.clone(), sha256));
         let files = sources.chain(programs).map(|(path, sha256)| {
-            let (sha256, stamp) = (sha256.clone(), stamp(&path).ok());
-            (path, Seen { sha256, stamp })
+            let seen = (sha256.clone(), stamp(&path).ok());
+            (path, seen)
         });
         Witness {
             root: root.to_path_buf(),
@@ -51,10 +45,10 @@ impl Witness {
 
     /// The finding that files of a variant changed since then, also if they changed back.
     pub fn changes(&self, variant: &Variant) -> Option<Finding> {
-        let changed = |(path, seen): (&PathBuf, &Seen)| {
-            let same = seen.stamp.is_some()
-                && stamp(path).ok() == seen.stamp
-                && git::sha256_of_input(path).is_ok_and(|now| now == seen.sha256);
+        let changed = |(path, (sha256, seen)): (&PathBuf, &(String, Option<Stamp>))| {
+            let same = seen.is_some()
+                && stamp(path).ok() == *seen
+                && git::sha256_of_input(path).is_ok_and(|now| now == *sha256);
             let name = path.strip_prefix(&self.root).unwrap_or(path);
             (!same).then(|| format!("`{}`", name.display()))
         };

@@ -11,7 +11,7 @@ use super::setup::Setup;
 use crate::capture;
 use crate::config::ClockControl;
 use crate::device::Gpu;
-use crate::files::read_regular;
+use crate::files::readable_text;
 use crate::finding::{Code, Error};
 use crate::measure::gpu_env;
 use crate::metric::Role;
@@ -237,11 +237,8 @@ impl Probe<'_> {
         let (log, output) = (path("ncu.log"), path("program.log"));
         let run = self.invocation(ncu.probe_argv(clocks, &stem, &log, &self.program), &output);
         let ended = run.run().map(|finished| finished.ending);
-        let text = |path: &Path| {
-            String::from_utf8_lossy(&read_regular(path).unwrap_or_default()).into_owned()
-        };
         // ncu reports before its log file is open, or writes to standard output: both places count.
-        let printed = format!("{}{}", text(&output), text(&log));
+        let printed = format!("{}{}", readable_text(&output), readable_text(&log));
         let trouble = Trouble::in_log(&printed);
         let failure = |cause: String| Failure {
             trouble,

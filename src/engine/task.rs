@@ -1,6 +1,9 @@
 //! What an engine renders, and from what.
 
+use std::sync::LazyLock;
 use std::time::Duration;
+
+use regex::{Captures, Regex};
 
 use crate::finding::Error;
 use crate::process::shell_line;
@@ -122,28 +125,13 @@ impl Task<'_> {
 
 /// A template with its marks, such as `@N@`, replaced. What replaces one is not searched again.
 fn filled(template: &str, marks: &[(&str, &str)]) -> String {
-    let mut text = String::with_capacity(template.len());
-    let mut rest = template;
-    while let Some(at) = rest.find('@') {
-        let (before, from) = rest.split_at(at);
-        text.push_str(before);
-        let mark = marks.iter().find(|(mark, _)| {
-            let inner = from[1..].strip_prefix(mark);
-            inner.is_some_and(|rest| rest.starts_with('@'))
-        });
-        match mark {
-            Some((mark, value)) => {
-                text.push_str(value);
-                rest = &from[mark.len() + 2..];
-            }
-            None => {
-                text.push('@');
-                rest = &from[1..];
-            }
-        }
-    }
-    text.push_str(rest);
-    text
+    static MARK: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new("@([A-Z]+)@").ok());
+    let value = |found: &Captures<'_>| {
+        let mark = marks.iter().find(|(mark, _)| *mark == &found[1]);
+        mark.map_or_else(|| found[0].to_owned(), |(_, value)| (*value).to_owned())
+    };
+    let filled = MARK.as_ref().map(|mark| mark.replace_all(template, value));
+    filled.unwrap_or_default().into_owned()
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Disturbances of a measurement: other users of the GPU, a clock that changed, counters that could
 //! not be read.
 
+use std::collections::BTreeMap;
+
 use super::plausible::{Purpose, device_findings};
 use crate::config::{StatedBy, Variant};
 use crate::device::State;
@@ -11,21 +13,13 @@ use crate::terms::{Tier, VariantId};
 /// What disturbed a profile while it was measured: counters that could not be read, and the state
 /// that the GPU reported. Each GPU is compared with itself alone.
 pub fn disturbed(variant: &Variant, profile: &Profile, purpose: Purpose) -> Vec<Finding> {
-    let captures = &profile.provenance.captures;
-    let mut uuids: Vec<Option<&str>> = captures
-        .iter()
-        .map(|capture| capture.gpu_uuid.as_deref())
-        .collect();
-    uuids.sort_unstable();
-    uuids.dedup();
-    let of_one = |uuid: &Option<&str>| {
-        let own = captures
-            .iter()
-            .filter(|one| one.gpu_uuid.as_deref() == *uuid);
-        let states = own.filter_map(|capture| capture.device.as_ref()).collect();
-        device_findings(&variant.id, &[("current", states)], purpose)
-    };
-    let disturbances = uuids.iter().flat_map(of_one);
+    let mut states: BTreeMap<Option<&str>, Vec<&State>> = BTreeMap::new();
+    for capture in &profile.provenance.captures {
+        let of_gpu = states.entry(capture.gpu_uuid.as_deref()).or_default();
+        of_gpu.extend(&capture.device);
+    }
+    let of_one = |states| device_findings(&variant.id, &[("current", states)], purpose);
+    let disturbances = states.into_values().flat_map(of_one);
     below_counters(variant, profile)
         .into_iter()
         .chain(disturbances)

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,20 +25,15 @@ pub struct Spent {
     pub start_s: f64,
     /// Processes that were profiled.
     pub profiled: u32,
+    /// Verifying runs, each with its runs under compute-sanitizer. They are counted in this run alone.
+    #[serde(skip)]
+    pub verified: u32,
 }
 
 impl Spent {
     /// Time in all of them, in seconds.
     pub fn sum_s(&self) -> f64 {
         self.build_s + self.verify_s + self.profile_s
-    }
-
-    /// Adds what one variant took.
-    pub(super) fn add(&mut self, cost: Cost) {
-        self.verify_s += cost.verify.as_secs_f64();
-        self.profile_s += cost.profile.as_secs_f64();
-        self.start_s += cost.start.as_secs_f64();
-        self.profiled += cost.profiled;
     }
 }
 
@@ -50,19 +44,8 @@ impl std::ops::AddAssign for Spent {
         self.profile_s += other.profile_s;
         self.start_s += other.start_s;
         self.profiled += other.profiled;
+        self.verified += other.verified;
     }
-}
-
-/// What the runs of one variant took, both sides together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Cost {
-    pub verify: Duration,
-    /// Verifying runs, each with its runs under compute-sanitizer.
-    pub verified: u32,
-    pub profile: Duration,
-    pub profiled: u32,
-    /// Of `profile`, until the first launch of each process.
-    pub start: Duration,
 }
 
 /// What earlier runs on this machine took: a display, which decides nothing.
@@ -131,16 +114,16 @@ impl Costs {
     }
 
     /// Notes what a variant took. Nothing depends on the file, so a failed write is ignored.
-    pub fn note(&mut self, variant: &VariantId, cost: Cost) {
+    pub fn note(&mut self, variant: &VariantId, cost: Spent) {
         if cost.profiled == 0 {
             return;
         }
         let each = self.variants.entry(variant.to_string()).or_default();
         // Where a verification was reused, the time of an earlier one stays.
         if cost.verified > 0 {
-            each.verify_s = cost.verify.as_secs_f64() / f64::from(cost.verified);
+            each.verify_s = cost.verify_s / f64::from(cost.verified);
         }
-        each.profile_s = cost.profile.as_secs_f64() / f64::from(cost.profiled);
+        each.profile_s = cost.profile_s / f64::from(cost.profiled);
         self.write();
     }
 
@@ -245,12 +228,12 @@ mod tests {
         let plans: Vec<VariantPlan> = config.variants().map(VariantPlan::side_by_side).collect();
         assert_eq!(Costs::of(work).expected(&plans), None);
 
-        let cost = Cost {
-            verify: Duration::from_secs(4),
+        let cost = Spent {
+            verify_s: 4.0,
             verified: 2,
-            profile: Duration::from_secs(30),
+            profile_s: 30.0,
             profiled: 10,
-            ..Cost::default()
+            ..Spent::default()
         };
         Costs::of(work).note(&plans[0].variant, cost);
         // 2 s twice, and 3 s for each process of 3 to 10 rounds of four.

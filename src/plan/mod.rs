@@ -54,35 +54,28 @@ impl Task {
 /// One process on one GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// The variant.
-    pub variant: VariantId,
     /// Which code it runs.
     pub side: Side,
     /// What it does with it.
     pub task: Task,
-    /// The round it belongs to, from 1; `None` for a job that runs once.
-    pub round: Option<u32>,
     /// How the names of its files begin: `capture-1`, `counting`.
     pub stem: String,
 }
 
 impl Job {
-    fn once(variant: &Variant, side: Side, task: Task) -> Job {
+    fn once(side: Side, task: Task) -> Job {
         Job {
-            variant: variant.id.clone(),
             side,
             task,
-            round: None,
             stem: task.as_str().to_owned(),
         }
     }
 
     /// The `process`-th of its side that takes times, from 1.
-    fn timed(variant: &Variant, side: Side, round: u32, process: u32) -> Job {
+    fn timed(side: Side, process: u32) -> Job {
         Job {
-            round: Some(round),
             stem: format!("capture-{process}"),
-            ..Job::once(variant, side, Task::Measure(Phase::Timing))
+            ..Job::once(side, Task::Measure(Phase::Timing))
         }
     }
 }
@@ -106,7 +99,7 @@ impl VariantPlan {
     /// A variant by itself: processes until the verdict is clear.
     pub fn alone(variant: &Variant) -> VariantPlan {
         let settings = &variant.profile;
-        let once = |task| Job::once(variant, Side::Current, task);
+        let once = |task| Job::once(Side::Current, task);
         let mut jobs = vec![once(Task::Verify)];
         jobs.extend(sanitized(variant).map(|tool| once(Task::Sanitize(tool))));
         jobs.extend(before_rounds(variant).map(once));
@@ -116,7 +109,7 @@ impl VariantPlan {
             variant: variant.id.clone(),
             once: jobs,
             rounds: rounds
-                .map(|round| vec![Job::timed(variant, Side::Current, round, round)])
+                .map(|round| vec![Job::timed(Side::Current, round)])
                 .collect(),
             looks: vec![settings.processes, settings.most_processes()],
         }
@@ -126,12 +119,12 @@ impl VariantPlan {
     /// current, current, base, then the other way round. A linear drift of the machine within a round cancels, and neither side
     /// is always the first.
     pub fn side_by_side(variant: &Variant) -> VariantPlan {
-        let mut jobs = vec![Job::once(variant, Side::Current, Task::Verify)];
+        let mut jobs = vec![Job::once(Side::Current, Task::Verify)];
         let tools = sanitized(variant);
-        jobs.extend(tools.map(|tool| Job::once(variant, Side::Current, Task::Sanitize(tool))));
-        jobs.push(Job::once(variant, Side::Base, Task::Verify));
+        jobs.extend(tools.map(|tool| Job::once(Side::Current, Task::Sanitize(tool))));
+        jobs.push(Job::once(Side::Base, Task::Verify));
         if let Some(task) = before_rounds(variant) {
-            jobs.extend([Side::Base, Side::Current].map(|side| Job::once(variant, side, task)));
+            jobs.extend([Side::Base, Side::Current].map(|side| Job::once(side, task)));
         }
         let timed = variant.has_phase(Phase::Timing);
         let round = |round: u32| {
@@ -146,8 +139,9 @@ impl VariantPlan {
                 (inner, second),
                 (outer, second),
             ];
-            let jobs = sides.map(|(side, process)| Job::timed(variant, side, round, process));
-            jobs.into()
+            sides
+                .map(|(side, process)| Job::timed(side, process))
+                .into()
         };
         let looks = LOOKS.map(|(rounds, _)| rounds as u32);
         let rounds = (1..=looks[looks.len() - 1]).filter(|_| timed);

@@ -1,8 +1,8 @@
 //! When a profiler began to measure: it says so in its log.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -24,41 +24,35 @@ pub struct LogSign {
 
 /// Reads a log until it shows the first launch.
 pub(super) struct FirstLaunch {
-    seen: Arc<OnceLock<Duration>>,
     over: Arc<AtomicBool>,
-    reader: JoinHandle<()>,
+    reader: JoinHandle<Option<Duration>>,
 }
 
 impl FirstLaunch {
     /// Starts to read. The log need not exist yet.
     pub fn watch(sign: LogSign) -> FirstLaunch {
-        let (seen, over) = (Arc::new(OnceLock::new()), Arc::new(AtomicBool::new(false)));
-        let reader = std::thread::spawn({
-            let (seen, over) = (Arc::clone(&seen), Arc::clone(&over));
-            let start = Instant::now();
-            move || {
-                loop {
-                    // A last time after the process has ended.
-                    let last = over.load(Ordering::Acquire);
-                    if shows(&sign.log, sign.text) {
-                        let _ = seen.set(start.elapsed());
-                        return;
-                    }
-                    if last {
-                        return;
-                    }
-                    std::thread::sleep(EVERY);
+        let over = Arc::new(AtomicBool::new(false));
+        let (is_over, start) = (Arc::clone(&over), Instant::now());
+        let reader = std::thread::spawn(move || {
+            loop {
+                // A last time after the process has ended.
+                let last = is_over.load(Ordering::Acquire);
+                if shows(&sign.log, sign.text) {
+                    return Some(start.elapsed());
                 }
+                if last {
+                    return None;
+                }
+                std::thread::sleep(EVERY);
             }
         });
-        FirstLaunch { seen, over, reader }
+        FirstLaunch { over, reader }
     }
 
     /// The time until the first launch; `None` where the log never showed one.
     pub fn stop(self) -> Option<Duration> {
         self.over.store(true, Ordering::Release);
-        let _ = self.reader.join();
-        self.seen.get().copied()
+        self.reader.join().ok().flatten()
     }
 }
 

@@ -165,19 +165,15 @@ impl Session<'_> {
         self.folder.join(format!("{}.{ending}", self.stem))
     }
 
-    /// What lies in the folder under the names of this session.
+    /// What lies in the folder under the names of this session, or under those that go on so; sorted.
     ///
     /// # Errors
     /// [`Error::Io`] where the folder cannot be read.
-    pub fn files(&self) -> Result<Vec<PathBuf>, Error> {
-        let begin = format!("{}.", self.stem);
-        let named = |path: &PathBuf| {
-            let name = path.file_name().map(|name| name.to_string_lossy());
-            name.is_some_and(|name| name.starts_with(&begin))
-        };
-        let paths = entries(self.folder)?.into_iter();
-        let paths = paths.map(|entry| entry.path);
-        Ok(paths.filter(named).collect())
+    pub fn files(&self, further: &str) -> Result<Vec<PathBuf>, Error> {
+        let begin = format!("{}.{further}", self.stem);
+        let entries = entries(self.folder)?.into_iter();
+        let named = entries.filter(|entry| entry.text().starts_with(&begin));
+        Ok(named.map(|entry| entry.path).collect())
     }
 
     /// The files that its process left. What ncu prints of its report comes later, and is read at once.
@@ -186,7 +182,7 @@ impl Session<'_> {
     /// As [`Session::files`].
     pub fn left(&self) -> Result<Vec<PathBuf>, Error> {
         let later = [self.path("csv"), self.path("import.log")];
-        let mut left = self.files()?;
+        let mut left = self.files("")?;
         left.retain(|path| !later.contains(path));
         Ok(left)
     }
@@ -549,7 +545,6 @@ struct Prepared {
     invocation: Invocation,
     /// The command, as it can be pasted into a shell, and the file that has it.
     line: String,
-    argv_path: PathBuf,
 }
 
 impl Prepared {
@@ -557,7 +552,7 @@ impl Prepared {
     fn new(profiler: &dyn Profiler, session: &Session<'_>) -> Result<Prepared, Stop> {
         let invocation = profiler.invocation(session)?;
         session.artifact.check_unaltered(&session.variant.id)?;
-        for path in session.files()? {
+        for path in session.files("")? {
             // A program of before may have left something there that would be taken for this session's.
             let removed = match disk::is_dir(&path) && !disk::is_link(&path) {
                 true => disk::remove_dir_all(&path),
@@ -570,11 +565,7 @@ impl Prepared {
         let line = process::shell_line(&invocation.argv);
         let argv_path = session.path("argv");
         disk::write(&argv_path, format!("{line}\n")).map_err(Error::io("write", &argv_path))?;
-        Ok(Prepared {
-            invocation,
-            line,
-            argv_path,
-        })
+        Ok(Prepared { invocation, line })
     }
 
     fn not_started(
@@ -605,7 +596,7 @@ impl Prepared {
         if finished.ending == Ending::Interrupted {
             return Err(Error::Interrupted.into());
         }
-        let (invocation, line, argv_path) = (self.invocation, self.line, self.argv_path);
+        let (invocation, line, argv_path) = (self.invocation, self.line, session.path("argv"));
         let kept = read_regular(&argv_path).unwrap_or_default();
         if kept != format!("{line}\n").as_bytes() {
             let message = format!("changed while the program ran: {}", argv_path.display());

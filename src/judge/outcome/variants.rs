@@ -156,10 +156,11 @@ impl<'a> Judge<'a> {
 
     /// What is locked of them.
     pub fn locks(&self) -> Locks<'_> {
-        let locked = self.locked.iter();
-        locked
-            .map(|((_, id), profile)| (id.clone(), profile))
-            .collect()
+        let mut locks = Locks::new();
+        for ((_, id), profile) in &self.locked {
+            locks.entry(id.clone()).or_default().push(profile);
+        }
+        locks
     }
 
     /// The configuration.

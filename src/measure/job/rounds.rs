@@ -332,19 +332,16 @@ impl<'a> Subjects<'a> {
             seeds.push(self.seeds.of(job)?);
         }
         let sessions = jobs.iter().zip(seeds).filter_map(|(job, seed)| {
-            let subject = self.side(job.side)?;
-            Some(subject.held_session(bench, job, seed))
+            Some(Session {
+                in_turn: true,
+                ..self.side(job.side)?.session(bench, job, seed)
+            })
         });
         let sessions: Vec<Session<'_>> = sessions.collect();
         let left = in_turn(profiler, &sessions, self.window.shares_turns);
         let mut left = left.map_err(|(at, stop)| SideStop::of(jobs[at].side, stop))?;
         // What one of them did in the turns of others disturbed all of them.
-        let not_held = |stop: &Stop| {
-            let Stop::Finding(found) = stop else {
-                return false;
-            };
-            found.code == Code::ProfilerUnsupported
-        };
+        let not_held = |stop: &Stop| matches!(stop, Stop::Finding(found) if found.code == Code::ProfilerUnsupported);
         let mut ended = left.iter();
         if let Some(at) = ended.position(|one| one.as_ref().is_err_and(&not_held))
             && let Err(stop) = left.swap_remove(at)
@@ -393,12 +390,11 @@ impl<'a> Subjects<'a> {
             .map_err(|stop| SideStop::of(Side::Base, stop))?;
         let current = self.current.profile(bench);
         let current = current.map_err(|stop| SideStop::of(Side::Current, stop))?;
-        let profiles = Profiles {
+        Ok(Profiles {
             current,
             base,
             uncounted: None,
-        };
-        Ok(profiles)
+        })
     }
 
     /// Drops what was measured.

@@ -16,26 +16,14 @@ pub(in crate::measure) fn fresh_seed() -> Result<Seed, Error> {
 
 /// Which seed each job gets: one that nothing else gets, except that base and current of a pair
 /// share it, so that both compute the same.
+#[derive(Default)]
 pub(in crate::measure) struct Seeds {
-    source: Box<dyn FnMut() -> Result<Seed, Error>>,
     /// By the stem of the jobs' files: the first process of the base and the first of the current
     /// code are a pair, and so on.
     of_pairs: BTreeMap<String, Seed>,
 }
 
 impl Seeds {
-    /// Seeds of the system.
-    pub fn fresh() -> Seeds {
-        Seeds::from(fresh_seed)
-    }
-
-    fn from(source: impl FnMut() -> Result<Seed, Error> + 'static) -> Seeds {
-        Seeds {
-            source: Box::new(source),
-            of_pairs: BTreeMap::new(),
-        }
-    }
-
     /// The seed of a job.
     ///
     /// # Errors
@@ -44,7 +32,7 @@ impl Seeds {
         if let Some(seed) = self.of_pairs.get(&job.stem) {
             return Ok(*seed);
         }
-        let seed = (self.source)()?;
+        let seed = fresh_seed()?;
         self.of_pairs.insert(job.stem.clone(), seed);
         Ok(seed)
     }
@@ -58,26 +46,22 @@ impl Seeds {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
+
     use crate::plan::{Side, Task};
     use crate::terms::Phase;
 
     fn job(side: Side, stem: &str) -> Job {
         Job {
-            variant: "a/b".to_owned().try_into().unwrap(),
             side,
             task: Task::Measure(Phase::Timing),
-            round: Some(1),
             stem: stem.to_owned(),
         }
     }
 
     #[test]
     fn base_and_current_of_a_pair_share_a_seed_and_no_other_process_has_it() {
-        let mut next = 0;
-        let mut seeds = Seeds::from(move || {
-            next += 1;
-            Ok(Seed(next))
-        });
+        let mut seeds = Seeds::default();
         let mut of = |side, stem| seeds.of(&job(side, stem)).unwrap().0;
         let round = [
             (Side::Base, "capture-1"),
@@ -87,8 +71,11 @@ mod tests {
             (Side::Base, "counting"),
             (Side::Current, "counting"),
         ];
-        assert_eq!(round.map(|(side, stem)| of(side, stem)), [1, 1, 2, 2, 3, 3]);
+        let [one, also_one, two, also_two, three, also_three] =
+            round.map(|(side, stem)| of(side, stem));
+        assert_eq!([one, two, three], [also_one, also_two, also_three]);
         seeds.restart();
-        assert_eq!(seeds.of(&job(Side::Current, "capture-1")).unwrap().0, 4);
+        let four = seeds.of(&job(Side::Current, "capture-1")).unwrap().0;
+        assert_eq!(BTreeSet::from([one, two, three, four]).len(), 4);
     }
 }

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use ncu_report::report::Cubin;
 
 use super::retry::discard;
-use crate::binary::Listing;
+use crate::binary::{Compiled, Listing};
 use crate::build::{Artifact, code_not_kept, compiled_profile, cubins_of, loaded_code};
 use crate::config::{Config, Pin, Variant};
 use crate::evidence::{gpu_pins, launch_mismatches};
 use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, most, read_regular_up_to};
 use crate::finding::{Code, Error, Finding, Stop, WarnReason};
 use crate::hash::sha256_hex;
-use crate::measure::cost::Cost;
+use crate::measure::cost::Spent;
 use crate::measure::place::bench::Bench;
 use crate::measure::seal::{Seal, listed};
 use crate::plan::{Job, Task};
@@ -20,7 +20,7 @@ use crate::profile::{
     CaptureRecord, Conditions, Derived, FileHash, LaunchList, Profile, Provenance, Source, derive,
     now,
 };
-use crate::profiler::{Capture, Pending, Profiler, Session, run};
+use crate::profiler::{Capture, Pending, Session, run};
 use crate::terms::{Phase, Seed, Tier, VariantId};
 use crate::toolchain::{Nvcc, Nvdisasm};
 
@@ -38,7 +38,7 @@ pub struct Subject<'a> {
     pending: Option<Pending>,
     processes: u32,
     /// What profiling it took so far, of every attempt.
-    pub(in crate::measure) cost: Cost,
+    pub(in crate::measure) cost: Spent,
     /// The instructions of the cubins that were measured, each disassembled once.
     listings: Vec<(Cubin, Option<Listing>)>,
     /// What its processes left.
@@ -65,7 +65,7 @@ impl<'a> Subject<'a> {
             captures: Vec::new(),
             pending: None,
             processes: 0,
-            cost: Cost::default(),
+            cost: Spent::default(),
             listings: Vec::new(),
             seal: Seal::default(),
         }
@@ -77,7 +77,12 @@ impl<'a> Subject<'a> {
     /// A finding that says why the variant was not measured; an error where the machine failed.
     pub fn capture(&mut self, bench: &Bench<'_>, job: &Job, seed: Seed) -> Result<(), Stop> {
         let session = self.session(bench, job, seed);
-        let pending = run(self.measured_by(bench, session.phase)?, &session)?;
+        let tier = match session.phase {
+            // Times of a program as it runs are those of its own launches.
+            Phase::Timing if self.variant.profile.as_it_runs => Tier::KernelTimes,
+            _ => self.tier,
+        };
+        let pending = run(bench.profilers.of(tier)?, &session)?;
         let left = session.left()?;
         self.take(pending, left)
     }
@@ -89,8 +94,8 @@ impl<'a> Subject<'a> {
     pub fn take(&mut self, pending: Pending, left: Vec<PathBuf>) -> Result<(), Stop> {
         self.seal.add(left);
         let times = pending.times;
-        self.cost.profile += times.wall;
-        self.cost.start += times.until_launch.unwrap_or_default();
+        self.cost.profile_s += times.wall.as_secs_f64();
+        self.cost.start_s += times.until_launch.unwrap_or_default().as_secs_f64();
         self.cost.profiled += 1;
         if pending.phase == Phase::Timing {
             self.processes += 1;
@@ -98,18 +103,6 @@ impl<'a> Subject<'a> {
         let settled = self.settle();
         self.pending = Some(pending);
         settled
-    }
-
-    /// What measures a phase. Times of a program as it runs are those of its own launches.
-    pub fn measured_by<'b>(
-        &self,
-        bench: &'b Bench<'_>,
-        phase: Phase,
-    ) -> Result<&'b dyn Profiler, Error> {
-        bench.profilers.of(match phase {
-            Phase::Timing if self.variant.profile.as_it_runs => Tier::KernelTimes,
-            _ => self.tier,
-        })
     }
 
     /// The session of a job.
@@ -130,19 +123,6 @@ impl<'a> Subject<'a> {
             stem: &job.stem,
             seed,
             in_turn: false,
-        }
-    }
-
-    /// The same of a program that starts beside others.
-    pub fn held_session<'s>(
-        &'s self,
-        bench: &'s Bench<'_>,
-        job: &'s Job,
-        seed: Seed,
-    ) -> Session<'s> {
-        Session {
-            in_turn: true,
-            ..self.session(bench, job, seed)
         }
     }
 
@@ -176,7 +156,7 @@ impl<'a> Subject<'a> {
         let started = std::time::Instant::now();
         let answer = pending.finish();
         // It waits for ncu, which prints the CSV.
-        self.cost.profile += started.elapsed();
+        self.cost.profile_s += started.elapsed().as_secs_f64();
         self.captures.push(answer?);
         Ok(())
     }
@@ -258,35 +238,28 @@ impl<'a> Subject<'a> {
             let why = format!("the reports have no machine code of `{}`", kernel.name);
             return Err(not_kept(&why).into());
         }
-        let artifact = Artifact {
-            compiled: Some(compiled),
-            ..self.artifact.clone()
-        };
-        Ok(self.keep_static(bench, &artifact, measured)?)
+        Ok(self.keep_static(bench, Some(compiled), measured)?)
     }
 
-    /// The static profile of what was built, with what its launches were seen to have, left beside the
-    /// captures in place of the one from before any launch; `None` where its code is not known.
+    /// The static profile of this code or of what was built, with what its launches were seen to have, left
+    /// beside the captures in place of the one from before any launch; `None` where its code is not known.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(in crate::measure) fn keep_launched(
+    pub(in crate::measure) fn keep_static(
         &self,
         bench: &Bench<'_>,
+        loaded: Option<Compiled>,
         measured: &Profile,
     ) -> Result<Option<Profile>, Error> {
-        self.keep_static(bench, &self.artifact, measured)
-    }
-
-    fn keep_static(
-        &self,
-        bench: &Bench<'_>,
-        artifact: &Artifact,
-        measured: &Profile,
-    ) -> Result<Option<Profile>, Error> {
+        let artifact = Artifact {
+            compiled: loaded.or_else(|| self.artifact.compiled.clone()),
+            ..self.artifact.clone()
+        };
         let (toolchain, git) = (&self.config.toolchain, self.git.clone());
         let (overrides, measured) = (bench.overrides, Some(measured));
-        let profile = compiled_profile(toolchain, self.variant, artifact, overrides, git, measured);
+        let profile =
+            compiled_profile(toolchain, self.variant, &artifact, overrides, git, measured);
         if let Some(profile) = &profile {
             profile.write(&self.folder.join(STATIC_PROFILE_FILE))?;
         }
@@ -492,8 +465,9 @@ fn file_hash(path: &Path, sha256: &str) -> FileHash {
     FileHash {
         file: path
             .file_name()
-            .map(|name| name.to_string_lossy().into_owned())
-            .unwrap_or_default(),
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into(),
         sha256: sha256.to_owned(),
     }
 }

@@ -54,7 +54,7 @@ impl Keys<'_> {
             ordinal: 0,
             ..self.gpu.clone()
         };
-        let base = sides.base.as_ref().and_then(|base| base.as_ref().ok());
+        let base = sides.built_base();
         let base = base.map(|base| self.of_side(Side::Base, &base.variant, &base.artifact));
         let base = base.transpose();
         let base = base.map_err(|why| format!("of the base: {why}"))?;

@@ -44,9 +44,8 @@ impl ReadableFiles {
     /// # Errors
     /// Why git cannot say it, or which file cannot be read, in words.
     pub fn of(root: &Path, unread: &Unread) -> Result<ReadableFiles, String> {
-        let real = |path: &Path| path.canonicalize().map_err(|error| error.to_string());
-        let (top, root) = (real(&git::repository(root)?.top)?, real(root)?);
-        let folder = root.strip_prefix(&top).map_err(|error| error.to_string())?;
+        let (top, folder) = place_of(root)?;
+        let root = top.join(&folder);
         let commit = git::commit_of(&root, "HEAD").ok_or("the repository has no commit yet")?;
         let committed = git::objects_at(&root, &commit)?.into_iter();
         let mut files: BTreeMap<String, Content> = committed
@@ -59,10 +58,7 @@ impl ReadableFiles {
                 None => files.remove(&path),
             };
         }
-        Ok(ReadableFiles {
-            files,
-            folder: folder.to_path_buf(),
-        })
+        Ok(ReadableFiles { files, folder })
     }
 
     /// The sha256 of all of them, with their names.
@@ -134,6 +130,14 @@ fn content(path: &Path) -> Result<Option<Content>, String> {
             Ok(Some(Content::File(sha256)))
         }
     }
+}
+
+/// The top of the repository of a folder, and where the folder is from there.
+pub(in crate::measure) fn place_of(folder: &Path) -> Result<(PathBuf, PathBuf), String> {
+    let real = |path: &Path| path.canonicalize().map_err(|error| error.to_string());
+    let (top, folder) = (real(&git::repository(folder)?.top)?, real(folder)?);
+    let from_top = folder.strip_prefix(&top).map(Path::to_path_buf);
+    Ok((top, from_top.map_err(|error| error.to_string())?))
 }
 
 /// A path from the configuration, from the top of the repository; `folder` is the configuration's

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::readable::{path_from_top, words_of_runs};
+use super::readable::{path_from_top, place_of, words_of_runs};
 use crate::binary::{contains, loads_at_run_time};
 use crate::build::Artifact;
 use crate::config::{Config, Recipe, Unread, Variant};
@@ -15,6 +15,8 @@ use crate::measure::run::built::{Built, CompiledSources, Pair};
 
 /// What differs between the base and the files that are judged.
 pub(in crate::measure) struct ChangedFiles {
+    /// The commit of the base.
+    pub base: String,
     /// Paths from the top of the repository; those of `unread` only where a variant is a command.
     files: BTreeSet<String>,
     /// The folder of the configuration, from there.
@@ -34,17 +36,14 @@ impl ChangedFiles {
         variants: &[&Variant],
     ) -> Result<ChangedFiles, String> {
         let commit = base.commit().ok_or("the base is no revision")?;
-        let top = git::repository(&config.root)?.top;
-        let real = |path: &Path| path.canonicalize().map_err(|error| error.to_string());
-        let (top, root) = (real(&top)?, real(&config.root)?);
-        let folder = root.strip_prefix(&top);
         // What a command runs may read any file.
         let by_command = |variant: &&Variant| matches!(variant.recipe, Recipe::Command { .. });
         let any_command = variants.iter().any(by_command);
         let matters = |path: &str| any_command || !config.unread.contains(path);
         Ok(ChangedFiles {
+            base: commit.to_owned(),
             files: git::changed_since(&config.root, commit, matters)?,
-            folder: folder.map_err(|error| error.to_string())?.to_owned(),
+            folder: place_of(&config.root)?.1,
             unread: config.unread.clone(),
         })
     }

@@ -28,22 +28,13 @@ pub(in crate::measure) struct BaseVariant<'p> {
 /// program.
 #[derive(Debug)]
 pub struct BaseProject {
-    source: BaseSource,
+    /// The commit; `None` of another program: nothing else can be compared with it, so without it nothing
+    /// is judged.
+    commit: Option<String>,
+    /// Where the commit is checked out; `None` where its files were packed on another machine.
+    worktree: Option<Worktree>,
     /// Its configuration, or why there is none.
     pub(in crate::measure) config: Result<Config, String>,
-}
-
-/// Where a base comes from.
-#[derive(Debug)]
-enum BaseSource {
-    /// A commit, checked out in a worktree of its own.
-    Revision {
-        commit: String,
-        /// `None` where its files were packed on another machine.
-        worktree: Option<Worktree>,
-    },
-    /// Another program. Nothing else can be compared with, so without it nothing is judged.
-    Program,
 }
 
 /// The base's configuration, to be measured beside the current one.
@@ -92,10 +83,8 @@ impl BaseProject {
         };
         let config = config.map(|base| beside(base, current));
         Ok(BaseProject {
-            source: BaseSource::Revision {
-                commit: worktree.commit.clone(),
-                worktree: Some(worktree),
-            },
+            commit: Some(worktree.commit.clone()),
+            worktree: Some(worktree),
             config: config.map_err(|error| error.summary()),
         })
     }
@@ -103,10 +92,8 @@ impl BaseProject {
     /// A revision that was packed on another machine, with its configuration or why there is none.
     pub fn packed(commit: String, config: Result<Config, String>, current: &Config) -> BaseProject {
         BaseProject {
-            source: BaseSource::Revision {
-                commit,
-                worktree: None,
-            },
+            commit: Some(commit),
+            worktree: None,
             config: config.map(|base| beside(base, current)),
         }
     }
@@ -121,32 +108,27 @@ impl BaseProject {
 
     /// The top of its checkout, where it has one.
     pub fn checkout(&self) -> Option<&Path> {
-        match &self.source {
-            BaseSource::Revision { worktree, .. } => worktree.as_ref().map(Worktree::folder),
-            BaseSource::Program => None,
-        }
+        self.worktree.as_ref().map(Worktree::folder)
     }
 
     /// Another program, as the variant of the same name in its configuration.
     pub fn of_program(config: Config) -> BaseProject {
         BaseProject {
-            source: BaseSource::Program,
+            commit: None,
+            worktree: None,
             config: Ok(config),
         }
     }
 
     /// The commit; `None` of another program.
     pub fn commit(&self) -> Option<&str> {
-        match &self.source {
-            BaseSource::Revision { commit, .. } => Some(commit),
-            BaseSource::Program => None,
-        }
+        self.commit.as_deref()
     }
 
     /// Whether a variant is left out if it cannot be measured beside this base. Beside the base of
     /// a check it is then measured alone, and compared with its baseline.
     pub(in crate::measure) fn is_required(&self) -> bool {
-        matches!(self.source, BaseSource::Program)
+        self.commit.is_none()
     }
 
     /// Static profiles of the base's versions that were built.
@@ -216,73 +198,42 @@ impl BaseProject {
             }
         };
         let there: Vec<&Variant> = variants.iter().flatten().collect();
-        let batch = Batch {
-            config,
-            variants: &there,
-            watch,
+        let (artifacts, findings) = match prebuilt {
+            Some(prebuilt) => prebuilt.of(&there),
+            None => Batch {
+                config,
+                variants: &there,
+                watch,
+            }
+            .build()?,
         };
-        if let Some(prebuilt) = prebuilt {
-            return Ok(self.of_another_machine(config, variants, current, prebuilt));
-        }
-        let (artifacts, findings) = batch.build()?;
         let why_not = |variant: &Variant| {
             let mut findings = findings.iter();
             let found = findings.find(|finding| finding.concerns(&variant.id));
-            let words = |found: &Finding| format!("it does not build: {}", found.message);
-            match found {
-                Some(found) if self.is_required() => found.clone().in_base(),
-                Some(found) => self.unavailable(variant, &words(found)),
-                None => self.unavailable(variant, "it does not build"),
+            match (found, prebuilt) {
+                (Some(found), Some(_)) => found.clone(),
+                (Some(found), None) if self.is_required() => found.clone().in_base(),
+                (Some(found), None) => {
+                    self.unavailable(variant, &format!("it does not build: {}", found.message))
+                }
+                (None, Some(_)) => self.unavailable(variant, "it was not packed"),
+                (None, None) => self.unavailable(variant, "it does not build"),
             }
         };
         let mut artifacts = artifacts.into_iter();
-        let built = variants.into_iter().zip(current);
-        Ok(built
-            .map(|(variant, current)| {
-                let variant = variant.map_err(|why| self.unavailable(current, &why))?;
-                match artifacts.next().flatten() {
-                    Some(artifact) => Ok(self.built(config, variant, artifact)),
-                    None => Err(why_not(&variant)),
-                }
-            })
-            .collect())
-    }
-
-    /// The base's versions of variants, as another machine built them.
-    fn of_another_machine<'p>(
-        &'p self,
-        config: &'p Config,
-        variants: Vec<Result<Variant, String>>,
-        current: &[&Variant],
-        prebuilt: &PrebuiltSide,
-    ) -> Vec<Result<BaseVariant<'p>, Finding>> {
-        let both = variants.into_iter().zip(current);
-        both.map(|(variant, current)| {
+        let built = variants.into_iter().zip(current).map(|(variant, current)| {
             let variant = variant.map_err(|why| self.unavailable(current, &why))?;
-            let Some(artifact) = prebuilt.artifacts.get(&variant.id).cloned() else {
-                let mut findings = prebuilt.findings.iter();
-                let why = findings.find(|finding| finding.concerns(&variant.id));
-                let unknown = || self.unavailable(&variant, "it was not packed");
-                return Err(why.cloned().unwrap_or_else(unknown));
-            };
-            Ok(self.built(config, variant, artifact))
-        })
-        .collect()
-    }
-
-    fn built<'p>(
-        &'p self,
-        config: &'p Config,
-        variant: Variant,
-        artifact: Artifact,
-    ) -> BaseVariant<'p> {
-        BaseVariant {
-            witness: Witness::of(&config.root, &artifact),
-            project: self,
-            config,
-            variant,
-            artifact,
-        }
+            let artifact = artifacts.next().flatten();
+            let artifact = artifact.ok_or_else(|| why_not(&variant))?;
+            Ok(BaseVariant {
+                witness: Witness::of(&config.root, &artifact),
+                project: self,
+                config,
+                variant,
+                artifact,
+            })
+        });
+        Ok(built.collect())
     }
 
     /// What to report of a base that was not measured because of a finding.

@@ -33,7 +33,7 @@ impl Batch<'_> {
     /// # Errors
     /// [`Error`] where the machine failed.
     pub fn build(&self) -> Result<(Vec<Option<Artifact>>, Vec<Finding>), Error> {
-        self.build_with(Builder::new(self.config, self.variants)?)
+        self.build_with(true)
     }
 
     /// The same without the variants' own `build` commands: what they make is read as it is.
@@ -41,13 +41,14 @@ impl Batch<'_> {
     /// # Errors
     /// [`Error`] where the machine failed.
     pub fn build_without_commands(&self) -> Result<(Vec<Option<Artifact>>, Vec<Finding>), Error> {
-        self.build_with(Builder::new(self.config, self.variants)?.without_commands())
+        self.build_with(false)
     }
 
     fn build_with(
         &self,
-        builder: Builder<'_>,
+        runs_commands: bool,
     ) -> Result<(Vec<Option<Artifact>>, Vec<Finding>), Error> {
+        let builder = Builder::new(self.config, self.variants, runs_commands)?;
         self.watch.expects(self.variants.len());
         let begins = |variant: &Variant| self.watch.begins(variant, "build");
         let results = builder.build_all(self.variants, &begins, &|variant, result| {

@@ -79,6 +79,8 @@ impl<'a> Bench<'a> {
     ) -> Result<Bench<'a>, Error> {
         let (config, variants) = (batch.config, batch.variants);
         let toolchain = &config.toolchain;
+        // A missing GPU is reported before anything else that is missing.
+        let gpu = Gpu::query(config.device)?;
         let profilers = Profilers::new(toolchain, &config.work);
         let as_they_run = variants.iter().all(|variant| variant.profile.as_it_runs);
         let ncu_version = match as_they_run && toolchain.pins.ncu.is_none() {
@@ -87,7 +89,6 @@ impl<'a> Bench<'a> {
             false => profilers.ncu()?.version.clone(),
         };
         let sanitizer = batch.locate_sanitizer()?;
-        let gpu = Gpu::query(config.device)?;
         let mut pins = gpu_pins(toolchain, &gpu);
         pins.extend(toolchain.pins.ncu(&ncu_version));
         if let Some(prebuilt) = prebuilt {
@@ -171,13 +172,8 @@ impl<'a> Bench<'a> {
             && variant.accepts(Tier::Static)
             && variant.why_nothing_without_gpu().is_none();
         let found = found.warn_for(code_alone.then_some(WarnReason::TierAccepted));
-        let denied = self.denied.get().filter(|_| tier != Tier::Counters);
-        let Some(denied) = denied else {
+        let Some(denied) = self.denied(variant).filter(|_| tier != Tier::Counters) else {
             return vec![found];
-        };
-        let denied = Finding {
-            variant: Some(variant.id.clone()),
-            ..denied.clone()
         };
         let accepted = variant.accepts(tier) || code_alone;
         let reason = accepted.then_some(WarnReason::TierAccepted);
@@ -202,9 +198,9 @@ impl<'a> Bench<'a> {
         let lock = self.gpu.lock(|| self.watch.waits(other))?;
         self.faults.get_or_init(|| {
             let counted = self.counted.clone();
-            let (uuid, name) = (self.gpu.uuid.clone(), self.gpu.name.clone());
+            let gpu = self.gpu.clone();
             let at_once = move |faults: &Faults| {
-                if let Some(sick) = sick_of(&uuid, &name, symptoms_of(faults)) {
+                if let Some(sick) = sick_of(&gpu, symptoms_of(faults)) {
                     // First: without it, what is left after a kill would be measured again.
                     keep.iter().for_each(|file| file.keep(&sick));
                     counted.discard();
@@ -232,7 +228,7 @@ impl<'a> Bench<'a> {
         let faults = self.faults().map(FaultWatch::faults).unwrap_or_default();
         let mut symptoms = symptoms_of(&faults);
         symptoms.extend(self.lost().map(|cause| Symptom::Lost { cause }));
-        sick_of(&self.gpu.uuid, &self.gpu.name, symptoms)
+        sick_of(&self.gpu, symptoms)
     }
 
     /// What the driver says of the GPU where it showed it before, and does not now.
@@ -274,10 +270,10 @@ fn is_about_tier(found: &Finding) -> bool {
     matches!(found.code, Code::NoPermission | Code::ProfilerUnsupported)
 }
 
-fn sick_of(uuid: &str, name: &str, symptoms: Vec<Symptom>) -> Option<SickGpu> {
+fn sick_of(gpu: &Gpu, symptoms: Vec<Symptom>) -> Option<SickGpu> {
     (!symptoms.is_empty()).then(|| SickGpu {
-        uuid: uuid.to_owned(),
-        name: name.to_owned(),
+        uuid: gpu.uuid.clone(),
+        name: gpu.name.clone(),
         symptoms,
     })
 }

@@ -15,25 +15,7 @@ use crate::profile::Profile;
 use crate::terms::VariantId;
 
 /// What is locked of variants, on every GPU model and tier.
-#[derive(Debug, Default)]
-pub struct Locks<'a>(BTreeMap<VariantId, Vec<&'a Profile>>);
-
-impl<'a> Locks<'a> {
-    /// The locked profiles of a variant.
-    pub(in crate::measure) fn of(&self, variant: &VariantId) -> impl Iterator<Item = &'a Profile> {
-        self.0.get(variant).into_iter().flatten().copied()
-    }
-}
-
-impl<'a> FromIterator<(VariantId, &'a Profile)> for Locks<'a> {
-    fn from_iter<T: IntoIterator<Item = (VariantId, &'a Profile)>>(all: T) -> Locks<'a> {
-        let mut locks: BTreeMap<VariantId, Vec<&'a Profile>> = BTreeMap::new();
-        for (variant, profile) in all {
-            locks.entry(variant).or_default().push(profile);
-        }
-        Locks(locks)
-    }
-}
+pub type Locks<'a> = BTreeMap<VariantId, Vec<&'a Profile>>;
 
 /// What is measured, or only built.
 pub struct Plan<'a> {
@@ -56,7 +38,7 @@ impl<'a> Plan<'a> {
             selected,
             base: None,
             part: None,
-            locks: Locks::default(),
+            locks: Locks::new(),
             measure_all: true,
         }
     }
@@ -108,18 +90,18 @@ impl<'a> Plan<'a> {
         self.part.is_none_or(|part| part.contains(variant))
     }
 
-    /// The variants in the order in which they are measured alone. Immutable ones come first: a sick GPU
+    /// The variants in the order in which they are measured. Immutable ones come first: a sick GPU
     /// shows in them.
-    pub fn alone(&self) -> Vec<&'a Variant> {
+    pub fn variants(&self) -> Vec<&'a Variant> {
         let mut variants = self.selected.variants();
         variants.retain(|variant| self.is_own(&variant.id));
-        if !self.locks.0.is_empty() {
+        if !self.locks.is_empty() {
             variants.sort_by_key(|variant| !variant.immutable);
         }
         variants
     }
 
-    /// The order to measure variants alone.
+    /// The order to measure variants.
     pub(in crate::measure) fn order<'b>(
         &self,
         place: &Place<'b>,
@@ -134,7 +116,7 @@ impl<'a> Plan<'a> {
                 variants,
                 watch: place.watch,
             },
-            base: None,
+            base: self.base,
             output: place.output,
             overrides: &self.selected.overrides,
             records: place.records,

@@ -1,6 +1,6 @@
 //! Programs that were built on another machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::build::Artifact;
 use crate::config::Variant;
@@ -45,14 +45,10 @@ impl PrebuiltSide {
     }
 
     /// The versions of the compilers, each once.
-    pub(in crate::measure) fn compilers(&self) -> Vec<&str> {
-        let mut all: Vec<&str> = self
-            .artifacts
-            .values()
+    pub(in crate::measure) fn compilers(&self) -> BTreeSet<&str> {
+        let artifacts = self.artifacts.values();
+        artifacts
             .filter_map(|artifact| artifact.compiler.as_deref())
-            .collect();
-        all.sort_unstable();
-        all.dedup();
-        all
+            .collect()
     }
 }

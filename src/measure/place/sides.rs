@@ -14,12 +14,17 @@ pub(in crate::measure) struct Sides<'a> {
     pub base: Option<Result<BaseVariant<'a>, Finding>>,
 }
 
-impl Sides<'_> {
+impl<'a> Sides<'a> {
     /// The jobs that measure it.
     pub fn plan(&self) -> VariantPlan {
-        match self.base {
-            Some(Ok(_)) => VariantPlan::side_by_side(self.variant),
-            _ => VariantPlan::alone(self.variant),
+        match self.built_base() {
+            Some(_) => VariantPlan::side_by_side(self.variant),
+            None => VariantPlan::alone(self.variant),
         }
+    }
+
+    /// Its version at the base, where that was built.
+    pub fn built_base(&self) -> Option<&BaseVariant<'a>> {
+        self.base.as_ref()?.as_ref().ok()
     }
 }

@@ -10,7 +10,7 @@ use crate::disk;
 use crate::files::{clear_measured, keep_earlier, set_aside, settle, variant_folder};
 use crate::finding::{Code, Error, Finding};
 use crate::measure::captures::Captures;
-use crate::measure::cost::{Cost, Costs};
+use crate::measure::cost::{Costs, Spent};
 use crate::measure::folder::{Kept, RunFile, not_resumed};
 use crate::measure::job::subject::altered;
 use crate::measure::key::readable::ReadableFiles;
@@ -137,7 +137,7 @@ impl<'a> Built<'a> {
         let root = &self.order.batch.config.root;
         self.sides.iter().filter_map(move |sides| {
             let (artifact, _) = sides.current.as_ref()?;
-            let base = sides.base.as_ref()?.as_ref().ok()?;
+            let base = sides.built_base()?;
             Some(Pair {
                 variant: sides.variant,
                 root,
@@ -159,10 +159,8 @@ impl<'a> Built<'a> {
         let sides = self.sides.iter().filter(by_compiler);
         sides
             .map(|sides| {
-                let base = sides.base.as_ref().and_then(|base| base.as_ref().ok());
-                let base = base
-                    .into_iter()
-                    .flat_map(|base| base.artifact.sources.keys());
+                let base = sides.built_base().into_iter();
+                let base = base.flat_map(|base| base.artifact.sources.keys());
                 let current = sides.current.iter();
                 let current = current.flat_map(|(artifact, _)| artifact.sources.keys());
                 let sources = base.chain(current.filter(is_new));
@@ -179,7 +177,7 @@ impl<'a> Built<'a> {
             Some((id(sides), artifact.clone()))
         });
         let base = self.sides.iter().filter_map(|sides| {
-            let base = sides.base.as_ref()?.as_ref().ok()?;
+            let base = sides.built_base()?;
             Some((id(sides), base.artifact.clone()))
         });
         let of_base = self.sides.iter().filter_map(|sides| {
@@ -202,9 +200,8 @@ impl<'a> Built<'a> {
     /// Whether a variant was built by a command of its own, on either side.
     pub fn ran_build_command(&self) -> bool {
         self.sides.iter().any(|sides| {
-            let base = sides.base.as_ref().and_then(|base| base.as_ref().ok());
-            has_build_command(sides.variant)
-                || base.is_some_and(|base| has_build_command(&base.variant))
+            let base = sides.built_base().map(|base| &base.variant);
+            has_build_command(sides.variant) || base.is_some_and(has_build_command)
         })
     }
 
@@ -227,8 +224,8 @@ impl<'a> Built<'a> {
             return Vec::new();
         }
         let config = self.order.batch.config;
-        let bases = self.sides.iter().filter_map(|sides| sides.base.as_ref());
-        let base_root = bases.flatten().next().map(|base| &base.config.root);
+        let base = self.sides.iter().find_map(Sides::built_base);
+        let base_root = base.map(|base| &base.config.root);
         let roots = [(Side::Current, Some(&config.root)), (Side::Base, base_root)];
         let files = roots.into_iter().filter_map(|(side, root)| {
             let files = ReadableFiles::of(root?, &config.unread);
@@ -285,7 +282,7 @@ impl<'a> Built<'a> {
             seal: self.seal,
             records: self.records,
             files: self.files,
-            cost: Cost::default(),
+            cost: Spent::default(),
             sick: None,
         };
         let costs = Costs::of(&batch.config.work);
@@ -329,10 +326,7 @@ impl<'a> Built<'a> {
                 .is_ok_and(|config| config.variants().any(has_build_command))
         };
         let commands = of_base.is_some_and(of_base_commands)
-            || batch
-                .variants
-                .iter()
-                .any(|variant| has_build_command(variant));
+            || batch.variants.iter().copied().any(has_build_command);
         let at_once = of_base.is_some() && !commands;
         let (bases, current) = parallel::both(at_once, base, current);
         let (bases, (artifacts, findings)) = (bases?, current?);
@@ -363,7 +357,7 @@ impl<'a> Built<'a> {
             if current.is_some_and(|(artifact, _)| artifact.run.is_empty()) {
                 // Of a library only the code is judged.
                 settle(output, &sides.variant.id)?;
-                let base = sides.base.as_ref().and_then(|base| base.as_ref().ok());
+                let base = sides.built_base();
                 // Its code says nothing of how fast it was.
                 if base.is_some_and(|base| !base.artifact.run.is_empty()) {
                     let message = "nothing of it runs, and its base does";
@@ -378,9 +372,7 @@ impl<'a> Built<'a> {
                 continue;
             }
             let is_library = |base: &BaseVariant<'_>| base.artifact.run.is_empty();
-            if let (Some(Ok(built)), Some(base)) = (&sides.base, of_base)
-                && is_library(built)
-            {
+            if let Some(base) = of_base.filter(|_| sides.built_base().is_some_and(is_library)) {
                 let why = base.unavailable(sides.variant, "it has no program");
                 sides.base = Some(Err(why));
             }

@@ -45,13 +45,11 @@ pub fn compile(plan: &Plan<'_>, place: &Place<'_>) -> Result<Captures, Error> {
         &[],
         git.as_deref(),
     )?;
-    let Some(base) = plan.base else {
-        return Ok(measured);
-    };
-    measured.compiled_bases = base.keep_compiled(&built, output)?;
-    measured
-        .findings
-        .extend(built.into_iter().filter_map(Result::err));
+    if let Some(base) = plan.base {
+        measured.compiled_bases = base.keep_compiled(&built, output)?;
+    }
+    let not_built = built.into_iter().filter_map(Result::err);
+    measured.findings.extend(not_built);
     Ok(measured)
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
 
 use crate::build::{Artifact, Witness};
 use crate::config::{StatedBy, Variant, Verification};
@@ -15,7 +14,7 @@ use crate::files::{
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::git;
 use crate::measure::captures::{Captures, Resumed};
-use crate::measure::cost::{Cost, Costs};
+use crate::measure::cost::{Costs, Spent};
 use crate::measure::folder::{
     Complete, Done, Kept, Recording, RunFile, VariantRecord, failed_before, not_resumed, resumed,
 };
@@ -64,7 +63,7 @@ pub(in crate::measure) struct Run<'a> {
     /// Whether verifications may be reused or recorded.
     pub uses_records: bool,
     /// The cost of the variant that is being measured.
-    pub cost: Cost,
+    pub cost: Spent,
     /// The GPU, once its driver has reported a defect.
     pub sick: Option<SickGpu>,
 }
@@ -85,18 +84,7 @@ impl<'a> Run<'a> {
     }
 
     /// Whether the numbers of a built variant are correct, and compute-sanitizer, where the variant
-    /// asks for it, finds nothing.
-    pub fn verified(
-        &mut self,
-        batch: Batch<'_>,
-        variant: &Variant,
-        artifact: &Artifact,
-    ) -> Result<bool, Error> {
-        let (correct, findings) = self.checked(batch, variant, artifact, Side::Current)?;
-        self.measured.findings.extend(findings);
-        Ok(correct)
-    }
-
+    /// asks for it, finds nothing; and what was found.
     fn checked(
         &mut self,
         batch: Batch<'_>,
@@ -131,13 +119,13 @@ impl<'a> Run<'a> {
         let (verified, mut findings) = one.verify(&artifacts, &self.bench.env)?;
         let right = verified.into_iter().flatten().next();
         self.cost.verified += 1;
-        self.cost.verify += right.as_ref().map_or(Duration::ZERO, |right| right.wall);
+        self.cost.verify_s += right.as_ref().map_or(0.0, |right| right.wall.as_secs_f64());
         if let Some(sanitizer) = &self.bench.sanitizer {
             let (sanitized, found) =
                 one.sanitize(&artifacts, &findings, sanitizer, &self.bench.env)?;
             findings.extend(found);
             let tools = sanitized.iter().flat_map(|variant| &variant.tools);
-            self.cost.verify += tools.map(|tool| tool.wall).sum::<Duration>();
+            self.cost.verify_s += tools.map(|tool| tool.wall.as_secs_f64()).sum::<f64>();
         }
         let clean = !findings.iter().any(Finding::denies);
         // A warning would not be reported again.
@@ -250,13 +238,13 @@ impl<'a> Run<'a> {
                 // What it would measure does not count either. What an interrupted run left stays.
                 let not_begun = sides.current.is_some().then(|| id.clone());
                 self.measured.not_begun.extend(not_begun);
-                Ok(Turn::Measured(None))
+                Ok((None, BTreeMap::new()))
             } else {
                 self.in_turn(sides, kept, stop)
             };
             let own = std::mem::replace(&mut self.measured, all);
             let has_profile = own.profiles.iter().any(|profile| profile.variant == id);
-            let turn = match turn {
+            let (recording, files) = match turn {
                 Ok(turn) => turn,
                 Err(error) => {
                     self.measured.add(own);
@@ -264,7 +252,7 @@ impl<'a> Run<'a> {
                 }
             };
             let cost = std::mem::take(&mut self.cost);
-            self.measured.spent.add(cost);
+            self.measured.spent += cost;
             if !has_profile {
                 has_room(output, &id)?;
             }
@@ -274,17 +262,12 @@ impl<'a> Run<'a> {
                 self.seal.add([variant_folder(output, &id)]);
                 costs.note(&id, cost);
             }
-            let own = match turn {
-                Turn::TakenOver(record, files) => {
-                    for (path, sha256) in files {
-                        self.seal
-                            .add_known(variant_folder(output, &id).join(path), sha256);
-                    }
-                    // What the build made of it is written again.
-                    self.complete(Some(record), own)?
-                }
-                Turn::Measured(recording) => self.complete(recording, own)?,
-            };
+            for (path, sha256) in files {
+                let path = variant_folder(output, &id).join(path);
+                self.seal.add_known(path, sha256);
+            }
+            // What the build made of it is written again.
+            let own = self.complete(recording, own)?;
             self.measured.add(own);
         }
         Ok(())
@@ -294,7 +277,7 @@ impl<'a> Run<'a> {
     /// failed is kept, too: what is only measured again could pass then.
     fn complete(
         &mut self,
-        recording: Option<Box<VariantRecord>>,
+        recording: Option<VariantRecord>,
         mut own: Captures,
     ) -> Result<Captures, Error> {
         // On a sick GPU nothing says that the variant is what failed.
@@ -342,7 +325,7 @@ impl<'a> Run<'a> {
             if had_any {
                 clear_measured(output, id)?;
             }
-            return Ok(Turn::Measured(None));
+            return Ok((None, BTreeMap::new()));
         };
         let mut recording: Recording<'_> = None;
         if let Some(run_file) = self.order.run_file {
@@ -372,7 +355,9 @@ impl<'a> Run<'a> {
         }
         let variant = sides.variant;
         if let Some((artifact, witness)) = sides.current {
-            if self.verified(batch, variant, &artifact)? {
+            let (correct, findings) = self.checked(batch, variant, &artifact, Side::Current)?;
+            self.measured.findings.extend(findings);
+            if correct {
                 let built = (artifact, sides.base);
                 self.variant(variant, built, &witness, &mut recording, stop)?;
             } else {
@@ -383,9 +368,7 @@ impl<'a> Run<'a> {
         if let (Some(sick), Some((run_file, _))) = (&self.sick, &recording) {
             run_file.sick_file().keep(sick);
         }
-        Ok(Turn::Measured(
-            recording.map(|(_, record)| Box::new(record)),
-        ))
+        Ok((recording.map(|(_, record)| record), BTreeMap::new()))
     }
 
     /// Takes over what an interrupted run measured and found of a variant.
@@ -423,7 +406,7 @@ impl<'a> Run<'a> {
             began: began.unwrap_or_default().to_owned(),
         });
         self.measured = measured;
-        Ok(Turn::TakenOver(Box::new(record), files))
+        Ok((Some(record), files))
     }
 
     /// Measures one variant that was verified, side by side with the base where there is one.
@@ -517,7 +500,7 @@ impl<'a> Run<'a> {
         Ok(Subjects {
             current,
             base: base.map(|base| base_subject(base, output)).transpose()?,
-            seeds: Seeds::fresh(),
+            seeds: Seeds::default(),
             window: match variant.stated_by {
                 StatedBy::Configuration => Window::one(),
                 StatedBy::Compare | StatedBy::Init => Window::new(),
@@ -571,16 +554,19 @@ impl<'a> Run<'a> {
                 let unavailable = base.project.unavailable(variant, &found.message);
                 self.measured.findings.push(unavailable);
                 self.not_excused(found);
-                self.add_cost(subjects.base.as_ref());
-                subjects.base = None;
+                self.cost += subjects
+                    .base
+                    .take()
+                    .map_or_else(Spent::default, |base| base.cost);
             } else {
                 break answer;
             }
         };
         self.measured.findings.extend(retries.warnings());
         self.measured.findings.append(&mut subjects.failed_beside);
-        self.add_cost(subjects.base.as_ref());
-        self.add_cost(Some(&subjects.current));
+        for subject in subjects.base.iter().chain([&subjects.current]) {
+            self.cost += subject.cost;
+        }
         Ok(answer)
     }
 
@@ -594,16 +580,6 @@ impl<'a> Run<'a> {
         watch.ended(variant, "profile", &finding.message);
         let findings = self.bench.unmeasured(variant, tier, finding);
         self.measured.findings.extend(findings);
-    }
-
-    /// Counts what profiling a side took.
-    fn add_cost(&mut self, subject: Option<&Subject<'_>>) {
-        let Some(Subject { cost, .. }) = subject else {
-            return;
-        };
-        self.cost.profile += cost.profile;
-        self.cost.profiled += cost.profiled;
-        self.cost.start += cost.start;
     }
 
     /// A base that cannot be measured only warns, unless somebody wrote to its program: that must not
@@ -690,47 +666,42 @@ impl<'a> Run<'a> {
         examined.findings(When::Measured, &mut gaps);
         self.measured.findings.extend(findings);
         self.measured.gaps.extend(gaps);
-        let launched = subjects.current.keep_launched(&self.bench, &current)?;
-        let loaded = self.loaded(&subjects.current, &current, |finding| finding)?;
-        // Both have the same file.
-        self.measured.compiled.extend(loaded.or(launched));
+        let compiled = self.keep_static(&subjects.current, &current, |finding| finding)?;
+        self.measured.compiled.extend(compiled);
         if let (Some(profile), Some(subject)) = (base, &subjects.base) {
             subject.keep(&profile)?;
-            let launched = subject.keep_launched(&self.bench, &profile)?;
-            let loaded = self.loaded(subject, &profile, Finding::in_base)?;
-            self.measured.compiled_bases.extend(loaded.or(launched));
+            let compiled = self.keep_static(subject, &profile, Finding::in_base)?;
+            self.measured.compiled_bases.extend(compiled);
             self.measured.bases.push(profile);
         }
         self.measured.profiles.push(current);
         Ok(())
     }
 
-    /// The static profile of what a side loaded while it ran. That it is not known is a finding, and
-    /// the measured profile stays.
-    fn loaded(
+    /// The static profile of a side that was measured: of what it loaded while it ran, where the variant
+    /// asks for it. That this is not known is a finding, and the measured profile stays.
+    fn keep_static(
         &mut self,
         subject: &Subject<'_>,
         profile: &Profile,
         of_side: fn(Finding) -> Finding,
     ) -> Result<Option<Profile>, Error> {
+        let launched = subject.keep_static(&self.bench, None, profile)?;
+        // Both have the same file.
         match subject.keep_loaded_code(&self.bench, profile) {
-            Ok(loaded) => Ok(loaded),
+            Ok(loaded) => Ok(loaded.or(launched)),
             Err(stop) => {
                 let found = of_side(stop.finding()?);
                 self.measured.findings.push(found);
-                Ok(None)
+                Ok(launched)
             }
         }
     }
 }
 
-/// What became of a variant when it was its turn.
-enum Turn {
-    /// It was measured, or failed: what is to be kept of it.
-    Measured(Option<Box<VariantRecord>>),
-    /// It was taken over from an interrupted run: what is kept of it, and the hashes of its files.
-    TakenOver(Box<VariantRecord>, BTreeMap<String, String>),
-}
+/// What became of a variant when it was its turn: what is to be kept of it; of one that was taken over
+/// from an interrupted run also the hashes of its files.
+type Turn = (Option<VariantRecord>, BTreeMap<String, String>);
 
 /// The warning that the driver stopped reporting Xid errors.
 fn unheard(gpu: &str, why: &str) -> Finding {

@@ -1,11 +1,10 @@
 //! Variants that need no measurement, because both sides of the comparison are one program.
 
-use super::built::{Built, CompiledSources, Pair};
+use super::built::{Built, CompiledSources};
 use crate::comparable::{changed_code, changed_conditions};
 use crate::config::{Config, Metric, Recipe, Variant};
 use crate::measure::captures::SameProgram;
 use crate::measure::key::same::{ChangedFiles, must_measure};
-use crate::measure::place::base::BaseProject;
 use crate::measure::place::order::{Locks, Plan};
 use crate::measure::watch::Watch;
 use crate::metric::Level;
@@ -17,7 +16,6 @@ use crate::terms::Tier;
 pub(in crate::measure) fn same_programs(
     plan: &Plan<'_>,
     built: &Built<'_>,
-    base: &BaseProject,
     changed: &ChangedFiles,
     watch: &dyn Watch,
 ) -> Vec<SameProgram> {
@@ -33,7 +31,12 @@ pub(in crate::measure) fn same_programs(
         match limits {
             Ok(limits) => {
                 watch.ended(variant, "compare", "the base's program: nothing to measure");
-                same.push(same_program(&pair, base, limits));
+                same.push(SameProgram {
+                    variant: variant.id.clone(),
+                    base: changed.base.clone(),
+                    program: pair.artifact.sha256.clone(),
+                    limits,
+                });
             }
             Err(why) => watch.ended(variant, "compare", &format!("to be measured: {why}")),
         }
@@ -47,7 +50,7 @@ fn compiled_sources(config: &Config, built: &Built<'_>, locks: &Locks<'_>) -> Co
     let mut compiled = built.compiled_sources();
     let by_compiler = |variant: &&Variant| matches!(variant.recipe, Recipe::Nvcc { .. });
     for variant in config.variants().filter(by_compiler) {
-        let locked = locks.of(&variant.id);
+        let locked = locks.get(&variant.id).into_iter().flatten();
         let sources = locked.flat_map(|profile| profile.provenance.sources.keys().cloned());
         let known = compiled.entry(variant.id.clone()).or_default();
         known.extend(sources);
@@ -62,8 +65,9 @@ fn limits_on_locks(
     variant: &Variant,
     locks: &Locks<'_>,
 ) -> Result<Vec<String>, String> {
-    let locks = locks.of(&variant.id);
+    let locks = locks.get(&variant.id).into_iter().flatten();
     let locks: Vec<&Profile> = locks
+        .copied()
         .filter(|locked| locked.identity.tier != Tier::Static)
         .collect();
     if locks.is_empty() {
@@ -112,14 +116,5 @@ fn values_within(metric: &Metric, locked: &Profile) -> Result<Vec<String>, Strin
     match words.is_empty() {
         true => Err(unclear()),
         false => Ok(words),
-    }
-}
-
-fn same_program(pair: &Pair<'_>, base: &BaseProject, limits: Vec<String>) -> SameProgram {
-    SameProgram {
-        variant: pair.variant.id.clone(),
-        base: base.commit().unwrap_or_default().to_owned(),
-        program: pair.artifact.sha256.clone(),
-        limits,
     }
 }

@@ -26,6 +26,9 @@ use crate::process::Rest;
 use crate::terms::Phase;
 use library::{find_libcupti, injection_path, write_injection};
 
+/// What begins the names of the files that the injected library leaves, one a process.
+const PROCESSES: &str = "process.";
+
 /// Times kernels.
 #[derive(Debug)]
 pub struct Cupti {
@@ -101,7 +104,7 @@ impl Profiler for Cupti {
 
     fn rests(&self, session: &Session<'_>, pid: i32) -> Option<Rest> {
         let first = session.path(&format!("process.{pid}"));
-        let files = left(session).unwrap_or_default();
+        let files = session.files(PROCESSES).unwrap_or_default();
         // What another process of it launches counts too.
         let lasts: Vec<Vec<u8>> = files.iter().map(|path| last_line(path)).collect();
         let ends = |last: &Vec<u8>| last.starts_with(b"end ");
@@ -116,7 +119,12 @@ impl Profiler for Cupti {
     }
 
     fn written(&self, session: &Session<'_>) -> Result<Written, Error> {
-        written(session)
+        let read = |path: PathBuf| {
+            let bytes =
+                read_regular_up_to(&path, most::RECORDS).map_err(Error::io("read", &path))?;
+            Ok((path, bytes))
+        };
+        session.files(PROCESSES)?.into_iter().map(read).collect()
     }
 
     fn worked(&self, session: &Session<'_>, added: &[u8]) -> bool {
@@ -131,7 +139,7 @@ impl Profiler for Cupti {
         let variant = session.variant;
         ran.succeeded(variant, "while its kernels were recorded")?;
         let of_turn = ran.written.take().map(Ok);
-        let written = of_turn.unwrap_or_else(|| written(session))?;
+        let written = of_turn.unwrap_or_else(|| self.written(session))?;
         let mut capture = recorded(session, &written)?;
         let mut devices = capture.launches.iter().map(|(_, kernel)| kernel.device);
         if let Some(device) = devices.find(|device| *device != 0) {
@@ -204,18 +212,6 @@ fn by_ncu_alone(variant: &Variant, why: String) -> Finding {
     }
 }
 
-/// The files that the injected library left, one a process; sorted.
-fn left(session: &Session<'_>) -> Result<Vec<PathBuf>, Error> {
-    let begin = session
-        .path("process.")
-        .into_os_string()
-        .into_encoded_bytes();
-    let mut files = session.files()?;
-    files.retain(|path| path.as_os_str().as_encoded_bytes().starts_with(&begin));
-    files.sort();
-    Ok(files)
-}
-
 /// The last line of a file that a process writes; empty where its end is missing.
 fn last_line(path: &Path) -> Vec<u8> {
     let text = read_regular_up_to(path, most::RECORDS).unwrap_or_default();
@@ -224,15 +220,6 @@ fn last_line(path: &Path) -> Vec<u8> {
         Some([]) => lines.next().unwrap_or_default().to_vec(),
         _ => Vec::new(),
     }
-}
-
-/// What the processes of a program wrote; sorted.
-fn written(session: &Session<'_>) -> Result<Written, Error> {
-    let read = |path: PathBuf| {
-        let bytes = read_regular_up_to(&path, most::RECORDS).map_err(Error::io("read", &path))?;
-        Ok((path, bytes))
-    };
-    left(session)?.into_iter().map(read).collect()
 }
 
 /// All that every process of a program launched.
@@ -259,7 +246,7 @@ fn recorded(session: &Session<'_>, written: &Written) -> Result<KernelCapture, S
 fn keep(session: &Session<'_>, text: &str) -> Result<(), Error> {
     let path = session.path("records");
     write_atomically(&path, text.as_bytes()).map_err(Error::io("write", &path))?;
-    for file in left(session)? {
+    for file in session.files(PROCESSES)? {
         disk::remove_file(&file).map_err(Error::io("clear", &file))?;
     }
     Ok(())

@@ -12,7 +12,7 @@ use super::capture::{Capture, Page, Pending};
 use super::first_launch::LogSign;
 use super::session::{Profiler, Ran, Session};
 use crate::disk;
-use crate::files::{most, read_regular, read_regular_up_to};
+use crate::files::{most, read_regular_up_to, readable_text};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::hash::sha256_hex;
 use crate::process::{self, Ending, Invocation};
@@ -59,8 +59,8 @@ impl Profiler for Ncu {
         let mut reports = reports(&session.folder.join(session.stem));
         let report_path = reports.pop().unwrap_or(session.path("ncu-rep"));
         let logs = Logs {
-            ncu: read_text(&session.path("ncu.log")),
-            program: read_text(&ran.invocation.stdout),
+            ncu: readable_text(&session.path("ncu.log")),
+            program: readable_text(&ran.invocation.stdout),
         };
         let ending = ran.finished.ending;
         if let Some(finding) = judge(variant, ending, &logs, &report_path, &ran.line) {
@@ -174,10 +174,4 @@ impl Reader {
         );
         Finding::deny(code, &self.variant, message, next)
     }
-}
-
-fn read_text(path: &Path) -> String {
-    read_regular(path)
-        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-        .unwrap_or_default()
 }

@@ -94,15 +94,11 @@ impl Ncu {
         option("--replay-mode", settings.replay_mode.to_string());
         option("--graph-profiling", settings.graph_profiling.to_string());
         option("--target-processes", "all".to_owned());
-        option(
-            "--import-sass",
-            if hotspots || variant.loaded_code {
-                "yes"
-            } else {
-                "no"
-            }
-            .to_owned(),
-        );
+        let sass = match hotspots || variant.loaded_code {
+            true => "yes",
+            false => "no",
+        };
+        option("--import-sass", sass.to_owned());
         option("--log-file", log.display().to_string());
         option("--export", stem.display().to_string());
         // An identifier contains the filter.
