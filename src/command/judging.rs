@@ -95,8 +95,8 @@ impl Judging {
 
     /// The rules, with what is locked.
     pub fn rules(&self) -> Result<Rules<'_>, Error> {
-        let (judge, of_locks) = Judge::new(&self.plan, self.store())?;
-        let judge = judge.with_accepted(&self.grounds.accepted);
+        let (mut judge, of_locks) = Judge::new(&self.plan, self.store())?;
+        judge.accepted.clone_from(&self.grounds.accepted);
         let found = self.grounds.findings.iter().cloned();
         Ok(Rules {
             judge,

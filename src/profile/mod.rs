@@ -379,28 +379,26 @@ impl Profile {
 
     /// Launches of one of its kernels in all processes of a phase.
     pub fn launches_of(&self, kernel: &KernelProfile, phase: Phase) -> usize {
-        let measured = |alias: &String| {
-            self.identity
-                .metrics
-                .get(alias)
-                .is_some_and(|metric| metric.phase == phase)
-        };
-        kernel
-            .metrics
-            .iter()
-            .filter(|(alias, _)| measured(alias))
-            .map(|(_, series)| series.launch_count())
-            .max()
-            .unwrap_or(0)
+        let counts = self.series_of(kernel, phase).map(Series::launch_count);
+        counts.max().unwrap_or(0)
+    }
+
+    fn series_of<'k>(
+        &self,
+        kernel: &'k KernelProfile,
+        phase: Phase,
+    ) -> impl Iterator<Item = &'k Series> {
+        let metrics = kernel.metrics.iter().filter(move |(alias, _)| {
+            let metric = self.identity.metrics.get(*alias);
+            metric.is_some_and(|metric| metric.phase == phase)
+        });
+        metrics.map(|(_, series)| series)
     }
 
     /// Launches of one of its kernels in one process of a phase.
     pub fn launches_in(&self, kernel: &KernelProfile, phase: Phase, process: usize) -> usize {
-        let of_phase = kernel.metrics.iter().filter(|(alias, _)| {
-            let metric = self.identity.metrics.get(*alias);
-            metric.is_some_and(|metric| metric.phase == phase)
-        });
-        let samples = of_phase.filter_map(|(_, series)| series.samples.get(process));
+        let series = self.series_of(kernel, phase);
+        let samples = series.filter_map(|series| series.samples.get(process));
         samples.map(Vec::len).max().unwrap_or(0)
     }
 

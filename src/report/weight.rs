@@ -11,7 +11,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::finding::{Code, Compared, ExitCode, Finding, Severity};
 use crate::judge::{Comparison, VariantReport};
 use crate::terms::{VariantId, counted};
-use crate::verdict::Verdict;
 
 /// The findings, in which those that kernels got worse by one change are one with a list.
 pub(super) fn by_origin(findings: &[Finding]) -> Cow<'_, [Finding]> {
@@ -206,25 +205,6 @@ pub(super) fn badness(comparison: &Comparison) -> f64 {
         _ if change > 0.0 => f64::INFINITY,
         _ => 0.0,
     }
-}
-
-/// How much a row needs a reader: 3 fails, 2 is open, 1 got better, 0 the rest.
-pub(super) fn badly(comparison: &Comparison) -> u8 {
-    match comparison.verdict {
-        Some(Verdict::Regressed) => 3,
-        Some(Verdict::Inconclusive | Verdict::NotMeasured) => 2,
-        Some(Verdict::Improved) => 1,
-        Some(Verdict::Pass) | None => 0,
-    }
-}
-
-/// The variants, those first whose worst row needs a reader most.
-pub(super) fn by_badness(mut reports: Vec<&VariantReport>) -> Vec<&VariantReport> {
-    reports.sort_by_key(|report| {
-        let worst = report.comparisons.iter().map(badly).max();
-        std::cmp::Reverse(worst)
-    });
-    reports
 }
 
 /// The number of codes that outrank this one: 0 for the worst.

@@ -122,7 +122,7 @@ impl BaseProject {
     /// The top of its checkout, where it has one.
     pub fn checkout(&self) -> Option<&Path> {
         match &self.source {
-            BaseSource::Revision { worktree, .. } => worktree.as_ref().map(Worktree::folder),
+            BaseSource::Revision { worktree, .. } => worktree.as_ref().map(|it| &*it.folder),
             BaseSource::Program => None,
         }
     }

@@ -348,7 +348,7 @@ fn project(
     let names = &index.selected.names;
     let plan = Selected::new(config, names, index.selected.experimental, &[])?;
     let (config, store) = (plan.config.clone(), Store::open(&places.locks())?);
-    let grounds = Grounds::packed(config, store, index.authority, index.findings);
+    let grounds = Grounds::settled(config, store, index.authority, index.findings);
     let unpacked = Unpacked {
         sha256,
         base,

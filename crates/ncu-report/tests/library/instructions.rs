@@ -196,6 +196,6 @@ fn the_machine_code_is_read_without_values_by_instruction_too() {
     let bytes = recorded("baseline");
     let source = report::read(&bytes).unwrap().launches[0].source.clone();
     let cubin = source.unwrap().cubin.clone().unwrap();
-    assert_eq!(report::machine_code(&bytes).unwrap()[0].cubin, &**cubin);
+    assert_eq!(report::machine_code(&bytes).unwrap()[0].cubin, &*cubin);
     assert!(report::machine_code(&bytes[..bytes.len() / 2]).is_err());
 }
