@@ -528,7 +528,7 @@ impl Config {
             let selects =
                 |variant: &Variant| selector.names(&variant.id) || selector.covers(&variant.id);
             if !self.variants().any(selects) {
-                return Err(self.selects_nothing(selector.text()));
+                return Err(self.selects_nothing(&selector.text));
             }
         }
         Ok(self

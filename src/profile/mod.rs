@@ -130,16 +130,6 @@ impl From<&ProfileSettings> for Conditions {
     }
 }
 
-impl Provenance {
-    /// Whose launches the durations are of.
-    pub fn whose_times(&self) -> &'static str {
-        match self.as_it_runs {
-            true => "that of the program as it runs",
-            false => "that under the profiler",
-        }
-    }
-}
-
 /// Where a profile came from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Provenance {
@@ -438,9 +428,7 @@ impl Profile {
         let all = self.machines(Phase::Timing).into_iter().flatten();
         all.filter(|uuid| seen.insert(*uuid)).collect()
     }
-}
 
-impl Profile {
     /// The name by which people know a kernel of this profile: the function's own, or the whole
     /// signature where overloads or template instances share that.
     pub fn label<'k>(&self, kernel: &'k KernelProfile) -> &'k str {

@@ -107,18 +107,14 @@ pub(super) fn groups<'a>(
         // What concerns no kernel has no size, and comes first among its code.
         let size = match finding.compared() {
             Some(key) => sizes.get(&key).copied().unwrap_or_default(),
-            None => Size {
-                of_time: f64::INFINITY,
-                of_any: f64::INFINITY,
-            },
+            None => [f64::INFINITY; 2],
         };
         let group = found.entry(key(finding)).or_insert_with(|| Group {
             size,
             first: at,
             findings: Vec::new(),
         });
-        group.size.of_time = group.size.of_time.max(size.of_time);
-        group.size.of_any = group.size.of_any.max(size.of_any);
+        group.size = [0, 1].map(|of| group.size[of].max(size[of]));
         group.findings.push(finding);
     }
     let mut groups: Vec<(Key<'a>, Group<'a>)> = found.into_iter().collect();
@@ -126,8 +122,8 @@ pub(super) fn groups<'a>(
         let class = |key: &Key<'a>| (key.warns, key.is_aside, key.rank);
         class(one_key)
             .cmp(&class(other_key))
-            .then(other.size.of_time.total_cmp(&one.size.of_time))
-            .then(other.size.of_any.total_cmp(&one.size.of_any))
+            .then(other.size[0].total_cmp(&one.size[0]))
+            .then(other.size[1].total_cmp(&one.size[1]))
             .then(one.first.cmp(&other.first))
     });
     let found = groups.into_iter().map(|(_, mut group)| {
@@ -158,13 +154,8 @@ struct Group<'a> {
     findings: Vec<&'a Finding>,
 }
 
-/// Changes as multiples of the change beyond which they fail.
-#[derive(Clone, Copy, Default)]
-struct Size {
-    /// Of the time of a launch.
-    of_time: f64,
-    of_any: f64,
-}
+/// Changes as multiples of the change beyond which they fail: of the time of a launch, and of any metric.
+type Size = [f64; 2];
 
 fn key(finding: &Finding) -> Key<'_> {
     let warns = finding.severity == Severity::Warn;
@@ -189,7 +180,7 @@ fn sizes(variants: &[VariantReport]) -> BTreeMap<Compared<'_>, Size> {
                 true => of_any,
                 false => 0.0,
             };
-            (report.compared(comparison), Size { of_time, of_any })
+            (report.compared(comparison), [of_time, of_any])
         })
     });
     sizes.collect()

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::variant_report::VariantReport;
 use super::whole::{Origin, Outcome};
-use crate::baseline::{Store, Trusted, immutable_additions, verify_stored};
+use crate::baseline::{Store, immutable_additions, verify_stored};
 use crate::comparable::changed_conditions;
 use crate::config::{Config, Selected, Variant};
 use crate::evidence::{
@@ -76,19 +76,6 @@ struct Reported {
     launches: bool,
 }
 
-/// What is locked of a variant on a GPU model, and what is wrong with it.
-type Verified = (String, Option<Trusted>, Vec<Finding>);
-
-/// Verifies every lock of a variant.
-fn verify_all(plan: &Selected, store: &Store, variant: &Variant) -> Result<Vec<Verified>, Error> {
-    let stored = store.all_of(&variant.id)?.into_iter();
-    let verified = stored.map(|stored| {
-        let (trusted, found) = verify_stored(&plan.config, variant, &stored);
-        (stored.gpu, trusted, found)
-    });
-    Ok(verified.collect())
-}
-
 impl<'a> Judge<'a> {
     /// Verifies every lock of the selected variants; what is wrong with one is a finding.
     ///
@@ -101,7 +88,14 @@ impl<'a> Judge<'a> {
             ..Judge::of_programs(plan, true)
         };
         let variants = plan.variants();
-        let verified = parallel::map(&variants, |variant| verify_all(plan, store, variant));
+        let verified = parallel::map(&variants, |variant| -> Result<Vec<_>, Error> {
+            let stored = store.all_of(&variant.id)?.into_iter();
+            let verified = stored.map(|stored| {
+                let (trusted, found) = verify_stored(&plan.config, variant, &stored);
+                (stored.gpu, trusted, found)
+            });
+            Ok(verified.collect())
+        });
         for (variant, verified) in variants.into_iter().zip(verified) {
             let mut gpus = Vec::new();
             for (gpu, trusted, found) in verified? {
