@@ -54,7 +54,7 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
     let text = utf8(bytes);
     let console = tables::console(&text)?;
     let mut reading = Reading::of_text(text.len());
-    let mut others = OtherRows::default();
+    let mut others = OtherRows::new();
     for table in &console.tables {
         let header = Header::read(&table.header, &mut others)?;
         reading.begin();
@@ -147,7 +147,7 @@ fn process_of(part: &[u8]) -> Vec<&[u8]> {
 pub fn cells(text: &[u8]) -> Result<Vec<Vec<Vec<u8>>>, ReadError> {
     let region = tables::Region::of(text, 1);
     let mut rows = Vec::new();
-    row::for_each_row(&region, &mut row::OtherRows::default(), |row| {
+    row::for_each_row(&region, &mut row::OtherRows::new(), |row| {
         rows.push(row.cells().map(<[u8]>::to_vec).collect());
         Ok(())
     })?;

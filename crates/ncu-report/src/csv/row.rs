@@ -202,7 +202,6 @@ fn find_quote(text: &[u8]) -> Option<usize> {
 }
 
 /// The rows that are not plain.
-#[derive(Default)]
 pub(super) struct OtherRows {
     /// Its tables take longer to make than a row takes to read.
     reader: Reader,
@@ -213,6 +212,14 @@ pub(super) struct OtherRows {
 }
 
 impl OtherRows {
+    pub(super) fn new() -> OtherRows {
+        OtherRows {
+            reader: Reader::new(),
+            text: Vec::new(),
+            ends: Vec::new(),
+        }
+    }
+
     /// Reads the row at `start` and returns the offset of its end.
     fn read(
         &mut self,
@@ -285,7 +292,7 @@ mod tests {
     fn ours(text: &[u8]) -> Vec<Vec<Vec<u8>>> {
         let mut rows = Vec::new();
         let region = Region::of(text, 1);
-        for_each_row(&region, &mut OtherRows::default(), |row| {
+        for_each_row(&region, &mut OtherRows::new(), |row| {
             rows.push(row.cells().map(<[u8]>::to_vec).collect());
             Ok(())
         })
