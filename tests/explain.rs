@@ -31,7 +31,7 @@ fn instructions_read_as_ncu_disassembles_them() {
     };
     let report = report::read(&recorded("baseline")).unwrap();
     let cubin = report.launches[0].source.as_ref().unwrap().cubin.clone();
-    let listing = nvdisasm.listing(&cubin.unwrap().0).unwrap();
+    let listing = nvdisasm.listing(&cubin.unwrap()).unwrap();
     let text = &listing["bsr_gemm_baseline"];
     let page = fs::read_to_string("tests/data/ncu/source/baseline.source.csv").unwrap();
     let mut page = csv::Reader::from_reader(page.as_bytes());

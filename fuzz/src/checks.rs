@@ -43,9 +43,6 @@ impl Numbers {
             for (reason, count) in &one.stalls {
                 add(format!("stalled {reason}"), *count);
             }
-            for (reason, count) in &one.not_issued {
-                add(format!("not issued {reason}"), *count);
-            }
         }
         Numbers {
             shape: [launch.grid, launch.block],

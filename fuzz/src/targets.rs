@@ -11,7 +11,7 @@ use sparsek_gate::binary::{
 };
 use sparsek_gate::capture::kernel_records::{self, KernelCapture, ProcessRecords};
 use sparsek_gate::capture::tuned;
-use sparsek_gate::config::{Config, KernelFilter, Trust, VersionRange};
+use sparsek_gate::config::{Config, KernelFilter, Selected, Trust, VersionRange};
 use sparsek_gate::git::printed;
 use sparsek_gate::hash::sha256_hex;
 use sparsek_gate::judge::Outcome;
@@ -20,7 +20,7 @@ use sparsek_gate::measure::{RunRecord, VariantRecord, sealed, unsealed};
 use sparsek_gate::profile::{Hotspots, Profile, import, norm_text};
 use sparsek_gate::profiler::Trouble;
 use sparsek_gate::report::{FORMS, form};
-use sparsek_gate::share::{indexed_paths, packed_paths};
+use sparsek_gate::share::{indexed_paths, unpack};
 use sparsek_gate::strip::strip_bytes;
 use sparsek_gate::terms::{Phase, VariantId};
 use sparsek_gate::toolchain::SanitizerLog;
@@ -227,7 +227,7 @@ fn config(input: &[u8]) {
         }
         assert!(variant.profile.most_processes() <= 20_000);
     }
-    let _ = config.select(&["a".to_owned(), "*".to_owned()], true);
+    let _ = Selected::new(config.clone(), &["a".to_owned(), "*".to_owned()], true, &[]);
     // The same text gives the same configuration.
     assert!(Config::parse(Path::new("/project/config.toml"), &input).is_ok());
     for part in input.split('"') {
@@ -518,7 +518,10 @@ fn below(paths: &[PathBuf]) {
 }
 
 fn archive(input: &[u8]) {
-    below(&packed_paths(input).unwrap_or_default());
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("archive");
+    std::fs::write(&file, input).expect("a file in it");
+    let _ = unpack(&file, None);
 }
 
 /// Under the version of this tool: an index of another one is refused before its paths are read.

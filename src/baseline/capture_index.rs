@@ -1,6 +1,6 @@
 //! Captures below a folder, found by their hash.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -27,15 +27,8 @@ pub struct CaptureIndex {
     folder: Option<PathBuf>,
     /// Every capture.
     files: Vec<PathBuf>,
-    /// Once it was needed.
-    hashed: OnceLock<Hashed>,
-}
-
-#[derive(Debug)]
-struct Hashed {
-    by_hash: BTreeMap<String, PathBuf>,
-    /// Names of the captures in the folder itself.
-    beside: BTreeSet<String>,
+    /// The readable ones by their sha256, once that was needed.
+    by_hash: OnceLock<BTreeMap<String, PathBuf>>,
 }
 
 impl CaptureIndex {
@@ -57,7 +50,7 @@ impl CaptureIndex {
     /// # Errors
     /// [`Error::Io`].
     pub fn add(&mut self, folder: &Path) -> Result<(), Error> {
-        self.hashed = OnceLock::new();
+        self.by_hash = OnceLock::new();
         for entry in disk::read_dir(folder).map_err(Error::named(folder))? {
             let ending = entry.path.extension();
             // Links to folders are not followed: they may form a cycle.
@@ -93,38 +86,28 @@ impl CaptureIndex {
         let beside = beside.find(|path| self.is_beside(path, &capture.file));
         let own = beside.and_then(|path| Some((path.as_path(), read(path)?)));
         own.or_else(|| {
-            let path = self.hashed().by_hash.get(&capture.sha256)?;
+            let path = self.by_hash().get(&capture.sha256)?;
             Some((path, read(path)?))
         })
     }
 
     /// Whether a capture of this name is in the folder itself, and can be read.
     pub(super) fn has_beside(&self, name: &str) -> bool {
-        self.hashed().beside.contains(name)
+        let mut files = self.files.iter();
+        files.any(|path| self.is_beside(path, name) && sha256_file(path).is_ok())
     }
 
     fn is_beside(&self, path: &Path, name: &str) -> bool {
         path.parent() == self.folder.as_deref() && path.file_name().is_some_and(|own| own == name)
     }
 
-    fn hashed(&self) -> &Hashed {
-        self.hashed.get_or_init(|| {
+    fn by_hash(&self) -> &BTreeMap<String, PathBuf> {
+        self.by_hash.get_or_init(|| {
             let hashes = parallel::map(&self.files, |path| sha256_file(path).ok());
             let hashed = hashes.into_iter().zip(&self.files);
-            let hashed: Vec<(String, &PathBuf)> = hashed
-                .filter_map(|(hash, path)| Some((hash?, path)))
-                .collect();
-            let beside = hashed.iter().filter_map(|(_, path)| {
-                let name = path.file_name()?.to_str()?;
-                self.is_beside(path, name).then(|| name.to_owned())
-            });
-            Hashed {
-                beside: beside.collect(),
-                by_hash: hashed
-                    .into_iter()
-                    .map(|(hash, path)| (hash, path.clone()))
-                    .collect(),
-            }
+            hashed
+                .filter_map(|(hash, path)| Some((hash?, path.clone())))
+                .collect()
         })
     }
 }

@@ -359,13 +359,11 @@ impl Store {
                 }
             }
         }
-        for left in ["next", "old", "staged"].map(|name| self.beside(name)) {
-            if disk::is_there(&left) {
-                // It may be a link or a file that somebody put there.
-                let cleared = disk::remove_dir_all(&left);
-                let cleared = cleared.or_else(|_| disk::remove_file(&left));
-                cleared.map_err(Error::io("clear", &left))?;
-            }
+        for left in Store::leftovers(&self.root) {
+            // It may be a link or a file that somebody put there.
+            let cleared = disk::remove_dir_all(&left);
+            let cleared = cleared.or_else(|_| disk::remove_file(&left));
+            cleared.map_err(Error::io("clear", &left))?;
         }
         Ok(())
     }

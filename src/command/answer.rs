@@ -148,7 +148,7 @@ pub(super) fn ended(error: &Error) -> Ended {
 }
 
 /// Prints an outcome, for people with as much detail as they ask for. Only a form of commands may command the service that keeps the log.
-pub(super) fn print_outcome(outcome: &Outcome, form: &Form, detail: Detail) -> Result<(), Error> {
+fn print_outcome(outcome: &Outcome, form: &Form, detail: Detail) -> Result<(), Error> {
     match form.rendering {
         Rendering::InParts(write) => reports::print_written(|out| write(outcome, out)),
         Rendering::Whole(_) if form.has(Capability::Terminal) => {

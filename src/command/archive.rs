@@ -93,7 +93,7 @@ pub(super) fn done(
         same_programs: &same_programs,
         authority: &judging.grounds.authority,
         findings: &found,
-        locks: judging.store().root(),
+        locks: judging.grounds.store.root(),
     };
     let packed = Content {
         archive: file.display().to_string(),

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use super::select::{select, variable};
-use crate::baseline::Store;
 use crate::cli::{Selection, TrustArgs};
 use crate::config::{Config, Selected};
 use crate::disk::{self, Linked};
@@ -84,10 +83,6 @@ impl Judging {
         Ok(base)
     }
 
-    pub fn store(&self) -> &Store {
-        &self.grounds.store
-    }
-
     /// Whether a change is under review.
     pub fn is_change(&self) -> bool {
         self.grounds.authority != Authority::WorkingTree
@@ -95,8 +90,8 @@ impl Judging {
 
     /// The rules, with what is locked.
     pub fn rules(&self) -> Result<Rules<'_>, Error> {
-        let (judge, of_locks) = Judge::new(&self.plan, self.store())?;
-        let judge = judge.with_accepted(&self.grounds.accepted);
+        let (mut judge, of_locks) = Judge::new(&self.plan, &self.grounds.store)?;
+        judge.accepted.clone_from(&self.grounds.accepted);
         let found = self.grounds.findings.iter().cloned();
         Ok(Rules {
             judge,

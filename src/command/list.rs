@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::answer::{answer, named, print};
 use super::select::select;
 use crate::baseline::Store;
 use crate::cli::ListArgs;
 use crate::config::{Config, Recipe, Variant};
-use crate::files::read_regular;
 use crate::finding::{Error, ExitCode};
+use crate::profile::Profile;
 use crate::report::one_line;
 use crate::terms::VariantId;
 
@@ -27,17 +27,6 @@ struct Listed {
     kernels: Vec<String>,
     /// Folders of its baselines: GPU model and tier.
     baselines: Vec<String>,
-}
-
-/// What is listed of a locked profile, which is not verified.
-#[derive(Deserialize)]
-struct Locked {
-    kernels: Vec<Kernel>,
-}
-
-#[derive(Deserialize)]
-struct Kernel {
-    name: String,
 }
 
 pub(super) fn run(config: &Path, arguments: &ListArgs) -> Result<ExitCode, Error> {
@@ -62,8 +51,8 @@ pub(super) fn run(config: &Path, arguments: &ListArgs) -> Result<ExitCode, Error
 fn listed_variant(config: &Config, variant: &Variant, store: &Store) -> Result<Listed, Error> {
     let baselines = store.gpus_of(&variant.id)?;
     let profiles = baselines.iter().filter_map(|gpu| {
-        let profile = read_regular(&store.path(gpu, &variant.id, "profile.json")).ok()?;
-        serde_json::from_slice::<Locked>(&profile).ok()
+        // It is not verified.
+        Profile::read(&store.path(gpu, &variant.id, "profile.json")).ok()
     });
     let mut kernels: Vec<String> = profiles
         .flat_map(|profile| profile.kernels)

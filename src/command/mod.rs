@@ -32,7 +32,7 @@ mod strip;
 mod survey;
 mod verify;
 
-use answer::{print_outcome, unreadable};
+use answer::unreadable;
 
 use crate::cli::{Cli, Command};
 use crate::finding::ExitCode;

@@ -78,14 +78,12 @@ fn by_kernel(launches: &[Launch]) -> Vec<Vec<&Launch>> {
 /// Prints the kernels, those that took most of the time first.
 pub(super) fn print(recording: &Recording, columns: usize, print: &mut Part<'_>) -> io::Result<()> {
     let mut line = |text: String| print(&format!("{text}\n"));
-    let mut kernels = Vec::new();
-    for launches in by_kernel(&recording.launches) {
-        let durations = numbers(&launches, &[Role::Duration], "Duration");
-        kernels.push(Group {
-            launches,
-            durations,
-        });
-    }
+    let kernels = by_kernel(&recording.launches).into_iter();
+    let kernels = kernels.map(|launches| Group {
+        durations: numbers(&launches, &[Role::Duration], "Duration"),
+        launches,
+    });
+    let mut kernels: Vec<_> = kernels.collect();
     let total: Option<f64> = kernels.iter().map(Group::time).sum();
     let total = total.filter(|total| *total > 0.0 && kernels.len() > 1);
     if total.is_some() {

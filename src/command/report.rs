@@ -1,7 +1,7 @@
 //! `sparsek-gate report`.
 
+use super::answer;
 use super::judging::refuse_targets;
-use super::print_outcome;
 use crate::cli::ReportArgs;
 use crate::finding::{Error, ExitCode};
 use crate::report;
@@ -11,9 +11,7 @@ pub(super) fn run(arguments: &ReportArgs) -> Result<ExitCode, Error> {
     let source = &arguments.outcome;
     refuse_targets(&targets, None, &[source])?;
     let outcome = report::read(source)?;
-    print_outcome(&outcome, arguments.format, arguments.verbosity.detail())?;
-    for target in &targets {
-        target.write(&outcome)?;
-    }
+    let detail = arguments.verbosity.detail();
+    answer::report(&outcome, None, arguments.format, detail, &targets)?;
     Ok(ExitCode::Pass)
 }

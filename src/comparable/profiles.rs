@@ -33,12 +33,16 @@ pub fn measured_where_known(reference: &Profile, current: &Profile) -> Vec<Strin
 fn conditions(reference: &Profile, current: &Profile) -> impl Iterator<Item = Stated> {
     let both = [&reference.identity, &current.identity];
     let capabilities = both.map(|it| Some(it.compute_capability.clone()));
+    let whose_times = |profile: &Profile| match profile.provenance.as_it_runs {
+        true => "that of the program as it runs".to_owned(),
+        false => "that under the profiler".to_owned(),
+    };
     let of_profile = [
         ("the GPU", both.map(|it| Some(it.gpu.clone()))),
         ("the compute capability", capabilities),
         (
             "the duration",
-            [reference, current].map(|it| Some(it.provenance.whose_times().to_owned())),
+            [reference, current].map(|it| Some(whose_times(it))),
         ),
         (
             "the workload",

@@ -169,12 +169,15 @@ pub struct Suite {
     pub variants: Vec<Arc<Variant>>,
 }
 
-/// What the kernels of a variant have to do, each launched once.
+/// The work that all kernels of a suite or a variant do together, each launched once: in one run of
+/// the problem.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "work")]
 pub struct Work {
     /// Floating-point operations.
     pub flop: Option<u64>,
-    /// Bytes that must be stored to global memory.
+    /// Bytes stored to global memory.
     pub bytes_written: Option<u64>,
 }
 
@@ -511,25 +514,21 @@ impl Config {
         said.join("; ")
     }
 
-    /// The variants that names and patterns select, see [`Selector`]. Without any: all. Experimental
+    /// The variants that selectors cover or name. Without any: all. Experimental
     /// variants only when named by themselves or asked for.
     ///
     /// # Errors
     /// Says which name or pattern selects nothing.
-    pub fn select(
+    pub(super) fn select(
         &self,
-        names: &[String],
+        selectors: &[Selector],
         experimental: bool,
     ) -> Result<Vec<Arc<Variant>>, String> {
-        let selectors: Vec<Selector> = names
-            .iter()
-            .map(|name| Selector::of(name))
-            .collect::<Result<_, _>>()?;
-        for selector in &selectors {
+        for selector in selectors {
             let selects =
                 |variant: &Variant| selector.names(&variant.id) || selector.covers(&variant.id);
             if !self.variants().any(selects) {
-                return Err(self.selects_nothing(selector.text()));
+                return Err(self.selects_nothing(&selector.text));
             }
         }
         Ok(self

@@ -9,7 +9,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::json;
 
-use super::model::{ProfileSettings, Toolchain, Trust, VerifySettings};
+use super::model::{ProfileSettings, Toolchain, Trust, VerifySettings, Work};
 use super::range;
 use crate::metric::{Direction, Level, Tolerance};
 use crate::terms::Phase;
@@ -247,17 +247,6 @@ pub(super) struct RawCounts {
     pub bytes_written: Option<f64>,
 }
 
-/// The work that all kernels of a suite do together, in one run of the problem.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-#[schemars(rename = "work")]
-pub(super) struct RawWork {
-    /// Floating-point operations.
-    pub flop: Option<u64>,
-    /// Bytes stored to global memory.
-    pub bytes_written: Option<u64>,
-}
-
 /// The variants of one problem: same inputs, same answer, comparable.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -282,7 +271,7 @@ pub(super) struct RawSuite {
     /// The metrics of this suite. Default: all of them.
     pub metrics: Option<Vec<String>>,
     /// The work that all its kernels do together; checked by the metrics with `counts`.
-    pub work: RawWork,
+    pub work: Work,
     /// Overrides of `[profile]`.
     pub profile: ProfileSettings,
     /// Overrides of `[verify]`.
@@ -353,7 +342,7 @@ pub(super) struct RawVariant {
     #[schemars(extend("x-counts" = "stated"), range(min = 1, max = 1024))]
     pub threads_per_block: Option<u32>,
     /// The work that its kernels do together. Default: that of the suite.
-    pub work: RawWork,
+    pub work: Work,
     /// A reference: its sources, headers and flags are locked too.
     #[schemars(extend("x-stricter" = "true"))]
     pub immutable: bool,

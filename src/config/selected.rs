@@ -34,7 +34,9 @@ impl Selected {
         experimental: bool,
         overrides: &[String],
     ) -> Result<Selected, Error> {
-        let variants = config.select(names, experimental);
+        let selectors = names.iter().map(|name| Selector::of(name));
+        let selectors: Vec<_> = selectors.collect::<Result<_, _>>().map_err(Error::Usage)?;
+        let variants = config.select(&selectors, experimental);
         let mut variants = variants.map_err(Error::Usage)?;
         if variants.is_empty() {
             return Err(Error::Usage(
@@ -44,9 +46,8 @@ impl Selected {
         for text in overrides {
             define(&mut variants, text)?;
         }
-        let selectors = names.iter().map(|name| Selector::of(name));
         Ok(Selected {
-            selectors: selectors.collect::<Result<_, _>>().map_err(Error::Usage)?,
+            selectors,
             config,
             variants,
             overrides: overrides.to_vec(),

@@ -7,7 +7,8 @@ use crate::terms::VariantId;
 /// A name or a pattern that selects variants.
 #[derive(Clone, Debug)]
 pub struct Selector {
-    text: String,
+    /// As it was written.
+    pub(super) text: String,
     /// `None` for a name.
     pattern: Option<GlobMatcher>,
 }
@@ -29,11 +30,6 @@ impl Selector {
             pattern: pattern
                 .map_err(|error| format!("`{text}` is no pattern: {}", error.kind()))?,
         })
-    }
-
-    /// As it was written.
-    pub fn text(&self) -> &str {
-        &self.text
     }
 
     /// Whether it is the name of this one variant: `suite/variant`, or the variant's name alone.

@@ -61,10 +61,5 @@ fn asked<'p>(
     let arguments = options.iter().chain(&["check-attr", "-z", "--stdin"]);
     let arguments: Vec<&str> = arguments.chain(attributes).copied().collect();
     let answer = git_bytes(folder, &arguments, paths)?;
-    let answer = String::from_utf8_lossy(&answer);
-    let found = printed::attributes(&answer).into_iter();
-    let owned = |(path, attribute, value): (&str, &str, &str)| {
-        (path.to_owned(), attribute.to_owned(), value.to_owned())
-    };
-    Ok(found.map(owned).collect())
+    Ok(printed::attributes(&String::from_utf8_lossy(&answer)))
 }

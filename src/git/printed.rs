@@ -105,8 +105,8 @@ fn next_content(rest: &mut &[u8]) -> Option<Option<Vec<u8>>> {
 }
 
 /// Path, attribute and value of each answer of `git check-attr -z` that is not `unspecified`.
-pub fn attributes(answer: &str) -> Vec<(&str, &str, &str)> {
-    let mut words = answer.split_terminator('\0');
+pub fn attributes(answer: &str) -> Vec<(String, String, String)> {
+    let mut words = answer.split_terminator('\0').map(str::to_owned);
     let mut found = Vec::new();
     // `PATH NUL ATTRIBUTE NUL VALUE NUL`
     while let (Some(path), Some(attribute), Some(value)) =

@@ -16,7 +16,8 @@ pub struct Worktree {
     pub commit: String,
     /// The folder of the project in it.
     pub project: PathBuf,
-    folder: PathBuf,
+    /// The top of it.
+    pub folder: PathBuf,
     root: PathBuf,
 }
 
@@ -81,13 +82,6 @@ impl Worktree {
             folder,
             root: root.to_owned(),
         })
-    }
-}
-
-impl Worktree {
-    /// The top of it.
-    pub fn folder(&self) -> &Path {
-        &self.folder
     }
 }
 

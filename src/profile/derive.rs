@@ -92,7 +92,7 @@ pub fn derive<'f>(
     files: impl IntoIterator<Item = &'f String>,
 ) -> Result<Derived, DeriveError> {
     let mut gpu: Option<(String, String)> = None;
-    let mut units: BTreeMap<&str, Unit> = BTreeMap::new();
+    let mut units: BTreeMap<&str, Option<&str>> = BTreeMap::new();
     let mut groups: Vec<Group<'_>> = Vec::new();
     let mut places: HashMap<Key<'_>, usize> = HashMap::new();
     for (process, source) in sources.iter().enumerate() {
@@ -117,7 +117,9 @@ pub fn derive<'f>(
                 // A launch that lacks the counter says nothing of its unit.
                 if read.peek().is_some() {
                     let unit = read.find_map(|one| unit_of(one, counter));
-                    units.entry(alias).or_insert(Unit::Unseen).see(unit);
+                    // Of launches with different units it is not known.
+                    let known = units.entry(alias).or_insert(unit);
+                    *known = known.filter(|known| Some(*known) == unit);
                 }
             }
             let at = *places.entry(key(launch)).or_insert_with(|| {
@@ -134,12 +136,12 @@ pub fn derive<'f>(
     let metrics = counters
         .iter()
         .map(|(alias, (counter, phase))| {
-            let unit = units.get(alias.as_str()).and_then(Unit::known);
+            let unit = units.get(alias.as_str()).copied().flatten();
             (
                 alias.clone(),
                 MetricIdentity {
                     counter: counter.clone(),
-                    unit,
+                    unit: unit.map(str::to_owned),
                     phase: *phase,
                 },
             )
@@ -243,31 +245,6 @@ impl Group<'_> {
 fn whole(bytes: f64) -> Option<u32> {
     let fits = bytes >= 0.0 && bytes <= f64::from(u32::MAX) && bytes.fract() == 0.0;
     fits.then_some(bytes as u32)
-}
-
-/// The unit of one counter over all launches.
-enum Unit {
-    Unseen,
-    Known(String),
-    /// Unknown somewhere, or not the same everywhere.
-    Unclear,
-}
-
-impl Unit {
-    fn see(&mut self, unit: Option<&str>) {
-        *self = match (&*self, unit) {
-            (Unit::Unseen, Some(unit)) => Unit::Known(unit.to_owned()),
-            (Unit::Known(seen), Some(unit)) if seen == unit => return,
-            _ => Unit::Unclear,
-        };
-    }
-
-    fn known(&self) -> Option<String> {
-        match self {
-            Unit::Known(unit) => Some(unit.clone()),
-            Unit::Unseen | Unit::Unclear => None,
-        }
-    }
 }
 
 fn unit_of<'a>(launch: &'a Launch, counter: &str) -> Option<&'a str> {

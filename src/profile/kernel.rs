@@ -76,9 +76,7 @@ impl KernelProfile {
             None => Cow::Borrowed(self.demangled.as_deref().unwrap_or(&self.name)),
         }
     }
-}
 
-impl KernelProfile {
     /// What its launches were seen to have; none on the static tier.
     pub fn launch_shapes(&self) -> Vec<LaunchShape> {
         let threads = self.block.iter().copied().fold(1, u64::saturating_mul);

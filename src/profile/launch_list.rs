@@ -13,7 +13,7 @@ const MOST_NAMES: usize = 64;
 const FURTHER: &str = "(further kernels)";
 
 /// All launches of one process with the command line that is measured, as CUPTI recorded them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LaunchList {
     /// Launches that are measured.
     pub measured: u32,
@@ -85,8 +85,7 @@ impl LaunchList {
         LaunchList {
             measured: u32::try_from(measured).unwrap_or(u32::MAX),
             others,
-            kernels: Vec::new(),
-            steps: None,
+            ..LaunchList::default()
         }
     }
 
@@ -124,8 +123,7 @@ impl LaunchList {
                 .map(beyond)
                 .filter(|other| other.launches > 0 || other.between > 0)
                 .collect(),
-            kernels: Vec::new(),
-            steps: None,
+            ..LaunchList::default()
         }
     }
 

@@ -130,16 +130,6 @@ impl From<&ProfileSettings> for Conditions {
     }
 }
 
-impl Provenance {
-    /// Whose launches the durations are of.
-    pub fn whose_times(&self) -> &'static str {
-        match self.as_it_runs {
-            true => "that of the program as it runs",
-            false => "that under the profiler",
-        }
-    }
-}
-
 /// Where a profile came from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Provenance {
@@ -379,28 +369,26 @@ impl Profile {
 
     /// Launches of one of its kernels in all processes of a phase.
     pub fn launches_of(&self, kernel: &KernelProfile, phase: Phase) -> usize {
-        let measured = |alias: &String| {
-            self.identity
-                .metrics
-                .get(alias)
-                .is_some_and(|metric| metric.phase == phase)
-        };
-        kernel
-            .metrics
-            .iter()
-            .filter(|(alias, _)| measured(alias))
-            .map(|(_, series)| series.launch_count())
-            .max()
-            .unwrap_or(0)
+        let counts = self.series_of(kernel, phase).map(Series::launch_count);
+        counts.max().unwrap_or(0)
+    }
+
+    fn series_of<'k>(
+        &self,
+        kernel: &'k KernelProfile,
+        phase: Phase,
+    ) -> impl Iterator<Item = &'k Series> {
+        let metrics = kernel.metrics.iter().filter(move |(alias, _)| {
+            let metric = self.identity.metrics.get(*alias);
+            metric.is_some_and(|metric| metric.phase == phase)
+        });
+        metrics.map(|(_, series)| series)
     }
 
     /// Launches of one of its kernels in one process of a phase.
     pub fn launches_in(&self, kernel: &KernelProfile, phase: Phase, process: usize) -> usize {
-        let of_phase = kernel.metrics.iter().filter(|(alias, _)| {
-            let metric = self.identity.metrics.get(*alias);
-            metric.is_some_and(|metric| metric.phase == phase)
-        });
-        let samples = of_phase.filter_map(|(_, series)| series.samples.get(process));
+        let series = self.series_of(kernel, phase);
+        let samples = series.filter_map(|series| series.samples.get(process));
         samples.map(Vec::len).max().unwrap_or(0)
     }
 
@@ -440,9 +428,7 @@ impl Profile {
         let all = self.machines(Phase::Timing).into_iter().flatten();
         all.filter(|uuid| seen.insert(*uuid)).collect()
     }
-}
 
-impl Profile {
     /// The name by which people know a kernel of this profile: the function's own, or the whole
     /// signature where overloads or template instances share that.
     pub fn label<'k>(&self, kernel: &'k KernelProfile) -> &'k str {

@@ -35,11 +35,8 @@ pub(super) fn render(outcome: &Outcome) -> String {
         .iter()
         .map(|concern| annotation("warning", concern))
         .collect();
-    for commands in [&errors, &warnings] {
-        for line in commands.iter().take(MOST) {
-            text.push_str(line);
-        }
-    }
+    let shown = [&errors, &warnings].into_iter();
+    text.extend(shown.flat_map(|all| all.iter().take(MOST).cloned()));
     text.push_str(&command(
         "notice",
         "sparsek-gate",

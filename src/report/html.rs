@@ -15,10 +15,9 @@ use super::rows::{
     several_kernels, several_shapes, shown, title,
 };
 use super::screen::first_line;
-use super::weight::{badly, by_badness, by_origin, groups};
+use super::weight::{by_origin, groups};
 use crate::finding::{ExitCode, Finding, Severity};
 use crate::judge::{Outcome, VariantReport};
-use crate::verdict::Verdict;
 
 const PAGE_STYLE: &str = include_str!("page.css");
 
@@ -143,7 +142,6 @@ fn times(outcome: &Outcome) -> Markup {
         let durations = report.comparisons.iter().filter(|one| one.is_duration());
         rows.extend(durations.map(|one| (report, one.verdict, Row::of(one, &shapes))));
     }
-    let several = |report: &VariantReport| several_kernels(report);
     html! {
         @if rows.len() > 1 {
             section id="times" {
@@ -154,7 +152,7 @@ fn times(outcome: &Outcome) -> Markup {
                         tbody {
                             @for (report, verdict, row) in rows.iter().take(TIMES) {
                                 tr class=(class(*verdict)) {
-                                    td class="name" { (name(&one_line(&report.variant.to_string()))) @if several(report) { " " (name(&one_line(&row.kernel))) } }
+                                    td class="name" { (name(&one_line(&report.variant.to_string()))) @if several_kernels(report) { " " (name(&one_line(&row.kernel))) } }
                                     @for cell in [&row.change, &row.reference, &row.current, &row.threshold] { td { (one_line(cell)) } }
                                     td { (mark(*verdict)) }
                                 }
@@ -228,13 +226,21 @@ fn name(text: &str) -> Markup {
 /// The variants, those first that need a reader, with as many rows as there is room for.
 fn variants(outcome: &Outcome) -> Markup {
     let mut room = ROWS;
-    let reports = by_badness(outcome.variants.iter().collect());
+    let reports = outcome.variants.iter().map(|report| {
+        let worst = report
+            .comparisons
+            .iter()
+            .filter_map(|one| one.verdict)
+            .min();
+        (worst, report)
+    });
+    let mut reports: Vec<_> = reports.collect();
+    reports.sort_by_key(|(worst, _)| (worst.is_none(), *worst));
     html! {
         section id="variants" {
             h2 { "Variants " span class="quiet" { (reports.len()) } }
             @if reports.is_empty() { p class="quiet" { "No variant was judged." } }
-            @for (at, report) in reports.into_iter().enumerate() {
-                @let worst = worst(report);
+            @for (at, (worst, report)) in reports.into_iter().enumerate() {
                 @let opens = at < IN_FULL && matches!(class(worst), "bad" | "open");
                 details class="box" open[opens] {
                     summary { h3 { (name(&one_line(&title(report)))) } " " span class=(class(worst)) { (mark(worst)) " " (counts_of(report)) } }
@@ -249,19 +255,11 @@ fn variants(outcome: &Outcome) -> Markup {
     }
 }
 
-fn worst(report: &VariantReport) -> Option<Verdict> {
-    let of = |verdict: &Verdict| {
-        let mut comparisons = report.comparisons.iter();
-        comparisons.any(|one| one.verdict == Some(*verdict))
-    };
-    Verdict::WORST_FIRST.into_iter().find(of)
-}
-
 fn table(report: &VariantReport, room: &mut usize) -> Markup {
     let mut comparisons = shown(report);
     let all = comparisons.len();
     if all > *room {
-        comparisons.sort_by_key(|one| std::cmp::Reverse(badly(one)));
+        comparisons.sort_by_key(|one| (one.verdict.is_none(), one.verdict));
         comparisons.truncate(*room);
     }
     *room -= comparisons.len();

@@ -74,7 +74,11 @@ fn suites(outcome: &Outcome) -> Vec<Suite> {
         .iter()
         .map(|report| Suite {
             name: title(report),
-            properties: properties(outcome, report),
+            properties: vec![
+                ("origin", origin(outcome)),
+                ("tier", report.tier.to_string()),
+                ("compared", provenance(report)),
+            ],
             cases: Vec::new(),
         })
         .collect();
@@ -254,14 +258,6 @@ fn answer(findings: &[&Finding]) -> Answer {
         ExitCode::Regressed | ExitCode::Baseline => Answer::Failure(problem),
         _ => Answer::Error(problem),
     }
-}
-
-fn properties(outcome: &Outcome, report: &VariantReport) -> Vec<(&'static str, String)> {
-    vec![
-        ("origin", origin(outcome)),
-        ("tier", report.tier.to_string()),
-        ("compared", provenance(report)),
-    ]
 }
 
 impl Answer {

@@ -68,23 +68,12 @@ impl Row {
         let unit = comparison.unit.as_deref();
         let shown = comparison.shown();
         let [reference, current] = shown.map(|value| value.unwrap_or_else(|| "–".to_owned()));
-        let change = match (comparison.change, comparison.band) {
-            (Some(change), Some(band)) if band > 0.0 => {
-                format!(
-                    "{} ±{}",
-                    change.display(unit),
-                    change.with(band).magnitude(unit)
-                )
-            }
-            (Some(change), _) => change.display(unit),
-            (None, _) => "–".to_owned(),
-        };
         Row {
             kernel: kernel_label(comparison, shapes),
             metric: comparison.metric.clone(),
             reference,
             current,
-            change,
+            change: comparison.interval().unwrap_or_else(|| "–".to_owned()),
             tolerance: match comparison.verdict {
                 Some(_) if comparison.exact => "exact".to_owned(),
                 Some(_) if comparison.never_zero => "never to 0".to_owned(),
@@ -298,13 +287,8 @@ pub(super) fn mark(verdict: Option<Verdict>) -> &'static str {
 
 /// Whether the kernel column is needed: without it, rows of several kernels look alike.
 pub(super) fn several_kernels(report: &VariantReport) -> bool {
-    let mut kernels: Vec<_> = report
-        .comparisons
-        .iter()
-        .map(|c| (&c.kernel, c.grid, c.block))
-        .collect();
-    kernels.sort();
-    kernels.dedup();
+    let kernels = report.comparisons.iter();
+    let kernels: BTreeSet<_> = kernels.map(|c| (&c.kernel, c.grid, c.block)).collect();
     kernels.len() > 1
 }
 

@@ -65,12 +65,15 @@ fn judged(outcome: &Outcome) -> Vec<Judged<'_>> {
     let denying = outcome.findings.iter().filter(|one| one.denies());
     let denying: BTreeSet<Compared<'_>> = denying.filter_map(Finding::compared).collect();
     let rank = |one: &Judged<'_>| {
-        let order = Verdict::WORST_FIRST.iter();
-        let place = order.clone().position(|verdict| *verdict == one.verdict);
         // What is waived or excused decides nothing.
         let decides = denying.contains(&one.report.compared(one.one));
         let is_time = one.one.is_duration();
-        (place, !decides, !is_time, static_rank(&one.one.metric))
+        (
+            one.verdict,
+            !decides,
+            !is_time,
+            static_rank(&one.one.metric),
+        )
     };
     let size = |one: &Judged<'_>| {
         let change = one.one.change.map_or(0.0, Change::value).abs();
@@ -110,21 +113,11 @@ impl Judged<'_> {
         cut_middle(&subject, left) + &metric
     }
 
-    fn change(&self) -> String {
-        let unit = self.one.unit.as_deref();
-        let Some(change) = self.one.change else {
-            return String::new();
-        };
-        let band = self.one.band.filter(|band| *band > 0.0);
-        let band = band.map(|band| format!(" ±{}", change.with(band).magnitude(unit)));
-        change.display(unit) + &band.unwrap_or_default()
-    }
-
     /// The change: both values of compiled code, and a factor where it is large.
     fn factor(&self) -> String {
         /// In percent.
         const LARGE: f64 = 50.0;
-        let change = self.change();
+        let change = self.one.interval().unwrap_or_default();
         let large = |percent: f64| !(-100.0 / 3.0..LARGE).contains(&percent);
         match (self.one.change, self.one.shown()) {
             (Some(Change::RelativePercent(percent)), _) if large(percent) => {
@@ -224,7 +217,8 @@ fn rows_of_variants(outcome: &Outcome) -> Vec<String> {
     let all = judged(outcome);
     let cells = |judged: &Judged<'_>| {
         let values = values(judged.one).unwrap_or_default();
-        vec![values, judged.change(), judged.word().to_owned()]
+        let change = judged.one.interval().unwrap_or_default();
+        vec![values, change, judged.word().to_owned()]
     };
     let shown = all.iter().take(MOST_ROWS);
     let mut rows: Vec<_> = shown.map(|one| (*one, cells(one))).collect();
@@ -379,14 +373,11 @@ fn cells(report: &VariantReport, share: &KernelShare) -> Vec<String> {
     let one = durations.find(|one| share.is_of(one));
     let said = one.and_then(|one| one.verdict);
     let said = said.map_or("", |verdict| word(verdict, true));
-    let change = one.and_then(|one| Some((values(one)?, one.change?, one.band)));
+    let change = one.and_then(|one| Some((values(one)?, one.interval()?)));
     let (values, change) = match (share.reference, share.current, change) {
         (None, Some(_), _) if share.kernel != TOTAL => ("new".to_owned(), String::new()),
         (Some(_), None, _) => ("gone".to_owned(), String::new()),
-        (.., Some((values, change, band))) => {
-            let band = band.map(|band| format!(" ±{}", change.with(band).magnitude(None)));
-            (values, change.display(None) + &band.unwrap_or_default())
-        }
+        (.., Some(values_and_change)) => values_and_change,
         _ if said.is_empty() && one.is_some() => ("varies".to_owned(), String::new()),
         _ => Default::default(),
     };

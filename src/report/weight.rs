@@ -11,7 +11,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::finding::{Code, Compared, ExitCode, Finding, Severity};
 use crate::judge::{Comparison, VariantReport};
 use crate::terms::{VariantId, counted};
-use crate::verdict::Verdict;
 
 /// The findings, in which those that kernels got worse by one change are one with a list.
 pub(super) fn by_origin(findings: &[Finding]) -> Cow<'_, [Finding]> {
@@ -108,18 +107,14 @@ pub(super) fn groups<'a>(
         // What concerns no kernel has no size, and comes first among its code.
         let size = match finding.compared() {
             Some(key) => sizes.get(&key).copied().unwrap_or_default(),
-            None => Size {
-                of_time: f64::INFINITY,
-                of_any: f64::INFINITY,
-            },
+            None => [f64::INFINITY; 2],
         };
         let group = found.entry(key(finding)).or_insert_with(|| Group {
             size,
             first: at,
             findings: Vec::new(),
         });
-        group.size.of_time = group.size.of_time.max(size.of_time);
-        group.size.of_any = group.size.of_any.max(size.of_any);
+        group.size = [0, 1].map(|of| group.size[of].max(size[of]));
         group.findings.push(finding);
     }
     let mut groups: Vec<(Key<'a>, Group<'a>)> = found.into_iter().collect();
@@ -127,8 +122,8 @@ pub(super) fn groups<'a>(
         let class = |key: &Key<'a>| (key.warns, key.is_aside, key.rank);
         class(one_key)
             .cmp(&class(other_key))
-            .then(other.size.of_time.total_cmp(&one.size.of_time))
-            .then(other.size.of_any.total_cmp(&one.size.of_any))
+            .then(other.size[0].total_cmp(&one.size[0]))
+            .then(other.size[1].total_cmp(&one.size[1]))
             .then(one.first.cmp(&other.first))
     });
     let found = groups.into_iter().map(|(_, mut group)| {
@@ -159,13 +154,8 @@ struct Group<'a> {
     findings: Vec<&'a Finding>,
 }
 
-/// Changes as multiples of the change beyond which they fail.
-#[derive(Clone, Copy, Default)]
-struct Size {
-    /// Of the time of a launch.
-    of_time: f64,
-    of_any: f64,
-}
+/// Changes as multiples of the change beyond which they fail: of the time of a launch, and of any metric.
+type Size = [f64; 2];
 
 fn key(finding: &Finding) -> Key<'_> {
     let warns = finding.severity == Severity::Warn;
@@ -190,7 +180,7 @@ fn sizes(variants: &[VariantReport]) -> BTreeMap<Compared<'_>, Size> {
                 true => of_any,
                 false => 0.0,
             };
-            (report.compared(comparison), Size { of_time, of_any })
+            (report.compared(comparison), [of_time, of_any])
         })
     });
     sizes.collect()
@@ -206,25 +196,6 @@ pub(super) fn badness(comparison: &Comparison) -> f64 {
         _ if change > 0.0 => f64::INFINITY,
         _ => 0.0,
     }
-}
-
-/// How much a row needs a reader: 3 fails, 2 is open, 1 got better, 0 the rest.
-pub(super) fn badly(comparison: &Comparison) -> u8 {
-    match comparison.verdict {
-        Some(Verdict::Regressed) => 3,
-        Some(Verdict::Inconclusive | Verdict::NotMeasured) => 2,
-        Some(Verdict::Improved) => 1,
-        Some(Verdict::Pass) | None => 0,
-    }
-}
-
-/// The variants, those first whose worst row needs a reader most.
-pub(super) fn by_badness(mut reports: Vec<&VariantReport>) -> Vec<&VariantReport> {
-    reports.sort_by_key(|report| {
-        let worst = report.comparisons.iter().map(badly).max();
-        std::cmp::Reverse(worst)
-    });
-    reports
 }
 
 /// The number of codes that outrank this one: 0 for the worst.

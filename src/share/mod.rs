@@ -6,6 +6,6 @@ mod contents;
 mod read;
 
 pub use archive::{
-    Packing, SelectedNames, Summary, Unpacked, Unpacking, indexed_paths, pack, packed_paths, unpack,
+    Packing, SelectedNames, Summary, Unpacked, Unpacking, indexed_paths, pack, unpack,
 };
 pub use read::{Known, Slices, Wanted, plan_sha256, read_slices, recordings_in};

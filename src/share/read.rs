@@ -401,11 +401,10 @@ fn recordings(slices: &[Slice<'_>], common: &SliceOf) -> Recordings {
     });
     let [_, base] = common.revisions.clone();
     Recordings {
-        shown: PathBuf::new(),
         measured: true,
         base,
         folders: Some(folders.collect()),
-        packed_base: None,
+        ..Recordings::default()
     }
 }
 
@@ -417,7 +416,11 @@ pub fn recordings_in(
     plan: &Selected,
 ) -> (Recordings, Vec<Finding>) {
     if let [folder] = folders {
-        return (Recordings::in_folder(folder), Vec::new());
+        let recordings = Recordings {
+            shown: folder.clone(),
+            ..Recordings::default()
+        };
+        return (recordings, Vec::new());
     }
     let mut findings = Vec::new();
     let mut of_each = BTreeMap::new();

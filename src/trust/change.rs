@@ -32,6 +32,12 @@ impl ChangeUnderReview<'_> {
         format!("{} ({})", short(&self.root.commit), self.root.found_by)
     }
 
+    /// The folder of its baselines, from the top of the repository.
+    pub(super) fn baselines(&self) -> String {
+        self.place
+            .join(&inside(&self.head.root, &self.head.baselines))
+    }
+
     /// What the base has at a path of the project, and below it.
     pub(super) fn files(&self, path: &str) -> Result<BTreeMap<String, TreeEntry>, Error> {
         let path = self.place.join(path);

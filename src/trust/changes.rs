@@ -1,5 +1,7 @@
 //! What a change does to the policy that it is judged by, in words.
 
+use std::collections::BTreeSet;
+
 use toml::{Table, Value};
 
 use super::policy::{is_code, of_base_always, variant_of};
@@ -33,9 +35,7 @@ pub(super) fn changes(base: &Table, head: &Table) -> Vec<Change> {
 }
 
 fn walk_tables(path: &[&str], before: &Table, after: &Table, found: &mut Vec<Change>) {
-    let mut keys: Vec<&String> = before.keys().chain(after.keys()).collect();
-    keys.sort();
-    keys.dedup();
+    let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     for key in keys {
         let mut path = path.to_vec();
         path.push(key);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::authority::Authority;
 use super::change::ChangeUnderReview;
 use super::consent::Consent;
-use super::place::{inside, place_in_repository};
+use super::place::place_in_repository;
 use super::root::Root;
 use super::rules::Before;
 use super::service::{Kind, Run};
@@ -60,8 +60,8 @@ impl Grounds {
         }
     }
 
-    /// Those that were packed on another machine.
-    pub fn packed(
+    /// Those of which nothing waits for consent: of the working tree, or packed on another machine.
+    pub fn settled(
         config: Config,
         store: Store,
         authority: Authority,
@@ -88,18 +88,9 @@ impl Grounds {
 /// [`Error::Environment`] and [`Error::Baseline`] where the revision cannot be read as a project.
 pub fn establish(head: Config, root: Option<Root>, consent: Consent) -> Result<Grounds, Error> {
     let Some(root) = root else {
-        return Ok(Grounds {
-            store: Store::open(&head.baselines)?,
-            config: head,
-            authority: Authority::WorkingTree,
-            findings: consent.unneeded(),
-            tool: None,
-            untracked: None,
-            consent: Consent::default(),
-            accepted: BTreeSet::new(),
-            _snapshot: None,
-            _merged: None,
-        });
+        let store = Store::open(&head.baselines)?;
+        let (authority, unneeded) = (Authority::WorkingTree, consent.unneeded());
+        return Ok(Grounds::settled(head, store, authority, unneeded));
     };
     place_in_repository(&head.root)?;
     let (head, merged) = merge::judged(head, &root)?;
@@ -127,7 +118,7 @@ pub fn establish(head: Config, root: Option<Root>, consent: Consent) -> Result<G
     findings.extend(change.leftovers()?);
     findings.extend(change.converted()?);
     let here = Store::open(own)?;
-    let place = change.place.join(&inside(&head.root, &head.baselines));
+    let place = change.baselines();
     let base = (&store, all_files);
     let replaced = locks::compare(&config, base, &here, &place, &consent, &mut findings)?;
     findings.extend(change.hidden(&store, &here)?);

@@ -10,7 +10,7 @@ use std::path::Path;
 use super::brought::listing;
 use super::change::{ChangeUnderReview, config_name};
 use super::consent::{Act, Action, Consent};
-use super::place::{inside, unreadable};
+use super::place::unreadable;
 use crate::baseline::{FILES, Store};
 use crate::files::read_regular;
 use crate::finding::{Code, Error, Finding, WarnReason};
@@ -50,9 +50,7 @@ type Files = BTreeMap<String, Vec<u8>>;
 impl ChangeUnderReview<'_> {
     /// Attributes that hide baselines or the configuration from review.
     pub(super) fn hidden(&self, base: &Store, here: &Store) -> Result<Vec<Finding>, Error> {
-        let folder = self
-            .place
-            .join(&inside(&self.head.root, &self.head.baselines));
+        let folder = self.baselines();
         let mut paths = BTreeSet::from([self.place.join(&config_name(self.head))]);
         let mut stored = base.stored()?;
         stored.extend(here.stored()?);

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::service::Owning;
 use crate::git::{self, TreeEntry};
@@ -218,15 +218,10 @@ impl Line {
 fn set(patterns: impl IntoIterator<Item = String>) -> Result<GlobSet, String> {
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
-        set.add(glob(&pattern)?);
+        let glob = GlobBuilder::new(&pattern).literal_separator(true).build();
+        set.add(glob.map_err(|error| error.to_string())?);
     }
     set.build().map_err(|error| error.to_string())
-}
-
-fn glob(pattern: &str) -> Result<Glob, String> {
-    let mut builder = GlobBuilder::new(pattern);
-    let glob = builder.literal_separator(true).build();
-    glob.map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

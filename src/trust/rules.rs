@@ -6,7 +6,7 @@ use super::change::{ChangeUnderReview, config_name};
 use super::changes::{Change, Way, changes};
 use super::consent::{Act, Action};
 use super::merge::in_checkout;
-use super::place::{inside, unreadable};
+use super::place::unreadable;
 use super::policy;
 use crate::build::paths_of_flags;
 use crate::config::{Config, Waiver, table};
@@ -181,8 +181,7 @@ impl ChangeUnderReview<'_> {
                 self.revision()
             )));
         }
-        let baselines = inside(&self.head.root, &self.head.baselines);
-        let baselines = self.place.join(&format!("{baselines}/"));
+        let baselines = format!("{}/", self.baselines());
         let parts = match base.keys().any(|path| path.starts_with(&baselines)) {
             true => Some("baselines".to_owned()),
             false => self

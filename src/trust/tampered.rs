@@ -54,9 +54,7 @@ impl ChangeUnderReview<'_> {
     /// a submodule, whose commit nobody reviews, and a name that is the same where case does not count.
     pub(super) fn twins(&self) -> Result<Vec<Finding>, Error> {
         let top = git::repository(&self.head.root).map_err(unreadable)?.top;
-        let baselines = self
-            .place
-            .join(&inside(&self.head.root, &self.head.baselines));
+        let baselines = self.baselines();
         let config = self.place.join(&config_name(self.head));
         let is_at = |path: &str, place: &str| Path::new(path).starts_with(place);
         let is_ours = |path: &str| is_at(path, &baselines) || path == config;
@@ -99,8 +97,7 @@ impl ChangeUnderReview<'_> {
     /// that are merged.
     pub(super) fn converted(&self) -> Result<Option<Finding>, Error> {
         let top = git::repository(&self.head.root).map_err(unreadable)?.top;
-        let below = inside(&self.head.root, &self.head.baselines);
-        let mut paths = git::tracked(&top, &self.place.join(&below)).map_err(unreadable)?;
+        let mut paths = git::tracked(&top, &self.baselines()).map_err(unreadable)?;
         paths.insert(self.place.join(&config_name(self.head)), None);
         let converted =
             git::converted(&top, paths.keys().map(String::as_str)).map_err(unreadable)?;

@@ -5,20 +5,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::metric::display_value;
 
-/// The verdict on one metric of one kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// The verdict on one metric of one kernel. The worst is the least.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Shown to be the same within the tolerance.
-    Pass,
-    /// Better by more than the tolerance.
-    Improved,
     /// Worse by more than the tolerance.
     Regressed,
     /// The samples do not decide.
     Inconclusive,
     /// There is no value to judge.
     NotMeasured,
+    /// Better by more than the tolerance.
+    Improved,
+    /// Shown to be the same within the tolerance.
+    Pass,
 }
 
 impl Verdict {

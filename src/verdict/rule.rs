@@ -72,8 +72,12 @@ pub fn in_turn(base: &[Vec<f64>], current: &[Vec<f64>], question: &Question) -> 
         false => 0.0,
     };
     let interval = match planned {
-        Some(&(_, left_out)) => Interval::of_rounds(&base, &current, left_out).wider(tick),
-        None => Interval::of_pairs(&base, &current),
+        Some(&(_, left_out)) => Interval::of_rounds(&base, &current, 2, left_out).wider(tick),
+        // Launches of one process a side.
+        None => {
+            let left_out = base.len() * current.len() / LEFT_OUT_OF;
+            Interval::of_rounds(&base, &current, usize::MAX, left_out)
+        }
     };
     let tolerance = terms.tolerance;
     let is_first = planned == LOOKS.first();
@@ -336,24 +340,14 @@ fn tick(sides: [&[Vec<f64>]; 2], log: bool) -> f64 {
 }
 
 impl Interval {
-    /// Of process values, two a side and round, without some at each end.
-    fn of_rounds(base: &[f64], current: &[f64], left_out: usize) -> Interval {
-        let rounds = base.chunks(2).zip(current.chunks(2));
-        let ratios = rounds
-            .flat_map(|(base, current)| {
-                let of = |now: &f64| base.iter().map(|was| now - was).collect::<Vec<f64>>();
-                current.iter().flat_map(of).collect::<Vec<f64>>()
-            })
-            .collect();
-        Interval::of(ratios, left_out)
-    }
-
-    /// Of launches of one process a side: each is compared with each.
-    fn of_pairs(base: &[f64], current: &[f64]) -> Interval {
-        let against = |now: &f64| base.iter().map(|was| now - was).collect::<Vec<f64>>();
-        let pairs: Vec<f64> = current.iter().flat_map(against).collect();
-        let left_out = pairs.len() / LEFT_OUT_OF;
-        Interval::of(pairs, left_out)
+    /// Each of a round is compared with each of the other side, without some at each end.
+    fn of_rounds(base: &[f64], current: &[f64], in_round: usize, left_out: usize) -> Interval {
+        let rounds = base.chunks(in_round).zip(current.chunks(in_round));
+        let changes = rounds.flat_map(|(base, current)| {
+            let against = move |now: &f64| base.iter().map(|was| now - was).collect::<Vec<f64>>();
+            current.iter().flat_map(against)
+        });
+        Interval::of(changes.collect(), left_out)
     }
 
     /// Of at least one change, without some at each end.

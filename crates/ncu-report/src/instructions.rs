@@ -1,6 +1,5 @@
 //! Counts and samples of single instructions.
 
-use std::fmt;
 use std::sync::Arc;
 
 use crate::line_table::Line;
@@ -12,8 +11,9 @@ use crate::line_table::Line;
 pub struct SourceCounters {
     /// The instructions with a count or a sample, by address.
     pub instructions: Vec<InstructionCounters>,
-    /// The machine code that ran; `None` where the report does not contain it (`--import-sass no`).
-    pub cubin: Option<Cubin>,
+    /// The machine code that ran, a cubin (an ELF file) that launches share; `None` where the report
+    /// does not contain it (`--import-sass no`).
+    pub cubin: Option<Arc<[u8]>>,
 }
 
 impl SourceCounters {
@@ -42,23 +42,7 @@ pub struct InstructionCounters {
     /// Samples by the reason that the warp waited for, sorted by reason; without zeros. The reason
     /// is the rest of the metric's name after `smsp__pcsamp_warps_issue_stalled_`.
     pub stalls: Vec<(Arc<str>, u64)>,
-    /// The subset of `stalls` in which the scheduler issued no instruction (the metrics that end
-    /// in `_not_issued`).
-    pub not_issued: Vec<(Arc<str>, u64)>,
     /// The source lines: the innermost first, then the calls that were inlined. Empty where the
     /// code was compiled without `-lineinfo`.
     pub lines: Vec<Line>,
-}
-
-/// A cubin (an ELF file with the machine code of a GPU) that launches share.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Cubin(
-    /// The bytes of the ELF file.
-    pub Arc<[u8]>,
-);
-
-impl fmt::Debug for Cubin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a cubin of {} bytes", self.0.len())
-    }
 }

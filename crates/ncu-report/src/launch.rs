@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::catalog::Chip;
 use crate::instructions::SourceCounters;
 use crate::metrics::Metrics;
 use crate::value::Measurement;
@@ -68,12 +67,6 @@ impl Launch {
     /// The value of a metric in its base unit, if it is present and a number.
     pub fn number(&self, metric: &str) -> Option<f64> {
         self.metrics.get(metric)?.value.number()
-    }
-
-    /// The chip that the launch ran on; `None` where its metrics are not known.
-    pub fn chip(&self) -> Option<Chip> {
-        let (major, minor) = self.compute_capability?;
-        Chip::from_compute_capability(major, minor)
     }
 }
 

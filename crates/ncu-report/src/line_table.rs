@@ -14,7 +14,6 @@ use std::sync::Arc;
 use gimli::{AttributeValue, DebugLine, DebugLineOffset, EndianSlice, LittleEndian, Reader as _};
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionIndex};
-use thiserror::Error;
 
 use crate::elf_sections::named_sections;
 
@@ -43,15 +42,6 @@ const ROW: usize = 2 * size_of::<Row>();
 const STEP: usize = 2 * size_of::<Step>();
 /// The same of a file without its path.
 const FILE: usize = 2 * size_of::<(Arc<str>, u64)>();
-
-/// Why the lines of a cubin cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("the cubin cannot be read: {0}")]
-pub struct LineError(
-    /// The section and the problem.
-    pub String,
-);
-
 /// A line of a source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
@@ -103,7 +93,7 @@ impl LineTable {
     /// Reads the table of a cubin. The table of a cubin without `-lineinfo` is empty.
     ///
     /// # Errors
-    /// [`LineError`] if the ELF file or its `.debug_line` is damaged, or if the table would take
+    /// If the ELF file or its `.debug_line` is damaged, or if the table would take
     /// more memory than twice the cubin and 24 MiB.
     ///
     /// ```no_run
@@ -115,14 +105,14 @@ impl LineTable {
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn of(cubin: &[u8]) -> Result<LineTable, LineError> {
-        let wrong = |error: object::Error| LineError(error.to_string());
+    pub fn of(cubin: &[u8]) -> Result<LineTable, String> {
+        let wrong = |error: object::Error| error.to_string();
         let file = ElfFile64::<object::Endianness>::parse(cubin).map_err(wrong)?;
         let mut table = LineTable {
             most_memory: cubin.len().saturating_mul(2).saturating_add(MEMORY),
             ..LineTable::default()
         };
-        let sections = named_sections(&file).map_err(LineError)?;
+        let sections = named_sections(&file)?;
         let debug_line = sections
             .iter()
             .find(|(_, name, _)| *name == b".debug_line")
@@ -151,26 +141,26 @@ impl LineTable {
     }
 
     /// Reserves memory.
-    fn take(&mut self, bytes: usize) -> Result<(), LineError> {
+    fn take(&mut self, bytes: usize) -> Result<(), String> {
         self.memory = self.memory.saturating_add(bytes);
         if self.memory > self.most_memory {
-            return Err(LineError(format!(
+            return Err(format!(
                 ".debug_line: the table needs more than {} bytes of memory, as that of no real \
                  cubin does",
                 self.most_memory
-            )));
+            ));
         }
         Ok(())
     }
 
     /// Reads the line programs one after the other.
-    fn read(&mut self, data: &[u8], texts: &Texts) -> Result<(), LineError> {
-        let wrong = |error: gimli::Error| LineError(format!(".debug_line: {error}"));
+    fn read(&mut self, data: &[u8], texts: &Texts) -> Result<(), String> {
+        let wrong = |error: gimli::Error| format!(".debug_line: {error}");
         let section = DebugLine::new(data, LittleEndian);
         let mut paths = Paths::new();
         let mut unit = 0_usize;
         while let Some(rest) = data.get(unit..).filter(|rest| !rest.is_empty()) {
-            check_header(rest).map_err(LineError)?;
+            check_header(rest)?;
             let program = section
                 .program(DebugLineOffset(unit), 8, None, None)
                 .map_err(wrong)?;
@@ -190,8 +180,8 @@ impl LineTable {
         mut program: gimli::IncompleteLineProgram<Bytes<'_>>,
         texts: &Texts,
         paths: &mut Paths,
-    ) -> Result<(), LineError> {
-        let wrong = |error: gimli::Error| LineError(format!(".debug_line: {error}"));
+    ) -> Result<(), String> {
+        let wrong = |error: gimli::Error| format!(".debug_line: {error}");
         let header = program.header().clone();
         let first_file = self.files.len();
         self.add_files(&header, paths)?;
@@ -267,7 +257,7 @@ impl LineTable {
         &mut self,
         header: &gimli::LineProgramHeader<Bytes<'_>>,
         paths: &mut Paths,
-    ) -> Result<(), LineError> {
+    ) -> Result<(), String> {
         for file in header.file_names() {
             self.take(FILE)?;
             let path = path(file, header);
@@ -373,16 +363,16 @@ fn check_header(unit: &[u8]) -> Result<(), String> {
 fn relocated(
     file: &ElfFile64<'_, object::Endianness>,
     index: SectionIndex,
-) -> Result<Vec<u8>, LineError> {
-    let wrong = |error: object::Error| LineError(error.to_string());
+) -> Result<Vec<u8>, String> {
+    let wrong = |error: object::Error| error.to_string();
     let section = file.section_by_index(index).map_err(wrong)?;
     let mut data = section.data().map_err(wrong)?.to_vec();
     // Each relocation of a real file is for another eight bytes.
     let mut left = data.len() / 8;
     for (at, relocation) in section.relocations() {
-        left = left.checked_sub(1).ok_or_else(|| {
-            LineError(".debug_line: it has more relocations than addresses".to_owned())
-        })?;
+        left = left
+            .checked_sub(1)
+            .ok_or_else(|| ".debug_line: it has more relocations than addresses".to_owned())?;
         let RelocationTarget::Symbol(symbol) = relocation.target() else {
             continue;
         };

@@ -70,12 +70,6 @@ impl Metrics {
         Arc::make_mut(self.chunks.get_mut(place / CHUNK)?).get_mut(place % CHUNK)
     }
 
-    /// Whether the metric is present, with a value or with
-    /// [`Value::Missing`](crate::Value::Missing).
-    pub fn contains_key(&self, metric: &str) -> bool {
-        self.place(metric).is_ok()
-    }
-
     /// The number of metrics.
     pub fn len(&self) -> usize {
         self.names.len()

@@ -253,11 +253,9 @@ fn by_instruction(launch: &Launch) -> Counts {
     for one in launch.source.iter().flat_map(|source| &source.instructions) {
         add("inst_executed", one.address, one.executed.unwrap_or(0));
         add("smsp__pcsamp_sample_count", one.address, one.samples);
-        for (reasons, ending) in [(&one.stalls, ""), (&one.not_issued, "_not_issued")] {
-            for (reason, count) in reasons {
-                let metric = format!("smsp__pcsamp_warps_issue_stalled_{reason}{ending}");
-                add(&metric, one.address, *count);
-            }
+        for (reason, count) in &one.stalls {
+            let metric = format!("smsp__pcsamp_warps_issue_stalled_{reason}");
+            add(&metric, one.address, *count);
         }
     }
     counts
@@ -265,6 +263,7 @@ fn by_instruction(launch: &Launch) -> Counts {
 
 fn theirs_by_instruction(launch: &Json) -> Counts {
     let lists = launch["instructions"].as_object().unwrap().iter();
+    let lists = lists.filter(|(metric, _)| !metric.ends_with("_not_issued"));
     let counts = lists.map(|(metric, list)| {
         let pairs: Vec<(u64, u64)> = serde_json::from_value(list.clone()).unwrap();
         let counted = pairs.into_iter().filter(|(_, count)| *count > 0);

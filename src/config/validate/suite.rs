@@ -6,7 +6,7 @@ use super::file::{Common, File};
 use super::metric::excused_without_duration;
 use crate::config::error::{ConfigError, suggest};
 use crate::config::model::{Metric, Suite, Work};
-use crate::config::raw::{RawSuite, RawWork};
+use crate::config::raw::RawSuite;
 use crate::metric::{Level, Role};
 
 impl File<'_> {
@@ -93,15 +93,11 @@ impl File<'_> {
     pub(super) fn work(
         &self,
         at: &[&str],
-        raw: &RawWork,
+        work: &Work,
         metrics: &[Metric],
     ) -> Result<Work, ConfigError> {
-        let work = Work {
-            flop: raw.flop,
-            bytes_written: raw.bytes_written,
-        };
         let Some(key) = work.uncounted(metrics) else {
-            return Ok(work);
+            return Ok(*work);
         };
         Err(self
             .error(

@@ -32,30 +32,14 @@ fn name(comparison: &Comparison) -> String {
     format!("`{}` of {}", comparison.metric, comparison.kernel)
 }
 
-fn change(comparison: &Comparison) -> String {
-    let unit = comparison.unit.as_deref();
-    let change = comparison.change.map(|change| change.display(unit));
-    change.unwrap_or_default()
-}
-
-/// ` ±0.20 %`, where an interval is known.
-fn band(comparison: &Comparison) -> String {
-    let unit = comparison.unit.as_deref();
-    match (comparison.change, comparison.band) {
-        (Some(change), Some(band)) => format!(" ±{}", change.with(band).magnitude(unit)),
-        _ => String::new(),
-    }
-}
-
 fn regressed(quantity: &Quantity<'_>, comparison: &mut Comparison, speed: Option<f64>) -> Finding {
     let variant = quantity.case.variant;
     let unit = comparison.unit.as_deref();
     let [was, is] = comparison.shown().map(Option::unwrap_or_default);
-    let band = band(comparison);
     let message = format!(
-        "{}: {was} → {is}, {}{band} (tolerance {})",
+        "{}: {was} → {is}, {} (tolerance {})",
         name(comparison),
-        change(comparison),
+        comparison.interval().unwrap_or_default(),
         comparison.tolerance.display(unit)
     );
     let (mode, tier) = (
@@ -107,8 +91,8 @@ fn inconclusive(
 }
 
 fn open_result(quantity: &Quantity<'_>, comparison: &Comparison) -> Finding {
-    let (name, change, band) = (name(comparison), change(comparison), band(comparison));
-    let message = format!("{name}: change {change}{band}; {}", comparison.why);
+    let (name, change) = (name(comparison), comparison.interval().unwrap_or_default());
+    let message = format!("{name}: change {change}; {}", comparison.why);
     Finding::of(Code::Inconclusive, &quantity.case.variant.id, message)
 }
 

@@ -203,11 +203,12 @@ impl Comparison {
         }
     }
 
-    /// The change with its interval, `+0.03 % ±0.20 %`; `None` of what has none.
+    /// The change with its noise band, `+0.03 % ±0.20 %`, where it has one.
     pub fn interval(&self) -> Option<String> {
-        let (change, band) = (self.change?, self.band?);
-        let band = change.with(band).magnitude(None);
-        Some(format!("{} ±{band}", change.display(None)))
+        let (change, unit) = (self.change?, self.unit.as_deref());
+        let band = self.band.filter(|band| *band > 0.0);
+        let band = band.map(|band| format!(" ±{}", change.with(band).magnitude(unit)));
+        Some(change.display(unit) + &band.unwrap_or_default())
     }
 
     /// Whether it is of the time that a launch took.

@@ -101,7 +101,9 @@ impl Sampled<'_> {
 /// Where the time moved from a reference to the current code.
 pub fn moved(kernel: &str, reference: &Sampled<'_>, current: &Sampled<'_>) -> KernelHotspots {
     let times = reference.duration_ns.zip(current.duration_ns);
-    let scale = Scale::new(reference, current, times);
+    let [was, is] = [reference, current].map(|side| side.hotspots.samples as f64);
+    let samples = (was, is);
+    let scale = Scale { times, samples };
     let (lines, now) = moved_lines(&scale, reference, current);
     let mut moved = KernelHotspots {
         kernel: kernel.to_owned(),
@@ -239,15 +241,6 @@ struct Scale {
 }
 
 impl Scale {
-    fn new(reference: &Sampled<'_>, current: &Sampled<'_>, times: Option<(f64, f64)>) -> Scale {
-        Scale {
-            times,
-            samples: (
-                reference.hotspots.samples as f64, current.hotspots.samples as f64,
-            ),
-        }
-    }
-
     /// By how much a share grew, in parts of the reference's duration.
     fn size(&self, was: f64, is: f64) -> f64 {
         let slower = self.times.map_or(1.0, |(was, is)| is / was);

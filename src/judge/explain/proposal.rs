@@ -1,5 +1,7 @@
 //! Which launches of a program to gate, proposed from what one run of it launched.
 
+use std::collections::BTreeSet;
+
 use super::overview::{KernelOverview, Overview};
 
 /// Kernels with a smaller share of the time than this, in percent, are not proposed.
@@ -36,27 +38,17 @@ impl Proposal {
         let counts = overview.kernels.iter().filter(is_taken);
         let counts: Vec<usize> = counts.map(|kernel| kernel.launches).collect();
         let (least, most) = (counts.iter().min().copied()?, counts.iter().max().copied()?);
+        let functions = overview.kernels.iter().map(|kernel| &kernel.function);
+        let functions: BTreeSet<&String> = functions.collect();
         // No kernel may be left out whole.
         let skip = usize::from(least >= 3);
         Some(Proposal {
-            kernels: (names.len() < functions(overview)).then(|| filter(&names)),
+            kernels: (names.len() < functions.len()).then(|| filter(&names)),
             launches: (most - skip).min(LAUNCHES),
             names,
             skip,
         })
     }
-}
-
-/// How many functions the kernels are.
-fn functions(overview: &Overview) -> usize {
-    let mut names: Vec<&str> = overview
-        .kernels
-        .iter()
-        .map(|k| k.function.as_str())
-        .collect();
-    names.sort_unstable();
-    names.dedup();
-    names.len()
 }
 
 /// The filter that selects functions of these names.

@@ -1,6 +1,6 @@
 //! Other configurations of autotuned kernels than in the reference.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::explanation::CodeChanges;
 use crate::comparable::compiled;
@@ -44,8 +44,9 @@ fn difference(was: &str, is: &str) -> String {
     let (Some(before), Some(now)) = (settings(was), settings(is)) else {
         return format!("{was} → {is}");
     };
-    let names = before.keys().chain(now.keys());
-    let mut steps: Vec<String> = names
+    let names: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
+    let steps = names.into_iter();
+    let steps: Vec<String> = steps
         .filter(|name| before.get(*name) != now.get(*name))
         .map(|name| {
             let value = |side: &BTreeMap<String, String>| {
@@ -54,8 +55,6 @@ fn difference(was: &str, is: &str) -> String {
             format!("{name} {} → {}", value(&before), value(&now))
         })
         .collect();
-    steps.sort();
-    steps.dedup();
     match steps.is_empty() {
         true => format!("{was} → {is}"),
         false => format!("{} (now {is})", steps.join(", ")),

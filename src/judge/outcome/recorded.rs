@@ -76,7 +76,6 @@ pub fn examined(
     }
     for variant in variants {
         reading.compiled(variant);
-        reading.compiled_base(variant);
     }
     reading.trials();
     if reading.is_change() {
@@ -182,11 +181,6 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// The place that reports name.
-    fn shown(&self) -> std::path::Display<'_> {
-        self.recordings.shown.display()
-    }
-
     /// Whether a change is under review: its author made the recording, and others judge it.
     fn is_change(&self) -> bool {
         *self.authority != Authority::WorkingTree
@@ -210,7 +204,8 @@ impl Reading<'_> {
             Ok(None) if self.explained.contains(&variant.id) => return Ok(()),
             Ok(None) if is_library(&recorded.folder) => return Ok(()),
             Ok(None) => {
-                let message = format!("{} contains no profile of it", self.shown());
+                let shown = self.recordings.shown.display();
+                let message = format!("{shown} contains no profile of it");
                 Finding::of(Code::ProfileMissing, &variant.id, message)
             }
             Err(error @ (Error::Input { .. } | Error::Io { .. })) => {
@@ -239,7 +234,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// The static profile of a variant, where there is one.
+    /// The static profiles of a variant and of its base, where there are any.
     fn compiled(&mut self, variant: &Variant) {
         let Some(folder) = self.recordings.of(&variant.id) else {
             return;
@@ -251,13 +246,6 @@ impl Reading<'_> {
             }
             self.captures.compiled.push(profile);
         }
-    }
-
-    /// The same of the base revision.
-    fn compiled_base(&mut self, variant: &Variant) {
-        let Some(folder) = self.recordings.of(&variant.id) else {
-            return;
-        };
         let file = recorded_base_folder(folder, &variant.id).join(STATIC_PROFILE_FILE);
         let profile = self.static_profile(variant, Profile::at(&file));
         self.captures.compiled_bases.extend(profile);

@@ -51,14 +51,6 @@ impl PackedBase {
 }
 
 impl Recordings {
-    /// Those of a recording.
-    pub fn in_folder(folder: &Path) -> Recordings {
-        Recordings {
-            shown: folder.to_path_buf(),
-            ..Recordings::default()
-        }
-    }
-
     /// The folder that has the profiles of a variant; `None` where nobody brought them.
     pub(in crate::judge) fn of(&self, variant: &VariantId) -> Option<&Path> {
         match &self.folders {

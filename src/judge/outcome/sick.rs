@@ -51,9 +51,9 @@ impl Judge<'_> {
         if !variant.immutable || self.changed.contains(&variant.id) {
             return None;
         }
-        let locked = self.lock_like(current)?;
+        let locked = self.locked(current)?;
         let compiled = of(&variant.id, &profiles.compiled);
-        let code = compiled.and_then(|now| Some((now, self.lock_like(now)?)));
+        let code = compiled.and_then(|now| Some((now, self.locked(now)?)));
         let same = is_locked_program(locked, current, code);
         if !same || !self.is_sound(variant, current) {
             return None;

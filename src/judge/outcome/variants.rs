@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::variant_report::VariantReport;
 use super::whole::{Origin, Outcome};
-use crate::baseline::{Store, Trusted, immutable_additions, verify_stored};
+use crate::baseline::{Store, immutable_additions, verify_stored};
 use crate::comparable::changed_conditions;
 use crate::config::{Config, Selected, Variant};
 use crate::evidence::{
@@ -40,7 +40,7 @@ pub struct Judge<'a> {
     /// Immutable variants whose files differ from their lock.
     pub(in crate::judge) changed: BTreeSet<VariantId>,
     /// Locks that the change under review brings and that were accepted: GPU folder and variant.
-    accepted: BTreeSet<(String, VariantId)>,
+    pub accepted: BTreeSet<(String, VariantId)>,
     /// Whether a variant must have a baseline. Without, two programs are compared with each other.
     needs_locks: bool,
     /// Whether counters are read whatever the times say.
@@ -76,19 +76,6 @@ struct Reported {
     launches: bool,
 }
 
-/// What is locked of a variant on a GPU model, and what is wrong with it.
-type Verified = (String, Option<Trusted>, Vec<Finding>);
-
-/// Verifies every lock of a variant.
-fn verify_all(plan: &Selected, store: &Store, variant: &Variant) -> Result<Vec<Verified>, Error> {
-    let stored = store.all_of(&variant.id)?.into_iter();
-    let verified = stored.map(|stored| {
-        let (trusted, found) = verify_stored(&plan.config, variant, &stored);
-        (stored.gpu, trusted, found)
-    });
-    Ok(verified.collect())
-}
-
 impl<'a> Judge<'a> {
     /// Verifies every lock of the selected variants; what is wrong with one is a finding.
     ///
@@ -101,7 +88,14 @@ impl<'a> Judge<'a> {
             ..Judge::of_programs(plan, true)
         };
         let variants = plan.variants();
-        let verified = parallel::map(&variants, |variant| verify_all(plan, store, variant));
+        let verified = parallel::map(&variants, |variant| -> Result<Vec<_>, Error> {
+            let stored = store.all_of(&variant.id)?.into_iter();
+            let verified = stored.map(|stored| {
+                let (trusted, found) = verify_stored(&plan.config, variant, &stored);
+                (stored.gpu, trusted, found)
+            });
+            Ok(verified.collect())
+        });
         for (variant, verified) in variants.into_iter().zip(verified) {
             let mut gpus = Vec::new();
             for (gpu, trusted, found) in verified? {
@@ -118,14 +112,6 @@ impl<'a> Judge<'a> {
             judge.gpus.insert(variant.id.clone(), gpus);
         }
         Ok((judge, findings))
-    }
-
-    /// The same, where these locks of the change were accepted.
-    pub fn with_accepted(self, accepted: &BTreeSet<(String, VariantId)>) -> Judge<'a> {
-        Judge {
-            accepted: accepted.clone(),
-            ..self
-        }
     }
 
     /// Of programs that are compared with each other: nothing is locked of them. `counts_always` is whether
@@ -169,19 +155,29 @@ impl<'a> Judge<'a> {
     }
 
     /// What is locked of the variant of a profile, on its GPU model and tier.
-    pub(in crate::judge) fn lock_like(&self, profile: &Profile) -> Option<&Profile> {
-        self.locked(&profile.variant, profile)
+    pub(in crate::judge) fn locked(&self, profile: &Profile) -> Option<&Profile> {
+        let key = (profile.identity.folder(), profile.variant.clone());
+        self.locked.get(&key)
     }
 
-    /// What is locked of a variant on the GPU model of a profile.
-    fn locked(&self, id: &VariantId, profile: &Profile) -> Option<&Profile> {
-        self.locked.get(&(profile.identity.folder(), id.clone()))
+    /// The profiles of a variant among these, where it has a current one.
+    fn sides<'p>(
+        &'p self,
+        id: &VariantId,
+        [current, bases]: [&'p [Profile]; 2],
+    ) -> Option<Sides<'p>> {
+        let current = of(id, current)?;
+        Some(Sides {
+            current,
+            base: of(id, bases),
+            locked: self.locked(current),
+        })
     }
 
     /// Whether the baseline that a profile is judged by was measured. Then so must be the profile:
     /// an imported one says little of its code.
     pub(crate) fn is_locked_measured(&self, profile: &Profile) -> bool {
-        self.locked(&profile.variant, profile)
+        self.locked(profile)
             .is_some_and(|locked| locked.provenance.origin == ProfileOrigin::Measured)
     }
 
@@ -193,7 +189,7 @@ impl<'a> Judge<'a> {
 
     /// What disturbed a profile that is compared with its baseline.
     fn disturbed(&self, variant: &Variant, profile: &Profile) -> Vec<Finding> {
-        let clock = self.locked(&variant.id, profile).and_then(|locked| {
+        let clock = self.locked(profile).and_then(|locked| {
             SameClock::of(variant, locked, profile, |metric| metric.tolerance.stored)
         });
         disturbed(variant, profile, Purpose::Verdict(clock))
@@ -205,7 +201,7 @@ impl<'a> Judge<'a> {
         variant: &Variant,
         profile: &Profile,
     ) -> Option<(VariantReport, Vec<Finding>)> {
-        let reference = Reference::new(Mode::Stored, self.locked(&variant.id, profile)?);
+        let reference = Reference::new(Mode::Stored, self.locked(profile)?);
         Some(compare(&Case::new(variant, reference, profile)))
     }
 
@@ -248,8 +244,9 @@ impl<'a> Judge<'a> {
 
     /// Judges all profiles of a variant. `outcome` has what was found about it so far.
     fn one(&self, variant: &Variant, profiles: &Captures, outcome: &mut Outcome) {
-        let reported = match of(&variant.id, &profiles.profiles) {
-            Some(current) => self.measured(variant, current, profiles, outcome),
+        let measured = self.sides(&variant.id, [&profiles.profiles, &profiles.bases]);
+        let reported = match measured {
+            Some(sides) => self.measured(variant, sides, profiles, outcome),
             None => Reported::default(),
         };
         let has_gate = match profiles.source {
@@ -257,21 +254,12 @@ impl<'a> Judge<'a> {
             _ => variant.has_static_gate(),
         };
         if has_gate {
-            let (current, bases) = (&profiles.compiled, &profiles.compiled_bases);
-            let sides = of(&variant.id, current).map(|current| Sides {
-                current,
-                base: of(&variant.id, bases),
-                locked: self.locked(&variant.id, current),
+            let compiled = [&*profiles.compiled, &*profiles.compiled_bases];
+            let sides = self.sides(&variant.id, compiled);
+            let tuned = measured.and_then(|sides| {
+                let reference = sides.base.or(sides.locked)?;
+                Some(tuning_changes(reference, sides.current))
             });
-            let measured = of(&variant.id, &profiles.profiles);
-            let references = [
-                of(&variant.id, &profiles.bases),
-                measured.and_then(|one| self.locked(&variant.id, one)),
-            ];
-            let reference = references.into_iter().flatten().next();
-            let tuned = measured
-                .zip(reference)
-                .map(|(is, was)| tuning_changes(was, is));
             self.judge_code(
                 variant,
                 sides,
@@ -287,15 +275,11 @@ impl<'a> Judge<'a> {
     fn measured(
         &self,
         variant: &Variant,
-        current: &Profile,
+        sides: Sides<'_>,
         profiles: &Captures,
         outcome: &mut Outcome,
     ) -> Reported {
-        let sides = Sides {
-            current,
-            base: of(&variant.id, &profiles.bases),
-            locked: self.locked(&variant.id, current),
-        };
+        let current = sides.current;
         let answer = match sides.base {
             Some(base) => Some(self.beside_base(variant, base, sides, profiles, outcome)),
             None => self.beside_lock(variant, sides, profiles),
@@ -360,7 +344,7 @@ impl<'a> Judge<'a> {
             allow(&mut findings, &locked);
         }
         if let Some((drift, _)) = self.stored(variant, base) {
-            let locked = self.locked(&variant.id, base);
+            let locked = self.locked(base);
             findings.extend(drifted(variant, &drift, same_code(base, locked)));
             report.drift = drift.comparisons;
         }
@@ -378,7 +362,7 @@ impl<'a> Judge<'a> {
         profiles: &Captures,
     ) -> Option<(VariantReport, Vec<Finding>)> {
         let code = of(&variant.id, &profiles.compiled).and_then(|current| {
-            let locked = self.locked(&variant.id, current)?;
+            let locked = self.locked(current)?;
             Some(code_changes(locked, current))
         });
         let reference = Reference::new(Mode::Stored, sides.locked?);
@@ -430,7 +414,11 @@ impl<'a> Judge<'a> {
         outcome: &mut Outcome,
     ) {
         let Some(sides) = sides else {
-            outcome.findings.extend(self.code_unknown(variant, outcome));
+            if !outcome.denies(&variant.id) {
+                let message = "it has no static profile: its compiled code is unknown";
+                let finding = Finding::of(Code::ProfileMissing, &variant.id, message);
+                outcome.findings.push(finding);
+            }
             return;
         };
         let current = sides.current;
@@ -478,56 +466,39 @@ impl<'a> Judge<'a> {
         profiles: &Captures,
         outcome: &Outcome,
     ) -> (VariantReport, Vec<Finding>) {
-        let current = sides.current;
-        let as_fast = shown_as_fast(&variant.id, &outcome.variants, &outcome.findings);
-        match (sides.base, sides.locked) {
-            (Some(base), locked) => {
-                let (mut report, mut findings) =
-                    compare_compiled(variant, base, Mode::Against, current, as_fast);
-                if let Some(locked) = locked.filter(|_| self.is_relocked(variant, current)) {
-                    let (stored, _) =
-                        compare_compiled(variant, locked, Mode::Stored, current, false);
-                    allow(&mut findings, &stored);
-                }
-                let other = unexplained_code(variant, Mode::Against, base, current, tuned);
-                findings.extend(other);
-                match locked {
-                    Some(locked) if self.is_brought(profiles, outcome) => {
-                        let (drift, _) =
-                            compare_compiled(variant, locked, Mode::Stored, base, false);
-                        let same_code = same_code(base, Some(locked));
-                        findings.extend(drifted(variant, &drift, same_code));
-                        report.drift = drift.comparisons;
-                    }
-                    None if self.is_brought(profiles, outcome) => {
-                        findings.push(unvouched(variant, base))
-                    }
-                    _ => {}
-                }
-                (report, findings)
-            }
-            (None, Some(locked)) => {
-                let (report, mut findings) =
-                    compare_compiled(variant, locked, Mode::Stored, current, false);
-                let other = unexplained_code(variant, Mode::Stored, locked, current, tuned);
-                findings.extend(other);
-                (report, findings)
-            }
+        let (current, locked) = (sides.current, sides.locked);
+        let (reference, mode) = match (sides.base, locked) {
+            (Some(base), _) => (base, Mode::Against),
+            (None, Some(locked)) => (locked, Mode::Stored),
             // Its values are shown before anything of it is locked.
             (None, None) => {
                 let (report, findings) =
                     compare_compiled(variant, current, Mode::New, current, false);
-                (report.of_new(), findings)
+                return (report.of_new(), findings);
+            }
+        };
+        let has_base = mode == Mode::Against;
+        let as_fast = has_base && shown_as_fast(&variant.id, &outcome.variants, &outcome.findings);
+        let (mut report, mut findings) =
+            compare_compiled(variant, reference, mode, current, as_fast);
+        if let Some(locked) = locked.filter(|_| has_base && self.is_relocked(variant, current)) {
+            let (stored, _) = compare_compiled(variant, locked, Mode::Stored, current, false);
+            allow(&mut findings, &stored);
+        }
+        findings.extend(unexplained_code(variant, mode, reference, current, tuned));
+        if has_base && self.is_brought(profiles, outcome) {
+            match locked {
+                Some(locked) => {
+                    let (drift, _) =
+                        compare_compiled(variant, locked, Mode::Stored, reference, false);
+                    let same_code = same_code(reference, Some(locked));
+                    findings.extend(drifted(variant, &drift, same_code));
+                    report.drift = drift.comparisons;
+                }
+                None => findings.push(unvouched(variant, reference)),
             }
         }
-    }
-
-    /// The finding that there is no code to judge, where none says why yet.
-    fn code_unknown(&self, variant: &Variant, outcome: &Outcome) -> Option<Finding> {
-        (!outcome.denies(&variant.id)).then(|| {
-            let message = "it has no static profile: its compiled code is unknown";
-            Finding::of(Code::ProfileMissing, &variant.id, message)
-        })
+        (report, findings)
     }
 
     /// Tools, driver and GPU of each side that differ from the pinned versions. A recording is
@@ -668,9 +639,10 @@ impl Stopping for Judge<'_> {
         let mut verdicts = report.comparisons.iter().filter_map(|one| one.verdict);
         let changed =
             |one: &Finding| matches!(one.code, Code::KernelsChanged | Code::LaunchChanged);
+        let is_unpaired = |one: &KernelShare| one.reference.is_none() || one.current.is_none();
         verdicts.any(differs)
             || findings.iter().any(changed)
-            || report.shares.iter().any(KernelShare::is_unpaired)
+            || report.shares.iter().any(is_unpaired)
     }
 
     fn counts_always(&self) -> bool {

@@ -45,11 +45,6 @@ impl KernelShare {
         was.max(is)
     }
 
-    /// Whether one side alone launches it.
-    pub fn is_unpaired(&self) -> bool {
-        self.reference.is_none() || self.current.is_none()
-    }
-
     /// Whether a comparison is about this kernel.
     pub fn is_of(&self, one: &Comparison) -> bool {
         (&self.kernel, self.grid, self.block) == (&one.kernel, one.grid, one.block)

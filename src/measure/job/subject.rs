@@ -1,8 +1,7 @@
 //! One variant that is being measured, process by process.
 
 use std::path::{Path, PathBuf};
-
-use ncu_report::report::Cubin;
+use std::sync::Arc;
 
 use super::retry::discard;
 use crate::binary::{Compiled, Listing};
@@ -40,7 +39,7 @@ pub struct Subject<'a> {
     /// What profiling it took so far, of every attempt.
     pub(in crate::measure) cost: Spent,
     /// The instructions of the cubins that were measured, each disassembled once.
-    listings: Vec<(Cubin, Option<Listing>)>,
+    listings: Vec<(Arc<[u8]>, Option<Listing>)>,
     /// What its processes left.
     seal: Seal,
 }
@@ -346,7 +345,7 @@ impl<'a> Subject<'a> {
             };
             let at = seen.iter().position(|(known, _)| *known == cubin);
             let at = at.unwrap_or_else(|| {
-                let listing = nvdisasm.listing(&cubin.0).ok();
+                let listing = nvdisasm.listing(&cubin).ok();
                 seen.push((cubin, listing));
                 seen.len() - 1
             });

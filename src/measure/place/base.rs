@@ -108,7 +108,7 @@ impl BaseProject {
 
     /// The top of its checkout, where it has one.
     pub fn checkout(&self) -> Option<&Path> {
-        self.worktree.as_ref().map(Worktree::folder)
+        self.worktree.as_ref().map(|it| &*it.folder)
     }
 
     /// Another program, as the variant of the same name in its configuration.

@@ -11,6 +11,8 @@ pub(super) struct Axis {
 
 impl Axis {
     pub fn new(values: (f64, f64), pixels: (f64, f64)) -> Axis {
+        // With room for a difference of the two.
+        let finite = |value| within(f64::MAX / 8.0, value);
         let (from, mut to) = (finite(values.0), finite(values.1));
         if !(to > from) {
             // One more is no other number where the value is large.
@@ -50,12 +52,11 @@ impl Axis {
     }
 }
 
-/// The nearest number that leaves room for a difference of two.
-fn finite(value: f64) -> f64 {
-    const MOST: f64 = f64::MAX / 8.0;
+/// The nearest number within `most` of 0; 0 for what is no number.
+pub(super) fn within(most: f64, value: f64) -> f64 {
     match value.is_nan() {
         true => 0.0,
-        false => value.clamp(-MOST, MOST),
+        false => value.clamp(-most, most),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 
-use super::axis::Axis;
+use super::axis::{Axis, within};
 use crate::judge::{Comparison, Outcome, VariantReport};
 use crate::metric::{Direction, display_value};
 use crate::report::print::{cut, one_line};
@@ -220,10 +220,6 @@ fn processes_paths(processes: &[Vec<f64>], one_of: usize, top: f64, x: Axis) -> 
 fn px(value: f64) -> String {
     // SVG has neither infinity nor numbers that are none; nobody sees what lies so far outside.
     const FAR: f64 = 1e6;
-    let value = match value.is_nan() {
-        true => 0.0,
-        false => value.clamp(-FAR, FAR),
-    };
-    let rounded = (value * 10.0).round() / 10.0;
+    let rounded = (within(FAR, value) * 10.0).round() / 10.0;
     format!("{rounded}")
 }

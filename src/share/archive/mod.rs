@@ -12,4 +12,4 @@ mod unpack;
 
 pub use index::{Packing, SelectedNames};
 pub use pack::{Summary, pack};
-pub use unpack::{Unpacked, Unpacking, indexed_paths, packed_paths, unpack};
+pub use unpack::{Unpacked, Unpacking, indexed_paths, unpack};

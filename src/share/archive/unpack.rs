@@ -1,7 +1,6 @@
 //! Reading an archive: with bounds, and without links or paths that lead out.
 
 use rustix::fs::OFlags;
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Read};
@@ -98,7 +97,7 @@ pub fn unpack(file: &Path, expected: Option<&str>) -> Result<Unpacking, Error> {
         .map_err(Error::io("find", folder.path()))?;
     let places = Places(real);
     let reader = Decompressing::new(Hashing::new(opened));
-    let (index, sha256) = match read(reader, &places, make) {
+    let (index, sha256) = match read(reader, &places) {
         Ok(read) => read,
         Err(error) => {
             let why = Error::unless_full(folder.path(), error)?;
@@ -113,26 +112,8 @@ pub fn unpack(file: &Path, expected: Option<&str>) -> Result<Unpacking, Error> {
     })
 }
 
-/// The paths of the files that an archive would make, from the folder that it is unpacked in. Nothing
-/// is written.
-///
-/// # Errors
-/// In words, what is wrong with it.
-pub fn packed_paths(archive: &[u8]) -> Result<Vec<PathBuf>, String> {
-    let places = Places(PathBuf::new());
-    let paths = RefCell::new(Vec::new());
-    let note = |content: &mut dyn Read, _: &str, targets: &[Target]| -> io::Result<()> {
-        io::copy(content, &mut io::sink())?;
-        let found = targets.iter().map(|target| target.path.clone());
-        paths.borrow_mut().extend(found);
-        Ok(())
-    };
-    let reader = Decompressing::new(Hashing::new(archive));
-    read(reader, &places, note).map_err(|error| error.to_string())?;
-    Ok(paths.into_inner())
-}
-
-/// The same of an index alone.
+/// The paths of the files that an archive with this index would make, from the folder that it is
+/// unpacked in. Nothing is written.
 ///
 /// # Errors
 /// In words, what is wrong with it.
@@ -144,12 +125,10 @@ pub fn indexed_paths(index: &[u8]) -> Result<Vec<PathBuf>, String> {
     Ok(targets.map(|target| target.path).collect())
 }
 
-/// The index, and the sha256 of the archive. Each content is given to `make`, with its hash and the
-/// files that are made of it.
+/// The index, and the sha256 of the archive. The files of each content are made.
 fn read<R: Read>(
     mut reader: Decompressing<Hashing<R>>,
     places: &Places,
-    make: impl Fn(&mut dyn Read, &str, &[Target]) -> io::Result<()>,
 ) -> io::Result<(Index, String)> {
     let mut archive = tar::Archive::new(&mut reader);
     // Without extensions: neither long names nor sparse files nor attributes.
@@ -369,7 +348,7 @@ fn project(
     let names = &index.selected.names;
     let plan = Selected::new(config, names, index.selected.experimental, &[])?;
     let (config, store) = (plan.config.clone(), Store::open(&places.locks())?);
-    let grounds = Grounds::packed(config, store, index.authority, index.findings);
+    let grounds = Grounds::settled(config, store, index.authority, index.findings);
     let unpacked = Unpacked {
         sha256,
         base,

@@ -26,17 +26,12 @@ const NOT_ISSUED: &str = "_not_issued";
 /// Memory of a metric of the current result, in bytes, in a list that grows.
 const METRIC: usize = 2 * size_of::<(u32, Slice<'_>)>();
 
-/// Samples by reason.
-type Samples = Vec<(Arc<str>, u64)>;
-
 /// What the values of a metric count at an instruction.
 enum Counted {
     Executed,
     Samples,
     /// Samples of warps that waited for this reason.
     Stalls(Arc<str>),
-    /// Those in which the scheduler issued nothing.
-    NotIssued(Arc<str>),
 }
 
 impl Counted {
@@ -45,33 +40,10 @@ impl Counted {
         match metric {
             EXECUTED => Some(Counted::Executed),
             SAMPLES => Some(Counted::Samples),
-            metric => {
-                let reason = metric.strip_prefix(STALLED)?;
-                Some(match reason.strip_suffix(NOT_ISSUED) {
-                    Some(reason) => Counted::NotIssued(reason.into()),
-                    None => Counted::Stalls(reason.into()),
-                })
-            }
+            // Those in which the scheduler issued nothing are a part of the others.
+            metric if metric.ends_with(NOT_ISSUED) => None,
+            metric => Some(Counted::Stalls(metric.strip_prefix(STALLED)?.into())),
         }
-    }
-
-    /// Sets the count of an instruction. Samples by reason are not set: the list that they belong
-    /// to is returned with the reason, unless the count is zero.
-    fn set<'i>(
-        &self,
-        instruction: &'i mut InstructionCounters,
-        count: u64,
-    ) -> Option<(&'i mut Samples, &Arc<str>)> {
-        match self {
-            Counted::Executed => instruction.executed = Some(count),
-            Counted::Samples => instruction.samples = count,
-            Counted::Stalls(reason) if count > 0 => return Some((&mut instruction.stalls, reason)),
-            Counted::NotIssued(reason) if count > 0 => {
-                return Some((&mut instruction.not_issued, reason));
-            }
-            Counted::Stalls(_) | Counted::NotIssued(_) => {}
-        }
-        None
     }
 }
 
@@ -131,10 +103,9 @@ impl<'a> InstructionValues<'a> {
         let mut instructions = instructions.list;
         instructions.sort_unstable_by_key(|instruction| instruction.address);
         for instruction in &mut instructions {
-            for reasons in [&mut instruction.stalls, &mut instruction.not_issued] {
-                reasons.sort();
-                reasons.dedup_by(|later, first| later.0 == first.0);
-            }
+            instruction.stalls.sort();
+            let same = |later: &mut (Arc<str>, _), first: &mut (Arc<str>, _)| later.0 == first.0;
+            instruction.stalls.dedup_by(same);
         }
         Ok(instructions)
     }
@@ -169,15 +140,20 @@ impl Instructions {
         };
         let place = self.place(address, value.offset(), memory)?;
         self.next = place.saturating_add(1);
-        let instruction = self.list.get_mut(place);
-        if let Some((reasons, reason)) = instruction.and_then(|one| counted.set(one, count)) {
-            let before = reasons.capacity();
-            reasons.push((Arc::clone(reason), count));
-            let more = reasons.capacity().saturating_sub(before);
-            memory.take(
-                more.saturating_mul(size_of::<(Arc<str>, u64)>()),
-                value.offset(),
-            )?;
+        let Some(instruction) = self.list.get_mut(place) else {
+            return Ok(());
+        };
+        match counted {
+            Counted::Executed => instruction.executed = Some(count),
+            Counted::Samples => instruction.samples = count,
+            Counted::Stalls(reason) if count > 0 => {
+                let before = instruction.stalls.capacity();
+                instruction.stalls.push((Arc::clone(reason), count));
+                let more = instruction.stalls.capacity().saturating_sub(before);
+                let size = more.saturating_mul(size_of::<(Arc<str>, u64)>());
+                memory.take(size, value.offset())?;
+            }
+            Counted::Stalls(_) => {}
         }
         Ok(())
     }

@@ -18,6 +18,7 @@ const COMPUTE_CAPABILITY: [&str; 2] = [
 ];
 
 /// Reads the metrics of one result after the other.
+#[derive(Default)]
 pub(super) struct MetricValues {
     /// By `NameId`.
     names: Vec<Arc<str>>,
@@ -76,14 +77,9 @@ impl MetricValues {
         };
         Ok(MetricValues {
             compute_capability: COMPUTE_CAPABILITY.map(rank_of),
-            chip: (None, None),
-            units: Vec::new(),
             rank,
             names,
-            found: Vec::new(),
-            last_ids: Vec::new(),
-            places: Vec::new(),
-            last_names: Arc::default(),
+            ..MetricValues::default()
         })
     }
 

@@ -25,7 +25,7 @@ mod strings;
 mod strip;
 mod wire;
 
-pub use crate::instructions::{Cubin, InstructionCounters, SourceCounters};
+pub use crate::instructions::{InstructionCounters, SourceCounters};
 pub use compressed::{ENDINGS, compress, ending};
 pub use file::{KNOWN_FORMAT_VERSION, MAGIC};
 pub use sources::{MachineCode, machine_code};

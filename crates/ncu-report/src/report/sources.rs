@@ -9,7 +9,6 @@ use super::file::File;
 use super::memory::Memory;
 use super::wire::Slice;
 use crate::error::ReadError;
-use crate::instructions::Cubin;
 use crate::line_table::{Line, LineTable};
 
 /// A cubin in a report.
@@ -80,7 +79,7 @@ pub(super) struct Source<'a> {
     /// By address.
     functions: BTreeMap<u64, Function>,
     /// The cubin and its lines, once a launch needed them.
-    loaded: Option<(Cubin, LineTable)>,
+    loaded: Option<(Arc<[u8]>, LineTable)>,
 }
 
 /// A function in a cubin.
@@ -133,7 +132,7 @@ impl<'a> Sources<'a> {
             for function in source.functions.values_mut() {
                 function.place = table.place(&function.name);
             }
-            source.loaded = Some((Cubin(bytes.into()), table));
+            source.loaded = Some((bytes.into(), table));
         }
         Ok(Some(source))
     }
@@ -154,7 +153,7 @@ impl Source<'_> {
         }
     }
 
-    pub(super) fn cubin(&self) -> Option<Cubin> {
+    pub(super) fn cubin(&self) -> Option<Arc<[u8]>> {
         let (cubin, _) = self.loaded.as_ref()?;
         Some(cubin.clone())
     }

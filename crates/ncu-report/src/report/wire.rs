@@ -63,18 +63,9 @@ impl<'a> Slice<'a> {
 
     /// Reads a length (u32, little-endian) and cuts off as many bytes.
     pub(super) fn take_sized(&mut self, what: impl Display) -> Result<Slice<'a>, ReadError> {
-        let Some((length, _)) = self.bytes.split_first_chunk::<4>() else {
-            return Err(ReadError::report(
-                self.offset(),
-                format!(
-                    "expected the length of {what} in four bytes, only {} bytes are left",
-                    self.bytes.len()
-                ),
-            ));
-        };
-        let length = u32::from_le_bytes(*length);
-        self.take(4, "a length")?;
-        self.take(u64::from(length), what)
+        let length = self.take(4, format_args!("the length of {what}"))?;
+        let length = length.bytes.first_chunk().copied().unwrap_or_default();
+        self.take(u32::from_le_bytes(length).into(), what)
     }
 
     /// The bytes as a text; what is not UTF-8 is replaced. At most [`LONGEST_TEXT`] bytes.

@@ -157,7 +157,7 @@ fn an_error_states_the_offset_and_what_was_expected() {
         ),
         (
             b"NVR\0",
-            "byte 4: expected the length of the file header in four bytes, only 0 bytes are left",
+            "byte 4: the length of the file header needs 4 bytes, only 0 are left",
         ),
         (
             &made(&[]),
@@ -172,7 +172,7 @@ fn an_error_states_the_offset_and_what_was_expected() {
     for (bytes, problem) in [
         (
             made(&[(counting(2), vec![empty()])]),
-            "expected the length of a kernel result in four bytes, only 0 bytes are left",
+            "the length of a kernel result needs 4 bytes, only 0 are left",
         ),
         (
             made(&[(empty(), vec![empty().integer(1, 1)])]),
@@ -277,7 +277,7 @@ fn a_block_that_takes_much_memory_for_its_size_is_rejected() {
     assert!(message(&report_of(&names, &[], &[])).contains("as no real report has"));
     for field in [1, 2, 7, 8, 9] {
         let header = Message::default().integer(field, u64::MAX);
-        assert!(message(&made(&[(header, vec![])])).contains("only 0 bytes are left"));
+        assert!(message(&made(&[(header, vec![])])).contains("only 0 are left"));
     }
     let mut file = made(&[]);
     file.extend(Message::default().integer(5, u64::MAX).sized());
