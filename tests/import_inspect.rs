@@ -298,7 +298,8 @@ fn verify(project: &Project, variant: &str) -> Ran {
 #[test]
 fn an_imported_report_can_be_locked_and_checked_against() {
     let project = importing();
-    import(&project, "twenty_launches.ncu-rep", &[]).ends(0, "imported 20 launches on NVIDIA H200");
+    import(&project, "twenty_launches.ncu-rep", &[])
+        .ends(0, "imported 20 launches of bsr_gemm_wmma on");
     let profile = project.json(&format!("{PROFILES}/recorded/wmma/profile.json"));
     assert_eq!(profile["provenance"]["origin"], "imported");
     assert_eq!(profile["identity"]["clock_control"], "none");
@@ -319,6 +320,25 @@ fn an_imported_report_can_be_locked_and_checked_against() {
         .says("how far its values are apart is not known")
         .says("imported");
     verify(&project, "wmma").exits(0);
+}
+
+#[test]
+fn compiled_code_alone_is_no_recording_and_shows_that_a_report_is_of_another_variant() {
+    let project = importing();
+    let missing = "contains no profile of it: no recorded/wmma/profile.json";
+    fs::create_dir_all(project.path(PROFILES)).unwrap();
+    check(&project, "wmma").ends(6, missing);
+    let code = repository()
+        .join(common::RECORDED)
+        .join("bsr_gemm/cp_async/static.json");
+    let code = fs::read_to_string(code).unwrap();
+    let code = code.replace("\"bsr_gemm/cp_async\"", "\"recorded/wmma\"");
+    project.write(&format!("{PROFILES}/recorded/wmma/static.json"), code);
+    let ran = check(&project, "wmma").ends(6, missing);
+    ran.says("it has compiled code alone: that is judged by `check --static`, without `--from`");
+    import(&project, "twenty_launches.ncu-rep", &[])
+        .ends(2, "the files have launches of bsr_gemm_wmma")
+        .says("the compiled code of recorded/wmma has no kernel of that name");
 }
 
 #[test]
@@ -343,7 +363,7 @@ fn several_imported_reports_are_processes_whose_spread_is_known() {
         )
     };
     import(&[1, 2, 1]).ends(2, "a copy of another file");
-    import(&[1, 2, 3, 4]).ends(0, "imported 80 launches on NVIDIA H200");
+    import(&[1, 2, 3, 4]).ends(0, "imported 80 launches of bsr_gemm_cp_async on");
     lock(&project, "other").exits(0);
     verify(&project, "other").exits(0);
     check(&project, "other").ends(0, "same: +0.00 % ±");

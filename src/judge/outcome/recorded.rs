@@ -210,8 +210,13 @@ impl Reading<'_> {
             Ok(None) if self.explained.contains(&variant.id) => return Ok(()),
             Ok(None) if is_library(&recorded.folder) => return Ok(()),
             Ok(None) => {
-                let message = format!("{} contains no profile of it", self.shown());
-                Finding::of(Code::ProfileMissing, &variant.id, message)
+                let (code, id, shown) = (Code::ProfileMissing, &variant.id, self.shown());
+                let message = format!("{shown} contains no profile of it: no {id}/{PROFILE_FILE}");
+                let next = "it has compiled code alone: that is judged by `check --static`, without `--from`; what a GPU measures is recorded by `profile --output DIR`";
+                match disk::is_file(recorded.folder.join(STATIC_PROFILE_FILE)) {
+                    true => Finding::deny(code, id, message, next),
+                    false => Finding::of(code, id, message),
+                }
             }
             Err(error @ (Error::Input { .. } | Error::Io { .. })) => {
                 unreadable(variant, error.to_string())
