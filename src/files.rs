@@ -398,7 +398,12 @@ pub fn create_work_folder(work: &Path) -> Result<(), Error> {
     if found.iter().any(|entry| entry.text() == ".gitignore") {
         return Ok(());
     }
-    if let Some(entry) = found.first() {
+    // A part of an earlier one, perhaps, that a pipeline kept.
+    let is_own = |entry: &Entry| matches!(entry.text().as_str(), "builds" | "profiles");
+    if let Some(entry) = found.first()
+        && !work.ends_with(".sparsek-gate")
+        && !found.iter().any(is_own)
+    {
         return Err(Error::Usage(format!(
             "the work folder {} has a file of something else (`{}`), and no `.gitignore`\n  next: name a folder of its own in `paths.work`, or remove the files",
             work.display(),

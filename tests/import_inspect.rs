@@ -212,11 +212,11 @@ fn a_file_that_is_foreign_or_cut_is_refused_with_what_it_is_and_where() {
         (
             "cut.ncu-rep",
             &report[..report.len() / 2],
-            5,
+            2,
             "cut.ncu-rep: byte ",
         ),
         // In the middle of a quoted cell.
-        ("cut.csv", &page[..page.len() - 3], 5, "cut.csv: line "),
+        ("cut.csv", &page[..page.len() - 3], 2, "cut.csv: line "),
     ] {
         project.write(name, content);
         let ran = project.run(&["inspect", name]).exits(code);
@@ -329,7 +329,7 @@ fn compiled_code_alone_is_no_recording_and_shows_that_a_report_is_of_another_var
     fs::create_dir_all(project.path(PROFILES)).unwrap();
     check(&project, "wmma").ends(6, missing);
     let code = repository()
-        .join(common::RECORDED)
+        .join("tests/data/stand_in/recordings/h200")
         .join("bsr_gemm/cp_async/static.json");
     let code = fs::read_to_string(code).unwrap();
     let code = code.replace("\"bsr_gemm/cp_async\"", "\"recorded/wmma\"");
@@ -408,7 +408,7 @@ fn an_import_takes_the_kernels_that_the_variant_selects() {
     lock(&project, "other").exits(0);
     verify(&project, "other").exits(0);
     filter("nothing_of_it")
-        .ends(5, "selects none of its kernels")
+        .ends(2, "selects none of its kernels")
         .says(&both[0]);
 }
 
@@ -439,7 +439,7 @@ fn a_csv_says_less_than_a_report_and_what_it_lacks_must_be_stated() {
 fn a_recording_without_the_metrics_or_kernels_of_the_variant_is_told() {
     let project = importing();
     import(&project, "two_kernels_three_times.ncu-rep", &[])
-        .ends(5, "selects none of its kernels: k1, k2");
+        .ends(2, "selects none of its kernels: k1, k2");
     project.configure("kernels = \"regex:^bsr_gemm_\"\n", "");
     import(&project, "two_kernels_three_times.ncu-rep", &[])
         .ends(5, "kernel-missing")
@@ -480,7 +480,7 @@ fn what_ncu_says_around_its_page_is_judged_as_in_a_run_of_this_tool() {
     ] {
         project.write("page.csv", format!("{before}\n{page}"));
         let arguments = ["import", "page.csv", "--variant", "recorded/wmma"];
-        project.run(&arguments).ends(5, words).says("page.csv");
+        project.run(&arguments).ends(2, words).says("page.csv");
         assert!(!project.path(PROFILES).exists());
         project.run(&["inspect", "page.csv"]).ends(0, before);
     }
@@ -512,7 +512,7 @@ fn a_page_that_lacks_launches_is_imported_with_a_warning() {
 #[test]
 fn a_page_that_does_not_name_the_gpu_is_answered_with_the_page_that_does() {
     let ran = import(&importing(), "details_with_program_output.csv", &[]);
-    let ran = ran.ends(5, "a details page does not").says("--page raw");
+    let ran = ran.ends(2, "a details page does not").says("--page raw");
     assert!(!ran.err.contains("device__attribute"), "{}", ran.err);
 }
 
