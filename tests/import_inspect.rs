@@ -334,7 +334,8 @@ fn compiled_code_alone_is_no_recording_and_shows_that_a_report_is_of_another_var
     let code = fs::read_to_string(code).unwrap();
     let code = code.replace("\"bsr_gemm/cp_async\"", "\"recorded/wmma\"");
     project.write(&format!("{PROFILES}/recorded/wmma/static.json"), code);
-    let ran = check(&project, "wmma").ends(6, missing);
+    // It is also of other sources.
+    let ran = check(&project, "wmma").ends(4, missing);
     ran.says("it has compiled code alone: that is judged by `check --static`, without `--from`");
     import(&project, "twenty_launches.ncu-rep", &[])
         .ends(2, "the files have launches of bsr_gemm_wmma")

@@ -250,7 +250,7 @@ fn a_report_that_cannot_be_read_has_no_copy() {
         let stripped = project
             .run(&["strip", "damaged.ncu-rep", "copy.ncu-rep"])
             .code;
-        assert!(read == 0 || stripped == 5, "byte {at}: {read}, {stripped}");
+        assert!(read == 0 || stripped == 2, "byte {at}: {read}, {stripped}");
         assert_eq!(project.path("copy.ncu-rep").exists(), stripped == 0);
         let _ = fs::remove_file(project.path("copy.ncu-rep"));
         refused += u32::from(read != 0);
