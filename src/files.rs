@@ -663,9 +663,7 @@ mod tests {
                 r#"{"number": "hunter2"}"#, "invalid type at line 1 column 20",
             ),
             (r#"{"hunter2": 1}"#, "unknown field at line 1 column 10"),
-            (
-                r#"{"kind": "hunter2"}"#, "unknown variant at line 1 column 18",
-            ),
+            (r#"{"kind": "hunter2"}"#, "unknown word at line 1 column 18"),
             (r#"hunter2"#, "expected value at line 1 column 1"),
             (
                 r#"{"number": 1}"#,

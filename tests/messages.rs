@@ -56,7 +56,7 @@ source = "k.cu" | inspect none.ncu-rep | 2 | there is no file; none.ncu-rep
 source = "k.cu" | report none.json | 2 | there is no file; none.json
 source = "k.cu" | report bench.sh | 2 | it is not the outcome of a check; bench.sh; check --report outcome.json
 source = "k.cu" | report stored.json | 2 | it is not the outcome of a check; stored.json; check --report outcome.json
-source = "k.cu" | profile --archive bench.sh --output d | 2 | cannot be unpacked as an archive of sparsek-gate; bench.sh
+source = "k.cu" | profile --archive bench.sh --output d | 2 | cannot be unpacked as an archive of the gate; bench.sh
 source = "k.cu" | profile --output config.toml | 2 | `--output config.toml` is a file: name a folder
 source = "k.cu"\n[paths]\nwork = "." | list | 2 | `work` must be a folder of its own
 source = "k.cu"\n[paths]\nwork = "baselines" | list | 2 | `work` must be a folder of its own
