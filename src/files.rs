@@ -255,7 +255,7 @@ pub fn bounded_json(document: &[u8]) -> Result<(), String> {
 pub fn json<T: DeserializeOwned>(document: &[u8]) -> Result<T, String> {
     bounded_json(document)?;
     serde_json::from_slice(document).map_err(|error| {
-        let text = error.to_string();
+        let text = error.to_string().replace("unknown variant", "unknown word");
         let own_words = ["missing field", "duplicate field"];
         if !error.is_data() || own_words.iter().any(|own| text.starts_with(own)) {
             return text;
@@ -394,13 +394,26 @@ pub fn is_below(path: impl AsRef<Path>) -> bool {
     parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// Creates the work folder where it does not exist, and keeps a new one out of git.
+/// Creates the work folder where it does not exist, and keeps it out of git.
 ///
 /// # Errors
-/// [`Error::Io`].
+/// [`Error::Io`]; [`Error::Usage`] where it has files that are not of this tool.
 pub fn create_work_folder(work: &Path) -> Result<(), Error> {
-    if disk::is_there(work) {
+    let found = entries(work)?;
+    if found.iter().any(|entry| entry.text() == ".gitignore") {
         return Ok(());
+    }
+    // A part of an earlier one, perhaps, that a pipeline kept.
+    let is_own = |entry: &Entry| matches!(entry.text().as_str(), "builds" | "profiles");
+    if let Some(entry) = found.first()
+        && !work.ends_with(".sparsek-gate")
+        && !found.iter().any(is_own)
+    {
+        return Err(Error::Usage(format!(
+            "the work folder {} has a file of something else (`{}`), and no `.gitignore`\n  next: name a folder of its own in `paths.work`, or remove the files",
+            work.display(),
+            entry.text()
+        )));
     }
     disk::create_dir_all(work).map_err(Error::io("create", work))?;
     let ignore = work.join(".gitignore");
@@ -492,14 +505,13 @@ pub fn settle(base: &Path, variant: &VariantId) -> Result<(), Error> {
 /// disk is full.
 const ROOM: u64 = 1 << 20;
 
-/// That the disk of a variant's folder is not full: what a run that failed is to replace would be
-/// lost for nothing.
+/// That the disk of a folder is not full: a full one may be why a run failed, and what that is to
+/// replace would be lost for nothing.
 ///
 /// # Errors
 /// [`Error::Io`].
-pub fn has_room(base: &Path, variant: &VariantId) -> Result<(), Error> {
-    let folder = variant_folder(base, variant);
-    let free = rustix::fs::statvfs(&folder).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+pub fn has_room(folder: &Path) -> Result<(), Error> {
+    let free = rustix::fs::statvfs(folder).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
     match free {
         Ok(free) if free < ROOM => {
             let full = io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error());
@@ -650,9 +662,7 @@ mod tests {
                 r#"{"number": "hunter2"}"#, "invalid type at line 1 column 20",
             ),
             (r#"{"hunter2": 1}"#, "unknown field at line 1 column 10"),
-            (
-                r#"{"kind": "hunter2"}"#, "unknown variant at line 1 column 18",
-            ),
+            (r#"{"kind": "hunter2"}"#, "unknown word at line 1 column 18"),
             (r#"hunter2"#, "expected value at line 1 column 1"),
             (
                 r#"{"number": 1}"#,
@@ -740,6 +750,13 @@ mod tests {
             error,
             Err("its values are nested deeper than 100".to_owned())
         );
+    }
+
+    #[test]
+    fn a_disk_without_space_is_full() {
+        // This file system has none.
+        assert!(has_room(Path::new("/proc")).is_err());
+        assert!(has_room(Path::new(".")).is_ok());
     }
 
     #[test]

@@ -377,7 +377,7 @@ fn a_file_that_cannot_be_read_is_told_as_inspect_tells_it() {
     let text = folder.path().join("text.csv");
     fs::write(&text, "true\n").unwrap();
     stored(&[&good, text.to_str().unwrap()]).ends(2, "no CSV header");
-    stored(&[bad, &good]).ends(5, "not a profile");
+    stored(&[bad, &good]).ends(2, "not a profile");
     stored(&[&good, "nowhere.csv"]).ends(2, "state two files, or two programs");
     stored(&[&good, &good, "--report", "out.html"])
         .ends(2, "--report is of two programs that are measured");

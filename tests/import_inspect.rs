@@ -212,11 +212,11 @@ fn a_file_that_is_foreign_or_cut_is_refused_with_what_it_is_and_where() {
         (
             "cut.ncu-rep",
             &report[..report.len() / 2],
-            5,
+            2,
             "cut.ncu-rep: byte ",
         ),
         // In the middle of a quoted cell.
-        ("cut.csv", &page[..page.len() - 3], 5, "cut.csv: line "),
+        ("cut.csv", &page[..page.len() - 3], 2, "cut.csv: line "),
     ] {
         project.write(name, content);
         let ran = project.run(&["inspect", name]).exits(code);
@@ -298,7 +298,8 @@ fn verify(project: &Project, variant: &str) -> Ran {
 #[test]
 fn an_imported_report_can_be_locked_and_checked_against() {
     let project = importing();
-    import(&project, "twenty_launches.ncu-rep", &[]).ends(0, "imported 20 launches on NVIDIA H200");
+    import(&project, "twenty_launches.ncu-rep", &[])
+        .ends(0, "imported 20 launches of bsr_gemm_wmma on");
     let profile = project.json(&format!("{PROFILES}/recorded/wmma/profile.json"));
     assert_eq!(profile["provenance"]["origin"], "imported");
     assert_eq!(profile["identity"]["clock_control"], "none");
@@ -319,6 +320,26 @@ fn an_imported_report_can_be_locked_and_checked_against() {
         .says("how far its values are apart is not known")
         .says("imported");
     verify(&project, "wmma").exits(0);
+}
+
+#[test]
+fn compiled_code_alone_is_no_recording_and_shows_that_a_report_is_of_another_variant() {
+    let project = importing();
+    let missing = "contains no profile of it: no recorded/wmma/profile.json";
+    fs::create_dir_all(project.path(PROFILES)).unwrap();
+    check(&project, "wmma").ends(6, missing);
+    let code = repository()
+        .join("tests/data/stand_in/recordings/h200")
+        .join("bsr_gemm/cp_async/static.json");
+    let code = fs::read_to_string(code).unwrap();
+    let code = code.replace("\"bsr_gemm/cp_async\"", "\"recorded/wmma\"");
+    project.write(&format!("{PROFILES}/recorded/wmma/static.json"), code);
+    // It is also of other sources.
+    let ran = check(&project, "wmma").ends(4, missing);
+    ran.says("it has compiled code alone: that is judged by `check --static`, without `--from`");
+    import(&project, "twenty_launches.ncu-rep", &[])
+        .ends(2, "the files have launches of bsr_gemm_wmma")
+        .says("the compiled code of recorded/wmma has no kernel of that name");
 }
 
 #[test]
@@ -343,7 +364,7 @@ fn several_imported_reports_are_processes_whose_spread_is_known() {
         )
     };
     import(&[1, 2, 1]).ends(2, "a copy of another file");
-    import(&[1, 2, 3, 4]).ends(0, "imported 80 launches on NVIDIA H200");
+    import(&[1, 2, 3, 4]).ends(0, "imported 80 launches of bsr_gemm_cp_async on");
     lock(&project, "other").exits(0);
     verify(&project, "other").exits(0);
     check(&project, "other").ends(0, "same: +0.00 % ±");
@@ -388,7 +409,7 @@ fn an_import_takes_the_kernels_that_the_variant_selects() {
     lock(&project, "other").exits(0);
     verify(&project, "other").exits(0);
     filter("nothing_of_it")
-        .ends(5, "selects none of its kernels")
+        .ends(2, "selects none of its kernels")
         .says(&both[0]);
 }
 
@@ -419,7 +440,7 @@ fn a_csv_says_less_than_a_report_and_what_it_lacks_must_be_stated() {
 fn a_recording_without_the_metrics_or_kernels_of_the_variant_is_told() {
     let project = importing();
     import(&project, "two_kernels_three_times.ncu-rep", &[])
-        .ends(5, "selects none of its kernels: k1, k2");
+        .ends(2, "selects none of its kernels: k1, k2");
     project.configure("kernels = \"regex:^bsr_gemm_\"\n", "");
     import(&project, "two_kernels_three_times.ncu-rep", &[])
         .ends(5, "kernel-missing")
@@ -460,7 +481,7 @@ fn what_ncu_says_around_its_page_is_judged_as_in_a_run_of_this_tool() {
     ] {
         project.write("page.csv", format!("{before}\n{page}"));
         let arguments = ["import", "page.csv", "--variant", "recorded/wmma"];
-        project.run(&arguments).ends(5, words).says("page.csv");
+        project.run(&arguments).ends(2, words).says("page.csv");
         assert!(!project.path(PROFILES).exists());
         project.run(&["inspect", "page.csv"]).ends(0, before);
     }
@@ -492,7 +513,7 @@ fn a_page_that_lacks_launches_is_imported_with_a_warning() {
 #[test]
 fn a_page_that_does_not_name_the_gpu_is_answered_with_the_page_that_does() {
     let ran = import(&importing(), "details_with_program_output.csv", &[]);
-    let ran = ran.ends(5, "a details page does not").says("--page raw");
+    let ran = ran.ends(2, "a details page does not").says("--page raw");
     assert!(!ran.err.contains("device__attribute"), "{}", ran.err);
 }
 

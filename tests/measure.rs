@@ -869,6 +869,16 @@ fn a_program_that_git_does_not_track_is_not_in_the_merge_and_the_next_step_is_na
     machine.write("made/CMakeCache.txt", "");
     machine.project.commit();
     in_pull_request(&machine, &["cp_async"]).ends(3, "needs `made`, which git does not track");
+    // What a build looks for is known once it fails.
+    machine.configure(
+        &with_build,
+        &with_build.replace("\"true\", \"--build\", \"made\"", "\"sh\", \"build.sh\""),
+    );
+    machine.write("build.sh", "cat made/CMakeCache.txt\n");
+    machine.project.commit();
+    in_pull_request(&machine, &["cp_async"])
+        .ends(3, "lacks `made/CMakeCache.txt`, which git does not track")
+        .says("machine-lacks");
 }
 
 #[test]

@@ -21,6 +21,8 @@ fn project(config: &[u8]) -> Project {
     project.write("stored.json", "{ \"schema\": 3 }");
     project.write("old.json", "{ \"schema\": 1, \"meaning\": \"passed\" }");
     project.write("below/empty", "");
+    project.write("bench.cu", "int main() { return 0; }\n");
+    std::os::unix::fs::symlink("nowhere.cu", project.path("gone.cu")).unwrap();
     project
 }
 
@@ -33,7 +35,7 @@ const SOURCE: &str = "__global__ void __launch_bounds__(128) softmax(float* x) {
 const MISTAKES: &str = r#"
 run = ["sh", "bench.sh"]\ninputs = ["none.py"] | build | 5 | the input `none.py` cannot be read; s/v; check `inputs` of s/v
 run = ["sh", "bench.sh"]\ninputs = ["src/*.py"] | build | 2 | matches no file; `src/*.py` in `inputs` of s/v; next: correct the pattern
-run = ["sh", "bench.sh"]\nprogram = "bench.sh" | build | 5 | it is no ELF file, no fatbin and no cubin; `bench.sh`; `program` and `libraries`
+run = ["sh", "bench.sh"]\nprogram = "bench.sh" | build | 5 | it is no ELF file, no fatbin and no cubin; `bench.sh`; `program` and `libraries`; where they have PTX alone, build machine code too
 run = ["sh", "bench.sh"]\nbuild = ["make -j4"] | build | 5 | there is no program with the name `make -j4`; s/v; build = ["make", "-j4"]
 run = ["sh", "bench.sh"]\nbuild = ["no-such-tool", "all"] | build | 5 | the program `no-such-tool` was not found; s/v; correct `build` of the variant
 run = ["./none"]\nbuild = ["true"] | build | 5 | the build succeeded, but there is no program `./none`; let `build` make it, or correct `run` of s/v
@@ -42,7 +44,7 @@ source = "k.cu" | list s/x* | 2 | no variant or suite is called `s/x*`; did you 
 source = "k.cu" | check --report out.foo | 2 | selects no form; `--report out.foo`; The endings are: .txt (text)
 source = "k.cu" | profile --slice 1/2 | 2 | required arguments were not provided; --output <DIR>
 source = "k.cu" | profile --archive none.zst --output d | 2 | there is no file; none.zst
-source = "k.cu" | profile --archive bench.sh --archive-sha256 0 --output d | 5 | bench.sh; and 0 was expected
+source = "k.cu" | profile --archive bench.sh --archive-sha256 0 --output d | 2 | bench.sh; and 0 was expected
 source = "k.cu" | check --from . --from nowhere | 2 | is not a folder; `--from nowhere`; `profile --output DIR` makes one
 source = "k.cu" | check --from d --archive gate.tar.zst | 2 | required arguments were not provided; --archive-sha256 <HASH>
 source = "k.cu" | check --from nowhere | 2 | is not a folder; `--from nowhere`; `profile --output DIR` makes one
@@ -54,7 +56,14 @@ source = "k.cu" | inspect none.ncu-rep | 2 | there is no file; none.ncu-rep
 source = "k.cu" | report none.json | 2 | there is no file; none.json
 source = "k.cu" | report bench.sh | 2 | it is not the outcome of a check; bench.sh; check --report outcome.json
 source = "k.cu" | report stored.json | 2 | it is not the outcome of a check; stored.json; check --report outcome.json
-source = "k.cu" | report old.json | 5 | its schema is 1, but this version reads schema; old.json; run the check again
+source = "k.cu" | profile --archive bench.sh --output d | 2 | cannot be unpacked as an archive of the gate; bench.sh
+source = "k.cu" | profile --output config.toml | 2 | `--output config.toml` is a file: name a folder
+source = "k.cu"\n[paths]\nwork = "." | list | 2 | `work` must be a folder of its own
+source = "k.cu"\n[paths]\nwork = "baselines" | list | 2 | `work` must be a folder of its own
+source = "k.cu"\n[paths]\nwork = "baselines/.." | list | 2 | `work` must be a folder of its own
+source = "k.cu"\n[paths]\nwork = "../" | list | 2 | `work` must be a folder of its own
+run = ["sh", "bench.sh"]\nbuild = ["true"]\n[paths]\nwork = "below" | build | 2 | the work folder; below has a file of something else (`empty`), and no `.gitignore`; next: name a folder of its own in `paths.work`
+source = "k.cu" | report old.json | 2 | its schema is 1, but this version reads schema; old.json; run the check again
 source = "k.cu" | report old.json --report markdown:below | 2 | it is a folder; `--report below`; name a file in it
 source = "k.cu" | check --format xml | 2 | 'xml'; a similar value exists: 'junit'
 source = "k.cu" | check --tolerance 3 | 2 | '--tolerance'; the configuration has the settings; generate schema
@@ -68,7 +77,7 @@ source = "k.cu" | baseline --verify --captures nowhere | 2 | there is no file no
 source = "k.cu" | baseline --lock --in-ci --reason x --from nowhere | 2 | is not a folder; `--from nowhere`; `profile --output DIR` makes one
 source = "k.cu" | baseline --verify | 4 | it has no baseline yet; s/v; baseline --lock --reason; `--static`: its compiled code
 source = "k.cu" | compare './a "b' | 2 | a quote or a backslash at its end is not closed; `./a "b`
-source = "k.cu" | compare . . | 3 | cannot read; ./profile.json; No such file
+source = "k.cu" | compare . . | 2 | there is no ./profile.json; name the folder of one variant: DIR/SUITE/VARIANT
 source = "k.cu" | -C other.toml check | 2 | cannot read the configuration; other.toml; `sparsek-gate init` writes one
 source = "k.cu" | plan --slices 257 --format github | 2 | runs at most 256 jobs of one kind; `--slices 257`; next: --slices 256, or fewer
 source = "k.cu" | init | 2 | config.toml exists; --force replaces it
@@ -77,6 +86,8 @@ source = "k.cu" | init | 2 | config.toml exists; --force replaces it
 /// As [`MISTAKES`]: those that the compiler finds.
 const COMPILED: &str = r#"
 source = "*.cu" | build | 5 | the source `*.cu` is no file (folders and patterns are not read); check `source` of s/v
+source = "gone.cu" | build | 5 | the source `gone.cu` is no file; it is a link to `nowhere.cu`
+source = "bench.cu" | check --static | 5 | kernel-missing; has no kernel; name a source that defines a `__global__` function
 source = "k.cpp" | build | 5 | '__global__' does not name a type; s/v; rename the source to `.cu`
 source = "k.cu"\nflags = ["--use_fst_math"] | build | 5 | the flag `--use_fst_math` is refused: did you mean `use_fast_math`?; check `flags` of s/v
 source = "k.cu"\nflags = ["-std=c++99"] | build | 5 | Value 'c++99' is not defined for option 'std'; s/v; fix the source or the flags
@@ -140,6 +151,26 @@ fn a_tool_that_the_configuration_names_wrongly_is_answered_with_its_key() {
         let words =
             format!("`toolchain.{key}` is; /no/{key}, which is no program; correct the path");
         answers(config.as_bytes(), command, "3", &words);
+    }
+}
+
+#[test]
+fn a_host_compiler_that_is_not_there_is_answered_with_the_variable_that_names_it() {
+    let project = project(with("source = \"k.cu\"").as_bytes());
+    for (name, value) in [
+        ("NVCC_CCBIN", "clang++-99"),
+        ("NVCC_PREPEND_FLAGS", "-ccbin clang++-99"),
+        ("NVCC_APPEND_FLAGS", "-ccbin=clang++-99"),
+    ] {
+        let mut gate = project.gate();
+        let ran = gate.arg("build").env(name, value).output().unwrap();
+        common::Ran::of(&ran)
+            .ends(
+                3,
+                "needs a host compiler and `clang++-99` is not on the PATH",
+            )
+            .says(&format!("{name} is `{value}`"))
+            .says(&format!("correct or unset {name}"));
     }
 }
 

@@ -886,14 +886,14 @@ fn a_file_that_is_not_an_outcome_of_a_known_version_or_contradicts_itself_is_rej
         assert_eq!(ran.out, "");
         assert!(!project.path("a.md").exists());
     };
-    let refused = |outcome: String, says: &str| ends(5, outcome, says);
+    let refused = |outcome: String, says: &str| ends(2, outcome, says);
     let no_outcome = golden.replace("\"schema\": 5,", "");
     ends(2, no_outcome, "missing field `schema`");
     let edits = r#"
 "schema": 5, | "schema": 2, | its schema is 2, but this version reads schema 5
 "exit_code": 5, | "exit_code": 0, | states exit code 0
 "meaning": "a variant | "meaning": "every variant | contradicts itself
-"severity": "deny" | "severity": "none" | not a complete outcome
+"severity": "deny" | "severity": "none" | not a complete outcome, but edited: unknown word
 "#;
     for [from, to, says] in &common::rows(edits) {
         assert!(golden.contains(from), "{from}");

@@ -110,10 +110,10 @@ impl Signer {
     /// terminal.
     ///
     /// # Errors
-    /// [`Error::Io`] and [`Error::Input`].
+    /// [`Error::Usage`], [`Error::Io`] and [`Error::Input`].
     pub fn open(path: &Path) -> Result<Signer, Error> {
         let refused = |cause: String| Error::input(path.to_owned(), cause);
-        let text = read_text_up_to(path, most::CONFIG).map_err(Error::io("read", path))?;
+        let text = read_text_up_to(path, most::CONFIG).map_err(Error::named(path))?;
         let read = |text: &str| {
             minisign::SecretKeyBox::from_string(text)
                 .map_err(|error| refused(format!("not a minisign secret key: {error}")))

@@ -18,7 +18,7 @@ pub enum BinaryError {
     #[error("it is no ELF file, no fatbin and no cubin")]
     NoProgram,
     /// A program without machine code of a GPU.
-    #[error("it contains no machine code of a GPU (no cubin in `.nv_fatbin`)")]
+    #[error("it contains no machine code of a GPU (no cubin in `.nv_fatbin`; PTX is none)")]
     NoMachineCode,
     /// The machine code is for other chips.
     #[error("it contains no machine code for {arch}, only for {found}")]

@@ -62,7 +62,7 @@ fn run(config: &Config, variant: &Variant, argv: &[String]) -> Result<(), Stop> 
         stdout: log.clone(),
         stderr: log,
     };
-    run_build(variant, &invocation, argv)
+    run_build(config, variant, &invocation, argv)
 }
 
 /// Waits until no other run of this tool runs a build command in this project. The lock is released

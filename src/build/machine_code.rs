@@ -58,7 +58,7 @@ fn unreadable(variant: &Variant, file: &str, error: &BinaryError) -> Finding {
             "build it for `toolchain.arch` too (`-gencode` of nvcc), or correct `toolchain.arch`"
         }
         BinaryError::NoProgram | BinaryError::NoMachineCode => {
-            "name the files that contain the kernels in `program` and `libraries`: executables, shared libraries, fatbins, cubins"
+            "name the files that contain the kernels in `program` and `libraries`: executables, shared libraries, fatbins, cubins; where they have PTX alone, build machine code too: `-gencode arch=compute_90a,code=sm_90a`"
         }
         BinaryError::Ambiguous(_) => {
             "select the kernels with `kernels`, so that each name is there once"

@@ -228,9 +228,13 @@ impl<'a> NvccBuild<'a> {
                 );
                 return Err(self.failed(message, self.check_setting("source")));
             }
-            if !git::is_input_file(root.join(source)) {
-                let message =
-                    format!("the source `{source}` is no file (folders and patterns are not read)");
+            let path = root.join(source);
+            if !git::is_input_file(&path) {
+                let to = disk::read_link(&path).map(|to| format!(": it is a link to `{}`; a committed one must lead to a file of the checkout", to.display()));
+                let message = format!(
+                    "the source `{source}` is no file (folders and patterns are not read){}",
+                    to.unwrap_or_default()
+                );
                 return Err(self.failed(message, self.check_setting("source")));
             }
         }
@@ -312,7 +316,7 @@ impl<'a> NvccBuild<'a> {
         // Written now, by the same clock that stamps the sources.
         disk::write(&log, "").map_err(Error::io("write", &log))?;
         let started = changed_at(&log).map_err(Error::io("read", &log))?;
-        let ran = run_build(self.variant, &run, &by_hand);
+        let ran = run_build(self.config, self.variant, &run, &by_hand);
         let lists = opened.files(scratch.kept.path());
         // What the compiler says of a file that it may not read is not shown.
         if let Some(file) = self.refused_file(reach, lists.as_ref().ok(), &log, ran.is_err()) {

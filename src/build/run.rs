@@ -1,11 +1,14 @@
 //! Runs the command of a build.
 
 use std::io::ErrorKind;
+use std::path::Path;
 use std::time::Duration;
 
-use crate::config::{Recipe, Variant};
-use crate::files::readable_text;
+use crate::config::{Config, Recipe, Variant};
+use crate::disk::{self, folder_of};
+use crate::files::{has_room, readable_text};
 use crate::finding::{Code, Error, Finding, Stop, machine_lacks};
+use crate::git;
 use crate::process::{self, Ending, Invocation};
 
 /// Longest that a build may take.
@@ -13,6 +16,7 @@ pub(super) const BUILD_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// Runs a build. `by_hand` is the command that people can run to see the same.
 pub(super) fn run_build(
+    config: &Config,
     variant: &Variant,
     run: &Invocation,
     by_hand: &[String],
@@ -51,11 +55,24 @@ pub(super) fn run_build(
             {
                 return Err(lacks.into());
             }
+            // Where the log is on the same disk, nobody could write why.
+            if !log.contains("error") {
+                has_room(folder_of(&run.stdout))?;
+            }
+            if let Some(file) = left_out(config, &log) {
+                let message = format!(
+                    "the build failed: the merge with the target branch, which is checked, lacks `{file}`, which git does not track"
+                );
+                let next = "merge the target before the step that makes the file (git merge refs/remotes/origin/TARGET), or commit it";
+                let finding = Finding::deny(Code::MachineLacks, &variant.id, message, next);
+                return Err(finding.detail(log).into());
+            }
             let by_nvcc = matches!(variant.recipe, Recipe::Nvcc { .. });
             let says = |words| by_nvcc && log.contains(words);
             let next = match () {
                 () if says("Unsupported gpu architecture") => "correct `toolchain.arch`, or install a newer nvcc: `nvcc --list-gpu-code` lists what this one knows".to_owned(),
                 () if says("'__global__' does not name a type") => "rename the source to `.cu`: nvcc compiles kernels in files with this ending alone".to_owned(),
+() if log.contains("No such file") && disk::is_there(config.root.join(".gitmodules")) => format!("correct the path; if the file is in a submodule: git submodule update --init --recursive (actions/checkout: `submodules: recursive`); by hand: {line}"),
                 () => format!("fix the source or the flags (a library: `-lcublas`), or run it by hand: {line}"),
             };
             Err(failed(format!("the build ended with {ending}"), next)
@@ -63,4 +80,14 @@ pub(super) fn run_build(
                 .into())
         }
     }
+}
+
+/// Of the files that a build did not find one that the checkout has, but not its merge, which is built.
+fn left_out(config: &Config, log: &str) -> Option<String> {
+    let is_merge = config.root != config.checkout;
+    log.lines().filter(|_| is_merge).find_map(|line| {
+        let (before, _) = line.split_once(": No such file")?;
+        let file = Path::new(before.rsplit(' ').next()?).file_name()?;
+        git::untracked(&config.checkout, file.to_str()?)
+    })
 }

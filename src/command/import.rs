@@ -17,10 +17,10 @@ use crate::finding::{Code, Error, ExitCode, Finding, WarnReason};
 use crate::hash::sha256_hex;
 use crate::process::{self, Access};
 use crate::profile::import::{importable, is_measured, profile_of, select};
-use crate::profile::{Conditions, FileHash, norm_text};
+use crate::profile::{Conditions, FileHash, Profile, norm_text};
 use crate::profiler::judge_printed;
 use crate::report::say;
-use crate::terms::Phase;
+use crate::terms::{Phase, first};
 use ncu_report::Recording;
 
 pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Error> {
@@ -61,6 +61,19 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
             variant_folder(&output, &variant.id).display()
         )));
     }
+    let names = first(profile.kernels.iter().map(|one| one.name.clone()), 5);
+    let compiled = Profile::recorded_static(&output, &variant.id);
+    let compiled = compiled
+        .ok()
+        .flatten()
+        .filter(|code| !code.kernels.is_empty());
+    let has = |profile: &Profile, name: &str| profile.kernels.iter().any(|one| one.name == name);
+    if compiled.is_some_and(|code| !profile.kernels.iter().any(|one| has(&code, &one.name))) {
+        return Err(Error::Usage(format!(
+            "the files have launches of {names}, and the compiled code of {} has no kernel of that name; name the variant that has it",
+            variant.id
+        )));
+    }
     if !process::may_publish() {
         return Err(Error::Interrupted);
     }
@@ -94,7 +107,7 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
         || {
             let norm = norm_text(&profile).unwrap_or_else(|| "a value is missing\n".to_owned());
             format!(
-                "imported {} launches on {} to {}\n{norm}",
+                "imported {} launches of {names} on {} to {}\n{norm}",
                 profile.launch_count(Phase::Timing),
                 profile.identity.gpu,
                 folder.join(PROFILE_FILE).display()

@@ -75,6 +75,12 @@ pub(super) fn run(format: Format, paths: [&str; 2], files: [&Path; 2]) -> Result
 /// Reads a profile, report or CSV.
 fn read(path: &Path) -> Result<Profile, Error> {
     if path.extension().is_some_and(|ending| ending == "json") {
+        if !disk::is_there(path) {
+            let file = path.display();
+            return Err(Error::Usage(format!(
+                "there is no {file}\n  next: name the folder of one variant: DIR/SUITE/VARIANT"
+            )));
+        }
         return Profile::read(path);
     }
     let (_, recording) = capture::read_file(path).map_err(|error| unreadable(path, error))?;

@@ -30,6 +30,7 @@ impl Config {
                 (ErrorKind::NotFound, Some(file)) if path == Path::new(FILE_NAME) => {
                     format!("run it in {}, which has one", folder_of(&file).display())
                 }
+                (ErrorKind::PermissionDenied, _) => "let this user read it: `chmod`".to_owned(),
                 _ => "`sparsek-gate init` writes one; `--config FILE` names another".to_owned(),
             };
             unread.link(Linked::is_cause(&error)).help(help)

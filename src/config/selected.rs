@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::model::{Config, Recipe, Variant};
 use super::selector::Selector;
 use super::validate::is_macro_name;
+use crate::disk;
 use crate::finding::Error;
 use crate::terms::VariantId;
 
@@ -80,6 +81,10 @@ impl Selected {
     /// [`Error::Io`] where the current folder is not known.
     pub fn profiles(&self, named: Option<&Path>) -> Result<PathBuf, Error> {
         match named {
+            Some(folder) if disk::is_file(folder) => Err(Error::Usage(format!(
+                "`--output {}` is a file: name a folder",
+                folder.display()
+            ))),
             Some(folder) => std::path::absolute(folder).map_err(Error::io("find", folder)),
             None => Ok(self.config.work.join("profiles")),
         }

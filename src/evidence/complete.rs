@@ -325,7 +325,11 @@ fn none_selected(variant: &Variant, profile: &Profile) -> Finding {
     // Without a filter every kernel is selected.
     let filter = variant.kernels.as_deref().unwrap_or_default();
     let message = match profile.provenance.unselected.as_slice() {
-        [] => "the compiled program has no kernel".to_owned(),
+        [] => {
+            let message = "the compiled program has no kernel";
+            let next = "name a source that defines a `__global__` function; a template that nothing instantiates is none";
+            return Finding::deny(Code::KernelMissing, &variant.id, message, next);
+        }
         names => format!(
             "`kernels = \"{filter}\"` selects none of the compiled kernels: {}",
             names.join(", ")

@@ -117,11 +117,10 @@ impl Error {
     /// The exit code that this error ends the program with.
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Error::Config(_) | Error::Usage(_) => ExitCode::Usage,
+            Error::Config(_) | Error::Usage(_) | Error::Input { .. } => ExitCode::Usage,
             Error::Io { source, .. } if Linked::is_cause(source) => ExitCode::Baseline,
             Error::Environment { .. } | Error::Io { .. } => ExitCode::Environment,
             Error::Baseline(_) => ExitCode::Baseline,
-            Error::Input { .. } => ExitCode::Failed,
             Error::Interrupted => ExitCode::Interrupted,
         }
     }

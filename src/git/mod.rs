@@ -26,5 +26,5 @@ pub use revision::{
     short, why_unknown,
 };
 pub use settings::settings_from_tree;
-pub use tree::{Object, TreeEntry, files_at, objects_at, shown, tracked};
+pub use tree::{Object, TreeEntry, files_at, objects_at, shown, tracked, untracked};
 pub use worktree::Worktree;

@@ -131,3 +131,15 @@ pub fn tracked(top: &Path, path: &str) -> Result<BTreeMap<String, Option<String>
     // A name that is not UTF-8 is none that this tool asks for.
     printed::index(&readable(&listing))
 }
+
+/// A file with this name below a folder that git does not track, by its path from there.
+pub fn untracked(folder: &Path, name: &str) -> Option<String> {
+    let pattern = format!(":(glob)**/{name}");
+    let arguments = ["ls-files", "--others", "-z", "--", &pattern];
+    let found = git_bytes(folder, &arguments, String::new()).ok()?;
+    let found = String::from_utf8_lossy(&found)
+        .split('\0')
+        .next()?
+        .to_owned();
+    (!found.is_empty()).then_some(found)
+}

@@ -78,10 +78,9 @@ impl Times {
     pub fn note(&self, work: &Path, is_known: impl Fn(&str) -> bool) {
         let sound = |(name, each): &(&String, &Each)| each.is_sound() && is_known(name);
         let new: Vec<(&String, &Each)> = self.0.iter().filter(sound).collect();
-        if new.is_empty() {
+        if new.is_empty() || create_work_folder(work).is_err() {
             return;
         }
-        let _ = create_work_folder(work);
         let mut costs = Costs::of(work);
         for (name, each) in new {
             costs.variants.insert(name.clone(), each.clone());

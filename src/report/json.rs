@@ -78,8 +78,8 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
             Outcome::SCHEMA
         )));
     }
-    let outcome: Outcome =
-        json(text).map_err(|error| refused(format!("it is not a complete outcome: {error}")))?;
+    let outcome: Outcome = json(text)
+        .map_err(|error| refused(format!("it is not a complete outcome, but edited: {error}")))?;
     if let Some(cause) = unlike_its_findings(&outcome) {
         return Err(refused(format!(
             "it contradicts itself: {cause}: the file was edited or cut"

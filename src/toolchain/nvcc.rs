@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::find::{
-    configured, cuda_roots, env_folder, find, nvidia_packages, path_folders, real, versioned,
+    can_start, configured, cuda_roots, env_folder, find, nvidia_packages, path_folders, real,
+    versioned,
 };
 use super::query::{query_errors, query_without};
 use super::tool::Tool;
@@ -97,8 +98,11 @@ impl Nvcc {
             while let Some(word) = words.next() {
                 match word.split_once('=').map_or(word, |(flag, _)| flag) {
                     "-ccbin" | "--compiler-bindir" => {
-                        if !word.contains('=') {
-                            words.next();
+                        let stated = word.split_once('=').map(|(_, host)| host);
+                        let host = stated.or_else(|| words.next()).unwrap_or_default();
+                        // It may also be a folder.
+                        if !disk::is_dir(host) && !can_start(host, Path::new("/")) {
+                            return Err(Nvcc::no_host_compiler(name, host));
                         }
                     }
                     "-allow-unsupported-compiler" | "--allow-unsupported-compiler" => {}
@@ -116,6 +120,17 @@ impl Nvcc {
             }
         }
         Ok(())
+    }
+
+    /// That the host compiler, which a variable of the environment may name, is none.
+    fn no_host_compiler(name: &str, host: &str) -> Error {
+        let value = std::env::var(name).map_or("not set".to_owned(), |value| format!("`{value}`"));
+        Error::environment(
+            format!(
+                "nvcc needs a host compiler and `{host}` is not on the PATH; {name} is {value}"
+            ),
+            format!("install it (Debian: `apt-get install g++`), or correct or unset {name}"),
+        )
     }
 
     /// nvcc alone, which compiles nothing without a host compiler.
@@ -136,7 +151,10 @@ impl Nvcc {
             Error::environment(format!("no nvcc was found; {places}"), "install the CUDA toolkit, or `pip install 'cuda-toolkit[nvcc,nvvm,crt,cudart,cccl]==13.0.2' nvidia-cuda-nvdisasm` \
                        in a virtual environment, and set CUDA_HOME or `toolchain.nvcc`")
         })?;
-        Tool::at(path, work)?.with_version()
+        // It looks for its headers beside the path that it is started by. A link of another name is
+        // one to a program that starts it.
+        let behind = Some(real(&path)).filter(|real| real.file_name() == path.file_name());
+        Tool::at(behind.unwrap_or(path), work)?.with_version()
     }
 
     /// The host compiler of nvcc.
@@ -150,12 +168,7 @@ impl Nvcc {
             host.contains('/').then(|| Path::new(&host)),
             &path_folders(),
         );
-        let path = host_path.map_err(|_| {
-            Error::environment(
-                format!("nvcc needs a host compiler and `{host}` is not on the PATH"),
-                "install g++ (Debian: `apt-get install g++`), or set NVCC_CCBIN",
-            )
-        })?;
+        let path = host_path.map_err(|_| Nvcc::no_host_compiler("NVCC_CCBIN", &host))?;
         let ask = |flag: &str| {
             let argv = vec![path.display().to_string(), flag.to_owned()];
             // No library of the change is loaded into the linker.

@@ -44,8 +44,9 @@ pub(crate) fn cached(
     };
     versions.insert(key, entry);
     // Only a cache: where it cannot be written, the tool is asked again.
-    if let Ok(json) = serde_json::to_string_pretty(&versions) {
-        let _ = crate::files::create_work_folder(work);
+    if let Ok(json) = serde_json::to_string_pretty(&versions)
+        && crate::files::create_work_folder(work).is_ok()
+    {
         let _ = crate::files::write_atomically(&store, json.as_bytes());
     }
     Ok(text)

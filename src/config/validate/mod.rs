@@ -78,6 +78,13 @@ impl File<'_> {
             ));
         }
         let work = self.folder(&root, "work", &raw.paths.work, ".sparsek-gate")?;
+        let place = resolved(&work);
+        if whole.starts_with(&place) || place.starts_with(&within) || within.starts_with(&place) {
+            return Err(self.error(
+                &["paths", "work"],
+                "`work` must be a folder of its own: not the configuration's, and not that of the baselines",
+            ));
+        }
         // On another disk, perhaps. Reports name where that is.
         let work = git::behind_own_links(work);
         let unread = self.unread(&raw.paths.unread)?;

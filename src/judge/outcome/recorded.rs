@@ -205,8 +205,13 @@ impl Reading<'_> {
             Ok(None) if is_library(&recorded.folder) => return Ok(()),
             Ok(None) => {
                 let shown = self.recordings.shown.display();
-                let message = format!("{shown} contains no profile of it");
-                Finding::of(Code::ProfileMissing, &variant.id, message)
+                let (code, id) = (Code::ProfileMissing, &variant.id);
+                let message = format!("{shown} contains no profile of it: no {id}/{PROFILE_FILE}");
+                let next = "it has compiled code alone: that is judged by `check --static`, without `--from`; what a GPU measures is recorded by `profile --output DIR`";
+                match disk::is_file(recorded.folder.join(STATIC_PROFILE_FILE)) {
+                    true => Finding::deny(code, id, message, next),
+                    false => Finding::of(code, id, message),
+                }
             }
             Err(error @ (Error::Input { .. } | Error::Io { .. })) => {
                 unreadable(variant, error.to_string())

@@ -254,7 +254,7 @@ impl<'a> Run<'a> {
             let cost = std::mem::take(&mut self.cost);
             self.measured.spent += cost;
             if !has_profile {
-                has_room(output, &id)?;
+                has_room(&variant_folder(output, &id))?;
             }
             settle(output, &id)?;
             // Only now, because settling removes what an earlier run left.

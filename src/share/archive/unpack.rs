@@ -101,7 +101,9 @@ pub fn unpack(file: &Path, expected: Option<&str>) -> Result<Unpacking, Error> {
         Ok(read) => read,
         Err(error) => {
             let why = Error::unless_full(folder.path(), error)?;
-            return Err(refused(format!("it cannot be unpacked: {why}")));
+            return Err(refused(format!(
+                "it cannot be unpacked as an archive of the gate: {why}"
+            )));
         }
     };
     // It may be another file by now.

@@ -57,7 +57,7 @@ impl<'a> Slice<'a> {
         let left = self.bytes.len();
         ReadError::report(
             self.offset(),
-            format!("{what} needs {length} bytes, only {left} are left"),
+            format!("{what} needs {length} bytes, only {left} are left: it is cut"),
         )
     }
 
