@@ -78,6 +78,10 @@ impl File<'_> {
             ));
         }
         let work = self.folder(&root, "work", &raw.paths.work, ".sparsek-gate")?;
+        if whole.starts_with(resolved(&work)) || resolved(&work).starts_with(&within) {
+            let why = "`work` must be a folder of its own, neither the configuration's nor one of baselines: leave the key out, or write `.sparsek-gate`";
+            return Err(self.error(&["paths", "work"], why));
+        }
         // On another disk, perhaps. Reports name where that is.
         let work = git::behind_own_links(work);
         let unread = self.unread(&raw.paths.unread)?;
