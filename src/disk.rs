@@ -451,6 +451,16 @@ pub fn remove_dir(path: impl AsRef<Path>) -> io::Result<()> {
     Ok(rustix::fs::unlinkat(&place.folder, &place.name, flags)?)
 }
 
+/// Whether this user may change what is in a folder.
+///
+/// # Errors
+/// Why not; as [`open_as`].
+pub fn may_change(path: impl AsRef<Path>) -> io::Result<()> {
+    let place = Place::of(path)?;
+    let (access, none) = (rustix::fs::Access::WRITE_OK, AtFlags::empty());
+    rustix::fs::accessat(place.folder, place.name, access, none).map_err(Into::into)
+}
+
 /// Removes a folder with all that is in it; of a link the link.
 ///
 /// # Errors

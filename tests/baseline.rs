@@ -136,6 +136,19 @@ fn locking_needs_a_reason() {
 }
 
 #[test]
+fn locking_needs_a_name() {
+    let project = Project::unlocked();
+    let mut command = project.gate();
+    command
+        .args(["baseline", "--lock", "--reason", "x", "--from", RECORDED])
+        .env("HOME", project.path(""))
+        .env_remove("XDG_CONFIG_HOME")
+        .env_remove("USER");
+    Ran::of(&command.output().unwrap()).ends(2, "--who NAME");
+    assert!(!project.path("baselines").exists());
+}
+
+#[test]
 fn locking_in_ci_needs_to_be_asked_for() {
     let project = Project::unlocked();
     let lock = |ci: &str, more: &[&str]| {
@@ -504,10 +517,20 @@ fn an_immutable_variant_is_locked_with_other_sources_knowingly_only() {
     project.run(&["baseline", "--verify"]).exits(0);
     // Nor does dropping the mark get around it.
     let project = Project::locked();
+    let config = project.read("config.toml");
     project.drop_config_lines("immutable = true");
     refused_of(
         &project, "baseline", 4, "immutable-changed", "--accept-immutable",
     );
+    // The lock of the same profile follows the mark, and lists the sources with it.
+    let both = ["--reason", "x", "--accept-immutable"];
+    lock_with(&project, &both).exits(0);
+    project.run(&["baseline", "--verify"]).exits(0);
+    project.write("config.toml", config);
+    let verify = ["baseline", "--verify"];
+    project.run(&verify).ends(4, "does not list its sources");
+    lock_with(&project, &["--reason", "x"]).exits(0);
+    project.run(&verify).exits(0);
 }
 
 #[test]

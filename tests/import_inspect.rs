@@ -417,9 +417,10 @@ fn an_import_takes_the_kernels_that_the_variant_selects() {
 fn a_csv_says_less_than_a_report_and_what_it_lacks_must_be_stated() {
     let project = importing();
     import(&project, "twenty_launches.raw.csv", &[]).exits(0);
-    lock(&project, "wmma").exits(0);
     // Two unknown conditions are not known to be the same.
-    check(&project, "wmma").ends(4, "clock control was unknown, is unknown");
+    lock(&project, "wmma")
+        .ends(6, "does not say how ncu measured")
+        .says("--clock-control --cache-control --replay-mode --graph-profiling");
     let stated = common::words(
         "--clock-control none --cache-control all --replay-mode kernel --graph-profiling node",
     );

@@ -39,6 +39,7 @@ run = ["sh", "bench.sh"]\nprogram = "bench.sh" | build | 5 | it is no ELF file, 
 run = ["sh", "bench.sh"]\nbuild = ["make -j4"] | build | 5 | there is no program with the name `make -j4`; s/v; build = ["make", "-j4"]
 run = ["sh", "bench.sh"]\nbuild = ["no-such-tool", "all"] | build | 5 | the program `no-such-tool` was not found; s/v; correct `build` of the variant
 run = ["./none"]\nbuild = ["true"] | build | 5 | the build succeeded, but there is no program `./none`; let `build` make it, or correct `run` of s/v
+source = "k.cu"\n[paths]\nwork = "." | list | 2 | `work` must be a folder of its own; write `.sparsek-gate`
 source = "k.cu" | list w | 2 | no variant or suite is called `w`; known are `s`, `s/v`, `v`; `sparsek-gate list` shows all
 source = "k.cu" | list s/x* | 2 | no variant or suite is called `s/x*`; did you mean `s/v`?; `sparsek-gate list` shows all
 source = "k.cu" | check --report out.foo | 2 | selects no form; `--report out.foo`; The endings are: .txt (text)

@@ -535,7 +535,7 @@ fn a_base_that_is_not_here_or_cannot_be_read_ends_the_run() {
     git(&folder, &["update-ref", "-d", "refs/remotes/origin/main"]);
     checked(&project, &[])
         .ends(3, "there is no refs/remotes/origin/main")
-        .says("fetch-depth: 0");
+        .says("'+refs/heads/*:refs/remotes/origin/*'");
     // A history that does not reach back.
     let orphan = git(&folder, &["commit-tree", "HEAD^{tree}", "-m", "cut off"]);
     git(

@@ -334,6 +334,15 @@ fn an_edited_static_baseline_is_tampered_with() {
 }
 
 #[test]
+fn a_static_lock_is_not_derived_from_captures() {
+    let verify = ["baseline", "--verify", "--captures", RECORDED, "cp_async"];
+    Project::whole()
+        .run(&verify)
+        .exits(6)
+        .says("sm-90a+static/bsr_gemm/cp_async: as locked");
+}
+
+#[test]
 fn a_lock_in_which_a_merge_left_a_conflict_is_called_that() {
     let project = Project::whole();
     for ending in common::ENDINGS {
@@ -344,6 +353,9 @@ fn a_lock_in_which_a_merge_left_a_conflict_is_called_that() {
         let line = text.lines().count() + 1;
         let words = format!("git left a conflict of a merge in line {line} of ");
         fails_with(&project, 4, "tampered", &[&words]);
+        // No merge goes on.
+        let next = check(&project, 4).0.to_string();
+        assert!(next.contains("git checkout COMMIT -- '"), "{next}");
         if ending == "lock.toml" {
             lock_static(&project, &OF_RECORDING)
                 .ends(4, "cannot be read: git left a conflict of a merge in line");

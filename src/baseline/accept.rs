@@ -18,7 +18,7 @@ use crate::profiler::filter_in;
 use crate::terms::{Phase, Tier};
 
 /// What to do where a profile cannot become a baseline.
-const AGAIN: &str = "measure it again with `sparsek-gate profile`, which always verifies, by this version and from this configuration (a static profile: `build`)";
+const AGAIN: &str = "measure it again with `sparsek-gate profile`, which always verifies, by this version and from this configuration";
 
 /// Who accepts, when, and why.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ impl Acceptance {
             ),
             (
                 who,
-                "--who must name the person who accepts the profiles: --who \"$USER\"",
+                "the person who accepts the profiles has no name: --who NAME, or git config --global user.name NAME",
             ),
         ] {
             if text.is_empty() {
@@ -158,7 +158,8 @@ impl Candidate<'_> {
         }
         let mut findings = incomplete_compiled(variant, profile);
         let reasons = reasons.into_iter();
-        findings.extend(reasons.map(|why| self.again(why)));
+        let next = format!("compile it again: `sparsek-gate build {}`", variant.id);
+        findings.extend(reasons.map(|why| self.refuse(Code::NotMeasured, why, &next)));
         self.decide(norm_text(profile), findings)
     }
 
@@ -196,6 +197,15 @@ impl Candidate<'_> {
                 "the profile was imported, not measured by this tool".to_owned(),
                 "measure it here, or accept the import: --accept-imported",
             ));
+        }
+        let conditions = profile.identity.conditions.named().into_iter();
+        let unknown = conditions.filter(|(_, value)| value.is_none());
+        let options = unknown.map(|(name, _)| format!(" --{}", name.replace(' ', "-")));
+        let options: String = options.collect();
+        if profile.identity.tier == Tier::Counters && !options.is_empty() {
+            let why = "it does not say how ncu measured, so that no check could compare with it";
+            let next = format!("import it again, with{options} (`import --help` has their values)");
+            findings.push(self.refuse(Code::NotMeasured, why.to_owned(), &next));
         }
         let processes = profile.machines(Phase::Timing);
         let alone =

@@ -314,16 +314,19 @@ impl Locking<'_> {
                 return Ok(());
             }
         };
-        let (norm, norm_sha256, locked) = stored.map_or((None, None, None), |old| {
-            (old.norm, old.norm_sha256, old.profile)
+        let (norm, norm_sha256, locked, lock) = stored.map_or((None, None, None, None), |old| {
+            (old.norm, old.norm_sha256, old.profile, old.lock)
         });
+        let lock = lock.and_then(|text| Lock::parse(&text).ok());
+        let same_code = lock.is_some_and(|old| old.code_sha256() == new.lock.code_sha256());
         let before = locked.as_deref().and_then(|old| Profile::parse(old).ok());
         let unchecked = numbers_unchecked(variant, &before.iter().collect::<Vec<_>>(), profile);
         self.warnings
             .extend(unchecked.map(|finding| finding.warn_for(WarnReason::Replaced)));
         let same_norm =
             norm.as_deref() == Some(new.norm.as_bytes()) && norm_sha256 == Some(new.norm_sha256());
-        let unchanged = same_norm && locked.is_some_and(|locked| locked == new.profile.as_bytes());
+        let unchanged =
+            same_norm && same_code && locked.is_some_and(|locked| locked == new.profile.as_bytes());
         self.baselines.push(LockedBaseline {
             variant: variant.id.clone(),
             gpu: new.gpu.clone(),
@@ -403,7 +406,9 @@ fn readable(
 ) -> Result<Option<Profile>, Stop> {
     profile.map_err(|error| match error {
         Error::Input { .. } | Error::Io { .. } => {
-            Finding::of(Code::CaptureUnreadable, &variant.id, error.to_string()).into()
+            let again = "make it again: `sparsek-gate profile` (a static profile: `build`)";
+            let why = error.to_string();
+            Finding::deny(Code::CaptureUnreadable, &variant.id, why, again).into()
         }
         error => error.into(),
     })

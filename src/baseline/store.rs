@@ -408,6 +408,13 @@ fn folders(parent: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
 }
 
 fn copy_folder(from: &Path, to: &Path) -> Result<(), Error> {
+    // After the exchange it could not be cleared away.
+    disk::may_change(from).map_err(|error| {
+        let from = from.display();
+        let what = format!("nothing was locked: {from} cannot be changed: {error}");
+        let next = format!("if another user owns it: sudo chown -R \"$(id -u)\" '{from}'");
+        Error::environment(what, next)
+    })?;
     for entry in disk::read_dir(from).map_err(Error::io("read", from))? {
         let target = to.join(entry.name());
         if entry.is_dir() {

@@ -99,8 +99,14 @@ pub(super) fn repair(config: &Config, stored: &Stored) -> String {
     let here = files(&stored.gpu, id);
     let lock = Tier::of_folder(&stored.gpu).lock_command(id);
     if conflict(stored).is_some() {
+        let is = |name| git::commit_of(&config.checkout, name).is_some();
+        let from = match is("MERGE_HEAD") {
+            true => "MERGE_HEAD",
+            false if is("REBASE_HEAD") => "HEAD",
+            false => "COMMIT",
+        };
         return format!(
-            "keep all its files as the target branch has them: git checkout MERGE_HEAD -- '{here}' (in a rebase: HEAD); then lock what the merged code gives: {lock}"
+            "keep all its files as the target branch has them, or else the last commit before (git log -- '{here}'): git checkout {from} -- '{here}'; then lock what the merged code gives: {lock}"
         );
     }
     if let Some(home) = home(stored) {

@@ -19,7 +19,7 @@ use crate::cli::BaselineArgs;
 use crate::config::Selected;
 use crate::finding::{Error, ExitCode};
 use crate::report::Detail;
-use crate::terms::{VariantId, counted};
+use crate::terms::{Tier, VariantId, counted};
 
 pub(super) fn run(config: &Path, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
     let selected = load(config, &arguments.selection, None)?;
@@ -170,13 +170,15 @@ fn verify(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Err
     let rederived = captures.is_some();
     let content = json!({ "rederived": rederived, "verified": report.verified });
     answer(arguments.format, content, &report.findings, || {
-        let what = if rederived {
-            "locked, and derived again from its captures"
-        } else {
-            "as locked"
-        };
-        let lines = report.verified.iter();
-        lines.map(|name| format!("{name}: {what}\n")).collect()
+        let lines = report.verified.iter().map(|name| {
+            let gpu = name.split('/').next().unwrap_or_default();
+            let what = match rederived && Tier::of_folder(gpu) != Tier::Static {
+                true => "locked, and derived again from its captures",
+                false => "as locked",
+            };
+            format!("{name}: {what}\n")
+        });
+        lines.collect()
     })
 }
 

@@ -43,7 +43,10 @@ impl Judging {
             against,
         };
         let bases = trust::bases(&current.root, asked, variable)?;
-        let grounds = trust::establish(current, bases.root, consent(trusted)?)?;
+        let mut grounds = trust::establish(current, bases.root, consent(trusted)?)?;
+        if grounds.authority == Authority::WorkingTree {
+            grounds.findings.extend(trust::judged_by_itself(variable));
+        }
         let plan = select(grounds.config.clone(), selection, None)?;
         Judging::of(grounds, plan, bases.against)
     }

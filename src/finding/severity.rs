@@ -41,6 +41,8 @@ macro_rules! reasons {
 }
 
 reasons! {
+    /// `--baseline-ref none` asks for the rules of the change.
+    OwnRules => PolicyChanged,
     /// No variant and no metric of today is judged by another rule.
     NoEffectYet => PolicyChanged,
     /// The configured level of the metric is `warn`.

@@ -17,11 +17,11 @@ pub fn revision(root: &Path) -> Option<String> {
     })
 }
 
-/// The name of the user in git's configuration, or the login name.
+/// The name of the user in git's configuration, or the login name; empty where there is neither.
 pub fn person(root: &Path) -> String {
     let name = git(root, &["config", "user.name"]).unwrap_or_default();
     match name.is_empty() {
-        true => std::env::var("USER").unwrap_or_else(|_| "unknown".to_owned()),
+        true => std::env::var("USER").unwrap_or_default(),
         false => name,
     }
 }
@@ -66,6 +66,22 @@ pub fn is_shallow(root: &Path) -> bool {
 pub fn origin(root: &Path) -> Option<String> {
     let address = git(root, &["config", "--get", "remote.origin.url"]).ok()?;
     Some(address).filter(|address| !address.is_empty())
+}
+
+/// How to get the branches of the remote `origin` with their history.
+pub fn how_to_fetch(root: &Path) -> String {
+    let unshallow = if is_shallow(root) { "--unshallow " } else { "" };
+    let fetch = format!("git fetch {unshallow}origin '+refs/heads/*:refs/remotes/origin/*'");
+    let remotes = git(root, &["remote"]).unwrap_or_default();
+    match remotes.lines().next() {
+        _ if remotes.lines().any(|name| name == "origin") => {
+            format!("fetch it with its history: {fetch}")
+        }
+        Some(name) => format!(
+            "no remote is called `origin`; if `{name}` has the target: git remote rename {name} origin"
+        ),
+        None => format!("the clone has no remote: git remote add origin ADDRESS && {fetch}"),
+    }
 }
 
 /// Why a revision is not known, and what may help.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::call::git_bytes;
+use super::call::{git, git_bytes};
 use super::printed;
 
 /// What a commit has at a path.
@@ -116,6 +116,12 @@ pub fn shown(top: &Path) -> Result<Vec<String>, String> {
     names.sort_unstable();
     names.dedup();
     Ok(names)
+}
+
+/// Whether a sparse checkout leaves a tracked file out. `path` is relative to the top.
+pub fn is_left_out(folder: &Path, path: &str) -> bool {
+    let path = format!(":(top,literal){path}");
+    git(folder, &["ls-files", "-t", "--", &path]).is_ok_and(|listed| listed.starts_with("S "))
 }
 
 /// The paths that git tracks at a path and below it, with the commit of each that is a submodule.

@@ -8,6 +8,7 @@ use crate::config::Config;
 use crate::disk;
 use crate::files::{if_there, read_regular};
 use crate::finding::{Code, Error, Finding, Note, WarnReason};
+use crate::git;
 use crate::hash::sha256_hex;
 use crate::metric::{Level, display_value};
 use crate::profile::Profile;
@@ -49,7 +50,7 @@ pub(super) fn compare(
         let found = match (&before, &after) {
             (None, None) => continue,
             (Some(before), Some(after)) if before == after => continue,
-            (Some(before), None) => removed(place, before, consent),
+            (Some(before), None) => removed(config, place, before, consent),
             (before, Some(after)) => {
                 let rivals = of_base.iter().filter(|(_, id)| *id == variant);
                 let is_first =
@@ -153,18 +154,24 @@ fn lock_name(stored: &Stored) -> String {
     format!("{}/{}.lock.toml", stored.gpu, stored.variant)
 }
 
-fn removed(place: &str, before: &Stored, consent: &Consent) -> Vec<Finding> {
+fn removed(config: &Config, place: &str, before: &Stored, consent: &Consent) -> Vec<Finding> {
     let act = act(Action::Remove, place, before, (Some(before), None));
+    let name = lock_name(before);
+    let (who, restored) = match git::is_left_out(&config.checkout, &format!("{place}/{name}")) {
+        true => (
+            "the sparse checkout leaves out", "git sparse-checkout disable",
+        ),
+        false => ("this change removes", "restore it"),
+    };
     let finding = Finding::deny(
         Code::Relocked,
         &before.variant,
         format!(
-            "this change removes its baseline on {}; it is still judged by that baseline",
+            "{who} its baseline on {}; it is still judged by that baseline",
             before.gpu
         ),
         format!(
-            "restore {}, or accept the removal: {}",
-            lock_name(before),
+            "{restored} ({name}), or accept the removal: {}",
             consent.how(&act)
         ),
     );

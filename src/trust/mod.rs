@@ -36,7 +36,9 @@ pub use grounds::{Grounds, establish};
 pub use merge::refuse_untracked;
 pub use pull_request::{consent, pull_request};
 pub use recording::recorded_in_change;
-pub use root::{Asked, Bases, Root, bases, is_of_reviewed_code, refuse_in_target};
+pub use root::{
+    Asked, Bases, Root, bases, is_of_reviewed_code, judged_by_itself, refuse_in_target,
+};
 
 #[cfg(test)]
 mod tests {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::checkout::{refuse_fork, refuse_without_change};
 use super::service::{Kind, Run, Stated};
-use crate::finding::Error;
+use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::git::{self, Named, is_whole_hash, short};
 
 /// A revision from before the change.
@@ -100,6 +100,19 @@ pub fn refuse_in_target(variable: impl Fn(&str) -> Option<String>) -> Result<(),
     ))
 }
 
+/// The warning on a change that is judged by its own rules, because `--baseline-ref none` asks for them.
+pub fn judged_by_itself(variable: impl Fn(&str) -> Option<String>) -> Option<Finding> {
+    let run = Run::of(&variable);
+    let message = format!(
+        "{}: the change is judged by its own rules and baselines",
+        run.service
+    );
+    let next = "leave the option out: the rules and baselines of the target then count";
+    let finding = Finding::of_project(Code::PolicyChanged, message, next);
+    matches!(run.kind, Kind::Change { .. } | Kind::Queue { .. })
+        .then(|| finding.warn_for(WarnReason::OwnRules))
+}
+
 /// Whether a run is of code that is not under review: one by a person, or one for a push to the
 /// default branch. `variable` reads the environment.
 pub fn is_of_reviewed_code(folder: &Path, variable: impl Fn(&str) -> Option<String>) -> bool {
@@ -116,6 +129,9 @@ pub fn is_of_reviewed_code(folder: &Path, variable: impl Fn(&str) -> Option<Stri
     }
 }
 
+/// What to do where git finds no repository, or may not read it.
+const IN_CLONE: &str = "run the check in a clone of the repository, as a user that git trusts with it (`safe.directory`)";
+
 /// A revision that the command line names.
 struct Choice {
     flag: &'static str,
@@ -127,7 +143,8 @@ struct Choice {
 
 impl Choice {
     fn new(folder: &Path, flag: &'static str, revision: &str) -> Result<Choice, Error> {
-        git::repository(folder).map_err(|why| git::error(format!("`{flag} {revision}`: {why}"), "run the check in a clone of the repository, as a user that git trusts with it (`safe.directory`)"))?;
+        git::repository(folder)
+            .map_err(|why| git::error(format!("`{flag} {revision}`: {why}"), IN_CLONE))?;
         let commit = match git::named(folder, revision) {
             Named::Commit(commit) => commit,
             Named::Ambiguous(names) => {
@@ -148,16 +165,14 @@ impl Choice {
                 if !whole && !of_remote && !is_shallow {
                     return Err(Error::Usage(format!("`{flag} {revision}`: {why}")));
                 }
-                let unshallow = if is_shallow { "--unshallow " } else { "" };
-                return Err(Error::environment(
-                    format!(
-                        "`{flag} {revision}`: {}",
-                        why.lines().next().unwrap_or_default()
-                    ),
-                    format!(
-                        "fetch it with its history: git fetch {unshallow}origin '+refs/heads/*:refs/remotes/origin/*'"
-                    ),
-                ));
+                let next = match revision.ends_with("origin/HEAD") {
+                    // No fetch makes it.
+                    true => "git remote set-head origin --auto, or name the branch".to_owned(),
+                    false => git::how_to_fetch(folder),
+                };
+                let why = why.lines().next().unwrap_or_default();
+                let what = format!("`{flag} {revision}`: {why}");
+                return Err(Error::environment(what, next));
             }
         };
         Ok(Choice {
@@ -301,9 +316,14 @@ impl Place<'_> {
             commit,
             found_by: format!("tip of {reference}"),
         });
-        stated
-            .or(here)
-            .ok_or_else(|| self.missing(&format!("there is no {reference}")))
+        stated.or(here).ok_or_else(|| {
+            let mut starts = ["refs/heads/", "origin/"].iter();
+            let plain = starts.find_map(|start| target.strip_prefix(start));
+            let plain = plain.map_or_else(String::new, |plain| {
+                format!(" (the target is named `{target}`, which may be `{plain}`)")
+            });
+            self.missing(&format!("there is no {reference}{plain}"))
+        })
     }
 
     /// Whether a commit is, or was by this clone's reflog, the tip of a remote branch.
@@ -440,11 +460,11 @@ impl Place<'_> {
         let fetch = self.run.fetch;
         // An error that keeps git from reading anything, such as another owner, comes first.
         let (what, next) = match git::repository(self.folder) {
-            Err(why) => (why, "give git the right to read the folder".to_owned()),
+            Err(why) => (why, IN_CLONE.to_owned()),
             Ok(_) if git::is_shallow(self.folder) => {
                 (what.to_owned(), format!("the clone is shallow: {fetch}"))
             }
-            Ok(_) => (what.to_owned(), fetch.to_owned()),
+            Ok(_) => (what.to_owned(), git::how_to_fetch(self.folder)),
         };
         git::error(
             format!(
@@ -505,7 +525,8 @@ mod tests {
             "CI_MERGE_REQUEST_IID=3", "TEAMCITY_VERSION=1",
         ] {
             let found = bases(nowhere.path(), Asked::default(), environment(variable));
-            let ended = matches!(found, Err(Error::Environment { .. }));
+            let ended =
+                matches!(&found, Err(Error::Environment { next, .. }) if next.contains(IN_CLONE));
             assert!(ended, "{variable}: {found:?}");
         }
         let found = bases(nowhere.path(), Asked::default(), |_| None);

@@ -419,6 +419,8 @@ impl Project {
         command
             .current_dir(self.folder.path())
             .env_remove("CI")
+            // A lock needs a name.
+            .env("USER", "a tester")
             .env_remove("NVCC_CCBIN")
             .env_remove("NVCC_PREPEND_FLAGS")
             .env_remove("NVCC_APPEND_FLAGS")

@@ -80,10 +80,8 @@ impl File<'_> {
         let work = self.folder(&root, "work", &raw.paths.work, ".sparsek-gate")?;
         let place = resolved(&work);
         if whole.starts_with(&place) || place.starts_with(&within) || within.starts_with(&place) {
-            return Err(self.error(
-                &["paths", "work"],
-                "`work` must be a folder of its own: not the configuration's, and not that of the baselines",
-            ));
+            let why = "`work` must be a folder of its own, neither the configuration's nor one of baselines: leave the key out, or write `.sparsek-gate`";
+            return Err(self.error(&["paths", "work"], why));
         }
         // On another disk, perhaps. Reports name where that is.
         let work = git::behind_own_links(work);

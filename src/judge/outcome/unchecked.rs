@@ -3,7 +3,7 @@
 use crate::baseline::Store;
 use crate::config::Selected;
 use crate::finding::{Code, Error, Finding};
-use crate::terms::Tier;
+use crate::terms::{Tier, VariantId};
 
 /// Locked variants that a check of everything, or of their suite, left out, and locked code that
 /// is no longer gated: removing a variant from the configuration must be seen.
@@ -12,6 +12,12 @@ use crate::terms::Tier;
 /// [`Error::Io`].
 pub fn unchecked(plan: &Selected, store: &Store) -> Result<Vec<Finding>, Error> {
     let mut findings = Vec::new();
+    let folder = plan.config.baselines.strip_prefix(&plan.config.root);
+    let folder = folder.unwrap_or(&plan.config.baselines).display();
+    let gone = |id: &VariantId, message: String, gpus: &str| {
+        let next = format!("put it back, or remove its baseline: git rm '{folder}/{gpus}/{id}.*'");
+        Finding::deny(Code::VariantGone, id, message, next)
+    };
     for id in store.variants()? {
         if !plan.covers(&id) || plan.variants.iter().any(|variant| variant.id == id) {
             continue;
@@ -21,14 +27,14 @@ pub fn unchecked(plan: &Selected, store: &Store) -> Result<Vec<Finding>, Error> 
             Some(_) => "it is experimental, and was not asked for (--experimental)",
         };
         let message = format!("it is locked and was not checked: {why}");
-        findings.push(Finding::of(Code::VariantGone, &id, message));
+        findings.push(gone(&id, message, "*"));
     }
     for variant in &plan.variants {
         let folders = store.gpus_of(&variant.id)?;
         let is_static = |folder: &String| Tier::of_folder(folder) == Tier::Static;
         if let (Some(why), true) = (variant.why_no_static_gate(), folders.iter().any(is_static)) {
             let message = format!("its compiled code is locked and was not checked: {why}");
-            findings.push(Finding::of(Code::VariantGone, &variant.id, message));
+            findings.push(gone(&variant.id, message, "*+static"));
         }
     }
     Ok(findings)
