@@ -89,18 +89,38 @@ pub struct Cli {
     pub command: Command,
 }
 
+/// Words of other tools, and how the same is done here.
+const ELSEWHERE: &str = "\
+--json -f | `--format json`
+--update --accept lock update accept | `baseline --lock --reason TEXT` locks what was measured
+--unlock --remove --delete | `git rm 'baselines/*/SUITE/VARIANT.*'` removes a baseline
+-o --output | `report` and `check` write a file with `--report FILE`
+run measure test bench | `check` measures and judges, `profile` only measures";
+
 /// An error of the command line, with a tip that fits it better than the most similar word.
 pub fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error {
     let place = |command: &str| words.iter().position(|word| word == command);
+    let rendered = error.render().to_string();
+    let wrong = rendered.split('\'').nth(1).unwrap_or_default();
+    let is_it = |names: &str| names.split(' ').any(|name| name == wrong);
+    let mut elsewhere = ELSEWHERE.lines().filter_map(|line| line.split_once(" | "));
     let is_unlike = error.get(ContextKind::SuggestedArg).is_none();
-    let tip = match (place("compare"), place("check")) {
+    let is_option = wrong.starts_with('-');
+    let tip = match (place("compare"), elsewhere.find(|(names, _)| is_it(names))) {
         (Some(at), _) => Some(format!("each program is one argument: {}", quoted_programs(&words[at + 1..]))),
-        (None, Some(_)) if is_unlike => Some("the configuration has the settings of a check: `sparsek-gate generate schema` describes them".to_owned()),
+        _ if is_option && words.get(1).is_some_and(|word| word == wrong) => Some("options of a command follow it: `check --static`".to_owned()),
+        (_, Some((_, tip))) => Some(tip.to_owned()),
+        _ if is_unlike && place("check").is_some() => Some("the configuration has the settings of a check: `sparsek-gate generate schema` describes them".to_owned()),
         _ => None,
     };
-    if let (ErrorKind::UnknownArgument, Some(tip)) = (error.kind(), tip) {
-        let tips = ContextValue::StyledStrs(vec![tip.into()]);
-        error.insert(ContextKind::Suggested, tips);
+    let kinds = [ErrorKind::UnknownArgument, ErrorKind::InvalidSubcommand];
+    if kinds.contains(&error.kind()) && (is_option || tip.is_some()) {
+        if tip.is_some() {
+            error.remove(ContextKind::SuggestedArg);
+        }
+        // Without a tip: that an option could be a value is none.
+        let tips = tip.into_iter().map(Into::into).collect();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }
     if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue)
         && let Some(form) = form_of_file(&format!(".{value}"))

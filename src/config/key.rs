@@ -88,6 +88,36 @@ fn resolved(node: &'static Value) -> &'static Value {
         .unwrap_or(node)
 }
 
+/// What the tables of the schema with a key say of it, by the name of the table; the whole file has none.
+fn described(key: &str) -> impl Iterator<Item = (&'static str, &'static Value)> {
+    let tables = SCHEMA.get("definitions").and_then(Value::as_object);
+    let tables = tables.into_iter().flatten();
+    let tables = tables.map(|(name, table)| (&**name, table));
+    let tables = std::iter::once(("", &*SCHEMA)).chain(tables);
+    tables.filter_map(move |(name, table)| Some((name, table.get("properties")?.get(key)?)))
+}
+
+/// The tables that a key belongs to, in words; `None` for an unknown key.
+pub(super) fn home(key: &str) -> Option<String> {
+    let place = |name| match name {
+        "" if key == "env_pass" => "the top of the file, before the first `[table]`".to_owned(),
+        "" => format!("no other table: `[{key}]`"),
+        "variant" => "`[suite.NAME.variant.NAME]`".to_owned(),
+        "suite" if key == "metrics" => "`[suite.NAME]`; a metric is `[metric.NAME]`".to_owned(),
+        "profile" | "verify" => format!("`[{name}]` or `[suite.NAME.{name}]`"),
+        "suite" | "metric" | "static" => format!("`[{name}.NAME]`"),
+        name => format!("`[{name}]`"),
+    };
+    let places: Vec<String> = described(key).map(|(name, _)| place(name)).collect();
+    (!places.is_empty()).then(|| format!("`{key}` belongs to {}", places.join(" or ")))
+}
+
+/// What a key means. The narrowest table is the last.
+pub(super) fn meaning(key: &str) -> Option<String> {
+    let (_, node) = described(key).last()?;
+    Some(text(Some(node), "description")?.replace('\n', " "))
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
