@@ -104,17 +104,14 @@ pub fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error {
     let wrong = rendered.split('\'').nth(1).unwrap_or_default();
     let is_it = |names: &str| names.split(' ').any(|name| name == wrong);
     let mut elsewhere = ELSEWHERE.lines().filter_map(|line| line.split_once(" | "));
-    let is_unlike = error.get(ContextKind::SuggestedArg).is_none();
-    let is_option = wrong.starts_with('-');
     let tip = match (place("compare"), elsewhere.find(|(names, _)| is_it(names))) {
         (Some(at), _) => Some(format!("each program is one argument: {}", quoted_programs(&words[at + 1..]))),
-        _ if is_option && words.get(1).is_some_and(|word| word == wrong) => Some("options of a command follow it: `check --static`".to_owned()),
+        _ if wrong.starts_with('-') && place(wrong) == Some(1) => Some("options of a command follow it: `check --static`".to_owned()),
         (_, Some((_, tip))) => Some(tip.to_owned()),
-        _ if is_unlike && place("check").is_some() => Some("the configuration has the settings of a check: `sparsek-gate generate schema` describes them".to_owned()),
+        _ if place("check").is_some() && error.get(ContextKind::SuggestedArg).is_none() => Some("the configuration has the settings of a check: `sparsek-gate generate schema` describes them".to_owned()),
         _ => None,
     };
-    let kinds = [ErrorKind::UnknownArgument, ErrorKind::InvalidSubcommand];
-    if kinds.contains(&error.kind()) && (is_option || tip.is_some()) {
+    if let ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand = error.kind() {
         if tip.is_some() {
             error.remove(ContextKind::SuggestedArg);
         }

@@ -184,9 +184,9 @@ verify = { timeout_s = 5 } | verify = { timeout = 5 } | did you mean `timeout_s`
 against = '0.5 %' | againts = '0.5 %' | did you mean `against`?
 [toolchain] | [toolchains] | unknown key `toolchains`; did you mean `toolchain`?
 [suite.s] | [suit.s] | unknown key `suit`; did you mean `suite`?
-[metric.duration] | [metrics.duration] | a metric is `[metric.NAME]`
+[metric.duration] | [metrics.duration] | did you mean `metric`?
 # A key of another table is answered with its own.
-direction = "lower" | direction = "higher" | `duration` is better where it is lower; write `direction = "lower"`
+direction = "lower" | direction = "higher" | `duration` is better where it is lower, not higher
 direction = "higher" | direction = "lower" | `sm_active` is better where it is higher
 exact = true\ncounts = { flop = 1 } | exact = true\narch = "sm_90" | `arch` belongs to `[toolchain]`
 description = "a suite" | source = "k.cu" | `source` belongs to `[suite.NAME.variant.NAME]`
@@ -431,7 +431,7 @@ const REFUSED_ELSEWHERE: &str = r#"
 ["duration", "flop", "stored"] && work = { flop = 1024, bytes_written = 4096 } && work = { flop = 2048, bytes_written = 4096 } && , "s/b"] | ["stored"] && - && - && ] | without `stored`, `s/b` gates nothing
 "gpu__time_duration.sum" | "sm__cycles_elapsed.max" | gpu__time_duration.sum
 [metric.duration] | [metric]\n[x.duration] | unknown key `x`
-[[waiver]] | [waiver] | expected a list of tables; each in a `[[waiver]]` of its own
+[[waiver]] | [waiver] | or `[[waiver]]` of tables; each in a `[[waiver]]` of its own
 "#;
 
 /// Edits of [`EVERY_KEY`] that are accepted.

@@ -67,7 +67,6 @@ source = "k.cu" | baseline --lok | 2 | a similar argument exists: '--lock'
 source = "k.cu" | report o.json -o r.html | 2 | tip: `report` and `check` write a file with `--report FILE`
 source = "k.cu" | lock | 2 | 'lock'; `baseline --lock --reason TEXT` locks
 source = "k.cu" | run s/v | 2 | 'run'; `check` measures and judges
-source = "k.cu" | init ./bench | 2 | use '-- ./bench'
 source = "k.cu" | compare ./a --n 1 ./b --n 1 | 2 | '--n'; compare './a --n 1' './b --n 1'
 source = "k.cu" | compare ./a 1 ./b 1 | 2 | each as one argument: compare './a 1' './b 1'
 source = "k.cu" | compare k.cu k.cu | 2 | it is no ELF file; k.cu; with machine code of a GPU (`nvcc -arch=sm_90a`)

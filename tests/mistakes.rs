@@ -74,8 +74,8 @@ fn a_tolerance_that_cannot_be_meant_is_reported() {
         ("\"0.03 %\"", "0.03 % of `duration`"),
         ("\"0.03 %\"", "write `3 %`"),
         ("\"0.5\"", "0.5 ns of `duration` is less than a tick"),
-        ("\"0.5\"", "write `\"0.5 %\"`"),
-        ("\"0.07\"", "write `\"7 %\"`"),
+        ("\"0.5\"", "0.5 %"),
+        ("\"0.07\"", "7 %"),
     ] {
         let tolerance = format!("{{ stored = \"4 %\", against = {tolerance} }}");
         let said = check(own.replacen(both, &tolerance, 1));
@@ -84,7 +84,10 @@ fn a_tolerance_that_cannot_be_meant_is_reported() {
     for (metric, words) in [
         (
             "[metric.sm_active]\nmin = 0.5",
-            "the limit 0.5 of `sm_active` is 0.5 %: it is in percent write 50 if",
+            "the limit 0.5 of `sm_active` is 0.5 %: it is in percent",
+        ),
+        (
+            "[metric.sm_active]\nmin = 0.5", "write 50 if a share is meant",
         ),
         (
             "[static.occupancy]\nmin = 0.25\n[metric.sm_active]",

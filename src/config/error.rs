@@ -8,7 +8,8 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use toml::de::{DeTable, DeValue};
 
 /// What is known of a key.
-type Lookup = fn(&str) -> Option<String>;
+type Meaning = fn(&str) -> Option<String>;
+type Home = fn(&str, bool) -> Option<String>;
 
 /// What is wrong with the configuration, and where.
 #[derive(Debug)]
@@ -61,11 +62,14 @@ impl ConfigError {
 
     /// Names the key whose value is out of its range, says what one of another type means, and where a
     /// misplaced one belongs.
-    pub(super) fn of_key(mut self, tree: &DeTable<'_>, home: Lookup, meaning: Lookup) -> Self {
+    pub(super) fn of_key(mut self, tree: &DeTable<'_>, home: Home, meaning: Meaning) -> Self {
         let key = self.span.clone().and_then(|span| key_at(tree, &span));
+        let before = self.span.clone().and_then(|it| self.source.get(..it.start));
+        let line = before.and_then(|text| text.rsplit('\n').next());
+        let in_header = line.is_some_and(|line| line.starts_with('['));
         let unknown = self.message.strip_prefix("unknown key `");
         match (key, unknown.and_then(|rest| rest.strip_suffix('`'))) {
-            (_, Some(name)) => self.help = home(name).or(self.help),
+            (_, Some(name)) => self.help = home(name, in_header).or(self.help),
             (Some(key), _) if self.message.starts_with("must be ") => {
                 self.message = format!("`{key}` {}", self.message);
             }
@@ -171,15 +175,14 @@ fn in_words(message: &str) -> String {
         ("u64", "a whole number, 0 or more"),
         ("usize", "a whole number, 0 or more"),
         ("i64", "a whole number"),
-        ("a sequence", "a list, such as `[\"one\"]`"),
+        (
+            "a sequence",
+            "a list, such as `[\"one\"]`, or `[[waiver]]` of tables",
+        ),
         ("a map", "a table"),
         ("a boolean", "`true` or `false`"),
     ];
-    let message = message
-        .replace("wanted string or table", "expected a text")
-        .replace(
-            "map, expected a sequence", "table, expected a list of tables",
-        );
+    let message = message.replace("wanted string or table", "expected a text");
     let Some((before, expected)) = message.rsplit_once("expected ") else {
         return message;
     };

@@ -97,18 +97,21 @@ fn described(key: &str) -> impl Iterator<Item = (&'static str, &'static Value)> 
     tables.filter_map(move |(name, table)| Some((name, table.get("properties")?.get(key)?)))
 }
 
-/// The tables that a key belongs to, in words; `None` for an unknown key.
-pub(super) fn home(key: &str) -> Option<String> {
+/// The tables that a key belongs to, in words, whether it is a table itself or not; `None` for an unknown
+/// key.
+pub(super) fn home(key: &str, is_table: bool) -> Option<String> {
+    let is_alike = |node| (text(Some(resolved(node)), "type") == Some("object")) == is_table;
     let place = |name| match name {
         "" if key == "env_pass" => "the top of the file, before the first `[table]`".to_owned(),
         "" => format!("no other table: `[{key}]`"),
         "variant" => "`[suite.NAME.variant.NAME]`".to_owned(),
-        "suite" if key == "metrics" => "`[suite.NAME]`; a metric is `[metric.NAME]`".to_owned(),
+        "pins" => "`[toolchain.pins]`".to_owned(),
         "profile" | "verify" => format!("`[{name}]` or `[suite.NAME.{name}]`"),
         "suite" | "metric" | "static" => format!("`[{name}.NAME]`"),
         name => format!("`[{name}]`"),
     };
-    let places: Vec<String> = described(key).map(|(name, _)| place(name)).collect();
+    let places = described(key).filter(|(_, node)| is_alike(node));
+    let places: Vec<String> = places.map(|(name, _)| place(name)).collect();
     (!places.is_empty()).then(|| format!("`{key}` belongs to {}", places.join(" or ")))
 }
 

@@ -275,12 +275,10 @@ impl File<'_> {
     ) -> Result<Direction, ConfigError> {
         let built_in = metric::ALIASES.iter().find(|it| Some(it.role) == role);
         let better = built_in.map_or(Direction::Equal, |it| it.better);
-        let at = ["metric", alias, "direction"];
         match raw.direction {
             Some(stated) if stated != better && ![stated, better].contains(&Direction::Equal) => {
-                Err(self
-                    .error(&at, format!("`{alias}` is better where it is {better}"))
-                    .help(format!("write `direction = \"{better}\"`")))
+                let message = format!("`{alias}` is better where it is {better}, not {stated}");
+                Err(self.error(&["metric", alias, "direction"], message))
             }
             Some(direction) => Ok(direction),
             None if raw.exact || level == Level::Record => Ok(Direction::Equal),
