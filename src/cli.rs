@@ -102,9 +102,9 @@ pub fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error {
     let place = |command: &str| words.iter().position(|word| word == command);
     let rendered = error.render().to_string();
     let wrong = rendered.split('\'').nth(1).unwrap_or_default();
-    let is_it = |names: &str| names.split(' ').any(|name| name == wrong);
     let mut elsewhere = ELSEWHERE.lines().filter_map(|line| line.split_once(" | "));
-    let tip = match (place("compare"), elsewhere.find(|(names, _)| is_it(names))) {
+    let elsewhere = elsewhere.find(|(names, _)| names.split(' ').any(|name| name == wrong));
+    let tip = match (place("compare"), elsewhere) {
         (Some(at), _) => Some(format!("each program is one argument: {}", quoted_programs(&words[at + 1..]))),
         _ if wrong.starts_with('-') && place(wrong) == Some(1) => Some("options of a command follow it: `check --static`".to_owned()),
         (_, Some((_, tip))) => Some(tip.to_owned()),
@@ -112,12 +112,13 @@ pub fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error {
         _ => None,
     };
     if let ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand = error.kind() {
-        if tip.is_some() {
+        // That an option could be a value is no tip.
+        error.remove(ContextKind::Suggested);
+        if let Some(tip) = tip {
             error.remove(ContextKind::SuggestedArg);
+            let tips = ContextValue::StyledStrs(vec![tip.into()]);
+            error.insert(ContextKind::Suggested, tips);
         }
-        // Without a tip: that an option could be a value is none.
-        let tips = tip.into_iter().map(Into::into).collect();
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }
     if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue)
         && let Some(form) = form_of_file(&format!(".{value}"))

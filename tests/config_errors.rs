@@ -192,7 +192,7 @@ exact = true\ncounts = { flop = 1 } | exact = true\narch = "sm_90" | `arch` belo
 description = "a suite" | source = "k.cu" | `source` belongs to `[suite.NAME.variant.NAME]`
 description = "a suite" | launches = 5 | `launches` belongs to `[profile]` or `[suite.NAME.profile]`
 description = "a variant" | arch = "sm_90" | `arch` belongs to `[toolchain]`
-[suite.s.profile] | [suite.s.metric] | `metric` belongs to no other table: `[metric]`
+[suite.s.profile] | [suite.s.metric] | `metric` belongs to the top of the file: `[metric]` in no other table
 description = "a variant" | env_pass = ["A"] | `env_pass` belongs to the top of the file, before the first `[table]`
 # A value of another type is answered with what the key means.
 defines = { TILE = 8 } | defines = ["TILE=8"] | `-D` constants, such as `{ TILE = 64 }`

@@ -81,20 +81,18 @@ fn a_tolerance_that_cannot_be_meant_is_reported() {
         let said = check(own.replacen(both, &tolerance, 1));
         assert!(said.contains(words), "{words}: {said}");
     }
-    for (metric, words) in [
+    for (table, limit, words) in [
         (
-            "[metric.sm_active]\nmin = 0.5",
-            "the limit 0.5 of `sm_active` is 0.5 %: it is in percent",
+            "[metric.sm_active]", "min = 0.5", "the limit 0.5 of `sm_active` is 0.5 %",
         ),
         (
-            "[metric.sm_active]\nmin = 0.5", "write 50 if a share is meant",
+            "[metric.sm_active]", "min = 0.5", "write 50 if a share is meant",
         ),
         (
-            "[static.occupancy]\nmin = 0.25\n[metric.sm_active]",
-            "the limit 0.25 of `occupancy`",
+            "[static.occupancy]", "min = 0.25", "the limit 0.25 of `occupancy`",
         ),
     ] {
-        let said = check(own.replacen("[metric.sm_active]", metric, 1));
+        let said = check(own.replacen(table, &format!("{table}\n{limit}"), 1));
         assert!(said.contains(words), "{words}: {said}");
     }
 }

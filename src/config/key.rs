@@ -103,7 +103,7 @@ pub(super) fn home(key: &str, is_table: bool) -> Option<String> {
     let is_alike = |node| (text(Some(resolved(node)), "type") == Some("object")) == is_table;
     let place = |name| match name {
         "" if key == "env_pass" => "the top of the file, before the first `[table]`".to_owned(),
-        "" => format!("no other table: `[{key}]`"),
+        "" => format!("the top of the file: `[{key}]` in no other table"),
         "variant" => "`[suite.NAME.variant.NAME]`".to_owned(),
         "pins" => "`[toolchain.pins]`".to_owned(),
         "profile" | "verify" => format!("`[{name}]` or `[suite.NAME.{name}]`"),
