@@ -89,18 +89,36 @@ pub struct Cli {
     pub command: Command,
 }
 
+/// Words of other tools, and how the same is done here.
+const ELSEWHERE: &str = "\
+--json -f | `--format json`
+--update --accept lock update accept | `baseline --lock --reason TEXT` locks what was measured
+--unlock --remove --delete | `git rm 'baselines/*/SUITE/VARIANT.*'` removes a baseline
+-o --output | `report` and `check` write a file with `--report FILE`
+run measure test bench | `check` measures and judges, `profile` only measures";
+
 /// An error of the command line, with a tip that fits it better than the most similar word.
 pub fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error {
     let place = |command: &str| words.iter().position(|word| word == command);
-    let is_unlike = error.get(ContextKind::SuggestedArg).is_none();
-    let tip = match (place("compare"), place("check")) {
+    let rendered = error.render().to_string();
+    let wrong = rendered.split('\'').nth(1).unwrap_or_default();
+    let mut elsewhere = ELSEWHERE.lines().filter_map(|line| line.split_once(" | "));
+    let elsewhere = elsewhere.find(|(names, _)| names.split(' ').any(|name| name == wrong));
+    let tip = match (place("compare"), elsewhere) {
         (Some(at), _) => Some(format!("each program is one argument: {}", quoted_programs(&words[at + 1..]))),
-        (None, Some(_)) if is_unlike => Some("the configuration has the settings of a check: `sparsek-gate generate schema` describes them".to_owned()),
+        _ if wrong.starts_with('-') && place(wrong) == Some(1) => Some("options of a command follow it: `check --static`".to_owned()),
+        (_, Some((_, tip))) => Some(tip.to_owned()),
+        _ if place("check").is_some() && error.get(ContextKind::SuggestedArg).is_none() => Some("the configuration has the settings of a check: `sparsek-gate generate schema` describes them".to_owned()),
         _ => None,
     };
-    if let (ErrorKind::UnknownArgument, Some(tip)) = (error.kind(), tip) {
-        let tips = ContextValue::StyledStrs(vec![tip.into()]);
-        error.insert(ContextKind::Suggested, tips);
+    if let ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand = error.kind() {
+        // That an option could be a value is no tip.
+        error.remove(ContextKind::Suggested);
+        if let Some(tip) = tip {
+            error.remove(ContextKind::SuggestedArg);
+            let tips = ContextValue::StyledStrs(vec![tip.into()]);
+            error.insert(ContextKind::Suggested, tips);
+        }
     }
     if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue)
         && let Some(form) = form_of_file(&format!(".{value}"))

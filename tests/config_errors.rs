@@ -185,6 +185,23 @@ against = '0.5 %' | againts = '0.5 %' | did you mean `against`?
 [toolchain] | [toolchains] | unknown key `toolchains`; did you mean `toolchain`?
 [suite.s] | [suit.s] | unknown key `suit`; did you mean `suite`?
 [metric.duration] | [metrics.duration] | did you mean `metric`?
+# A key of another table is answered with its own.
+direction = "lower" | direction = "higher" | `duration` is better where it is lower, not higher
+direction = "higher" | direction = "lower" | `sm_active` is better where it is higher
+exact = true\ncounts = { flop = 1 } | exact = true\narch = "sm_90" | `arch` belongs to `[toolchain]`
+description = "a suite" | source = "k.cu" | `source` belongs to `[suite.NAME.variant.NAME]`
+description = "a suite" | launches = 5 | `launches` belongs to `[profile]` or `[suite.NAME.profile]`
+description = "a variant" | arch = "sm_90" | `arch` belongs to `[toolchain]`
+[suite.s.profile] | [suite.s.metric] | `metric` belongs to the top of the file: `[metric]` in no other table
+description = "a variant" | env_pass = ["A"] | `env_pass` belongs to the top of the file, before the first `[table]`
+# A value of another type is answered with what the key means.
+defines = { TILE = 8 } | defines = ["TILE=8"] | `-D` constants, such as `{ TILE = 64 }`
+clock_control = "none" | clock_control = true | expected a text; Whether ncu locks the clocks; `base`
+kernels = "k" | kernels = ["k"] | `NAME` or `regex:PATTERN`
+env = { A = "b" } | env = ["A=b"] | such as `{ NAME = "value" }`
+# A path and a pattern have no escapes.
+source = "kernels/a.cu" | source = "kernels\a.cu" | write `/` in paths
+gpu__time_duration.sum | achieved_occupancy | `ncu --query-metrics` lists all
 [suite.s.variant.b] | [suite.s.variants.b] | did you mean `variant`?
 expires = 2026-12-31 | until = 2026-12-31 | unknown key `until`; `expires`
 # A variable of the environment is named by itself.
@@ -320,7 +337,7 @@ source = "kernels/a.cu" | source = ["x/a.cu", "y/a.cu"] | two sources are called
 source = "kernels/a.cu" | source = ["a.cu", "a.cu"] | two sources are called `a.cu`
 source = "kernels/a.cu" | source = ["a.cu", "b_dlink.cu"] | `b_dlink.cu` cannot be in a list of sources
 source = "kernels/a.cu" | source = ["a.compute_90a.cu", "b.cu"] | rename the file: no further dot
-source = "kernels/a.cu" | source = ["a.cu", "../b.cu"] | must be a path below
+source = "kernels/a.cu" | source = ["a.cu", "../b.cu"] | must be a relative path below
 source = "kernels/a.cu" | source = ["a.cu", 1] | a text, or a list of texts
 # A filter of kernels is a regular expression.
 kernels = "regex:^k" | kernels = "regex:^(k"
@@ -353,7 +370,7 @@ const REFUSED_IN_EDITORS_TOO: &str = r#"
 skip = 1 | skip = "first"
 skip = 1 | skip = -1 | integer `-1`; expected a whole number, 0 or more
 launches = 20 | launches = 2.5 | floating point `2.5`; expected a whole number, 0 or more
-launches = 20 | launches = "20" | sparsek-gate generate schema
+launches = 20 | launches = "20" | Launches of each kernel in one process
 flags = ["-O3"] | flags = "-O3"
 expect = ["k"] | expect = "k" | expected a list; such as `["one"]`
 args = ["--m", "8"] | args = ["--m", 8]
@@ -414,6 +431,7 @@ const REFUSED_ELSEWHERE: &str = r#"
 ["duration", "flop", "stored"] && work = { flop = 1024, bytes_written = 4096 } && work = { flop = 2048, bytes_written = 4096 } && , "s/b"] | ["stored"] && - && - && ] | without `stored`, `s/b` gates nothing
 "gpu__time_duration.sum" | "sm__cycles_elapsed.max" | gpu__time_duration.sum
 [metric.duration] | [metric]\n[x.duration] | unknown key `x`
+[[waiver]] | [waiver] | or `[[waiver]]` of tables; each in a `[[waiver]]` of its own
 "#;
 
 /// Edits of [`EVERY_KEY`] that are accepted.
@@ -534,7 +552,7 @@ fn a_path_stays_below_the_configuration() {
         for own in [
             "\"kernels/a.cu\"", "\"b.py\"", "\"build/b\"", "\"build/libb.so\"",
         ] {
-            let words = "must be a path below the configuration's folder";
+            let words = "must be a relative path below the configuration's folder";
             complaint(own, &format!("\"{path}\""), words);
         }
     }
@@ -660,6 +678,9 @@ fn a_file_that_is_missing_or_no_toml_is_refused() {
     ] {
         load(text).ends(2, "config.toml:1");
     }
+    load("{\"suite\": {}}")
+        .ends(2, "config.toml:1:1: ")
+        .says("write TOML, and not JSON");
     let project = Project::empty();
     std::fs::create_dir(project.path("config.toml")).unwrap();
     project.run(&["check"]).ends(2, "config.toml");

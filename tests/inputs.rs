@@ -294,7 +294,7 @@ fn inputs_that_stand_for_nothing_or_cannot_be_read_are_errors_of_the_configurati
             outside,
             &[
                 "config.toml:11:10",
-                "must be a path below the configuration's folder",
+                "must be a relative path below the configuration's folder",
             ],
         );
     }

@@ -68,6 +68,15 @@ source = "k.cu" | report old.json | 2 | its schema is 1, but this version reads 
 source = "k.cu" | report old.json --report markdown:below | 2 | it is a folder; `--report below`; name a file in it
 source = "k.cu" | check --format xml | 2 | 'xml'; a similar value exists: 'junit'
 source = "k.cu" | check --tolerance 3 | 2 | '--tolerance'; the configuration has the settings; generate schema
+source = "k.cu" | --static check | 2 | '--static'; options of a command follow it: `check --static`
+source = "k.cu" | check --json | 2 | '--json'; tip: `--format json`
+source = "k.cu" | check -f json | 2 | '-f'; tip: `--format json`
+source = "k.cu" | baseline --update | 2 | tip: `baseline --lock --reason TEXT` locks
+source = "k.cu" | baseline --unlock s/v | 2 | tip: `git rm 'baselines/*/SUITE/VARIANT.*'` removes a baseline
+source = "k.cu" | baseline --lok | 2 | a similar argument exists: '--lock'
+source = "k.cu" | report o.json -o r.html | 2 | tip: `report` and `check` write a file with `--report FILE`
+source = "k.cu" | lock | 2 | 'lock'; `baseline --lock --reason TEXT` locks
+source = "k.cu" | run s/v | 2 | 'run'; `check` measures and judges
 source = "k.cu" | compare ./a --n 1 ./b --n 1 | 2 | '--n'; compare './a --n 1' './b --n 1'
 source = "k.cu" | compare ./a 1 ./b 1 | 2 | each as one argument: compare './a 1' './b 1'
 source = "k.cu" | compare k.cu k.cu | 2 | it is no ELF file; k.cu; with machine code of a GPU (`nvcc -arch=sm_90a`)
@@ -91,6 +100,8 @@ source = "gone.cu" | build | 5 | the source `gone.cu` is no file; it is a link t
 source = "bench.cu" | check --static | 5 | kernel-missing; has no kernel; name a source that defines a `__global__` function
 source = "k.cpp" | build | 5 | '__global__' does not name a type; s/v; rename the source to `.cu`
 source = "k.cu"\nflags = ["--use_fst_math"] | build | 5 | the flag `--use_fst_math` is refused: did you mean `use_fast_math`?; check `flags` of s/v
+source = "k.cu"\nflags = ["-Xptxas -dlcm=ca"] | build | 5 | is refused: one argument is one item: write `["-Xptxas", "-dlcm=ca"]`
+source = "k.cu"\nflags = ["-ccbin", "g++"] | build | 5 | the flag `-ccbin` is refused: the environment variable NVCC_CCBIN names the host compiler
 source = "k.cu"\nflags = ["-std=c++99"] | build | 5 | Value 'c++99' is not defined for option 'std'; s/v; fix the source or the flags
 source = "k.cu"\nthreads_per_block = 256 | check --static | 4 | launch-mismatch s/v; stated to have `threads_per_block` 256, but its launch bounds allow 128
 source = "k.cu"\nkernels = "softmin" | check --static | 5 | `kernels = "softmin"` selects none of the compiled kernels: softmax; s/v; compare `kernels`, `expect`
@@ -124,6 +135,13 @@ fn each_answers(mistakes: &str) {
 #[test]
 fn a_mistake_is_answered_with_what_where_and_the_next_step() {
     each_answers(MISTAKES);
+}
+
+#[test]
+fn an_option_that_is_unknown_is_not_offered_as_a_value() {
+    let ran = project(with("source = \"k.cu\"").as_bytes()).run(&["list", "-v"]);
+    let ran = ran.ends(2, "unexpected argument '-v'");
+    assert!(!ran.err.contains("tip"), "{}", ran.err);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What a new user gets wrong: each mistake ends with the exit code of its kind, and says what to do.
 
+use sparsek_gate::config::Config;
+
 use crate::common::Project;
 
 const CONFIG: &str = "[toolchain]\narch = \"sm_90a\"\n[suite.s.variant.v]\nrun = [\"sh\", \"bench.sh\"]\nbuild = [\"sh\", \"build.sh\"]\n";
@@ -72,10 +74,49 @@ fn a_tolerance_that_cannot_be_meant_is_reported() {
         ("\"0.03 %\"", "0.03 % of `duration`"),
         ("\"0.03 %\"", "write `3 %`"),
         ("\"0.5\"", "0.5 ns of `duration` is less than a tick"),
+        ("\"0.5\"", "0.5 %"),
+        ("\"0.07\"", "7 %"),
     ] {
         let tolerance = format!("{{ stored = \"4 %\", against = {tolerance} }}");
         let said = check(own.replacen(both, &tolerance, 1));
         assert!(said.contains(words), "{words}: {said}");
+    }
+    for (table, limit, words) in [
+        (
+            "[metric.sm_active]", "min = 0.5", "the limit 0.5 of `sm_active` is 0.5 %",
+        ),
+        (
+            "[metric.sm_active]", "min = 0.5", "write 50 if a share is meant",
+        ),
+        (
+            "[static.occupancy]", "min = 0.25", "the limit 0.25 of `occupancy`",
+        ),
+    ] {
+        let said = check(own.replacen(table, &format!("{table}\n{limit}"), 1));
+        assert!(said.contains(words), "{words}: {said}");
+    }
+}
+
+#[test]
+fn metrics_without_a_duration_are_reported_unless_that_is_stated() {
+    let own = "[metric.sm_active]\ndirection = \"higher\"\ntolerance = '9'\n";
+    for (more, suite, is_reported) in [
+        ("", "", true),
+        ("", "metrics = [\"sm_active\"]", false),
+        ("[metric.duration]\nlevel = \"record\"\n", "", false),
+    ] {
+        let text = format!("{own}{more}[suite.s]\n{suite}\n[suite.s.variant.v]\nrun = [\"x\"]\n");
+        let config = Config::parse("config.toml".as_ref(), &text).unwrap();
+        let found = sparsek_gate::evidence::doubtful(&config);
+        let said = found.iter().map(|one| &*one.message);
+        let is_said = said
+            .clone()
+            .any(|words| words.starts_with("`duration` is not judged"));
+        assert_eq!(
+            (is_said, said.count()),
+            (is_reported, usize::from(is_reported)),
+            "{text}"
+        );
     }
 }
 

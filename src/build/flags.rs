@@ -199,6 +199,11 @@ fn unknown(word: &str) -> String {
     let names: Vec<&str> = names.copied().collect();
     let why = if word.contains("options-file") || word.contains("optf") || word.contains('@') {
         "flags in a file are not tracked: write them in `flags`".to_owned()
+    } else if word.contains("ccbin") || word.contains("compiler-bindir") {
+        "the environment variable NVCC_CCBIN names the host compiler".to_owned()
+    } else if word.contains(' ') {
+        let items: Vec<&str> = word.split_whitespace().collect();
+        format!("one argument is one item: write `{items:?}`")
     } else if let Some(near) = nearest(word.trim_start_matches('-'), &names) {
         format!("did you mean `{near}`?")
     } else {

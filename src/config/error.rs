@@ -7,6 +7,10 @@ use crate::git::conflict;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use toml::de::{DeTable, DeValue};
 
+/// What is known of a key.
+type Meaning = fn(&str) -> Option<String>;
+type Home = fn(&str, bool) -> Option<String>;
+
 /// What is wrong with the configuration, and where.
 #[derive(Debug)]
 pub struct ConfigError {
@@ -56,11 +60,23 @@ impl ConfigError {
         format!("{}: {}", self.path.display(), self.message)
     }
 
-    /// Names the key whose value is out of its range.
-    pub(super) fn of_key(mut self, tree: &DeTable<'_>) -> Self {
+    /// Names the key whose value is out of its range, says what one of another type means, and where a
+    /// misplaced one belongs.
+    pub(super) fn of_key(mut self, tree: &DeTable<'_>, home: Home, meaning: Meaning) -> Self {
         let key = self.span.clone().and_then(|span| key_at(tree, &span));
-        if let (Some(key), true) = (key, self.message.starts_with("must be ")) {
-            self.message = format!("`{key}` {}", self.message);
+        let before = self.span.clone().and_then(|it| self.source.get(..it.start));
+        let line = before.and_then(|text| text.rsplit('\n').next());
+        let in_header = line.is_some_and(|line| line.starts_with('['));
+        let unknown = self.message.strip_prefix("unknown key `");
+        match (key, unknown.and_then(|rest| rest.strip_suffix('`'))) {
+            (_, Some(name)) => self.help = home(name, in_header).or(self.help),
+            (Some(key), _) if self.message.starts_with("must be ") => {
+                self.message = format!("`{key}` {}", self.message);
+            }
+            (Some(key), _) if self.message.contains("expected ") => {
+                self.help = meaning(&key).or(self.help);
+            }
+            _ => {}
         }
         self
     }
@@ -82,6 +98,8 @@ impl ConfigError {
         }
         match error.message() {
             "duplicate key" => refused.help("write each table and each key once"),
+            _ if source.trim_start().starts_with('{') => refused.help("write TOML, and not JSON"),
+            it if it.contains("escaped") => refused.help("write `/` in paths, '…' around patterns"),
             _ => refused,
         }
     }
@@ -103,7 +121,7 @@ impl std::fmt::Display for ConfigError {
         let mut group = match self
             .span
             .clone()
-            .filter(|span| span.end <= self.source.len())
+            .filter(|span| span.end <= self.source.len() && !self.source.is_empty())
         {
             Some(span) => Group::with_title(Level::ERROR.primary_title(&self.message)).element(
                 Snippet::source(&self.source)
@@ -151,31 +169,28 @@ fn explain(message: &str) -> (String, Option<String>) {
 
 /// serde names Rust's types. A configuration has the types of TOML.
 fn in_words(message: &str) -> String {
-    const TYPES: [(&str, &str); 10] = [
+    const TYPES: [(&str, &str); 8] = [
         ("f64", "a number"),
         ("u32", "a whole number, 0 or more"),
         ("u64", "a whole number, 0 or more"),
         ("usize", "a whole number, 0 or more"),
         ("i64", "a whole number"),
-        ("a sequence", "a list, such as `[\"one\"]`"),
         (
-            "struct RawTolerance", "a text, such as `\"4 %\"` or `\"1.5\"`",
-        ),
-        (
-            "struct RawTolerances",
-            "a text, such as `\"4 %\"` or `\"1.5\"`, or a table of `stored` and `against`",
+            "a sequence",
+            "a list, such as `[\"one\"]`, or `[[waiver]]` of tables",
         ),
         ("a map", "a table"),
         ("a boolean", "`true` or `false`"),
     ];
+    let message = message.replace("wanted string or table", "expected a text");
     let Some((before, expected)) = message.rsplit_once("expected ") else {
-        return message.to_owned();
+        return message;
     };
     let known = TYPES.iter().find(|(name, _)| *name == expected);
     match known {
         Some((_, words)) => format!("{before}expected {words}"),
         None if expected.starts_with("struct ") => format!("{before}expected a table"),
-        None => message.to_owned(),
+        None => message,
     }
 }
 

@@ -88,6 +88,39 @@ fn resolved(node: &'static Value) -> &'static Value {
         .unwrap_or(node)
 }
 
+/// What the tables of the schema with a key say of it, by the name of the table; the whole file has none.
+fn described(key: &str) -> impl Iterator<Item = (&'static str, &'static Value)> {
+    let tables = SCHEMA.get("definitions").and_then(Value::as_object);
+    let tables = tables.into_iter().flatten();
+    let tables = tables.map(|(name, table)| (&**name, table));
+    let tables = std::iter::once(("", &*SCHEMA)).chain(tables);
+    tables.filter_map(move |(name, table)| Some((name, table.get("properties")?.get(key)?)))
+}
+
+/// The tables that a key belongs to, in words, whether it is a table itself or not; `None` for an unknown
+/// key.
+pub(super) fn home(key: &str, is_table: bool) -> Option<String> {
+    let is_alike = |node| (text(Some(resolved(node)), "type") == Some("object")) == is_table;
+    let place = |name| match name {
+        "" if key == "env_pass" => "the top of the file, before the first `[table]`".to_owned(),
+        "" => format!("the top of the file: `[{key}]` in no other table"),
+        "variant" => "`[suite.NAME.variant.NAME]`".to_owned(),
+        "pins" => "`[toolchain.pins]`".to_owned(),
+        "profile" | "verify" => format!("`[{name}]` or `[suite.NAME.{name}]`"),
+        "suite" | "metric" | "static" => format!("`[{name}.NAME]`"),
+        name => format!("`[{name}]`"),
+    };
+    let places = described(key).filter(|(_, node)| is_alike(node));
+    let places: Vec<String> = places.map(|(name, _)| place(name)).collect();
+    (!places.is_empty()).then(|| format!("`{key}` belongs to {}", places.join(" or ")))
+}
+
+/// What a key means. The narrowest table is the last.
+pub(super) fn meaning(key: &str) -> Option<String> {
+    let (_, node) = described(key).last()?;
+    Some(text(Some(node), "description")?.replace('\n', " "))
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;

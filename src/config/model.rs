@@ -68,6 +68,8 @@ pub struct Config {
     pub trust: Trust,
     /// Variables of the environment that programs get besides those of the tool's own list.
     pub env_pass: Vec<String>,
+    /// A suite takes all metrics, and none of them is a duration.
+    pub is_untimed: bool,
 }
 
 /// Whose locks count.

@@ -38,7 +38,7 @@ pub(super) struct RawConfig {
     pub r#static: BTreeMap<String, RawStatic>,
     /// Problems to solve, each with its variants: same inputs, same answer.
     pub suite: BTreeMap<String, RawSuite>,
-    /// Findings that only warn until a day or the merge.
+    /// Findings that only warn until a day or the merge, each in a `[[waiver]]` of its own.
     pub waiver: Vec<RawWaiver>,
     /// Whose locks count.
     pub trust: Trust,
@@ -186,7 +186,9 @@ impl<'de> Deserialize<'de> for RawTolerances {
             type Value = RawTolerances;
 
             fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
-                f.write_str("struct RawTolerances")
+                f.write_str(
+                    "a text, such as `\"4 %\"` or `\"1.5\"`, or a table of `stored` and `against`",
+                )
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<RawTolerances, E> {
@@ -225,7 +227,7 @@ impl<'de> Deserialize<'de> for RawTolerance {
             type Value = RawTolerance;
 
             fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
-                f.write_str("struct RawTolerance")
+                f.write_str("a text, such as `\"4 %\"` or `\"1.5\"`")
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<RawTolerance, E> {
@@ -298,7 +300,8 @@ pub(super) struct RawVariant {
     /// nvcc flags besides the toolchain's; with `source`.
     #[schemars(extend("x-counts" = "change"))]
     pub flags: Vec<String>,
-    /// `-D` constants; true defines the name alone, false does not. With `source`.
+    /// `-D` constants, such as `{ TILE = 64 }`; true defines the name alone, false does not. With
+    /// `source`.
     #[schemars(extend("x-counts" = "change"))]
     pub defines: BTreeMap<String, Define>,
     /// Command that builds the program; with `run`.
@@ -332,7 +335,7 @@ pub(super) struct RawVariant {
     pub kernels: Option<String>,
     /// Function names that must have been measured. Default: all that `kernels` selects.
     pub expect: Vec<String>,
-    /// Added to the program's environment.
+    /// Added to the program's environment, such as `{ NAME = "value" }`.
     pub env: BTreeMap<String, String>,
     /// Dynamic shared memory a block of the launch, in bytes, for a static check before a launch
     /// was measured.

@@ -4,26 +4,50 @@ use std::collections::BTreeSet;
 
 use crate::config::{Config, Metric};
 use crate::finding::{Code, Finding};
-use crate::metric::{Level, Role, Tolerance};
+use crate::metric::{Level, Role, Tolerance, bounds};
 
 /// The smallest tolerance of a duration that a comparison can show, in percent.
 const LEAST_PERCENT: f64 = 0.1;
 /// A tick of the clock that times kernels, in ns.
 const TICK_NS: f64 = 32.0;
 
-/// Warnings about tolerances that no comparison can show.
+/// Warnings about tolerances that no comparison can show, limits that look like fractions, and metrics
+/// without a duration.
 pub fn doubtful(config: &Config) -> Vec<Finding> {
     let metrics = config.variants().flat_map(|variant| &variant.metrics);
     let gated = metrics.filter(|metric| metric.level != Level::Record);
-    let tolerances = gated.flat_map(|metric| {
+    let found = gated.flat_map(|metric| {
         let both = [metric.tolerance.stored, metric.tolerance.against];
-        both.into_iter().flatten().map(move |one| (metric, one))
+        let both = both.into_iter().flatten();
+        both.filter_map(|tolerance| unlikely(metric, tolerance))
     });
-    let found: BTreeSet<_> = tolerances
-        .filter_map(|(metric, tolerance)| unlikely(metric, tolerance))
-        .collect();
+    let variants = config.variants();
+    let limited = variants.flat_map(|it| it.metrics.iter().chain(&it.static_metrics));
+    let untimed = config.is_untimed.then(|| {
+        let message = "`duration` is not judged: your own `[metric]` replaces the default ones";
+        let next = "add `[metric.duration]`, with `level = \"record\"` if it is not to count";
+        (message.to_owned(), next.to_owned())
+    });
+    let found = found.chain(limited.filter_map(fraction)).chain(untimed);
+    let found: BTreeSet<_> = found.collect();
     let finding = |(message, next)| Finding::of_project(Code::RuleDoubtful, message, next);
     found.into_iter().map(finding).collect()
+}
+
+/// A limit of a percentage that looks like a fraction.
+fn fraction(metric: &Metric) -> Option<(String, String)> {
+    let alias = &metric.alias;
+    let mut limits = [metric.min, metric.max].into_iter().flatten();
+    let limit = limits.find(|limit| *limit > 0.0 && *limit < 1.0)?;
+    let is_percentage = alias == "occupancy" || bounds(&metric.counter).is_some();
+    let message = format!("the limit {limit} of `{alias}` is {limit} %: it is in percent");
+    let next = format!("write {} if a share is meant", percent(limit));
+    is_percentage.then_some((message, next))
+}
+
+/// A fraction in percent.
+fn percent(fraction: f64) -> f64 {
+    (fraction * 1e4).round() / 1e2
 }
 
 fn unlikely(metric: &Metric, tolerance: Tolerance) -> Option<(String, String)> {
@@ -32,15 +56,16 @@ fn unlikely(metric: &Metric, tolerance: Tolerance) -> Option<(String, String)> {
     }
     let alias = &metric.alias;
     match tolerance {
-        Tolerance::RelativePercent(percent) if percent > 0.0 && percent < LEAST_PERCENT => Some((
-            format!("the tolerance {percent} % of `{alias}` is less than any comparison shows"),
-            format!("write `{} %` if that is meant", percent * 100.0),
+        Tolerance::RelativePercent(share) if share > 0.0 && share < LEAST_PERCENT => Some((
+            format!("the tolerance {share} % of `{alias}` is less than any comparison shows"),
+            format!("write `{} %` if that is meant", percent(share)),
         )),
         Tolerance::Absolute(ns) if ns > 0.0 && ns < TICK_NS => Some((
+            format!("the tolerance {ns} ns of `{alias}` is less than a tick of {TICK_NS} ns"),
             format!(
-                "the tolerance {ns} ns of `{alias}` is less than a tick of the clock, {TICK_NS} ns"
+                "write `\"{} %\"` if percent are meant",
+                [ns, percent(ns)][usize::from(ns < LEAST_PERCENT)]
             ),
-            format!("write `\"{ns} %\"` if percent are meant"),
         )),
         _ => None,
     }

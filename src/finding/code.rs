@@ -319,10 +319,10 @@ codes! {
     WaiverUnused = "waiver-unused", Warns => Usage,
         "The regression was fixed, the waiver names another variant or metric, its last day (`expires`) is before today (UTC) or it has none and is part of the base, or the metric is worse by more than it covers.",
         "Remove the waiver, or set a later day or what it covers (`up_to`).";
-    /// A tolerance is less than any comparison can show.
+    /// A tolerance is too small, a limit of a percentage is below 1, or no metric is the duration.
     RuleDoubtful = "rule-doubtful", Warns => Usage,
-        "A percentage was written as a fraction, or percent as nanoseconds.",
-        "Write the tolerance with its unit, such as `\"3 %\"`.";
+        "A percentage was written as a fraction, percent as nanoseconds, or a `[metric]` replaced the default ones.",
+        "Write the tolerance with its unit, such as `\"3 %\"`, a limit in percent, and add `[metric.duration]`.";
     /// `env_pass` names a variable that, by its name, holds a credential.
     CredentialPassed = "credential-passed", Warns => Usage,
         "Programs under test can send each variable that they get anywhere.",

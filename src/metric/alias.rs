@@ -4,17 +4,7 @@ use ncu_report::Chip;
 
 use super::family::tensor_flop_type;
 use super::role::Role;
-
-/// Which way a counter improves, for a kernel that does the same work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Better {
-    /// More is better.
-    Higher,
-    /// Less is better.
-    Lower,
-    /// Neither way is better by itself; it is there to be shown or to prove something.
-    Neither,
-}
+use super::terms::Direction;
 
 /// A short name, and what it stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +13,8 @@ pub struct Alias {
     pub name: &'static str,
     /// What it measures.
     pub role: Role,
-    /// Which way is better.
-    pub better: Better,
+    /// Which way it improves, for a kernel that does the same work; `equal`: neither is better by itself.
+    pub better: Direction,
     /// What to know before reading it.
     pub note: &'static str,
     /// Why some chips do not have it, and what to use there; empty where all have it.
@@ -37,7 +27,7 @@ macro_rules! aliases {
         pub const ALIASES: &[Alias] = &[$(Alias {
             name: $name,
             role: Role::$role,
-            better: Better::$better,
+            better: Direction::$better,
             note: $note,
             lacking: aliases!(@ $($lacking)?),
         }),+];
@@ -54,12 +44,12 @@ const NO_TENSOR_MEMORY: &str = "only Blackwell of compute capability 10.x and 11
 
 aliases! {
     "bank_conflicts" Lower BankConflicts "shared memory, loads and stores";
-    "clock" Neither Clock "if recorded, a power limit in some captures only warns if both sides ran at the same clock";
+    "clock" Equal Clock "if recorded, a power limit in some captures only warns if both sides ran at the same clock";
     "dram_bw" Higher DramThroughput "percent of the device's own peak; read it beside the bytes and the duration" NO_DRAM;
     "dram_read" Lower DramBytesRead "" NO_DRAM;
     "dram_write" Lower DramBytesWritten "" NO_DRAM;
     "duration" Lower Duration "";
-    "hmma_instructions" Neither TensorInstructionsHmma "matrix products of fp16, bf16 and tf32; on Hopper WGMMA too";
+    "hmma_instructions" Equal TensorInstructionsHmma "matrix products of fp16, bf16 and tf32; on Hopper WGMMA too";
     "l1_throughput" Higher L1Throughput "";
     "l2_throughput" Higher L2Throughput "";
     "registers" Lower RegistersPerThread "a thread";
@@ -67,14 +57,14 @@ aliases! {
     "sm_throughput" Higher SmThroughput "speed of light of the SM";
     "stall_memory" Lower MemoryStall "a TMA consumer waits on an mbarrier instead, so this looks low while it starves";
     "stall_wgmma" Lower WgmmaStall "" NO_WGMMA;
-    "tcgen05_instructions" Neither Tcgen05Instructions "above 0 proves tcgen05" NO_TCGEN05;
+    "tcgen05_instructions" Equal Tcgen05Instructions "above 0 proves tcgen05" NO_TCGEN05;
     "tensor_core" Higher TensorActive "all tensor work";
-    "tensor_instructions" Neither TensorInstructions "of any type";
-    "tensor_memory_read" Neither TensorMemoryRead "bytes" NO_TENSOR_MEMORY;
-    "tensor_memory_write" Neither TensorMemoryWritten "bytes" NO_TENSOR_MEMORY;
-    "tma_bytes" Neither TmaBytes "the load counters of the LSU pipe do not see TMA loads" NO_TMA;
+    "tensor_instructions" Equal TensorInstructions "of any type";
+    "tensor_memory_read" Equal TensorMemoryRead "bytes" NO_TENSOR_MEMORY;
+    "tensor_memory_write" Equal TensorMemoryWritten "bytes" NO_TENSOR_MEMORY;
+    "tma_bytes" Equal TmaBytes "the load counters of the LSU pipe do not see TMA loads" NO_TMA;
     "warps_active" Higher WarpsActive "occupancy; a warp-specialized kernel is low by design";
-    "wgmma_instructions" Neither WgmmaInstructions "above 0 proves WGMMA" NO_WGMMA;
+    "wgmma_instructions" Equal WgmmaInstructions "above 0 proves WGMMA" NO_WGMMA;
 }
 
 /// The short name of the floating-point and integer operations on the tensor cores. It stands for one

@@ -9,7 +9,7 @@ mod role;
 mod stall;
 mod terms;
 
-pub use alias::{ALIASES, Alias, Better, TENSOR_FLOP, alias, tensor_flop};
+pub use alias::{ALIASES, Alias, TENSOR_FLOP, alias, tensor_flop};
 pub use arch::{arch_of_capability, capability_of_arch, chip_of_arch, known_archs};
 pub use display::{display_value, display_values};
 pub use family::bounds;

@@ -11,7 +11,7 @@ use sparsek_gate::binary::{STATIC_METRICS, StaticRule};
 use sparsek_gate::cli::Cli;
 use sparsek_gate::config::schema;
 use sparsek_gate::finding::{Code, ExitCode, Reported};
-use sparsek_gate::metric::{ALIASES, Better, Direction, Level, tensor_flop};
+use sparsek_gate::metric::{ALIASES, Direction, Level, tensor_flop};
 use sparsek_gate::report::FORMS;
 
 use crate::common::repository;
@@ -281,10 +281,10 @@ const CHIPS: [(&str, &str); 14] = [
 
 #[test]
 fn the_page_of_counters_is_what_the_code_measures() {
-    let better = |better: Better| match better {
-        Better::Higher => "higher",
-        Better::Lower => "lower",
-        Better::Neither => "–",
+    let better = |better: Direction| match better {
+        Direction::Higher => "higher",
+        Direction::Lower => "lower",
+        Direction::Equal => "–",
     };
     let mut page = "# Counters by chip\n\nThis page is generated from the code.\n\n\
          A metric of the configuration is measured by a counter of ncu. `counter` names it. A metric with one of the names below needs no `counter`: it \

@@ -64,7 +64,7 @@ impl File<'_> {
         }
         Err(self.error(
             at,
-            format!("`{path}` must be a path below the configuration's folder"),
+            format!("`{path}` must be a relative path below the configuration's folder"),
         ))
     }
 
@@ -106,7 +106,7 @@ impl File<'_> {
         }
         Err(self.error(
             at,
-            format!("`{path}` must be a path below the configuration's folder, or elsewhere in its repository"),
+            format!("`{path}` must be a relative path below the configuration's folder, or elsewhere in its repository"),
         ))
     }
 }

@@ -166,7 +166,7 @@ impl File<'_> {
         let counter = self.counter(alias, raw, toolchain)?;
         let level = raw.level.unwrap_or(Level::Deny);
         let phase = self.phase(alias, raw)?;
-        let direction = self.direction(alias, raw, level)?;
+        let direction = self.direction(alias, raw, level, Role::of(&counter))?;
         let tolerance = self.tolerances(alias, raw, level)?;
         let counts = self.counts(alias, raw, level)?;
         if phase == Phase::Counting && !raw.exact && level != Level::Record {
@@ -219,7 +219,9 @@ impl File<'_> {
         let error = self.error(&at, message);
         Err(match nearest {
             Some(name) => error.help(format!("did you mean `{name}`?")),
-            None => error,
+            None => {
+                error.help("`ncu --query-metrics` lists all; docs/counters.md has built-in names")
+            }
         })
     }
 
@@ -269,8 +271,15 @@ impl File<'_> {
         alias: &str,
         raw: &RawMetric,
         level: Level,
+        role: Option<Role>,
     ) -> Result<Direction, ConfigError> {
+        let built_in = metric::ALIASES.iter().find(|it| Some(it.role) == role);
+        let better = built_in.map_or(Direction::Equal, |it| it.better);
         match raw.direction {
+            Some(stated) if stated != better && ![stated, better].contains(&Direction::Equal) => {
+                let message = format!("`{alias}` is better where it is {better}, not {stated}");
+                Err(self.error(&["metric", alias, "direction"], message))
+            }
             Some(direction) => Ok(direction),
             None if raw.exact || level == Level::Record => Ok(Direction::Equal),
             None => Err(self

@@ -18,13 +18,14 @@ use toml::Spanned;
 use toml::de::{DeTable, Deserializer};
 
 use super::error::ConfigError;
+use super::key::{home, meaning};
 use super::layers;
-use super::model::{Config, SourceText, Toolchain};
+use super::model::{Config, Metric, SourceText, Toolchain};
 use super::raw::{RawConfig, RawSuite};
 use super::unread::Unread;
 use crate::disk::folder_of;
 use crate::git;
-use crate::metric::{capability_of_arch, chip_of_arch};
+use crate::metric::{Role, capability_of_arch, chip_of_arch};
 use file::{Common, File};
 
 pub(crate) use variant::is_macro_name;
@@ -39,7 +40,8 @@ pub(super) fn validate(path: &Path, source: &str) -> Result<Config, ConfigError>
         tree: tree.get_ref(),
     };
     let raw = RawConfig::deserialize(Deserializer::from(tree.clone()))
-        .map_err(|error| ConfigError::from_toml(path, source, &error).of_key(tree.get_ref()))?;
+        .map_err(|error| ConfigError::from_toml(path, source, &error))
+        .map_err(|error| error.of_key(tree.get_ref(), home, meaning))?;
     file.config(raw)
 }
 
@@ -102,6 +104,9 @@ impl File<'_> {
         self.narrow(&raw.metric, &mut suites)?;
         self.refuse_twins(&suites)?;
         self.tolerate(&raw.metric, &mut suites)?;
+        let mut roles = metrics.iter().map(Metric::role);
+        let is_untimed = roles.all(|role| role != Some(Role::Duration))
+            && raw.suite.values().any(|suite| suite.metrics.is_none());
         let waivers = raw.waiver.iter().enumerate();
         let waivers = waivers
             .map(|(index, waiver)| self.waiver(index, waiver, &suites))
@@ -120,6 +125,7 @@ impl File<'_> {
             waivers,
             trust: raw.trust,
             env_pass: raw.env_pass,
+            is_untimed,
         })
     }
 
