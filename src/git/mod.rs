@@ -26,7 +26,5 @@ pub use revision::{
     repository, revision, short, why_unknown,
 };
 pub use settings::settings_from_tree;
-pub use tree::{
-    Object, TreeEntry, files_at, is_left_out, objects_at, shown, tracked, untracked,
-};
+pub use tree::{Object, TreeEntry, files_at, is_left_out, objects_at, shown, tracked, untracked};
 pub use worktree::Worktree;
