@@ -945,7 +945,7 @@ fn a_share_of_a_baseline_of_nothing_is_nothing() {
     let project = Project::locked();
     relative(&project);
     project.configure("counter = \"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed\"\ndirection = \"higher\"",
-        "counter = \"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed\"\ndirection = \"lower\"",
+        "counter = \"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed\"\ndirection = \"equal\"",
     );
     let report = project.check(&["cp_async"], 1);
     assert_eq!(report.verdict("cp_async", "tensor_core"), "regressed");

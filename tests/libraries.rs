@@ -83,7 +83,7 @@ fn a_path_may_lie_beside_the_configuration_and_not_outside_of_its_repository() {
             &format!("plain.source = \"{path}\""),
         );
         project.write("gate/config.toml", config);
-        run(&project, "list").ends(2, "must be a path");
+        run(&project, "list").ends(2, "must be a relative path");
     }
 }
 

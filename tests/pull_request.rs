@@ -510,7 +510,7 @@ fn what_is_asked_for_by_name_decides_whose_rules_count() {
     checked(&project, &["--baseline-ref", "HEAD~1"]).exits(4);
     checked(&project, &["--baseline-ref", "nowhere"]).ends(2, "there is no such revision");
     let of_remote = checked(&project, &["--baseline-ref", "origin/nowhere"]);
-    of_remote.ends(3, "next: fetch it with its history: git fetch origin");
+    of_remote.ends(3, "next: the clone has no remote: git remote add origin");
     checked(&project, &["--accept", "abc"]).ends(2, "64 hexadecimal digits");
     // Outside a pull request nothing has changed.
     let report = project.check(&[], 0);
@@ -1303,7 +1303,7 @@ fn a_password_opens_a_key() {
     let pair = minisign::KeyPair::generate_encrypted_keypair(Some("right".to_owned())).unwrap();
     keys.write("key", pair.sk.to_box(None).unwrap().into_string());
     let file = keys.path("key").display().to_string();
-    for (password, code) in [("wrong", 5), ("right", 0)] {
+    for (password, code) in [("wrong", 2), ("right", 0)] {
         let output = project
             .gate()
             .env("SPARSEK_GATE_KEY_PASSWORD", password)

@@ -79,8 +79,6 @@ impl<'a> Bench<'a> {
     ) -> Result<Bench<'a>, Error> {
         let (config, variants) = (batch.config, batch.variants);
         let toolchain = &config.toolchain;
-        // A missing GPU is reported before anything else that is missing.
-        let gpu = Gpu::query(config.device)?;
         let profilers = Profilers::new(toolchain, &config.work);
         let as_they_run = variants.iter().all(|variant| variant.profile.as_it_runs);
         let ncu_version = match as_they_run && toolchain.pins.ncu.is_none() {
@@ -88,6 +86,7 @@ impl<'a> Bench<'a> {
             true => String::new(),
             false => profilers.ncu()?.version.clone(),
         };
+        let gpu = Gpu::query(config.device)?;
         let sanitizer = batch.locate_sanitizer()?;
         let mut pins = gpu_pins(toolchain, &gpu);
         pins.extend(toolchain.pins.ncu(&ncu_version));
