@@ -104,13 +104,19 @@ pub fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error {
     let wrong = rendered.split('\'').nth(1).unwrap_or_default();
     let mut elsewhere = ELSEWHERE.lines().filter_map(|line| line.split_once(" | "));
     let elsewhere = elsewhere.find(|(names, _)| names.split(' ').any(|name| name == wrong));
-    let tip = match (place("compare"), elsewhere) {
-        (Some(at), _) => Some(format!("each program is one argument: {}", quoted_programs(&words[at + 1..]))),
-        _ if wrong.starts_with('-') && place(wrong) == Some(1) => Some("options of a command follow it: `check --static`".to_owned()),
-        (_, Some((_, tip))) => Some(tip.to_owned()),
-        _ if place("check").is_some() && error.get(ContextKind::SuggestedArg).is_none() => Some("the configuration has the settings of a check: `sparsek-gate generate schema` describes them".to_owned()),
-        _ => None,
+    let programs = place("compare").map(|at| quoted_programs(&words[at + 1..]));
+    let programs = programs.map(|call| format!("each program is one argument: {call}"));
+    let is_first = wrong.starts_with('-') && place(wrong) == Some(1);
+    let is_similar = error.get(ContextKind::SuggestedArg).is_some();
+    let other = match elsewhere {
+        _ if is_first => Some("options of a command follow it: `check --static`"),
+        Some((_, tip)) => Some(tip),
+        None if place("check").is_some() && !is_similar => Some(
+            "the configuration has the settings of a check: `sparsek-gate generate schema` describes them",
+        ),
+        None => None,
     };
+    let tip = programs.or(other.map(str::to_owned));
     if let ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand = error.kind() {
         // That an option could be a value is no tip.
         error.remove(ContextKind::Suggested);

@@ -214,6 +214,7 @@ expires = 2026-12-31 | until = 2026-12-31 | unknown key `until`; `expires`
 [static.wgmma_instructions] | [static.tcgen05_instructions] | code for `sm_90a` cannot have `tcgen05_instructions`; `tensor_instructions` counts those of every chip
 [static.registers] | [static.register] | no static metric is called `register`; did you mean `registers`?
 min = 1\nmax = 255 | min = 256\nmax = 255 | `min` is larger than `max`
+[toolchain.pins] | [metric.gpu__time_duration.sum]\ndirection = "lower"\n\n[toolchain.pins] | unknown key `sum`; the name of a metric is your own, and its `counter` is ncu's name
 [toolchain.pins] | [metric.twin]\ncounter = "gpu__time_duration.sum"\ndirection = "lower"\ntolerance = "1 %"\n\n[toolchain.pins] | `duration` and `twin` read one counter, gpu__time_duration.sum; remove one of them
 max = 255 | max = inf | `max` must be a finite number
 level = "warn"\ntolerance = '4'\nmin = 1 | level = "record"\nmin = 1 | only recorded

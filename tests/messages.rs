@@ -17,6 +17,7 @@ fn project(config: &[u8]) -> Project {
     project.write("config.toml", config);
     project.write("k.cu", SOURCE);
     project.write("k.cpp", SOURCE);
+    project.write("k.py", "pass\n");
     project.write("bench.sh", "true\n");
     project.write("stored.json", "{ \"schema\": 3 }");
     project.write("old.json", "{ \"schema\": 1, \"meaning\": \"passed\" }");
@@ -105,6 +106,8 @@ source = "k.cu"\nflags = ["-ccbin", "g++"] | build | 5 | the flag `-ccbin` is re
 source = "k.cu"\nflags = ["-std=c++99"] | build | 5 | Value 'c++99' is not defined for option 'std'; s/v; fix the source or the flags
 source = "k.cu"\nthreads_per_block = 256 | check --static | 4 | launch-mismatch s/v; stated to have `threads_per_block` 256, but its launch bounds allow 128
 source = "k.cu"\nkernels = "softmin" | check --static | 5 | `kernels = "softmin"` selects none of the compiled kernels: softmax; s/v; compare `kernels`, `expect`
+source = "k.cu"\nkernels = "soft*" | check --static | 5 | `kernels = "soft*"` is one name, and a pattern begins with `regex:`, as in `regex:^softmax`; s/v
+source = "k.py" | build | 5 | Don't know what to do with; s/v; `source` is for nvcc; of another program write `run`
 source = "k.cu"\nexpect = ["softmin"] | check --static | 5 | did not produce the expected kernel `softmin`; compiled kernels: softmax; compare `kernels`, `expect`
 "#;
 

@@ -69,11 +69,22 @@ pub(super) fn run_build(
             }
             let by_nvcc = matches!(variant.recipe, Recipe::Nvcc { .. });
             let says = |words| by_nvcc && log.contains(words);
-            let next = match () {
-                () if says("Unsupported gpu architecture") => "correct `toolchain.arch`, or install a newer nvcc: `nvcc --list-gpu-code` lists what this one knows".to_owned(),
-                () if says("'__global__' does not name a type") => "rename the source to `.cu`: nvcc compiles kernels in files with this ending alone".to_owned(),
-() if log.contains("No such file") && disk::is_there(config.root.join(".gitmodules")) => format!("correct the path; if the file is in a submodule: git submodule update --init --recursive (actions/checkout: `submodules: recursive`); by hand: {line}"),
-                () => format!("fix the source or the flags (a library: `-lcublas`), or run it by hand: {line}"),
+            let has_submodules = disk::is_there(config.root.join(".gitmodules"));
+            let next = if says("Unsupported gpu architecture") {
+                "correct `toolchain.arch`, or install a newer nvcc: `nvcc --list-gpu-code` lists what this one knows".to_owned()
+            } else if says("'__global__' does not name a type") {
+                "rename the source to `.cu`: nvcc compiles kernels in files with this ending alone"
+                    .to_owned()
+            } else if says("Don't know what to do with") {
+                "`source` is for nvcc; of another program write `run`, as in `run = [\"python3\", \"k.py\"]`".to_owned()
+            } else if has_submodules && log.contains("No such file") {
+                format!(
+                    "correct the path; if the file is in a submodule: git submodule update --init --recursive (actions/checkout: `submodules: recursive`); by hand: {line}"
+                )
+            } else {
+                format!(
+                    "fix the source or the flags (a library: `-lcublas`), or run it by hand: {line}"
+                )
             };
             Err(failed(format!("the build ended with {ending}"), next)
                 .detail(log)

@@ -69,6 +69,10 @@ impl ConfigError {
         let in_header = line.is_some_and(|line| line.starts_with('['));
         let unknown = self.message.strip_prefix("unknown key `");
         match (key, unknown.and_then(|rest| rest.strip_suffix('`'))) {
+            (_, Some(_)) if in_header && line.is_some_and(|line| line.contains("__")) => {
+                let help = "the name of a metric is your own, and its `counter` is ncu's name";
+                self.help = Some(help.to_owned());
+            }
             (_, Some(name)) => self.help = home(name, in_header).or(self.help),
             (Some(key), _) if self.message.starts_with("must be ") => {
                 self.message = format!("`{key}` {}", self.message);

@@ -7,6 +7,7 @@ use crate::metric::{Level, Role, measures};
 use crate::profile::{KernelProfile, Profile, ProfileOrigin};
 use crate::terms::Phase;
 use crate::verdict::LOOKS;
+use ncu_report::base_name;
 
 /// What to do where a process launches less often than was asked for.
 const FEWER_LAUNCHES: &str = "make the program launch more often, or lower `launches` and `processes` (`compare`: --launches)";
@@ -324,7 +325,13 @@ pub fn incomplete_compiled(variant: &Variant, profile: &Profile) -> Vec<Finding>
 fn none_selected(variant: &Variant, profile: &Profile) -> Finding {
     // Without a filter every kernel is selected.
     let filter = variant.kernels.as_deref().unwrap_or_default();
+    let is_pattern = filter.contains(['*', '|', '^']) && !filter.starts_with("regex:");
     let message = match profile.provenance.unselected.as_slice() {
+        names @ [_, ..] if is_pattern => format!(
+            "`kernels = \"{filter}\"` is one name, and a pattern begins with `regex:`, as in `regex:^{}`: the compiled kernels are {}",
+            base_name(&names[0]),
+            names.join(", ")
+        ),
         [] => {
             let message = "the compiled program has no kernel";
             let next = "name a source that defines a `__global__` function; a template that nothing instantiates is none";

@@ -8,7 +8,10 @@ use crate::terms::Tier;
 pub(crate) fn fix_or_accept(variant: &Variant, mode: Mode, tier: Tier) -> String {
     match mode {
         Mode::Stored => format!("fix the kernel, or accept it: {}", tier.lock_command(&variant.id)),
-        Mode::Against | Mode::New => "fix the kernel, or accept it with a `[[waiver]]`".to_owned(),
+        Mode::Against | Mode::New => format!(
+            "fix the kernel, or accept it with a `[[waiver]]`: `variant = \"{}\"`, `metric`, `reason`, `who`, and `up_to` such as `\"5 %\"`",
+            variant.id
+        ),
         Mode::Programs if tier == Tier::Static => {
             "compare the sources, flags and compilers of both".to_owned()
         }
