@@ -149,15 +149,15 @@ fn an_error_states_the_offset_and_what_was_expected() {
     for (bytes, problem) in [
         (
             &whole[..100],
-            "byte 14: the header of the block at byte 10 needs 127 bytes, only 86 are left",
+            "byte 14: the header of the block at byte 10 needs 127 bytes, only 86 are left: it is cut",
         ),
         (
             &whole[..60_000],
-            "byte 59189: the header of the block at byte 59185 needs 9720 bytes, only 811 are left",
+            "byte 59189: the header of the block at byte 59185 needs 9720 bytes, only 811 are left: it is cut",
         ),
         (
             b"NVR\0",
-            "byte 4: the length of the file header needs 4 bytes, only 0 are left",
+            "byte 4: the length of the file header needs 4 bytes, only 0 are left: it is cut",
         ),
         (
             &made(&[]),
