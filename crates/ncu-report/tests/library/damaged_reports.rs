@@ -172,7 +172,7 @@ fn an_error_states_the_offset_and_what_was_expected() {
     for (bytes, problem) in [
         (
             made(&[(counting(2), vec![empty()])]),
-            "the length of a kernel result needs 4 bytes, only 0 are left",
+            "the length of a kernel result needs 4 bytes, only 0 are left: it is cut",
         ),
         (
             made(&[(empty(), vec![empty().integer(1, 1)])]),
