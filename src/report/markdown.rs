@@ -151,7 +151,7 @@ fn left_out(left: &[&Finding]) -> String {
     format!("\n**{}**: see the HTML or JSON report\n", parts.join(", "))
 }
 
-/// The same for the start of a line, where a list or a heading could begin.
+/// [`escape`]d text for the start of a line, where a list or a heading could begin.
 fn line(text: &str) -> String {
     let escaped = escape(text);
     let trimmed = escaped.trim_start();
