@@ -617,7 +617,7 @@ pub struct PlanArgs {
     /// Selected variants.
     #[command(flatten)]
     pub selection: Selection,
-    /// How many slices, each for a machine with one GPU [default: one for each variant, at most 8]
+    /// How many slices, each for a machine with one GPU, at most one for each variant [default: 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_SLICES)))]
     pub slices: Option<u32>,
     /// Measure beside this git revision.

@@ -92,6 +92,13 @@ fn libraries_objects_and_cubins_are_compared_by_their_code() {
             "compare", "old/libk.so", "new/libk.so", "--format", "markdown",
         ])
         .ends(1, "    kernel ");
+    nvcc(
+        &project,
+        "-arch=sm_90a -cubin -DFIRST -Dscale=other -Dfirst=one -o other.cubin k.cu",
+    );
+    project
+        .run(&["compare", "old/k.cubin", "other.cubin"])
+        .ends(6, "no kernel is on both sides");
 }
 
 #[test]

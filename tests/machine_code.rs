@@ -391,15 +391,17 @@ fn a_static_check_runs_no_build_command_and_reads_what_the_command_made() {
     project.write("host.o", data("host.o"));
     let make = "echo made >>made\nmkdir -p build\ncp host.o build/bench\n";
     project.write("make.sh", make);
+    project.write(".gitignore", "/baselines\n");
+    project.git(&["init", "--quiet"]);
     project.run(&["build"]).exits(0);
-    project.run(&LOCK).exits(0);
+    project.run(&LOCK).ends(0, "git ignores the baselines");
     assert_eq!(project.read("made"), "made\n");
     checked(&project, 0);
     assert_eq!(project.read("made"), "made\n");
     fs::remove_file(project.path("build/bench")).unwrap();
     let report = checked(&project, 5);
     assert!(report.denies("build-failed"));
-    report.tells_all("build-failed", &["`build/bench`"]);
+    report.tells_all("build-failed", &["`build/bench`", "sparsek-gate build "]);
     assert_eq!(project.read("made"), "made\n");
 }
 

@@ -86,6 +86,7 @@ source = "k.cu" | compare --static './k.cu --n 5' k.cu | 2 | is no file; `./k.cu
 source = "k.cu" | compare --nvcc no/nvcc --nvcc nvcc | 2 | no/nvcc` is no program; `--nvcc
 source = "k.cu" | baseline --verify --captures nowhere | 2 | there is no file nowhere
 source = "k.cu" | baseline --lock --in-ci --reason x --from nowhere | 2 | is not a folder; `--from nowhere`; `profile --output DIR` makes one
+source = "k.cu" | plan --slices 50 | 0 | slice 1/1: 1 variant
 source = "k.cu" | baseline --verify | 4 | it has no baseline yet; s/v; baseline --lock --reason; `--static`: its compiled code
 source = "k.cu" | compare './a "b' | 2 | a quote or a backslash at its end is not closed; `./a "b`
 source = "k.cu" | compare . . | 2 | there is no ./profile.json; name the folder of one variant: DIR/SUITE/VARIANT
@@ -99,6 +100,7 @@ const COMPILED: &str = r#"
 source = "*.cu" | build | 5 | the source `*.cu` is no file (folders and patterns are not read); check `source` of s/v
 source = "gone.cu" | build | 5 | the source `gone.cu` is no file; it is a link to `nowhere.cu`
 source = "bench.cu" | check --static | 5 | kernel-missing; has no kernel; name a source that defines a `__global__` function
+source = "k.cu" | build -D TPB=64 | 0 | a build with `-D` is not locked: put a constant that stays into `defines`
 source = "k.cpp" | build | 5 | '__global__' does not name a type; s/v; rename the source to `.cu`
 source = "k.cu"\nflags = ["--use_fst_math"] | build | 5 | the flag `--use_fst_math` is refused: did you mean `use_fast_math`?; check `flags` of s/v
 source = "k.cu"\nflags = ["-Xptxas -dlcm=ca"] | build | 5 | is refused: one argument is one item: write `["-Xptxas", "-dlcm=ca"]`

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::binary::{self, BinaryError, Compiled, CompiledKernel};
-use crate::config::{Config, Variant};
+use crate::config::{Config, Recipe, Variant};
 use crate::files::{most, read_regular_up_to};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::git;
@@ -33,7 +33,13 @@ pub(super) fn compiled_in(
         let path = config.root.join(file);
         let bytes = git::real_input(&path).and_then(|path| read_regular_up_to(&path, most::BINARY));
         let bytes = bytes.map_err(|error| {
-            let next = "build it first, or correct `program` and `libraries`";
+            let first = match &variant.recipe {
+                Recipe::Command { build: Some(_), .. } => {
+                    format!("sparsek-gate build {}", variant.id)
+                }
+                _ => "build it first".to_owned(),
+            };
+            let next = format!("{first}; or correct `program` and `libraries`");
             let message = format!("the machine code of `{file}` cannot be read: {error}");
             Finding::deny(Code::BuildFailed, &variant.id, message, next)
         })?;

@@ -18,6 +18,7 @@ use crate::baseline::{
 use crate::cli::BaselineArgs;
 use crate::config::Selected;
 use crate::finding::{Error, ExitCode};
+use crate::git;
 use crate::report::Detail;
 use crate::terms::{Tier, VariantId, counted};
 
@@ -37,7 +38,7 @@ pub(super) fn run(config: &Path, arguments: &BaselineArgs) -> Result<ExitCode, E
 fn lock(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
     let who = match &arguments.who {
         Some(who) => who.clone(),
-        None => crate::git::person(&selected.config.root),
+        None => git::person(&selected.config.root),
     };
     let reason = arguments.reason.as_deref().unwrap_or_default();
     let (imported, immutable) = (arguments.accept_imported, arguments.accept_immutable);
@@ -70,7 +71,11 @@ fn lock(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
     let stored = report.locked || !arguments.all_or_none;
     let detail = arguments.verbosity.detail();
     answer_in(detail, arguments.format, &report, &report.findings, || {
-        lock_text(stored, &report, detail)
+        let mut text = lock_text(stored, &report, detail);
+        if report.locked && git::shown(&selected.config.baselines).is_ok_and(|it| it.is_empty()) {
+            text.push_str("git ignores the baselines, so that no clone has them: `git check-ignore -v baselines/*/*` shows the rule\n");
+        }
+        text
     })
 }
 

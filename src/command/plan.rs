@@ -40,8 +40,9 @@ impl Sliced {
     /// The selected variants in so many slices, side by side with a base or alone.
     pub fn new(selected: &Selected, slices: Option<u32>, side_by_side: bool) -> Sliced {
         let variants: Vec<VariantId> = selected.variants.iter().map(|it| it.id.clone()).collect();
-        let usual = u32::try_from(variants.len()).unwrap_or(USUAL);
-        let slices = slices.unwrap_or_else(|| usual.clamp(1, USUAL));
+        // A slice without a variant would be a job for nothing.
+        let most = u32::try_from(variants.len()).unwrap_or(u32::MAX).max(1);
+        let slices = slices.unwrap_or(USUAL).min(most);
         let plans: BTreeMap<&VariantId, (VariantPlan, Duration)> = selected
             .variants
             .iter()

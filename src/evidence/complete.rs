@@ -71,7 +71,7 @@ fn missing_parts(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Fi
                     _ => Code::NotMeasured,
                 };
                 let message = format!("`{}` of {} has no value: {why}", metric.alias, kernel.name);
-                let next = next_of_missing(variant, metric, kernel);
+                let next = next_of_missing(variant, metric, profile, kernel);
                 let finding = Finding::deny(code, &variant.id, message, next);
                 let finding = finding.kernel(&kernel.name).metric(&metric.alias);
                 let finding = finding.launched(kernel.grid, kernel.block, true);
@@ -84,7 +84,15 @@ fn missing_parts(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Fi
 
 /// What to do where a metric has no value. A phase that has no launch of a kernel ends before it where
 /// launches are counted over all kernels together.
-fn next_of_missing(variant: &Variant, metric: &Metric, kernel: &KernelProfile) -> &'static str {
+fn next_of_missing(
+    variant: &Variant,
+    metric: &Metric,
+    profile: &Profile,
+    kernel: &KernelProfile,
+) -> &'static str {
+    if profile.provenance.origin == ProfileOrigin::Imported {
+        return "let ncu collect its counter (`--metrics`), or state the metrics of the gate: one `[metric.NAME]` replaces all built-in ones";
+    }
     let some_process_has_none = kernel
         .metrics
         .get(&metric.alias)

@@ -63,6 +63,12 @@ pub enum DeriveError {
         "the captures were taken with different options of ncu (clock control, cache control, replay mode, graphs)"
     )]
     SeveralConditions,
+    /// What is stated is not what a capture contains.
+    #[error(
+        "the file has the options that ncu ran with, and they are others than the stated ones: leave the \
+         arguments for clock control, cache control, replay mode and graphs away"
+    )]
+    OtherConditions,
 }
 
 impl Derived {

@@ -49,8 +49,8 @@ pub fn select(variant: &Variant, recording: &mut Recording) -> Result<(), BTreeS
     Ok(())
 }
 
-/// Makes a profile of recordings, each of a process of its own. What the files contain outranks what
-/// is stated.
+/// Makes a profile of recordings, each of a process of its own. What is stated counts where the files
+/// do not say it.
 ///
 /// # Errors
 /// [`DeriveError`].
@@ -72,6 +72,9 @@ pub fn profile_of(
     let mut others = recordings.iter().map(|(other, _)| conditions_of(other));
     if others.any(|other| other.or(*stated) != conditions) {
         return Err(DeriveError::SeveralConditions);
+    }
+    if stated.or(conditions) != conditions {
+        return Err(DeriveError::OtherConditions);
     }
     let launches = recordings.iter().map(|(one, _)| one.launches.len());
     let launches = launches.max().unwrap_or_default();
