@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::builder::{
     NonEmptyStringValueParser, PathBufValueParser, PossibleValuesParser, TypedValueParser,
 };
-use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::{CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool};
@@ -13,7 +12,7 @@ use crate::device::GpusAsked;
 use crate::engine::engine_parser;
 use crate::git::behind_own_links;
 use crate::plan::{MOST_SLICES, SlicePlace};
-use crate::report::{Detail, Form, form_of_file, form_parser};
+use crate::report::{Detail, Form, form_parser};
 
 /// A path, behind links that its user made.
 fn own_path() -> impl TypedValueParser<Value = PathBuf> {
@@ -87,67 +86,6 @@ pub struct Cli {
     /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
-}
-
-/// Words of other tools, and how the same is done here.
-const ELSEWHERE: &str = "\
---json -f | `--format json`
---update --accept lock update accept | `baseline --lock --reason TEXT` locks what was measured
---unlock --remove --delete | `git rm 'baselines/*/SUITE/VARIANT.*'` removes a baseline
--o --output | `report` and `check` write a file with `--report FILE`
-run measure test bench | `check` measures and judges, `profile` only measures";
-
-/// An error of the command line, with a tip that fits it better than the most similar word.
-pub fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error {
-    let place = |command: &str| words.iter().position(|word| word == command);
-    let rendered = error.render().to_string();
-    let wrong = rendered.split('\'').nth(1).unwrap_or_default();
-    let mut elsewhere = ELSEWHERE.lines().filter_map(|line| line.split_once(" | "));
-    let elsewhere = elsewhere.find(|(names, _)| names.split(' ').any(|name| name == wrong));
-    let programs = place("compare").map(|at| quoted_programs(&words[at + 1..]));
-    let programs = programs.map(|call| format!("each program is one argument: {call}"));
-    let is_first = wrong.starts_with('-') && place(wrong) == Some(1);
-    let is_similar = error.get(ContextKind::SuggestedArg).is_some();
-    let other = match elsewhere {
-        _ if is_first => Some("options of a command follow it: `check --static`"),
-        Some((_, tip)) => Some(tip),
-        None if place("check").is_some() && !is_similar => Some(
-            "the configuration has the settings of a check: `sparsek-gate generate schema` describes them",
-        ),
-        None => None,
-    };
-    let tip = programs.or(other.map(str::to_owned));
-    if let ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand = error.kind() {
-        // That an option could be a value is no tip.
-        error.remove(ContextKind::Suggested);
-        if let Some(tip) = tip {
-            error.remove(ContextKind::SuggestedArg);
-            let tips = ContextValue::StyledStrs(vec![tip.into()]);
-            error.insert(ContextKind::Suggested, tips);
-        }
-    }
-    if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue)
-        && let Some(form) = form_of_file(&format!(".{value}"))
-        && let Some(ContextValue::Strings(valid)) = error.get(ContextKind::ValidValue)
-        && valid.iter().any(|name| name == form.name)
-    {
-        let name = form.name.to_owned();
-        error.insert(ContextKind::SuggestedValue, ContextValue::String(name));
-    }
-    error
-}
-
-/// A call of `compare` in which each program is one argument with its own arguments.
-pub fn quoted_programs(words: &[String]) -> String {
-    let mut programs: Vec<String> = Vec::new();
-    for word in words {
-        match programs.last_mut() {
-            // Another path is another program.
-            Some(program) if !word.starts_with(['.', '/']) => program.extend([" ", word]),
-            _ => programs.push(word.clone()),
-        }
-    }
-    format!("compare {}", shell_words::join(programs))
 }
 
 /// The subcommands.

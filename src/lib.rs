@@ -9,7 +9,7 @@
 //! in what two measurements differ, [`trust`] decides
 //! whose configuration and locks count, [`baseline`] locks and verifies profiles, [`judge`] compares
 //! them with the rule in [`verdict`], and [`report`] renders the outcome. [`command`] combines the
-//! steps into the subcommands of [`cli`].
+//! steps into the subcommands of [`cli`], and [`tips`] answers a mistyped one.
 //!
 //!
 //! [`share`] packs programs and rules for another machine, and reads what that machine measured.
@@ -54,6 +54,7 @@ pub mod share;
 pub mod statistics;
 pub mod strip;
 pub mod terms;
+pub mod tips;
 pub mod toolchain;
 pub mod trust;
 pub mod verdict;

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
-use sparsek_gate::cli::{Cli, Command, with_tip};
+use sparsek_gate::cli::{Cli, Command};
+use sparsek_gate::tips::with_tip;
 use sparsek_gate::{command, process, profile, report};
 
 fn main() -> ExitCode {

@@ -431,7 +431,13 @@ fn a_csv_says_less_than_a_report_and_what_it_lacks_must_be_stated() {
     denied.dedup();
     assert_eq!(denied, ["inconclusive"]);
     // A report says it itself.
-    let state = |clock| import(&project, "twenty_launches.ncu-rep", &["--clock-control", clock]);
+    let state = |clock| {
+        import(
+            &project,
+            "twenty_launches.ncu-rep",
+            &["--clock-control", clock],
+        )
+    };
     state("none").exits(0);
     state("base").ends(2, "others than the stated ones");
 }

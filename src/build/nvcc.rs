@@ -232,7 +232,8 @@ impl<'a> NvccBuild<'a> {
             if !git::is_input_file(&path) {
                 let to = disk::read_link(&path).map(|to| format!(": it is a link to `{}`; a committed one must lead to a file of the checkout", to.display()));
                 let message = format!(
-                    "the source `{source}` is no file (folders and patterns are not read){}",
+                    "the source `{source}` is no file of {} (folders and patterns are not read){}",
+                    root.display(),
                     to.unwrap_or_default()
                 );
                 return Err(self.failed(message, self.check_setting("source")));

@@ -78,7 +78,9 @@ pub(super) fn run(config: &Path, arguments: &StageArgs) -> Result<ExitCode, Erro
         || {
             let mut text = code_table(&compiled);
             if !made.is_empty() {
-                text.push_str("a build with `-D` is not locked: put a constant that stays into `defines`\n");
+                text.push_str(
+                    "a build with `-D` is not locked: put a constant that stays into `defines`\n",
+                );
             }
             text
         },

@@ -12,11 +12,12 @@ use super::judging::refuse_targets;
 use super::program::{Folders, name};
 use super::select::variable;
 use super::stored;
-use crate::cli::{CompareArgs, Format, quoted_programs};
+use crate::cli::{CompareArgs, Format};
 use crate::config::{
     Config, KernelFilter, Program, ProgramSettings, Purpose, Selected, Verification,
 };
 use crate::device::Gpu;
+use crate::disk;
 use crate::finding::{Error, ExitCode};
 use crate::judge::{
     ComparedProgram, ComparedPrograms, KernelOverview, Origin, Outcome, Overview, Rules, judge,
@@ -26,6 +27,7 @@ use crate::metric::display_value;
 use crate::process;
 use crate::report::{self, Form, Progress, one_line, plain_table, table_lines};
 use crate::terms::dimensions;
+use crate::tips::quoted_programs;
 use crate::trust;
 
 pub(super) fn run(config: &Path, arguments: &CompareArgs) -> Result<ExitCode, Error> {
@@ -103,10 +105,14 @@ fn of_stored(arguments: &CompareArgs) -> Result<Option<ExitCode>, Error> {
             let format = format_without_report(arguments)?;
             stored::run(format, [before, after], [first, second]).map(Some)
         }
-        _ => Err(Error::Usage(
-            "a stored measurement is compared with another one: state two files, or two programs"
-                .to_owned(),
-        )),
+        _ => {
+            let missing = names.iter().find(|name| !disk::is_there(name));
+            let missing = missing.map(|name| format!("there is no {name}; "));
+            Err(Error::Usage(format!(
+                "{}a stored measurement is compared with another one: state two files, or two programs",
+                missing.unwrap_or_default()
+            )))
+        }
     }
 }
 

@@ -190,7 +190,7 @@ pub(super) fn refuse_without_folder(folder: &Path) -> Result<(), Error> {
     match disk::is_dir(folder) {
         true => Ok(()),
         false => Err(Error::Usage(format!(
-            "`--from {}` is not a folder\n  next: `profile --output DIR` makes one, on a machine with a GPU",
+            "`--from {}` is not a folder\n  next: name the folder that has SUITE/VARIANT/profile.json; `profile --output DIR` makes one, on a machine with a GPU",
             folder.display()
         ))),
     }

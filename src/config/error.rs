@@ -8,7 +8,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use toml::de::{DeTable, DeValue};
 
 /// What is known of a key.
-type Meaning = fn(&str) -> Option<String>;
+type Meaning = fn(&[&str]) -> Option<String>;
 type Home = fn(&str, bool) -> Option<String>;
 
 /// What is wrong with the configuration, and where.
@@ -73,12 +73,21 @@ impl ConfigError {
                 let help = "the name of a metric is your own, and its `counter` is ncu's name";
                 self.help = Some(help.to_owned());
             }
+            (_, Some(name)) if in_header && name.starts_with(|c: char| c.is_ascii_digit()) => {
+                let help = "a dot begins a table, and no name has one: write `_` in its place";
+                self.help = Some(help.to_owned());
+            }
             (_, Some(name)) => self.help = home(name, in_header).or(self.help),
-            (Some(key), _) if self.message.starts_with("must be ") => {
+            (Some(path), _) if self.message.starts_with("must be ") => {
+                let key = path.last().unwrap_or(&"");
                 self.message = format!("`{key}` {}", self.message);
             }
-            (Some(key), _) if self.message.contains("expected ") => {
-                self.help = meaning(&key).or(self.help);
+            (Some(path), _) if self.message.ends_with("expected a table") => {
+                let table = path.join(".");
+                self.help = Some(format!("write `[{table}]`, and its keys below it"));
+            }
+            (Some(path), _) if self.message.contains("expected ") => {
+                self.help = meaning(&path).or(self.help);
             }
             _ => {}
         }
@@ -103,6 +112,13 @@ impl ConfigError {
         match error.message() {
             "duplicate key" => refused.help("write each table and each key once"),
             _ if source.trim_start().starts_with('{') => refused.help("write TOML, and not JSON"),
+            _ if error
+                .span()
+                .and_then(|at| source.get(at))
+                .is_some_and(|it| it.contains(['“', '”', '‘', '’'])) =>
+            {
+                refused.help("write plain quotation marks: `\"`")
+            }
             it if it.contains("escaped") => refused.help("write `/` in paths, '…' around patterns"),
             _ => refused,
         }
@@ -198,12 +214,16 @@ fn in_words(message: &str) -> String {
     }
 }
 
-/// The key whose value stands at a position.
-fn key_at(table: &DeTable<'_>, span: &Range<usize>) -> Option<String> {
-    table.iter().find_map(|(key, value)| match value.get_ref() {
-        _ if value.span() == *span => Some(key.get_ref().to_string()),
-        DeValue::Table(inner) => key_at(inner, span),
-        _ => None,
+/// The key whose value stands at a position, below the names of its tables.
+fn key_at<'t>(table: &'t DeTable<'_>, span: &Range<usize>) -> Option<Vec<&'t str>> {
+    table.iter().find_map(|(key, value)| {
+        let key = &**key.get_ref();
+        let below = match value.get_ref() {
+            _ if value.span() == *span => Vec::new(),
+            DeValue::Table(inner) => key_at(inner, span)?,
+            _ => return None,
+        };
+        Some([vec![key], below].concat())
     })
 }
 

@@ -99,10 +99,11 @@ fn described(key: &str) -> impl Iterator<Item = (&'static str, &'static Value)> 
 
 /// The tables that a key belongs to, in words, whether it is a table itself or not; `None` for an unknown
 /// key.
-pub(super) fn home(key: &str, is_table: bool) -> Option<String> {
+pub(crate) fn home(key: &str, is_table: bool) -> Option<String> {
     let is_alike = |node| (text(Some(resolved(node)), "type") == Some("object")) == is_table;
     let place = |name| match name {
         "" if key == "env_pass" => "the top of the file, before the first `[table]`".to_owned(),
+        "" if key == "waiver" => "a table of its own, `[[waiver]]`".to_owned(),
         "" => format!("the top of the file: `[{key}]` in no other table"),
         "variant" => "`[suite.NAME.variant.NAME]`".to_owned(),
         "pins" => "`[toolchain.pins]`".to_owned(),
@@ -115,10 +116,12 @@ pub(super) fn home(key: &str, is_table: bool) -> Option<String> {
     (!places.is_empty()).then(|| format!("`{key}` belongs to {}", places.join(" or ")))
 }
 
-/// What a key means. The narrowest table is the last.
-pub(super) fn meaning(key: &str) -> Option<String> {
-    let (_, node) = described(key).last()?;
-    Some(text(Some(node), "description")?.replace('\n', " "))
+/// What the key at a path of tables means.
+pub(super) fn meaning(path: &[&str]) -> Option<String> {
+    let node = path
+        .iter()
+        .try_fold(&*SCHEMA, |table, key| entry(table, key));
+    Some(text(node, "description")?.replace('\n', " "))
 }
 
 #[cfg(test)]

@@ -24,6 +24,10 @@ impl Config {
                 .skip(2)
                 .map(|folder| folder.join(FILE_NAME));
             let help = match (error.kind(), above.find(|file| disk::is_file(file))) {
+                _ if disk::is_dir(path) => {
+                    let file = path.join(FILE_NAME);
+                    format!("name the file: `-C {}`", file.display())
+                }
                 (ErrorKind::InvalidData, _) => {
                     "save it as UTF-8: `iconv -f LATIN1 -t UTF-8`, or `-f UTF-16`".to_owned()
                 }

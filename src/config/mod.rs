@@ -29,7 +29,7 @@ pub(crate) use error::nearest;
 pub use kernel_filter::KernelFilter;
 #[cfg(test)]
 pub(crate) use key::tests::all as all_keys;
-pub(crate) use key::{Counts as KeyCounts, Key};
+pub(crate) use key::{Counts as KeyCounts, Key, home};
 pub use launches::LaunchSelection;
 pub use model::{
     Accept, Config, Counts, FILE_NAME, Metric, ProfileSettings, Recipe, SourceText, Suite,

@@ -22,6 +22,8 @@ use super::selector::Selector;
 use super::stated_by::StatedBy;
 use super::unread::Unread;
 use crate::binary::{LaunchShape, StaticRule};
+use crate::disk;
+use crate::git;
 use crate::terms::{Phase, Tier, VariantId};
 
 /// The name of the configuration file.
@@ -562,6 +564,14 @@ impl Config {
         let beginning = format!("{text}-");
         let help = if known.iter().any(|name| name.starts_with(&beginning)) {
             format!("'{beginning}*' selects all variants that begin with it")
+        } else if text.contains(',') {
+            "several names are arguments of their own: `SUITE/A SUITE/B`".to_owned()
+        } else if text == "static" {
+            "did you mean `--static`?".to_owned()
+        } else if disk::is_there(text) {
+            "it is a file: put a pattern into quotes, as in 'SUITE/*'".to_owned()
+        } else if git::commit_of(&self.root, text).is_some() {
+            format!("it is a git revision: `--against {text}`")
         } else {
             suggest(text, &known)
         };

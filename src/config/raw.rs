@@ -110,10 +110,10 @@ pub(super) struct RawMetric {
     pub exact: bool,
     /// What its counts stand for; requires `exact`. They must add up to the suite's `work`.
     pub counts: Option<RawCounts>,
-    /// Smallest value allowed, in the counter's unit.
+    /// Smallest value allowed, in the counter's unit, ns of a duration.
     #[schemars(extend("x-stricter" = "more", "x-absent" = "none"))]
     pub min: Option<f64>,
-    /// Largest value allowed, in the counter's unit.
+    /// Largest value allowed, in the counter's unit, ns of a duration.
     #[schemars(extend("x-stricter" = "less", "x-absent" = "none"))]
     pub max: Option<f64>,
     /// What a regression does. Default: `deny`.

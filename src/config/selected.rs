@@ -10,6 +10,13 @@ use crate::disk;
 use crate::finding::Error;
 use crate::terms::VariantId;
 
+/// Whether a name ends as that of a report.
+fn is_report(name: &Path) -> bool {
+    const ENDINGS: [&str; 5] = ["html", "json", "md", "sarif", "xml"];
+    let ending = name.extension();
+    ending.is_some_and(|ending| ENDINGS.iter().any(|it| ending == *it))
+}
+
 /// A configuration, with copies of the variants that the arguments select. Constants of a trial
 /// (`--define`) are set in the copies; the configuration's own variants stay as they are written.
 #[derive(Clone, Debug)]
@@ -85,6 +92,12 @@ impl Selected {
                 "`--output {}` is a file: name a folder",
                 folder.display()
             ))),
+            Some(folder) if !disk::is_there(folder) && is_report(folder) => {
+                Err(Error::Usage(format!(
+                    "`--output {0}` would be a folder of profiles; a report is written by `--report {0}`",
+                    folder.display()
+                )))
+            }
             Some(folder) => std::path::absolute(folder).map_err(Error::io("find", folder)),
             None => Ok(self.config.work.join("profiles")),
         }

@@ -118,6 +118,9 @@ impl Judged<'_> {
         /// In percent.
         const LARGE: f64 = 50.0;
         let change = self.one.interval().unwrap_or_default();
+        if let (true, [_, Some(is)]) = (self.one.exceeds_limit(), self.one.shown()) {
+            return format!("{is}, {}", self.one.why);
+        }
         let large = |percent: f64| !(-100.0 / 3.0..LARGE).contains(&percent);
         match (self.one.change, self.one.shown()) {
             (Some(Change::RelativePercent(percent)), _) if large(percent) => {
@@ -131,6 +134,9 @@ impl Judged<'_> {
     }
 
     fn word(&self) -> &'static str {
+        if self.one.exceeds_limit() {
+            return "limit";
+        }
         word(self.verdict, self.one.is_duration())
     }
 }

@@ -67,6 +67,11 @@ fn target(named: &Path) -> Result<Target, Error> {
         )));
     }
     let name = named.file_name().unwrap_or_default().to_string_lossy();
+    if name.contains(',') && name.split(',').all(|one| form_of_file(one).is_some()) {
+        return Err(Error::Usage(format!(
+            "`--report {text}`: state `--report` once for each file"
+        )));
+    }
     let Some(format) = form_of_file(&name) else {
         return Err(Error::Usage(format!(
             "`--report {text}`: the ending of the file's name selects no form. The endings are: {}. Or write a form before the name, as in `--report markdown:{text}`: {}",

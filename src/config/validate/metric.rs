@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::file::File;
+use super::static_metric::of_compiler;
 use crate::config::error::{ConfigError, suggest};
 use crate::config::model::{Counts, Metric, Suite, Toolchain, Variant};
 use crate::config::raw::{RawMetric, RawTolerances};
@@ -255,7 +256,7 @@ impl File<'_> {
                     &["metric", name],
                     format!("`{name}` is not a built-in name on `{arch}`, so the metric needs a `counter`"),
                 )
-                .help(suggest(name, &known)));
+                .help(of_compiler(name).unwrap_or_else(|| suggest(name, &known))));
         };
         let counter = alias.role.on(toolchain.chip).map(str::to_owned);
         counter.ok_or_else(|| {

@@ -10,6 +10,13 @@ use crate::config::raw::RawStatic;
 use crate::metric::{Tolerance, Tolerances};
 use crate::terms::Phase;
 
+/// What to write for a static metric in the place of another one.
+pub(super) fn of_compiler(name: &str) -> Option<String> {
+    let mut names = STATIC_METRICS.iter().map(|metric| metric.name);
+    let is_one = names.any(|one| one == name);
+    is_one.then(|| format!("the compiler's output has it: `[static.{name}]`, for every variant"))
+}
+
 impl File<'_> {
     /// The static metrics of a compiler's target, each as configured or by default.
     pub(super) fn static_metrics(

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::file::{Common, File};
 use super::metric::excused_without_duration;
+use super::static_metric::of_compiler;
 use crate::config::error::{ConfigError, suggest};
 use crate::config::model::{Metric, Suite, Work};
 use crate::config::raw::RawSuite;
@@ -60,7 +61,7 @@ impl File<'_> {
             found.ok_or_else(|| {
                 let known: Vec<&str> = metrics.iter().map(|metric| metric.alias.as_str()).collect();
                 self.error(&at, format!("no metric is called `{alias}`"))
-                    .help(suggest(alias, &known))
+                    .help(of_compiler(alias).unwrap_or_else(|| suggest(alias, &known)))
             })
         };
         aliases.iter().map(named).collect()

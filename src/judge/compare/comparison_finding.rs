@@ -1,7 +1,7 @@
 //! The findings of one comparison: it got worse, it is open, it has no value, or its value is
 //! outside of a limit or implausible.
 
-use super::metric::{Comparison, Gap, Quantity};
+use super::metric::{Comparison, Gap, LIMITS, Quantity};
 use super::mode::Mode;
 use super::next::fix_or_accept;
 use crate::config::{Metric, Variant};
@@ -128,13 +128,13 @@ pub(crate) fn limit_finding(
     let value = comparison.current?.value;
     let unit = comparison.unit.as_deref();
     let (side, limit) = match (metric.min, metric.max) {
-        (Some(min), _) if !(value >= min) => ("below", min),
-        (_, Some(max)) if !(value <= max) => ("above", max),
+        (Some(min), _) if !(value >= min) => (LIMITS[0], min),
+        (_, Some(max)) if !(value <= max) => (LIMITS[1], max),
         _ => return None,
     };
     let [value, limit] = [value, limit].map(|value| display_value(value, unit));
     comparison.verdict = Some(Verdict::Regressed);
-    comparison.why = format!("{side} its limit of {limit}");
+    comparison.why = format!("{side}{limit}");
     let message = format!("{} is {value}, {}", name(comparison), comparison.why);
     let mut finding = Finding::of(Code::LimitExceeded, &variant.id, message);
     finding.values.limit = Some(limit);

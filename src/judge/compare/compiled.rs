@@ -79,7 +79,12 @@ pub fn compare_compiled(
         if pairing.pairs().next().is_none() {
             let message = "no kernel is on both sides: kernels are compared by their names";
             let next = "compare code that has a kernel of the same name, with the same types of its parameters";
-            findings.push(Finding::deny(Code::Inconclusive, &variant.id, message, next));
+            findings.push(Finding::deny(
+                Code::Inconclusive,
+                &variant.id,
+                message,
+                next,
+            ));
         }
     } else {
         findings.extend(pairing.findings(variant, mode, |_| true));

@@ -157,6 +157,16 @@ pub struct Comparison {
     pub why: String,
 }
 
+/// How the reason of a comparison begins whose value is outside of a limit of the configuration.
+pub(super) const LIMITS: [&str; 2] = ["below its limit of ", "above its limit of "];
+
+impl Comparison {
+    /// Whether a limit of the configuration decides.
+    pub fn exceeds_limit(&self) -> bool {
+        LIMITS.iter().any(|begin| self.why.starts_with(begin))
+    }
+}
+
 /// A kernel as it was launched: its name, grid and block.
 pub(crate) type Launched = (String, [u64; 3], [u64; 3]);
 

@@ -208,9 +208,13 @@ impl Reading<'_> {
                 let (code, id) = (Code::ProfileMissing, &variant.id);
                 let message = format!("{shown} contains no profile of it: no {id}/{PROFILE_FILE}");
                 let next = "it has compiled code alone: that is judged by `check --static`, without `--from`; what a GPU measures is recorded by `profile --output DIR`";
-                match disk::is_file(recorded.folder.join(STATIC_PROFILE_FILE)) {
-                    true => Finding::deny(code, id, message, next),
-                    false => Finding::of(code, id, message),
+                if disk::is_file(self.recordings.shown.join(PROFILE_FILE)) {
+                    let next = "name the folder of all variants, two levels above: `--from DIR` for DIR/SUITE/VARIANT/profile.json";
+                    Finding::deny(code, id, message, next)
+                } else if disk::is_file(recorded.folder.join(STATIC_PROFILE_FILE)) {
+                    Finding::deny(code, id, message, next)
+                } else {
+                    Finding::of(code, id, message)
                 }
             }
             Err(error @ (Error::Input { .. } | Error::Io { .. })) => {

@@ -1,0 +1,144 @@
+//! Tips for errors of the command line, where they fit better than the most similar word.
+
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, CommandFactory};
+
+use crate::cli::Cli;
+use crate::config::{home, nearest};
+use crate::report::form_of_file;
+
+/// Words of other tools, and how the same is done here.
+const ELSEWHERE: &str = "\
+--json -f | `--format json`
+--markdown --html --junit --sarif | `check` and `report` write a file with `--report FILE`; its ending is the form
+--update --update-baselines --accept lock update accept | `baseline --lock --reason TEXT` locks what was measured
+--unlock --remove --delete remove delete | `git rm 'baselines/*/SUITE/VARIANT.*'` removes a baseline
+-o --output | `report` and `check` write a file with `--report FILE`
+-m --message | `--reason TEXT`
+-c | `-C FILE` or `--config FILE`
+--base --ref --baseline | `--against REV`: a git revision
+--variant --variants --suite --filter | names of variants and suites are arguments: `check SUITE/VARIANT`
+run measure test bench | `check` measures and judges, `profile` only measures
+show | `baseline --show` shows what is locked, `list` what is configured
+diff | `compare A B`
+clean | remove the work folder `.sparsek-gate`
+version | `--version`";
+
+/// The error with a tip.
+pub fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error {
+    if let ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand = error.kind() {
+        let rendered = error.render().to_string();
+        let wrong = rendered.split('\'').nth(1).unwrap_or_default();
+        let tip = tip(wrong, words);
+        for old in [
+            ContextKind::Suggested,
+            ContextKind::SuggestedArg,
+            ContextKind::SuggestedSubcommand,
+        ] {
+            error.remove(old);
+        }
+        if let Some(tip) = tip {
+            let tips = ContextValue::StyledStrs(vec![StyledStr::from(tip)]);
+            error.insert(ContextKind::Suggested, tips);
+        }
+    }
+    if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue)
+        && let Some(ContextValue::Strings(valid)) = error.get(ContextKind::ValidValue)
+    {
+        let form = form_of_file(&format!(".{value}")).map(|form| form.name);
+        let form = form.filter(|name| valid.iter().any(|valid| valid == name));
+        let name = form.or_else(|| nearest(value, valid)).map(str::to_owned);
+        error.remove(ContextKind::SuggestedValue);
+        if let Some(name) = name {
+            error.insert(ContextKind::SuggestedValue, ContextValue::String(name));
+        }
+    }
+    error
+}
+
+/// What to write in the place of a word that no command, or not this one, has.
+fn tip(wrong: &str, words: &[String]) -> Option<String> {
+    let cli = Cli::command();
+    let words = words.get(1..).unwrap_or_default();
+    let is_command = |word: &String| cli.find_subcommand(word).is_some();
+    let Some(at) = words.iter().position(is_command) else {
+        let commands: Vec<&str> = cli.get_subcommands().map(Command::get_name).collect();
+        return match words.first().is_some_and(|first| first == wrong) && wrong.starts_with('-') {
+            true => Some("options of a command follow it: `check --static`".to_owned()),
+            false => elsewhere(wrong).or_else(|| similar(nearest(wrong, &commands)?)),
+        };
+    };
+    let (name, after) = (words[at].as_str(), &words[at + 1..]);
+    if words[..at].iter().any(|word| word == wrong) {
+        return Some("options of a command follow it: `check --static`".to_owned());
+    }
+    let own = options(cli.find_subcommand(name)?);
+    let Some(option) = wrong.strip_prefix('-') else {
+        return match name {
+            "compare" => Some(each_is_one(after)),
+            "init" => Some("it writes config.toml in this folder, or `--config FILE`".to_owned()),
+            "generate" => Some(format!("`--output {wrong}`")),
+            _ => elsewhere(wrong),
+        };
+    };
+    // `-static` is read as `-s -t -a ...`.
+    let in_one = after.iter().find_map(|word| {
+        let word = word
+            .strip_prefix(wrong)
+            .map(|rest| format!("-{wrong}{rest}"))?;
+        (own.contains(&word) && !wrong.starts_with("--")).then_some(word)
+    });
+    if let Some(word) = in_one {
+        return similar(&word);
+    }
+    let before = after.iter().take_while(|word| *word != wrong);
+    if name == "compare" && before.clone().any(|word| !word.starts_with('-')) {
+        return Some(each_is_one(after));
+    }
+    let of_others = || {
+        let others = cli.get_subcommands();
+        let others = others.filter(|other| options(other).iter().any(|one| one == wrong));
+        let others: Vec<String> = others.map(|it| format!("`{}`", it.get_name())).collect();
+        (!others.is_empty()).then(|| format!("`{wrong}` belongs to {}", others.join(", ")))
+    };
+    let key = || home(&option.strip_prefix('-')?.replace('-', "_"), false);
+    elsewhere(wrong)
+        .or_else(|| similar(nearest(wrong, &own)?))
+        .or_else(of_others)
+        .or_else(|| Some(format!("it is a key of the configuration: {}", key()?)))
+}
+
+fn similar(name: &str) -> Option<String> {
+    Some(format!("did you mean `{name}`?"))
+}
+
+fn elsewhere(wrong: &str) -> Option<String> {
+    let mut lines = ELSEWHERE.lines().filter_map(|line| line.split_once(" | "));
+    let found = lines.find(|(names, _)| names.split(' ').any(|name| name == wrong));
+    found.map(|(_, tip)| tip.to_owned())
+}
+
+/// The long options of a command, with their dashes.
+fn options(command: &Command) -> Vec<String> {
+    let shown = command.get_arguments().filter(|one| !one.is_hide_set());
+    let names = shown.filter_map(clap::Arg::get_long);
+    names.map(|name| format!("--{name}")).collect()
+}
+
+fn each_is_one(words: &[String]) -> String {
+    format!("each program is one argument: {}", quoted_programs(words))
+}
+
+/// A call of `compare` in which each program is one argument with its own arguments.
+pub fn quoted_programs(words: &[String]) -> String {
+    let mut programs: Vec<String> = Vec::new();
+    for word in words {
+        match programs.last_mut() {
+            // Another path is another program.
+            Some(program) if !word.starts_with(['.', '/']) => program.extend([" ", word]),
+            _ => programs.push(word.clone()),
+        }
+    }
+    format!("compare {}", shell_words::join(programs))
+}
