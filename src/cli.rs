@@ -19,6 +19,14 @@ fn own_path() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().map(behind_own_links)
 }
 
+/// A git revision.
+fn revision(text: &str) -> Result<String, String> {
+    match text.ends_with('/') {
+        true => Err("a name of a branch lacks behind the `/`: the variable that has it is empty, as `github.base_ref` is outside of pull requests".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}
+
 /// The version, and the commit that the tool was built from with its date, where they are known.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("SPARSEK_GATE_ORIGIN"));
 
@@ -309,7 +317,7 @@ pub struct ProfileArgs {
     /// Measure this git revision too, in turn on the same GPU, for `check --from`.
     #[arg(
         long,
-        value_name = "REV",
+        value_parser = revision, value_name = "REV",
         requires = "output",
         conflicts_with = "define"
     )]
@@ -486,7 +494,7 @@ pub struct CheckArgs {
     #[arg(long, value_parser = own_path(), value_name = "DIR")]
     pub from: Vec<PathBuf>,
     /// Measure this git revision too, in turn on the same GPU.
-    #[arg(long, value_name = "REV", conflicts_with = "from")]
+    #[arg(long, value_parser = revision, value_name = "REV", conflicts_with = "from")]
     pub against: Option<String>,
     /// A pass needs the whole interval within the tolerance.
     #[arg(long, conflicts_with_all = ["static", "gpus", "archive"])]
@@ -536,7 +544,7 @@ pub struct ArchiveArgs {
     #[arg(long, short, value_parser = own_path(), value_name = "FILE")]
     pub output: PathBuf,
     /// Also pack this git revision, to measure both, interleaved on the same GPU.
-    #[arg(long, value_name = "REV")]
+    #[arg(long, value_parser = revision, value_name = "REV")]
     pub against: Option<String>,
     /// Also pack variants whose program is the same on both sides for measuring.
     #[arg(long, requires = "against")]
@@ -559,7 +567,7 @@ pub struct PlanArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_SLICES)))]
     pub slices: Option<u32>,
     /// Measure beside this git revision.
-    #[arg(long, value_name = "REV")]
+    #[arg(long, value_parser = revision, value_name = "REV")]
     pub against: Option<String>,
     /// What to print.
     #[arg(long, default_value = "text", value_parser = engine_parser())]
@@ -571,7 +579,7 @@ pub struct PlanArgs {
 pub struct TrustArgs {
     /// Judge by the rules and locks of this revision; `none`: of the working tree [default: the base that
     /// the CI service names]
-    #[arg(long, value_name = "REV")]
+    #[arg(long, value_parser = revision, value_name = "REV")]
     pub baseline_ref: Option<String>,
     /// Accept what a finding reports, by the token that it prints. Repeatable.
     #[arg(long, value_name = "TOKEN", value_delimiter = ',')]

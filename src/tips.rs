@@ -96,17 +96,22 @@ fn tip(wrong: &str, words: &[String]) -> Option<String> {
     if name == "compare" && before.clone().any(|word| !word.starts_with('-')) {
         return Some(each_is_one(after));
     }
-    let of_others = || {
-        let others = cli.get_subcommands();
-        let others = others.filter(|other| options(other).iter().any(|one| one == wrong));
-        let others: Vec<String> = others.map(|it| format!("`{}`", it.get_name())).collect();
-        (!others.is_empty()).then(|| format!("`{wrong}` belongs to {}", others.join(", ")))
-    };
-    let key = || home(&option.strip_prefix('-')?.replace('-', "_"), false);
+    let others = cli.get_subcommands();
+    let others = others.filter(|other| options(other).iter().any(|one| one == wrong));
+    let others: Vec<String> = others.map(|it| format!("`{}`", it.get_name())).collect();
+    let of_others = || format!("`{wrong}` is an option of {}", others.join(", "));
+    let key = option.strip_prefix('-').unwrap_or_default();
+    let key = home(&key.replace('-', "_"), false);
+    let key = key.map(|place| format!("in the configuration, {place}"));
+    let meant = (!others.is_empty()).then(of_others).into_iter().chain(key);
+    let meant: Vec<String> = meant.collect();
+    let near = nearest(wrong, &own);
+    let slip = near.filter(|own| strsim::damerau_levenshtein(own, wrong) == 1);
     elsewhere(wrong)
-        .or_else(|| similar(nearest(wrong, &own)?))
-        .or_else(of_others)
-        .or_else(|| Some(format!("it is a key of the configuration: {}", key()?)))
+        .or_else(|| similar(slip?))
+        .or_else(|| (!meant.is_empty()).then(|| meant.join("; ")))
+        .or_else(|| similar(near?))
+        .or_else(|| (name == "compare").then(|| each_is_one(after)))
 }
 
 fn similar(name: &str) -> Option<String> {
@@ -127,7 +132,10 @@ fn options(command: &Command) -> Vec<String> {
 }
 
 fn each_is_one(words: &[String]) -> String {
-    format!("each program is one argument: {}", quoted_programs(words))
+    let first = words.iter().position(|word| word.starts_with(['.', '/']));
+    let programs = &words[first.unwrap_or_default()..];
+    let quoted = quoted_programs(programs);
+    format!("each program is one argument, with its options: {quoted}")
 }
 
 /// A call of `compare` in which each program is one argument with its own arguments.

@@ -231,12 +231,16 @@ impl<'a> NvccBuild<'a> {
             let path = root.join(source);
             if !git::is_input_file(&path) {
                 let to = disk::read_link(&path).map(|to| format!(": it is a link to `{}`; a committed one must lead to a file of the checkout", to.display()));
-                let message = format!(
-                    "the source `{source}` is no file of {} (folders and patterns are not read){}",
-                    root.display(),
-                    to.unwrap_or_default()
+                let to = to.unwrap_or_default();
+                let message = match disk::is_there(&path) {
+                    true => format!("the source `{source}` is no file{to}"),
+                    false => format!("there is no source `{source}`{to}"),
+                };
+                let next = format!(
+                    "{}, a path from the folder of that file and no pattern; or commit the source",
+                    self.check_setting("source")
                 );
-                return Err(self.failed(message, self.check_setting("source")));
+                return Err(self.failed(message, next));
             }
         }
         self.named.as_ref().map_err(|why| {

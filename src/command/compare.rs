@@ -30,8 +30,23 @@ use crate::terms::dimensions;
 use crate::tips::quoted_programs;
 use crate::trust;
 
+/// The endings of what is compared and is no program.
+const FILES: [&str; 8] = [
+    "csv", "cubin", "fatbin", "json", "ncu-rep", "ncu-repz", "o", "so",
+];
+
 pub(super) fn run(config: &Path, arguments: &CompareArgs) -> Result<ExitCode, Error> {
     let started = Instant::now();
+    let is_file = |name: &&String| {
+        let ending = Path::new(name).extension();
+        ending.is_some_and(|it| FILES.iter().any(|known| it == *known))
+    };
+    let is_missing = |name: &&String| {
+        is_file(name) && !name.contains(char::is_whitespace) && !disk::is_there(name)
+    };
+    if let Some(missing) = arguments.programs.iter().find(is_missing) {
+        return Err(Error::Usage(format!("there is no file {missing}")));
+    }
     if let Some(code) = compare_code::run(config, arguments)? {
         return Ok(code);
     }
@@ -106,12 +121,8 @@ fn of_stored(arguments: &CompareArgs) -> Result<Option<ExitCode>, Error> {
             stored::run(format, [before, after], [first, second]).map(Some)
         }
         _ => {
-            let missing = names.iter().find(|name| !disk::is_there(name));
-            let missing = missing.map(|name| format!("there is no {name}; "));
-            Err(Error::Usage(format!(
-                "{}a stored measurement is compared with another one: state two files, or two programs",
-                missing.unwrap_or_default()
-            )))
+            let message = "a stored measurement is compared with another one: state two files or folders that are there, or two programs";
+            Err(Error::Usage(message.to_owned()))
         }
     }
 }

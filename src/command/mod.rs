@@ -32,15 +32,20 @@ mod strip;
 mod survey;
 mod verify;
 
-use answer::unreadable;
+use std::path::Path;
 
 use crate::cli::{Cli, Command};
-use crate::finding::ExitCode;
+use crate::config::FILE_NAME;
+use crate::finding::{ExitCode, name_config, with_config};
 use crate::report as reports;
+use answer::unreadable;
 
 /// Runs a subcommand and returns its exit code.
 pub fn run(cli: Cli) -> ExitCode {
     let config = cli.config;
+    if config != Path::new(FILE_NAME) {
+        name_config(&config);
+    }
     let result = match cli.command {
         Command::Init(arguments) => init::run(&config, &arguments),
         Command::List(arguments) => list::run(&config, &arguments),
@@ -63,7 +68,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Generate(arguments) => generate::run(&arguments),
     };
     result.unwrap_or_else(|error| {
-        reports::print_error(&error.to_string());
+        reports::print_error(&with_config(error.to_string()));
         error.exit_code()
     })
 }

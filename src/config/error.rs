@@ -77,7 +77,17 @@ impl ConfigError {
                 let help = "a dot begins a table, and no name has one: write `_` in its place";
                 self.help = Some(help.to_owned());
             }
-            (_, Some(name)) => self.help = home(name, in_header).or(self.help),
+            (_, Some("gpu" | "gpus" | "device")) => {
+                self.help = Some("`--gpus` of `check` and `profile` selects GPUs".to_owned());
+            }
+            (_, Some(name)) => {
+                let of_suite = ["profile", "verify"].iter().find(|table| {
+                    let header = format!("[{table}.");
+                    in_header && line.is_some_and(|line| line.starts_with(&header))
+                });
+                let of_suite = of_suite.map(|table| format!("write `[suite.{name}.{table}]`"));
+                self.help = home(name, in_header).or(of_suite).or(self.help);
+            }
             (Some(path), _) if self.message.starts_with("must be ") => {
                 let key = path.last().unwrap_or(&"");
                 self.message = format!("`{key}` {}", self.message);

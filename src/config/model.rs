@@ -566,6 +566,10 @@ impl Config {
             format!("'{beginning}*' selects all variants that begin with it")
         } else if text.contains(',') {
             "several names are arguments of their own: `SUITE/A SUITE/B`".to_owned()
+        } else if text.starts_with('-') {
+            "arguments of a program are `args` in the configuration".to_owned()
+        } else if ["memcheck", "racecheck", "initcheck", "synccheck"].contains(&text) {
+            "several tools are one argument: `--sanitizer memcheck,racecheck`".to_owned()
         } else if text == "static" {
             "did you mean `--static`?".to_owned()
         } else if disk::is_there(text) {

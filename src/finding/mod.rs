@@ -2,6 +2,7 @@
 //! leads to, and the errors that end a run.
 
 mod code;
+mod commands;
 mod error;
 mod exit_code;
 mod lacks;
@@ -10,6 +11,7 @@ mod severity;
 mod stop;
 
 pub use code::{Code, Reported};
+pub use commands::{name_config, with_config};
 pub use error::Error;
 pub use exit_code::ExitCode;
 pub use lacks::machine_lacks;
@@ -186,7 +188,7 @@ impl Finding {
             metric: None,
             values: Box::default(),
             message: message.into(),
-            next: next.into(),
+            next: with_config(next.into()),
             notes: Vec::new(),
             detail: None,
             accept: None,

@@ -71,6 +71,8 @@ reasons! {
     InLockedSpread => ClockChanged,
     /// Nothing of the variant can be judged without a GPU.
     NoStaticGate => NotMeasured,
+    /// A program that a command of its own makes is older than an input, which may not be part of it.
+    OlderProgram => ProfileStale,
     /// The sanitizer itself reported warnings and no errors.
     ToolWarned => Sanitizer,
     /// Its captures are those of the copy, and contain its samples.

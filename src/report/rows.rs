@@ -438,7 +438,7 @@ pub(super) fn origin(outcome: &Outcome) -> String {
             }
             None => "measured in this run".to_owned(),
         },
-        Origin::Compiled => "compiled in this run; nothing ran, and launches are not checked: which kernels, how often, with which grid".to_owned(),
+        Origin::Compiled => "from compiled code; nothing ran, and launches are not checked: which kernels, how often, with which grid".to_owned(),
         Origin::Recorded(folder) => {
             format!("recorded profiles from {folder}, not measured in this run")
         }

@@ -1,6 +1,7 @@
 //! Builds variants and keeps what the compiler made, which needs no GPU.
 
-use crate::config::Variant;
+use crate::config::{Config, Recipe, Variant};
+use crate::disk;
 use crate::files::{clear_compiled, variant_folder};
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::measure::captures::{Captures, Source};
@@ -34,6 +35,9 @@ pub fn compile(plan: &Plan<'_>, place: &Place<'_>) -> Result<Captures, Error> {
         None => Vec::new(),
     };
     let (artifacts, findings) = batch.build_without_commands()?;
+    let old = batch.variants.iter();
+    let old = old.filter_map(|variant| older_than_input(batch.config, variant));
+    measured.findings.extend(old);
     measured.findings.extend(findings);
     measured.spent.build_s += started.elapsed().as_secs_f64();
     for variant in batch.variants {
@@ -55,6 +59,33 @@ pub fn compile(plan: &Plan<'_>, place: &Place<'_>) -> Result<Captures, Error> {
 
 fn no_static_gate(variant: &Variant, why: &str) -> Finding {
     let message = format!("the static gate cannot judge it: {why}");
-    let next = format!("measure it: sparsek-gate check {}", variant.id);
+    let name = match &variant.recipe {
+        Recipe::Command { code, .. } if code.is_empty() => {
+            "name the files with its kernels in `program` or `libraries`, or "
+        }
+        _ => "",
+    };
+    let next = format!("{name}measure it: sparsek-gate check {}", variant.id);
     Finding::deny(Code::NotMeasured, &variant.id, message, next).warn_for(WarnReason::NoStaticGate)
+}
+
+/// That an input of a program which stands ready was changed after it was built.
+fn older_than_input(config: &Config, variant: &Variant) -> Option<Finding> {
+    let Recipe::Command { code, build, .. } = &variant.recipe else {
+        return None;
+    };
+    let time = |file: &String| disk::metadata(config.root.join(file)).ok()?.modified().ok();
+    let (built, program) = code
+        .iter()
+        .filter_map(|file| Some((time(file)?, file)))
+        .min()?;
+    let inputs = config.own_files(variant).ok()?;
+    let newer = inputs.iter().find(|input| time(input) > Some(built))?;
+    let message = format!("`{newer}` changed after `{program}` was built, which may be old code");
+    let next = match build {
+        Some(_) => format!("sparsek-gate build {}", variant.id),
+        None => format!("build `{program}` again"),
+    };
+    let finding = Finding::deny(Code::ProfileStale, &variant.id, message, next);
+    Some(finding.warn_for(WarnReason::OlderProgram))
 }
