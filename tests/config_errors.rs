@@ -432,6 +432,12 @@ const REFUSED_ELSEWHERE: &str = r#"
 ["duration", "flop", "stored"] && work = { flop = 1024, bytes_written = 4096 } && work = { flop = 2048, bytes_written = 4096 } && , "s/b"] | ["stored"] && - && - && ] | without `stored`, `s/b` gates nothing
 "gpu__time_duration.sum" | "sm__cycles_elapsed.max" | gpu__time_duration.sum
 [metric.duration] | [metric]\n[x.duration] | unknown key `x`
+[metric.stored]\ncounter = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum" | [metric.spill_bytes] | `[static.spill_bytes]`, for every variant
+timeout_s = 120.0 | timeout_s = "5m" | Seconds after which ncu and everything below it is killed
+[suite.s.profile] | [profile.s] | write `[suite.s.profile]`
+launches = 20 | gpu = 1 | `--gpus` of `check` and `profile` selects GPUs
+[static.wgmma_instructions]\nlevel = "warn" | [static]\nwgmma_instructions = 3 | write `[static.wgmma_instructions]`, and its keys below it
+description = "a suite" | description = “a suite” | write plain quotation marks
 [[waiver]] | [waiver] | or `[[waiver]]` of tables; each in a `[[waiver]]` of its own
 "#;
 

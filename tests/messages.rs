@@ -68,13 +68,13 @@ run = ["sh", "bench.sh"]\nbuild = ["true"]\n[paths]\nwork = "below" | build | 2 
 source = "k.cu" | report old.json | 2 | its schema is 1, but this version reads schema; old.json; run the check again
 source = "k.cu" | report old.json --report markdown:below | 2 | it is a folder; `--report below`; name a file in it
 source = "k.cu" | check --format xml | 2 | 'xml'; a similar value exists: 'junit'
-source = "k.cu" | check --tolerance 3 | 2 | '--tolerance'; the configuration has the settings; generate schema
+source = "k.cu" | check --tolerance 3 | 2 | '--tolerance'; in the configuration, `tolerance` belongs to `[metric.NAME]`
 source = "k.cu" | --static check | 2 | '--static'; options of a command follow it: `check --static`
 source = "k.cu" | check --json | 2 | '--json'; tip: `--format json`
 source = "k.cu" | check -f json | 2 | '-f'; tip: `--format json`
 source = "k.cu" | baseline --update | 2 | tip: `baseline --lock --reason TEXT` locks
 source = "k.cu" | baseline --unlock s/v | 2 | tip: `git rm 'baselines/*/SUITE/VARIANT.*'` removes a baseline
-source = "k.cu" | baseline --lok | 2 | a similar argument exists: '--lock'
+source = "k.cu" | baseline --lok | 2 | did you mean `--lock`?
 source = "k.cu" | report o.json -o r.html | 2 | tip: `report` and `check` write a file with `--report FILE`
 source = "k.cu" | lock | 2 | 'lock'; `baseline --lock --reason TEXT` locks
 source = "k.cu" | run s/v | 2 | 'run'; `check` measures and judges
@@ -86,18 +86,34 @@ source = "k.cu" | compare --static './k.cu --n 5' k.cu | 2 | is no file; `./k.cu
 source = "k.cu" | compare --nvcc no/nvcc --nvcc nvcc | 2 | no/nvcc` is no program; `--nvcc
 source = "k.cu" | baseline --verify --captures nowhere | 2 | there is no file nowhere
 source = "k.cu" | baseline --lock --in-ci --reason x --from nowhere | 2 | is not a folder; `--from nowhere`; `profile --output DIR` makes one
+source = "k.cu" | check -static | 2 | did you mean `--static`?
+source = "k.cu" | check --suite s | 2 | names of variants and suites are arguments: `check SUITE/VARIANT`
+source = "k.cu" | profile --static | 2 | `--static` is an option of `baseline`, `check`, `compare`
+source = "k.cu" | build --arch sm_80 | 2 | in the configuration, `arch` belongs to `[toolchain]`
+source = "k.cu" | compare --gpus 1 ./a ./b | 2 | did you mean `--gpu`?
+source = "k.cu" | compare --json ./a ./b | 2 | tip: `--format json`
+source = "k.cu" | compare a.ncu-rep b.ncu-rep | 2 | there is no file a.ncu-rep
+source = "k.cu" | generate man man1 | 2 | tip: `--output man1`
+source = "k.cu" | clean | 2 | tip: remove the work folder `.sparsek-gate`
+source = "k.cu" | lsit | 2 | did you mean `list`?
+source = "k.cu" | check --static -o report.md | 2 | a report is written by `--report report.md`
+source = "k.cu" | check --report a.md,b.json | 2 | state `--report` once for each file
+source = "k.cu" | check --against refs/remotes/origin/ | 2 | the variable that has it is empty
+source = "k.cu" | check static | 2 | did you mean `--static`?
+source = "k.cu" | check s/v,s/w | 2 | several names are arguments of their own: `SUITE/A SUITE/B`
+source = "k.cu" | check k.cu | 2 | it is a file: put a pattern into quotes
+source = "k.cu" | -C . check | 2 | name the file: `-C ./config.toml`
 source = "k.cu" | plan --slices 50 | 0 | slice 1/1: 1 variant
 source = "k.cu" | baseline --verify | 4 | it has no baseline yet; s/v; baseline --lock --reason; `--static`: its compiled code
 source = "k.cu" | compare './a "b' | 2 | a quote or a backslash at its end is not closed; `./a "b`
 source = "k.cu" | compare . . | 2 | there is no ./profile.json; name the folder of one variant: DIR/SUITE/VARIANT
 source = "k.cu" | -C other.toml check | 2 | cannot read the configuration; other.toml; `sparsek-gate init` writes one
-source = "k.cu" | plan --slices 257 --format github | 2 | runs at most 256 jobs of one kind; `--slices 257`; next: --slices 256, or fewer
 source = "k.cu" | init | 2 | config.toml exists; --force replaces it
 "#;
 
 /// As [`MISTAKES`]: those that the compiler finds.
 const COMPILED: &str = r#"
-source = "*.cu" | build | 5 | the source `*.cu` is no file (folders and patterns are not read); check `source` of s/v
+source = "*.cu" | build | 5 | there is no source `*.cu`; check `source` of s/v in config.toml, a path from the folder of that file and no pattern
 source = "gone.cu" | build | 5 | the source `gone.cu` is no file; it is a link to `nowhere.cu`
 source = "bench.cu" | check --static | 5 | kernel-missing; has no kernel; name a source that defines a `__global__` function
 source = "k.cu" | build -D TPB=64 | 0 | a build with `-D` is not locked: put a constant that stays into `defines`

@@ -613,7 +613,7 @@ fn the_static_check_passes_unchanged_code_and_fails_registers_that_cost_occupanc
     let project = ladder();
     check_static(&project, &[]).ends(
         0,
-        "compiled in this run; nothing ran, and launches are not checked",
+        "from compiled code; nothing ran, and launches are not checked",
     );
     project.configure("flags = [\"-O3\"]", "flags = [\"-O3\", \"-lineinfo\"]");
     check_static(&project, &["s/held"]).exits(0);

@@ -72,11 +72,23 @@ fn lock(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
     let detail = arguments.verbosity.detail();
     answer_in(detail, arguments.format, &report, &report.findings, || {
         let mut text = lock_text(stored, &report, detail);
-        if report.locked && git::shown(&selected.config.baselines).is_ok_and(|it| it.is_empty()) {
-            text.push_str("git ignores the baselines, so that no clone has them: `git check-ignore -v baselines/*/*` shows the rule\n");
+        if report.locked && detail != Detail::Verdict {
+            text.push_str(to_commit(&selected.config.baselines));
         }
         text
     })
+}
+
+/// What keeps a lock from other clones.
+fn to_commit(baselines: &Path) -> &'static str {
+    let is_lock = |path: &str| path.ends_with(".lock.toml");
+    if git::shown(baselines).is_ok_and(|shown| shown.is_empty()) {
+        return "git ignores the baselines, so that no clone has them: `git check-ignore -v baselines/*/*` shows the rule\n";
+    }
+    match git::changed_since(baselines, "HEAD", is_lock) {
+        Ok(changed) if !changed.is_empty() => "commit the baselines: no other clone has them yet\n",
+        _ => "",
+    }
 }
 
 /// What was locked, with the values that changed.

@@ -92,7 +92,7 @@ impl ConfigError {
                 let key = path.last().unwrap_or(&"");
                 self.message = format!("`{key}` {}", self.message);
             }
-            (Some(path), _) if self.message.ends_with("expected a table") => {
+            (Some(path), _) if matches!(path[..], ["metric" | "static", _]) => {
                 let table = path.join(".");
                 self.help = Some(format!("write `[{table}]`, and its keys below it"));
             }

@@ -82,14 +82,16 @@ impl File<'_> {
         let work = self.folder(&root, "work", &raw.paths.work, ".sparsek-gate")?;
         let place = resolved(&work);
         if whole.starts_with(&place) || place.starts_with(&within) || within.starts_with(&place) {
-            let key = match raw.paths.work {
-                Some(_) => "work",
-                None => "baselines",
+            let (key, why) = match raw.paths.work {
+                Some(_) => (
+                    "work",
+                    "`work` must be a folder of its own, neither the configuration's nor one of baselines: leave the key out, or write `.sparsek-gate`",
+                ),
+                None => (
+                    "baselines",
+                    "`baselines` must not be in the work folder `.sparsek-gate`: leave the key out, or write `baselines`",
+                ),
             };
-            let (work, baselines) = (work.display(), baselines.display());
-            let why = format!(
-                "the work folder is one of its own: `{work}` is not the configuration's, and not in, above or the same as that of baselines, `{baselines}`"
-            );
             return Err(self.error(&["paths", key], why));
         }
         // On another disk, perhaps. Reports name where that is.

@@ -53,6 +53,9 @@ impl Batch<'_> {
         let begins = |variant: &Variant| self.watch.begins(variant, "build");
         let results = builder.build_all(self.variants, &begins, &|variant, result| {
             let outcome = match result {
+                Ok(artifact) if artifact.cached && artifact.compiler.is_none() => {
+                    "as it stands".to_owned()
+                }
                 Ok(artifact) if artifact.cached => "unchanged".to_owned(),
                 Ok(_) => "built".to_owned(),
                 Err(finding) => finding.message.clone(),
