@@ -14,7 +14,7 @@ const ELSEWHERE: &str = "\
 --markdown --html --junit --sarif | `check` and `report` write a file with `--report FILE`; its ending is the form
 --update --update-baselines --accept lock update accept | `baseline --lock --reason TEXT` locks what was measured
 --unlock --remove --delete remove delete | `git rm 'baselines/*/SUITE/VARIANT.*'` removes a baseline
--o --output | `report` and `check` write a file with `--report FILE`
+-o --output | a report is a file: `--report FILE` of `check` and `report`; the rest is printed: `>FILE`
 -m --message | `--reason TEXT`
 -c | `-C FILE` or `--config FILE`
 --base --ref --baseline | `--against REV`: a git revision
