@@ -105,7 +105,7 @@ fn tip(wrong: &str, words: &[String]) -> Option<String> {
     let key = key.map(|place| format!("in the configuration, {place}"));
     let meant = (!others.is_empty()).then(of_others).into_iter().chain(key);
     let meant: Vec<String> = meant.collect();
-    let near = nearest(wrong, &own);
+    let near = nearest(wrong, &own).filter(|own| own.starts_with("--"));
     let slip = near.filter(|own| strsim::damerau_levenshtein(own, wrong) == 1);
     elsewhere(wrong)
         .or_else(|| similar(slip?))
@@ -124,11 +124,15 @@ fn elsewhere(wrong: &str) -> Option<String> {
     found.map(|(_, tip)| tip.to_owned())
 }
 
-/// The long options of a command, with their dashes.
+/// The options of a command, with their dashes.
 fn options(command: &Command) -> Vec<String> {
     let shown = command.get_arguments().filter(|one| !one.is_hide_set());
-    let names = shown.filter_map(clap::Arg::get_long);
-    names.map(|name| format!("--{name}")).collect()
+    let names = shown.flat_map(|one| {
+        let long = one.get_long().map(|name| format!("--{name}"));
+        long.into_iter()
+            .chain(one.get_short().map(|c| format!("-{c}")))
+    });
+    names.collect()
 }
 
 fn each_is_one(words: &[String]) -> String {

@@ -373,7 +373,8 @@ skip = 1 | skip = -1 | integer `-1`; expected a whole number, 0 or more
 launches = 20 | launches = 2.5 | floating point `2.5`; expected a whole number, 0 or more
 launches = 20 | launches = "20" | Launches of each kernel in one process
 flags = ["-O3"] | flags = "-O3"
-expect = ["k"] | expect = "k" | expected a list; such as `["one"]`
+args = ["--m", "8"] | args = ["--m 8"] | `--m 8` is several arguments in one; write an item for each: ["--m", "8"]
+expect = ["k"] | expect = "k" | expected a list; such as `["--n", "4096"]`
 args = ["--m", "8"] | args = ["--m", 8]
 experimental = false | experimental = "no"
 immutable = true | immutable = 1 | expected `true` or `false`
@@ -438,7 +439,7 @@ timeout_s = 120.0 | timeout_s = "5m" | Seconds after which ncu and everything be
 launches = 20 | gpu = 1 | `--gpus` of `check` and `profile` selects GPUs
 [static.wgmma_instructions]\nlevel = "warn" | [static]\nwgmma_instructions = 3 | write `[static.wgmma_instructions]`, and its keys below it
 description = "a suite" | description = “a suite” | write plain quotation marks
-[[waiver]] | [waiver] | or `[[waiver]]` of tables; each in a `[[waiver]]` of its own
+[[waiver]] | [waiver] | write `[[waiver]]`, each a table of its own
 "#;
 
 /// Edits of [`EVERY_KEY`] that are accepted.

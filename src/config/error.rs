@@ -92,6 +92,9 @@ impl ConfigError {
                 let key = path.last().unwrap_or(&"");
                 self.message = format!("`{key}` {}", self.message);
             }
+            (Some(path), _) if path == ["waiver"] => {
+                self.help = Some("write `[[waiver]]`, each a table of its own".to_owned());
+            }
             (Some(path), _) if matches!(path[..], ["metric" | "static", _]) => {
                 let table = path.join(".");
                 self.help = Some(format!("write `[{table}]`, and its keys below it"));
@@ -205,10 +208,7 @@ fn in_words(message: &str) -> String {
         ("u64", "a whole number, 0 or more"),
         ("usize", "a whole number, 0 or more"),
         ("i64", "a whole number"),
-        (
-            "a sequence",
-            "a list, such as `[\"one\"]`, or `[[waiver]]` of tables",
-        ),
+        ("a sequence", "a list, such as `[\"--n\", \"4096\"]`"),
         ("a map", "a table"),
         ("a boolean", "`true` or `false`"),
     ];

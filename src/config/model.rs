@@ -564,20 +564,26 @@ impl Config {
         let beginning = format!("{text}-");
         let help = if known.iter().any(|name| name.starts_with(&beginning)) {
             format!("'{beginning}*' selects all variants that begin with it")
-        } else if text.contains(',') {
-            "several names are arguments of their own: `SUITE/A SUITE/B`".to_owned()
         } else if text.starts_with('-') {
             "arguments of a program are `args` in the configuration".to_owned()
+        } else if text.contains(',') {
+            "several names are arguments of their own: `SUITE/A SUITE/B`".to_owned()
+        } else if text == "static" {
+            "the option is `--static`".to_owned()
         } else if ["memcheck", "racecheck", "initcheck", "synccheck"].contains(&text) {
             "several tools are one argument: `--sanitizer memcheck,racecheck`".to_owned()
-        } else if text == "static" {
-            "did you mean `--static`?".to_owned()
+        } else if text.parse::<f64>().is_ok() {
+            "a constant is one word: `-D NAME=VALUE`".to_owned()
         } else if disk::is_there(text) {
-            "it is a file: put a pattern into quotes, as in 'SUITE/*'".to_owned()
+            "it is a file, and variants have names; a pattern of names is quoted: 'SUITE/*'"
+                .to_owned()
         } else if git::commit_of(&self.root, text).is_some() {
             format!("it is a git revision: `--against {text}`")
         } else {
-            suggest(text, &known)
+            format!(
+                "{}; a text of several words is quoted",
+                suggest(text, &known)
+            )
         };
         format!("no variant or suite is called `{text}`: {help}; `sparsek-gate list` shows all")
     }

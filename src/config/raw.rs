@@ -213,7 +213,7 @@ impl RawTolerance {
         let size = size.filter(|size| *size >= 0.0 && (number == text || *size < 100.0));
         let size = size.ok_or_else(|| {
             E::custom(format!(
-                "{text:?} is no tolerance: write `\"4 %\"` of the value, below 100 %, or `\"1.5\"` in the metric's unit"
+                "{text:?} is no tolerance: write `\"4 %\"` of the value, below 100 %, or `\"1.5\"` in the metric's unit, ns of a duration"
             ))
         })?;
         Ok(RawTolerance(of(size)))

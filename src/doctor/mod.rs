@@ -15,6 +15,7 @@ use crate::config::{Accept, Config, Recipe, Variant};
 use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
 use crate::process;
+use crate::terms::counted;
 
 /// Examines the machine.
 ///
@@ -108,10 +109,10 @@ fn configuration(setup: &Setup<'_>) -> Check {
     Check::ok(
         "configuration",
         format!(
-            "{}: {} variants in {} suites",
+            "{}: {} in {}",
             config.path.display(),
-            config.variants().count(),
-            config.suites.len()
+            counted(config.variants().count(), "variant", "variants"),
+            counted(config.suites.len(), "suite", "suites")
         ),
     )
 }

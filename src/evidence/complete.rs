@@ -357,7 +357,7 @@ fn not_known(variant: &Variant, metric: &Metric, kernel: &str) -> Finding {
     let next = if metric.alias.starts_with("occupancy") {
         "measure it and lock the profile, which has its launch; or state `dynamic_shared_bytes` of the variant, and give the kernel launch bounds"
     } else {
-        "install nvdisasm, which comes with the CUDA toolkit (`pip install nvidia-cuda-nvdisasm`), in a version that reads this code (Volta: CUDA 13.0 or older), and build again; or take the metric out of the gate"
+        "put an nvdisasm that reads this code (of Volta: CUDA 13.0 or older) on the PATH or beside nvcc, and build again: it comes with the CUDA toolkit, and with `pip install nvidia-cuda-nvdisasm`; or take the metric out of the gate"
     };
     let message = format!("`{}` of {kernel} is not known", metric.alias);
     let finding = Finding::deny(Code::NotMeasured, &variant.id, message, next);

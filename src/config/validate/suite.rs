@@ -60,8 +60,9 @@ impl File<'_> {
             let found = all.find(|metric| metric.alias == *alias).cloned();
             found.ok_or_else(|| {
                 let known: Vec<&str> = metrics.iter().map(|metric| metric.alias.as_str()).collect();
+                let add = || format!("{}; or add `[metric.{alias}]`", suggest(alias, &known));
                 self.error(&at, format!("no metric is called `{alias}`"))
-                    .help(of_compiler(alias).unwrap_or_else(|| suggest(alias, &known)))
+                    .help(of_compiler(alias).unwrap_or_else(add))
             })
         };
         aliases.iter().map(named).collect()

@@ -14,6 +14,12 @@ use crate::terms::{VariantId, words};
 /// What the tool fills in.
 pub(super) const PLACEHOLDERS: [&str; 4] = ["launches", "result", "seed", "skip"];
 
+/// Whether an argument is an option with its value behind a blank, which no program reads as two.
+fn is_several(item: &str) -> bool {
+    let first = item.split_once(' ').map(|(first, _)| first);
+    first.is_some_and(|first| first.starts_with("--") && !first.contains('='))
+}
+
 impl File<'_> {
     /// Validates a variant, which has what its suite sets; `id` is the names of suite and variant.
     pub(super) fn variant(
@@ -36,6 +42,15 @@ impl File<'_> {
             ),
         ];
         self.placeholders(&at, lists)?;
+        let run = ("run", raw.run.as_deref().unwrap_or_default());
+        for (key, list) in lists.into_iter().chain([run]) {
+            if let Some(item) = list.iter().find(|item| is_several(item)) {
+                let at = [&at[..], &[key]].concat();
+                let several = self.error(&at, format!("`{item}` is several arguments in one"));
+                let words: Vec<&str> = item.split_whitespace().collect();
+                return Err(several.help(format!("write an item for each: {words:?}")));
+            }
+        }
         if raw
             .threads_per_block
             .is_some_and(|count| !(1..=1024).contains(&count))

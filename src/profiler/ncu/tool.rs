@@ -31,8 +31,8 @@ impl Ncu {
         path.map_err(|places| {
             Error::environment(
                 format!("no ncu (NVIDIA Nsight Compute) was found; {places}"),
-                "install Nsight Compute (it comes with the CUDA toolkit), or set `toolchain.ncu`; \
-                       profiles recorded elsewhere need no ncu: `sparsek-gate check --from DIR`",
+                "where a GPU is, install Nsight Compute (it comes with the CUDA toolkit), or set `toolchain.ncu`; \
+                       without a GPU, `sparsek-gate check --static` judges compiled code, and `check --from DIR` what was recorded elsewhere",
             )
         })
     }
