@@ -373,7 +373,7 @@ skip = 1 | skip = -1 | integer `-1`; expected a whole number, 0 or more
 launches = 20 | launches = 2.5 | floating point `2.5`; expected a whole number, 0 or more
 launches = 20 | launches = "20" | Launches of each kernel in one process
 flags = ["-O3"] | flags = "-O3"
-args = ["--m", "8"] | args = ["--m 8"] | `--m 8` is several arguments in one; write an item for each: ["--m", "8"]
+args = ["--n", "8"] | args = ["--n 8"] | `--n 8` is several arguments in one; write an item for each: ["--n", "8"]
 expect = ["k"] | expect = "k" | expected a list; such as `["--n", "4096"]`
 args = ["--m", "8"] | args = ["--m", 8]
 experimental = false | experimental = "no"

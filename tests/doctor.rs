@@ -83,7 +83,7 @@ fn a_machine_that_is_as_pinned_is_all_green() {
     for (what, words) in [
         (
             "configuration",
-            &["config.toml", "1 variants in 1 suites"][..],
+            &["config.toml", "1 variant in 1 suite"][..],
         ),
         ("nvcc", &["V13.0.88", "as pinned (13.0)"]),
         ("host compiler", &["g++ (Debian 12.2.0-14) 12.2.0"]),

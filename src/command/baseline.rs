@@ -86,8 +86,9 @@ fn to_commit(baselines: &Path) -> &'static str {
         return "git ignores the baselines, so that no clone has them: `git check-ignore -v baselines/*/*` shows the rule\n";
     }
     match git::changed_since(baselines, "HEAD", is_lock) {
-        Ok(changed) if !changed.is_empty() => "commit the baselines: no other clone has them yet\n",
-        _ => "",
+        Ok(changed) if changed.is_empty() => "",
+        Err(_) if git::repository(baselines).is_err() => "",
+        _ => "commit the baselines: no other clone has them yet\n",
     }
 }
 

@@ -92,7 +92,7 @@ impl ConfigError {
                 let key = path.last().unwrap_or(&"");
                 self.message = format!("`{key}` {}", self.message);
             }
-            (Some(path), _) if path == ["waiver"] => {
+            (Some(path), _) if path == ["waiver"] && self.message.contains("a list") => {
                 self.help = Some("write `[[waiver]]`, each a table of its own".to_owned());
             }
             (Some(path), _) if matches!(path[..], ["metric" | "static", _]) => {

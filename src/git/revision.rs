@@ -85,7 +85,7 @@ pub fn how_to_fetch(root: &Path) -> String {
 }
 
 /// Why a revision is not known, and what may help.
-pub fn why_unknown(root: &Path) -> String {
+pub fn why_unknown(root: &Path, revision: &str) -> String {
     if let Err(why) = repository(root) {
         return why;
     }
@@ -97,9 +97,14 @@ pub fn why_unknown(root: &Path) -> String {
     } else {
         ""
     };
-    format!(
-        "there is no such revision{shallow}\n  next: name a branch, a tag or a commit: `git branch --all` lists the branches"
-    )
+    let of_remote = format!("refs/remotes/origin/{revision}");
+    let next = match commit_of(root, &of_remote) {
+        Some(_) => format!("write {of_remote}"),
+        None => {
+            "name a branch, a tag or a commit: `git branch --all` lists the branches".to_owned()
+        }
+    };
+    format!("there is no such revision{shallow}\n  next: {next}")
 }
 
 /// The repository that a folder is in.

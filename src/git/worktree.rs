@@ -34,7 +34,7 @@ impl Worktree {
             Named::Commit(commit) => Worktree::of_commit(root, &commit, places),
             Named::Missing => Err(Error::Usage(format!(
                 "`--against {revision}`: {}",
-                why_unknown(root)
+                why_unknown(root, revision)
             ))),
             Named::Ambiguous(names) => Err(Error::Baseline(format!(
                 "`--against {revision}` is ambiguous, it may be {}: write the whole name",

@@ -156,7 +156,7 @@ impl Choice {
                 )));
             }
             Named::Missing => {
-                let why = git::why_unknown(folder);
+                let why = git::why_unknown(folder, revision);
                 let whole = revision.len() >= 40 && revision.chars().all(|c| c.is_ascii_hexdigit());
                 let of_remote = ["refs/", "origin/"]
                     .iter()

@@ -221,7 +221,7 @@ impl Lines<'_> {
         let unclosed = || {
             ReadError::line(
                 line,
-                "a quoted cell of the row that begins here is not closed",
+                "a quoted cell of the row that begins here is not closed: the file is cut, or no CSV of ncu",
             )
         };
         while !quotes.is_multiple_of(2) {
