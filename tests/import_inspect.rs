@@ -364,6 +364,13 @@ fn several_imported_reports_are_processes_whose_spread_is_known() {
         )
     };
     import(&[1, 2, 1]).ends(2, "a copy of another file");
+    let slower = repository().join("tests/data/stand_in/recordings/h200-worse/bsr_gemm/cp_async");
+    let slower = slower.join("capture-2.ncu-rep");
+    let files = ["import", &capture(1), slower.to_str().unwrap()];
+    project
+        .run(&[&files[..], &["--variant", "recorded/other"]].concat())
+        .ends(2, "capture-2.ncu-rep: it is not of the program of")
+        .says("bsr_gemm_cp_async has 65536 bytes of dynamic shared memory, there 75776");
     import(&[1, 2, 3, 4]).ends(0, "imported 80 launches of bsr_gemm_cp_async on");
     lock(&project, "other").exits(0);
     verify(&project, "other").exits(0);

@@ -1,6 +1,6 @@
 //! From a recording of somebody else to a profile.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::{
@@ -9,6 +9,7 @@ use super::{
 };
 use crate::capture::Format;
 use crate::config::Variant;
+use crate::metric::Role;
 use crate::terms::{Tier, VariantId};
 use ncu_report::{Launch, Recording, ResultKind, report};
 
@@ -48,6 +49,48 @@ pub fn select(variant: &Variant, recording: &mut Recording) -> Result<(), BTreeS
     launches.retain(selects);
     Ok(())
 }
+
+/// What the launches of a kernel show of the program that they are of.
+const OF_PROGRAM: [(Role, &str); 3] = [
+    (Role::RegistersPerThread, "registers a thread"),
+    (Role::StaticSharedBytes, "bytes of static shared memory"),
+    (Role::DynamicSharedBytes, "bytes of dynamic shared memory"),
+];
+
+/// The first recording that is of another program than the first one, and how that shows.
+pub fn other_program(recordings: &[(Recording, FileHash)]) -> Option<(usize, String)> {
+    let ((first, _), others) = recordings.split_first()?;
+    let first = of_program(first);
+    others.iter().zip(1..).find_map(|((other, _), at)| {
+        let (key, [here, there]) = of_program(other).into_iter().find_map(|(key, values)| {
+            let both = [&values, first.get(&key)?].map(listed);
+            (both[0] != both[1]).then_some((key, both))
+        })?;
+        let (kernel, _, _, what) = key;
+        Some((at, format!("{kernel} has {here} {what}, there {there}")))
+    })
+}
+
+/// Each value once, by kernel, grid, block and what it is.
+fn of_program(recording: &Recording) -> BTreeMap<OfProgram<'_>, BTreeSet<String>> {
+    let mut values: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
+    for launch in &recording.launches {
+        for (role, what) in OF_PROGRAM {
+            let key = (&*launch.kernel.function, launch.grid, launch.block, what);
+            let value = role.number(launch).map(|value| value.round().to_string());
+            values.entry(key).or_default().extend(value);
+        }
+    }
+    values.retain(|_, values| !values.is_empty());
+    values
+}
+
+fn listed(values: &BTreeSet<String>) -> String {
+    let values: Vec<&str> = values.iter().map(String::as_str).collect();
+    values.join(", ")
+}
+
+type OfProgram<'a> = (&'a str, [u64; 3], [u64; 3], &'static str);
 
 /// Makes a profile of recordings, each of a process of its own. What is stated counts where the files
 /// do not say it.
