@@ -375,7 +375,8 @@ sed -i 1d P.norm.txt | git checkout HEAD
 sed -i 1d P.norm.txt | sparsek-gate
 echo x > P.norm.txt.sha256 | sparsek-gate
 mv baselines/sm-90a+static baselines/sm-80+static | rm
-sed -i '1i<<<<<<< HEAD' P.profile.json; git rev-parse HEAD > .git/MERGE_HEAD | git checkout MERGE_HEAD
+sed -i '1i<<<<<<< HEAD' P.profile.json; git rev-parse HEAD > .git/MERGE_HEAD; git update-ref refs/heads/main HEAD | git checkout MERGE_HEAD
+sed -i '1i<<<<<<< HEAD' P.profile.json; git update-ref refs/remotes/origin/HEAD HEAD; git commit-tree -p HEAD -m x HEAD^{tree} > .git/MERGE_HEAD | git checkout HEAD
 "#;
 
 #[test]
