@@ -425,6 +425,14 @@ fn locking_again_repairs_every_file_of_a_lock() {
     lock_static(&project, &OF_RECORDING).exits(0);
     assert_eq!(project.read(norm), text);
     check(&project, 0);
+    // A merge kept the lock of one side, and the other files of the other.
+    let other = edited(|profile| set(profile, "spill_bytes", 255.0));
+    lock_static(&other, &OF_RECORDING).exits(0);
+    let lock = norm.replace("norm.txt", "lock.toml");
+    project.write(&lock, other.read(&lock));
+    check(&project, 4);
+    lock_static(&project, &OF_RECORDING).exits(0);
+    check(&project, 0);
 }
 
 #[test]

@@ -318,7 +318,11 @@ impl Locking<'_> {
             (old.norm, old.norm_sha256, old.profile, old.lock)
         });
         let lock = lock.and_then(|text| Lock::parse(&text).ok());
-        let same_code = lock.is_some_and(|old| old.code_sha256() == new.lock.code_sha256());
+        let hashes = |lock: &Lock| {
+            let last = lock.ledger.last()?.clone();
+            Some((last.norm_sha256, last.profile_sha256, lock.code_sha256()))
+        };
+        let same_lock = lock.is_some_and(|old| hashes(&old) == hashes(&new.lock));
         let before = locked.as_deref().and_then(|old| Profile::parse(old).ok());
         let unchecked = numbers_unchecked(variant, &before.iter().collect::<Vec<_>>(), profile);
         self.warnings
@@ -326,7 +330,7 @@ impl Locking<'_> {
         let same_norm =
             norm.as_deref() == Some(new.norm.as_bytes()) && norm_sha256 == Some(new.norm_sha256());
         let unchanged =
-            same_norm && same_code && locked.is_some_and(|locked| locked == new.profile.as_bytes());
+            same_norm && same_lock && locked.is_some_and(|locked| locked == new.profile.as_bytes());
         self.baselines.push(LockedBaseline {
             variant: variant.id.clone(),
             gpu: new.gpu.clone(),
