@@ -371,6 +371,12 @@ fn several_imported_reports_are_processes_whose_spread_is_known() {
         .run(&[&files[..], &["--variant", "recorded/other"]].concat())
         .ends(2, "capture-2.ncu-rep: it is not of the program of")
         .says("bsr_gemm_cp_async has 65536 bytes of dynamic shared memory, there 75776");
+    let other = capture(1).replace("cp_async", "baseline");
+    let files = ["import", &capture(1), &other, "--variant", "recorded/other"];
+    project
+        .run(&files)
+        .ends(2, "baseline/capture-1.ncu-rep: it is not of the program of")
+        .says("it has bsr_gemm_baseline, and no launch of bsr_gemm_cp_async; leave it out");
     import(&[1, 2, 3, 4]).ends(0, "imported 80 launches of bsr_gemm_cp_async on");
     lock(&project, "other").exits(0);
     verify(&project, "other").exits(0);

@@ -46,8 +46,9 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
     if let Some((at, shown)) = other_program(&recordings) {
         let [first, other] = [&arguments.files[0], &arguments.files[at]];
         let first = first.display();
-        let cause =
-            format!("it is not of the program of {first}: {shown}; import reports of one build");
+        let cause = format!(
+            "it is not of the program of {first}: {shown}; leave it out: all must be of one build"
+        );
         return Err(Error::input(other, cause));
     }
     let profile = profile_of(variant, &recordings, &stated).map_err(|error| {

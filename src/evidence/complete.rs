@@ -90,16 +90,20 @@ fn next_of_missing(
     profile: &Profile,
     kernel: &KernelProfile,
 ) -> &'static str {
-    if profile.provenance.origin == ProfileOrigin::Imported {
-        return "let ncu collect its counter (`--metrics`), or state the metrics of the gate: one `[metric.NAME]` replaces all built-in ones";
-    }
     let some_process_has_none = kernel
         .metrics
         .get(&metric.alias)
         .is_some_and(|series| series.samples.iter().any(Vec::is_empty));
-    match some_process_has_none && !variant.profile.counts_each_kernel() {
-        true => LAUNCHES_OF_RANGES,
-        false => "profile again, or remove the metric from the gate",
+    let is_imported = profile.provenance.origin == ProfileOrigin::Imported;
+    match (is_imported, some_process_has_none) {
+        (true, true) => {
+            "import files that all have a launch of it, or state in `kernels` what they have in common"
+        }
+        (true, false) => {
+            "let ncu collect its counter (`--metrics`), or state the metrics of the gate: one `[metric.NAME]` replaces all built-in ones"
+        }
+        (false, true) if !variant.profile.counts_each_kernel() => LAUNCHES_OF_RANGES,
+        (false, _) => "profile again, or remove the metric from the gate",
     }
 }
 
