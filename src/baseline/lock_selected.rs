@@ -16,7 +16,7 @@ use super::store::{NewBaseline, Store};
 use crate::comparable::merge;
 use crate::config::{Config, Selected, Variant};
 use crate::disk;
-use crate::evidence::{numbers_unchecked, unpinned};
+use crate::evidence::{fewer_imported, numbers_unchecked, unpinned};
 use crate::files::{SICK_FILE, recorded_folder};
 use crate::finding::{Code, Error, Finding, Stop, WarnReason};
 use crate::measure::folders_of;
@@ -168,6 +168,7 @@ impl Locking<'_> {
         })?;
         let measured = unpinned(&variant.id, "measured", &profile.provenance.pins);
         self.warnings.extend(measured);
+        self.warnings.extend(fewer_imported(variant, &profile));
         self.decide(variant, &profile, |candidate| {
             candidate.decide_measured(&captures)
         })

@@ -8,7 +8,7 @@ use crate::capture;
 use crate::cli::{ImportArgs, Selection};
 use crate::config::Variant;
 use crate::disk;
-use crate::evidence::{incomplete, unpinned};
+use crate::evidence::{fewer_imported, incomplete, unpinned};
 use crate::files::{
     PROFILE_FILE, create_work_folder, most, read_regular_up_to, set_aside, settle, variant_folder,
     write_atomically,
@@ -102,6 +102,7 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
     });
     let mut findings = incomplete(variant, &profile);
     findings.extend(gaps);
+    findings.extend(fewer_imported(variant, &profile));
     // Its counters may have other names than those of the configuration.
     let arch = selected
         .config
