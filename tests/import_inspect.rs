@@ -429,6 +429,16 @@ fn an_import_takes_the_kernels_that_the_variant_selects() {
 }
 
 #[test]
+fn a_report_of_a_gpu_of_another_target_is_answered_with_the_key_of_the_target() {
+    let project = importing();
+    let target = "[toolchain]\narch = \"sm_80\"\n";
+    project.write("config.toml", format!("{target}{CONFIG}"));
+    import(&project, "twenty_launches.ncu-rep", &[])
+        .ends(0, "(its target: `arch = \"sm_90a\"`)")
+        .says("next: state the GPU's target in `toolchain.arch`, or measure on a GPU that runs");
+}
+
+#[test]
 fn a_csv_says_less_than_a_report_and_what_it_lacks_must_be_stated() {
     let project = importing();
     import(&project, "twenty_launches.raw.csv", &[]).exits(0);
