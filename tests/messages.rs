@@ -21,6 +21,7 @@ fn project(config: &[u8]) -> Project {
     project.write("bench.sh", "true\n");
     project.write("stored.json", "{ \"schema\": 3 }");
     project.write("old.json", "{ \"schema\": 1, \"meaning\": \"passed\" }");
+    project.write("cut.json", "{ \"schema\": 1,\n  \"meaning\": \"pas");
     project.write("below/empty", "");
     project.write("bench.cu", "int main() { return 0; }\n");
     std::os::unix::fs::symlink("nowhere.cu", project.path("gone.cu")).unwrap();
@@ -66,6 +67,7 @@ source = "k.cu"\n[paths]\nwork = "baselines/.." | list | 2 | `work` must be a fo
 source = "k.cu"\n[paths]\nwork = "../" | list | 2 | `work` must be a folder of its own
 run = ["sh", "bench.sh"]\nbuild = ["true"]\n[paths]\nwork = "below" | build | 2 | the work folder; below has a file of something else (`empty`), and no `.gitignore`; next: name a folder of its own in `paths.work`
 source = "k.cu" | report old.json | 2 | its schema is 1, but this version reads schema; old.json; run the check again
+source = "k.cu" | report cut.json | 2 | it is cut, or empty: it ends in line 2; cut.json; copy the file again
 source = "k.cu" | report old.json --report markdown:below | 2 | it is a folder; `--report below`; name a file in it
 source = "k.cu" | check --format xml | 2 | 'xml'; a similar value exists: 'junit'
 source = "k.cu" | check --tolerance 3 | 2 | '--tolerance'; the configuration has the settings; generate schema
