@@ -23,6 +23,7 @@ fn project(config: &[u8]) -> Project {
     project.write("old.json", "{ \"schema\": 1, \"meaning\": \"passed\" }");
     project.write("cut.json", "{ \"schema\": 1,\n  \"meaning\": \"pas");
     project.write("below/empty", "");
+    project.write("x.ncu-rep", "");
     project.write("bench.cu", "int main() { return 0; }\n");
     std::os::unix::fs::symlink("nowhere.cu", project.path("gone.cu")).unwrap();
     project
@@ -83,6 +84,7 @@ source = "k.cu" | run s/v | 2 | 'run'; `check` measures and judges
 source = "k.cu" | compare ./a --n 1 ./b --n 1 | 2 | '--n'; compare './a --n 1' './b --n 1'
 source = "k.cu" | compare ./a 1 ./b 1 | 2 | each as one argument: compare './a 1' './b 1'
 source = "k.cu" | compare k.cu k.cu | 2 | it is no ELF file; k.cu; with machine code of a GPU (`nvcc -arch=sm_90a`)
+source = "k.cu" | compare x.ncu-rep k.cu | 2 | k.cu is no report of ncu, no CSV and no profile; x.ncu-rep is compared with one of these
 source = "k.cu" | compare --static /bin/sh /bin/sh | 2 | it has no machine code of a GPU: PTX is not compared; /bin/sh; with machine code of a GPU
 source = "k.cu" | compare --static './k.cu --n 5' k.cu | 2 | is no file; `./k.cu --n 5`; without arguments
 source = "k.cu" | compare --nvcc no/nvcc --nvcc nvcc | 2 | no/nvcc` is no program; `--nvcc
