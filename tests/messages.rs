@@ -23,6 +23,7 @@ fn project(config: &[u8]) -> Project {
     project.write("old.json", "{ \"schema\": 1, \"meaning\": \"passed\" }");
     project.write("cut.json", "{ \"schema\": 1,\n  \"meaning\": \"pas");
     project.write("below/empty", "");
+    project.write("old/profiles/empty", "");
     project.write("x.ncu-rep", "");
     project.write("bench.cu", "int main() { return 0; }\n");
     std::os::unix::fs::symlink("nowhere.cu", project.path("gone.cu")).unwrap();
@@ -52,6 +53,8 @@ source = "k.cu" | profile --archive bench.sh --archive-sha256 0 --output d | 2 |
 source = "k.cu" | check --from . --from nowhere | 2 | is not a folder; `--from nowhere`; `profile --output DIR` makes one
 source = "k.cu" | check --from d --archive gate.tar.zst | 2 | required arguments were not provided; --archive-sha256 <HASH>
 source = "k.cu" | check --from nowhere | 2 | is not a folder; `--from nowhere`; `profile --output DIR` makes one
+source = "k.cu" | check --from x.ncu-rep | 2 | is not a folder; `--from x.ncu-rep`; next: import it; sparsek-gate import x.ncu-rep --variant
+source = "k.cu" | check --from old | 6 | old contains no profile of it; s/v; next: name the folder in it: `--from old/profiles`
 source = "k.cu" | check --accept zz | 2 | takes the token that the finding prints; `--accept zz`; 64 hexadecimal digits
 source = "k.cu" | inspect bench.sh | 2 | no CSV header of ncu; bench.sh; found a text of ; name a `.ncu-rep`
 source = "k.cu" | inspect stored.json | 2 | it is a JSON file; stored.json; name a report
