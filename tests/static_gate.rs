@@ -674,6 +674,19 @@ fn the_static_check_compares_with_a_base_revision_that_it_compiles() {
     let report = ran.json();
     assert_eq!(report.0["variants"][0]["mode"], "against");
     report.tells_all("regressed", &["`registers` of held: 26 → 27"]);
+    // A file that git does not track is in no base.
+    project.write(".gitignore", ".sparsek-gate/\ngenerated.h\n");
+    project.write("generated.h", "");
+    let ladder = project.read("ladder.cu");
+    let generated = format!("#include \"generated.h\"\n{ladder}");
+    project.write("ladder.cu", generated);
+    project.commit();
+    let ran = check_static(&project, &["-v", "--against", "HEAD", "s/held"]).exits(4);
+    let ran = ran
+        .says("base that is built lacks `generated.h`, which git does not track")
+        .says("fatal error: generated.h: No such file")
+        .says("there is neither a base nor a baseline");
+    assert!(!ran.out.contains("no such variant"), "{}", ran.out);
 }
 
 #[test]
