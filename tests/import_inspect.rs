@@ -564,6 +564,33 @@ fn a_recording_in_the_folder_it_is_imported_to_is_not_lost() {
 }
 
 #[test]
+fn a_work_folder_of_another_user_is_answered_with_whose_it_is() {
+    let project = importing();
+    fs::create_dir(project.path(".sparsek-gate")).unwrap();
+    let file = data("twenty_launches.ncu-rep");
+    fs::copy(file, project.path("x.ncu-rep")).unwrap();
+    // Root alone can give a folder to a user.
+    let user = Some(65534);
+    if std::os::unix::fs::chown(project.path(""), user, user).is_err()
+        || !common::are_here(&["setpriv"])
+    {
+        common::aloud("SKIPPED: a folder of another user, which only root can make");
+        return;
+    }
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+        command.arg(project.gate().get_program()).args(arguments);
+        command.current_dir(project.path(""));
+        Ran::of(&command.env("TMPDIR", project.path("")).output().unwrap())
+    };
+    run(&["import", "x.ncu-rep", "--variant", "recorded/wmma"])
+        .ends(3, "Permission denied")
+        .says(".sparsek-gate back to this user, as after a run with sudo: sudo chown -R ");
+    run(&["doctor"]).says(".sparsek-gate cannot be written: ");
+}
+
+#[test]
 fn names_of_files_command_neither_a_terminal_nor_a_log() {
     let project = Project::empty();
     let name = "x\n::error::a\x1b[31m ##[error]b.csv";

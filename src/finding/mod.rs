@@ -10,7 +10,7 @@ mod severity;
 mod stop;
 
 pub use code::{Code, Reported};
-pub use error::Error;
+pub use error::{Error, of_another_user};
 pub use exit_code::ExitCode;
 pub use lacks::machine_lacks;
 pub use note::Note;
