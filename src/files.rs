@@ -255,6 +255,10 @@ pub fn bounded_json(document: &[u8]) -> Result<(), String> {
 pub fn json<T: DeserializeOwned>(document: &[u8]) -> Result<T, String> {
     bounded_json(document)?;
     serde_json::from_slice(document).map_err(|error| {
+        if error.is_eof() {
+            let line = error.line();
+            return format!("it is cut, or empty: it ends in line {line}; copy the file again");
+        }
         let text = error.to_string().replace("unknown variant", "unknown word");
         let own_words = ["missing field", "duplicate field"];
         if !error.is_data() || own_words.iter().any(|own| text.starts_with(own)) {

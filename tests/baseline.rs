@@ -703,7 +703,7 @@ fn a_profile_that_hides_its_sources_or_has_a_page_for_a_report_is_not_locked() {
         capture["report"] = capture["csv"].take();
     };
     for (edit, words) in [
-        (hidden, "which the profile does not list"),
+        (hidden, "` (not listed in the profile) changed since"),
         (page, "a report file and its CSV"),
     ] {
         let project = Project::unlocked();

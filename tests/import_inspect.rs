@@ -364,13 +364,28 @@ fn several_imported_reports_are_processes_whose_spread_is_known() {
         )
     };
     import(&[1, 2, 1]).ends(2, "a copy of another file");
-    import(&[1, 2, 3, 4]).ends(0, "imported 80 launches of bsr_gemm_cp_async on");
+    let slower = repository().join("tests/data/stand_in/recordings/h200-worse/bsr_gemm/cp_async");
+    let slower = slower.join("capture-2.ncu-rep");
+    let files = ["import", &capture(1), slower.to_str().unwrap()];
+    project
+        .run(&[&files[..], &["--variant", "recorded/other"]].concat())
+        .ends(2, "capture-2.ncu-rep: it is not of the program of")
+        .says("bsr_gemm_cp_async has 65536 bytes of dynamic shared memory, there 75776");
+    let other = capture(1).replace("cp_async", "baseline");
+    let files = ["import", &capture(1), &other, "--variant", "recorded/other"];
+    project
+        .run(&files)
+        .ends(2, "baseline/capture-1.ncu-rep: it is not of the program of")
+        .says("it has bsr_gemm_baseline, and no launch of bsr_gemm_cp_async; leave it out");
+    let ran = import(&[1, 2, 3, 4]).ends(0, "imported 80 launches of bsr_gemm_cp_async on");
+    assert!(!ran.out.contains("not-measured"), "{}", ran.out);
     lock(&project, "other").exits(0);
     verify(&project, "other").exits(0);
     check(&project, "other").ends(0, "same: +0.00 % ±");
     // What one process cannot show is not to be had by more of this tool's own.
-    import(&[1]).exits(0);
-    lock(&project, "other").exits(0);
+    let fewer = "1 process was measured in the timing phase, but 4 were requested";
+    import(&[1]).ends(0, fewer);
+    lock(&project, "other").ends(0, fewer);
     check(&project, "other").ends(6, "more imported reports");
 }
 
@@ -411,6 +426,16 @@ fn an_import_takes_the_kernels_that_the_variant_selects() {
     filter("nothing_of_it")
         .ends(2, "selects none of its kernels")
         .says(&both[0]);
+}
+
+#[test]
+fn a_report_of_a_gpu_of_another_target_is_answered_with_the_key_of_the_target() {
+    let project = importing();
+    let target = "[toolchain]\narch = \"sm_80\"\n";
+    project.write("config.toml", format!("{target}{CONFIG}"));
+    import(&project, "twenty_launches.ncu-rep", &[])
+        .ends(0, "(its target: `arch = \"sm_90a\"`)")
+        .says("next: state the GPU's target in `toolchain.arch`, or measure on a GPU that runs");
 }
 
 #[test]
@@ -536,6 +561,33 @@ fn a_recording_in_the_folder_it_is_imported_to_is_not_lost() {
         .run(&["import", &imported, "--variant", "recorded/wmma"])
         .exits(0);
     assert!(project.path(&imported).exists());
+}
+
+#[test]
+fn a_work_folder_of_another_user_is_answered_with_whose_it_is() {
+    let project = importing();
+    fs::create_dir(project.path(".sparsek-gate")).unwrap();
+    let file = data("twenty_launches.ncu-rep");
+    fs::copy(file, project.path("x.ncu-rep")).unwrap();
+    // Root alone can give a folder to a user.
+    let user = Some(65534);
+    if std::os::unix::fs::chown(project.path(""), user, user).is_err()
+        || !common::are_here(&["setpriv"])
+    {
+        common::aloud("SKIPPED: a folder of another user, which only root can make");
+        return;
+    }
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+        command.arg(project.gate().get_program()).args(arguments);
+        command.current_dir(project.path(""));
+        Ran::of(&command.env("TMPDIR", project.path("")).output().unwrap())
+    };
+    run(&["import", "x.ncu-rep", "--variant", "recorded/wmma"])
+        .ends(3, "Permission denied")
+        .says(".sparsek-gate back to this user, as after a run with sudo: sudo chown -R ");
+    run(&["doctor"]).says(".sparsek-gate cannot be written: ");
 }
 
 #[test]

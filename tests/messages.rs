@@ -21,7 +21,10 @@ fn project(config: &[u8]) -> Project {
     project.write("bench.sh", "true\n");
     project.write("stored.json", "{ \"schema\": 3 }");
     project.write("old.json", "{ \"schema\": 1, \"meaning\": \"passed\" }");
+    project.write("cut.json", "{ \"schema\": 1,\n  \"meaning\": \"pas");
     project.write("below/empty", "");
+    project.write("old/profiles/empty", "");
+    project.write("x.ncu-rep", "");
     project.write("bench.cu", "int main() { return 0; }\n");
     std::os::unix::fs::symlink("nowhere.cu", project.path("gone.cu")).unwrap();
     project
@@ -50,6 +53,8 @@ source = "k.cu" | profile --archive bench.sh --archive-sha256 0 --output d | 2 |
 source = "k.cu" | check --from . --from nowhere | 2 | is not a folder; `--from nowhere`; `profile --output DIR` makes one
 source = "k.cu" | check --from d --archive gate.tar.zst | 2 | required arguments were not provided; --archive-sha256 <HASH>
 source = "k.cu" | check --from nowhere | 2 | is not a folder; `--from nowhere`; `profile --output DIR` makes one
+source = "k.cu" | check --from x.ncu-rep | 2 | is not a folder; `--from x.ncu-rep`; next: import it; sparsek-gate import x.ncu-rep --variant
+source = "k.cu" | check --from old | 6 | old contains no profile of it; s/v; next: name the folder in it: `--from old/profiles`
 source = "k.cu" | check --accept zz | 2 | takes the token that the finding prints; `--accept zz`; 64 hexadecimal digits
 source = "k.cu" | inspect bench.sh | 2 | no CSV header of ncu; bench.sh; found a text of ; name a `.ncu-rep`
 source = "k.cu" | inspect stored.json | 2 | it is a JSON file; stored.json; name a report
@@ -66,6 +71,7 @@ source = "k.cu"\n[paths]\nwork = "baselines/.." | list | 2 | `work` must be a fo
 source = "k.cu"\n[paths]\nwork = "../" | list | 2 | `work` must be a folder of its own
 run = ["sh", "bench.sh"]\nbuild = ["true"]\n[paths]\nwork = "below" | build | 2 | the work folder; below has a file of something else (`empty`), and no `.gitignore`; next: name a folder of its own in `paths.work`
 source = "k.cu" | report old.json | 2 | its schema is 1, but this version reads schema; old.json; run the check again
+source = "k.cu" | report cut.json | 2 | it is cut, or empty: it ends in line 2; cut.json; copy the file again
 source = "k.cu" | report old.json --report markdown:below | 2 | it is a folder; `--report below`; name a file in it
 source = "k.cu" | check --format xml | 2 | 'xml'; a similar value exists: 'junit'
 source = "k.cu" | check --tolerance 3 | 2 | '--tolerance'; in the configuration, `tolerance` belongs to `[metric.NAME]`
@@ -81,6 +87,7 @@ source = "k.cu" | run s/v | 2 | 'run'; `check` measures and judges
 source = "k.cu" | compare ./a --n 1 ./b --n 1 | 2 | '--n'; compare './a --n 1' './b --n 1'
 source = "k.cu" | compare ./a 1 ./b 1 | 2 | each as one argument: compare './a 1' './b 1'
 source = "k.cu" | compare k.cu k.cu | 2 | it is no ELF file; k.cu; with machine code of a GPU (`nvcc -arch=sm_90a`)
+source = "k.cu" | compare x.ncu-rep k.cu | 2 | k.cu is no report of ncu, no CSV and no profile; x.ncu-rep is compared with one of these
 source = "k.cu" | compare --static /bin/sh /bin/sh | 2 | it has no machine code of a GPU: PTX is not compared; /bin/sh; with machine code of a GPU
 source = "k.cu" | compare --static './k.cu --n 5' k.cu | 2 | is no file; `./k.cu --n 5`; without arguments
 source = "k.cu" | compare --nvcc no/nvcc --nvcc nvcc | 2 | no/nvcc` is no program; `--nvcc

@@ -375,7 +375,8 @@ sed -i 1d P.norm.txt | git checkout HEAD
 sed -i 1d P.norm.txt | sparsek-gate
 echo x > P.norm.txt.sha256 | sparsek-gate
 mv baselines/sm-90a+static baselines/sm-80+static | rm
-sed -i '1i<<<<<<< HEAD' P.profile.json; git rev-parse HEAD > .git/MERGE_HEAD | git checkout MERGE_HEAD
+sed -i '1i<<<<<<< HEAD' P.profile.json; git rev-parse HEAD > .git/MERGE_HEAD; git update-ref refs/heads/main HEAD | git checkout MERGE_HEAD
+sed -i '1i<<<<<<< HEAD' P.profile.json; git update-ref refs/remotes/origin/HEAD HEAD; git commit-tree -p HEAD -m x HEAD^{tree} > .git/MERGE_HEAD | git checkout HEAD
 "#;
 
 #[test]
@@ -423,6 +424,14 @@ fn locking_again_repairs_every_file_of_a_lock() {
     check(&project, 4);
     lock_static(&project, &OF_RECORDING).exits(0);
     assert_eq!(project.read(norm), text);
+    check(&project, 0);
+    // A merge kept the lock of one side, and the other files of the other.
+    let other = edited(|profile| set(profile, "spill_bytes", 255.0));
+    lock_static(&other, &OF_RECORDING).exits(0);
+    let lock = norm.replace("norm.txt", "lock.toml");
+    project.write(&lock, other.read(&lock));
+    check(&project, 4);
+    lock_static(&project, &OF_RECORDING).exits(0);
     check(&project, 0);
 }
 
@@ -665,6 +674,19 @@ fn the_static_check_compares_with_a_base_revision_that_it_compiles() {
     let report = ran.json();
     assert_eq!(report.0["variants"][0]["mode"], "against");
     report.tells_all("regressed", &["`registers` of held: 26 → 27"]);
+    // A file that git does not track is in no base.
+    project.write(".gitignore", ".sparsek-gate/\ngenerated.h\n");
+    project.write("generated.h", "");
+    let ladder = project.read("ladder.cu");
+    let generated = format!("#include \"generated.h\"\n{ladder}");
+    project.write("ladder.cu", generated);
+    project.commit();
+    let ran = check_static(&project, &["-v", "--against", "HEAD", "s/held"]).exits(4);
+    let ran = ran
+        .says("base that is built lacks `generated.h`, which git does not track")
+        .says("fatal error: generated.h: No such file")
+        .says("there is neither a base nor a baseline");
+    assert!(!ran.out.contains("no such variant"), "{}", ran.out);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use super::store::{NewBaseline, Store};
 use crate::comparable::merge;
 use crate::config::{Config, Selected, Variant};
 use crate::disk;
-use crate::evidence::{numbers_unchecked, unpinned};
+use crate::evidence::{fewer_imported, numbers_unchecked, unpinned};
 use crate::files::{SICK_FILE, recorded_folder};
 use crate::finding::{Code, Error, Finding, Stop, WarnReason};
 use crate::measure::folders_of;
@@ -168,6 +168,7 @@ impl Locking<'_> {
         })?;
         let measured = unpinned(&variant.id, "measured", &profile.provenance.pins);
         self.warnings.extend(measured);
+        self.warnings.extend(fewer_imported(variant, &profile));
         self.decide(variant, &profile, |candidate| {
             candidate.decide_measured(&captures)
         })
@@ -318,7 +319,11 @@ impl Locking<'_> {
             (old.norm, old.norm_sha256, old.profile, old.lock)
         });
         let lock = lock.and_then(|text| Lock::parse(&text).ok());
-        let same_code = lock.is_some_and(|old| old.code_sha256() == new.lock.code_sha256());
+        let hashes = |lock: &Lock| {
+            let last = lock.ledger.last()?.clone();
+            Some((last.norm_sha256, last.profile_sha256, lock.code_sha256()))
+        };
+        let same_lock = lock.is_some_and(|old| hashes(&old) == hashes(&new.lock));
         let before = locked.as_deref().and_then(|old| Profile::parse(old).ok());
         let unchecked = numbers_unchecked(variant, &before.iter().collect::<Vec<_>>(), profile);
         self.warnings
@@ -326,7 +331,7 @@ impl Locking<'_> {
         let same_norm =
             norm.as_deref() == Some(new.norm.as_bytes()) && norm_sha256 == Some(new.norm_sha256());
         let unchanged =
-            same_norm && same_code && locked.is_some_and(|locked| locked == new.profile.as_bytes());
+            same_norm && same_lock && locked.is_some_and(|locked| locked == new.profile.as_bytes());
         self.baselines.push(LockedBaseline {
             variant: variant.id.clone(),
             gpu: new.gpu.clone(),

@@ -99,11 +99,19 @@ pub(super) fn repair(config: &Config, stored: &Stored) -> String {
     let here = files(&stored.gpu, id);
     let lock = Tier::of_folder(&stored.gpu).lock_command(id);
     if conflict(stored).is_some() {
-        let is = |name| git::commit_of(&config.checkout, name).is_some();
-        let from = match is("MERGE_HEAD") {
-            true => "MERGE_HEAD",
-            false if is("REBASE_HEAD") => "HEAD",
-            false => "COMMIT",
+        let commit = |name: &str| git::commit_of(&config.checkout, name);
+        // On the target branch a merge brings the other one.
+        let is_of_target = |merged: &str| {
+            let targets = [
+                "refs/remotes/origin/HEAD", "refs/heads/main", "refs/heads/master",
+            ];
+            let mut targets = targets.into_iter().filter_map(commit);
+            targets.any(|target| git::contains(&config.checkout, &target, merged))
+        };
+        let from = match commit("MERGE_HEAD") {
+            Some(merged) if is_of_target(&merged) => "MERGE_HEAD",
+            None if commit("REBASE_HEAD").is_none() => "COMMIT",
+            _ => "HEAD",
         };
         return format!(
             "keep all its files as the target branch has them, or else the last commit before (git log -- '{here}'): git checkout {from} -- '{here}'; then lock what the merged code gives: {lock}"

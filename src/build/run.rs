@@ -61,7 +61,7 @@ pub(super) fn run_build(
             }
             if let Some(file) = left_out(config, &log) {
                 let message = format!(
-                    "the build failed: the merge with the target branch, which is checked, lacks `{file}`, which git does not track"
+                    "the merge or base that is built lacks `{file}`, which git does not track"
                 );
                 let next = "merge the target before the step that makes the file (git merge refs/remotes/origin/TARGET), or commit it";
                 let finding = Finding::deny(Code::MachineLacks, &variant.id, message, next);
@@ -93,10 +93,11 @@ pub(super) fn run_build(
     }
 }
 
-/// Of the files that a build did not find one that the checkout has, but not its merge, which is built.
+/// Of the files that a build did not find one that the checkout has, but not its merge or base, which
+/// is built.
 fn left_out(config: &Config, log: &str) -> Option<String> {
-    let is_merge = config.root != config.checkout;
-    log.lines().filter(|_| is_merge).find_map(|line| {
+    let is_other = config.root != config.checkout;
+    log.lines().filter(|_| is_other).find_map(|line| {
         let (before, _) = line.split_once(": No such file")?;
         let file = Path::new(before.rsplit(' ').next()?).file_name()?;
         git::untracked(&config.checkout, file.to_str()?)

@@ -8,6 +8,7 @@ use super::answer;
 use super::judging::refuse_targets;
 use super::program::{Folders, file_name};
 use super::select::{select, variable};
+use super::stored;
 use crate::binary;
 use crate::cli::{CompareArgs, Selection};
 use crate::config::{Config, Pins, Toolchain, Variant};
@@ -32,7 +33,7 @@ const OTHERS: [&str; 5] = ["a", "ptx", "cu", "cpp", "cc"];
 /// Compares machine code, where the arguments ask for that.
 pub(super) fn run(config: &Path, arguments: &CompareArgs) -> Result<Option<ExitCode>, Error> {
     let names = &arguments.programs;
-    let is_code = |name: &String| {
+    let is_code = |name: &&String| {
         let file = Path::new(name).file_name().unwrap_or_default();
         let file = file.to_string_lossy();
         let mut endings = file.split('.').skip(1);
@@ -41,8 +42,17 @@ pub(super) fn run(config: &Path, arguments: &CompareArgs) -> Result<Option<ExitC
             .any(|other| file.ends_with(&format!(".{other}")));
         (is_other || endings.any(|ending| ENDINGS.contains(&ending))) && disk::is_file(name)
     };
+    let code = names.iter().find(is_code);
+    let mut all = names.iter();
+    let stored = all.find(|name| stored::file_of(name).is_some());
+    if let (Some(code), Some(stored)) = (code, stored) {
+        let message = format!(
+            "{code} is no report of ncu, no CSV and no profile, and {stored} is compared with one of these"
+        );
+        return Err(Error::Usage(message));
+    }
     let outcome = match &arguments.nvcc[..] {
-        [] if !arguments.only_code && !names.iter().any(is_code) => return Ok(None),
+        [] if !arguments.only_code && code.is_none() => return Ok(None),
         _ if of_programs(arguments) => {
             let message = "`--kernels`, `--verify`, `--counters`, `--strict` and `--output` are for programs that run";
             return Err(Error::Usage(message.to_owned()));

@@ -8,7 +8,7 @@ use crate::capture;
 use crate::cli::{ImportArgs, Selection};
 use crate::config::Variant;
 use crate::disk;
-use crate::evidence::{incomplete, unpinned};
+use crate::evidence::{fewer_imported, incomplete, unpinned};
 use crate::files::{
     PROFILE_FILE, create_work_folder, most, read_regular_up_to, set_aside, settle, variant_folder,
     write_atomically,
@@ -16,7 +16,7 @@ use crate::files::{
 use crate::finding::{Code, Error, ExitCode, Finding, WarnReason};
 use crate::hash::sha256_hex;
 use crate::process::{self, Access};
-use crate::profile::import::{importable, is_measured, profile_of, select};
+use crate::profile::import::{importable, is_measured, other_program, profile_of, select};
 use crate::profile::{Conditions, FileHash, Profile, norm_text};
 use crate::profiler::judge_printed;
 use crate::report::say;
@@ -43,6 +43,14 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
         graph_profiling: arguments.graph_profiling,
     };
     let (recordings, contents): (Vec<_>, Vec<_>) = files.into_iter().unzip();
+    if let Some((at, shown)) = other_program(&recordings) {
+        let [first, other] = [&arguments.files[0], &arguments.files[at]];
+        let first = first.display();
+        let cause = format!(
+            "it is not of the program of {first}: {shown}; leave it out: all must be of one build"
+        );
+        return Err(Error::input(other, cause));
+    }
     let profile = profile_of(variant, &recordings, &stated).map_err(|error| {
         Error::input(
             arguments.files.first().cloned().unwrap_or_default(),
@@ -94,6 +102,7 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
     });
     let mut findings = incomplete(variant, &profile);
     findings.extend(gaps);
+    findings.extend(fewer_imported(variant, &profile));
     // Its counters may have other names than those of the configuration.
     let arch = selected
         .config

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::select::{select, variable};
+use super::stored;
 use crate::cli::{Selection, TrustArgs};
 use crate::config::{Config, Selected};
 use crate::disk::{self, Linked};
@@ -187,11 +188,13 @@ fn refuse_link(folder: &Path, action: &'static str) -> Result<(), Error> {
 /// The folder of a recording, which must exist.
 pub(super) fn refuse_without_folder(folder: &Path) -> Result<(), Error> {
     refuse_link(folder, "read")?;
-    match disk::is_dir(folder) {
-        true => Ok(()),
-        false => Err(Error::Usage(format!(
-            "`--from {}` is not a folder\n  next: name the folder that has SUITE/VARIANT/profile.json; `profile --output DIR` makes one, on a machine with a GPU",
-            folder.display()
-        ))),
-    }
+    let shown = folder.display();
+    let next = match stored::file_of(&folder.to_string_lossy()) {
+        _ if disk::is_dir(folder) => return Ok(()),
+        Some(_) => format!("import it, and check that: sparsek-gate import {shown} --variant SUITE/VARIANT"),
+        None => "name the folder that has SUITE/VARIANT/profile.json; `profile --output DIR` makes one, on a machine with a GPU".to_owned(),
+    };
+    Err(Error::Usage(format!(
+        "`--from {shown}` is not a folder\n  next: {next}"
+    )))
 }

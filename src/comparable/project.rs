@@ -20,7 +20,7 @@ pub fn changed_code(config: &Config, variant: &Variant, profile: &Profile) -> Ve
     for named in own_sources(config, variant) {
         let listed = profile.provenance.sources.contains_key(&named);
         if profile.provenance.origin == ProfileOrigin::Measured && !listed {
-            code.push(format!("`{named}`, which the profile does not list,"));
+            code.push(format!("`{named}` (not listed in the profile)"));
         }
     }
     // Constants of a trial are flags too, and are reported as such.

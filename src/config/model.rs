@@ -50,7 +50,7 @@ pub struct Config {
     /// The folder of the file; every relative path starts here, and every program runs here.
     pub root: PathBuf,
     /// The folder that outputs are made in and that the user works in. It is another one than
-    /// `root` only where a merge of the checkout is judged.
+    /// `root` only of a merge of the checkout, and of the base.
     pub checkout: PathBuf,
     /// Folder of the locked baselines.
     pub baselines: PathBuf,

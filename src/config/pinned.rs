@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::model::Toolchain;
 use super::pins::{Mismatch, Pin};
-use crate::finding::{Code, Error};
+use crate::finding::Error;
 use crate::metric::arch_of_capability;
 
 impl Toolchain {
@@ -38,8 +38,8 @@ impl Toolchain {
                 broken.join("\n  ")
             ),
             format!(
-                "{}; to go on with a warning, set `mismatch = \"warn\"` there",
-                Code::ToolchainMismatch.next_step_of(None)
+                "{}; to go on with a warning, set `mismatch = \"warn\"` under `[toolchain.pins]`",
+                Pin::next_step(pins)
             ),
         ))
     }

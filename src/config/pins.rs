@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::range;
 use super::version_range::VersionRange;
+use crate::finding::Code;
 use crate::terms::spelled;
 
 #[expect(clippy::derivable_impls, reason = "the macro derives nothing further")]
@@ -95,6 +96,15 @@ impl Pin {
     pub fn broken(pins: &[Pin]) -> Vec<String> {
         let broken = pins.iter().filter(|pin| !pin.held);
         broken.map(Pin::words).collect()
+    }
+
+    /// What to do where some are not as asked for.
+    pub fn next_step(pins: &[Pin]) -> String {
+        let mut broken = pins.iter().filter(|pin| !pin.held);
+        match broken.all(|pin| pin.what == "arch") {
+            true => "state the GPU's target in `toolchain.arch`, or measure on a GPU that runs code for the stated one".to_owned(),
+            false => Code::ToolchainMismatch.next_step_of(None),
+        }
     }
 
     /// What was found and what is pinned, in a few words.

@@ -7,6 +7,7 @@ use super::check::Check;
 use super::setup::Setup;
 use crate::device::Gpu;
 use crate::disk;
+use crate::finding::of_another_user;
 use crate::profiler::{NCU_LOCK, Trouble};
 
 /// Less free space than this in a folder is a warning, in bytes.
@@ -87,6 +88,12 @@ fn free_space(what: &'static str, folder: &Path) -> Check {
         .ancestors()
         .find(|folder| disk::is_there(folder))
         .unwrap_or(folder);
+    if let Err(error) = disk::may_change(there) {
+        let next = of_another_user(there);
+        let next = next.unwrap_or_else(|| "let this user write it, or set another".to_owned());
+        let detail = format!("{} cannot be written: {error}", there.display());
+        return Check::fail(what, detail, next);
+    }
     let free = match rustix::fs::statvfs(there) {
         Ok(stat) => stat.f_bavail.saturating_mul(stat.f_frsize),
         Err(error) => {

@@ -2,10 +2,10 @@
 
 use crate::binary::StaticRule;
 use crate::config::{Metric, StatedBy, Variant};
-use crate::finding::{Code, Finding};
+use crate::finding::{Code, Finding, WarnReason};
 use crate::metric::{Level, Role, measures};
 use crate::profile::{KernelProfile, Profile, ProfileOrigin};
-use crate::terms::Phase;
+use crate::terms::{Phase, counted};
 use crate::verdict::LOOKS;
 use ncu_report::base_name;
 
@@ -90,16 +90,20 @@ fn next_of_missing(
     profile: &Profile,
     kernel: &KernelProfile,
 ) -> &'static str {
-    if profile.provenance.origin == ProfileOrigin::Imported {
-        return "let ncu collect its counter (`--metrics`), or state the metrics of the gate: one `[metric.NAME]` replaces all built-in ones";
-    }
     let some_process_has_none = kernel
         .metrics
         .get(&metric.alias)
         .is_some_and(|series| series.samples.iter().any(Vec::is_empty));
-    match some_process_has_none && !variant.profile.counts_each_kernel() {
-        true => LAUNCHES_OF_RANGES,
-        false => "profile again, or remove the metric from the gate",
+    let is_imported = profile.provenance.origin == ProfileOrigin::Imported;
+    match (is_imported, some_process_has_none) {
+        (true, true) => {
+            "import files that all have a launch of it, or state in `kernels` what they have in common"
+        }
+        (true, false) => {
+            "let ncu collect its counter (`--metrics`), or state the metrics of the gate: one `[metric.NAME]` replaces all built-in ones"
+        }
+        (false, true) if !variant.profile.counts_each_kernel() => LAUNCHES_OF_RANGES,
+        (false, _) => "profile again, or remove the metric from the gate",
     }
 }
 
@@ -211,8 +215,21 @@ pub(crate) fn why_not_measured(
     None
 }
 
-/// Which number of a phase is below the requested one: processes of a machine, or launches of a
-/// process. What was requested of an imported profile is not known, so its own numbers count.
+/// The warning that an imported profile has fewer processes or launches than the configuration asks
+/// for. A check shows it only later, and only where the values are apart.
+pub fn fewer_imported(variant: &Variant, profile: &Profile) -> Option<Finding> {
+    let imported = profile.provenance.origin == ProfileOrigin::Imported;
+    let has_times = imported && profile.measures(Phase::Timing);
+    let processes = variant.profile.processes;
+    let asked = has_times.then(|| fewer_launches(variant, profile, Phase::Timing, processes));
+    let message = format!("{}: too few values may make a check inconclusive", asked??);
+    let next = "import one file of each process (`profile.processes`), each with as many launches as `profile.launches`; or lower these";
+    let finding = Finding::deny(Code::NotMeasured, &variant.id, message, next);
+    Some(finding.warn_for(WarnReason::ImportAllowed))
+}
+
+/// Which number of a phase is below the requested one. What was requested of an imported profile is
+/// not known, so its own numbers count.
 fn missing_launches(
     variant: &Variant,
     profile: &Profile,
@@ -228,6 +245,17 @@ fn missing_launches(
             )
         });
     }
+    fewer_launches(variant, profile, phase, processes)
+}
+
+/// Which number of a phase is below the requested one: processes of a machine, or launches of a
+/// process.
+fn fewer_launches(
+    variant: &Variant,
+    profile: &Profile,
+    phase: Phase,
+    processes: u32,
+) -> Option<String> {
     let machines = profile.machines(phase);
     let asked = match phase {
         Phase::Timing => processes as usize,
@@ -240,7 +268,8 @@ fn missing_launches(
         .unwrap_or(0);
     if fewest < asked {
         return Some(format!(
-            "{fewest} processes were measured in the {phase} phase, but {asked} were requested"
+            "{} measured in the {phase} phase, but {asked} were requested",
+            counted(fewest, "process was", "processes were")
         ));
     }
     // Without `{launches}` the program itself decides how often it launches.

@@ -57,7 +57,8 @@ fn mismatch(variant: &VariantId, what: &str, pins: &[Pin]) -> Option<Finding> {
     (!broken.is_empty()).then(|| {
         let broken = broken.join("; ");
         let message =
-            format!("{what} with a toolchain that differs from the pinned versions: {broken}");
-        Finding::of(Code::ToolchainMismatch, variant, message)
+            format!("{what} with another toolchain or GPU than the configuration names: {broken}");
+        let next = Pin::next_step(pins);
+        Finding::deny(Code::ToolchainMismatch, variant, message, next)
     })
 }

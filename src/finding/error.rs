@@ -1,7 +1,8 @@
 //! Errors that end a run. What concerns one variant only is a finding, see [`crate::verdict`].
 
-use crate::disk::Linked;
+use crate::disk::{self, Linked};
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
@@ -37,7 +38,7 @@ pub enum Error {
         cause: String,
     },
     /// The operating system refused.
-    #[error("cannot {action} {}: {source}{}", path.display(), next_step(source))]
+    #[error("cannot {action} {}: {source}{}", path.display(), next_step(path, source))]
     Io {
         /// Verb: `read`, `write`, `create` ...
         action: &'static str,
@@ -51,14 +52,31 @@ pub enum Error {
     Interrupted,
 }
 
-/// What to do where the disk is full. Every file is written beside the old one, or as a whole.
-fn next_step(source: &std::io::Error) -> &'static str {
-    match source.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            "\n  next: free space on the disk of this path, and run the command again; what was there before is kept"
-        }
-        _ => "",
-    }
+/// What to do where the disk is full, or a file is another user's. Every file is written beside the old
+/// one, or as a whole.
+fn next_step(path: &Path, source: &std::io::Error) -> String {
+    let next = match source.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Some(
+            "free space on the disk of this path, and run the command again; what was there before is kept".to_owned(),
+        ),
+        ErrorKind::PermissionDenied => of_another_user(path),
+        _ => None,
+    };
+    next.map_or_else(String::new, |next| format!("\n  next: {next}"))
+}
+
+/// What to do where another user owns what is in a folder of this user.
+pub fn of_another_user(path: &Path) -> Option<String> {
+    let user = rustix::process::geteuid().as_raw();
+    let owner = |path: &Path| disk::metadata(path).ok().map(|it| it.uid());
+    let mut folders = path.ancestors().zip(path.ancestors().skip(1));
+    let (top, _) = folders.find(|(own, above)| {
+        owner(above) == Some(user) && owner(own).is_some_and(|owner| owner != user)
+    })?;
+    let top = top.display();
+    Some(format!(
+        "give {top} back to this user, as after a run with sudo: sudo chown -R \"$(id -u)\" '{top}'"
+    ))
 }
 
 impl Error {

@@ -12,7 +12,7 @@ mod stop;
 
 pub use code::{Code, Reported};
 pub use commands::{name_config, with_config};
-pub use error::Error;
+pub use error::{Error, of_another_user};
 pub use exit_code::ExitCode;
 pub use lacks::machine_lacks;
 pub use note::Note;

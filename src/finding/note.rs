@@ -72,6 +72,7 @@ impl Note {
         match self {
             Note::Locked => "nothing: the new baseline counts once this is merged".to_owned(),
             Note::Relocked => "undo the change, or have what it does to the baseline accepted: `relocked` says how".to_owned(),
+            Note::Waived { until, .. } => format!("nothing, until {until}"),
             Note::Earlier => format!("{next}; to measure it anew, run without --resume"),
             _ => next,
         }

@@ -82,7 +82,7 @@ reasons! {
     /// No change is under review: the author of the files judges them.
     NoReview => CaptureMissing | CaptureUnreadable | ProfileAltered | ProfileStale,
     /// No measured baseline demands a measured profile.
-    ImportAllowed => ProfileImported,
+    ImportAllowed => ProfileImported | NotMeasured,
     /// Nothing is gated: the launches of a program are listed, or two programs are compared.
     NoGate => CodeVaries,
     /// The machine code that the variant loads is not gated.

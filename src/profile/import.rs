@@ -1,6 +1,6 @@
 //! From a recording of somebody else to a profile.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::{
@@ -9,7 +9,8 @@ use super::{
 };
 use crate::capture::Format;
 use crate::config::Variant;
-use crate::terms::{Tier, VariantId};
+use crate::metric::Role;
+use crate::terms::{Tier, VariantId, first};
 use ncu_report::{Launch, Recording, ResultKind, report};
 
 /// The ending of a file of this format and content that can be imported; `None` for what only this
@@ -42,12 +43,61 @@ pub fn select(variant: &Variant, recording: &mut Recording) -> Result<(), BTreeS
     };
     let launches = &mut recording.launches;
     if !launches.is_empty() && !launches.iter().any(selects) {
-        let names = launches.iter().map(|launch| launch.kernel.function.clone());
-        return Err(names.collect());
+        return Err(kernels_of(recording));
     }
     launches.retain(selects);
     Ok(())
 }
+
+/// What the launches of a kernel show of the program that they are of.
+const OF_PROGRAM: [(Role, &str); 3] = [
+    (Role::RegistersPerThread, "registers a thread"),
+    (Role::StaticSharedBytes, "bytes of static shared memory"),
+    (Role::DynamicSharedBytes, "bytes of dynamic shared memory"),
+];
+
+/// The first recording that is of another program than the first one, and how that shows.
+pub fn other_program(recordings: &[(Recording, FileHash)]) -> Option<(usize, String)> {
+    let ((before, _), others) = recordings.split_first()?;
+    let (kernels, before) = (kernels_of(before), of_program(before));
+    let listed = |names: &BTreeSet<String>| first(names.iter().cloned(), 5);
+    others.iter().zip(1..).find_map(|((other, _), at)| {
+        let others = kernels_of(other);
+        if others.is_disjoint(&kernels) {
+            let [here, there] = [&others, &kernels].map(listed);
+            return Some((at, format!("it has {here}, and no launch of {there}")));
+        }
+        let (key, [here, there]) = of_program(other).into_iter().find_map(|(key, values)| {
+            let both = [&values, before.get(&key)?].map(listed);
+            (both[0] != both[1]).then_some((key, both))
+        })?;
+        let (kernel, _, _, what) = key;
+        Some((at, format!("{kernel} has {here} {what}, there {there}")))
+    })
+}
+
+fn kernels_of(recording: &Recording) -> BTreeSet<String> {
+    let launches = recording.launches.iter();
+    let names = launches.map(|launch| launch.kernel.function.clone());
+    names.collect()
+}
+
+/// Each value once, by kernel, grid, block and what it is.
+fn of_program(recording: &Recording) -> BTreeMap<OfProgram<'_>, BTreeSet<String>> {
+    let mut values: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
+    for launch in &recording.launches {
+        for (role, what) in OF_PROGRAM {
+            let key = (&*launch.kernel.function, launch.grid, launch.block, what);
+            if let Some(value) = role.number(launch) {
+                let value = value.round().to_string();
+                values.entry(key).or_default().insert(value);
+            }
+        }
+    }
+    values
+}
+
+type OfProgram<'a> = (&'a str, [u64; 3], [u64; 3], &'static str);
 
 /// Makes a profile of recordings, each of a process of its own. What is stated counts where the files
 /// do not say it.

@@ -13,7 +13,7 @@ pub enum Mode {
     Against,
     /// Another program, measured side by side (`compare`). Nothing is locked of either.
     Programs,
-    /// Nothing: the base has no such variant.
+    /// Nothing: there is neither a base of it nor a baseline.
     New,
 }
 

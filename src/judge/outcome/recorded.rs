@@ -211,6 +211,9 @@ impl Reading<'_> {
                 if disk::is_file(self.recordings.shown.join(PROFILE_FILE)) {
                     let next = "name the folder of all variants, two levels above: `--from DIR` for DIR/SUITE/VARIANT/profile.json";
                     Finding::deny(code, id, message, next)
+                } else if disk::is_dir(self.recordings.shown.join("profiles")) {
+                    let next = format!("name the folder in it: `--from {shown}/profiles`");
+                    Finding::deny(code, id, message, next)
                 } else if disk::is_file(recorded.folder.join(STATIC_PROFILE_FILE)) {
                     Finding::deny(code, id, message, next)
                 } else {

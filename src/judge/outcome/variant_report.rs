@@ -109,13 +109,13 @@ pub struct VariantReport {
 }
 
 impl VariantReport {
-    /// Of a variant that was compared with itself, because the base has none: its values are shown, and what
-    /// is beyond a limit fails.
+    /// Of a variant that was compared with itself, because it has neither a base nor a baseline: its values
+    /// are shown, and what is beyond a limit fails.
     pub(crate) fn of_new(mut self) -> VariantReport {
         for one in &mut self.comparisons {
             one.verdict = one.verdict.filter(|verdict| *verdict == Verdict::Regressed);
             if one.verdict.is_none() {
-                one.why = "the base has no such variant".to_owned();
+                one.why = "there is neither a base nor a baseline".to_owned();
             }
             (one.reference, one.samples) = (None, None);
             (one.change, one.band, one.threshold) = (None, None, None);

@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(codes(&findings), [Code::Regressed]);
         assert_eq!(findings[0].severity, Severity::Warn);
         assert_eq!(findings[0].message, WAIVED);
-        assert_eq!(findings[0].next, "fix it");
+        assert_eq!(findings[0].next, "nothing, until 2026-12-31");
     }
 
     #[test]

@@ -42,6 +42,7 @@ fn beside(base: Config, current: &Config) -> Config {
     Config {
         // One cache of builds serves both revisions.
         work: current.work.clone(),
+        checkout: current.checkout.clone(),
         device: current.device,
         // Both are measured with the versions that are pinned now. Where the base has another
         // compiler, this is reported and does not end the run.
@@ -213,9 +214,9 @@ impl BaseProject {
             match (found, prebuilt) {
                 (Some(found), Some(_)) => found.clone(),
                 (Some(found), None) if self.is_required() => found.clone().in_base(),
-                (Some(found), None) => {
-                    self.unavailable(variant, &format!("it does not build: {}", found.message))
-                }
+                (Some(found), None) => self
+                    .unavailable(variant, &format!("it does not build: {}", found.message))
+                    .detail(found.detail.clone().unwrap_or_default()),
                 (None, Some(_)) => self.unavailable(variant, "it was not packed"),
                 (None, None) => self.unavailable(variant, "it does not build"),
             }
@@ -258,7 +259,7 @@ impl BaseProject {
             Code::BaseUnavailable,
             &variant.id,
             format!("the base at {at} cannot be measured side by side: {why}"),
-            "use the comparison with its stored baseline, which is made instead",
+            "remove the cause, or rely on its stored baseline, which is used where there is one",
         )
     }
 }
