@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::root::Root;
+use super::tools::stated;
 use crate::config::{Config, Recipe};
 use crate::disk;
 use crate::files::create_work_folder;
@@ -85,11 +86,7 @@ pub fn refuse_untracked(config: &Config) -> Result<(), Error> {
     if config.root == config.checkout {
         return Ok(());
     }
-    let toolchain = &config.toolchain;
-    let tools = [
-        &toolchain.nvcc, &toolchain.ncu, &toolchain.compute_sanitizer, &toolchain.cupti,
-    ];
-    for tool in tools.into_iter().flatten() {
+    for (_, tool) in stated(&config.toolchain) {
         if let Ok(below) = tool.strip_prefix(&config.root)
             && !disk::is_there(tool)
             && disk::is_there(config.checkout.join(below))
