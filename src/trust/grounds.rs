@@ -89,7 +89,8 @@ impl Grounds {
 pub fn establish(head: Config, root: Option<Root>, consent: Consent) -> Result<Grounds, Error> {
     let Some(root) = root else {
         let store = Store::open(&head.baselines)?;
-        let (authority, unneeded) = (Authority::WorkingTree, consent.unneeded());
+        let unneeded = consent.unneeded().into_iter().collect();
+        let authority = Authority::WorkingTree;
         return Ok(Grounds::settled(head, store, authority, unneeded));
     };
     place_in_repository(&head.root)?;
