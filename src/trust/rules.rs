@@ -74,7 +74,7 @@ impl ChangeUnderReview<'_> {
             act.reviewed.push(act.path.clone());
         }
         let mut changes = changes(&base_table, &head_table);
-        let merged = match self.merged(&base_table, &head_table) {
+        let merged = match self.parsed(&policy::merged(&base_table, &head_table)) {
             Ok(merged) => Some(merged),
             Err(_) if self.consent.has_token(&act) => None,
             Err(why) => {
@@ -235,11 +235,6 @@ impl ChangeUnderReview<'_> {
         );
         let finding = finding.accept(self.consent.token(act));
         Ok(finding.warn_for(WarnReason::Consented))
-    }
-
-    /// The change's code under the base's policy.
-    fn merged(&self, base: &toml::Table, head: &toml::Table) -> Result<Config, String> {
-        self.parsed(&policy::merged(base, head))
     }
 
     /// A configuration of the merged checkout.
