@@ -71,7 +71,6 @@ fn same_kernel(
     let knows_launch = [bytes, threads].map(|name| kernel.metrics.contains_key(name)) != [false; 2];
     // Older versions counted what the configuration states, and did not write it down.
     let launched = if knows_launch { launched } else { &[] };
-    let stated = kernel.code.as_ref().map(|stated| &stated.text_sha256);
     let mut metrics = code
         .metrics(&config.toolchain.arch, variant.launch, launched)
         .into_iter()
@@ -80,5 +79,5 @@ fn same_kernel(
         let stated = kernel.metrics.get(metric.name).and_then(|one| one.value);
         value.is_none() || stated == value
     });
-    same && stated == Some(&code.text_sha256)
+    same && kernel.text_sha256() == Some(&code.text_sha256)
 }

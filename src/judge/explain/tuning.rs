@@ -94,9 +94,8 @@ pub(crate) fn unexplained_code(
     }
     let pairing = pair_kernels(reference, current, mode, false);
     let other = pairing.pairs().filter(|pair| {
-        let hash = |code: &crate::profile::Code| code.text_sha256.clone();
-        let (was, is) = (pair.reference.code.as_ref(), pair.current.code.as_ref());
-        was.map(hash) != is.map(hash) && !reported.contains_key(&pair.current.name)
+        let same = pair.reference.text_sha256() == pair.current.text_sha256();
+        !same && !reported.contains_key(&pair.current.name)
     });
     let reference = mode.reference();
     other
