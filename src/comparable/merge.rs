@@ -24,7 +24,8 @@ pub fn merge(profiles: Vec<Profile>) -> Result<Profile, String> {
                 merged.variant
             ));
         }
-        merged = joined(merged, profile)?;
+        join_provenance(&mut merged.provenance, profile.provenance)?;
+        join_samples(&mut merged, profile.kernels)?;
     }
     Ok(merged)
 }
@@ -47,13 +48,6 @@ fn mergeable(one: &Profile, other: &Profile) -> Vec<String> {
     ];
     let differing = differing.into_iter().filter(|(_, differs)| *differs);
     differing.map(|(what, _)| what.to_owned()).collect()
-}
-
-/// Both in one, of profiles without a difference.
-fn joined(mut one: Profile, other: Profile) -> Result<Profile, String> {
-    join_provenance(&mut one.provenance, other.provenance)?;
-    join_samples(&mut one, other.kernels)?;
-    Ok(one)
 }
 
 /// Of both. A version that one of them does not state is not known.
