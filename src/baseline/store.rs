@@ -200,22 +200,8 @@ impl Store {
     /// [`Error::Io`].
     pub fn stored(&self) -> Result<BTreeSet<(String, VariantId)>, Error> {
         let mut found = BTreeSet::new();
-        for variant in self.variants()? {
-            for gpu in self.gpus_of(&variant)? {
-                found.insert((gpu, variant.clone()));
-            }
-        }
-        Ok(found)
-    }
-
-    /// Every variant of which any file is stored, for any GPU.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn variants(&self) -> Result<BTreeSet<VariantId>, Error> {
-        let mut found = BTreeSet::new();
-        for (_, gpu) in folders(&self.root)? {
-            for (suite, folder) in folders(&gpu)? {
+        for (gpu, suites) in folders(&self.root)? {
+            for (suite, folder) in folders(&suites)? {
                 for entry in entries(&folder)? {
                     let name = entry.text();
                     let variant = FILES
@@ -224,7 +210,7 @@ impl Store {
                     // A file with another name was not stored here by this tool.
                     let id = variant
                         .and_then(|variant| VariantId::try_from(format!("{suite}/{variant}")).ok());
-                    found.extend(id);
+                    found.extend(id.map(|id| (gpu.clone(), id)));
                 }
             }
         }
