@@ -113,7 +113,6 @@ pub const ONLY_REPORTED: &[&str] = &[
 ];
 
 /// The names of those that depend on how the kernel is launched, and the launch's own numbers first.
-/// Static profiles of older versions lack the first two.
 pub const OF_LAUNCH: [&str; 6] = words(
     "dynamic_shared_bytes threads_per_block occupancy occupancy_limit_registers \
      occupancy_limit_shared_mem occupancy_limit_warps",

@@ -296,7 +296,7 @@ fn other_shared_memory<'a>(pair: Pair<'a>, reference: &str) -> Option<Found<'a>>
     let (was, is) = (
         &pair.reference.dynamic_shared_bytes, &pair.current.dynamic_shared_bytes,
     );
-    // Baselines of older versions do not state it.
+    // A launch may not show it.
     (!was.is_empty() && !is.is_empty() && was != is).then(|| {
         let message = format!(
             "`{}` is launched with {} of dynamic shared memory a block, the {reference} with {}",
