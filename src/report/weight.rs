@@ -206,7 +206,7 @@ pub(super) fn badness(comparison: &Comparison) -> f64 {
 }
 
 /// The place of a code among all: 0 for the worst.
-fn rank(code: ExitCode) -> Option<usize> {
+pub(super) fn rank(code: ExitCode) -> Option<usize> {
     ExitCode::ALL.iter().position(|one| *one == code)
 }
 
