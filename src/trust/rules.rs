@@ -242,10 +242,7 @@ impl ChangeUnderReview<'_> {
         let text = toml::to_string(written).map_err(|error| error.to_string())?;
         let config = Config::parse(&self.head.path, &text);
         let config = config.map_err(|error| error.message().to_owned())?;
-        Ok(Config {
-            device: self.head.device,
-            ..in_checkout(config, &self.head.checkout)
-        })
+        Ok(in_checkout(config, self.head))
     }
 
     /// A policy without the waivers that have no last day and are part of the base: they ended when they
