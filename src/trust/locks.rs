@@ -259,13 +259,11 @@ fn locked(
 
 /// Whether a signature was added, and nothing else changed.
 fn only_signed(before: &Stored, after: &Stored) -> bool {
-    before.signature.is_none()
-        && after.signature.is_some()
-        && *after
-            == Stored {
-                signature: after.signature.clone(),
-                ..before.clone()
-            }
+    let unsigned = Stored {
+        signature: None,
+        ..after.clone()
+    };
+    after.signature.is_some() && unsigned == *before
 }
 
 /// A valid signature of a lock that is otherwise the base's.
