@@ -30,7 +30,11 @@ static LARGE: LazyLock<Outcome> = LazyLock::new(|| {
 
 /// The large outcome in the form of this name.
 fn rendered(name: &str) -> String {
-    form(name).map_or_else(String::new, |form| form.render(&LARGE))
+    let mut text = Vec::new();
+    if let Some(form) = form(name) {
+        let _ = form.write(&LARGE, &mut text);
+    }
+    String::from_utf8(text).unwrap_or_default()
 }
 
 fn main() {

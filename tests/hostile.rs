@@ -423,7 +423,7 @@ fn no_form_of_a_report_shows_a_character_that_nobody_sees() {
                 (form, (&of_programs.0, &of_programs.1)),
             ]
         }) {
-            let (shown, harmless) = (form.render(hostile), form.render(harmless));
+            let [shown, harmless] = [hostile, harmless].map(|one| outcomes::render(form, one));
             for c in some {
                 // This program's own are styles of a terminal, and what breaks a command in a log.
                 let own = harmless.matches(*c).count();

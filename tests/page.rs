@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::common::outcomes::{every_verdict, large};
+use crate::common::outcomes::{every_verdict, large, render};
 use sparsek_gate::finding::Code;
 use sparsek_gate::judge::{Ended, Outcome};
 use sparsek_gate::report::form;
@@ -10,7 +10,7 @@ use sparsek_gate::report::form;
 const HOSTILE: &str = "<img src=x onerror=\"document.title='ran'\">]]></script><script>document.title='ran'</script>\u{202e}`x`";
 
 fn html(outcome: &Outcome) -> String {
-    form("html").unwrap().render(outcome)
+    render(form("html").unwrap(), outcome)
 }
 
 /// Names, messages and outputs that a program may have chosen.

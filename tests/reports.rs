@@ -10,6 +10,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex};
 
+use crate::common::outcomes::render as render_in;
 use crate::common::{self, Project, keep_launches, repository, samples};
 use serde_json::{Value as Json, json};
 use sparsek_gate::baseline::{Entry, Lock};
@@ -259,7 +260,7 @@ fn golden_outcome() -> Outcome {
 
 /// As a terminal shows it.
 fn render(outcome: &Outcome, name: &str) -> String {
-    form(name).unwrap().render(outcome)
+    render_in(form(name).unwrap(), outcome)
 }
 
 /// As a file contains it: without colours.

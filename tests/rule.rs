@@ -13,7 +13,7 @@ use sparsek_gate::metric::{Direction, Tolerance, Tolerances};
 use sparsek_gate::profile::{KernelProfile, MetricIdentity, Profile, Series};
 use sparsek_gate::statistics::Samples;
 use sparsek_gate::terms::Phase;
-use sparsek_gate::verdict::{Change, Decision, Question, Scale, Verdict, against_stored, in_turn};
+use sparsek_gate::verdict::{Change, Decision, Question, Verdict, against_stored, in_turn};
 
 const COUNTER: &str = "gpu__time_duration.sum";
 
@@ -424,7 +424,7 @@ fn processes_of_a_reference_are_grouped_by_the_gpu_that_they_ran_on() {
 
 // The rule itself, over process values.
 
-const BOTH_SCALES: [Scale; 2] = [Scale::Relative, Scale::Absolute];
+const BOTH_SCALES: [fn(f64) -> Tolerance; 2] = [Tolerance::RelativePercent, Tolerance::Absolute];
 
 /// Values near 100, without noise or with some, and now and then anything.
 fn values(count: usize, any: BoxedStrategy<f64>) -> BoxedStrategy<Vec<f64>> {
@@ -466,9 +466,8 @@ fn question() -> impl Strategy<Value = Question> {
     let scale = prop::sample::select(BOTH_SCALES.to_vec());
     let tolerance = prop_oneof![Just(0.0), 0.0..3.0_f64, 0.0..99.0_f64];
     (scale, direction(), tolerance).prop_map(|(scale, direction, tolerance)| Question {
-        scale,
+        tolerance: scale(tolerance),
         direction,
-        tolerance,
         is_time: false,
         part: 1.0,
         strict: false,
@@ -532,11 +531,11 @@ proptest! {
         (factor, term) in (1e-3..1e3_f64, -50.0..1e3_f64),
     ) {
         for scale in BOTH_SCALES {
-            let question = Question { scale, direction, tolerance, is_time: false, part: 1.0, strict: false };
+            let question = Question { tolerance: scale(tolerance), direction, is_time: false, part: 1.0, strict: false };
             let moved = |values: &[f64]| -> Vec<f64> {
-                let one = |value: &f64| match scale {
-                    Scale::Relative => value * factor,
-                    Scale::Absolute => value + term,
+                let one = |value: &f64| match question.tolerance {
+                    Tolerance::RelativePercent(_) => value * factor,
+                    Tolerance::Absolute(_) => value + term,
                 };
                 values.iter().map(one).collect()
             };
@@ -590,11 +589,12 @@ proptest! {
         at in any::<prop::sample::Index>(),
         bad in prop::sample::select(vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY]),
         question in question(),
+        scale in prop::sample::select(BOTH_SCALES.to_vec()),
     ) {
         let mut holed = current.clone();
         // What is beyond the rounds of a look does not count.
         holed[at.index(6)] = bad;
-        let no_tolerance = Question { tolerance: bad, ..question };
+        let no_tolerance = Question { tolerance: scale(bad), ..question };
         for decision in [
             beside(&base, &holed, &question),
             beside(&holed, &current, &question),
@@ -617,7 +617,7 @@ proptest! {
     ) {
         let (zero, other) = (vec![0.0; zeros], vec![value; zeros]);
         for (direction, worse) in [(Direction::Lower, true), (Direction::Higher, false), (Direction::Equal, true)] {
-            let question = Question { scale: Scale::Relative, direction, tolerance, is_time: false, part: 1.0, strict: false };
+            let question = Question { tolerance: Tolerance::RelativePercent(tolerance), direction, is_time: false, part: 1.0, strict: false };
             let verdict = if worse { Verdict::Regressed } else { Verdict::Improved };
             for (now, expected) in [(&zero, Verdict::Pass), (&other, verdict)] {
                 prop_assert_eq!(beside(&zero, now, &question).verdict, expected);
@@ -657,9 +657,8 @@ proptest! {
         lower in any::<bool>(),
     ) {
         let question = Question {
-            scale: Scale::Absolute,
+            tolerance: Tolerance::Absolute(tolerance),
             direction: if lower { Direction::Lower } else { Direction::Higher },
-            tolerance,
             is_time: false,
             part: 1.0,
             strict: false,

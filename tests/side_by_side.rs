@@ -9,6 +9,7 @@ use serde_json::{Value as Json, json};
 use sparsek_gate::config::Config;
 use sparsek_gate::finding::{Error, ExitCode};
 use sparsek_gate::measure::BaseProject;
+use sparsek_gate::trust::{Asked, Bases, bases};
 
 const DURATION: &str = "duration";
 const GATED: [&str; 4] = ["duration", "sm_active", "tensor_core", "dram_bw"];
@@ -367,9 +368,19 @@ fn repository() -> Project {
     project
 }
 
-fn check_out(project: &Project, revision: &str) -> Result<BaseProject, Error> {
-    let config = Config::load(&project.path("config.toml")).unwrap();
-    BaseProject::check_out(&config, revision)
+/// HEAD beside the work.
+fn check_out(project: &Project, config: &str) -> BaseProject {
+    let config = Config::load(&project.path(config)).unwrap();
+    BaseProject::check_out(&config, &project.git(&["rev-parse", "HEAD"])).unwrap()
+}
+
+/// What a person asks to compare with.
+fn against(project: &Project, revision: &str) -> Result<Bases, Error> {
+    let asked = Asked {
+        against: Some(revision),
+        ..Asked::default()
+    };
+    bases(&project.path("."), asked, |_| None)
 }
 
 /// Worktrees that git knows, and folders that are left of one.
@@ -383,7 +394,7 @@ fn worktrees(project: &Project) -> (usize, usize) {
 #[test]
 fn a_base_is_checked_out_beside_the_work_and_leaves_nothing_behind() {
     let project = repository();
-    let base = check_out(&project, "HEAD").unwrap();
+    let base = check_out(&project, "config.toml");
     assert_eq!(base.commit(), Some(&*project.git(&["rev-parse", "HEAD"])));
     assert_eq!(worktrees(&project), (2, 1));
     drop(base);
@@ -396,14 +407,14 @@ fn what_a_killed_run_left_does_not_stand_in_the_way() {
     let project = repository();
     let places = ".sparsek-gate/worktrees";
     let clears = || {
-        drop(check_out(&project, "HEAD").unwrap());
+        drop(check_out(&project, "config.toml"));
         assert_eq!(worktrees(&project), (1, 0));
     };
     // In a container the process numbers start again each time.
-    std::mem::forget(check_out(&project, "HEAD").unwrap());
+    std::mem::forget(check_out(&project, "config.toml"));
     clears();
     // Without its folder git still knows it.
-    std::mem::forget(check_out(&project, "HEAD").unwrap());
+    std::mem::forget(check_out(&project, "config.toml"));
     std::fs::remove_dir_all(project.path(places)).unwrap();
     clears();
     // Git does not know a cached work folder beside a fresh clone. No process has a number so high.
@@ -419,7 +430,7 @@ fn a_revision_that_is_not_there_is_a_slip_and_leaves_no_worktree() {
         "nowhere", "", "HEAD~7", "on-a-file", "--help", "-1", "--output=x", "a b",
         "HEAD:config.toml",
     ] {
-        let error = check_out(&project, revision).unwrap_err();
+        let error = against(&project, revision).unwrap_err();
         assert_eq!(error.exit_code(), ExitCode::Usage, "{revision}");
         let told = error.to_string();
         let words = format!("`--against {revision}`: there is no such revision");
@@ -433,15 +444,14 @@ fn a_revision_that_is_not_there_is_a_slip_and_leaves_no_worktree() {
 fn a_folder_that_is_no_repository_has_no_revisions() {
     let project = Project::empty();
     project.write("config.toml", CONFIG);
-    let error = check_out(&project, "HEAD").unwrap_err();
-    assert_eq!(error.exit_code(), ExitCode::Usage);
+    let error = against(&project, "HEAD").unwrap_err();
+    assert_eq!(error.exit_code(), ExitCode::Environment);
     assert!(
         error
             .to_string()
-            .contains("`--against` needs a git repository"),
+            .contains("`--against HEAD`: fatal: not a git repository"),
         "{error}"
     );
-    assert!(!project.path(".sparsek-gate").exists());
 }
 
 #[test]
@@ -449,8 +459,7 @@ fn a_project_below_the_root_of_its_repository_is_found_in_the_base() {
     let project = Project::empty();
     project.write("below/config.toml", CONFIG);
     project.commit();
-    let config = Config::load(&project.path("below/config.toml")).unwrap();
-    let base = BaseProject::check_out(&config, "HEAD").unwrap();
+    let base = check_out(&project, "below/config.toml");
     let places: Vec<_> = std::fs::read_dir(project.path("below/.sparsek-gate/worktrees"))
         .unwrap()
         .map(|entry| entry.unwrap().path())

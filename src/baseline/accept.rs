@@ -92,14 +92,8 @@ pub struct Candidate<'a> {
     pub acceptance: &'a Acceptance,
 }
 
-/// Whether a profile becomes a baseline.
-#[derive(Debug)]
-pub enum Decision {
-    /// It does, with warnings about it.
-    Accepted(Box<NewBaseline>, Vec<Finding>),
-    /// It must not, for these reasons.
-    Refused(Vec<Finding>),
-}
+/// The baseline that a profile becomes, or why it must not.
+pub type Decision = Result<NewBaseline, Vec<Finding>>;
 
 impl Candidate<'_> {
     /// Decides on a measured or imported profile.
@@ -113,15 +107,9 @@ impl Candidate<'_> {
             findings.push(self.again("a recorded metric has no value"));
         }
         findings.extend(rederive(variant, profile, captures));
-        let (faults, noise): (Vec<_>, Vec<_>) = disturbed(variant, profile, Purpose::Baseline)
-            .into_iter()
-            .partition(Finding::denies);
-        findings.extend(faults);
-        let mut decision = self.decide(norm, findings);
-        if let Decision::Accepted(_, warnings) = &mut decision {
-            warnings.extend(noise.into_iter().filter(is_clock));
-        }
-        decision
+        let disturbed = disturbed(variant, profile, Purpose::Baseline).into_iter();
+        findings.extend(disturbed.filter(Finding::denies));
+        self.decide(norm, findings)
     }
 
     /// Decides on a profile of the static tier.
@@ -270,8 +258,10 @@ impl Candidate<'_> {
 
     /// The baseline with its lock, if there is no finding.
     fn decide(&self, norm: Option<String>, mut findings: Vec<Finding>) -> Decision {
-        let (old_lock, unreadable) = self.old_lock();
-        findings.extend(unreadable);
+        let old_lock = self.old_lock().unwrap_or_else(|unreadable| {
+            findings.push(unreadable);
+            None
+        });
         let mut lock = Lock {
             schema: Lock::SCHEMA,
             variant: self.variant.id.clone(),
@@ -289,7 +279,7 @@ impl Candidate<'_> {
             findings.extend(self.against_old_lock(old, &lock));
         }
         let (Some(norm), true) = (norm, findings.is_empty()) else {
-            return Decision::Refused(findings);
+            return Err(findings);
         };
         let profile = self.profile.to_json();
         let (ledger, previous) = old_lock.map_or_else(
@@ -310,32 +300,23 @@ impl Candidate<'_> {
         lock.head = entry.hash();
         lock.ledger = ledger;
         lock.ledger.push(entry);
-        let new = NewBaseline {
+        Ok(NewBaseline {
             gpu: self.profile.identity.folder(),
             lock,
             norm,
             profile,
             signature: None,
-        };
-        Decision::Accepted(Box::new(new), Vec::new())
+        })
     }
 
     /// The lock that is replaced. A ledger that cannot be read must not be replaced by a new one
     /// without notice.
-    fn old_lock(&self) -> (Option<Lock>, Option<Finding>) {
+    fn old_lock(&self) -> Result<Option<Lock>, Finding> {
         let text = self.stored.and_then(|stored| stored.lock.as_deref());
-        match text.map(Lock::parse) {
-            None => (None, None),
-            Some(Ok(lock)) => (Some(lock), None),
-            Some(Err(cause)) => {
-                let finding = self.refuse(
-                    Code::Tampered,
-                    format!("the present lock cannot be read: {cause}"),
-                    &self.repair(),
-                );
-                (None, Some(finding))
-            }
-        }
+        text.map(Lock::parse).transpose().map_err(|cause| {
+            let message = format!("the present lock cannot be read: {cause}");
+            self.refuse(Code::Tampered, message, &self.repair())
+        })
     }
 
     fn repair(&self) -> String {
@@ -366,10 +347,6 @@ impl Candidate<'_> {
 /// that this is found again.
 pub fn noise(variant: &Variant, profile: &Profile) -> Vec<Finding> {
     let mut found = disturbed(variant, profile, Purpose::Baseline);
-    found.retain(|finding| is_clock(finding) && !finding.denies());
+    found.retain(|finding| finding.code == Code::ClockChanged && !finding.denies());
     found
-}
-
-fn is_clock(finding: &Finding) -> bool {
-    finding.code == Code::ClockChanged
 }

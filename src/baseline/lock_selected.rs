@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::accept::{Acceptance, Candidate, Decision};
+use super::accept::{Acceptance, Candidate, Decision, noise};
 use super::capture_index::CaptureIndex;
 use super::lock::{Entry, Lock};
 use super::norm_line::{NormLine, norm_lines};
@@ -306,15 +306,13 @@ impl Locking<'_> {
             acceptance: self.order.acceptance,
         });
         let new = match decision {
-            Decision::Accepted(new, warnings) => {
-                self.warnings.extend(warnings);
-                *new
-            }
-            Decision::Refused(findings) => {
+            Ok(new) => new,
+            Err(findings) => {
                 self.refusals.extend(findings);
                 return Ok(());
             }
         };
+        self.warnings.extend(noise(variant, profile));
         let (norm, norm_sha256, locked, lock) = stored.map_or((None, None, None, None), |old| {
             (old.norm, old.norm_sha256, old.profile, old.lock)
         });

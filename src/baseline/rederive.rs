@@ -16,41 +16,31 @@ use ncu_report::Recording;
 
 /// Derives a profile's kernels from its captures again, and reports where they differ from it.
 pub fn rederive(variant: &Variant, profile: &Profile, captures: &CaptureIndex) -> Vec<Finding> {
-    let mut reader = Reader {
-        variant,
-        captures,
-        findings: Vec::new(),
-    };
+    let mut findings = Vec::new();
     let mut recordings = Vec::new();
-    let mut formats = Vec::new();
     for record in &profile.provenance.captures {
-        let report = reader.read(&record.report);
-        let csv = record.csv.as_ref().and_then(|csv| reader.read(csv));
-        formats.push((report.as_ref().map(|(format, _)| *format), csv.is_some()));
-        recordings.push((
-            record,
-            report.map(|(_, report)| report),
-            csv.map(|(_, csv)| csv),
-        ));
+        let mut read = |file| {
+            let unread = |(code, message)| findings.push(Finding::of(code, &variant.id, message));
+            read(captures, file).map_err(unread).ok()
+        };
+        let report = read(&record.report);
+        let csv = record.csv.as_ref().and_then(read);
+        recordings.extend(report.map(|report| (record, report, csv)));
     }
-    if !reader.findings.is_empty() {
-        return reader.findings;
+    if !findings.is_empty() {
+        return findings;
     }
     let altered = |what| Finding::of(Code::ProfileAltered, &variant.id, what);
-    if let Some(what) = not_this_tools(profile, &formats) {
+    if let Some(what) = not_this_tools(profile, &recordings) {
         return vec![altered(what)];
     }
-    let sources: Vec<Source<'_>> = recordings
-        .iter()
-        .filter_map(|(record, report, csv)| {
-            Some(Source {
-                report: report.as_ref()?,
-                csv: csv.as_ref(),
-                phase: record.phase,
-                gpu_uuid: record.gpu_uuid.as_deref(),
-            })
-        })
-        .collect();
+    let sources = recordings.iter().map(|(record, (_, report), csv)| Source {
+        report,
+        csv: csv.as_ref().map(|(_, csv)| csv),
+        phase: record.phase,
+        gpu_uuid: record.gpu_uuid.as_deref(),
+    });
+    let sources: Vec<Source<'_>> = sources.collect();
     let mut differences: Vec<String> = sources
         .iter()
         .filter_map(|source| other_conditions(&profile.identity, source.report))
@@ -89,39 +79,33 @@ fn leave_out(variant: &Variant, profile: &Profile, derived: &mut Derived) {
         .retain(|kernel| filter.matches(&kernel.name) || has(&kernel.name));
 }
 
-/// Reads the captures that a profile names.
-struct Reader<'a> {
-    variant: &'a Variant,
-    captures: &'a CaptureIndex,
-    /// The captures that are missing or cannot be read.
-    findings: Vec<Finding>,
-}
+/// A capture as it was read.
+type Capture = (Format, Recording);
 
-impl Reader<'_> {
-    fn read(&mut self, file: &FileHash) -> Option<(Format, Recording)> {
-        let (name, sha256) = (&file.file, &file.sha256);
-        let (code, message) = match self.captures.read(file) {
-            Some(Ok(found)) => return Some(found),
-            Some(Err(error)) => (Code::CaptureUnreadable, error.to_string()),
-            None if self.captures.has_beside(name) => (
-                Code::ProfileAltered,
-                format!(
-                    "the capture `{name}` beside the profile is not the one that the profile names (sha256 {sha256})"
-                ),
+/// Reads a capture that a profile names. `Err` where it is missing or cannot be read.
+fn read(captures: &CaptureIndex, file: &FileHash) -> Result<Capture, (Code, String)> {
+    let (name, sha256) = (&file.file, &file.sha256);
+    Err(match captures.read(file) {
+        Some(Ok(found)) => return Ok(found),
+        Some(Err(error)) => (Code::CaptureUnreadable, error.to_string()),
+        None if captures.has_beside(name) => (
+            Code::ProfileAltered,
+            format!(
+                "the capture `{name}` beside the profile is not the one that the profile names (sha256 {sha256})"
             ),
-            None => (
-                Code::CaptureMissing,
-                format!("the capture `{name}` (sha256 {sha256}) that the profile names is missing"),
-            ),
-        };
-        let finding = Finding::of(code, &self.variant.id, message);
-        self.findings.push(finding);
-        None
-    }
+        ),
+        None => (
+            Code::CaptureMissing,
+            format!("the capture `{name}` (sha256 {sha256}) that the profile names is missing"),
+        ),
+    })
 }
 
 /// Why the captures cannot be those of this tool: one report with its CSV for each process, none twice.
-fn not_this_tools(profile: &Profile, formats: &[(Option<Format>, bool)]) -> Option<String> {
+fn not_this_tools(
+    profile: &Profile,
+    recordings: &[(&CaptureRecord, Capture, Option<Capture>)],
+) -> Option<String> {
     let reports: BTreeSet<&str> = profile
         .provenance
         .captures
@@ -129,11 +113,11 @@ fn not_this_tools(profile: &Profile, formats: &[(Option<Format>, bool)]) -> Opti
         .map(|record| record.report.sha256.as_str())
         .collect();
     if profile.provenance.origin != ProfileOrigin::Measured {
-        return (reports.len() != formats.len()).then(|| {
+        return (reports.len() != recordings.len()).then(|| {
             format!(
                 "it names {} different reports for {} captures",
                 reports.len(),
-                formats.len()
+                recordings.len()
             )
         });
     }
@@ -146,8 +130,8 @@ fn not_this_tools(profile: &Profile, formats: &[(Option<Format>, bool)]) -> Opti
     };
     let processes = profile.provenance.processes as usize;
     if of_phase(Phase::Timing) != processes
-        || reports.len() != formats.len()
-        || of_phase(Phase::Timing) + of_phase(Phase::Counting) != formats.len()
+        || reports.len() != recordings.len()
+        || of_phase(Phase::Timing) + of_phase(Phase::Counting) != recordings.len()
     {
         return Some(format!(
             "it names {} different reports, {} of the timing phase, for {processes} profiler processes",
@@ -156,16 +140,15 @@ fn not_this_tools(profile: &Profile, formats: &[(Option<Format>, bool)]) -> Opti
         ));
     }
     let tier = profile.identity.tier;
-    let whole = |(record, (format, has_csv)): (&CaptureRecord, &(Option<Format>, bool))| {
+    let whole = |(record, (format, _), csv): &(&CaptureRecord, Capture, Option<Capture>)| {
         let tier = match record.phase {
             Some(Phase::Timing) if profile.provenance.as_it_runs => Tier::KernelTimes,
             _ => tier,
         };
-        let of_tier = format.is_some_and(|format| format.tier() == tier && format != Format::Csv);
-        of_tier && *has_csv == (tier == Tier::Counters)
+        let of_tier = format.tier() == tier && *format != Format::Csv;
+        of_tier && csv.is_some() == (tier == Tier::Counters)
     };
-    let mut all = profile.provenance.captures.iter().zip(formats);
-    (!all.all(whole)).then(|| match tier {
+    (!recordings.iter().all(whole)).then(|| match tier {
         Tier::Counters => {
             "a measured profile has a report file and its CSV for each process".to_owned()
         }

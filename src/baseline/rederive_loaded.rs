@@ -1,7 +1,6 @@
 //! Whether a static profile of loaded code is what the captures contain.
 
 use super::capture_index::CaptureIndex;
-use crate::binary::{CompiledKernel, LaunchShape, OF_LAUNCH};
 use crate::build::{cubins_of, launched, loaded_code};
 use crate::config::{Config, Variant};
 use crate::finding::{Code, Error, Finding, Stop};
@@ -44,10 +43,19 @@ pub fn rederive_loaded(
         Err(Stop::Error(error)) => return Err(error),
     };
     let of = |kernel: &KernelProfile| found.get(kernel.mangled.as_ref()?);
-    let other = compiled.kernels.iter().find(|kernel| {
-        let launched = launched(measured, kernel);
-        !of(kernel).is_some_and(|code| same_kernel(config, variant, &launched, kernel, code))
-    });
+    // Whether the profile states of a kernel what its code shows without a disassembler.
+    let is_same = |kernel: &KernelProfile| {
+        of(kernel).is_some_and(|code| {
+            let launched = launched(measured, kernel);
+            let metrics = code.metrics(&config.toolchain.arch, variant.launch, &launched);
+            let same = metrics.into_iter().all(|(metric, value)| {
+                let stated = kernel.metrics.get(metric.name).and_then(|one| one.value);
+                value.is_none() || stated == value
+            });
+            same && kernel.text_sha256() == Some(&code.text_sha256)
+        })
+    };
+    let other = compiled.kernels.iter().find(|kernel| !is_same(kernel));
     Ok(match other {
         Some(kernel) => Some(altered(&format!("`{}` has other code", kernel.name))),
         None if found.len() != compiled.kernels.len() => Some(altered(&format!(
@@ -57,28 +65,4 @@ pub fn rederive_loaded(
         ))),
         None => None,
     })
-}
-
-/// Whether a profile states of a kernel what its code shows without a disassembler.
-fn same_kernel(
-    config: &Config,
-    variant: &Variant,
-    launched: &[LaunchShape],
-    kernel: &KernelProfile,
-    code: &CompiledKernel,
-) -> bool {
-    let [bytes, threads, ..] = OF_LAUNCH;
-    let knows_launch = [bytes, threads].map(|name| kernel.metrics.contains_key(name)) != [false; 2];
-    // Older versions counted what the configuration states, and did not write it down.
-    let launched = if knows_launch { launched } else { &[] };
-    let stated = kernel.code.as_ref().map(|stated| &stated.text_sha256);
-    let mut metrics = code
-        .metrics(&config.toolchain.arch, variant.launch, launched)
-        .into_iter()
-        .filter(|(metric, _)| knows_launch || ![bytes, threads].contains(&metric.name));
-    let same = metrics.all(|(metric, value)| {
-        let stated = kernel.metrics.get(metric.name).and_then(|one| one.value);
-        value.is_none() || stated == value
-    });
-    same && stated == Some(&code.text_sha256)
 }

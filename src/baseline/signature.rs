@@ -7,7 +7,7 @@ use std::path::Path;
 
 use minisign_verify::{Error as Refusal, PublicKey, Signature};
 
-use super::store::Stored;
+use super::store::{SIGNATURE, Stored};
 use crate::config::{Config, Trust};
 use crate::files::{most, read_text_up_to};
 use crate::finding::{Code, Error, Finding, WarnReason};
@@ -25,7 +25,7 @@ pub fn unsigned(trust: &Trust, stored: &Stored) -> Option<Finding> {
             .as_deref()
             .map(|text| unverified(stored, text));
     }
-    let name = format!("{}/{}.lock.toml", stored.gpu, stored.variant);
+    let name = stored.name("lock.toml");
     let id = &stored.variant;
     let lock = stored.lock.as_deref()?;
     let Some(signature) = &stored.signature else {
@@ -52,8 +52,8 @@ fn unverified(stored: &Stored, signature: &str) -> Finding {
         Err(error) => format!("is not a signature of minisign ({error})"),
     };
     let message = format!(
-        "{}/{}.lock.toml.minisig {what}: the configuration names no key, so the signature proves nothing",
-        stored.gpu, stored.variant
+        "{} {what}: the configuration names no key, so the signature proves nothing",
+        stored.name(SIGNATURE)
     );
     let next = "name the keys that may sign locks in `trust.public_keys`, or remove the file";
     Finding::deny(Code::Unsigned, &stored.variant, message, next).warn_for(WarnReason::NoKeys)

@@ -11,6 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::RenameFlags;
+use rustix::io::Errno;
 
 use super::lock::Lock;
 use crate::disk::{self, Entry, folder_of};
@@ -57,8 +58,20 @@ impl NewBaseline {
 
 impl Stored {
     /// One of its files, for people.
-    pub(super) fn name(&self, ending: &str) -> String {
+    pub fn name(&self, ending: &str) -> String {
         format!("{}/{}.{ending}", self.gpu, self.variant)
+    }
+
+    /// Its files by their endings, in the order of [`FILES`].
+    pub fn files(&self) -> [(&'static str, Option<&[u8]>); 5] {
+        let [lock, norm, norm_sha256, profile, signature] = FILES;
+        [
+            (lock, self.lock.as_deref().map(str::as_bytes)),
+            (norm, self.norm.as_deref()),
+            (norm_sha256, self.norm_sha256.as_deref().map(str::as_bytes)),
+            (profile, self.profile.as_deref()),
+            (signature, self.signature.as_deref().map(str::as_bytes)),
+        ]
     }
 }
 
@@ -81,7 +94,7 @@ pub struct NewBaseline {
 pub const FILES: [&str; 5] = [
     "lock.toml", "norm.txt", "norm.txt.sha256", "profile.json", SIGNATURE,
 ];
-const SIGNATURE: &str = "lock.toml.minisig";
+pub(super) const SIGNATURE: &str = "lock.toml.minisig";
 
 impl Store {
     fn at(root: &Path) -> Store {
@@ -187,22 +200,8 @@ impl Store {
     /// [`Error::Io`].
     pub fn stored(&self) -> Result<BTreeSet<(String, VariantId)>, Error> {
         let mut found = BTreeSet::new();
-        for variant in self.variants()? {
-            for gpu in self.gpus_of(&variant)? {
-                found.insert((gpu, variant.clone()));
-            }
-        }
-        Ok(found)
-    }
-
-    /// Every variant of which any file is stored, for any GPU.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn variants(&self) -> Result<BTreeSet<VariantId>, Error> {
-        let mut found = BTreeSet::new();
-        for (_, gpu) in folders(&self.root)? {
-            for (suite, folder) in folders(&gpu)? {
+        for (gpu, suites) in folders(&self.root)? {
+            for (suite, folder) in folders(&suites)? {
                 for entry in entries(&folder)? {
                     let name = entry.text();
                     let variant = FILES
@@ -211,7 +210,7 @@ impl Store {
                     // A file with another name was not stored here by this tool.
                     let id = variant
                         .and_then(|variant| VariantId::try_from(format!("{suite}/{variant}")).ok());
-                    found.extend(id);
+                    found.extend(id.map(|id| (gpu.clone(), id)));
                 }
             }
         }
@@ -319,23 +318,16 @@ impl Store {
             return disk::rename(next, &self.root).map_err(Error::io("write", &self.root));
         }
         let exchanged = disk::rename_with(next, &self.root, RenameFlags::EXCHANGE);
-        match exchanged.map_err(|error| (rustix::io::Errno::from_io_error(&error), error)) {
-            Ok(()) => Ok(()),
-            // Filesystems without the exchange: two renames, of which `recover` finishes the second.
-            Err((
-                Some(
-                    rustix::io::Errno::INVAL
-                    | rustix::io::Errno::NOSYS
-                    | rustix::io::Errno::OPNOTSUPP,
-                ),
-                _,
-            )) => {
-                let old = self.beside("old");
-                disk::rename(&self.root, &old).map_err(Error::io("write", &old))?;
-                disk::rename(next, &self.root).map_err(Error::io("write", &self.root))
+        let lacking = [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP].map(Some);
+        exchanged.or_else(|error| {
+            if !lacking.contains(&Errno::from_io_error(&error)) {
+                return Err(Error::io("exchange", &self.root)(error));
             }
-            Err((_, error)) => Err(Error::io("exchange", &self.root)(error)),
-        }
+            // Filesystems without the exchange: two renames, of which `recover` finishes the second.
+            let old = self.beside("old");
+            disk::rename(&self.root, &old).map_err(Error::io("write", &old))?;
+            disk::rename(next, &self.root).map_err(Error::io("write", &self.root))
+        })
     }
 
     /// What is beside a folder of baselines because a process was killed while it stored, or is

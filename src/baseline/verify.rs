@@ -3,7 +3,7 @@
 use super::immutable::immutable_changes;
 use super::lock::{Entry, Lock};
 use super::signature::unsigned;
-use super::store::{FILES, Stored};
+use super::store::Stored;
 use crate::config::{Config, Variant};
 use crate::finding::{Code, Finding};
 use crate::git;
@@ -78,13 +78,7 @@ pub fn verify_files(config: &Config, stored: &Stored) -> (Option<Trusted>, Vec<F
 
 /// The first file of a baseline in which a merge left a conflict, and its line.
 fn conflict(stored: &Stored) -> Option<(String, usize)> {
-    let texts = [
-        stored.lock.as_deref().map(str::as_bytes),
-        stored.norm.as_deref(),
-        stored.norm_sha256.as_deref().map(str::as_bytes),
-        stored.profile.as_deref(),
-    ];
-    let mut files = FILES.iter().zip(texts);
+    let mut files = stored.files().into_iter();
     files.find_map(|(ending, text)| Some((stored.name(ending), git::conflict(text?)?)))
 }
 

@@ -103,10 +103,7 @@ fn entries<'a>(
         rest = after;
         // PTX runs on no chip, nor does code that is not final, such as that of link-time optimization.
         if u16::from_le_bytes([header[0], header[1]]) == KIND_CUBIN {
-            found.push(MachineCode {
-                most,
-                ..entry(header, payload)?
-            });
+            found.push(entry(header, payload, most)?);
         }
     }
     Ok(())
@@ -115,6 +112,7 @@ fn entries<'a>(
 fn entry<'a>(
     header: &[u8; ENTRY_HEADER],
     payload: &'a [u8],
+    most: u64,
 ) -> Result<MachineCode<'a>, BinaryError> {
     let flags = u64_at(header, 40);
     let stored = match (flags & FLAG_LZ4 != 0, flags & FLAG_ZSTD != 0) {
@@ -148,7 +146,7 @@ fn entry<'a>(
         payload,
         stored,
         size,
-        most: 0,
+        most,
     })
 }
 

@@ -8,6 +8,7 @@ use object::{Endianness, FileFlags, Object, ObjectSection};
 
 use super::error::BinaryError;
 use super::fatbin::{self, MachineCode};
+use crate::metric::capability_of_arch;
 
 const ELF: [u8; 4] = *b"\x7fELF";
 /// Code that is linked, and runs.
@@ -103,19 +104,16 @@ fn chosen<'a>(all: Vec<MachineCode<'a>>, arch: &str) -> Result<Vec<MachineCode<'
     if all.is_empty() {
         return Err(BinaryError::NoMachineCode);
     }
-    let number = |target: &str| {
-        let number = target.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        number.to_owned()
-    };
     let (exact, other): (Vec<_>, Vec<_>) = all.into_iter().partition(|code| code.target == arch);
     if !exact.is_empty() {
         return Ok(exact);
     }
     let targets: BTreeSet<String> = other.iter().map(|code| code.target.clone()).collect();
-    let same: Vec<_> = other
-        .into_iter()
-        .filter(|code| number(&code.target) == number(arch))
-        .collect();
+    let is_same = |code: &MachineCode<'_>| {
+        let chip = capability_of_arch(&code.target);
+        chip.is_some() && chip == capability_of_arch(arch)
+    };
+    let same: Vec<_> = other.into_iter().filter(is_same).collect();
     if same.is_empty() {
         return Err(BinaryError::OtherTargets {
             arch: arch.to_owned(),

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::compiled::CompiledKernel;
 use super::launch_shape::LaunchShape;
 use super::occupancy::{Limits, Occupancy, ResourceUse};
-use crate::metric::{Direction, Level};
+use crate::metric::{Direction, Level, capability_of_arch};
 use crate::terms::words;
 
 /// A metric of a compiled kernel.
@@ -22,7 +22,7 @@ pub struct StaticMetric {
     /// How it regresses, where the configuration gives it no level.
     pub rule: StaticRule,
     /// The generations that have it, as major compute capabilities; empty for all.
-    generations: &'static [u32],
+    generations: &'static [u64],
     value: fn(&Facts<'_>) -> Option<f64>,
 }
 
@@ -113,7 +113,6 @@ pub const ONLY_REPORTED: &[&str] = &[
 ];
 
 /// The names of those that depend on how the kernel is launched, and the launch's own numbers first.
-/// Static profiles of older versions lack the first two.
 pub const OF_LAUNCH: [&str; 6] = words(
     "dynamic_shared_bytes threads_per_block occupancy occupancy_limit_registers \
      occupancy_limit_shared_mem occupancy_limit_warps",
@@ -177,10 +176,9 @@ impl StaticMetric {
 
     /// Whether the chips of a compiler's target such as `sm_90a` can have it.
     pub fn is_on(&self, arch: &str) -> bool {
-        let digits = arch.trim_start_matches("sm_");
-        let digits = digits.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        let major = digits.parse::<u32>().map(|number| number / 10);
-        self.generations.is_empty() || major.is_ok_and(|major| self.generations.contains(&major))
+        let generation = capability_of_arch(arch).map(|(major, _)| major);
+        let has = |major| self.generations.contains(&major);
+        self.generations.is_empty() || generation.is_some_and(has)
     }
 
     /// What stands for a counter's name in profiles and reports.

@@ -34,4 +34,5 @@ pub use occupancy::{Limits, Occupancy, ResourceUse};
 pub use ptx::without_dynamic_shared;
 pub use ptxas::{CompilerWarning, KernelResources, compiler_warnings, resource_report};
 pub use residency::Residency;
+pub(crate) use residency::whole;
 pub use sass::{Census, Listing, census, listing, other_source_types};

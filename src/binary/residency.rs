@@ -87,7 +87,7 @@ impl Residency {
 }
 
 /// A whole number of 32 bits.
-fn whole(value: f64) -> Option<u32> {
+pub(crate) fn whole(value: f64) -> Option<u32> {
     let fits = value >= 0.0 && value <= f64::from(u32::MAX) && value.fract() == 0.0;
     fits.then_some(value as u32)
 }

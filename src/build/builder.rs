@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use super::artifact::{Artifact, Built};
-use super::command::CommandBuild;
 use super::commands::Commands;
 use super::flags::flag_inputs;
 use super::nvcc::NvccBuild;
@@ -15,12 +14,13 @@ use crate::toolchain::{Nvcc, Nvdisasm, nvcc_flags};
 /// Builds variants.
 #[derive(Debug)]
 pub struct Builder<'a> {
-    config: &'a Config,
+    pub(super) config: &'a Config,
     /// Looked for only if a variant needs it.
     nvcc: Option<Nvcc>,
-    nvdisasm: Option<Nvdisasm>,
-    commands: Commands,
-    runs_commands: bool,
+    pub(super) nvdisasm: Option<Nvdisasm>,
+    /// Those that were run, for any variant.
+    pub(super) commands: Commands,
+    pub(super) runs_commands: bool,
 }
 
 impl<'a> Builder<'a> {
@@ -92,14 +92,7 @@ impl<'a> Builder<'a> {
 
     fn build(&self, variant: &Variant) -> Result<Artifact, Stop> {
         if let Recipe::Command { .. } = variant.recipe {
-            let build = CommandBuild {
-                config: self.config,
-                variant,
-                nvdisasm: self.nvdisasm.as_ref(),
-                commands: &self.commands,
-                runs_commands: self.runs_commands,
-            };
-            return build.build();
+            return self.by_command(variant);
         }
         let nvcc = self.nvcc.as_ref();
         nvcc.and_then(|nvcc| NvccBuild::of(self.config, variant, nvcc, self.nvdisasm.as_ref()))

@@ -4,32 +4,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::artifact::Artifact;
-use super::commands::Commands;
+use super::builder::Builder;
 use super::machine_code::compiled_in;
-use crate::config::{Config, Recipe, Variant};
+use crate::config::{Recipe, Variant};
 use crate::disk;
 use crate::files::create_work_folder;
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::git;
-use crate::toolchain::Nvdisasm;
 
-/// A variant that is built by its own command, or stands ready.
-pub(super) struct CommandBuild<'a> {
-    pub config: &'a Config,
-    pub variant: &'a Variant,
-    /// For the machine code that the variant names.
-    pub nvdisasm: Option<&'a Nvdisasm>,
-    /// Those that were run before, for other variants.
-    pub commands: &'a Commands,
-    /// Whether the command `build` is run.
-    pub runs_commands: bool,
-}
-
-impl CommandBuild<'_> {
-    /// Runs the command `build`, where there is one, hashes `inputs` and what `run` names, and reads
-    /// the machine code of `program` and `libraries`.
-    pub(super) fn build(&self) -> Result<Artifact, Stop> {
-        let (config, variant) = (self.config, self.variant);
+impl Builder<'_> {
+    /// Builds a variant that has its own command, or stands ready: runs the command `build`, where there is
+    /// one, hashes `inputs` and what `run` names, and reads the machine code of `program` and `libraries`.
+    pub(super) fn by_command(&self, variant: &Variant) -> Result<Artifact, Stop> {
+        let config = self.config;
         let Recipe::Command {
             build, run, code, ..
         } = &variant.recipe
@@ -50,7 +37,7 @@ impl CommandBuild<'_> {
         let mut sources = BTreeMap::new();
         for input in config.own_files(variant)? {
             let path = config.root.join(&input);
-            let hash = self.hash(&path, &format!("input `{input}`"), "inputs")?;
+            let hash = self.hash(variant, &path, &format!("input `{input}`"), "inputs")?;
             sources.insert(input, hash);
         }
         let mut programs = BTreeMap::new();
@@ -58,13 +45,13 @@ impl CommandBuild<'_> {
             let path = config.root.join(word);
             // A program that is found on the PATH is not part of the project.
             if git::is_input_file(&path) && (at == 0 || path.starts_with(&config.root)) {
-                let hash = self.hash(&path, &format!("program `{word}`"), "run")?;
+                let hash = self.hash(variant, &path, &format!("program `{word}`"), "run")?;
                 programs.insert(path, hash);
             }
         }
         let mut compiled = None;
         if !code.is_empty() {
-            let read = compiled_in(config, variant, code, self.nvdisasm)?;
+            let read = compiled_in(config, variant, code, self.nvdisasm.as_ref())?;
             for (file, sha256) in read.files {
                 // What a command makes differs from machine to machine; its `inputs` are the source.
                 if build.is_none() {
@@ -86,9 +73,15 @@ impl CommandBuild<'_> {
         })
     }
 
-    fn hash(&self, path: &Path, what: &str, key: &str) -> Result<String, Finding> {
+    fn hash(
+        &self,
+        variant: &Variant,
+        path: &Path,
+        what: &str,
+        key: &str,
+    ) -> Result<String, Finding> {
         git::sha256_of_input(path).map_err(|error| {
-            let (id, config) = (&self.variant.id, self.config.path.display());
+            let (id, config) = (&variant.id, self.config.path.display());
             let message = format!("the {what} cannot be read: {error}");
             let next = format!("check `{key}` of {id} in {config}");
             Finding::deny(Code::BuildFailed, id, message, next)
@@ -101,6 +94,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::config::Config;
 
     #[test]
     fn what_runs_is_hashed_and_what_cannot_be_read_is_not_built() {
@@ -112,14 +106,8 @@ mod tests {
             [suite.s.variant.v]\nrun = [\"sh\", \"./bench.sh\", \"8192\"]\n";
         let config = Config::parse(&path, text).unwrap();
         let variant = config.variants().next().unwrap();
-        let command = CommandBuild {
-            config: &config,
-            variant,
-            nvdisasm: None,
-            commands: &Commands::default(),
-            runs_commands: true,
-        };
-        let built = || command.build();
+        let builder = Builder::new(&config, &[], true).unwrap();
+        let built = || builder.by_command(variant);
         let bench = config.root.join("bench.sh");
         fs::write(&bench, "true\n").unwrap();
         let artifact = built().unwrap();

@@ -35,7 +35,7 @@ pub fn loaded_code(
     // Every process of a variant loads the same ones.
     let different: BTreeSet<&Vec<u8>> = cubins.iter().collect();
     for cubin in different {
-        let read = reader.read_where(cubin, &|name| ran.contains(name));
+        let read = reader.read(cubin, &|name| ran.contains(name));
         read.map_err(|why| match why {
             Unreadable::Binary(BinaryError::Ambiguous(name)) => varies(variant, &name).into(),
             Unreadable::Binary(error) => code_not_kept(variant, &error.to_string()).into(),

@@ -43,7 +43,8 @@ pub(super) fn compiled_in(
             let message = format!("the machine code of `{file}` cannot be read: {error}");
             Finding::deny(Code::BuildFailed, &variant.id, message, next)
         })?;
-        reader.read(&bytes).map_err(|stop| match stop {
+        let read = reader.read(&bytes, &|_| true);
+        read.map_err(|stop| match stop {
             Unreadable::Binary(error) => unreadable(variant, file, &error).into(),
             Unreadable::Stop(stop) => stop,
         })?;
@@ -127,13 +128,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads all kernels of a file that match.
-    fn read(&mut self, file: &[u8]) -> Result<(), Unreadable> {
-        self.read_where(file, &|_| true)
-    }
-
     /// Reads the kernels of a file that match, of those whose mangled names `ran` is true of.
-    pub(super) fn read_where(
+    pub(super) fn read(
         &mut self,
         file: &[u8],
         ran: &dyn Fn(&str) -> bool,

@@ -14,14 +14,13 @@ use super::cubins::{cubins_in, library_in, without_dynamic_shared};
 use super::flags::{FlagInputs, as_objects, flag_inputs, source_is_plain};
 use super::inputs::{own_questions, places, questions};
 use super::opened::{Lists, Opened};
-use super::reach::{Reach, is_found, is_object};
+use super::reach::{Reach, first_bytes, is_found, is_object};
 use super::run::{BUILD_TIMEOUT, run_build};
 use crate::binary::{self, BinaryError, Census, Compiled, compiler_warnings, resource_report};
 use crate::config::{Config, Recipe, Variant};
 use crate::disk;
 use crate::files::{
-    create_work_folder, most, open_regular, read_regular, read_regular_up_to, readable_text,
-    write_atomically,
+    create_work_folder, most, read_regular, read_regular_up_to, readable_text, write_atomically,
 };
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::git;
@@ -73,6 +72,10 @@ pub(super) struct NvccBuild<'a> {
 /// When the content of a file last changed, or its name or mode: what `touch` cannot set back.
 type ChangeTime = (i64, i64);
 
+/// The program in the folder of a build, and what the compiler printed.
+const PROGRAM: &str = "program";
+const LOG: &str = "build.log";
+
 /// The folders of one compilation. They are removed unless the build goes into the store.
 struct Scratch {
     build: TempDir,
@@ -94,14 +97,6 @@ impl Scratch {
 
     fn path(&self, name: &str) -> PathBuf {
         self.build.path().join(name)
-    }
-
-    fn program(&self) -> PathBuf {
-        self.path("program")
-    }
-
-    fn log(&self) -> PathBuf {
-        self.path("build.log")
     }
 }
 
@@ -169,7 +164,7 @@ impl<'a> NvccBuild<'a> {
         let (started, lists, library) = self.compile(&scratch, &reach, named)?;
         let (made, known) = self.made(named, lists)?;
         let content = self.content_as_compiled(named, &made, started)?;
-        let program = scratch.program();
+        let program = scratch.path(PROGRAM);
         let program_sha256 = sha256_file(&program).map_err(Error::io("read", program))?;
         let known = known && !named.native && self.nvcc.lists_linked();
         let key = self.key(&content, (!known).then_some(&program_sha256));
@@ -280,7 +275,7 @@ impl<'a> NvccBuild<'a> {
                 as_objects(&mut argv);
                 argv.extend(["-odir".to_owned(), kept]);
             }
-            false => argv.extend(["-o".to_owned(), scratch.program().display().to_string()]),
+            false => argv.extend(["-o".to_owned(), scratch.path(PROGRAM).display().to_string()]),
         }
         argv.extend_from_slice(self.sources);
         argv
@@ -300,7 +295,7 @@ impl<'a> NvccBuild<'a> {
         reach: &Reach<'_>,
         named: &FlagInputs,
     ) -> Result<(ChangeTime, Lists, bool), Stop> {
-        let (program, log) = (scratch.program(), scratch.log());
+        let (program, log) = (scratch.path(PROGRAM), scratch.path(LOG));
         let toolchain = &self.config.toolchain;
         let mut by_hand = self.nvcc.argv(toolchain, self.flags, self.defines);
         by_hand.extend(["-o", &self.variant.id.variant].map(str::to_owned));
@@ -432,12 +427,8 @@ impl<'a> NvccBuild<'a> {
     /// Refuses an archive that names its members, which no list has.
     fn holds_its_members(&self, archive: &str) -> Result<(), Stop> {
         let path = self.config.root.join(archive);
-        let mut start = [0; 8];
-        let real = git::real_input(&path);
-        let opened = real.and_then(|real| open_regular(&real));
-        let read = opened.and_then(|mut file| io::Read::read(&mut file, &mut start));
-        read.map_err(Error::io("read", &path))?;
-        if &start != b"!<thin>\n" {
+        let start = git::real_input(&path).and_then(|real| first_bytes(&real));
+        if &start.map_err(Error::io("read", &path))? != b"!<thin>\n" {
             return Ok(());
         }
         let message = format!("`{archive}` is a thin archive, whose members are not tracked");
@@ -540,7 +531,7 @@ impl<'a> NvccBuild<'a> {
 
     /// The kernels of a build, from the compiler's log and the cubins that it kept.
     fn kernels(&self, scratch: &Scratch) -> Result<Compiled, Stop> {
-        let (kept, log) = (scratch.kept.path(), scratch.log());
+        let (kept, log) = (scratch.kept.path(), scratch.path(LOG));
         let text = read_regular(&log).map_err(Error::io("read", &log))?;
         let text = String::from_utf8_lossy(&text);
         let arch = &self.config.toolchain.arch;
@@ -619,7 +610,7 @@ impl<'a> NvccBuild<'a> {
     fn artifact_in(&self, folder: &Path) -> Option<Artifact> {
         let manifest = read_regular(&folder.join("manifest.json")).ok()?;
         let manifest: Manifest = serde_json::from_slice(&manifest).ok()?;
-        let program = folder.join("program");
+        let program = folder.join(PROGRAM);
         if sha256_file(&program).ok()? != manifest.program_sha256 {
             return None;
         }

@@ -196,10 +196,15 @@ fn is_of_compiler(folder: &Path) -> bool {
 
 /// Whether no message quotes a file: it is an object, a library or an archive of these.
 pub(super) fn is_object(path: &Path) -> bool {
+    let start = path.canonicalize().and_then(|real| first_bytes(&real));
+    start.is_ok_and(|start| start.starts_with(b"\x7fELF") || &start == b"!<arch>\n")
+}
+
+/// The beginning of a file, by which its kind is known.
+pub(super) fn first_bytes(file: &Path) -> io::Result<[u8; 8]> {
     let mut start = [0; 8];
-    let opened = path.canonicalize().and_then(|real| open_regular(&real));
-    let read = opened.and_then(|mut file| io::Read::read(&mut file, &mut start));
-    read.is_ok() && (start.starts_with(b"\x7fELF") || &start == b"!<arch>\n")
+    io::Read::read(&mut open_regular(file)?, &mut start)?;
+    Ok(start)
 }
 
 fn in_both_spellings(path: PathBuf) -> [PathBuf; 2] {

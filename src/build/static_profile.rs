@@ -8,7 +8,7 @@ use crate::config::{Toolchain, Variant};
 use crate::profile::{
     Code, Conditions, Identity, KernelProfile, MetricIdentity, Profile, Provenance, Series,
 };
-use crate::terms::{Phase, Tier};
+use crate::terms::Tier;
 use ncu_report::base_name;
 
 /// The static profile of a built variant; `None` where this tool neither called its compiler nor
@@ -31,12 +31,7 @@ pub fn compiled_profile(
     for metric in crate::binary::STATIC_METRICS {
         let known = |kernel: &KernelProfile| kernel.metrics.contains_key(metric.name);
         if kernels.iter().any(known) {
-            let identity = MetricIdentity {
-                counter: metric.counter(),
-                unit: Some(metric.unit.to_owned()),
-                phase: Phase::Counting,
-            };
-            metrics.insert(metric.name.to_owned(), identity);
+            metrics.insert(metric.name.to_owned(), MetricIdentity::of_static(metric));
         }
     }
     let selects_none = kernels.is_empty();

@@ -20,7 +20,7 @@ use crate::device::Gpu;
 use crate::disk;
 use crate::finding::{Error, ExitCode};
 use crate::judge::{
-    ComparedProgram, ComparedPrograms, KernelOverview, Origin, Outcome, Overview, Rules, judge,
+    ComparedProgram, ComparedPrograms, KernelOverview, Origin, Outcome, Rules, judge,
 };
 use crate::measure::{BaseProject, Place, Plan, measure};
 use crate::metric::display_value;
@@ -203,8 +203,7 @@ fn compared(
 struct Content {
     argv: Vec<String>,
     gpu: Option<String>,
-    #[serde(flatten)]
-    overview: Overview,
+    kernels: Vec<KernelOverview>,
 }
 
 /// Measures one program, and shows its kernels.
@@ -223,7 +222,7 @@ fn alone(
     let content = Content {
         argv: program.argv.clone(),
         gpu: profile.map(|profile| profile.identity.gpu.clone()),
-        overview: profile.map_or(Overview { kernels: vec![] }, Overview::of),
+        kernels: profile.map_or_else(Vec::new, KernelOverview::all_of),
     };
     let findings = [measured.findings, measured.gaps].concat();
     answer(format, &content, &findings, || text(&content))
@@ -248,7 +247,7 @@ fn format_without_report(arguments: &CompareArgs) -> Result<Format, Error> {
 
 /// The table of kernels, and below it how near each is to a peak.
 fn text(content: &Content) -> String {
-    let kernels = &content.overview.kernels;
+    let kernels = &content.kernels;
     let mut text = format!(
         "{} on {}, measured in this run, compared with nothing\n\n",
         process::shell_line(&content.argv),

@@ -10,7 +10,7 @@ use crate::config::{ClockControl, Program, ProgramSettings, Purpose, Verificatio
 use crate::device::Gpu;
 use crate::finding::{Code, Error, Finding};
 use crate::git;
-use crate::judge::{KernelOverview, Overview, Proposal};
+use crate::judge::{KernelOverview, Proposal};
 use crate::metric::{ALIASES, arch_of_capability, chip_of_arch, display_value};
 use crate::process::shell_line;
 use crate::report::one_line;
@@ -74,7 +74,7 @@ pub(super) struct Survey {
     argv: Vec<String>,
     name: String,
     gpu: Gpu,
-    overview: Overview,
+    kernels: Vec<KernelOverview>,
     /// What was found of the run; where it launched nothing, why.
     pub findings: Vec<Finding>,
 }
@@ -114,7 +114,7 @@ pub(super) fn survey(folder: &Path, argv: &[String], device: u32) -> Result<Surv
         folder: place.root.clone(),
         argv: program.argv,
         gpu,
-        overview: profile.map_or(Overview { kernels: vec![] }, Overview::of),
+        kernels: profile.map_or_else(Vec::new, KernelOverview::all_of),
         findings: measured.findings.into_iter().chain(gaps).collect(),
     })
 }
@@ -123,7 +123,7 @@ impl Survey {
     /// The configuration with this program as its suite, see [`template`]; `None` where it launched
     /// nothing.
     pub fn configuration(&self, all: bool) -> Option<String> {
-        let proposal = Proposal::of(&self.overview)?;
+        let proposal = Proposal::of(&self.kernels)?;
         let template = template(Some(&self.gpu), all);
         let (before, rest) = template.split_once(SUITE)?;
         let after = rest.find(AFTER_SUITE).map_or("", |at| &rest[at..]);
@@ -141,10 +141,10 @@ impl Survey {
             one_line(&line),
             one_line(&self.gpu.name)
         );
-        for kernel in self.overview.kernels.iter().take(MOST_LISTED) {
+        for kernel in self.kernels.iter().take(MOST_LISTED) {
             text.push_str(&format!("#   {}\n", listed(kernel)));
         }
-        let more = self.overview.kernels.len().saturating_sub(MOST_LISTED);
+        let more = self.kernels.len().saturating_sub(MOST_LISTED);
         if more > 0 {
             text.push_str(&format!("#   and {more} more\n"));
         }

@@ -24,7 +24,8 @@ pub fn merge(profiles: Vec<Profile>) -> Result<Profile, String> {
                 merged.variant
             ));
         }
-        merged = joined(merged, profile)?;
+        join_provenance(&mut merged.provenance, profile.provenance)?;
+        join_samples(&mut merged, profile.kernels)?;
     }
     Ok(merged)
 }
@@ -47,13 +48,6 @@ fn mergeable(one: &Profile, other: &Profile) -> Vec<String> {
     ];
     let differing = differing.into_iter().filter(|(_, differs)| *differs);
     differing.map(|(what, _)| what.to_owned()).collect()
-}
-
-/// Both in one, of profiles without a difference.
-fn joined(mut one: Profile, other: Profile) -> Result<Profile, String> {
-    join_provenance(&mut one.provenance, other.provenance)?;
-    join_samples(&mut one, other.kernels)?;
-    Ok(one)
 }
 
 /// Of both. A version that one of them does not state is not known.
@@ -92,16 +86,9 @@ fn join_provenance(one: &mut Provenance, other: Provenance) -> Result<(), String
 
 /// The provenance names the captures of both by now, in the order of the samples.
 fn join_samples(one: &mut Profile, kernels: Vec<KernelProfile>) -> Result<(), String> {
-    let machines = |phase| -> Vec<Option<String>> {
-        one.machines(phase)
-            .into_iter()
-            .map(|uuid| uuid.map(str::to_owned))
-            .collect()
-    };
-    let (timing, counting) = (machines(Phase::Timing), machines(Phase::Counting));
+    let mut joined = std::mem::take(&mut one.kernels);
     for mut kernel in kernels {
-        let own = one
-            .kernels
+        let own = joined
             .iter_mut()
             .find(|own| {
                 own.identity() == kernel.identity()
@@ -121,19 +108,14 @@ fn join_samples(one: &mut Profile, kernels: Vec<KernelProfile>) -> Result<(), St
                 .metrics
                 .remove(alias)
                 .ok_or_else(|| format!("only one of the profiles has the metric `{alias}`"))?;
-            let phase = one.identity.metrics.get(alias).map(|metric| metric.phase);
-            let machines: Vec<Option<&str>> = match phase {
-                Some(Phase::Counting) => &counting,
-                _ => &timing,
-            }
-            .iter()
-            .map(Option::as_deref)
-            .collect();
+            let metric = one.identity.metrics.get(alias);
+            let phase = metric.map_or(Phase::Timing, |metric| metric.phase);
             let mut samples = std::mem::take(&mut series.samples);
             samples.extend(further.samples);
-            *series = Series::new(samples, &machines);
+            *series = Series::new(samples, &one.machines(phase));
         }
     }
+    one.kernels = joined;
     Ok(())
 }
 

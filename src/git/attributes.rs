@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::call::{git, git_bytes};
+use super::call::{Git, git};
 use super::printed;
 use crate::disk;
 use crate::process;
@@ -60,6 +60,6 @@ fn asked<'p>(
     let paths: String = paths.map(|path| format!("{path}\0")).collect();
     let arguments = options.iter().chain(&["check-attr", "-z", "--stdin"]);
     let arguments: Vec<&str> = arguments.chain(attributes).copied().collect();
-    let answer = git_bytes(folder, &arguments, paths)?;
+    let answer = Git::here().answer(folder, &arguments, paths, &[])?;
     Ok(printed::attributes(&String::from_utf8_lossy(&answer)))
 }

@@ -9,12 +9,12 @@ use crate::terms::words;
 
 /// What git prints, or its complaint.
 pub(super) fn git(root: &Path, arguments: &[&str]) -> Result<String, String> {
-    let printed = git_bytes(root, arguments, String::new())?;
+    let printed = git_bytes(root, arguments)?;
     Ok(String::from_utf8_lossy(&printed).trim().to_owned())
 }
 
-pub(super) fn git_bytes(root: &Path, arguments: &[&str], input: String) -> Result<Vec<u8>, String> {
-    Git::here().answer(root, arguments, input, &[])
+pub(super) fn git_bytes(root: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
+    Git::here().answer(root, arguments, String::new(), &[])
 }
 
 /// How the complaint begins that git cannot be started.

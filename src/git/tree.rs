@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::call::{git, git_bytes};
+use super::call::{Git, git, git_bytes};
 use super::printed;
 
 /// What a commit has at a path.
@@ -30,7 +30,7 @@ pub fn files_at(
     let arguments = [
         "--literal-pathspecs", "ls-tree", "-r", "-z", "--full-tree", commit, "--", path,
     ];
-    let listing = git_bytes(root, &arguments, String::new())?;
+    let listing = git_bytes(root, &arguments)?;
     let listing = String::from_utf8(listing)
         .map_err(|_| format!("a file below `{path}` has a name that is not UTF-8"))?;
     let (mut found, mut wanted) = (BTreeMap::new(), Vec::new());
@@ -65,7 +65,7 @@ pub type Object = (printed::Kind, String);
 /// Git's complaint, or that a name is not UTF-8.
 pub fn objects_at(root: &Path, commit: &str) -> Result<BTreeMap<String, Object>, String> {
     let arguments = ["ls-tree", "-r", "-z", "--full-tree", commit];
-    let listing = git_bytes(root, &arguments, String::new())?;
+    let listing = git_bytes(root, &arguments)?;
     let listing = readable(&listing);
     let entries = printed::tree(&listing)?.into_iter();
     let named = |entry: printed::Entry<'_>| {
@@ -96,7 +96,7 @@ fn blobs<'a>(
     if count == 0 {
         return Ok(Vec::new());
     }
-    let answer = git_bytes(root, &["cat-file", "--batch"], asked)?;
+    let answer = Git::here().answer(root, &["cat-file", "--batch"], asked, &[])?;
     printed::contents(&answer, count)
 }
 
@@ -109,7 +109,7 @@ pub fn shown(top: &Path) -> Result<Vec<String>, String> {
     let arguments = [
         "ls-files", "--cached", "--others", "--exclude-standard", "-z",
     ];
-    let listing = String::from_utf8(git_bytes(top, &arguments, String::new())?)
+    let listing = String::from_utf8(git_bytes(top, &arguments)?)
         .map_err(|_| "a file has a name that is not UTF-8".to_owned())?;
     let names = listing.split('\0').filter(|name| !name.is_empty());
     let mut names: Vec<String> = names.map(str::to_owned).collect();
@@ -133,7 +133,7 @@ pub fn tracked(top: &Path, path: &str) -> Result<BTreeMap<String, Option<String>
     let arguments = [
         "--literal-pathspecs", "ls-files", "--stage", "-z", "--", path,
     ];
-    let listing = git_bytes(top, &arguments, String::new())?;
+    let listing = git_bytes(top, &arguments)?;
     // A name that is not UTF-8 is none that this tool asks for.
     printed::index(&readable(&listing))
 }
@@ -142,10 +142,8 @@ pub fn tracked(top: &Path, path: &str) -> Result<BTreeMap<String, Option<String>
 pub fn untracked(folder: &Path, name: &str) -> Option<String> {
     let pattern = format!(":(glob)**/{name}");
     let arguments = ["ls-files", "--others", "-z", "--", &pattern];
-    let found = git_bytes(folder, &arguments, String::new()).ok()?;
-    let found = String::from_utf8_lossy(&found)
-        .split('\0')
-        .next()?
-        .to_owned();
-    (!found.is_empty()).then_some(found)
+    let found = git_bytes(folder, &arguments).ok()?;
+    let found = String::from_utf8_lossy(&found);
+    let first = found.split('\0').next()?;
+    (!first.is_empty()).then(|| first.to_owned())
 }

@@ -3,8 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use super::call::{Git, error, git};
-use super::name::{Named, named};
-use super::revision::why_unknown;
 use crate::disk;
 use crate::finding::Error;
 use crate::process;
@@ -22,27 +20,6 @@ pub struct Worktree {
 }
 
 impl Worktree {
-    /// Checks a revision out in a new folder below `places`. `root` is a folder of the repository.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] where there is no repository or no such revision; [`Error::Environment`]
-    /// where git refuses for another reason.
-    pub fn add(root: &Path, revision: &str, places: &Path) -> Result<Worktree, Error> {
-        folder_in_repository(root)
-            .map_err(|why| Error::Usage(format!("`--against` needs a git repository: {why}")))?;
-        match named(root, revision) {
-            Named::Commit(commit) => Worktree::of_commit(root, &commit, places),
-            Named::Missing => Err(Error::Usage(format!(
-                "`--against {revision}`: {}",
-                why_unknown(root, revision)
-            ))),
-            Named::Ambiguous(names) => Err(Error::Baseline(format!(
-                "`--against {revision}` is ambiguous, it may be {}: write the whole name",
-                names.join(" or ")
-            ))),
-        }
-    }
-
     /// Checks a commit out in a new folder below `places`. `root` is a folder of the repository.
     ///
     /// # Errors
@@ -51,7 +28,8 @@ impl Worktree {
         let cannot = |why: String, next: String| {
             error(format!("git cannot check {commit} out: {why}"), next)
         };
-        let prefix = folder_in_repository(root)
+        // The path of the folder from the top of its repository.
+        let prefix = git(root, &["rev-parse", "--show-prefix"])
             .map_err(|why| cannot(why, "run it in a clone of the repository".to_owned()))?;
         disk::create_dir_all(places).map_err(Error::io("create", places))?;
         sweep(root, places);
@@ -83,14 +61,6 @@ impl Worktree {
             root: root.to_owned(),
         })
     }
-}
-
-/// The path of a folder from the top of its repository, with a `/` at its end; empty at the top.
-///
-/// # Errors
-/// Git's complaint where the folder is in no repository.
-fn folder_in_repository(root: &Path) -> Result<String, String> {
-    git(root, &["rev-parse", "--show-prefix"])
 }
 
 impl Drop for Worktree {

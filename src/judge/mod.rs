@@ -12,7 +12,7 @@ pub use compare::profiles::compare;
 pub use compare::waits::Waits;
 pub use explain::cause::{Cause, CauseKind, causes};
 pub use explain::hotspot::{KernelHotspots, LineMove, Sampled, StallMove, moved};
-pub use explain::overview::{Bound, KernelOverview, Overview};
+pub use explain::overview::{Bound, KernelOverview};
 pub use explain::proposal::Proposal;
 pub use explain::stall::stall_words;
 pub use explain::stored::{Stored, StoredKernel, StoredMetric};

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use thiserror::Error;
 
 use super::{Hotspots, KernelProfile, MetricIdentity, Series};
+use crate::binary::whole;
 use crate::config::Metric;
 use crate::metric::Role;
 use crate::terms::Phase;
@@ -245,12 +246,6 @@ impl Group<'_> {
                 .collect(),
         }
     }
-}
-
-/// A number of bytes that is whole and not negative.
-fn whole(bytes: f64) -> Option<u32> {
-    let fits = bytes >= 0.0 && bytes <= f64::from(u32::MAX) && bytes.fract() == 0.0;
-    fits.then_some(bytes as u32)
 }
 
 fn unit_of<'a>(launch: &'a Launch, counter: &str) -> Option<&'a str> {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::hotspots::Hotspots;
-use crate::binary::LaunchShape;
+use crate::binary::{LaunchShape, StaticMetric};
 use crate::statistics::Samples;
 use crate::terms::Phase;
 
@@ -19,6 +19,17 @@ pub struct MetricIdentity {
     pub unit: Option<String>,
     /// Which capture measures it.
     pub phase: Phase,
+}
+
+impl MetricIdentity {
+    /// Of a metric of compiled code.
+    pub fn of_static(metric: &StaticMetric) -> MetricIdentity {
+        MetricIdentity {
+            counter: metric.counter(),
+            unit: Some(metric.unit.to_owned()),
+            phase: Phase::Counting,
+        }
+    }
 }
 
 /// One kernel at one grid and block.
@@ -75,6 +86,11 @@ impl KernelProfile {
             Some(mangled) => ncu_report::placeless(mangled),
             None => Cow::Borrowed(self.demangled.as_deref().unwrap_or(&self.name)),
         }
+    }
+
+    /// The hash of its machine code, on the static tier.
+    pub fn text_sha256(&self) -> Option<&str> {
+        self.code.as_ref().map(|code| code.text_sha256.as_str())
     }
 
     /// What its launches were seen to have; none on the static tier.

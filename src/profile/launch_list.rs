@@ -51,6 +51,14 @@ pub struct OtherLaunches {
     pub between: u32,
 }
 
+impl KernelLaunches {
+    /// Whether they are those of a measured kernel.
+    pub(super) fn is_of(&self, kernel: &KernelProfile) -> bool {
+        let same = (self.grid, self.block) == (kernel.grid, kernel.block);
+        same && kernel.mangled.as_deref() == Some(&self.mangled)
+    }
+}
+
 impl LaunchList {
     /// Of all launches in their order: the name of each, and whether it is measured.
     pub fn of(launches: &[(String, bool)]) -> LaunchList {
@@ -92,10 +100,7 @@ impl LaunchList {
     /// How often a measured kernel is launched in all; `None` where that is not listed.
     pub fn launches_of(&self, kernel: &KernelProfile) -> Option<u32> {
         let mut kernels = self.kernels.iter();
-        let own = kernels.find(|one| {
-            let same = (one.grid, one.block) == (kernel.grid, kernel.block);
-            same && kernel.mangled.as_deref() == Some(&one.mangled)
-        });
+        let own = kernels.find(|one| one.is_of(kernel));
         own.map(|own| own.launches)
     }
 

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{KernelProfile, MetricIdentity, Profile, Series};
-use crate::binary::{OF_LAUNCH, Occupancy, Residency, occupancy_metrics, static_metric};
-use crate::terms::Phase;
+use crate::binary::{OF_LAUNCH, Occupancy, Residency, occupancy_metrics, static_metric, whole};
 
 /// What is taken of the launches of another profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,13 +39,9 @@ impl Profile {
         for metric in OF_LAUNCH.into_iter().filter_map(static_metric) {
             let name = metric.name.to_owned();
             if known.contains(&name) {
-                let identity = MetricIdentity {
-                    counter: metric.counter(),
-                    unit: Some(metric.unit.to_owned()),
-                    phase: Phase::Counting,
-                };
                 let metrics = &mut completed.identity.metrics;
-                metrics.entry(name).or_insert(identity);
+                let metric = MetricIdentity::of_static(metric);
+                metrics.entry(name).or_insert(metric);
             }
         }
         (completed, names)
@@ -91,9 +86,7 @@ fn complete(arch: &str, kernel: &mut KernelProfile, other: &KernelProfile, taken
 
 /// A metric that is a whole number.
 fn number(kernel: &KernelProfile, name: &str) -> Option<u32> {
-    let value = kernel.metrics.get(name)?.value?;
-    let fits = value >= 0.0 && value <= f64::from(u32::MAX) && value.fract() == 0.0;
-    fits.then_some(value as u32)
+    whole(kernel.metrics.get(name)?.value?)
 }
 
 /// The occupancy of a compiled kernel that is launched with this shared memory and these threads.

@@ -26,8 +26,7 @@ pub fn norm_text(profile: &Profile) -> Option<String> {
     (!lines.is_empty()).then(|| lines.concat())
 }
 
-/// The dynamic shared memory of a launch, in bytes. Profiles of older versions, whose text is locked, do
-/// not know it.
+/// The dynamic shared memory of a launch, in bytes, where the launches show it.
 fn shared_memory(prefix: &str, kernel: &KernelProfile) -> Option<String> {
     let sizes = kernel.dynamic_shared_bytes.iter();
     let sizes: Vec<String> = sizes.map(|bytes| format!("{bytes}.00")).collect();

@@ -128,13 +128,9 @@ impl Profile {
             counts.push(f64::from(launches));
         }
         if list.kernels.len() > self.kernels.len() {
-            let of_list = |kernel: &KernelProfile, listed: &super::KernelLaunches| {
-                kernel.mangled.as_deref() == Some(&listed.mangled)
-                    && (kernel.grid, kernel.block) == (listed.grid, listed.block)
-            };
             let unmeasured = list.kernels.iter().find(|listed| {
                 let mut kernels = self.kernels.iter();
-                !kernels.any(|kernel| of_list(kernel, listed))
+                !kernels.any(|kernel| listed.is_of(kernel))
             });
             let name =
                 unmeasured.map_or("a kernel".into(), |one| ncu_report::base_name(&one.mangled));

@@ -244,8 +244,13 @@ impl Session<'_> {
 /// # Errors
 /// A finding that says why the variant was not measured, or an error where the machine failed.
 pub fn run(profiler: &dyn Profiler, session: &Session<'_>) -> Result<Pending, Stop> {
-    let (ran, unproven) = execute(profiler, session)?;
-    finish(profiler, session, ran, unproven)
+    let prepared = Prepared::new(profiler, session)?;
+    let watch = Watch::start(session);
+    let first_launch = profiler.first_launch(session).map(FirstLaunch::watch);
+    let ended = prepared.invocation.run();
+    let until_launch = first_launch.and_then(FirstLaunch::stop);
+    let device = watch.stop(session);
+    prepared.finish(ended, until_launch, device, None)
 }
 
 /// What a process left that was measured, and the files that it left.
@@ -267,16 +272,18 @@ pub fn in_turn(
     share_turns: bool,
 ) -> Result<Vec<Result<Left, Stop>>, (usize, Stop)> {
     let began = Instant::now();
-    let mut held = start(profiler, sessions)?;
+    let started = sessions.iter().enumerate().map(|(at, session)| {
+        let held = Held::start(profiler, session);
+        held.map_err(|stop| (at, stop))
+    });
+    let mut held = started.collect::<Result<Vec<Held<'_>>, _>>()?;
     while held.iter().any(|one| !one.is_done) {
-        hold(&mut held, sessions)?;
-        for (at, session) in sessions.iter().enumerate().take(held.len()) {
-            let of_session = |stop| (at, stop);
-            let well = held[at].work(profiler, session, share_turns);
-            let well = well.map_err(of_session)?;
+        hold(&mut held)?;
+        for at in 0..held.len() {
+            let well = held[at].work(share_turns).map_err(|stop| (at, stop))?;
             if Running::any_moved(held.iter().filter_map(|one| one.running.as_ref())) {
                 let why = "one of them ran in the turn of another program";
-                return Err((at, not_held(session.variant, why).into()));
+                return Err((at, held[at].prepared.not_held(why)));
             }
             if !well {
                 // Those after it are killed.
@@ -292,10 +299,9 @@ pub fn in_turn(
         one.end();
     }
     let each = began.elapsed() / u32::try_from(held.len()).unwrap_or(u32::MAX);
-    let left = held.into_iter().zip(sessions);
-    let left = left.map(|(one, session)| {
-        let pending = one.read(profiler, session, each)?;
-        Ok((pending, session.left()?))
+    let left = held.into_iter().map(|one| {
+        let session = one.prepared.session;
+        Ok((one.read(each)?, session.left()?))
     });
     Ok(left.collect())
 }
@@ -317,8 +323,8 @@ pub(super) fn none_of(variant: &Variant, seen: &[String]) -> String {
 }
 
 /// A program that was started with others. Dropped, it is killed with all that it started.
-struct Held {
-    prepared: Prepared,
+struct Held<'a> {
+    prepared: Prepared<'a>,
     /// `None` once it has ended.
     running: Option<Running>,
     ended: Option<io::Result<Finished>>,
@@ -328,32 +334,14 @@ struct Held {
     is_done: bool,
 }
 
-fn start(profiler: &dyn Profiler, sessions: &[Session<'_>]) -> Result<Vec<Held>, (usize, Stop)> {
-    let mut held = Vec::new();
-    for (at, session) in sessions.iter().enumerate() {
-        let of_session = |stop| (at, stop);
-        let prepared = Prepared::new(profiler, session).map_err(of_session)?;
-        let started = prepared.invocation.start();
-        let started = started.map_err(|error| prepared.not_started(profiler, session, error));
-        held.push(Held {
-            prepared,
-            running: Some(started.map_err(of_session)?),
-            ended: None,
-            device: None,
-            written: Written::new(),
-            is_done: false,
-        });
-    }
-    Ok(held)
-}
-
 /// Lets the programs that are not done run beside each other until each is held at its work, or has ended.
-fn hold(held: &mut [Held], sessions: &[Session<'_>]) -> Result<(), (usize, Stop)> {
+fn hold(held: &mut [Held<'_>]) -> Result<(), (usize, Stop)> {
+    let first = held[0].prepared.session;
     let all = held.iter_mut().enumerate().filter(|(_, one)| !one.is_done);
     let all = all.filter_map(|(at, one)| Some((at, one.running.as_mut()?)));
     let (places, mut running): (Vec<usize>, Vec<&mut Running>) = all.unzip();
     let standing = Running::hold(&mut running).map_err(|error| {
-        let variant = &sessions[0].variant.id;
+        let variant = &first.variant.id;
         let stop = match error.kind() {
             io::ErrorKind::OutOfMemory => {
                 let message = "less than a sixteenth of the memory of this machine is left";
@@ -369,11 +357,11 @@ fn hold(held: &mut [Held], sessions: &[Session<'_>]) -> Result<(), (usize, Stop)
     for (at, standing) in places.into_iter().zip(standing) {
         if standing == Standing::Astray {
             let why = "one of them started a process that is not below it";
-            return Err((at, not_held(sessions[at].variant, why).into()));
+            return Err((at, held[at].prepared.not_held(why)));
         }
         if standing == Standing::Late && !held[at].written.is_empty() {
             let why = "one of them does not come to its work while others wait for theirs";
-            return Err((at, not_held(sessions[at].variant, why).into()));
+            return Err((at, held[at].prepared.not_held(why)));
         }
         if standing != Standing::Held {
             held[at].end();
@@ -382,14 +370,24 @@ fn hold(held: &mut [Held], sessions: &[Session<'_>]) -> Result<(), (usize, Stop)
     Ok(())
 }
 
-impl Held {
+impl<'a> Held<'a> {
+    fn start(profiler: &'a dyn Profiler, session: &'a Session<'a>) -> Result<Held<'a>, Stop> {
+        let prepared = Prepared::new(profiler, session)?;
+        let started = prepared.invocation.start();
+        let started = started.map_err(|error| prepared.not_started(error))?;
+        Ok(Held {
+            prepared,
+            running: Some(started),
+            ended: None,
+            device: None,
+            written: Written::new(),
+            is_done: false,
+        })
+    }
+
     /// Lets the program work, as the only one. Returns whether it did, as far as is known.
-    fn work(
-        &mut self,
-        profiler: &dyn Profiler,
-        session: &Session<'_>,
-        shares_turns: bool,
-    ) -> Result<bool, Stop> {
+    fn work(&mut self, shares_turns: bool) -> Result<bool, Stop> {
+        let (profiler, session) = (self.prepared.profiler, self.prepared.session);
         if self.is_done {
             return Ok(true);
         }
@@ -413,7 +411,7 @@ impl Held {
             };
             if profiler.worked(session, added) {
                 let why = "one of them ran in the turn of another program";
-                return Err(not_held(session.variant, why).into());
+                return Err(self.prepared.not_held(why));
             }
         }
         let pid = self.running.as_ref().and_then(Running::pid);
@@ -453,13 +451,11 @@ impl Held {
     }
 
     /// Reads what it left. `each` is how long one of the programs took.
-    fn read(
-        mut self,
-        profiler: &dyn Profiler,
-        session: &Session<'_>,
-        each: Duration,
-    ) -> Result<Pending, Stop> {
+    fn read(mut self, each: Duration) -> Result<Pending, Stop> {
         self.end();
+        let Prepared {
+            profiler, session, ..
+        } = self.prepared;
         for (path, now) in profiler.written(session)? {
             let before = self.written.get(&path).map_or(&[][..], Vec::as_slice);
             if now
@@ -467,53 +463,14 @@ impl Held {
                 .is_none_or(|added| profiler.worked(session, added))
             {
                 let why = "one of them worked after its turn";
-                return Err(not_held(session.variant, why).into());
+                return Err(self.prepared.not_held(why));
             }
         }
         let never = || Err(io::Error::other("it was not waited for"));
         let ended = self.ended.unwrap_or_else(never);
-        let judged = self
-            .prepared
-            .judge(profiler, session, ended, None, self.device);
-        let (mut ran, unproven) = judged?;
-        ran.times.wall = each;
-        ran.written = Some(self.written);
-        finish(profiler, session, ran, unproven)
+        let turn = Some((each, self.written));
+        self.prepared.finish(ended, None, self.device, turn)
     }
-}
-
-fn finish(
-    profiler: &dyn Profiler,
-    session: &Session<'_>,
-    ran: Ran,
-    unproven: Option<Finding>,
-) -> Result<Pending, Stop> {
-    let tuning = tuning_measured(session.variant, &ran.tuned).filter(Finding::denies);
-    let pending = profiler.finish(session, ran)?;
-    // Before more processes are measured in the same way.
-    match unproven.or(tuning) {
-        Some(finding) => Err(finding.into()),
-        None => Ok(pending),
-    }
-}
-
-/// Runs the process of a session. The finding says why nothing shows that its numbers are correct;
-/// what the profiler finds comes before it.
-///
-/// # Errors
-/// A finding that says why it could not be started or that its numbers are wrong, or an error where
-/// the machine failed.
-pub(super) fn execute(
-    profiler: &dyn Profiler,
-    session: &Session<'_>,
-) -> Result<(Ran, Option<Finding>), Stop> {
-    let prepared = Prepared::new(profiler, session)?;
-    let watch = Watch::start(session);
-    let first_launch = profiler.first_launch(session).map(FirstLaunch::watch);
-    let ended = prepared.invocation.run();
-    let until_launch = first_launch.and_then(FirstLaunch::stop);
-    let device = watch.stop(session);
-    prepared.judge(profiler, session, ended, until_launch, device)
 }
 
 /// The state of the GPU while a process works on it.
@@ -541,15 +498,17 @@ impl Watch {
 }
 
 /// A session whose process can be started.
-struct Prepared {
+struct Prepared<'a> {
+    profiler: &'a dyn Profiler,
+    session: &'a Session<'a>,
     invocation: Invocation,
     /// The command, as it can be pasted into a shell, and the file that has it.
     line: String,
 }
 
-impl Prepared {
+impl<'a> Prepared<'a> {
     /// Removes what an earlier session left, and writes what this one needs.
-    fn new(profiler: &dyn Profiler, session: &Session<'_>) -> Result<Prepared, Stop> {
+    fn new(profiler: &'a dyn Profiler, session: &'a Session<'a>) -> Result<Prepared<'a>, Stop> {
         let invocation = profiler.invocation(session)?;
         session.artifact.check_unaltered(&session.variant.id)?;
         for path in session.files("")? {
@@ -565,34 +524,42 @@ impl Prepared {
         let line = process::shell_line(&invocation.argv);
         let argv_path = session.path("argv");
         disk::write(&argv_path, format!("{line}\n")).map_err(Error::io("write", &argv_path))?;
-        Ok(Prepared { invocation, line })
+        Ok(Prepared {
+            profiler,
+            session,
+            invocation,
+            line,
+        })
     }
 
-    fn not_started(
-        &self,
-        profiler: &dyn Profiler,
-        session: &Session<'_>,
-        error: io::Error,
-    ) -> Stop {
+    fn not_held(&self, why: &str) -> Stop {
+        not_held(self.session.variant, why).into()
+    }
+
+    fn not_started(&self, error: io::Error) -> Stop {
         let error = match Error::unless_full(&self.invocation.stdout, error) {
             Ok(error) => error,
             Err(full) => return full.into(),
         };
-        let message = format!("{} could not be started: {error}", profiler.process_name());
+        let message = format!(
+            "{} could not be started: {error}",
+            self.profiler.process_name()
+        );
         let next = format!("run it by hand: {}", self.line);
-        Finding::deny(Code::NotStarted, &session.variant.id, message, next).into()
+        Finding::deny(Code::NotStarted, &self.session.variant.id, message, next).into()
     }
 
-    /// How the process ended, and what it said of its numbers.
-    fn judge(
+    /// Judges how the process ended and what it said of its numbers, and reads what it left. `turn` is of
+    /// one that worked in its turn: how long it took, and what its processes wrote.
+    fn finish(
         self,
-        profiler: &dyn Profiler,
-        session: &Session<'_>,
         ended: io::Result<Finished>,
         until_launch: Option<Duration>,
         device: Option<State>,
-    ) -> Result<(Ran, Option<Finding>), Stop> {
-        let finished = ended.map_err(|error| self.not_started(profiler, session, error))?;
+        turn: Option<(Duration, Written)>,
+    ) -> Result<Pending, Stop> {
+        let (profiler, session) = (self.profiler, self.session);
+        let finished = ended.map_err(|error| self.not_started(error))?;
         if finished.ending == Ending::Interrupted {
             return Err(Error::Interrupted.into());
         }
@@ -605,12 +572,13 @@ impl Prepared {
         let result = session.result();
         let log = read_regular(&invocation.stdout).unwrap_or_default();
         let stated = read_regular(&result).unwrap_or_default();
+        let (each, written) = turn.unzip();
         let mut ran = Ran {
             phase: session.phase,
             seed: session.seed,
             invocation,
             times: Times {
-                wall: finished.wall,
+                wall: each.unwrap_or(finished.wall),
                 // The log is read now and then, and a last time after the process has ended.
                 until_launch: until_launch.map(|until| until.min(finished.wall)),
             },
@@ -619,7 +587,7 @@ impl Prepared {
             line,
             checked: false,
             tuned: tuned(&String::from_utf8_lossy(&log), &stated),
-            written: None,
+            written,
         };
         let required = asks_for_result(&session.variant.profile_args);
         let unproven = match Proof::read(&result, required) {
@@ -631,7 +599,14 @@ impl Prepared {
             Proof::Wrong(failure) => return Err(ran.unproven(session, failure).into()),
             Proof::Unusable(failure) => Some(ran.unproven(session, failure)),
         };
-        Ok((ran, unproven))
+        let tuning = tuning_measured(session.variant, &ran.tuned).filter(Finding::denies);
+        // What the profiler finds comes before it.
+        let pending = profiler.finish(session, ran)?;
+        // Before more processes are measured in the same way.
+        match unproven.or(tuning) {
+            Some(finding) => Err(finding.into()),
+            None => Ok(pending),
+        }
     }
 }
 

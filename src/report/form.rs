@@ -41,27 +41,13 @@ impl Form {
     pub(super) const fn new(
         name: &'static str,
         endings: &'static [&'static str],
-        render: fn(&Outcome) -> String,
+        rendering: Rendering,
     ) -> Form {
         Form {
             name,
             endings,
             capability: None,
-            rendering: Rendering::Whole(render),
-        }
-    }
-
-    /// A form that is made in parts.
-    pub(super) const fn in_parts(
-        name: &'static str,
-        endings: &'static [&'static str],
-        write: fn(&Outcome, &mut dyn Write) -> io::Result<()>,
-    ) -> Form {
-        Form {
-            name,
-            endings,
-            capability: None,
-            rendering: Rendering::InParts(write),
+            rendering,
         }
     }
 
@@ -78,19 +64,7 @@ impl Form {
         self.capability == Some(capability)
     }
 
-    /// Renders an outcome.
-    pub fn render(&self, outcome: &Outcome) -> String {
-        match self.rendering {
-            Rendering::Whole(render) => render(outcome),
-            Rendering::InParts(write) => {
-                let mut text = Vec::new();
-                let _ = write(outcome, &mut text);
-                String::from_utf8(text).unwrap_or_default()
-            }
-        }
-    }
-
-    /// The same into a file: without colours.
+    /// Renders an outcome into a file: without colours.
     ///
     /// # Errors
     /// Where the file cannot be written.

@@ -2,25 +2,26 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
+use super::form::Rendering::{InParts, Whole};
 use super::form::{Capability, Form};
 use super::{bencher, github, gitlab, html, json, junit, markdown, otava, sarif, terminal};
 
 /// All forms, in the order of the help.
 pub static FORMS: [Form; 10] = [
-    Form::new("text", &[".txt"], terminal::render).that(Capability::Terminal),
-    Form::new("markdown", &[".md"], markdown::render).that(Capability::StepSummary),
-    Form::in_parts("json", &[".json"], json::write),
-    Form::new("junit", &[".xml"], junit::render),
-    Form::new("sarif", &[".sarif", ".sarif.json"], sarif::render),
-    Form::new("github", &[], github::render).that(Capability::Commands),
+    Form::new("text", &[".txt"], Whole(terminal::render)).that(Capability::Terminal),
+    Form::new("markdown", &[".md"], Whole(markdown::render)).that(Capability::StepSummary),
+    Form::new("json", &[".json"], InParts(json::write)),
+    Form::new("junit", &[".xml"], Whole(junit::render)),
+    Form::new("sarif", &[".sarif", ".sarif.json"], Whole(sarif::render)),
+    Form::new("github", &[], Whole(github::render)).that(Capability::Commands),
     Form::new(
         "gitlab",
         &[".codequality.json", "gl-code-quality-report.json"],
-        gitlab::render,
+        Whole(gitlab::render),
     ),
-    Form::new("html", &[".html"], html::render),
-    Form::new("bencher", &[".bmf.json"], bencher::render),
-    Form::new("otava", &[".otava.csv"], otava::render),
+    Form::new("html", &[".html"], Whole(html::render)),
+    Form::new("bencher", &[".bmf.json"], Whole(bencher::render)),
+    Form::new("otava", &[".otava.csv"], Whole(otava::render)),
 ];
 
 /// The form of this name.

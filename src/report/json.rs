@@ -15,12 +15,17 @@ use crate::judge::Outcome;
 use crate::terms::VariantId;
 use crate::verdict::Verdict;
 
-/// The outcome with its exit code, so that a script need not know the rules.
-#[derive(Serialize)]
+/// What `sparsek-gate check --format json` prints: the outcome of one run.
+// With its exit code, so that a script need not know the rules.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "outcome of sparsek-gate check")]
 struct Report<'a> {
     #[serde(flatten)]
     outcome: &'a Outcome,
+    /// What the process exited with: 0 passed, 1 regressed, 2 usage, 3 environment, 4 baseline,
+    /// 5 failed, 6 inconclusive, 70 internal, 130 interrupted.
     exit_code: u8,
+    /// The exit code in a few words.
     meaning: &'static str,
 }
 
@@ -143,22 +148,9 @@ fn unlike_its_findings(outcome: &Outcome) -> Option<String> {
 
 /// The JSON Schema of the JSON form, draft 2020-12.
 pub fn outcome_schema() -> String {
-    /// What `sparsek-gate check --format json` prints: the outcome of one run.
-    #[derive(JsonSchema)]
-    #[schemars(title = "outcome of sparsek-gate check")]
-    #[expect(dead_code, reason = "only its schema is used")]
-    struct Form {
-        #[serde(flatten)]
-        outcome: Outcome,
-        /// What the process exited with: 0 passed, 1 regressed, 2 usage, 3 environment, 4 baseline,
-        /// 5 failed, 6 inconclusive, 70 internal, 130 interrupted.
-        exit_code: u8,
-        /// The exit code in a few words.
-        meaning: String,
-    }
     let schema = SchemaSettings::draft2020_12()
         .for_serialize()
         .into_generator()
-        .into_root_schema_for::<Form>();
+        .into_root_schema_for::<Report<'_>>();
     pretty_json(&schema)
 }

@@ -12,6 +12,7 @@ use maud::{Markup, PreEscaped, html};
 use super::print::{clean, one_line};
 use super::rows::{Row, origin, provenance, several_shapes, title};
 use super::screen::first_line;
+use super::weight::rank;
 use crate::finding::{Compared, ExitCode, Finding};
 use crate::judge::{Comparison, Mode, Outcome, VariantReport};
 use crate::metric::Level;
@@ -226,15 +227,7 @@ fn case(report: &VariantReport, comparison: &Comparison, row: Row, findings: &[&
 /// The result of all findings about one thing: the worst names it, the text contains all.
 fn answer(findings: &[&Finding]) -> Answer {
     let denied = findings.iter().filter(|finding| finding.denies());
-    let worst = denied.reduce(|one, other| {
-        let (code, other_code) = (one.code.exit_code(), other.code.exit_code());
-        if code.worse(other_code) == code {
-            one
-        } else {
-            other
-        }
-    });
-    let Some(worst) = worst else {
+    let Some(worst) = denied.min_by_key(|finding| rank(finding.code.exit_code())) else {
         let messages: Vec<&str> = findings
             .iter()
             .map(|finding| finding.message.as_str())

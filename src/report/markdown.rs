@@ -12,7 +12,7 @@ use super::concern::shortened;
 use super::print::{clean, inert, one_line};
 use super::rows::head;
 use super::screen::{first_line, rows};
-use super::weight::{by_origin, by_weight};
+use super::weight::{by_origin, by_weight, shows_next};
 use crate::finding::{ExitCode, Finding, Severity};
 use crate::judge::Outcome;
 use crate::terms::{VariantId, counted, more};
@@ -71,29 +71,23 @@ fn report(outcome: &Outcome) -> String {
 /// step share it: the last of them shows it.
 fn findings<'a>(all: &[&'a Finding], text: &mut String) -> Vec<&'a Finding> {
     let mut left = Vec::new();
-    for (title, severity) in [("Findings", Severity::Deny), ("Warnings", Severity::Warn)] {
-        let of_severity: Vec<&Finding> = all
-            .iter()
-            .copied()
-            .filter(|finding| finding.severity == severity)
-            .collect();
-        let mut titled = false;
-        for (index, one) in of_severity.iter().enumerate() {
-            let following = of_severity.get(index + 1);
-            let last = following.is_none_or(|following| following.next != one.next);
-            let entry = finding(one, last);
+    for found in all.chunk_by(|one, other| one.severity == other.severity) {
+        let title = match found[0].severity {
+            Severity::Deny => "Findings",
+            Severity::Warn => "Warnings",
+        };
+        for (at, one) in found.iter().enumerate() {
+            let entry = finding(one, shows_next(found, at));
             if text.len() + entry.len() + title.len() + 8 > MOST - RESERVE {
                 // The finding before left its next step to this one.
-                let before = index.checked_sub(1).and_then(|at| of_severity.get(at));
-                if titled && before.is_some_and(|before| before.next == one.next) {
+                if at > 0 && !shows_next(found, at - 1) {
                     text.push_str(&next_step(one));
                 }
-                left.extend(&of_severity[index..]);
+                left.extend(&found[at..]);
                 break;
             }
-            if !titled {
+            if at == 0 {
                 text.push_str(&format!("\n**{title}**\n\n"));
-                titled = true;
             }
             text.push_str(&entry);
         }

@@ -11,7 +11,7 @@ use super::rows::{
 };
 use super::screen;
 use super::table::plain_table;
-use super::weight::{by_origin, by_weight};
+use super::weight::{by_origin, by_weight, shows_next};
 use crate::finding::{ExitCode, Finding, Severity};
 use crate::judge::{Outcome, VariantReport};
 
@@ -117,20 +117,15 @@ pub fn findings(findings: &[Finding]) -> String {
     listed(&by_weight(findings, &[]))
 }
 
-/// Findings in their order, those that deny before the warnings.
+/// Findings in their order: those that deny come before the warnings.
 fn listed(findings: &[&Finding]) -> String {
     let mut text = String::new();
-    for severity in [Severity::Deny, Severity::Warn] {
-        let of_severity: Vec<&Finding> = findings
-            .iter()
-            .copied()
-            .filter(|finding| finding.severity == severity)
-            .collect();
-        let (style, label) = match severity {
+    for found in findings.chunk_by(|one, other| one.severity == other.severity) {
+        let (style, label) = match found[0].severity {
             Severity::Deny => (colored(AnsiColor::Red), ""),
             Severity::Warn => (colored(AnsiColor::Yellow), "warning "),
         };
-        for (index, finding) in of_severity.iter().enumerate() {
+        for (at, finding) in found.iter().enumerate() {
             text.push_str(&format!(
                 "{style}{label}{}{style:#} {BOLD}{}{BOLD:#}: {}\n",
                 finding.code.as_str(),
@@ -140,8 +135,7 @@ fn listed(findings: &[&Finding]) -> String {
             for line in finding.detail.iter().flat_map(|detail| detail.lines()) {
                 text.push_str(&format!("  {DIM}|{DIM:#} {}\n", clean(line)));
             }
-            let following = of_severity.get(index + 1);
-            if following.is_none_or(|following| following.next != finding.next) {
+            if shows_next(found, at) {
                 text.push_str(&format!("  next: {}\n", one_line(&finding.next)));
             }
         }

@@ -96,6 +96,13 @@ pub(super) fn by_weight<'a>(
     groups(findings, variants).into_iter().flatten().collect()
 }
 
+/// Whether a finding shows its next step. Those in a row that ask for the same one share it: the last of
+/// them shows it.
+pub(super) fn shows_next(in_a_row: &[&Finding], at: usize) -> bool {
+    let following = in_a_row.get(at + 1);
+    following.is_none_or(|following| following.next != in_a_row[at].next)
+}
+
 /// The same, the findings on one kernel together: none of the groups is empty.
 pub(super) fn groups<'a>(
     findings: &'a [Finding],
@@ -141,7 +148,7 @@ struct Key<'a> {
     warns: bool,
     /// A warning about something else than that a kernel got worse.
     is_aside: bool,
-    rank: usize,
+    rank: Option<usize>,
     variant: Option<&'a VariantId>,
     kernel: Option<&'a str>,
     launch: Option<([u64; 3], [u64; 3])>,
@@ -198,10 +205,9 @@ pub(super) fn badness(comparison: &Comparison) -> f64 {
     }
 }
 
-/// The number of codes that outrank this one: 0 for the worst.
-pub(super) fn rank(code: ExitCode) -> usize {
-    let outranks = |other: &&ExitCode| **other != code && other.worse(code) == **other;
-    ExitCode::ALL.iter().filter(outranks).count()
+/// The place of a code among all: 0 for the worst.
+pub(super) fn rank(code: ExitCode) -> Option<usize> {
+    ExitCode::ALL.iter().position(|one| *one == code)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The files that come with a change.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::Path;
 
 use super::authority::Authority;
@@ -26,14 +27,7 @@ pub struct Brought {
 ///
 /// # Errors
 /// [`Error::Environment`] where git fails.
-pub fn brought_by_change(
-    root: &Path,
-    authority: &Authority,
-    path: &Path,
-) -> Result<Vec<Brought>, Error> {
-    let Authority::Revision { commit, .. } = authority else {
-        return Ok(Vec::new());
-    };
+pub fn brought_by_change(root: &Path, commit: &str, path: &Path) -> Result<Vec<Brought>, Error> {
     let top = git::repository(root).map_err(unreadable)?.top;
     let top = top.canonicalize().map_err(Error::io("find", &top))?;
     let mut brought = BTreeMap::new();
@@ -122,10 +116,9 @@ pub(super) fn content_sha256(entry: &TreeEntry) -> String {
 }
 
 /// The sha256 of what `sha256sum` prints of files, by their paths and hashes; `None` where there is none.
-pub(super) fn listing(files: &BTreeMap<&str, String>) -> Option<String> {
-    let lines = files
-        .iter()
-        .map(|(path, sha256)| format!("{sha256}  {path}\n"));
+pub(super) fn listing(files: &BTreeMap<impl Display, String>) -> Option<String> {
+    let lines = files.iter();
+    let lines = lines.map(|(path, sha256)| format!("{sha256}  {path}\n"));
     (!files.is_empty()).then(|| sha256_hex(lines.collect::<String>().as_bytes()))
 }
 
@@ -148,14 +141,9 @@ mod tests {
         if !git(&["init", "--quiet"]) {
             return;
         }
-        let authority = Authority::Revision {
-            commit: "HEAD".to_owned(),
-            found_by: String::new(),
-            begins: false,
-        };
         let root = folder.path().canonicalize().unwrap();
         let path = root.join(OsStr::from_bytes(b"ncu\xff"));
-        let found = brought_by_change(&root, &authority, &path);
+        let found = brought_by_change(&root, "HEAD", &path);
         assert!(matches!(found, Err(Error::Environment { .. })));
     }
 }

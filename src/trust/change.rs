@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::authority::Authority;
 use super::consent::Consent;
 use super::locks;
 use super::place::{Place, inside, unreadable};
@@ -77,15 +76,6 @@ impl ChangeUnderReview<'_> {
             }
         }
         Ok((Store::open(&folder)?, all_files))
-    }
-
-    /// Whose rules count.
-    pub(super) fn authority(&self) -> Authority {
-        Authority::Revision {
-            commit: self.root.commit.clone(),
-            found_by: self.root.found_by.clone(),
-            begins: false,
-        }
     }
 }
 

@@ -243,21 +243,17 @@ fn waivers(before: Option<&Value>, after: Option<&Value>, found: &mut Vec<Change
         let alike: Vec<&Waived> = before.iter().filter(|was| was.covers_as(waiver)).collect();
         let last = alike.iter().map(|was| &was.expires).max();
         // Dates are compared as they are written, year first.
-        let text = match last {
-            None => format!("adds a waiver of `{what}` until {until}"),
-            Some(last) if waiver.expires < *last => {
-                format!(
-                    "shortens the waiver of `{what}` from {} to {until}",
-                    day(last)
-                )
+        let (text, to) = match last {
+            None => (format!("adds a waiver of `{what}`"), "until"),
+            Some(last) if waiver.expires == *last => {
+                (format!("replaces the waiver of `{what}`"), "until")
             }
-            Some(last) if waiver.expires > *last => {
-                format!(
-                    "extends the waiver of `{what}` from {} to {until}",
-                    day(last)
-                )
+            Some(last) => {
+                let shorter = waiver.expires < *last;
+                let verb = if shorter { "shortens" } else { "extends" };
+                let from = day(last);
+                (format!("{verb} the waiver of `{what}` from {from}"), "to")
             }
-            Some(_) => format!("replaces the waiver of `{what}` until {until}"),
         };
         // One of the same size that ends sooner is no looser than that one.
         let within = |was: &&Waived| was.up_to == waiver.up_to && was.expires > waiver.expires;
@@ -266,7 +262,7 @@ fn waivers(before: Option<&Value>, after: Option<&Value>, found: &mut Vec<Change
             size => format!(" up to {size}"),
         };
         let way = loosens_if(!alike.iter().copied().any(|was| within(&was)));
-        note(waiver, way, format!("{text}{size} {by}"));
+        note(waiver, way, format!("{text} {to} {until}{size} {by}"));
     }
     for waiver in before {
         if !after.iter().any(|is| is.covers_as(&waiver)) {

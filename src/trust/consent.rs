@@ -32,31 +32,17 @@ pub enum Action {
 }
 
 impl Action {
-    /// The word in a token's text.
-    fn word(self) -> &'static str {
+    /// The word in a token's text, and the words for people, before the path.
+    fn words(self) -> (&'static str, &'static str) {
         match self {
-            Action::Lock => "lock",
-            Action::Relock => "relock",
-            Action::Edit => "edit",
-            Action::Remove => "remove",
-            Action::Policy => "policy",
-            Action::Tool => "tool",
-            Action::Hide => "hide",
-            Action::Record => "record",
-        }
-    }
-
-    /// For people, before the path.
-    fn doing(self) -> &'static str {
-        match self {
-            Action::Lock => "locking",
-            Action::Relock => "re-locking",
-            Action::Edit => "editing",
-            Action::Remove => "removing",
-            Action::Policy => "the rules of",
-            Action::Tool => "the tool",
-            Action::Hide => "hiding files from review by",
-            Action::Record => "judging the recording in",
+            Action::Lock => ("lock", "locking"),
+            Action::Relock => ("relock", "re-locking"),
+            Action::Edit => ("edit", "editing"),
+            Action::Remove => ("remove", "removing"),
+            Action::Policy => ("policy", "the rules of"),
+            Action::Tool => ("tool", "the tool"),
+            Action::Hide => ("hide", "hiding files from review by"),
+            Action::Record => ("record", "judging the recording in"),
         }
     }
 }
@@ -162,7 +148,7 @@ impl Consent {
         sha256_hex(
             format!(
                 "{FORMAT}\naction: {}\npath: {}\nbefore: {}\nafter: {}\npull request: {}\n",
-                act.action.word(),
+                act.action.words().0,
                 serde_json::Value::from(act.path.as_str()),
                 or(&act.before, "absent"),
                 or(&act.after, "absent"),
@@ -193,7 +179,7 @@ impl Consent {
         };
         format!(
             "covers {} `{}`, from {} to {}, in {}",
-            act.action.doing(),
+            act.action.words().1,
             act.path,
             content(&act.before),
             content(&act.after),
@@ -250,16 +236,14 @@ impl Consent {
     }
 
     /// The finding that consent was given where none is needed.
-    pub fn unneeded(&self) -> Vec<Finding> {
-        let given = self.given.borrow();
-        let finding = (!given.is_empty()).then(|| {
+    pub fn unneeded(&self) -> Option<Finding> {
+        (!self.is_empty()).then(|| {
             Finding::of_project(
                 Code::AcceptUnused,
                 "`--accept` has no effect without a base revision: the files of the working tree are used",
                 "name the base revision: --baseline-ref REV",
             )
-        });
-        finding.into_iter().collect()
+        })
     }
 
     /// The findings on tokens that were accepted and not found.

@@ -89,7 +89,8 @@ impl Grounds {
 pub fn establish(head: Config, root: Option<Root>, consent: Consent) -> Result<Grounds, Error> {
     let Some(root) = root else {
         let store = Store::open(&head.baselines)?;
-        let (authority, unneeded) = (Authority::WorkingTree, consent.unneeded());
+        let unneeded = consent.unneeded().into_iter().collect();
+        let authority = Authority::WorkingTree;
         return Ok(Grounds::settled(head, store, authority, unneeded));
     };
     place_in_repository(&head.root)?;
@@ -102,7 +103,6 @@ pub fn establish(head: Config, root: Option<Root>, consent: Consent) -> Result<G
     };
     let mut findings = Vec::new();
     let (config, base_baselines, before) = change.policy(&mut findings)?;
-    let config = merge::in_checkout(config, &head.checkout);
     let snapshot = process::scratch().map_err(Error::io("create", std::env::temp_dir()))?;
     let (store, all_files) = change.store(&base_baselines, snapshot.path())?;
     // Of a gate that was elsewhere the locks were, too.
@@ -131,7 +131,7 @@ pub fn establish(head: Config, root: Option<Root>, consent: Consent) -> Result<G
     findings.extend(change.builds(&config)?);
     // The folder of the merge is gone when the report is read.
     let config = Config {
-        baselines: merge::below(&config, &config.baselines, &head.checkout),
+        baselines: merge::below(&config, &config.baselines, &head),
         ..config
     };
     let accepted = replaced.into_iter().filter(|one| one.consented);

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::brought::listing;
 use super::consent::{Act, Action, Consent};
 use crate::baseline::{Entry, FILES, Lock, Store, Stored, Trusted, verify_files};
 use crate::config::Config;
@@ -106,24 +107,13 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 }
 
 /// The content of a baseline: the sha256 of what `sha256sum VARIANT.*` prints in its folder.
-fn content(stored: &Stored) -> String {
-    let text = |text: &Option<String>| text.as_ref().map(|text| text.as_bytes().to_vec());
-    let mut files = FILES.into_iter().zip([
-        text(&stored.lock),
-        stored.norm.clone(),
-        text(&stored.norm_sha256),
-        stored.profile.clone(),
-        text(&stored.signature),
-    ]);
-    let mut lines: Vec<String> = files
-        .by_ref()
-        .filter_map(|(ending, bytes)| {
-            let hash = sha256_hex(&bytes?);
-            Some(format!("{hash}  {}.{ending}\n", stored.variant.variant))
-        })
-        .collect();
-    lines.sort_by(|one, other| one.get(64..).cmp(&other.get(64..)));
-    sha256_hex(lines.concat().as_bytes())
+fn content(stored: &Stored) -> Option<String> {
+    let files = stored.files().into_iter();
+    let hashed = files.filter_map(|(ending, bytes)| {
+        let name = format!("{}.{ending}", stored.variant.variant);
+        Some((name, sha256_hex(bytes?)))
+    });
+    listing(&hashed.collect())
 }
 
 /// What consent to a change of a baseline is for. `place` is the folder of the baselines, `named`
@@ -137,8 +127,8 @@ fn act(
     Act {
         action,
         path: format!("{place}/{}/{}", named.gpu, named.variant),
-        before: contents.0.map(content),
-        after: contents.1.map(content),
+        before: contents.0.and_then(content),
+        after: contents.1.and_then(content),
         reviewed: match action {
             // Only who knows how the files were made can accept them.
             Action::Edit => Vec::new(),
@@ -150,13 +140,9 @@ fn act(
     }
 }
 
-fn lock_name(stored: &Stored) -> String {
-    format!("{}/{}.lock.toml", stored.gpu, stored.variant)
-}
-
 fn removed(config: &Config, place: &str, before: &Stored, consent: &Consent) -> Vec<Finding> {
     let act = act(Action::Remove, place, before, (Some(before), None));
-    let name = lock_name(before);
+    let name = before.name("lock.toml");
     let (who, restored) = match git::is_left_out(&config.checkout, &format!("{place}/{name}")) {
         true => (
             "the sparse checkout leaves out", "git sparse-checkout disable",
@@ -263,7 +249,7 @@ fn locked(
         message,
         format!(
             "it is judged by the base's lock; have an authorized person review {} and accept it from outside the change: {}",
-            lock_name(after),
+            after.name("lock.toml"),
             consent.how(&act)
         ),
     );
@@ -273,13 +259,11 @@ fn locked(
 
 /// Whether a signature was added, and nothing else changed.
 fn only_signed(before: &Stored, after: &Stored) -> bool {
-    before.signature.is_none()
-        && after.signature.is_some()
-        && *after
-            == Stored {
-                signature: after.signature.clone(),
-                ..before.clone()
-            }
+    let unsigned = Stored {
+        signature: None,
+        ..after.clone()
+    };
+    after.signature.is_some() && unsigned == *before
 }
 
 /// A valid signature of a lock that is otherwise the base's.
@@ -313,7 +297,7 @@ fn rewritten(place: &str, after: &Stored, past: &[Entry], now: &[Entry]) -> Find
         &after.variant,
         format!(
             "this change rewrites the ledger of {}: {how}; matching hashes in the new ledger prove nothing",
-            lock_name(after)
+            after.name("lock.toml")
         ),
         format!(
             "a rewritten ledger cannot be accepted: restore the files of the base (git checkout BASE -- '{place}/{}/{}.*'), and lock again: {}",

@@ -3,7 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
+use super::change::config_name;
 use super::root::Root;
+use super::tools::stated;
 use crate::config::{Config, Recipe};
 use crate::disk;
 use crate::files::create_work_folder;
@@ -48,30 +50,25 @@ pub(super) fn judged(checkout: Config, root: &Root) -> Result<(Config, Option<Wo
     };
     refuse_submodules(folder, root)?;
     let worktree = Worktree::of_commit(folder, &commit, &place(&checkout)?)?;
-    let name = checkout.path.file_name().map(PathBuf::from);
-    let path = worktree.project.join(name.unwrap_or_default());
-    let merged = Config::load(&path)?;
-    let merged = Config {
-        device: checkout.device,
-        ..in_checkout(merged, &checkout.root)
-    };
+    let path = worktree.project.join(config_name(&checkout));
+    let merged = in_checkout(Config::load(&path)?, &checkout);
     Ok((merged, Some(worktree)))
 }
 
-/// A project whose outputs stay in the checkout.
-pub(super) fn in_checkout(project: Config, checkout: &Path) -> Config {
-    let work = below(&project, &project.work, checkout);
+/// A project whose outputs stay in the checkout, and which is measured on the GPU of that.
+pub(super) fn in_checkout(project: Config, checkout: &Config) -> Config {
     Config {
-        work,
-        checkout: checkout.to_owned(),
+        work: below(&project, &project.work, checkout),
+        checkout: checkout.checkout.clone(),
+        device: checkout.device,
         ..project
     }
 }
 
 /// The path in the checkout of one in the project.
-pub(super) fn below(project: &Config, path: &Path, checkout: &Path) -> PathBuf {
+pub(super) fn below(project: &Config, path: &Path, checkout: &Config) -> PathBuf {
     match path.strip_prefix(&project.root) {
-        Ok(below) => checkout.join(below),
+        Ok(below) => checkout.checkout.join(below),
         Err(_) => path.to_owned(),
     }
 }
@@ -85,11 +82,7 @@ pub fn refuse_untracked(config: &Config) -> Result<(), Error> {
     if config.root == config.checkout {
         return Ok(());
     }
-    let toolchain = &config.toolchain;
-    let tools = [
-        &toolchain.nvcc, &toolchain.ncu, &toolchain.compute_sanitizer, &toolchain.cupti,
-    ];
-    for tool in tools.into_iter().flatten() {
+    for (_, tool) in stated(&config.toolchain) {
         if let Ok(below) = tool.strip_prefix(&config.root)
             && !disk::is_there(tool)
             && disk::is_there(config.checkout.join(below))

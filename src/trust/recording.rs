@@ -19,9 +19,12 @@ pub fn recorded_in_change(
     folders: &[&Path],
     consent: &Consent,
 ) -> Result<Option<Finding>, Error> {
+    let Authority::Revision { commit, .. } = authority else {
+        return Ok(None);
+    };
     let mut files = BTreeMap::new();
     for folder in folders {
-        let brought = brought_by_change(checkout, authority, folder)?.into_iter();
+        let brought = brought_by_change(checkout, commit, folder)?.into_iter();
         files.extend(brought.map(|file| (file.path.clone(), file)));
     }
     let Some(first) = files.keys().next() else {

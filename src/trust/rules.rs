@@ -74,7 +74,7 @@ impl ChangeUnderReview<'_> {
             act.reviewed.push(act.path.clone());
         }
         let mut changes = changes(&base_table, &head_table);
-        let merged = match self.merged(&base_table, &head_table) {
+        let merged = match self.parsed(&policy::merged(&base_table, &head_table)) {
             Ok(merged) => Some(merged),
             Err(_) if self.consent.has_token(&act) => None,
             Err(why) => {
@@ -237,20 +237,12 @@ impl ChangeUnderReview<'_> {
         Ok(finding.warn_for(WarnReason::Consented))
     }
 
-    /// The change's code under the base's policy.
-    fn merged(&self, base: &toml::Table, head: &toml::Table) -> Result<Config, String> {
-        self.parsed(&policy::merged(base, head))
-    }
-
     /// A configuration of the merged checkout.
     fn parsed(&self, written: &toml::Table) -> Result<Config, String> {
         let text = toml::to_string(written).map_err(|error| error.to_string())?;
         let config = Config::parse(&self.head.path, &text);
         let config = config.map_err(|error| error.message().to_owned())?;
-        Ok(Config {
-            device: self.head.device,
-            ..in_checkout(config, &self.head.checkout)
-        })
+        Ok(in_checkout(config, self.head))
     }
 
     /// A policy without the waivers that have no last day and are part of the base: they ended when they

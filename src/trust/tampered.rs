@@ -118,7 +118,7 @@ impl ChangeUnderReview<'_> {
     pub(super) fn leftovers(&self) -> Result<Vec<Finding>, Error> {
         let mut findings = Vec::new();
         for left in Store::leftovers(&self.head.baselines) {
-            let brought = brought_by_change(&self.head.root, &self.authority(), &left)?;
+            let brought = brought_by_change(&self.head.root, &self.root.commit, &left)?;
             if let Some(first) = brought.first() {
                 findings.push(Finding::of_project(
                     Code::Tampered,
@@ -135,7 +135,7 @@ impl ChangeUnderReview<'_> {
 
     /// Committed builds and profiles in the work folder of this tool.
     pub(super) fn builds(&self, config: &Config) -> Result<Option<Finding>, Error> {
-        let brought = brought_by_change(&self.head.checkout, &self.authority(), &config.work)?;
+        let brought = brought_by_change(&self.head.checkout, &self.root.commit, &config.work)?;
         let Some(first) = brought.first() else {
             return Ok(None);
         };

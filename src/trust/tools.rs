@@ -6,40 +6,45 @@ use super::brought::{Brought, brought_by_change, content_sha256};
 use super::change::ChangeUnderReview;
 use super::consent::{Act, Action};
 use super::place::unreadable;
-use crate::config::Config;
+use crate::config::{Config, Toolchain};
 use crate::disk;
 use crate::files::entries;
 use crate::finding::{Code, Error, Finding};
 use crate::git::{self, TreeEntry};
 use crate::toolchain::{libraries_of_environment, places_of_environment};
 
+/// The tools that the configuration names, each with its path.
+pub(super) fn stated(toolchain: &Toolchain) -> Vec<(&'static str, &PathBuf)> {
+    let tools = [
+        ("nvcc", &toolchain.nvcc),
+        ("ncu", &toolchain.ncu),
+        ("compute-sanitizer", &toolchain.compute_sanitizer),
+        ("libcupti", &toolchain.cupti),
+    ];
+    let stated = tools.into_iter();
+    stated
+        .filter_map(|(tool, path)| Some((tool, path.as_ref()?)))
+        .collect()
+}
+
 impl ChangeUnderReview<'_> {
     /// Tools in the repository that the change adds or edits.
     pub(super) fn tools(&self, config: &Config) -> Result<Vec<Finding>, Error> {
-        let toolchain = &config.toolchain;
-        let tools = [
-            ("nvcc", &toolchain.nvcc),
-            ("ncu", &toolchain.ncu),
-            ("compute-sanitizer", &toolchain.compute_sanitizer),
-            ("libcupti", &toolchain.cupti),
-        ];
+        // An absolute path may lead into the checkout, beside its merge.
+        let mut roots = vec![&self.head.root, &self.head.checkout];
+        roots.dedup();
         let mut findings = Vec::new();
-        for (tool, path) in tools {
-            let Some(path) = path else { continue };
-            // An absolute path may lead into the checkout, beside its merge.
-            let mut all = brought_by_change(&self.head.root, &self.authority(), path)?;
-            if self.head.checkout != self.head.root {
-                let beside = brought_by_change(&self.head.checkout, &self.authority(), path)?;
-                all.extend(beside);
-            }
-            for brought in all {
-                findings.push(self.tool(tool, brought));
+        for (tool, path) in stated(&config.toolchain) {
+            for root in &roots {
+                for brought in brought_by_change(root, &self.root.commit, path)? {
+                    findings.push(self.tool(tool, brought));
+                }
             }
         }
         for path in places_of_environment(&self.head.checkout) {
             if self.leads_inside(&path) {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
-                for brought in brought_by_change(&self.head.checkout, &self.authority(), &path)? {
+                for brought in brought_by_change(&self.head.checkout, &self.root.commit, &path)? {
                     findings.push(self.tool(&name, brought));
                 }
             }
@@ -50,14 +55,8 @@ impl ChangeUnderReview<'_> {
     /// The refusal of a tool in the checkout that git does not track: code of the change, or a step
     /// before, may have made it.
     pub(super) fn untracked_tool(&self, config: &Config) -> Result<Option<Finding>, Error> {
-        let toolchain = &config.toolchain;
-        let stated = [
-            &toolchain.nvcc, &toolchain.ncu, &toolchain.compute_sanitizer, &toolchain.cupti,
-        ];
-        let stated = stated
-            .into_iter()
-            .flatten()
-            .map(|path| self.head.root.join(path));
+        let stated = stated(&config.toolchain).into_iter();
+        let stated = stated.map(|(_, path)| self.head.root.join(path));
         let top = git::repository(&self.head.checkout)
             .map_err(unreadable)?
             .top;
@@ -105,7 +104,7 @@ impl ChangeUnderReview<'_> {
             if !self.leads_inside(&path) {
                 continue;
             }
-            let brought = brought_by_change(&self.head.checkout, &self.authority(), &path)?;
+            let brought = brought_by_change(&self.head.checkout, &self.root.commit, &path)?;
             if let Some(first) = brought.first() {
                 return Err(Error::Baseline(format!(
                     "LD_LIBRARY_PATH names a folder of the repository, and this change brings `{}` there, a library that this tool would load: its code would decide the verdict\n  next: start the check without that folder, and without an empty or relative part, in LD_LIBRARY_PATH",

@@ -3,47 +3,15 @@
 use super::{Change, Verdict};
 use crate::metric::{Direction, Tolerance};
 
-/// In which terms a change is judged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
-    /// As the logarithm of the ratio; the tolerance is in percent. Exchanging the sides mirrors a
-    /// verdict exactly, and a factor on both cancels.
-    Relative,
-    /// As the difference; the tolerance is in the metric's unit.
-    Absolute,
-}
-
-impl Scale {
-    /// The terms of a tolerance, and its size: percent, or the metric's unit.
-    pub fn of(tolerance: Tolerance) -> (Scale, f64) {
-        match tolerance {
-            Tolerance::RelativePercent(percent) => (Scale::Relative, percent),
-            Tolerance::Absolute(value) => (Scale::Absolute, value),
-        }
-    }
-
-    /// A tolerance as it is compared with a change: a logarithm, or the difference itself. NaN of what is
-    /// no tolerance.
-    pub(crate) fn in_terms(self, tolerance: f64, direction: Direction) -> f64 {
-        match (self, direction) {
-            _ if !(tolerance >= 0.0 && tolerance.is_finite()) => f64::NAN,
-            (Scale::Absolute, _) => tolerance,
-            (Scale::Relative, Direction::Lower | Direction::Equal) => (tolerance / 100.0).ln_1p(),
-            (Scale::Relative, Direction::Higher) if tolerance >= 100.0 => f64::INFINITY,
-            (Scale::Relative, Direction::Higher) => -(-tolerance / 100.0).ln_1p(),
-        }
-    }
-}
-
 /// What is asked of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Question {
-    /// In which terms.
-    pub scale: Scale,
+    /// How much worse is still no regression. What is relative is judged as the logarithm of the ratio:
+    /// exchanging the sides mirrors a verdict exactly, and a factor on both cancels. What is absolute is judged
+    /// as the difference.
+    pub tolerance: Tolerance,
     /// Which way the metric gets better.
     pub direction: Direction,
-    /// How much worse is still no regression: percent, or the metric's unit.
-    pub tolerance: f64,
     /// Whether the values are times in nanoseconds, of a clock that ticks.
     pub is_time: bool,
     /// What part of a judged total it is, from 0 to 1; 1 of what is no part of one.

@@ -6,6 +6,6 @@ mod rule;
 mod stopping;
 
 pub use change::{Change, Verdict};
-pub use decision::{Decision, Question, Scale};
+pub use decision::{Decision, Question};
 pub use rule::{LOOKS, against_stored, in_turn};
 pub use stopping::{Fewest, Look, Stopping};

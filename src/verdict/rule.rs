@@ -11,15 +11,15 @@
 //!
 //! What is no duration may be counted in one process of a side. Its launches then stand for processes.
 
-use super::{Change, Decision, Question, Scale, Verdict};
-use crate::metric::Direction;
+use super::{Change, Decision, Question, Verdict};
+use crate::metric::{Direction, Tolerance};
 use crate::statistics::{Samples, mean, of_process};
 
 /// After how many rounds the ratios are looked at, and how many at each end are left out of the interval.
 /// If nothing changed, all of an interval lies above the truth in 0.46, 0.07 and 0.03 % of cases.
 pub const LOOKS: [(usize, usize); 3] = [(3, 0), (6, 2), (10, 6)];
-/// What a pass must exclude where the noise reaches across the tolerance, in percent.
-const LIMIT: f64 = 4.0;
+/// What a pass must exclude where the noise reaches across the tolerance.
+const LIMIT: Tolerance = Tolerance::RelativePercent(4.0);
 /// The same after the first rounds, in tolerances: what is slower by so much is found by more rounds.
 const FIRST_LIMIT_IN_TOLERANCES: f64 = 2.0;
 /// The same in tolerances, where these are in the metric's unit.
@@ -81,10 +81,10 @@ pub fn in_turn(base: &[Vec<f64>], current: &[Vec<f64>], question: &Question) -> 
     };
     let tolerance = terms.tolerance;
     let is_first = planned == LOOKS.first();
-    let limit = match question.scale {
-        _ if is_first => FIRST_LIMIT_IN_TOLERANCES * tolerance,
-        Scale::Relative if terms.log => tolerance.max(question.in_terms(LIMIT)),
-        Scale::Relative | Scale::Absolute => LIMIT_IN_TOLERANCES * tolerance,
+    let limit = match is_first {
+        true => FIRST_LIMIT_IN_TOLERANCES * tolerance,
+        false if terms.log => tolerance.max(question.in_terms(LIMIT)),
+        false => LIMIT_IN_TOLERANCES * tolerance,
     };
     let limit = limit.max(OF_TOTAL_IN_TOLERANCES * tolerance / question.part);
     let is_last = planned.is_none() || planned == LOOKS.last();
@@ -197,9 +197,17 @@ impl Question {
         (!self.is_time && others.len() >= FEWEST_LAUNCHES).then_some(counted)
     }
 
-    /// A tolerance as it is compared with a change.
-    fn in_terms(self, tolerance: f64) -> f64 {
-        self.scale.in_terms(tolerance, self.direction)
+    /// A tolerance as it is compared with a change: a logarithm, or the difference itself. NaN of what is
+    /// no tolerance.
+    fn in_terms(self, tolerance: Tolerance) -> f64 {
+        let (Tolerance::RelativePercent(size) | Tolerance::Absolute(size)) = tolerance;
+        match (tolerance, self.direction) {
+            _ if !(size >= 0.0 && size.is_finite()) => f64::NAN,
+            (Tolerance::Absolute(_), _) => size,
+            (_, Direction::Lower | Direction::Equal) => (size / 100.0).ln_1p(),
+            (_, Direction::Higher) if size >= 100.0 => f64::INFINITY,
+            (_, Direction::Higher) => -(-size / 100.0).ln_1p(),
+        }
     }
 
     /// The verdict on what is better by more than the tolerance.
@@ -229,15 +237,13 @@ impl Terms {
             && launches()
                 .chain(values.iter().flatten())
                 .all(|it| it.is_finite());
-        let log = question.scale == Scale::Relative && launches().all(|it| *it > 0.0);
-        let tolerance = match question.scale {
-            Scale::Relative if !log => 0.0,
-            Scale::Relative | Scale::Absolute => question.in_terms(question.tolerance),
-        };
-        (known && !question.in_terms(question.tolerance).is_nan()).then_some(Terms {
+        let is_relative = matches!(question.tolerance, Tolerance::RelativePercent(_));
+        let log = is_relative && launches().all(|it| *it > 0.0);
+        let tolerance = question.in_terms(question.tolerance);
+        (known && !tolerance.is_nan()).then_some(Terms {
             log,
             direction: question.direction,
-            tolerance,
+            tolerance: if is_relative && !log { 0.0 } else { tolerance },
         })
     }
 
@@ -417,9 +423,8 @@ mod tests {
 
     fn question(tolerance: f64) -> Question {
         Question {
-            scale: Scale::Relative,
+            tolerance: Tolerance::RelativePercent(tolerance),
             direction: Direction::Lower,
-            tolerance,
             is_time: true,
             part: 1.0,
             strict: false,
@@ -592,20 +597,21 @@ mod tests {
 
     #[test]
     fn what_is_no_time_has_no_ticks() {
-        let answer = |was: f64, is: f64, scale| {
+        let answer = |was: f64, is: f64, scale: fn(f64) -> Tolerance| {
             let asked = Question {
-                scale,
+                tolerance: scale(0.5),
                 is_time: false,
                 ..question(0.5)
             };
             decided(&vec![vec![was]; 20], &vec![vec![is]; 20], &asked).verdict
         };
+        let (relative, absolute) = (Tolerance::RelativePercent, Tolerance::Absolute);
         // Registers, percent, and bytes that were none.
-        assert_eq!(answer(40.0, 41.0, Scale::Relative), Verdict::Regressed);
-        assert_eq!(answer(50.0, 100.0, Scale::Relative), Verdict::Regressed);
-        assert_eq!(answer(99.0, 100.0, Scale::Absolute), Verdict::Regressed);
-        assert_eq!(answer(0.0, 512.0, Scale::Relative), Verdict::Regressed);
-        assert_eq!(answer(0.0, 0.0, Scale::Relative), Verdict::Pass);
+        assert_eq!(answer(40.0, 41.0, relative), Verdict::Regressed);
+        assert_eq!(answer(50.0, 100.0, relative), Verdict::Regressed);
+        assert_eq!(answer(99.0, 100.0, absolute), Verdict::Regressed);
+        assert_eq!(answer(0.0, 512.0, relative), Verdict::Regressed);
+        assert_eq!(answer(0.0, 0.0, relative), Verdict::Pass);
     }
 
     #[test]
@@ -636,7 +642,7 @@ mod tests {
         // Where there is no ratio, any difference counts.
         assert_eq!(verdict([0.0, 0.02], &question(0.5)), Verdict::Inconclusive);
         let absolute = Question {
-            scale: Scale::Absolute,
+            tolerance: Tolerance::Absolute(0.5),
             ..question(0.5)
         };
         assert_eq!(verdict([100.0, 103.8], &absolute), Verdict::Pass);
@@ -700,12 +706,12 @@ mod tests {
 
     #[test]
     fn a_stored_question_has_a_direction_and_a_scale() {
-        let asked = |scale, direction| Question {
-            scale,
+        let asked = |tolerance, direction| Question {
+            tolerance,
             direction,
             ..question(4.0)
         };
-        let (relative, absolute) = (Scale::Relative, Scale::Absolute);
+        let (relative, absolute) = (Tolerance::RelativePercent(4.0), Tolerance::Absolute(4.0));
         let (pass, worse) = (Verdict::Pass, Verdict::Regressed);
         let better = Verdict::Improved;
         for (direction, less, more, threshold) in [

@@ -1,6 +1,19 @@
 //! Outcomes to render.
 
 use sparsek_gate::judge::Outcome;
+use sparsek_gate::report::{Form, Rendering};
+
+/// In a form, with the styles of a terminal.
+pub fn render(form: &Form, outcome: &Outcome) -> String {
+    match form.rendering {
+        Rendering::Whole(render) => render(outcome),
+        Rendering::InParts(write) => {
+            let mut text = Vec::new();
+            write(outcome, &mut text).unwrap();
+            String::from_utf8(text).unwrap()
+        }
+    }
+}
 
 /// Judged from recordings, with every verdict in it.
 pub fn every_verdict() -> Outcome {

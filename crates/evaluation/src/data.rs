@@ -11,7 +11,7 @@ use sparsek_gate::metric::{Level, Role, Tolerance};
 use sparsek_gate::profile::{KernelProfile, Profile};
 use sparsek_gate::statistics::of_process;
 use sparsek_gate::terms::Phase;
-use sparsek_gate::verdict::{Question, Scale};
+use sparsek_gate::verdict::Question;
 
 /// Processes that one round adds to each side.
 pub const A_ROUND: usize = 2;
@@ -178,11 +178,9 @@ fn judged(
 ) -> impl Iterator<Item = (&Metric, Question)> {
     variant.metrics.iter().filter_map(move |metric| {
         let fails = metric.level == Level::Deny && !metric.exact && metric.phase == Phase::Timing;
-        let (scale, size) = Scale::of(tolerance(metric).filter(|_| fails)?);
         let question = Question {
-            scale,
+            tolerance: tolerance(metric).filter(|_| fails)?,
             direction: metric.direction,
-            tolerance: size,
             is_time: metric.role() == Some(Role::Duration),
             part: 1.0,
             strict: false,

@@ -204,9 +204,8 @@ mod tests {
                 variant: String::new(),
                 gpu: String::new(),
                 question: sparsek_gate::verdict::Question {
-                    scale: sparsek_gate::verdict::Scale::Relative,
+                    tolerance: sparsek_gate::metric::Tolerance::RelativePercent(0.5),
                     direction: sparsek_gate::metric::Direction::Lower,
-                    tolerance: 0.5,
                     is_time: true,
                     part: 1.0,
                     strict: false,

@@ -3,7 +3,6 @@
 
 use super::metric::{Comparison, Gap, LIMITS, Quantity};
 use super::mode::Mode;
-use super::next::fix_or_accept;
 use crate::config::{Metric, Variant};
 use crate::evidence::{Measurand, implausible, too_good};
 use crate::finding::{Code, Finding, Note, WarnReason};
@@ -45,7 +44,7 @@ fn regressed(quantity: &Quantity<'_>, comparison: &mut Comparison, speed: Option
     let (mode, tier) = (
         quantity.case.reference.mode, quantity.case.current.identity.tier,
     );
-    let next = fix_or_accept(variant, mode, tier);
+    let next = mode.fix_or_accept(variant, tier);
     let finding = Finding::deny(Code::Regressed, &variant.id, message, next);
     let Some(faster) = faster(comparison, speed) else {
         return finding;

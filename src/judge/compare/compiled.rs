@@ -2,9 +2,8 @@
 //! time, so there is no noise and no band: every difference is real.
 
 use super::comparison_finding::limit_finding;
-use super::metric::{Comparison, Pair, Summary};
+use super::metric::{Case, Comparison, Pair, Reference, Summary};
 use super::mode::Mode;
-use super::next::fix_or_accept;
 use crate::binary::{Residency, StaticRule, other_source_types, static_rank};
 use crate::comparable::compiled;
 use crate::config::{Metric, Variant};
@@ -20,10 +19,22 @@ use crate::profile::{KernelProfile, Profile, Taken};
 use crate::terms::Tier;
 use crate::verdict::{Change, Verdict};
 
-/// Why a regression with `unless_as_fast` only warns.
-const AS_FAST: &str = "worse by more than the tolerance, and excused by `unless_as_fast`: side by side the duration is not worse";
-/// Why more registers only warn.
-const SAME_OCCUPANCY: &str = "worse by more than the tolerance, and the occupancy does not fall";
+/// Why code that got worse only warns: for the row, and for the finding.
+type Excuse = (&'static str, Note, WarnReason);
+
+/// Of a metric with `unless_as_fast`.
+const AS_FAST: Excuse = (
+    "worse by more than the tolerance, and excused by `unless_as_fast`: side by side the duration is not worse",
+    Note::AsFast,
+    WarnReason::UnlessAsFast,
+);
+
+/// Of more registers.
+const SAME_OCCUPANCY: Excuse = (
+    "worse by more than the tolerance, and the occupancy does not fall",
+    Note::SameOccupancy,
+    WarnReason::ThroughOccupancy,
+);
 
 /// The metric that says how full a multiprocessor gets.
 const OCCUPANCY: &str = "occupancy";
@@ -31,17 +42,13 @@ const OCCUPANCY: &str = "occupancy";
 /// Compares what the compiler made of a variant with a reference of the static tier. Where the same
 /// check shows that the kernels are as fast as the reference's (`as_fast`), metrics with
 /// `unless_as_fast` only warn.
-pub fn compare_compiled(
-    variant: &Variant,
-    reference: &Profile,
-    mode: Mode,
-    current: &Profile,
-    as_fast: bool,
-) -> (VariantReport, Vec<Finding>) {
+pub fn compare_compiled(case: &Case<'_>, as_fast: bool) -> (VariantReport, Vec<Finding>) {
+    let (variant, mode) = (case.variant, case.reference.mode);
     // What only one side knows of its launch counts for both.
-    let (completed, _) = current.with_launches_of(reference, Taken::Unknown);
-    let (reference, _) = &reference.with_launches_of(current, Taken::Unknown);
-    let current = &completed;
+    let taken = |side: &Profile, of: &Profile| side.with_launches_of(of, Taken::Unknown).0;
+    let current = &taken(case.current, case.reference.profile);
+    let reference = &taken(case.reference.profile, case.current);
+    let case = &Case::new(variant, Reference::new(mode, reference), current);
     let mut report = VariantReport::new(variant, mode, reference, current);
     report.tier = Tier::Static;
     let mut findings = incomplete_compiled(variant, current);
@@ -91,18 +98,18 @@ pub fn compare_compiled(
     }
     findings.extend(performance_losses(variant, current));
     for pair in pairing.pairs() {
-        findings.extend(other_precision(variant, mode, current, pair));
+        findings.extend(other_precision(case, pair));
         let residency = Residencies::of(&current.identity.gpu, pair);
         let mut worse = Vec::new();
         for metric in &variant.static_metrics {
-            let Some(mut comparison) = judge(metric, reference, current, pair) else {
+            let Some(mut comparison) = judge(case, metric, pair) else {
                 continue;
             };
             let excuse = match metric.rule {
-                StaticRule::ThroughOccupancy if residency.is_kept() => Some(Excuse::SameOccupancy),
-                _ => (as_fast && metric.unless_as_fast).then_some(Excuse::AsFast),
+                StaticRule::ThroughOccupancy if residency.is_kept() => Some(SAME_OCCUPANCY),
+                _ => (as_fast && metric.unless_as_fast).then_some(AS_FAST),
             };
-            let finding = comparison_finding(variant, metric, mode, &mut comparison, excuse);
+            let finding = comparison_finding(case, metric, &mut comparison, excuse);
             worse.extend(finding.map(|finding| residency.explained(metric, finding)));
             worse.extend(limit_finding(variant, metric, &mut comparison));
             report.comparisons.push(comparison);
@@ -157,13 +164,6 @@ fn alone(
         })
     });
     values.collect()
-}
-
-/// Why code that got worse only warns.
-#[derive(Clone, Copy)]
-enum Excuse {
-    AsFast,
-    SameOccupancy,
 }
 
 /// How full the chip gets with a kernel before and after.
@@ -251,18 +251,14 @@ fn performance_losses(variant: &Variant, current: &Profile) -> Vec<Finding> {
 
 /// Tensor cores that multiply values of another type do other work, however many instructions there
 /// are. That none is left is a loss of `tensor_instructions`.
-fn other_precision(
-    variant: &Variant,
-    mode: Mode,
-    current: &Profile,
-    pair: Pair<'_>,
-) -> Option<Finding> {
+fn other_precision(case: &Case<'_>, pair: Pair<'_>) -> Option<Finding> {
     const METRIC: &str = "tensor_instructions";
+    let (variant, mode) = (case.variant, case.reference.mode);
     let mut metrics = variant.static_metrics.iter();
     let metric = metrics.find(|it| it.alias == METRIC && it.level != Level::Record)?;
     let opcodes = |kernel: &KernelProfile| kernel.code.as_ref()?.opcodes.clone();
     let [was, is] = other_source_types(&opcodes(pair.reference)?, &opcodes(pair.current)?)?;
-    let kernel = current.label(pair.current);
+    let kernel = case.current.label(pair.current);
     let finding = Finding::deny(
         Code::WorkChanged,
         &variant.id,
@@ -270,19 +266,14 @@ fn other_precision(
             "the source type of tensor-core instructions of {kernel}: {was} → {is}; it does other work than the {}",
             mode.reference()
         ),
-        fix_or_accept(variant, mode, Tier::Static),
+        mode.fix_or_accept(variant, Tier::Static),
     );
     let finding = finding.kernel(kernel).metric(METRIC);
     Some(finding.warn_for(metric.level.warn_reason()))
 }
 
 /// A metric of two kernels; `None` where neither side has it and it is not gated.
-fn judge(
-    metric: &Metric,
-    reference: &Profile,
-    current: &Profile,
-    pair: Pair<'_>,
-) -> Option<Comparison> {
+fn judge(case: &Case<'_>, metric: &Metric, pair: Pair<'_>) -> Option<Comparison> {
     let (was, is) = (
         static_value(pair.reference, &metric.alias),
         static_value(pair.current, &metric.alias),
@@ -294,9 +285,9 @@ fn judge(
         return None;
     }
     let (before, now) = (was.map(Summary::of_one), is.map(Summary::of_one));
-    let kernel = current.label(pair.current);
+    let kernel = case.current.label(pair.current);
     let mut comparison = Comparison {
-        unit: [current, reference]
+        unit: [case.current, case.reference.profile]
             .iter()
             .find_map(|profile| profile.identity.metrics.get(&metric.alias)?.unit.clone()),
         exact: false,
@@ -373,12 +364,12 @@ fn verdict_of(direction: Direction, by: f64, limit: f64) -> (Verdict, &'static s
 }
 
 fn comparison_finding(
-    variant: &Variant,
+    case: &Case<'_>,
     metric: &Metric,
-    mode: Mode,
     comparison: &mut Comparison,
     excuse: Option<Excuse>,
 ) -> Option<Finding> {
+    let (variant, mode) = (case.variant, case.reference.mode);
     let unit = comparison.unit.as_deref();
     let [was, is] = comparison.shown().map(Option::unwrap_or_default);
     let finding = match comparison.verdict? {
@@ -388,7 +379,7 @@ fn comparison_finding(
             } else {
                 format!("tolerance {}", tolerance_of(metric).display(unit))
             };
-            let next = fix_or_accept(variant, mode, Tier::Static);
+            let next = mode.fix_or_accept(variant, Tier::Static);
             let message = format!(
                 "`{}` of {}: {was} → {is} ({tolerance})",
                 metric.alias, comparison.kernel
@@ -396,15 +387,9 @@ fn comparison_finding(
             let finding = Finding::deny(Code::Regressed, &variant.id, message, next);
             match excuse {
                 None => finding,
-                Some(Excuse::AsFast) => {
-                    comparison.why = AS_FAST.to_owned();
-                    let finding = finding.with(Note::AsFast);
-                    finding.warn_for(WarnReason::UnlessAsFast)
-                }
-                Some(Excuse::SameOccupancy) => {
-                    comparison.why = SAME_OCCUPANCY.to_owned();
-                    let finding = finding.with(Note::SameOccupancy);
-                    finding.warn_for(WarnReason::ThroughOccupancy)
+                Some((why, note, reason)) => {
+                    comparison.why = why.to_owned();
+                    finding.with(note).warn_for(reason)
                 }
             }
         }

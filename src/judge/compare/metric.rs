@@ -2,7 +2,7 @@
 //! The rule is in [`crate::verdict`].
 
 use crate::terms::Phase;
-use crate::verdict::{Change, Decision, Question, Scale, Verdict, against_stored, in_turn};
+use crate::verdict::{Change, Decision, Question, Verdict, against_stored, in_turn};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -409,11 +409,9 @@ impl Quantity<'_> {
                 current: now.machines().concat(),
             });
         }
-        let (scale, tolerance) = Scale::of(self.tolerance());
         let question = Question {
-            scale,
+            tolerance: self.tolerance(),
             direction: self.metric.direction,
-            tolerance,
             is_time: self.metric.role() == Some(Role::Duration),
             part: self.part,
             strict: self.case.variant.strict,
@@ -505,17 +503,17 @@ fn judge_exact(comparison: &mut Comparison, before: &Samples, now: &Samples) {
 
 /// The counts of a side.
 #[derive(Clone, Copy, PartialEq)]
-struct Range {
-    least: f64,
-    most: f64,
-    mean: f64,
+pub(super) struct Range {
+    pub least: f64,
+    pub most: f64,
+    pub mean: f64,
 }
 
 impl Range {
     /// By which part of their mean counts that vary may differ besides, and be the same work.
     const PART: f64 = 0.05;
 
-    fn of(values: &[f64]) -> Range {
+    pub fn of(values: &[f64]) -> Range {
         Range {
             least: values.iter().copied().fold(f64::INFINITY, f64::min),
             most: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
@@ -523,7 +521,7 @@ impl Range {
         }
     }
 
-    fn width(self) -> f64 {
+    pub fn width(self) -> f64 {
         self.most - self.least
     }
 

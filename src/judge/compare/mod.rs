@@ -7,7 +7,6 @@ pub(in crate::judge) mod drift;
 pub(in crate::judge) mod launch;
 pub(in crate::judge) mod metric;
 pub(in crate::judge) mod mode;
-pub(in crate::judge) mod next;
 pub(in crate::judge) mod precision;
 pub(in crate::judge) mod profiles;
 pub(in crate::judge) mod speed;

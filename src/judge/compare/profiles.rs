@@ -232,10 +232,11 @@ fn judge_pair<'a>(
         let (mut comparison, gap) = quantity.judge();
         let unknown = gap.is_some() || comparison.verdict == Some(Verdict::Inconclusive);
         if is_small && (comparison.is_duration() || unknown) {
-            let why = format!("below {SMALL_PERCENT} % of the time");
-            through_the_sum(&mut comparison, &why);
+            let why = format!("below {SMALL_PERCENT} % of the time: judged through the sum");
+            not_judged(&mut comparison, why);
         } else if varies && gap.is_some() {
-            through_the_sum(&mut comparison, "launched in only some of the processes");
+            let why = "launched in only some of the processes: judged through the sum";
+            not_judged(&mut comparison, why.to_owned());
         } else if uncounted && gap.is_some() && !comparison.is_duration() {
             let why = "ncu measured no launch of it: judged by its time".to_owned();
             not_judged(&mut comparison, why);
@@ -271,11 +272,7 @@ fn judge_pair<'a>(
     findings
 }
 
-/// Leaves a kernel to the sum of all.
-fn through_the_sum(comparison: &mut Comparison, why: &str) {
-    not_judged(comparison, format!("{why}: judged through the sum"));
-}
-
+/// Leaves a metric to what else is judged.
 fn not_judged(comparison: &mut Comparison, why: String) {
     comparison.level = Level::Record;
     comparison.verdict = None;

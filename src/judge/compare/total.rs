@@ -1,13 +1,12 @@
 //! The time of all measured kernels of a step together, judged as a kernel's is.
 
 use super::comparison_finding::{comparison_finding, doubt};
-use super::metric::{Case, Gap, Pair, Reference};
+use super::metric::{Case, Gap, Pair, Range, Reference};
 use super::mode::Mode;
 use crate::finding::{Code, Finding};
 use crate::judge::outcome::variant_report::VariantReport;
 use crate::metric::Role;
 use crate::profile::{KernelLaunches, KernelProfile, LaunchList, Profile};
-use crate::statistics::mean;
 use crate::verdict::Verdict;
 
 const NEXT: &str = "let every process of a side launch the same kernels in the same number of steps (`{launches}`), select all of them (`kernels`), and measure both again, or lock a new baseline, where CUPTI is available (`toolchain.cupti`)";
@@ -96,7 +95,7 @@ fn known(case: &Case<'_>, report: &mut VariantReport) -> Result<(Vec<Finding>, b
 /// larger one. `None` where the number is fixed, and where
 /// the mean of a side is outside of the other's numbers.
 fn usual_launches(base: &Profile, current: &Profile, kernel: &KernelProfile) -> Option<f64> {
-    let of = |profile: &Profile| -> Option<Vec<f64>> {
+    let of = |profile: &Profile| {
         let mut kernels = profile.kernels.iter();
         let same = |one: &&KernelProfile| {
             one.identity() == kernel.identity()
@@ -104,16 +103,14 @@ fn usual_launches(base: &Profile, current: &Profile, kernel: &KernelProfile) -> 
         };
         let launches = profile.launches_by_process(kernels.find(same)?);
         let launches = launches.into_iter().map(|count| count as f64);
-        Some(launches.collect())
+        Some(Range::of(&launches.collect::<Vec<f64>>()))
     };
     let (was, is) = (of(base)?, of(current)?);
-    let least = |counts: &[f64]| counts.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = |counts: &[f64]| counts.iter().copied().fold(0.0, f64::max);
-    let around = |counts: &[f64], mean: f64| least(counts) <= mean && mean <= most(counts);
-    let varies = least(&was) < most(&was) && least(&was) > 0.0 && least(&is) > 0.0;
+    let around = |counts: Range, mean: f64| counts.least <= mean && mean <= counts.most;
+    let varies = was.width() > 0.0 && was.least > 0.0 && is.least > 0.0;
     // What is one number now is no matter of chance.
-    let is_usual = varies && around(&was, mean(&is)) && around(&is, mean(&was));
-    is_usual.then(|| mean(&was))
+    let is_usual = varies && around(was, is.mean) && around(is, was.mean);
+    is_usual.then_some(was.mean)
 }
 
 /// The launches that the reference does not have and that are not measured: the work of a measured

@@ -7,7 +7,7 @@ use super::metric::{Case, Comparison};
 use crate::metric::{Direction, Role};
 use crate::profile::Profile;
 use crate::statistics::median;
-use crate::verdict::{Change, Question, Scale, Verdict, in_turn};
+use crate::verdict::{Change, Question, Verdict, in_turn};
 
 /// By how many percentage points the part must grow for the first line to name it.
 const WORTH_A_WORD_PERCENT: f64 = 0.5;
@@ -29,14 +29,13 @@ pub struct Waits {
 pub(in crate::judge) fn waits(case: &Case<'_>, sum: Option<&Comparison>) -> Option<Waits> {
     let mut metrics = case.variant.metrics.iter();
     let metric = metrics.find(|one| one.role() == Some(Role::Duration))?;
-    let (scale, tolerance) = Scale::of(case.reference.tolerance(metric)?);
+    let tolerance = case.reference.tolerance(metric)?;
     let sides = [case.reference.profile, case.current];
     let [before, now] = sides.map(Profile::spans);
     let (before, now) = (before?, now?);
     let question = Question {
-        scale,
-        direction: Direction::Lower,
         tolerance,
+        direction: Direction::Lower,
         is_time: true,
         part: 1.0,
         strict: false,

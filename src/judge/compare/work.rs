@@ -3,7 +3,6 @@
 
 use super::metric::Comparison;
 use super::mode::Mode;
-use super::next::fix_or_accept;
 use super::precision::precision_findings;
 use crate::config::{Counts, Metric, Variant};
 use crate::evidence::why_not_measured;
@@ -17,7 +16,8 @@ use crate::verdict::Verdict;
 /// A double represents every whole number below this, and their sums, exactly.
 const EXACT_BELOW: f64 = 9_007_199_254_740_992.0;
 
-/// The unit of declared bytes.
+/// The units of declared operations and of declared bytes.
+const FLOP: &str = "FLOP";
 const BYTES: &str = "B";
 
 /// Whether a kernel touches more sectors with global stores than the reference. A sector counts each
@@ -36,7 +36,7 @@ fn uncoalesced(variant: &Variant, what: &str, mode: Mode) -> Finding {
         format!(
             "{what}: more sectors for the bytes that the suite declares: its stores are less coalesced, or bytes are written twice"
         ),
-        fix_or_accept(variant, mode, Tier::Counters),
+        mode.fix_or_accept(variant, Tier::Counters),
     )
 }
 
@@ -133,7 +133,7 @@ fn other_work_finding(
 /// The next step where a kernel does other work.
 fn instead_of_other_work(variant: &Variant, mode: Mode) -> String {
     match mode {
-        Mode::Stored | Mode::Against | Mode::New => fix_or_accept(variant, mode, Tier::Counters),
+        Mode::Stored | Mode::Against | Mode::New => mode.fix_or_accept(variant, Tier::Counters),
         Mode::Programs => "do the same work; if another way to do it is meant, state what checks the numbers: --verify CMD".to_owned(),
     }
 }
@@ -148,29 +148,20 @@ fn other_work(comparison: &Comparison) -> Option<(f64, f64)> {
 /// The work that the suite declares against what the hardware counted, in one launch of each
 /// kernel of the profile. What was not measured is reported by [`crate::evidence::incomplete`].
 pub(crate) fn declared_findings(variant: &Variant, profile: &Profile) -> Vec<Finding> {
-    let flop = |counts| match counts {
-        Counts::Flop(factor) => Some(factor),
-        Counts::BytesWritten(_) => None,
-    };
-    let bytes_written = |counts| match counts {
-        Counts::BytesWritten(factor) => Some(factor),
-        Counts::Flop(_) => None,
-    };
-    let flop = declared_finding(variant, profile, variant.work.flop, "FLOP", flop);
-    let bytes = variant.work.bytes_written;
-    let bytes = declared_finding(variant, profile, bytes, BYTES, bytes_written);
-    flop.into_iter().chain(bytes).collect()
+    let work = variant.work;
+    let declared = [(work.flop, FLOP), (work.bytes_written, BYTES)].into_iter();
+    declared
+        .filter_map(|(declared, unit)| declared_finding(variant, profile, declared?, unit))
+        .collect()
 }
 
 fn declared_finding(
     variant: &Variant,
     profile: &Profile,
-    declared: Option<u64>,
+    declared: u64,
     unit: &str,
-    factor: impl Fn(Counts) -> Option<f64>,
 ) -> Option<Finding> {
-    let declared = declared?;
-    let (least, most) = work_counted(variant, profile, factor)?;
+    let (least, most) = work_counted(variant, profile, unit)?;
     // From 2^53 on equal doubles do not show equal counts.
     let same = least == most && most < EXACT_BELOW && most == declared as f64;
     if same {
@@ -215,16 +206,15 @@ fn declared_finding(
 
 /// The least and the most work of one launch of each kernel, in the terms of the declaration: the
 /// same where every launch counts the same. `None` where anything that counts was not measured.
-fn work_counted(
-    variant: &Variant,
-    profile: &Profile,
-    factor: impl Fn(Counts) -> Option<f64>,
-) -> Option<(f64, f64)> {
-    let counting: Vec<(&Metric, f64)> = variant
-        .metrics
-        .iter()
-        .filter_map(|metric| Some((metric, factor(metric.counts?)?)))
-        .collect();
+fn work_counted(variant: &Variant, profile: &Profile, unit: &str) -> Option<(f64, f64)> {
+    let metrics = variant.metrics.iter();
+    let counting = metrics.filter_map(|metric| match (metric.counts?, unit) {
+        (Counts::Flop(factor), FLOP) | (Counts::BytesWritten(factor), BYTES) => {
+            Some((metric, factor))
+        }
+        _ => None,
+    });
+    let counting: Vec<(&Metric, f64)> = counting.collect();
     if counting.is_empty() || profile.kernels.is_empty() {
         return None;
     }

@@ -44,8 +44,7 @@ pub(crate) fn code_changes(reference: &Profile, current: &Profile) -> CodeChange
 
 /// What a thread or block takes, and how the machine code differs; `None` where both are the same.
 fn resources_and_code(pair: Pair<'_>) -> Option<String> {
-    let same = |code: &crate::profile::Code| code.text_sha256.clone();
-    if pair.reference.code.as_ref().map(same) == pair.current.code.as_ref().map(same) {
+    if pair.reference.text_sha256() == pair.current.text_sha256() {
         return None;
     }
     let steps: Vec<String> = RESOURCES

@@ -23,13 +23,6 @@ const UNITS: [(Role, &str, &str); 4] = [
     (Role::SmThroughput, "SM", "compute-bound"),
 ];
 
-/// The kernels of a program, those that take most of the time first.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Overview {
-    /// The kernels.
-    pub kernels: Vec<KernelOverview>,
-}
-
 /// One kernel at one grid and block.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct KernelOverview {
@@ -71,9 +64,9 @@ pub struct Bound {
     pub words: String,
 }
 
-impl Overview {
-    /// Of a measured profile.
-    pub fn of(profile: &Profile) -> Overview {
+impl KernelOverview {
+    /// The kernels of a measured profile, those that take most of the time first.
+    pub fn all_of(profile: &Profile) -> Vec<KernelOverview> {
         let kernels = profile.kernels.iter();
         let mut kernels: Vec<KernelOverview> = kernels
             .map(|kernel| KernelOverview::of(profile, kernel))
@@ -92,11 +85,9 @@ impl Overview {
             let share = |kernel: &KernelOverview| kernel.time_percent.unwrap_or(0.0);
             share(b).total_cmp(&share(a))
         });
-        Overview { kernels }
+        kernels
     }
-}
 
-impl KernelOverview {
     fn of(profile: &Profile, kernel: &KernelProfile) -> KernelOverview {
         let value = |role: Role| value(profile, kernel, role);
         KernelOverview {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::overview::{KernelOverview, Overview};
+use super::overview::KernelOverview;
 
 /// Kernels with a smaller share of the time than this, in percent, are not proposed.
 const SMALLEST_SHARE: f64 = 5.0;
@@ -24,21 +24,21 @@ pub struct Proposal {
 
 impl Proposal {
     /// Of the kernels of one process. `None` where it launched none.
-    pub fn of(overview: &Overview) -> Option<Proposal> {
+    pub fn of(kernels: &[KernelOverview]) -> Option<Proposal> {
         let is_large = |kernel: &&KernelOverview| {
             let share = kernel.time_percent;
             share.is_none_or(|share| share >= SMALLEST_SHARE)
         };
-        let taken = overview.kernels.iter().filter(is_large);
+        let taken = kernels.iter().filter(is_large);
         let mut names: Vec<String> = taken.map(|kernel| kernel.function.clone()).collect();
         names.sort();
         names.dedup();
         // A filter by name takes every launch of that function, with any grid.
         let is_taken = |kernel: &&KernelOverview| names.contains(&kernel.function);
-        let counts = overview.kernels.iter().filter(is_taken);
+        let counts = kernels.iter().filter(is_taken);
         let counts: Vec<usize> = counts.map(|kernel| kernel.launches).collect();
         let (least, most) = (counts.iter().min().copied()?, counts.iter().max().copied()?);
-        let functions = overview.kernels.iter().map(|kernel| &kernel.function);
+        let functions = kernels.iter().map(|kernel| &kernel.function);
         let functions: BTreeSet<&String> = functions.collect();
         // No kernel may be left out whole.
         let skip = usize::from(least >= 3);
@@ -66,7 +66,7 @@ fn filter(names: &[String]) -> String {
 mod tests {
     use super::*;
 
-    fn overview(kernels: &[(&str, usize, f64)]) -> Overview {
+    fn overview(kernels: &[(&str, usize, f64)]) -> Vec<KernelOverview> {
         let kernel = |&(name, launches, share): &(&str, usize, f64)| KernelOverview {
             kernel: format!("{name}()"),
             function: name.to_owned(),
@@ -81,9 +81,7 @@ mod tests {
             registers: None,
             bound: None,
         };
-        Overview {
-            kernels: kernels.iter().map(kernel).collect(),
-        }
+        kernels.iter().map(kernel).collect()
     }
 
     #[test]

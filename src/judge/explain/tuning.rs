@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::explanation::CodeChanges;
 use crate::comparable::compiled;
-use crate::config::Variant;
 use crate::evidence::chosen;
 use crate::finding::{Code, Finding, WarnReason};
+use crate::judge::compare::metric::Case;
 use crate::judge::compare::mode::Mode;
 use crate::judge::pair::kernels::pair_kernels;
 use crate::profile::Profile;
@@ -62,41 +62,31 @@ fn difference(was: &str, is: &str) -> String {
 }
 
 /// The findings on what autotuners chose otherwise.
-pub(crate) fn tuning_findings(
-    variant: &Variant,
-    mode: Mode,
-    changes: &CodeChanges,
-) -> Vec<Finding> {
-    let filter = variant.kernel_filter();
+pub(crate) fn tuning_findings(case: &Case<'_>, changes: &CodeChanges) -> Vec<Finding> {
+    let filter = case.variant.kernel_filter();
     let changes = changes.iter().filter(|(kernel, _)| filter.matches(kernel));
-    let reference = mode.reference();
+    let reference = case.reference.mode.reference();
     changes
         .map(|(kernel, text)| {
             let message = format!("`{kernel}` is tuned otherwise than in the {reference}: {text}");
-            finding(variant, mode, message).kernel(kernel)
+            finding(case, message).kernel(kernel)
         })
         .collect()
 }
 
 /// Kernels whose loaded machine code is other code, although the files of the variant and the compiler
 /// are the same: something chose differently. `reported` are those of which it is known what.
-pub(crate) fn unexplained_code(
-    variant: &Variant,
-    mode: Mode,
-    reference: &Profile,
-    current: &Profile,
-    reported: &CodeChanges,
-) -> Vec<Finding> {
+pub(crate) fn unexplained_code(case: &Case<'_>, reported: &CodeChanges) -> Vec<Finding> {
+    let (reference, current, mode) = (case.reference.profile, case.current, case.reference.mode);
     let (was, is) = (&reference.provenance, &current.provenance);
     let known = !is.sources.is_empty() && was.sources == is.sources;
-    if !variant.loaded_code || !known || !compiled(reference, current).is_empty() {
+    if !case.variant.loaded_code || !known || !compiled(reference, current).is_empty() {
         return Vec::new();
     }
     let pairing = pair_kernels(reference, current, mode, false);
     let other = pairing.pairs().filter(|pair| {
-        let hash = |code: &crate::profile::Code| code.text_sha256.clone();
-        let (was, is) = (pair.reference.code.as_ref(), pair.current.code.as_ref());
-        was.map(hash) != is.map(hash) && !reported.contains_key(&pair.current.name)
+        let same = pair.reference.text_sha256() == pair.current.text_sha256();
+        !same && !reported.contains_key(&pair.current.name)
     });
     let reference = mode.reference();
     other
@@ -106,14 +96,14 @@ pub(crate) fn unexplained_code(
                 "`{name}` is other machine code than in the {reference}, and its files and its compiler are the same: an autotuner or a setting of the compiler chose otherwise"
             );
             let next = "find out why, by its candidates, its compiler and the driver; lock a new baseline if it is meant";
-            Finding { next: next.to_owned(), ..finding(variant, mode, message) }.kernel(name)
+            Finding { next: next.to_owned(), ..finding(case, message) }.kernel(name)
         })
         .collect()
 }
 
-fn finding(variant: &Variant, mode: Mode, message: String) -> Finding {
-    let beside = (mode != Mode::Stored).then_some(WarnReason::SideBySide);
-    Finding::of(Code::TuningChanged, &variant.id, message).warn_for(beside)
+fn finding(case: &Case<'_>, message: String) -> Finding {
+    let beside = (case.reference.mode != Mode::Stored).then_some(WarnReason::SideBySide);
+    Finding::of(Code::TuningChanged, &case.variant.id, message).warn_for(beside)
 }
 
 #[cfg(test)]

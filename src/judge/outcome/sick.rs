@@ -99,9 +99,7 @@ fn same_machine_code(now: &Profile, then: &Profile) -> bool {
     now.kernels.iter().all(|kernel| {
         let mut others = then.kernels.iter();
         let other = others.find(|other| other.identity() == kernel.identity());
-        let code =
-            |kernel: &KernelProfile| kernel.code.as_ref().map(|code| code.text_sha256.clone());
-        let (own, other) = (code(kernel), other.and_then(code));
-        own.is_some() && own == other
+        let other = other.and_then(KernelProfile::text_sha256);
+        other.is_some() && other == kernel.text_sha256()
     })
 }

@@ -1,5 +1,7 @@
 //! Locked variants that a check left out.
 
+use std::collections::BTreeSet;
+
 use crate::baseline::Store;
 use crate::config::Selected;
 use crate::finding::{Code, Error, Finding};
@@ -18,7 +20,8 @@ pub fn unchecked(plan: &Selected, store: &Store) -> Result<Vec<Finding>, Error> 
         let next = format!("put it back, or remove its baseline: git rm '{folder}/{gpus}/{id}.*'");
         Finding::deny(Code::VariantGone, id, message, next)
     };
-    for id in store.variants()? {
+    let stored = store.stored()?.into_iter().map(|(_, id)| id);
+    for id in stored.collect::<BTreeSet<VariantId>>() {
         if !plan.covers(&id) || plan.variants.iter().any(|variant| variant.id == id) {
             continue;
         }

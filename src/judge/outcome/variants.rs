@@ -47,19 +47,23 @@ pub struct Judge<'a> {
     counts_always: bool,
 }
 
+/// What was compared of a variant, and what was found.
+type Judgement = (VariantReport, Vec<Finding>);
+
 /// The profiles of a variant that are judged together.
 #[derive(Clone, Copy)]
 struct Sides<'p> {
+    variant: &'p Variant,
     current: &'p Profile,
     base: Option<&'p Profile>,
     locked: Option<&'p Profile>,
 }
 
 impl<'p> Sides<'p> {
-    fn examined(self, variant: &'p Variant) -> Examined<'p> {
+    fn examined(self) -> Examined<'p> {
         let references = self.base.into_iter().chain(self.locked);
         Examined {
-            variant,
+            variant: self.variant,
             current: self.current,
             references: references.collect(),
         }
@@ -163,13 +167,14 @@ impl<'a> Judge<'a> {
     /// The profiles of a variant among these, where it has a current one.
     fn sides<'p>(
         &'p self,
-        id: &VariantId,
+        variant: &'p Variant,
         [current, bases]: [&'p [Profile]; 2],
     ) -> Option<Sides<'p>> {
-        let current = of(id, current)?;
+        let current = of(&variant.id, current)?;
         Some(Sides {
+            variant,
             current,
-            base: of(id, bases),
+            base: of(&variant.id, bases),
             locked: self.locked(current),
         })
     }
@@ -196,22 +201,13 @@ impl<'a> Judge<'a> {
     }
 
     /// A profile against its baseline; `None` where nothing is locked for its GPU.
-    pub(in crate::judge) fn stored(
-        &self,
-        variant: &Variant,
-        profile: &Profile,
-    ) -> Option<(VariantReport, Vec<Finding>)> {
+    pub(super) fn stored(&self, variant: &Variant, profile: &Profile) -> Option<Judgement> {
         let reference = Reference::new(Mode::Stored, self.locked(profile)?);
         Some(compare(&Case::new(variant, reference, profile)))
     }
 
     /// A profile against its base.
-    fn against(
-        &self,
-        variant: &Variant,
-        base: &Profile,
-        current: &Profile,
-    ) -> (VariantReport, Vec<Finding>) {
+    fn against(&self, variant: &Variant, base: &Profile, current: &Profile) -> Judgement {
         let reference = self.beside(base);
         compare(&Case::new(variant, reference, current))
     }
@@ -244,51 +240,53 @@ impl<'a> Judge<'a> {
 
     /// Judges all profiles of a variant. `outcome` has what was found about it so far.
     fn one(&self, variant: &Variant, profiles: &Captures, outcome: &mut Outcome) {
-        let measured = self.sides(&variant.id, [&profiles.profiles, &profiles.bases]);
+        let measured = self.sides(variant, [&profiles.profiles, &profiles.bases]);
         let reported = match measured {
-            Some(sides) => self.measured(variant, sides, profiles, outcome),
+            Some(sides) => self.measured(sides, profiles, outcome),
             None => Reported::default(),
         };
         let has_gate = match profiles.source {
             Source::Compiler => variant.why_nothing_without_gpu().is_none(),
             _ => variant.has_static_gate(),
         };
-        if has_gate {
-            let compiled = [&*profiles.compiled, &*profiles.compiled_bases];
-            let sides = self.sides(&variant.id, compiled);
-            let tuned = measured.and_then(|sides| {
-                let reference = sides.base.or(sides.locked)?;
-                Some(tuning_changes(reference, sides.current))
-            });
-            self.judge_code(
-                variant,
-                sides,
-                reported,
-                &tuned.unwrap_or_default(),
-                profiles,
-                outcome,
-            );
+        if !has_gate {
+            return;
+        }
+        match self.sides(variant, [&profiles.compiled, &profiles.compiled_bases]) {
+            Some(sides) => {
+                let tuned = measured.and_then(|sides| {
+                    let reference = sides.base.or(sides.locked)?;
+                    Some(tuning_changes(reference, sides.current))
+                });
+                self.judge_code(
+                    sides,
+                    reported,
+                    &tuned.unwrap_or_default(),
+                    profiles,
+                    outcome,
+                );
+            }
+            None if outcome.denies(&variant.id) => {}
+            None => {
+                let message = "it has no static profile: its compiled code is unknown";
+                let finding = Finding::of(Code::ProfileMissing, &variant.id, message);
+                outcome.findings.push(finding);
+            }
         }
     }
 
     /// Judges a measured profile.
-    fn measured(
-        &self,
-        variant: &Variant,
-        sides: Sides<'_>,
-        profiles: &Captures,
-        outcome: &mut Outcome,
-    ) -> Reported {
-        let current = sides.current;
+    fn measured(&self, sides: Sides<'_>, profiles: &Captures, outcome: &mut Outcome) -> Reported {
+        let (variant, current) = (sides.variant, sides.current);
         let answer = match sides.base {
-            Some(base) => Some(self.beside_base(variant, base, sides, profiles, outcome)),
-            None => self.beside_lock(variant, sides, profiles),
+            Some(base) => Some(self.beside_base(base, sides, profiles, outcome)),
+            None => self.beside_lock(sides, profiles),
         };
         let is_new = answer.is_none() && self.is_new(variant, outcome);
         let judged = answer.is_some() || is_new;
-        let added = added(variant, sides);
-        let examined = sides.examined(variant);
-        let pins = self.pins(variant, sides, outcome);
+        let added = added(sides);
+        let examined = sides.examined();
+        let pins = self.pins(sides, outcome);
         let reported = Reported {
             added_sources: added.is_some(),
             toolchain: !pins.is_empty(),
@@ -298,7 +296,7 @@ impl<'a> Judge<'a> {
         outcome.findings.extend(pins);
         match answer {
             Some((report, mut findings)) => {
-                let conditions = self.changed_conditions(variant, current, &findings);
+                let conditions = other_conditions(sides, &findings);
                 if !report.comparisons.is_empty()
                     && let Some(locked) = sides.locked
                 {
@@ -312,7 +310,7 @@ impl<'a> Judge<'a> {
                 examined.findings(When::Alone, &mut outcome.findings);
                 if is_new {
                     let itself = Reference::new(Mode::New, current);
-                    let (report, found) = self.measured_with(variant, itself, current, None);
+                    let (report, found) = measured_with(&Case::new(variant, itself, current), None);
                     outcome.variants.push(report.of_new());
                     outcome.findings.extend(found);
                 }
@@ -326,18 +324,17 @@ impl<'a> Judge<'a> {
 
     fn beside_base(
         &self,
-        variant: &Variant,
         base: &Profile,
         sides: Sides<'_>,
         profiles: &Captures,
         outcome: &Outcome,
-    ) -> (VariantReport, Vec<Finding>) {
+    ) -> Judgement {
+        let variant = sides.variant;
         let code = of(&variant.id, &profiles.compiled)
             .zip(of(&variant.id, &profiles.compiled_bases))
             .map(|(current, base)| code_changes(base, current));
-        let reference = self.beside(base);
-        let (mut report, mut findings) =
-            self.measured_with(variant, reference, sides.current, code);
+        let case = Case::new(variant, self.beside(base), sides.current);
+        let (mut report, mut findings) = measured_with(&case, code);
         if self.is_relocked(variant, sides.current)
             && let Some((locked, _)) = self.stored(variant, sides.current)
         {
@@ -355,97 +352,58 @@ impl<'a> Judge<'a> {
         (report, findings)
     }
 
-    fn beside_lock(
-        &self,
-        variant: &Variant,
-        sides: Sides<'_>,
-        profiles: &Captures,
-    ) -> Option<(VariantReport, Vec<Finding>)> {
-        let code = of(&variant.id, &profiles.compiled).and_then(|current| {
+    fn beside_lock(&self, sides: Sides<'_>, profiles: &Captures) -> Option<Judgement> {
+        let code = of(&sides.variant.id, &profiles.compiled).and_then(|current| {
             let locked = self.locked(current)?;
             Some(code_changes(locked, current))
         });
         let reference = Reference::new(Mode::Stored, sides.locked?);
-        Some(self.measured_with(variant, reference, sides.current, code))
+        let case = Case::new(sides.variant, reference, sides.current);
+        Some(measured_with(&case, code))
     }
 
-    /// A profile against a reference, where it may be known how the code and what an autotuner chose
-    /// differ.
-    fn measured_with(
-        &self,
-        variant: &Variant,
-        reference: Reference<'_>,
-        current: &Profile,
-        code: Option<CodeChanges>,
-    ) -> (VariantReport, Vec<Finding>) {
-        let tuned = tuning_changes(reference.profile, current);
-        let code = with_tuning(code.unwrap_or_default(), &tuned);
-        let case = Case::new(variant, reference, current);
-        let (report, mut findings) = compare_with_code(&case, code);
-        findings.extend(tuning_findings(variant, reference.mode, &tuned));
-        (report, findings)
-    }
-
-    /// Conditions in the configuration that neither profile was measured under. That the profiles
-    /// are not comparable with each other is enough said.
-    fn changed_conditions(
-        &self,
-        variant: &Variant,
-        current: &Profile,
-        findings: &[Finding],
-    ) -> Option<Finding> {
-        let conditions = changed_conditions(variant, current);
-        let not_comparable = |finding: &Finding| finding.code == Code::NotComparable;
-        (!conditions.is_empty() && !findings.iter().any(not_comparable)).then(|| {
-            let conditions = conditions.join(", ");
-            let message = format!("{conditions} changed since baseline and profile were measured");
-            Finding::of(Code::NotComparable, &variant.id, message)
-        })
-    }
-
-    /// Judges the code of a variant, where it could be read.
+    /// Judges the code of a variant.
     fn judge_code(
         &self,
-        variant: &Variant,
-        sides: Option<Sides<'_>>,
+        sides: Sides<'_>,
         reported: Reported,
         tuned: &CodeChanges,
         profiles: &Captures,
         outcome: &mut Outcome,
     ) {
-        let Some(sides) = sides else {
-            if !outcome.denies(&variant.id) {
-                let message = "it has no static profile: its compiled code is unknown";
-                let finding = Finding::of(Code::ProfileMissing, &variant.id, message);
-                outcome.findings.push(finding);
-            }
-            return;
-        };
-        let current = sides.current;
+        let (variant, current) = (sides.variant, sides.current);
         if !reported.added_sources && !self.changed.contains(&variant.id) {
-            outcome.findings.extend(added(variant, sides));
+            outcome.findings.extend(added(sides));
         }
         if !reported.toolchain {
-            let pins = self.pins(variant, sides, outcome);
+            let pins = self.pins(sides, outcome);
             outcome.findings.extend(pins);
         }
         if let (Some(locked), false) = (sides.locked, reported.launches) {
             let otherwise = stated_otherwise(variant, locked);
             outcome.findings.extend(otherwise);
         }
-        let (current, assumed) = with_locked_launches(current, sides.locked, reported.launches);
-        let base = sides
-            .base
-            .map(|base| with_locked_launches(base, sides.locked, reported.launches).0);
+        // What no launch showed is as the baseline has it; a statement can only make it stricter.
+        let taken = match reported.launches {
+            true => Taken::Unknown,
+            false => Taken::UnknownOrStricter,
+        };
+        let with_launches = |side: &Profile, locked: Option<&Profile>| match locked {
+            Some(locked) => side.with_launches_of(locked, taken),
+            None => (side.clone(), BTreeSet::new()),
+        };
+        let (current, assumed) = with_launches(current, sides.locked);
+        let base = sides.base.map(|base| with_launches(base, sides.locked).0);
         // A change cannot state a launch that suits it better than the base's.
-        let (current, _) = with_locked_launches(&current, base.as_ref(), reported.launches);
+        let (current, _) = with_launches(&current, base.as_ref());
         let sides = Sides {
+            variant,
             current: &current,
             base: base.as_ref(),
             locked: sides.locked,
         };
-        let examined = sides.examined(variant);
-        let (mut report, found) = self.compare_code(variant, sides, tuned, profiles, outcome);
+        let examined = sides.examined();
+        let (mut report, found) = self.compare_code(sides, tuned, profiles, outcome);
         let is_alone = report.mode == Mode::New;
         report.launched_as_locked(&assumed);
         outcome.variants.push(report);
@@ -460,42 +418,44 @@ impl<'a> Judge<'a> {
     /// The code of a variant against its base, else its static baseline, else with nothing.
     fn compare_code(
         &self,
-        variant: &Variant,
         sides: Sides<'_>,
         tuned: &CodeChanges,
         profiles: &Captures,
         outcome: &Outcome,
-    ) -> (VariantReport, Vec<Finding>) {
-        let (current, locked) = (sides.current, sides.locked);
-        let (reference, mode) = match (sides.base, locked) {
-            (Some(base), _) => (base, Mode::Against),
-            (None, Some(locked)) => (locked, Mode::Stored),
+    ) -> Judgement {
+        let (variant, current, locked) = (sides.variant, sides.current, sides.locked);
+        let stored = |locked, current| {
+            let reference = Reference::new(Mode::Stored, locked);
+            compare_compiled(&Case::new(variant, reference, current), false).0
+        };
+        let reference = match (sides.base, locked) {
+            (Some(base), _) => Reference::new(Mode::Against, base),
+            (None, Some(locked)) => Reference::new(Mode::Stored, locked),
             // Its values are shown before anything of it is locked.
             (None, None) => {
-                let (report, findings) =
-                    compare_compiled(variant, current, Mode::New, current, false);
+                let itself = Reference::new(Mode::New, current);
+                let case = Case::new(variant, itself, current);
+                let (report, findings) = compare_compiled(&case, false);
                 return (report.of_new(), findings);
             }
         };
-        let has_base = mode == Mode::Against;
+        let case = Case::new(variant, reference, current);
+        let has_base = reference.mode == Mode::Against;
         let as_fast = has_base && shown_as_fast(&variant.id, &outcome.variants, &outcome.findings);
-        let (mut report, mut findings) =
-            compare_compiled(variant, reference, mode, current, as_fast);
+        let (mut report, mut findings) = compare_compiled(&case, as_fast);
         if let Some(locked) = locked.filter(|_| has_base && self.is_relocked(variant, current)) {
-            let (stored, _) = compare_compiled(variant, locked, Mode::Stored, current, false);
-            allow(&mut findings, &stored);
+            allow(&mut findings, &stored(locked, current));
         }
-        findings.extend(unexplained_code(variant, mode, reference, current, tuned));
+        findings.extend(unexplained_code(&case, tuned));
         if has_base && self.is_brought(profiles, outcome) {
             match locked {
                 Some(locked) => {
-                    let (drift, _) =
-                        compare_compiled(variant, locked, Mode::Stored, reference, false);
-                    let same_code = same_code(reference, Some(locked));
+                    let drift = stored(locked, reference.profile);
+                    let same_code = same_code(reference.profile, Some(locked));
                     findings.extend(drifted(variant, &drift, same_code));
                     report.drift = drift.comparisons;
                 }
-                None => findings.push(unvouched(variant, reference)),
+                None => findings.push(unvouched(variant, reference.profile)),
             }
         }
         (report, findings)
@@ -503,7 +463,7 @@ impl<'a> Judge<'a> {
 
     /// Tools, driver and GPU of each side that differ from the pinned versions. A recording is
     /// checked against the pins of today, not against those when it was made.
-    fn pins(&self, variant: &Variant, sides: Sides<'_>, outcome: &Outcome) -> Vec<Finding> {
+    fn pins(&self, sides: Sides<'_>, outcome: &Outcome) -> Vec<Finding> {
         let (own, of_base, of_locked) = match sides.current.identity.tier {
             Tier::Static => (
                 "compiled", "its base was compiled", "its static baseline was compiled",
@@ -514,7 +474,7 @@ impl<'a> Judge<'a> {
         };
         let pinned = |what, profile: Option<&Profile>| {
             let pins = profile.map_or(&[][..], |profile| &profile.provenance.pins);
-            unpinned(&variant.id, what, pins)
+            unpinned(&sides.variant.id, what, pins)
         };
         let own = match outcome.origin {
             Origin::Recorded(_) => recorded_unpinned(&self.plan.config.toolchain, sides.current),
@@ -674,23 +634,6 @@ fn with_tuning(mut code: CodeChanges, tuned: &CodeChanges) -> CodeChanges {
     code
 }
 
-/// A static profile with what no launch showed of it as the baseline has it, where a statement can only
-/// make it stricter; and the kernels that this is so of.
-fn with_locked_launches(
-    side: &Profile,
-    locked: Option<&Profile>,
-    launches_shown: bool,
-) -> (Profile, BTreeSet<String>) {
-    let taken = match launches_shown {
-        true => Taken::Unknown,
-        false => Taken::UnknownOrStricter,
-    };
-    match locked {
-        Some(locked) => side.with_launches_of(locked, taken),
-        None => (side.clone(), BTreeSet::new()),
-    }
-}
-
 /// Makes warnings of what is worse than the base, and no worse than an accepted baseline allows.
 fn allow(findings: &mut [Finding], locked: &VariantReport) {
     let is_allowed = |one: &Finding| {
@@ -713,6 +656,28 @@ fn same_code(base: &Profile, locked: Option<&Profile>) -> bool {
     locked.is_some_and(|locked| locked.provenance.sources == base.provenance.sources)
 }
 
-fn added(variant: &Variant, sides: Sides<'_>) -> Option<Finding> {
-    immutable_additions(variant, sides.locked?, sides.current)
+fn added(sides: Sides<'_>) -> Option<Finding> {
+    immutable_additions(sides.variant, sides.locked?, sides.current)
+}
+
+/// A profile against a reference, where it may be known how the code and what an autotuner chose
+/// differ.
+fn measured_with(case: &Case<'_>, code: Option<CodeChanges>) -> Judgement {
+    let tuned = tuning_changes(case.reference.profile, case.current);
+    let code = with_tuning(code.unwrap_or_default(), &tuned);
+    let (report, mut findings) = compare_with_code(case, code);
+    findings.extend(tuning_findings(case, &tuned));
+    (report, findings)
+}
+
+/// Conditions in the configuration that neither profile was measured under. That the profiles
+/// are not comparable with each other is enough said.
+fn other_conditions(sides: Sides<'_>, findings: &[Finding]) -> Option<Finding> {
+    let conditions = changed_conditions(sides.variant, sides.current);
+    let not_comparable = |finding: &Finding| finding.code == Code::NotComparable;
+    (!conditions.is_empty() && !findings.iter().any(not_comparable)).then(|| {
+        let conditions = conditions.join(", ");
+        let message = format!("{conditions} changed since baseline and profile were measured");
+        Finding::of(Code::NotComparable, &sides.variant.id, message)
+    })
 }

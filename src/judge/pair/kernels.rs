@@ -23,6 +23,9 @@ enum Match {
     OnlyOnes,
 }
 
+/// What is to be reported of a kernel.
+type Found<'a> = (Code, &'a KernelProfile, String);
+
 /// The kernels of two profiles, paired.
 pub(crate) struct Pairing<'a> {
     pub reference: &'a Profile,
@@ -144,7 +147,7 @@ impl<'a> Pairing<'a> {
                     .to_owned()
             }
         };
-        let finding = |(code, kernel, message): (Code, &KernelProfile, String)| {
+        let finding = |(code, kernel, message): Found<'_>| {
             Finding::deny(code, &variant.id, message, next.clone()).kernel(&kernel.name)
         };
         let side_by_side = (mode != Mode::Stored).then_some(WarnReason::SideBySide);
@@ -188,12 +191,7 @@ impl<'a> Pairing<'a> {
         changed.chain(contained).chain(unknown).collect()
     }
 
-    fn changed(
-        &self,
-        pair: Pair<'a>,
-        how: Match,
-        mode: Mode,
-    ) -> Option<(Code, &'a KernelProfile, String)> {
+    fn changed(&self, pair: Pair<'a>, how: Match, mode: Mode) -> Option<Found<'a>> {
         let (was, now) = (pair.reference, pair.current);
         let reference = mode.reference();
         let (before, after) = (self.reference.label(was), self.current.label(now));
@@ -225,11 +223,7 @@ impl<'a> Pairing<'a> {
     }
 
     /// No metric of a launch shows how often a kernel is launched.
-    fn other_share(
-        &self,
-        pair: Pair<'a>,
-        reference: &str,
-    ) -> Option<(Code, &'a KernelProfile, String)> {
+    fn other_share(&self, pair: Pair<'a>, reference: &str) -> Option<Found<'a>> {
         let by_list = |profile: &Profile| {
             let list = profile.provenance.launch_list.as_ref();
             list.is_some_and(|list| !list.kernels.is_empty())
@@ -298,14 +292,11 @@ impl Share {
 }
 
 /// That a kernel is launched with other dynamic shared memory.
-fn other_shared_memory<'a>(
-    pair: Pair<'a>,
-    reference: &str,
-) -> Option<(Code, &'a KernelProfile, String)> {
+fn other_shared_memory<'a>(pair: Pair<'a>, reference: &str) -> Option<Found<'a>> {
     let (was, is) = (
         &pair.reference.dynamic_shared_bytes, &pair.current.dynamic_shared_bytes,
     );
-    // Baselines of older versions do not state it.
+    // A launch may not show it.
     (!was.is_empty() && !is.is_empty() && was != is).then(|| {
         let message = format!(
             "`{}` is launched with {} of dynamic shared memory a block, the {reference} with {}",

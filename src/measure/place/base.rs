@@ -10,7 +10,7 @@ use crate::config::{self, Config, Mismatch, Pins, Toolchain, Variant};
 use crate::disk;
 use crate::files::{base_folder, create_work_folder};
 use crate::finding::{Code, Error, Finding, Note};
-use crate::git::{self, Worktree, short};
+use crate::git::{Worktree, short};
 use crate::measure::watch::{Silent, Watch};
 use crate::profile::Profile;
 
@@ -58,15 +58,14 @@ fn beside(base: Config, current: &Config) -> Config {
 }
 
 impl BaseProject {
-    /// Checks a revision out beside the project that `current` configures.
+    /// Checks a commit out beside the project that `current` configures.
     ///
     /// # Errors
-    /// [`Error::Usage`] where there is no such revision; [`Error::Environment`] where git fails.
-    pub fn check_out(current: &Config, revision: &str) -> Result<BaseProject, Error> {
-        if git::commit_of(&current.root, revision).is_some() {
-            create_work_folder(&current.work)?;
-        }
-        let worktree = Worktree::add(&current.root, revision, &current.work.join("worktrees"))?;
+    /// [`Error::Environment`] where git fails.
+    pub fn check_out(current: &Config, commit: &str) -> Result<BaseProject, Error> {
+        create_work_folder(&current.work)?;
+        let places = current.work.join("worktrees");
+        let worktree = Worktree::of_commit(&current.root, commit, &places)?;
         let name = current
             .path
             .file_name()

@@ -75,26 +75,24 @@ impl Profiler for Cupti {
         let filter = KernelFilter::of(variant.kernels.as_deref());
         filter.map_err(|why| by_ncu_alone(variant, why))?;
         let mut invocation = session.invocation(session.program_argv());
-        for (name, path) in [
-            ("CUDA_INJECTION64_PATH", injection),
-            ("SPARSEK_GATE_CUPTI", libcupti),
-            ("SPARSEK_GATE_KERNEL_RECORDS", session.path("process")),
-        ] {
-            let value = path.display().to_string();
-            invocation.env.insert(name.to_owned(), value);
-        }
+        let text = |path: PathBuf| path.display().to_string();
+        let mut env = vec![
+            ("CUDA_INJECTION64_PATH", text(injection)),
+            ("SPARSEK_GATE_CUPTI", text(libcupti)),
+            ("SPARSEK_GATE_KERNEL_RECORDS", text(session.path("process"))),
+        ];
         if session.in_turn {
-            let turn = session.turn().display().to_string();
-            invocation.env.insert("SPARSEK_GATE_TURN".to_owned(), turn);
             let namespace = disk::read_link("/proc/self/ns/pid").unwrap_or_default();
             let tool = format!("{} {}", std::process::id(), namespace.display());
-            let name = "SPARSEK_GATE_PROCESS".to_owned();
-            invocation.env.insert(name, tool);
+            env.push(("SPARSEK_GATE_PROCESS", tool));
+            env.push(("SPARSEK_GATE_TURN", text(session.turn())));
         }
         if variant.profile.profiler_range {
-            let name = "SPARSEK_GATE_PROFILER_RANGE".to_owned();
-            invocation.env.insert(name, "1".to_owned());
+            env.push(("SPARSEK_GATE_PROFILER_RANGE", "1".to_owned()));
         }
+        let env = env.into_iter();
+        let env = env.map(|(name, value)| (name.to_owned(), value));
+        invocation.env.extend(env);
         Ok(invocation)
     }
 

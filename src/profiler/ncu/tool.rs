@@ -63,9 +63,8 @@ impl Ncu {
         let mut counters = variant.counters_of(phase);
         counters.sort_unstable();
         counters.dedup();
-        let mut argv = vec![self.path.display().to_string()];
-        argv.extend(self.without_file());
-        let mut option = |name: &str, value: String| argv.extend([name.to_owned(), value]);
+        let mut options = Vec::new();
+        let mut option = |name: &'static str, value: String| options.push((name, value));
         if !counters.is_empty() {
             option("--metrics", counters.join(","));
         }
@@ -106,11 +105,9 @@ impl Ncu {
             option("--kernel-name", filter.clone());
         }
         if settings.profiler_range {
-            argv.extend(["--profile-from-start".to_owned(), "off".to_owned()]);
+            option("--profile-from-start", "off".to_owned());
         }
-        argv.push("--force-overwrite".to_owned());
-        argv.extend(program.iter().cloned());
-        argv
+        self.argv(options, program)
     }
 
     /// The argv that reads one counter of one launch of `program`, into one of `reports`.
@@ -121,14 +118,22 @@ impl Ncu {
         log: &Path,
         program: &[String],
     ) -> Vec<String> {
+        let options = vec![
+            ("--metrics", Role::Duration.to_string()),
+            ("--launch-count", "1".to_owned()),
+            ("--clock-control", clocks.to_string()),
+            ("--log-file", log.display().to_string()),
+            ("--export", stem.display().to_string()),
+        ];
+        self.argv(options, program)
+    }
+
+    /// The argv with options, each with its value, for `program`.
+    fn argv(&self, options: Vec<(&str, String)>, program: &[String]) -> Vec<String> {
         let mut argv = vec![self.path.display().to_string()];
         argv.extend(self.without_file());
-        let mut option = |name: &str, value: String| argv.extend([name.to_owned(), value]);
-        option("--metrics", Role::Duration.to_string());
-        option("--launch-count", "1".to_owned());
-        option("--clock-control", clocks.to_string());
-        option("--log-file", log.display().to_string());
-        option("--export", stem.display().to_string());
+        let options = options.into_iter();
+        argv.extend(options.flat_map(|(name, value)| [name.to_owned(), value]));
         argv.push("--force-overwrite".to_owned());
         argv.extend(program.iter().cloned());
         argv
