@@ -159,7 +159,9 @@ fn owned(text: &str, service: Owning) -> Result<bool, String> {
         let (before, name) = word.split_once('@').unwrap_or((word, ""));
         let known = |c: char| c.is_ascii_alphanumeric() || "-_./+".contains(c);
         if name.is_empty() || !name.chars().all(known) || !before.chars().all(known) {
-            return Err(format!("`{word}` is no owner: `@USER`, `@ORGANISATION/TEAM` or an address"));
+            return Err(format!(
+                "`{word}` is no owner: `@USER`, `@ORGANISATION/TEAM` or an address"
+            ));
         }
         names += 1;
     }
