@@ -32,8 +32,8 @@ pub(crate) use key::tests::all as all_keys;
 pub(crate) use key::{Counts as KeyCounts, Key};
 pub use launches::LaunchSelection;
 pub use model::{
-    Accept, Config, Counts, FILE_NAME, Metric, ProfileSettings, Recipe, SourceText, Suite,
-    Toolchain, Trust, Variant, Verification, Waiver, Work,
+    Accept, Config, Counts, FILE_NAME, Metric, ProfileSettings, Recipe, Suite, Toolchain, Trust,
+    Variant, Verification, Waiver, Work,
 };
 pub use pins::{Mismatch, Pin, Pins};
 pub use program::{Program, ProgramSettings, Purpose};

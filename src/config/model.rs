@@ -27,22 +27,11 @@ use crate::terms::{Phase, Tier, VariantId};
 /// The name of the configuration file.
 pub const FILE_NAME: &str = "config.toml";
 
-/// The text that a configuration was made of.
-#[derive(Clone, Debug, Default)]
-pub struct SourceText(pub String);
-
-/// Configurations of one meaning are equal whatever their texts are.
-impl PartialEq for SourceText {
-    fn eq(&self, _: &SourceText) -> bool {
-        true
-    }
-}
-
 /// A validated configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// The text that was validated.
-    pub text: SourceText,
+    pub text: String,
     /// The file it was read from.
     pub path: PathBuf,
     /// The folder of the file; every relative path starts here, and every program runs here.

@@ -20,7 +20,7 @@ use toml::de::{DeTable, Deserializer};
 use super::error::ConfigError;
 use super::key::{home, meaning};
 use super::layers;
-use super::model::{Config, Metric, SourceText, Toolchain};
+use super::model::{Config, Metric, Toolchain};
 use super::raw::{RawConfig, RawSuite};
 use super::unread::Unread;
 use crate::disk::folder_of;
@@ -112,7 +112,7 @@ impl File<'_> {
             .map(|(index, waiver)| self.waiver(index, waiver, &suites))
             .collect::<Result<_, _>>()?;
         Ok(Config {
-            text: SourceText(self.source.to_owned()),
+            text: self.source.to_owned(),
             path: self.path.to_path_buf(),
             checkout: root.clone(),
             root,

@@ -255,7 +255,7 @@ fn side(
     contents(&programs, blobs)?;
     Ok(PackedSide {
         config_file,
-        config: config.text.0.clone(),
+        config: config.text.clone(),
         files,
         artifacts,
         findings: built.findings.clone(),
