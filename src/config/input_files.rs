@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::GlobMatcher;
 
 use super::model::{Config, Recipe, Variant};
 use super::python_imports::imported;
+use super::selector::{glob, is_pattern};
 use crate::disk;
 use crate::files::if_there;
 use crate::finding::Error;
@@ -96,15 +97,8 @@ const LESS: &str = "name the files, or a folder or pattern of the program's own 
 /// # Errors
 /// Why it cannot be read.
 pub(super) fn pattern(input: &str) -> Result<Option<GlobMatcher>, String> {
-    if !input.contains(['*', '?', '[', '{']) {
-        return Ok(None);
-    }
-    let glob = GlobBuilder::new(&plain(input))
-        .literal_separator(true)
-        .backslash_escape(true)
-        .build();
-    let glob = glob.map_err(|error| format!("cannot be read as a pattern: {}", error.kind()))?;
-    Ok(Some(glob.compile_matcher()))
+    let pattern = is_pattern(input).then(|| glob(&plain(input))).transpose();
+    pattern.map_err(|why| format!("cannot be read as a pattern: {why}"))
 }
 
 /// The path without `.` and with single slashes.

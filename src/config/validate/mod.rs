@@ -87,7 +87,8 @@ impl File<'_> {
         }
         // On another disk, perhaps. Reports name where that is.
         let work = git::behind_own_links(work);
-        let unread = self.unread(&raw.paths.unread)?;
+        let unread = Unread::of(&raw.paths.unread);
+        let unread = unread.map_err(|why| self.error(&["paths", "unread"], why))?;
         let toolchain = self.toolchain(raw.toolchain, &root)?;
         let metrics = self.metrics(&raw.metric, &toolchain)?;
         let common = Common {
@@ -178,17 +179,6 @@ impl File<'_> {
             *tool = tool.take().map(|path| root.join(path));
         }
         Ok(toolchain)
-    }
-
-    /// `paths.unread`.
-    fn unread(&self, patterns: &[String]) -> Result<Unread, ConfigError> {
-        Unread::of(patterns).map_err(|(index, why)| {
-            let pattern = &patterns[index];
-            self.error(
-                &["paths", "unread"],
-                format!("`{pattern}` cannot be read: {why}"),
-            )
-        })
     }
 
     /// A folder of `[paths]`.
