@@ -59,9 +59,7 @@ pub(crate) fn table(path: &Path, source: &str) -> Result<toml::Table, ConfigErro
 fn tree<'a>(path: &Path, source: &'a str) -> Result<Spanned<DeTable<'a>>, ConfigError> {
     let mut tree =
         DeTable::parse(source).map_err(|error| ConfigError::no_toml(path, source, &error))?;
-    matrix::expand(tree.get_mut()).map_err(|wrong| {
-        ConfigError::new(path, source, Some(wrong.span), wrong.message).help(wrong.help)
-    })?;
+    matrix::expand(tree.get_mut()).map_err(|error| error.in_file(path, source))?;
     default_metrics::add(tree.get_mut());
     family::expand(tree.get_mut());
     Ok(tree)
