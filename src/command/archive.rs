@@ -9,7 +9,7 @@ use super::judging::Judging;
 use crate::cli::{ArchiveArgs, Format, Selection};
 use crate::config::Config;
 use crate::finding::{Error, ExitCode, Finding};
-use crate::measure::{Packed, Place, Plan, Spent, programs};
+use crate::measure::{Place, Plan, Spent, programs};
 use crate::process;
 use crate::report::{self, Progress};
 use crate::share::{Packing, SelectedNames, Summary, Unpacked, pack, unpack};
@@ -127,17 +127,6 @@ fn text(packed: &Content) -> String {
 pub(super) struct Opened {
     pub judging: Judging,
     pub unpacked: Unpacked,
-}
-
-impl Opened {
-    /// What was built, and needs no measurement.
-    pub fn packed(&self) -> Packed<'_> {
-        Packed {
-            programs: &self.unpacked.programs,
-            same_programs: &self.unpacked.same_programs,
-            files: &self.unpacked.files,
-        }
-    }
 }
 
 /// Unpacks an archive.

@@ -124,7 +124,8 @@ fn for_check(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Error> 
     if let Some(file) = &arguments.archive {
         let opened = archive::open(file, arguments.archive_sha256.as_deref())?;
         resume::refuse(arguments.resume, &opened.judging, None)?;
-        let variants = opened.judging.plan.variants.len() - opened.unpacked.same_programs.len();
+        let variants =
+            opened.judging.plan.variants.len() - opened.unpacked.packed.same_programs.len();
         return match &arguments.gpus {
             Some(asked) => {
                 let gpus = named(asked)?;
@@ -346,7 +347,7 @@ fn of_archive(
     let run_file = RunFile::of(folder, &selected.config.work, arguments.resume);
     let watch = Progress::of_gpu(arguments.verbosity.detail(), gpu);
     let place = Place {
-        packed: Some(opened.packed()),
+        packed: Some(&opened.unpacked.packed),
         run_file: Some(&run_file),
         ..Place::new(folder, &watch)
     };

@@ -19,7 +19,7 @@ use crate::disk;
 use crate::files::{json, most as most_of_files, open_regular};
 use crate::finding::Error;
 use crate::hash::{Hashing, sha256_file, sha256_of};
-use crate::measure::{BaseProject, Prebuilt, PrebuiltSide, SameProgram, Times};
+use crate::measure::{BaseProject, Packed, Prebuilt, PrebuiltSide};
 use crate::process;
 use crate::trust::Grounds;
 
@@ -29,14 +29,8 @@ pub struct Unpacked {
     pub sha256: String,
     /// The base that is measured beside its variants.
     pub base: Option<BaseProject>,
-    /// What was built of both.
-    pub programs: Prebuilt,
-    /// The variants that need no measurement.
-    pub same_programs: Vec<SameProgram>,
-    /// How long variants took before.
-    pub times: Times,
-    /// sha256 of the list of all files of both sides, which programs could read.
-    pub files: String,
+    /// What was built, and needs no measurement.
+    pub packed: Packed,
     /// Everything is in it; removed at the end.
     _folder: TempDir,
 }
@@ -354,10 +348,12 @@ fn project(
     let unpacked = Unpacked {
         sha256,
         base,
-        programs,
-        same_programs: index.same_programs,
-        times: index.times,
-        files,
+        packed: Packed {
+            programs,
+            same_programs: index.same_programs,
+            times: index.times,
+            files,
+        },
         _folder: folder,
     };
     Ok((unpacked, plan, grounds))
