@@ -160,7 +160,7 @@ pub(super) struct OnGpus {
 /// Packs an archive and lets its slices be measured.
 pub(super) fn measured(current: Config, arguments: &CheckArgs) -> Result<OnGpus, Error> {
     // What this machine lacks is reported before anything is built.
-    let gpus = named(arguments.gpus.as_ref().unwrap_or(&GpusAsked::All))?;
+    let gpus = named(&arguments.gpus.clone().unwrap_or_default())?;
     let selection = &arguments.selection;
     let against = arguments.against.as_deref();
     let judging = Judging::in_checkout(current, &arguments.trusted, against, selection)?;
