@@ -291,56 +291,36 @@ pub fn pretty_json(value: &impl Serialize) -> String {
 #[derive(Debug)]
 pub(crate) struct ListsInLines<W> {
     to: W,
-    list: List,
-}
-
-/// What came before the next byte.
-#[derive(Debug)]
-enum List {
-    /// Anything else.
-    No,
-    /// `[`.
-    Begun,
-    /// `[`, the end of the line, and these numbers.
-    Of(Vec<u8>),
+    /// `[`, and what stands behind it in a list of numbers.
+    list: Vec<u8>,
 }
 
 impl<W: Write> ListsInLines<W> {
     /// Hands on to a writer.
     pub fn new(to: W) -> ListsInLines<W> {
-        ListsInLines { to, list: List::No }
+        let list = Vec::new();
+        ListsInLines { to, list }
     }
 
     fn take(&mut self, byte: u8) -> io::Result<()> {
-        self.list = match (std::mem::replace(&mut self.list, List::No), byte) {
-            (List::Begun, b'\n') => List::Of(Vec::new()),
-            (List::Of(numbers), b']') => {
-                let mut words = numbers.split(|byte| byte.is_ascii_whitespace());
-                let mut between: &[u8] = b"";
-                for word in words.by_ref().filter(|word| !word.is_empty()) {
-                    self.to.write_all(between)?;
-                    self.to.write_all(word)?;
-                    between = b" ";
-                }
-                self.to.write_all(b"]")?;
-                List::No
+        match (byte, self.list.as_slice()) {
+            (b']', [b'[', b'\n', numbers @ ..]) => {
+                let words = numbers.split(u8::is_ascii_whitespace);
+                let words: Vec<&[u8]> = words.filter(|word| !word.is_empty()).collect();
+                self.to
+                    .write_all(&[b"[", &words.join(&b' ')[..], b"]"].concat())?;
+                self.list.clear();
             }
-            (List::Of(mut numbers), byte) if b" \n,.-+eE0123456789nul".contains(&byte) => {
-                numbers.push(byte);
-                List::Of(numbers)
-            }
-            (list, byte) => {
-                if let List::Of(other) = list {
-                    self.to.write_all(b"\n")?;
-                    self.to.write_all(&other)?;
-                }
-                self.to.write_all(&[byte])?;
+            (_, [_, ..]) if b" \n,.-+eE0123456789nul".contains(&byte) => self.list.push(byte),
+            _ => {
+                self.to.write_all(&self.list)?;
+                self.list.clear();
                 match byte {
-                    b'[' => List::Begun,
-                    _ => List::No,
+                    b'[' => self.list.push(byte),
+                    byte => self.to.write_all(&[byte])?,
                 }
             }
-        };
+        }
         Ok(())
     }
 }
@@ -348,7 +328,7 @@ impl<W: Write> ListsInLines<W> {
 impl<W: Write> Write for ListsInLines<W> {
     fn write(&mut self, json: &[u8]) -> io::Result<usize> {
         // Most of it is no list.
-        if matches!(self.list, List::No) && !json.contains(&b'[') {
+        if self.list.is_empty() && !json.contains(&b'[') {
             return self.to.write_all(json).map(|()| json.len());
         }
         json.iter().try_for_each(|byte| self.take(*byte))?;
