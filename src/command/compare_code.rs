@@ -144,7 +144,7 @@ fn of_compilers(
         names: arguments.programs.clone(),
         experimental: false,
     };
-    let selected = select(Config::load(path)?, &selection, None)?;
+    let selected = select(Config::load(path)?, &selection, &[])?;
     process::pass(&selected.config.env_pass);
     let variants = selected.variants();
     let variants: Vec<&Variant> = variants

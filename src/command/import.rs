@@ -28,7 +28,7 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
         names: vec![arguments.variant.clone()],
         experimental: true,
     };
-    let selected = load(config, &selection, None)?;
+    let selected = load(config, &selection, &[])?;
     let [variant] = selected.variants.as_slice() else {
         return Err(Error::Usage(format!(
             "`{}` names several variants; name one as suite/variant",

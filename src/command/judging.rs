@@ -47,7 +47,7 @@ impl Judging {
         if grounds.authority == Authority::WorkingTree {
             grounds.findings.extend(trust::judged_by_itself(variable));
         }
-        let plan = select(grounds.config.clone(), selection, None)?;
+        let plan = select(grounds.config.clone(), selection, &[])?;
         Judging::of(grounds, plan, bases.against)
     }
 

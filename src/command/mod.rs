@@ -35,6 +35,7 @@ mod verify;
 use answer::unreadable;
 
 use crate::cli::{Cli, Command};
+use crate::device::probe;
 use crate::finding::ExitCode;
 use crate::report as reports;
 
@@ -56,11 +57,9 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Compare(arguments) => compare::run(&config, &arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Strip(arguments) => strip::run(&arguments),
-        Command::Doctor(arguments) => doctor::run(&config, &arguments),
-        Command::Probe(arguments) => {
-            crate::device::probe::launch(arguments.device).map(|()| ExitCode::Pass)
-        }
-        Command::Generate(arguments) => generate::run(&arguments),
+        Command::Doctor { format } => doctor::run(&config, format),
+        Command::Probe { device } => probe::launch(device).map(|()| ExitCode::Pass),
+        Command::Generate(what) => generate::run(&what),
     };
     result.unwrap_or_else(|error| {
         reports::print_error(&error.to_string());

@@ -56,7 +56,7 @@ fn sliced(selected: &Selected, count: u32, beside: bool) -> Vec<Slice> {
 
 pub(super) fn run(path: &Path, arguments: &PlanArgs) -> Result<ExitCode, Error> {
     let selection = &arguments.selection;
-    let selected = select(Config::load(path)?, selection, None)?;
+    let selected = select(Config::load(path)?, selection, &[])?;
     let engine = engine(&arguments.format);
     let beside =
         arguments.against.is_some() || engine.is_some_and(|engine| engine.target.is_some());

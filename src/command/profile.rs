@@ -90,8 +90,8 @@ fn rules(config: &Path, arguments: &ProfileArgs) -> Result<Judging, Error> {
     } = arguments;
     let pull_request = trust::pull_request(trusted.pull_request, variable)?;
     let is_change = pull_request.is_some() || trusted.baseline_ref.is_some();
-    if !arguments.trial.define.is_empty() || !is_change {
-        return Judging::of_working_tree(load(config, selection, Some(&arguments.trial))?);
+    if !arguments.define.is_empty() || !is_change {
+        return Judging::of_working_tree(load(config, selection, &arguments.define)?);
     }
     let judging = Judging::in_checkout(Config::load(config)?, trusted, None, selection)?;
     // It has no base to measure beside, and its checkout must be whole as that of a check.
