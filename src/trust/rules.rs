@@ -87,10 +87,7 @@ impl ChangeUnderReview<'_> {
         };
         let mut without_effect = false;
         if let Some(merged) = &merged {
-            // Whatever the texts are.
-            let mut head = self.head.clone();
-            head.text.clone_from(&merged.text);
-            if *merged == head {
+            if merged.means(self.head) {
                 changes.retain(|change| change.way != Way::Tightens);
                 without_effect = true;
             } else if changes.is_empty() {
