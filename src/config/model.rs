@@ -372,7 +372,7 @@ impl Default for ProfileSettings {
             launches: 20,
             skip: 0,
             processes: 4,
-            counted_launches: UNSET,
+            counted_launches: COUNTED_LAUNCHES,
             per_kernel: true,
             clock_control: ClockControl::Base,
             cache_control: CacheControl::All,
@@ -388,12 +388,9 @@ impl Default for ProfileSettings {
     }
 }
 
-/// A number that the file does not state, and that follows from another one.
-const UNSET: u32 = 0;
-
 /// Launches that the counting phase profiles, or `launches` where these are fewer. Its counters are the
 /// same in every launch of the same work: a second launch shows whether they are.
-const COUNTED_LAUNCHES: u32 = 2;
+pub(super) const COUNTED_LAUNCHES: u32 = 2;
 
 /// The same where a metric differs from launch to launch: the first does not count, and of the others one is
 /// left out at each end.
@@ -721,14 +718,6 @@ impl Variant {
 }
 
 impl ProfileSettings {
-    /// The same with each number that follows from another one.
-    pub(super) fn settled(mut self) -> ProfileSettings {
-        if self.counted_launches == UNSET {
-            self.counted_launches = self.launches.min(COUNTED_LAUNCHES);
-        }
-        self
-    }
-
     /// Whether what ncu measures is a kernel, and no range and no whole graph.
     pub fn has_kernels(&self) -> bool {
         let by_kernel = matches!(

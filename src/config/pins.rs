@@ -7,17 +7,12 @@ use super::range;
 use super::version_range::VersionRange;
 use crate::terms::spelled;
 
-#[expect(clippy::derivable_impls, reason = "the macro derives nothing further")]
-impl Default for Mismatch {
-    fn default() -> Mismatch {
-        Mismatch::Deny
-    }
-}
-
 spelled! {
     /// What happens on a machine that differs from the pins.
+    #[derive(Default)]
     Mismatch {
         /// Ends the run before anything is done.
+        #[default]
         Deny = "deny",
         /// Is reported, and the run goes on.
         Warn = "warn",

@@ -6,7 +6,7 @@ use super::file::{Common, File};
 use crate::binary::LaunchShape;
 use crate::config::error::{ConfigError, nearest, suggest};
 use crate::config::input_files::pattern;
-use crate::config::model::{Metric, Recipe, Variant, Verification};
+use crate::config::model::{COUNTED_LAUNCHES, Metric, Recipe, Variant, Verification};
 use crate::config::raw::{Define, RawVariant, Source};
 use crate::config::stated_by::StatedBy;
 use crate::terms::{VariantId, words};
@@ -44,7 +44,8 @@ impl File<'_> {
             return Err(self.error(&at, "a block has 1 to 1024 threads"));
         }
         let recipe = self.recipe(id, raw)?;
-        let profile = raw.profile.clone().settled();
+        let mut profile = raw.profile.clone();
+        profile.counted_launches = profile.launches.min(COUNTED_LAUNCHES);
         let by_id = profile.counts_each_kernel();
         self.kernels(&[&at[..], &["kernels"]].concat(), raw, by_id)?;
         let static_metrics = match &recipe {
