@@ -374,6 +374,21 @@ pub fn is_below(path: impl AsRef<Path>) -> bool {
     parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
+/// The path without `.` and `..`. Only the text is used: the folder need not exist yet.
+pub fn resolved(path: &Path) -> PathBuf {
+    let mut parts = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts
+}
+
 /// Creates the work folder where it does not exist, and keeps it out of git.
 ///
 /// # Errors

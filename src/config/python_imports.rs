@@ -4,13 +4,13 @@
 //! list says what a program is surely made of, and never that there is nothing else.
 
 use std::collections::BTreeSet;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use regex::Regex;
 
 use super::model::{Recipe, Variant};
-use crate::files::read_text_up_to;
+use crate::files::{read_text_up_to, resolved};
 use crate::git;
 
 /// The most modules of one program. What is beyond is not listed.
@@ -80,24 +80,8 @@ fn modules_of(run: &[String]) -> Vec<&str> {
 
 /// The path from the root, without `.` and `..`; `None` of what is outside.
 fn below(root: &Path, path: &Path) -> Option<PathBuf> {
-    let path = match path.is_absolute() {
-        true => path.strip_prefix(root).ok()?,
-        false => path,
-    };
-    let mut clean = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::Normal(name) => clean.push(name),
-            Component::ParentDir => {
-                if !clean.pop() {
-                    return None;
-                }
-            }
-            Component::RootDir | Component::Prefix(_) => return None,
-        }
-    }
-    Some(clean)
+    let (path, root) = (resolved(&root.join(path)), resolved(root));
+    Some(path.strip_prefix(root).ok()?.to_path_buf())
 }
 
 struct Graph<'a> {

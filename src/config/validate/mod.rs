@@ -11,7 +11,7 @@ mod variant;
 mod waiver;
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize as _;
 use toml::Spanned;
@@ -24,6 +24,7 @@ use super::model::{Config, Metric, Toolchain};
 use super::raw::{RawConfig, RawSuite};
 use super::unread::Unread;
 use crate::disk::folder_of;
+use crate::files::resolved;
 use crate::git;
 use crate::metric::{Role, capability_of_arch, chip_of_arch};
 use file::{Common, File};
@@ -192,19 +193,4 @@ impl File<'_> {
             text => Ok(root.join(text)),
         }
     }
-}
-
-/// The path without `.` and `..`. Only the text is used: the folder need not exist yet.
-fn resolved(path: &Path) -> PathBuf {
-    let mut parts = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                parts.pop();
-            }
-            part => parts.push(part),
-        }
-    }
-    parts
 }
