@@ -185,28 +185,33 @@ pub fn libraries_of_environment() -> Vec<PathBuf> {
     loaded.map(|file| file.path).collect()
 }
 
-/// The host compilers that the environment names for nvcc: programs, by name or path, or folders.
-fn host_compilers() -> Vec<String> {
-    let text = |name: &str| {
-        let value = std::env::var_os(name).unwrap_or_default();
-        value.to_string_lossy().into_owned()
-    };
-    let mut found = vec![text("NVCC_CCBIN")];
+/// The flags that the environment adds to every compilation: the variable, the flag, and the host compiler
+/// that it names.
+pub(super) fn flags_of_environment() -> Vec<(&'static str, String, Option<String>)> {
+    let mut flags = Vec::new();
     for name in ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"] {
-        let flags = text(name);
-        let mut words = flags.split_whitespace();
+        let stated = std::env::var_os(name).unwrap_or_default();
+        let stated = stated.to_string_lossy();
+        let mut words = stated.split_whitespace();
         while let Some(word) = words.next() {
-            let (flag, value) = match word.split_once('=') {
-                Some((flag, value)) => (flag, Some(value)),
-                None => (word, None),
+            let (flag, value) = word.split_once('=').unzip();
+            let host = match flag.unwrap_or(word) {
+                "-ccbin" | "--compiler-bindir" => value.or_else(|| words.next()).or(Some("")),
+                _ => None,
             };
-            if matches!(flag, "-ccbin" | "--compiler-bindir") {
-                found.extend(value.or_else(|| words.next()).map(str::to_owned));
-            }
+            flags.push((name, word.to_owned(), host.map(str::to_owned)));
         }
     }
-    found.retain(|host| !host.is_empty());
-    found
+    flags
+}
+
+/// The host compilers that the environment names for nvcc: programs, by name or path, or folders.
+fn host_compilers() -> Vec<String> {
+    let named = std::env::var_os("NVCC_CCBIN").unwrap_or_default();
+    let flags = flags_of_environment().into_iter();
+    let all = flags.filter_map(|(_, _, host)| host);
+    let all = all.chain([named.to_string_lossy().into_owned()]);
+    all.filter(|host| !host.is_empty()).collect()
 }
 
 /// Folders where GCC looks for the programs that it starts.

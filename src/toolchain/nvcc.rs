@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::find::{
-    can_start, configured, cuda_roots, env_folder, find, nvidia_packages, path_folders, real,
-    versioned,
+    can_start, configured, cuda_roots, env_folder, find, flags_of_environment, nvidia_packages,
+    path_folders, real, versioned,
 };
 use super::query::{query_errors, query_without};
 use super::tool::Tool;
@@ -91,31 +91,21 @@ impl Nvcc {
     /// Rejects flags that the environment adds to every compilation, since no profile and no lock
     /// records them. Flags that only select the host compiler are allowed: Conda sets them.
     fn reject_unrecorded_flags() -> Result<(), Error> {
-        for name in ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"] {
-            let value = std::env::var_os(name).unwrap_or_default();
-            let value = value.to_string_lossy();
-            let mut words = value.split_whitespace();
-            while let Some(word) = words.next() {
-                match word.split_once('=').map_or(word, |(flag, _)| flag) {
-                    "-ccbin" | "--compiler-bindir" => {
-                        let stated = word.split_once('=').map(|(_, host)| host);
-                        let host = stated.or_else(|| words.next()).unwrap_or_default();
-                        // It may also be a folder.
-                        if !disk::is_dir(host) && !can_start(host, Path::new("/")) {
-                            return Err(Nvcc::no_host_compiler(name, host));
-                        }
-                    }
-                    "-allow-unsupported-compiler" | "--allow-unsupported-compiler" => {}
-                    _ => {
-                        return Err(Error::environment(
-                            format!(
-                                "the environment variable {name} adds `{word}` to every compilation, which no profile and no lock records"
-                            ),
-                            format!(
-                                "unset {name}, and put the flags into `toolchain.flags` of the configuration"
-                            ),
-                        ));
-                    }
+        for (name, flag, host) in flags_of_environment() {
+            match (host, flag.as_str()) {
+                // It may also be a folder.
+                (Some(host), _) if disk::is_dir(&host) || can_start(&host, Path::new("/")) => {}
+                (Some(host), _) => return Err(Nvcc::no_host_compiler(name, &host)),
+                (None, "-allow-unsupported-compiler" | "--allow-unsupported-compiler") => {}
+                (None, flag) => {
+                    return Err(Error::environment(
+                        format!(
+                            "the environment variable {name} adds `{flag}` to every compilation, which no profile and no lock records"
+                        ),
+                        format!(
+                            "unset {name}, and put the flags into `toolchain.flags` of the configuration"
+                        ),
+                    ));
                 }
             }
         }
