@@ -1,5 +1,6 @@
 //! Pins: which tools, driver and GPUs the configuration requires.
 
+use globset::Glob;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -111,15 +112,8 @@ fn version_pin(what: &str, wanted: Option<&VersionRange>, found: Option<&str>) -
 
 /// Whether a name fits a pattern in which `*` stands for any text.
 fn matches(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == name,
-        Some((start, rest)) => name.strip_prefix(start).is_some_and(|left| {
-            left.char_indices()
-                .map(|(at, _)| &left[at..])
-                .chain([""])
-                .any(|left| matches(rest, left))
-        }),
-    }
+    let glob = Glob::new(&globset::escape(pattern).replace("[*]", "*"));
+    glob.is_ok_and(|glob| glob.compile_matcher().is_match(name))
 }
 
 #[cfg(test)]

@@ -57,18 +57,12 @@ impl Tier {
 
 /// A folder name for the model: `NVIDIA H200` becomes `nvidia-h200`.
 pub(crate) fn slug(model: &str) -> String {
-    let mut slug = String::new();
-    for c in model.chars() {
-        if c.is_ascii_alphanumeric() {
-            slug.push(c.to_ascii_lowercase());
-        } else if !slug.is_empty() && !slug.ends_with('-') {
-            slug.push('-');
-        }
-    }
-    let slug = slug.trim_end_matches('-');
-    match slug.is_empty() {
+    let lower = model.to_ascii_lowercase();
+    let words = lower.split(|c: char| !c.is_ascii_alphanumeric());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    match words.is_empty() {
         true => "unknown-gpu".to_owned(),
-        false => slug.to_owned(),
+        false => words.join("-"),
     }
 }
 
