@@ -148,7 +148,7 @@ pub fn read_text_up_to(path: &Path, most: u64) -> io::Result<String> {
 /// # Errors
 /// Where it cannot be opened, or is not a regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    opened(path, false)
+    opened(path, OFlags::RDONLY)
 }
 
 /// The same to take its lock: on NFS that needs a file that is open for writing.
@@ -156,20 +156,15 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 /// # Errors
 /// As [`open_regular`].
 pub fn open_to_lock(path: &Path) -> io::Result<File> {
-    opened(path, true)
+    opened(path, OFlags::RDWR)
 }
 
-fn opened(path: &Path, to_write: bool) -> io::Result<File> {
+fn opened(path: &Path, flags: OFlags) -> io::Result<File> {
     // To open a device may already do something. A link in a checkout is refused by the opening.
     let meta = disk::metadata(path)?;
     if !meta.is_symlink() {
         regular(&meta)?;
     }
-    let flags = if to_write {
-        OFlags::RDWR
-    } else {
-        OFlags::RDONLY
-    };
     // It may be replaced between the question and the opening, so what was opened is asked again.
     let file = disk::open_as(path, flags, 0)?;
     regular(&file.metadata()?)?;

@@ -99,7 +99,12 @@ fn project() -> Project {
 /// The counters of the first variant of a configuration, by name.
 fn counters(project: &Project, config: &str) -> Vec<(String, String)> {
     let config = Config::load(&project.path(config)).unwrap();
-    let counters = config.variants().next().unwrap().counters().into_iter();
+    let counters = config
+        .variants()
+        .next()
+        .unwrap()
+        .counters_on(Tier::Counters)
+        .into_iter();
     counters
         .map(|(name, (counter, _))| (name, counter))
         .collect()

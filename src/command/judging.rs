@@ -24,11 +24,6 @@ pub(super) struct Judging {
     unchecked: Vec<Finding>,
 }
 
-/// What was accepted, for the pull request of this run.
-pub(super) fn consent(trusted: &TrustArgs) -> Result<Consent, Error> {
-    trust::consent(&trusted.accept, trusted.pull_request, variable)
-}
-
 impl Judging {
     /// By the rules of a checkout, or of the revision that counts there. From then on programs get the
     /// variables that these name.
@@ -43,7 +38,8 @@ impl Judging {
             against,
         };
         let bases = trust::bases(&current.root, asked, variable)?;
-        let mut grounds = trust::establish(current, bases.root, consent(trusted)?)?;
+        let consent = trust::consent(&trusted.accept, trusted.pull_request, variable)?;
+        let mut grounds = trust::establish(current, bases.root, consent)?;
         if grounds.authority == Authority::WorkingTree {
             grounds.findings.extend(trust::judged_by_itself(variable));
         }

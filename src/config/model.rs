@@ -576,11 +576,6 @@ impl Variant {
         KernelFilter::of(self.kernels.as_deref()).unwrap_or(KernelFilter::All)
     }
 
-    /// Whether what the compiler makes of it is known, and gated.
-    pub fn has_static_gate(&self) -> bool {
-        self.why_no_static_gate().is_none()
-    }
-
     /// Why it has no static gate; `None` where it has one.
     pub fn why_no_static_gate(&self) -> Option<&'static str> {
         let gated = |metric: &Metric| metric.level != Level::Record;
@@ -625,12 +620,7 @@ impl Variant {
         counters.map(|metric| metric.counter).collect()
     }
 
-    /// What the aliases of its metrics stand for, and which phase measures each.
-    pub fn counters(&self) -> BTreeMap<String, (String, Phase)> {
-        self.counters_on(Tier::Counters)
-    }
-
-    /// The same of the metrics that a tier measures.
+    /// What the aliases of the metrics that a tier measures stand for, and which phase measures each.
     pub fn counters_on(&self, tier: Tier) -> BTreeMap<String, (String, Phase)> {
         let all = self.metrics.iter().cloned().chain(self.explaining());
         all.filter(|metric| measures(tier, &metric.counter, metric.phase))
