@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value as Json, json};
 use sparsek_gate::config::Config;
 use sparsek_gate::metric::Role;
+use sparsek_gate::terms::Tier;
 
 use crate::common::{Project, Report, refresh};
 

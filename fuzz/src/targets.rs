@@ -22,7 +22,7 @@ use sparsek_gate::profiler::Trouble;
 use sparsek_gate::report::{FORMS, form};
 use sparsek_gate::share::{indexed_paths, unpack};
 use sparsek_gate::strip::strip_bytes;
-use sparsek_gate::terms::{Phase, VariantId};
+use sparsek_gate::terms::{Phase, Tier, VariantId};
 use sparsek_gate::toolchain::SanitizerLog;
 use sparsek_gate::verify::ResultFile;
 
@@ -219,9 +219,9 @@ fn config(input: &[u8]) {
             Some(&variant.id)
         );
         let _ = config.describe(variant);
-        let _ = variant.counters();
+        let _ = variant.counters_on(Tier::Counters);
         let _ = variant.kernel_filter().matches("gemm");
-        let _ = (variant.has_static_gate(), variant.why_no_static_gate());
+        let _ = variant.why_no_static_gate();
         for phase in [Phase::Timing, Phase::Counting] {
             let _ = (variant.has_phase(phase), variant.launches_needed(phase));
         }
