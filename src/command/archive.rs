@@ -65,7 +65,7 @@ pub(super) fn done(
     let base = judging.check_out_base()?;
     let rules = judging.rules()?;
     // What is compiled is kept in the cache of builds; the profiles of it are made again.
-    let output = process::scratch().map_err(Error::io("create", std::env::temp_dir()))?;
+    let output = process::scratch()?;
     let to_build = Plan {
         selected: plan,
         base: base.as_ref(),

@@ -14,7 +14,7 @@ use crate::report::{self, Detail};
 pub(super) fn run(path: &Path, format: Format) -> Result<ExitCode, Error> {
     // Only the default configuration file may be missing.
     let configured = disk::is_there(path) || path != Path::new(config::FILE_NAME);
-    let scratch = process::scratch().map_err(Error::io("create", std::env::temp_dir()))?;
+    let scratch = process::scratch()?;
     let config = if configured {
         Config::load(path)?
     } else {

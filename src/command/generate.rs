@@ -36,7 +36,7 @@ pub(super) fn run(what: &Generated) -> Result<ExitCode, Error> {
 fn man_pages(folder: &Path) -> Result<(), Error> {
     disk::create_dir_all(folder).map_err(Error::io("create", folder))?;
     let failed = |error| Error::io("write man pages to", folder)(error);
-    let made = process::scratch().map_err(failed)?;
+    let made = process::scratch()?;
     clap_mangen::generate_to(Cli::command(), &made).map_err(failed)?;
     for page in disk::read_dir(made.path()).map_err(failed)? {
         let path = folder.join(page.name());

@@ -35,8 +35,7 @@ impl Folders {
         let (work, temporary) = match work {
             Some(work) => (root.join(work), None),
             None => {
-                let folder = process::scratch();
-                let folder = folder.map_err(Error::io("create", std::env::temp_dir()))?;
+                let folder = process::scratch()?;
                 (folder.path().to_owned(), Some(folder))
             }
         };

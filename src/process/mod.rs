@@ -34,6 +34,7 @@ use std::time::{Duration, Instant};
 
 use crate::disk;
 use crate::files::{if_there, most, open_regular};
+use crate::finding::Error;
 use crate::terms::Seed;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
@@ -657,11 +658,12 @@ fn placed(
 /// A folder in the folder for temporary files.
 ///
 /// # Errors
-/// As [`scratch_in`].
-pub fn scratch() -> io::Result<TempDir> {
-    scratch_in(&std::env::temp_dir(), "sparsek-gate-").map_err(|error| {
+/// [`Error::Io`], as [`scratch_in`].
+pub fn scratch() -> Result<TempDir, Error> {
+    let place = std::env::temp_dir();
+    scratch_in(&place, "sparsek-gate-").map_err(|error| {
         let why = format!("{error}; TMPDIR must name a folder that can be written to");
-        io::Error::new(error.kind(), why)
+        Error::io("create", place)(io::Error::new(error.kind(), why))
     })
 }
 

@@ -55,7 +55,7 @@ impl Nvdisasm {
 
     /// The same of a cubin that is given as its bytes.
     pub(crate) fn disassemble_bytes(&self, cubin: &[u8]) -> Result<String, Error> {
-        let folder = process::scratch().map_err(Error::io("make a folder for", "a cubin"))?;
+        let folder = process::scratch()?;
         let path = folder.path().join("code.cubin");
         disk::write(&path, cubin).map_err(Error::io("write", &path))?;
         self.disassemble(&path)

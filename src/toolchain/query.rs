@@ -26,7 +26,7 @@ pub(super) fn query_errors(argv: Vec<String>) -> Result<String, Error> {
 
 fn printed(argv: Vec<String>, without: &[&str]) -> Result<Printed, Error> {
     // Some tools leave files in the folder where they run.
-    let dir = process::scratch().map_err(Error::io("create", std::env::temp_dir()))?;
+    let dir = process::scratch()?;
     let program = argv.first().cloned().unwrap_or_default();
     let query = Query {
         argv,

@@ -82,8 +82,7 @@ pub fn unpack(file: &Path, expected: Option<&str>) -> Result<Unpacking, Error> {
     if expected.is_some() {
         refuse_another(&sha256_file(file).map_err(Error::io("read", file))?)?;
     }
-    let folder = process::scratch();
-    let folder = folder.map_err(Error::io("create", std::env::temp_dir()))?;
+    let folder = process::scratch()?;
     // Programs run there, and messages name it.
     let real = folder
         .path()
