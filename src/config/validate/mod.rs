@@ -68,7 +68,10 @@ fn tree<'a>(path: &Path, source: &'a str) -> Result<Spanned<DeTable<'a>>, Config
 
 impl File<'_> {
     fn config(&self, raw: RawConfig) -> Result<Config, ConfigError> {
-        let root = self.root()?;
+        let root = std::path::absolute(folder_of(self.path)).map_err(|error| {
+            let message = format!("cannot find the current folder: {error}");
+            ConfigError::new(self.path, "", None, message)
+        })?;
         let baselines = self.folder(&root, "baselines", &raw.paths.baselines, "baselines")?;
         // The folder is replaced as a whole, so `kernels/..` must be refused too.
         let (within, whole) = (resolved(&baselines), resolved(&root));
@@ -149,14 +152,6 @@ impl File<'_> {
             &["metric"],
             format!("the variants have {all} metrics in all, and {MOST} is the most: name fewer in `metrics` of their suites, or split the configuration"),
         ))
-    }
-
-    /// The folder of the configuration, absolute.
-    fn root(&self) -> Result<PathBuf, ConfigError> {
-        std::path::absolute(folder_of(self.path)).map_err(|error| {
-            let message = format!("cannot find the current folder: {error}");
-            ConfigError::new(self.path, "", None, message)
-        })
     }
 
     /// `[toolchain]`, with absolute paths, and with the chip of its target.

@@ -134,19 +134,18 @@ impl File<'_> {
     }
 
     /// Refuses the first of these keys that is there: it belongs to the other kind of variant.
-    fn only_with<const N: usize>(
+    fn only_with(
         &self,
-        kind: &str,
-        other: &str,
-        keys: [([&str; 5], bool); N],
+        [suite, name]: [&str; 2],
+        [kind, other]: [&str; 2],
+        keys: &[(&str, bool)],
     ) -> Result<(), ConfigError> {
         let Some((key, _)) = keys.iter().find(|(_, there)| *there) else {
             return Ok(());
         };
-        let name = key[4];
         let words =
-            format!("`{name}` belongs to a variant with `{kind}`, not to one with `{other}`");
-        Err(self.error(key, words))
+            format!("`{key}` belongs to a variant with `{kind}`, not to one with `{other}`");
+        Err(self.error(&["suite", suite, "variant", name, key], words))
     }
 
     fn nvcc_recipe(
@@ -163,11 +162,7 @@ impl File<'_> {
             ("libraries", raw.libraries.is_some()),
             ("loaded_code", raw.loaded_code),
         ];
-        self.only_with(
-            "run",
-            "source",
-            of_run.map(|(name, there)| (key(name), there)),
-        )?;
+        self.only_with([suite, name], ["run", "source"], &of_run)?;
         self.no_target(&key("flags"), &raw.flags)?;
         let sources = source.files();
         for file in sources {
@@ -194,8 +189,8 @@ impl File<'_> {
     ) -> Result<Recipe, ConfigError> {
         let key = |key| ["suite", suite, "variant", name, key];
         let (flags, defines) = (!raw.flags.is_empty(), !raw.defines.is_empty());
-        let of_source = [(key("flags"), flags), (key("defines"), defines)];
-        self.only_with("source", "run", of_source)?;
+        let of_source = [("flags", flags), ("defines", defines)];
+        self.only_with([suite, name], ["source", "run"], &of_source)?;
         for (argv_key, argv) in [
             ("run", run.map(Vec::as_slice)),
             ("build", raw.build.as_deref()),
