@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use super::model::{Config, Recipe, Variant};
 use super::selector::Selector;
-use super::validate::is_macro_name;
 use crate::disk;
 use crate::finding::Error;
-use crate::terms::VariantId;
+use crate::terms::{VariantId, is_identifier};
 
 /// A configuration, with copies of the variants that the arguments select. Constants of a trial
 /// (`--define`) are set in the copies; the configuration's own variants stay as they are written.
@@ -94,7 +93,7 @@ impl Selected {
 /// Sets a constant of nvcc in all variants.
 fn define(variants: &mut [Arc<Variant>], text: &str) -> Result<(), Error> {
     let (name, value) = text.split_once('=').unwrap_or((text, ""));
-    if !is_macro_name(name) {
+    if !is_identifier(name) {
         return Err(Error::Usage(format!(
             "`--define {text}`: `{name}` cannot be the name of a constant"
         )));

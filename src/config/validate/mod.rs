@@ -29,8 +29,6 @@ use crate::git;
 use crate::metric::{Role, capability_of_arch, chip_of_arch};
 use file::{Common, File};
 
-pub(crate) use variant::is_macro_name;
-
 /// Reads and validates the text of a configuration.
 pub(super) fn validate(path: &Path, source: &str) -> Result<Config, ConfigError> {
     let mut tree = tree(path, source)?;

@@ -9,7 +9,7 @@ use crate::config::input_files::pattern;
 use crate::config::model::{COUNTED_LAUNCHES, Metric, Recipe, Variant, Verification};
 use crate::config::raw::{Define, RawVariant, Source};
 use crate::config::stated_by::StatedBy;
-use crate::terms::{VariantId, words};
+use crate::terms::{VariantId, is_identifier, words};
 
 /// What the tool fills in.
 pub(super) const PLACEHOLDERS: [&str; 4] = ["launches", "result", "seed", "skip"];
@@ -314,7 +314,7 @@ impl File<'_> {
                 Define::Number(number) => number.to_string(),
                 Define::Text(text) => text.clone(),
             };
-            if !is_macro_name(name) {
+            if !is_identifier(name) {
                 return Err(self.error(
                     at,
                     format!("`{name}` cannot be the name of a preprocessor constant"),
@@ -372,12 +372,6 @@ fn needs_shell(argv: &[String]) -> bool {
     const WORDS: [&str; 8] = words("&& || | & > >> < 2>&1");
     let is_line = |text: &String| text.contains(' ') && text.contains(['&', '|', ';', '<', '>']);
     argv.first().is_some_and(is_line) || argv.iter().any(|word| WORDS.contains(&word.as_str()))
-}
-
-/// Whether `-D` can define a constant of this name.
-pub(crate) fn is_macro_name(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// The words in braces.
