@@ -11,6 +11,9 @@ use crate::finding::{Error, ExitCode};
 use crate::process;
 use crate::report::{self, Detail};
 
+/// The configuration where there is none: one without a metric is an error.
+const LEAST: &str = "metric.duration = { direction = \"lower\", tolerance = '3 %' }";
+
 pub(super) fn run(path: &Path, format: Format) -> Result<ExitCode, Error> {
     // Only the default configuration file may be missing.
     let configured = disk::is_there(path) || path != Path::new(config::FILE_NAME);
@@ -21,7 +24,7 @@ pub(super) fn run(path: &Path, format: Format) -> Result<ExitCode, Error> {
         Config {
             // Outside of a project nothing is left behind.
             work: scratch.path().to_path_buf(),
-            ..Config::defaults(path)?
+            ..Config::parse(path, LEAST)?
         }
     };
     process::pass(&config.env_pass);

@@ -80,7 +80,7 @@ impl Gpu {
     pub fn lock(&self, waiting: impl FnOnce()) -> Result<File, Error> {
         let path = self.lock_path();
         let file = self.lock_file()?;
-        if wait_for_lock(&file, &path, longest_wait(), waiting)? {
+        if wait_for_lock(|| file.try_lock(), &path, longest_wait(), waiting)? {
             return Ok(file);
         }
         Err(Error::environment(

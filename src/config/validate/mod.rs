@@ -23,6 +23,7 @@ use super::layers;
 use super::model::{Config, Metric, Toolchain};
 use super::raw::{RawConfig, RawSuite};
 use super::unread::Unread;
+use crate::binary::ONLY_REPORTED;
 use crate::disk::folder_of;
 use crate::files::resolved;
 use crate::git;
@@ -91,11 +92,15 @@ impl File<'_> {
         let unread = unread.map_err(|why| self.error(&["paths", "unread"], why))?;
         let toolchain = self.toolchain(raw.toolchain, &root)?;
         let metrics = self.metrics(&raw.metric, &toolchain)?;
+        let static_metrics = self.static_metrics(&raw.r#static, &toolchain.arch)?;
+        // Registers that spill lie in the stack frame, which is gated.
+        let mut code_metrics = static_metrics.clone();
+        code_metrics.retain(|metric| !ONLY_REPORTED.contains(&metric.alias.as_str()));
         let common = Common {
             metrics: &metrics,
             chip: toolchain.chip,
-            static_metrics: &self.static_metrics(&raw.r#static, &toolchain.arch)?,
-            code_metrics: &self.code_metrics(&raw.r#static, &toolchain.arch)?,
+            static_metrics: &static_metrics,
+            code_metrics: &code_metrics,
         };
         self.refuse_too_many(&raw.suite, metrics.len())?;
         let suites = raw.suite.iter();
