@@ -5,7 +5,7 @@ use std::path::Path;
 use super::select::{select, variable};
 use crate::cli::{Selection, TrustArgs};
 use crate::config::{Config, Selected};
-use crate::disk::{self, Linked};
+use crate::disk::{self, Linked, leads_to};
 use crate::evidence::doubtful;
 use crate::finding::{Error, Finding};
 use crate::judge::{Judge, Outcome, Rules, judge, unchecked};
@@ -148,10 +148,9 @@ fn refuse_target(path: &Path, project: Option<&Config>, read: &[&Path]) -> Resul
         return Err(Error::Usage(message));
     }
     // Links and `..` lead to what they lead to.
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let target = match disk::is_there(&whole) {
-        true => real(&whole),
-        false => real(whole.parent().unwrap_or(&whole)),
+        true => leads_to(&whole),
+        false => leads_to(folder),
     };
     if target.components().any(|part| part.as_os_str() == ".git") {
         return Err(Error::Usage(format!(
@@ -163,7 +162,7 @@ fn refuse_target(path: &Path, project: Option<&Config>, read: &[&Path]) -> Resul
     let own = project.map(|project| [project.path.as_path(), project.baselines.as_path()]);
     let own = own.into_iter().flatten().chain(output.as_deref());
     let mut kept = own.chain(read.iter().copied());
-    if disk::is_there(&whole) && kept.any(|folder| target.starts_with(real(folder))) {
+    if disk::is_there(&whole) && kept.any(|folder| target.starts_with(leads_to(folder))) {
         return Err(Error::Usage(format!(
             "`--report {}` would replace a file that is read",
             path.display()

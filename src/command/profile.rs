@@ -3,7 +3,7 @@
 use super::answer::{answer_in, answer_with};
 use super::archive::{self, Opened};
 use super::judging::Judging;
-use super::on_gpus::{self, Named, named, on_each, refuse_unfit, words};
+use super::on_gpus::{self, Named, fit, on_each, words};
 use super::resume;
 use super::run_folder::RunFolder;
 use super::select::{load, variable};
@@ -128,8 +128,7 @@ fn for_check(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Error> 
             opened.judging.plan.variants.len() - opened.unpacked.packed.same_programs.len();
         return match &arguments.gpus {
             Some(asked) => {
-                let gpus = named(asked)?;
-                refuse_unfit(&opened.judging.plan, &gpus)?;
+                let gpus = fit(asked, &opened.judging.plan)?;
                 let archive = (file.as_path(), opened.unpacked.sha256.as_str());
                 slices(arguments, archive, true, (gpus, variants), output)
             }
@@ -141,8 +140,7 @@ fn for_check(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Error> 
     let judging = Judging::in_checkout(current, trusted, arguments.against.as_deref(), selection)?;
     resume::refuse(arguments.resume, &judging, trusted.pull_request)?;
     if let Some(asked) = &arguments.gpus {
-        let gpus = named(asked)?;
-        refuse_unfit(&judging.plan, &gpus)?;
+        let gpus = fit(asked, &judging.plan)?;
         let run = RunFolder::begin(&judging.plan.config, &Progress::default())?;
         let file = run.archive();
         let packed = archive::done(&judging, selection, true, &file)?;
@@ -263,8 +261,7 @@ fn each_on_gpus(
 ) -> Result<ExitCode, Error> {
     let start = Instant::now();
     let selected = &judging.plan;
-    let gpus = named(asked)?;
-    refuse_unfit(selected, &gpus)?;
+    let gpus = fit(asked, selected)?;
     if arguments.output.is_none() {
         create_work_folder(&selected.config.work)?;
     }

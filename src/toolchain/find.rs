@@ -1,6 +1,6 @@
 //! Where programs and toolkits are looked for.
 
-use crate::disk;
+use crate::disk::{self, leads_to};
 use crate::finding::Error;
 use crate::terms::words;
 use std::path::{Path, PathBuf};
@@ -69,14 +69,9 @@ pub(crate) fn in_toolkit(
     find(name, configured, &folders)
 }
 
-/// A tool behind links, wherever they lie: whether it comes with a change is asked elsewhere.
-pub(super) fn real(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
-}
-
 fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    disk::metadata(real(path))
+    disk::metadata(leads_to(path))
         .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
@@ -177,7 +172,7 @@ pub fn libraries_of_environment() -> Vec<PathBuf> {
     };
     let here = std::env::current_dir().unwrap_or_default();
     let folders = std::env::split_paths(&list).map(|folder| here.join(folder));
-    let files = folders.flat_map(|folder| disk::read_dir(real(&folder)).into_iter().flatten());
+    let files = folders.flat_map(|folder| disk::read_dir(leads_to(&folder)).into_iter().flatten());
     let loaded = files.filter(|file| {
         let name = file.text();
         LOADED.iter().any(|begin| name.starts_with(begin))
@@ -219,7 +214,7 @@ fn compiler_folders() -> Vec<PathBuf> {
     let list = std::env::var_os("COMPILER_PATH").unwrap_or_default();
     let prefix = std::env::var_os("GCC_EXEC_PREFIX").map(PathBuf::from);
     // A prefix of names: only with a slash at its end it is a folder.
-    let prefix = prefix.map(|prefix| match disk::is_dir(real(&prefix)) {
+    let prefix = prefix.map(|prefix| match disk::is_dir(leads_to(&prefix)) {
         true => prefix,
         false => prefix.parent().unwrap_or(&prefix).to_path_buf(),
     });

@@ -8,13 +8,13 @@ use serde::Serialize;
 
 use super::find::{
     can_start, configured, cuda_roots, env_folder, find, flags_of_environment, nvidia_packages,
-    path_folders, real, versioned,
+    path_folders, versioned,
 };
 use super::query::{query_errors, query_without};
 use super::tool::Tool;
 use super::version::cached;
 use crate::config::Toolchain;
-use crate::disk;
+use crate::disk::{self, leads_to};
 use crate::finding::Error;
 use crate::hash::sha256_file;
 use crate::process::{absolute_parts, parts_outside};
@@ -78,7 +78,7 @@ impl Nvcc {
             None => Default::default(),
         };
         Ok(Nvcc {
-            sha256: sha256_file(&real(&compiler.path))
+            sha256: sha256_file(&leads_to(&compiler.path))
                 .map_err(Error::io("read", &compiler.path))?,
             path: compiler.path,
             version: compiler.version,
@@ -143,7 +143,7 @@ impl Nvcc {
         })?;
         // It looks for its headers beside the path that it is started by. A link of another name is
         // one to a program that starts it.
-        let behind = Some(real(&path)).filter(|real| real.file_name() == path.file_name());
+        let behind = Some(leads_to(&path)).filter(|real| real.file_name() == path.file_name());
         Tool::at(behind.unwrap_or(path), work)?.with_version()
     }
 
@@ -292,7 +292,7 @@ impl Nvcc {
 
 /// The folder that a program is installed in, with links resolved: the one around its `bin`.
 fn install_folder(program: &Path) -> PathBuf {
-    let program = real(program);
+    let program = leads_to(program);
     let folder = program.parent().and_then(Path::parent);
     folder.map(Path::to_path_buf).unwrap_or(program)
 }

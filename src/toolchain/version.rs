@@ -1,11 +1,10 @@
 //! The versions of tools, cached: to ask for one takes longer than a build that is cached.
 
-use super::find::real;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::disk;
+use crate::disk::{self, leads_to};
 use crate::files::{most, read_regular_up_to};
 use crate::finding::Error;
 
@@ -16,7 +15,7 @@ pub(crate) fn cached(
     ask: impl FnOnce() -> Result<String, Error>,
 ) -> Result<String, Error> {
     let store = work.join("versions.json");
-    let meta = disk::metadata(real(program)).map_err(Error::io("read", program))?;
+    let meta = disk::metadata(leads_to(program)).map_err(Error::io("read", program))?;
     let (size, seconds, parts) = (meta.len(), meta.mtime(), meta.mtime_nsec());
     // They change when it is replaced.
     let key = format!("{} {size} {seconds} {parts}", program.display());
