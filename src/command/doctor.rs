@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::answer::{answer_with, named};
+use super::answer::{answer_with, named, print};
 use crate::cli::Format;
 use crate::config::{self, Config};
 use crate::disk;
@@ -33,9 +33,12 @@ pub(super) fn run(path: &Path, format: Format) -> Result<ExitCode, Error> {
         configured,
     })?;
     let code = doctor::exit_code(&checks);
-    let content = named("checks", &checks);
-    answer_with(code, Detail::All, format, content, &[], || {
-        report::checks_text(&checks)
-    })?;
+    match format {
+        Format::Text => print(&report::checks_text(&checks))?,
+        Format::Json => {
+            let content = named("checks", &checks);
+            answer_with(code, Detail::All, format, content, &[], String::new)?;
+        }
+    }
     Ok(code)
 }
