@@ -8,7 +8,9 @@ use clap::builder::{
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::config::{CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool};
+use crate::config::{
+    CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool, Selection,
+};
 use crate::device::GpusAsked;
 use crate::engine::engine_parser;
 use crate::git::behind_own_links;
@@ -262,18 +264,6 @@ pub struct ListArgs {
     /// Output format.
     #[arg(long, default_value = "text")]
     pub format: Format,
-}
-
-/// Selected variants.
-#[derive(Args, Clone, Debug)]
-pub struct Selection {
-    /// Variants or suites, by name or by a pattern such as `'suite/tma*'` [default: all that are not
-    /// experimental]
-    #[arg(value_name = "VARIANT")]
-    pub names: Vec<String>,
-    /// Include experimental variants.
-    #[arg(long)]
-    pub experimental: bool,
 }
 
 /// The output format.

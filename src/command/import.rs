@@ -5,8 +5,8 @@ use super::select::load;
 use std::path::{Path, PathBuf};
 
 use crate::capture;
-use crate::cli::{ImportArgs, Selection};
-use crate::config::Variant;
+use crate::cli::ImportArgs;
+use crate::config::{Selection, Variant};
 use crate::disk;
 use crate::evidence::{incomplete, unpinned};
 use crate::files::{

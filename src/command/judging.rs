@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::select::{select, variable};
-use crate::cli::{Selection, TrustArgs};
-use crate::config::{Config, Selected};
+use crate::cli::TrustArgs;
+use crate::config::{Config, Selected, Selection};
 use crate::disk::{self, Linked, leads_to};
 use crate::evidence::doubtful;
 use crate::finding::{Error, Finding};

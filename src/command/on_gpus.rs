@@ -160,7 +160,7 @@ pub(super) fn measured(current: Config, arguments: &CheckArgs) -> Result<OnGpus,
     let detail = arguments.verbosity.detail();
     let run = RunFolder::begin(&judging.plan.config, &Progress::with(detail))?;
     let (folder, archive) = (run.folder.as_path(), run.archive());
-    let packed = archive::done(&judging, selection, arguments.measure_all, &archive)?;
+    let packed = archive::done(&judging, arguments.measure_all, &archive)?;
     // Nothing of the checkout is judged from now on.
     drop(judging);
     let sha256 = packed.content.summary.sha256;

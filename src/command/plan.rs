@@ -32,10 +32,7 @@ struct Slice {
 /// The selected variants in so many slices, side by side with a base or alone.
 fn sliced(selected: &Selected, count: u32, beside: bool) -> Vec<Slice> {
     let variants: Vec<VariantId> = selected.variants.iter().map(|it| it.id.clone()).collect();
-    let plan_of = |variant: &Variant| match beside {
-        true => VariantPlan::side_by_side(variant),
-        false => VariantPlan::alone(variant),
-    };
+    let plan_of = |variant: &Variant| VariantPlan::of(variant, beside);
     let plans = selected.variants.iter().map(|it| (&it.id, plan_of(it), it));
     let plans: BTreeMap<&VariantId, _> = plans
         .map(|(id, plan, it)| (id, (plan.time_limit(it), plan)))
@@ -75,8 +72,7 @@ pub(super) fn run(path: &Path, arguments: &PlanArgs) -> Result<ExitCode, Error> 
         slices: count,
         limit: Duration::from_secs_f64(limits.fold(0.0, f64::max)),
         config: path.to_str().filter(|name| *name != FILE_NAME),
-        names: &selection.names,
-        experimental: selection.experimental,
+        selection,
         against: arguments.against.as_deref(),
     };
     print(&engine.rendered(&task)?)?;

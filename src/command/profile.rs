@@ -143,7 +143,7 @@ fn for_check(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Error> 
         let gpus = fit(asked, &judging.plan)?;
         let run = RunFolder::begin(&judging.plan.config, &Progress::default())?;
         let file = run.archive();
-        let packed = archive::done(&judging, selection, true, &file)?;
+        let packed = archive::done(&judging, true, &file)?;
         drop(judging);
         let archive = (file.as_path(), packed.content.summary.sha256.as_str());
         let measured = (gpus, packed.to_measure);
@@ -272,7 +272,7 @@ fn each_on_gpus(
     let detail = arguments.verbosity.detail();
     let run = RunFolder::begin(&selected.config, &Progress::with(detail))?;
     let archive = run.archive();
-    let packed = archive::done(&judging, &arguments.selection, false, &archive)?;
+    let packed = archive::done(&judging, false, &archive)?;
     drop(judging);
     let ended = on_each(
         (&archive, &packed.content.summary.sha256),

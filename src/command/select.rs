@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use crate::build::Artifact;
-use crate::cli::Selection;
-use crate::config::{Config, Pin, Recipe, Selected};
+use crate::config::{Config, Pin, Recipe, Selected, Selection};
 use crate::evidence::unpinned;
 use crate::finding::{Error, Finding};
 use crate::process;
@@ -15,7 +14,7 @@ pub(super) fn select(
     selection: &Selection,
     define: &[String],
 ) -> Result<Selected, Error> {
-    let selected = Selected::new(config, &selection.names, selection.experimental, define)?;
+    let selected = Selected::new(config, selection, define)?;
     let config = &selected.config;
     for variant in &selected.variants {
         // A command may make files that match. A merge of the checkout may lack some, see

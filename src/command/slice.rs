@@ -73,10 +73,8 @@ pub(super) fn measured(
     let ids: Vec<VariantId> = measured.map(|variant| variant.id.clone()).collect();
     let seconds = |id: &VariantId| {
         let variant = selected.config.variant(id)?;
-        packed?.times.seconds(&match base {
-            Some(_) => VariantPlan::side_by_side(variant),
-            None => VariantPlan::alone(variant),
-        })
+        let plan = VariantPlan::of(variant, base.is_some());
+        packed?.times.seconds(&plan)
     };
     let of = SliceOf {
         tool: env!("CARGO_PKG_VERSION").to_owned(),

@@ -38,7 +38,7 @@ pub use model::{
 pub use pins::{Mismatch, Pin, Pins};
 pub use program::{Program, ProgramSettings, Purpose};
 pub use schema::schema;
-pub use selected::Selected;
+pub use selected::{Selected, Selection};
 pub use selector::Selector;
 pub use stated_by::StatedBy;
 pub use unread::Unread;

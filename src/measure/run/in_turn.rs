@@ -535,10 +535,7 @@ impl<'a> Run<'a> {
                 (None, None) => subjects.current.variant = by_ncu,
             }
             let variant = subjects.current.variant;
-            let plan = match beside {
-                Some(_) => VariantPlan::side_by_side(variant),
-                None => VariantPlan::alone(variant),
-            };
+            let plan = VariantPlan::of(variant, beside.is_some());
             let answer = subjects.measure(&self.bench, &plan, &mut retries, stop);
             let Err(SideStop::Finding(side, found)) = &answer else {
                 break answer;

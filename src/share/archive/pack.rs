@@ -147,7 +147,7 @@ fn index(packing: Packing<'_>, output: &Output, blobs: &mut Blobs) -> Result<Ind
     };
     Ok(Index {
         tool: env!("CARGO_PKG_VERSION").to_owned(),
-        selected: packing.selected.clone(),
+        selected: plan.selection.clone(),
         authority: packing.authority.clone(),
         findings: packing.findings.to_vec(),
         git: programs.git.clone(),

@@ -340,8 +340,7 @@ fn project(
             Some(BaseProject::packed(base.commit, of_base, &config))
         }
     };
-    let names = &index.selected.names;
-    let plan = Selected::new(config, names, index.selected.experimental, &[])?;
+    let plan = Selected::new(config, &index.selected, &[])?;
     let (config, store) = (plan.config.clone(), Store::open(&places.locks())?);
     let grounds = Grounds::settled(config, store, index.authority, index.findings);
     let unpacked = Unpacked {
