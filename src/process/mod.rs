@@ -17,7 +17,7 @@ pub use lock::{
     Access, is_locked, lock_folder, lock_holder, longest_wait, never_wait, wait_for_lock,
 };
 pub(crate) use tree::mark_of_run;
-pub(crate) use tree::{MARK, carried, running, stat};
+pub(crate) use tree::{MARK, marks, running, stat};
 pub use tree::{guard, over};
 
 use rustix::fs::{MemfdFlags, OFlags, memfd_create};
@@ -467,10 +467,14 @@ impl Running {
     }
 
     fn is_beyond_its_limits(&self) -> bool {
-        let printed = self.outputs.iter().flat_map(fs::File::metadata);
-        let printed: u64 = printed.map(|output| output.len()).sum();
-        printed > MOST_OUTPUT || self.started.since.elapsed() >= self.timeout
+        printed(&self.outputs) > MOST_OUTPUT || self.started.since.elapsed() >= self.timeout
     }
+}
+
+/// How many bytes are in the files of a program's output.
+fn printed(outputs: &[fs::File]) -> u64 {
+    let outputs = outputs.iter().flat_map(fs::File::metadata);
+    outputs.map(|output| output.len()).sum()
 }
 
 /// Whether less than a sixteenth of the memory is available, by what `/proc/meminfo` says.
@@ -736,9 +740,7 @@ impl Started {
         let (status, forced) = loop {
             let left = timeout.saturating_sub(self.since.elapsed());
             let ended = self.handle.wait_timeout(left.min(POLL))?;
-            let printed = outputs.iter().flat_map(fs::File::metadata);
-            let printed: u64 = printed.map(|output| output.len()).sum();
-            let forced = if printed > most_output {
+            let forced = if printed(outputs) > most_output {
                 Ending::PrintedTooMuch
             } else if let Some(output) = ended {
                 break (output.status, None);

@@ -96,17 +96,27 @@ pub(crate) fn path_folders() -> Vec<PathBuf> {
 
 /// Where CUDA toolkits are, in the order in which they are taken.
 pub(crate) fn cuda_roots() -> Vec<PathBuf> {
-    let mut roots: Vec<PathBuf> = ["CUDA_HOME", "CUDA_PATH"]
-        .iter()
-        .filter_map(|name| env_folder(name))
-        .collect();
+    let mut roots: Vec<PathBuf> = stated_roots().collect();
     roots.push("/usr/local/cuda".into());
     roots.extend(versioned("/usr/local", "cuda-"));
     roots
 }
 
+/// The toolkits that the environment names.
+pub(super) fn stated_roots() -> impl Iterator<Item = PathBuf> {
+    ["CUDA_HOME", "CUDA_PATH"]
+        .into_iter()
+        .filter_map(env_folder)
+}
+
+/// The environments of Python that are active.
+pub(super) fn stated_environments() -> impl Iterator<Item = PathBuf> {
+    let names = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter();
+    names.filter_map(env_folder)
+}
+
 /// The folder that a variable names; a relative one does not count.
-pub(crate) fn env_folder(name: &str) -> Option<PathBuf> {
+fn env_folder(name: &str) -> Option<PathBuf> {
     std::env::var_os(name)
         .map(PathBuf::from)
         .filter(|folder| folder.is_absolute())
@@ -134,16 +144,12 @@ pub fn places_of_environment(project: &Path) -> Vec<PathBuf> {
         .flat_map(|folder| names.iter().map(|name| folder.join(name)))
         .chain(named)
         .chain(compiler_folders());
-    let toolkits = ["CUDA_HOME", "CUDA_PATH"]
-        .into_iter()
-        .filter_map(env_folder);
-    let environments = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter();
     let prefixes = folders
         .iter()
         .filter_map(|folder| folder.parent().map(Path::to_path_buf))
-        .chain(environments.filter_map(env_folder));
+        .chain(stated_environments());
     let packages = prefixes.flat_map(nvidia_packages);
-    let mut places: Vec<PathBuf> = programs.chain(toolkits).chain(packages).collect();
+    let mut places: Vec<PathBuf> = programs.chain(stated_roots()).chain(packages).collect();
     places.retain(|place| disk::is_there(place));
     places.sort();
     places.dedup();

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::find::{
-    can_start, configured, cuda_roots, env_folder, find, flags_of_environment, nvidia_packages,
-    path_folders, versioned,
+    can_start, configured, cuda_roots, find, flags_of_environment, nvidia_packages, path_folders,
+    stated_environments, stated_roots, versioned,
 };
 use super::query::{query_errors, query_without};
 use super::tool::Tool;
@@ -129,10 +129,7 @@ impl Nvcc {
     /// [`Error::Environment`], with the places that were looked at, or a flag of the environment.
     pub fn compiler(toolchain: &Toolchain, work: &Path) -> Result<Tool, Error> {
         Nvcc::reject_unrecorded_flags()?;
-        let stated = ["CUDA_HOME", "CUDA_PATH"]
-            .into_iter()
-            .filter_map(env_folder);
-        let mut folders: Vec<PathBuf> = stated.map(|root| root.join("bin")).collect();
+        let mut folders: Vec<PathBuf> = stated_roots().map(|root| root.join("bin")).collect();
         folders.extend(path_folders());
         folders.extend(cuda_roots().iter().map(|root| root.join("bin")));
         folders.push("/opt/cuda/bin".into());
@@ -351,9 +348,7 @@ pub fn nvcc_flags(
 }
 
 fn wheel_folders() -> impl Iterator<Item = PathBuf> {
-    let roots = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter();
-    let packages = roots.filter_map(env_folder);
-    let packages = packages.flat_map(nvidia_packages);
+    let packages = stated_environments().flat_map(nvidia_packages);
     let toolkits = packages.flat_map(|nvidia| versioned(nvidia, "cu"));
     toolkits.map(|cuda| cuda.join("bin"))
 }
