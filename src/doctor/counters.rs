@@ -6,8 +6,7 @@ use crate::terms::words;
 use std::path::Path;
 use std::time::Duration;
 
-use super::check::{Check, State};
-use super::setup::Setup;
+use super::check::{Check, Setup, State};
 use crate::capture;
 use crate::config::ClockControl;
 use crate::device::Gpu;

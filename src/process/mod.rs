@@ -255,7 +255,8 @@ impl Invocation {
     /// As [`Invocation::run`].
     pub fn start(&self) -> io::Result<Running> {
         let mark = new_mark(&self.env);
-        let program = command(&self.in_its_folder())?;
+        let env = environment_of(inherited(), &[], &self.env, &mark);
+        let program = program(&self.in_its_folder(), &self.dir, env)?;
         let (stdout, stderr) = (created(&self.stdout)?, self.stderr != self.stdout);
         let outputs = match stderr {
             true => vec![stdout, created(&self.stderr)?],
@@ -267,8 +268,6 @@ impl Invocation {
             None => program.stderr_to_stdout(),
         };
         let expression = redirected.stdout_file(outputs[0].try_clone()?).stdin_null();
-        let env = environment_of(inherited(), &[], &self.env, &mark);
-        let expression = placed(expression, &self.dir, env);
         Ok(Running {
             started: Started::new(&expression, mark)?,
             outputs,
@@ -572,20 +571,15 @@ impl Query<'_> {
         // In memory: a missing folder for temporary files would be reported as a missing program.
         let in_memory = || memfd_create(c"output", MemfdFlags::CLOEXEC).map(fs::File::from);
         let (mut stdout, mut stderr) = (in_memory()?, in_memory()?);
-        let expression = command(&self.argv)?
+        let inherited = environment::of_query(self.dir);
+        let env = environment_of(inherited, self.without, &self.env, &mark);
+        let expression = program(&self.argv, self.dir, env)?
             .stdout_file(stdout.try_clone()?)
             .stderr_file(stderr.try_clone()?);
         let expression = match self.input.as_slice() {
             [] => expression.stdin_null(),
             input => expression.stdin_bytes(input),
         };
-        let env = environment_of(
-            environment::of_query(self.dir),
-            self.without,
-            &self.env,
-            &mark,
-        );
-        let expression = placed(expression, self.dir, env);
         let stopped = || self.interruptible && interrupted();
         let outputs = [stdout.try_clone()?, stderr.try_clone()?];
         let started = Started::new(&expression, mark)?;
@@ -607,11 +601,20 @@ impl Query<'_> {
     }
 }
 
-fn command(argv: &[String]) -> io::Result<duct::Expression> {
+/// A program in its folder and environment, and in a process group of its own.
+fn program(
+    argv: &[String],
+    dir: &Path,
+    env: BTreeMap<OsString, OsString>,
+) -> io::Result<duct::Expression> {
     let (program, arguments) = argv
         .split_first()
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "empty command"))?;
-    Ok(duct::cmd(program, arguments))
+    let program = duct::cmd(program, arguments).dir(dir).full_env(env);
+    Ok(program.unchecked().before_spawn(|command| {
+        command.process_group(0);
+        Ok(())
+    }))
 }
 
 /// A value of [`MARK`] that no other program of this machine carries, and that none can guess. At its
@@ -641,22 +644,6 @@ fn environment_of(
     inherited.extend(env.iter().map(|(name, value)| (name.into(), value.into())));
     inherited.insert(MARK.into(), mark.into());
     inherited
-}
-
-/// The program in its folder and environment, and in a process group of its own.
-fn placed(
-    program: duct::Expression,
-    dir: &Path,
-    env: BTreeMap<OsString, OsString>,
-) -> duct::Expression {
-    program
-        .dir(dir)
-        .full_env(env)
-        .unchecked()
-        .before_spawn(|command| {
-            command.process_group(0);
-            Ok(())
-        })
 }
 
 /// A folder in the folder for temporary files.
