@@ -65,12 +65,6 @@ impl Judging {
         })
     }
 
-    /// The same, where only what lies within its tolerance with its whole interval passes.
-    pub fn strict(mut self, strict: bool) -> Judging {
-        self.plan = self.plan.strict(strict);
-        self
-    }
-
     /// The commit to compare with, checked out, where programs may be built and run.
     pub fn check_out_base(&self) -> Result<Option<BaseProject>, Error> {
         trust::refuse_in_target(variable)?;
@@ -80,11 +74,6 @@ impl Judging {
         let base = base.transpose()?;
         trust::refuse_untracked(&self.plan.config)?;
         Ok(base)
-    }
-
-    /// Whether a change is under review.
-    pub fn is_change(&self) -> bool {
-        self.grounds.authority != Authority::WorkingTree
     }
 
     /// The rules, with what is locked.
