@@ -11,7 +11,7 @@ use sparsek_gate::binary::{
 };
 use sparsek_gate::capture::kernel_records::{self, KernelCapture, ProcessRecords};
 use sparsek_gate::capture::tuned;
-use sparsek_gate::config::{Config, KernelFilter, Selected, Trust, VersionRange};
+use sparsek_gate::config::{Config, KernelFilter, Selected, Selection, Trust, VersionRange};
 use sparsek_gate::git::printed;
 use sparsek_gate::hash::sha256_hex;
 use sparsek_gate::judge::Outcome;
@@ -227,7 +227,11 @@ fn config(input: &[u8]) {
         }
         assert!(variant.profile.most_processes() <= 20_000);
     }
-    let _ = Selected::new(config.clone(), &["a".to_owned(), "*".to_owned()], true, &[]);
+    let selection = Selection {
+        names: vec!["a".to_owned(), "*".to_owned()],
+        experimental: true,
+    };
+    let _ = Selected::new(config.clone(), &selection, &[]);
     // The same text gives the same configuration.
     assert!(Config::parse(Path::new("/project/config.toml"), &input).is_ok());
     for part in input.split('"') {
