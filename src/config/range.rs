@@ -36,8 +36,11 @@ pub(super) fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D:
 pub(super) fn tiers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Tier>, D::Error> {
     const NAMES: &[&str] = &["kernel-times", "static"];
     let names = Vec::<String>::deserialize(from)?;
-    let tier =
-        |name: String| Tier::lower(&name).ok_or_else(|| D::Error::unknown_variant(&name, NAMES));
+    let tier = |name: String| {
+        let mut tiers = Tier::ACCEPTABLE.into_iter();
+        let tier = tiers.find(|tier| tier.as_str() == name);
+        tier.ok_or_else(|| D::Error::unknown_variant(&name, NAMES))
+    };
     names.into_iter().map(tier).collect()
 }
 

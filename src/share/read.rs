@@ -237,17 +237,10 @@ impl<'f> Reading<'f> {
             let places = same.iter().map(|slice| slice.folder.display().to_string());
             let places: Vec<String> = places.collect();
             let why = format!("it was given {} times", same.len());
-            let slices = same.iter().map(|slice| slice.of.place);
-            let place = slices.map(|place| place.to_string()).next();
-            let finding = Finding::of_project(
-                Code::SliceUnusable,
-                format!(
-                    "slice {} is not used: {why}, in {}",
-                    place.unwrap_or_default(),
-                    places.join(" and ")
-                ),
-                "give one folder of each slice",
-            );
+            let places = places.join(" and ");
+            let message = format!("slice {index}/{count} is not used: {why}, in {places}");
+            let next = "give one folder of each slice";
+            let finding = Finding::of_project(Code::SliceUnusable, message, next);
             self.findings.push(finding);
             return Err(why);
         }

@@ -19,13 +19,6 @@ impl Tier {
     /// What a configuration may take for a measurement where the counters are denied.
     pub const ACCEPTABLE: [Tier; 2] = [Tier::KernelTimes, Tier::Static];
 
-    /// The tier below the counters of this name.
-    pub fn lower(name: &str) -> Option<Tier> {
-        Tier::ACCEPTABLE
-            .into_iter()
-            .find(|tier| tier.as_str() == name)
-    }
-
     /// The folder of the baselines of this tier on a GPU model: `nvidia-h200` for ncu's counters, and
     /// `nvidia-h200+kernel-times`, so that no tier is locked over another. What never runs has the
     /// compiler's target for its model: `sm-90a+static`.
