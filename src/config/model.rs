@@ -1,6 +1,6 @@
 //! The validated configuration.
 
-use crate::metric::{Direction, Level, Role, Tolerance, Tolerances, measures};
+use crate::metric::{Direction, Level, Role, Tolerance, Tolerances, capability_of_arch, measures};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -465,11 +465,8 @@ pub enum Counts {
 impl Toolchain {
     /// `major.minor` of the target; empty where its name does not say it.
     pub fn compute_capability(&self) -> String {
-        let digits: String = self.arch.chars().filter(char::is_ascii_digit).collect();
-        match digits.split_at_checked(digits.len().saturating_sub(1)) {
-            Some((major, minor)) if !major.is_empty() => format!("{major}.{minor}"),
-            _ => String::new(),
-        }
+        let capability = capability_of_arch(&self.arch);
+        capability.map_or_else(String::new, |(major, minor)| format!("{major}.{minor}"))
     }
 }
 

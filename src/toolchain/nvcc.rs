@@ -17,6 +17,7 @@ use crate::config::Toolchain;
 use crate::disk::{self, leads_to};
 use crate::finding::Error;
 use crate::hash::sha256_file;
+use crate::metric::capability_of_arch;
 use crate::process::{absolute_parts, parts_outside};
 use crate::terms::words;
 
@@ -308,13 +309,8 @@ pub struct HostCompiler {
 /// Why an nvcc of this version (`V13.0.88`) cannot compile for a target, and what to do; `None` where
 /// nothing is known against it.
 pub fn dropped_target(version: &str, arch: &str) -> Option<(String, String)> {
-    let leading = |text: &str| -> Option<u32> {
-        let digits = text.chars().take_while(char::is_ascii_digit);
-        digits.collect::<String>().parse().ok()
-    };
-    let cuda = leading(version.strip_prefix('V')?)?;
-    let chip = leading(arch.strip_prefix("sm_")?)?;
-    (cuda >= 13 && chip < 75).then(|| {
+    let cuda: u32 = version.strip_prefix('V')?.split('.').next()?.parse().ok()?;
+    (cuda >= 13 && capability_of_arch(arch)? < (7, 5)).then(|| {
         (
             format!(
                 "nvcc {version} cannot compile for {arch}: CUDA 13 removed all chips before Turing (sm_75)"
