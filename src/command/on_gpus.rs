@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::archive::{self, Opened};
 use super::from::Measured;
 use super::judging::Judging;
-use super::run_folder::{RunFolder, slice_in};
+use super::run_folder::RunFolder;
 use super::slice::{self, Check, Whole};
 use crate::cli::CheckArgs;
 use crate::config::{Config, Selected};
@@ -165,7 +165,7 @@ pub(super) fn measured(current: Config, arguments: &CheckArgs) -> Result<OnGpus,
     drop(judging);
     let sha256 = packed.content.summary.sha256;
     let measured = (gpus, packed.to_measure);
-    let folder_of = |index| slice_in(folder, index);
+    let folder_of = |index: u32| folder.join("slices").join(index.to_string());
     let archive = ((archive.as_path(), sha256.as_str()), true);
     let slices = slices(archive, measured, folder_of, false, detail)?;
     let folders = slices.iter().map(|slice| slice.folder.clone()).collect();

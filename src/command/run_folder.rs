@@ -13,8 +13,6 @@ use crate::measure::{RunFile, Watch};
 const RUNS: &str = "gpus";
 /// How the names of the folders begin.
 const NAME: &str = "sparsek-gate-";
-/// The folder of the slices in it.
-const SLICES: &str = "slices";
 /// How many runs are kept, with the one that begins.
 const KEPT: usize = 5;
 
@@ -74,11 +72,6 @@ impl RunFolder {
     pub fn archive(&self) -> PathBuf {
         self.folder.join("gate.tar.zst")
     }
-}
-
-/// The folder of a slice in that of its run. Slices are counted from 1.
-pub(super) fn slice_in(run: &Path, index: u32) -> PathBuf {
-    run.join(SLICES).join(index.to_string())
 }
 
 impl Drop for RunFolder {

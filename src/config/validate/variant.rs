@@ -25,6 +25,7 @@ impl File<'_> {
     ) -> Result<Variant, ConfigError> {
         let [suite, name] = id;
         let at = ["suite", suite, "variant", name];
+        let key = |key| ["suite", suite, "variant", name, key];
         self.name(&at, name)?;
         let lists = [
             ("args", &raw.args[..]),
@@ -40,14 +41,13 @@ impl File<'_> {
             .threads_per_block
             .is_some_and(|count| !(1..=1024).contains(&count))
         {
-            let at = [&at[..], &["threads_per_block"]].concat();
-            return Err(self.error(&at, "a block has 1 to 1024 threads"));
+            return Err(self.error(&key("threads_per_block"), "a block has 1 to 1024 threads"));
         }
         let recipe = self.recipe(id, raw)?;
         let mut profile = raw.profile.clone();
         profile.counted_launches = profile.launches.min(COUNTED_LAUNCHES);
         let by_id = profile.counts_each_kernel();
-        self.kernels(&[&at[..], &["kernels"]].concat(), raw, by_id)?;
+        self.kernels(&key("kernels"), raw, by_id)?;
         let static_metrics = match &recipe {
             Recipe::Command { .. } => common.code_metrics,
             Recipe::Nvcc { .. } => common.static_metrics,
@@ -73,7 +73,7 @@ impl File<'_> {
                 threads: raw.threads_per_block,
             },
             loaded_code: raw.loaded_code,
-            work: self.work(&[&at[..], &["work"]].concat(), &raw.work, metrics)?,
+            work: self.work(&key("work"), &raw.work, metrics)?,
             immutable: raw.immutable,
             experimental: raw.experimental,
             profile,

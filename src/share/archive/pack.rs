@@ -117,14 +117,12 @@ fn append<W: Write>(
     content: impl io::Read,
 ) -> io::Result<()> {
     let mut header = tar::Header::new_ustar();
-    header.set_path(name)?;
     header.set_size(size);
     header.set_mode(0o644);
     header.set_mtime(0);
     header.set_uid(0);
     header.set_gid(0);
-    header.set_cksum();
-    tar.append(&header, content)
+    tar.append_data(&mut header, name, content)
 }
 
 fn index(packing: Packing<'_>, output: &Output, blobs: &mut Blobs) -> Result<Index, String> {
