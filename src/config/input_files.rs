@@ -156,10 +156,12 @@ impl Walk<'_> {
                 folder => format!("{folder}/{entry}"),
             };
             // A link without a target is an unreadable file, which the build reports.
-            if self.is_left_out(&whole, entry) {
+            let path = self.config.root.join(&whole);
+            let own = [&self.config.work, &self.config.baselines].contains(&&path);
+            if entry == ".git" || entry == PYTHON_CACHE || own {
                 continue;
             }
-            if git::is_input_folder(self.config.root.join(&whole)) {
+            if git::is_input_folder(path) {
                 self.folder(&whole)?;
             } else if self.pattern.is_none_or(|pattern| pattern.is_match(&whole)) {
                 self.files.push(whole);
@@ -170,11 +172,5 @@ impl Walk<'_> {
         }
         self.within.pop();
         Ok(())
-    }
-
-    fn is_left_out(&self, folder: &str, name: &str) -> bool {
-        let path = self.config.root.join(folder);
-        let own = [&self.config.work, &self.config.baselines];
-        name == ".git" || name == PYTHON_CACHE || own.contains(&&path)
     }
 }

@@ -10,7 +10,7 @@ use super::find::{
     can_start, configured, cuda_roots, find, flags_of_environment, nvidia_packages, path_folders,
     stated_environments, stated_roots, versioned,
 };
-use super::query::{query_errors, query_without};
+use super::query::{query, query_errors};
 use super::tool::Tool;
 use super::version::cached;
 use crate::config::Toolchain;
@@ -160,7 +160,7 @@ impl Nvcc {
         let ask = |flag: &str| {
             let argv = vec![path.display().to_string(), flag.to_owned()];
             // No library of the change is loaded into the linker.
-            let text = query_without(argv, &["LD_LIBRARY_PATH"])?;
+            let text = query(argv, &["LD_LIBRARY_PATH"])?;
             Ok::<_, Error>(text.lines().next().unwrap_or_default().to_owned())
         };
         let lines = cached(work, &path, || {

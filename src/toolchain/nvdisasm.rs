@@ -46,11 +46,8 @@ impl Nvdisasm {
     /// # Errors
     /// [`Error`] where it fails.
     pub fn disassemble(&self, cubin: &Path) -> Result<String, Error> {
-        query(vec![
-            self.path.display().to_string(),
-            "-json".to_owned(),
-            cubin.display().to_string(),
-        ])
+        let [program, cubin] = [&self.path, cubin].map(|path| path.display().to_string());
+        query(vec![program, "-json".to_owned(), cubin], &[])
     }
 
     /// The same of a cubin that is given as its bytes.
