@@ -7,7 +7,9 @@ use clap::builder::{
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::config::{CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool};
+use crate::config::{
+    CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool, Selection,
+};
 use crate::device::GpusAsked;
 use crate::engine::engine_parser;
 use crate::git::behind_own_links;
@@ -108,7 +110,11 @@ pub enum Command {
     #[command(
         after_help = "Examples:\n  sparsek-gate doctor\n  sparsek-gate doctor --format json | jq '.checks[] | select(.state == \"fail\")'\n\nExits with 0, or with 3 if something that the configuration needs does not work."
     )]
-    Doctor(DoctorArgs),
+    Doctor {
+        /// Output format.
+        #[arg(long, default_value = "text")]
+        format: Format,
+    },
     /// Build, verify, run under ncu, normalize; keeps report, CSV, logs and argv.
     #[command(
         after_help = "Examples:\n  sparsek-gate profile\n  sparsek-gate profile bsr_gemm/cp_async -D SMEM_PAD=0 --output trial\n\nA variant whose numbers are wrong is never profiled. Captures (report, CSV, logs, argv) stay\nbeside each profile."
@@ -181,10 +187,15 @@ pub enum Command {
     #[command(after_help = PLAN_HELP)]
     Plan(PlanArgs),
     /// Print the JSON Schema of the configuration, the completions of a shell, or the man pages.
-    Generate(GenerateArgs),
+    #[command(subcommand)]
+    Generate(Generated),
     /// Launch one empty kernel, for the doctor to profile.
     #[command(hide = true)]
-    Probe(ProbeArgs),
+    Probe {
+        /// CUDA ordinal of the GPU.
+        #[arg(long, default_value_t = 0)]
+        device: u32,
+    },
 }
 
 /// Arguments of `list`.
@@ -199,18 +210,6 @@ pub struct ListArgs {
     /// Output format.
     #[arg(long, default_value = "text")]
     pub format: Format,
-}
-
-/// Selected variants.
-#[derive(Args, Clone, Debug)]
-pub struct Selection {
-    /// Variants or suites, by name or by a pattern such as `'suite/tma*'` [default: all that are not
-    /// experimental]
-    #[arg(value_name = "VARIANT")]
-    pub names: Vec<String>,
-    /// Include experimental variants.
-    #[arg(long)]
-    pub experimental: bool,
 }
 
 /// The output format.
@@ -242,14 +241,6 @@ impl Verbosity {
             _ => Detail::Attention,
         }
     }
-}
-
-/// Constants for a trial.
-#[derive(Args, Debug)]
-pub struct Trial {
-    /// Set a preprocessor constant for this run only. Such a profile cannot be locked.
-    #[arg(long, short = 'D', value_name = "NAME[=VALUE]")]
-    pub define: Vec<String>,
 }
 
 /// Arguments of `init`.
@@ -287,9 +278,9 @@ pub struct StageArgs {
     /// Selected variants.
     #[command(flatten)]
     pub selection: Selection,
-    /// Constants for a trial.
-    #[command(flatten)]
-    pub trial: Trial,
+    /// Set a preprocessor constant for this run only. Such a profile cannot be locked.
+    #[arg(long, short = 'D', value_name = "NAME[=VALUE]")]
+    pub define: Vec<String>,
     /// Output format.
     #[arg(long, default_value = "text")]
     pub format: Format,
@@ -301,9 +292,9 @@ pub struct ProfileArgs {
     /// Selected variants.
     #[command(flatten)]
     pub selection: Selection,
-    /// Constants for a trial.
-    #[command(flatten)]
-    pub trial: Trial,
+    /// Set a preprocessor constant for this run only. Such a profile cannot be locked.
+    #[arg(long, short = 'D', value_name = "NAME[=VALUE]")]
+    pub define: Vec<String>,
     /// Folder for profiles and captures [default: profiles in the work folder]
     #[arg(long, short, value_parser = own_path(), value_name = "DIR")]
     pub output: Option<PathBuf>,
@@ -659,30 +650,6 @@ fn percent(text: &str) -> Result<f64, String> {
     } else {
         Err("must be at least 0 and below 100".to_owned())
     }
-}
-
-/// Arguments of `doctor`.
-#[derive(Args, Debug)]
-pub struct DoctorArgs {
-    /// Output format.
-    #[arg(long, default_value = "text")]
-    pub format: Format,
-}
-
-/// Arguments of `probe`.
-#[derive(Args, Debug)]
-pub struct ProbeArgs {
-    /// CUDA ordinal of the GPU.
-    #[arg(long, default_value_t = 0)]
-    pub device: u32,
-}
-
-/// Arguments of `generate`.
-#[derive(Args, Debug)]
-pub struct GenerateArgs {
-    /// What to print.
-    #[command(subcommand)]
-    pub what: Generated,
 }
 
 /// What `generate` prints.

@@ -597,6 +597,11 @@ pub fn folder_of(path: &Path) -> &Path {
     parent.unwrap_or(Path::new("."))
 }
 
+/// Where a path leads, through all links wherever they lie; itself where it leads to nothing.
+pub fn leads_to(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
 /// Every link on the way to a path, and the end of the way, without links.
 ///
 /// # Errors

@@ -148,7 +148,7 @@ pub fn read_text_up_to(path: &Path, most: u64) -> io::Result<String> {
 /// # Errors
 /// Where it cannot be opened, or is not a regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    opened(path, false)
+    opened(path, OFlags::RDONLY)
 }
 
 /// The same to take its lock: on NFS that needs a file that is open for writing.
@@ -156,20 +156,15 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 /// # Errors
 /// As [`open_regular`].
 pub fn open_to_lock(path: &Path) -> io::Result<File> {
-    opened(path, true)
+    opened(path, OFlags::RDWR)
 }
 
-fn opened(path: &Path, to_write: bool) -> io::Result<File> {
+fn opened(path: &Path, flags: OFlags) -> io::Result<File> {
     // To open a device may already do something. A link in a checkout is refused by the opening.
     let meta = disk::metadata(path)?;
     if !meta.is_symlink() {
         regular(&meta)?;
     }
-    let flags = if to_write {
-        OFlags::RDWR
-    } else {
-        OFlags::RDONLY
-    };
     // It may be replaced between the question and the opening, so what was opened is asked again.
     let file = disk::open_as(path, flags, 0)?;
     regular(&file.metadata()?)?;
@@ -295,56 +290,36 @@ pub fn pretty_json(value: &impl Serialize) -> String {
 #[derive(Debug)]
 pub(crate) struct ListsInLines<W> {
     to: W,
-    list: List,
-}
-
-/// What came before the next byte.
-#[derive(Debug)]
-enum List {
-    /// Anything else.
-    No,
-    /// `[`.
-    Begun,
-    /// `[`, the end of the line, and these numbers.
-    Of(Vec<u8>),
+    /// `[`, and what stands behind it in a list of numbers.
+    list: Vec<u8>,
 }
 
 impl<W: Write> ListsInLines<W> {
     /// Hands on to a writer.
     pub fn new(to: W) -> ListsInLines<W> {
-        ListsInLines { to, list: List::No }
+        let list = Vec::new();
+        ListsInLines { to, list }
     }
 
     fn take(&mut self, byte: u8) -> io::Result<()> {
-        self.list = match (std::mem::replace(&mut self.list, List::No), byte) {
-            (List::Begun, b'\n') => List::Of(Vec::new()),
-            (List::Of(numbers), b']') => {
-                let mut words = numbers.split(|byte| byte.is_ascii_whitespace());
-                let mut between: &[u8] = b"";
-                for word in words.by_ref().filter(|word| !word.is_empty()) {
-                    self.to.write_all(between)?;
-                    self.to.write_all(word)?;
-                    between = b" ";
-                }
-                self.to.write_all(b"]")?;
-                List::No
+        match (byte, self.list.as_slice()) {
+            (b']', [b'[', b'\n', numbers @ ..]) => {
+                let words = numbers.split(u8::is_ascii_whitespace);
+                let words: Vec<&[u8]> = words.filter(|word| !word.is_empty()).collect();
+                self.to
+                    .write_all(&[b"[", &words.join(&b' ')[..], b"]"].concat())?;
+                self.list.clear();
             }
-            (List::Of(mut numbers), byte) if b" \n,.-+eE0123456789nul".contains(&byte) => {
-                numbers.push(byte);
-                List::Of(numbers)
-            }
-            (list, byte) => {
-                if let List::Of(other) = list {
-                    self.to.write_all(b"\n")?;
-                    self.to.write_all(&other)?;
-                }
-                self.to.write_all(&[byte])?;
+            (_, [_, ..]) if b" \n,.-+eE0123456789nul".contains(&byte) => self.list.push(byte),
+            _ => {
+                self.to.write_all(&self.list)?;
+                self.list.clear();
                 match byte {
-                    b'[' => List::Begun,
-                    _ => List::No,
+                    b'[' => self.list.push(byte),
+                    byte => self.to.write_all(&[byte])?,
                 }
             }
-        };
+        }
         Ok(())
     }
 }
@@ -352,7 +327,7 @@ impl<W: Write> ListsInLines<W> {
 impl<W: Write> Write for ListsInLines<W> {
     fn write(&mut self, json: &[u8]) -> io::Result<usize> {
         // Most of it is no list.
-        if matches!(self.list, List::No) && !json.contains(&b'[') {
+        if self.list.is_empty() && !json.contains(&b'[') {
             return self.to.write_all(json).map(|()| json.len());
         }
         json.iter().try_for_each(|byte| self.take(*byte))?;
@@ -396,6 +371,21 @@ pub fn if_there<T>(answer: io::Result<T>) -> io::Result<Option<T>> {
 pub fn is_below(path: impl AsRef<Path>) -> bool {
     let mut parts = path.as_ref().components().peekable();
     parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)))
+}
+
+/// The path without `.` and `..`. Only the text is used: the folder need not exist yet.
+pub fn resolved(path: &Path) -> PathBuf {
+    let mut parts = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts
 }
 
 /// Creates the work folder where it does not exist, and keeps it out of git.

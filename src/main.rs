@@ -43,7 +43,7 @@ fn main() -> ExitCode {
             | Command::Plan(_)
             | Command::Generate(_)
     );
-    let is_probe = matches!(cli.command, Command::Probe(_));
+    let is_probe = matches!(cli.command, Command::Probe { .. });
     if !only_reads
         && !is_probe
         && let Err(error) = process::guard()

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value as Json, json};
 use sparsek_gate::config::Config;
 use sparsek_gate::metric::Role;
+use sparsek_gate::terms::Tier;
 
 use crate::common::{Project, Report, refresh};
 
@@ -99,7 +100,12 @@ fn project() -> Project {
 /// The counters of the first variant of a configuration, by name.
 fn counters(project: &Project, config: &str) -> Vec<(String, String)> {
     let config = Config::load(&project.path(config)).unwrap();
-    let counters = config.variants().next().unwrap().counters().into_iter();
+    let counters = config
+        .variants()
+        .next()
+        .unwrap()
+        .counters_on(Tier::Counters)
+        .into_iter();
     counters
         .map(|(name, (counter, _))| (name, counter))
         .collect()

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value as Json, json};
 use sparsek_gate::baseline::Store;
-use sparsek_gate::config::{Config, Selected};
+use sparsek_gate::config::{Config, Selected, Selection};
 use sparsek_gate::judge::Judge;
 use sparsek_gate::measure::Captures;
 use sparsek_gate::profile::Profile;
@@ -201,7 +201,11 @@ an error of the hardware | 1 | 1 | xids | [45, 79] | xid
         }
         let config = Config::load(&project.path("config.toml")).unwrap();
         let names = ["bsr_gemm/baseline", "bsr_gemm/cp_async"].map(str::to_owned);
-        let plan = Selected::new(config, &names, false, &[]).unwrap();
+        let selection = Selection {
+            names: names.to_vec(),
+            ..Selection::default()
+        };
+        let plan = Selected::new(config, &selection, &[]).unwrap();
         let store = Store::open(&plan.config.baselines).unwrap();
         let (judge, _) = Judge::new(&plan, &store).unwrap();
         let recorded = project.path(RECORDED);

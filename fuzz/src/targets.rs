@@ -11,7 +11,7 @@ use sparsek_gate::binary::{
 };
 use sparsek_gate::capture::kernel_records::{self, KernelCapture, ProcessRecords};
 use sparsek_gate::capture::tuned;
-use sparsek_gate::config::{Config, KernelFilter, Selected, Trust, VersionRange};
+use sparsek_gate::config::{Config, KernelFilter, Selected, Selection, Trust, VersionRange};
 use sparsek_gate::git::printed;
 use sparsek_gate::hash::sha256_hex;
 use sparsek_gate::judge::Outcome;
@@ -22,7 +22,7 @@ use sparsek_gate::profiler::Trouble;
 use sparsek_gate::report::{FORMS, form};
 use sparsek_gate::share::{indexed_paths, unpack};
 use sparsek_gate::strip::strip_bytes;
-use sparsek_gate::terms::{Phase, VariantId};
+use sparsek_gate::terms::{Phase, Tier, VariantId};
 use sparsek_gate::toolchain::SanitizerLog;
 use sparsek_gate::verify::ResultFile;
 
@@ -219,15 +219,19 @@ fn config(input: &[u8]) {
             Some(&variant.id)
         );
         let _ = config.describe(variant);
-        let _ = variant.counters();
+        let _ = variant.counters_on(Tier::Counters);
         let _ = variant.kernel_filter().matches("gemm");
-        let _ = (variant.has_static_gate(), variant.why_no_static_gate());
+        let _ = variant.why_no_static_gate();
         for phase in [Phase::Timing, Phase::Counting] {
             let _ = (variant.has_phase(phase), variant.launches_needed(phase));
         }
         assert!(variant.profile.most_processes() <= 20_000);
     }
-    let _ = Selected::new(config.clone(), &["a".to_owned(), "*".to_owned()], true, &[]);
+    let selection = Selection {
+        names: vec!["a".to_owned(), "*".to_owned()],
+        experimental: true,
+    };
+    let _ = Selected::new(config.clone(), &selection, &[]);
     // The same text gives the same configuration.
     assert!(Config::parse(Path::new("/project/config.toml"), &input).is_ok());
     for part in input.split('"') {

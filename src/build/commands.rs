@@ -70,7 +70,7 @@ fn run(config: &Config, variant: &Variant, argv: &[String]) -> Result<(), Stop> 
 fn lock(path: &Path) -> Result<File, Error> {
     let file = disk::open_as(path, OFlags::WRONLY | OFlags::CREATE, 0o666);
     let file = file.map_err(Error::io("open", path))?;
-    if wait_for_lock(&file, path, BUILD_TIMEOUT, || ())? {
+    if wait_for_lock(|| file.try_lock(), path, BUILD_TIMEOUT, || ())? {
         return Ok(file);
     }
     Err(Error::environment(

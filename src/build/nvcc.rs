@@ -300,7 +300,8 @@ impl<'a> NvccBuild<'a> {
         let mut by_hand = self.nvcc.argv(toolchain, self.flags, self.defines);
         by_hand.extend(["-o", &self.variant.id.variant].map(str::to_owned));
         by_hand.extend_from_slice(self.sources);
-        let opened = Opened::prepare().map_err(Error::io("create", std::env::temp_dir()))?;
+        let opened = Opened::prepare(process::scratch()?);
+        let opened = opened.map_err(Error::io("create", std::env::temp_dir()))?;
         let further = opened.flags(self.nvcc.lists_linked());
         let mut env = self.nvcc.env(&self.config.root);
         let headers = opened.headers().display().to_string();

@@ -26,12 +26,11 @@ pub(super) struct Opened {
 
 impl Opened {
     /// Prepares the lists. Their paths contain nothing that a shell reads as more than a word.
-    pub(super) fn prepare() -> io::Result<Opened> {
+    pub(super) fn prepare(folder: TempDir) -> io::Result<Opened> {
         let plain = |path: &Path| {
             let plain = |c: char| c.is_ascii_alphanumeric() || "_./-".contains(c);
             path.to_str().is_some_and(|path| path.chars().all(plain))
         };
-        let folder = process::scratch()?;
         let folder = match plain(folder.path()) {
             true => folder,
             false => process::scratch_in(Path::new("/tmp"), "sparsek-gate-")?,
@@ -137,7 +136,7 @@ mod tests {
     #[test]
     fn a_list_that_cannot_be_read_is_an_error_and_not_an_empty_list() {
         let lists = |headers: &[u8], assembled: &[u8]| {
-            let opened = Opened::prepare().unwrap();
+            let opened = Opened::prepare(process::scratch().unwrap()).unwrap();
             fs::write(opened.headers(), headers).unwrap();
             fs::write(opened.folder.path().join("assembled.d"), assembled).unwrap();
             let lists = opened.files(Path::new("/out"))?;
@@ -151,7 +150,7 @@ mod tests {
         assert!(lists(b"", b"/out/a.o: \xff.bin\n").is_err());
         assert!(lists(b"", b"").unwrap().is_empty());
         // A host compiler that lists nothing.
-        let opened = Opened::prepare().unwrap();
+        let opened = Opened::prepare(process::scratch().unwrap()).unwrap();
         assert!(opened.files(Path::new("/out")).is_err());
     }
 }

@@ -55,21 +55,16 @@ struct Names(Vec<Arc<str>>);
 
 impl Names {
     fn read(&mut self, word: &str) -> Result<Arc<str>, String> {
-        if word.is_empty() {
-            return Err("the kernel has no name".to_owned());
-        }
-        let Some(number) = word.strip_prefix('#') else {
-            let name: Arc<str> = word.into();
-            self.0.push(Arc::clone(&name));
-            return Ok(name);
+        let known = match word.strip_prefix('#') {
+            Some(number) => number.parse().ok().and_then(|at: usize| self.0.get(at)),
+            None if word.is_empty() => return Err("the kernel has no name".to_owned()),
+            None => {
+                self.0.push(word.into());
+                self.0.last()
+            }
         };
-        let known = number
-            .parse()
-            .ok()
-            .and_then(|number: usize| self.0.get(number));
-        known
-            .cloned()
-            .ok_or_else(|| format!("no name {word:?} was stated before"))
+        let known = known.cloned();
+        known.ok_or_else(|| format!("no name {word:?} was stated before"))
     }
 }
 

@@ -6,13 +6,13 @@ use serde::Serialize;
 
 use super::answer;
 use super::judging::Judging;
-use crate::cli::{ArchiveArgs, Format, Selection};
+use crate::cli::{ArchiveArgs, Format};
 use crate::config::Config;
 use crate::finding::{Error, ExitCode, Finding};
-use crate::measure::{Packed, Place, Plan, Spent, programs};
+use crate::measure::{Place, Plan, Spent, programs};
 use crate::process;
 use crate::report::{self, Progress};
-use crate::share::{Packing, SelectedNames, Summary, Unpacked, pack, unpack};
+use crate::share::{Packing, Summary, Unpacked, pack, unpack};
 use crate::terms::counted;
 
 /// What was packed, for scripts.
@@ -36,15 +36,14 @@ pub(super) struct Done {
 
 pub(super) fn run(config: &Path, arguments: &ArchiveArgs) -> Result<ExitCode, Error> {
     let current = Config::load(config)?;
-    let selection = &arguments.selection;
     let against = arguments.against.as_deref();
-    let judging = Judging::in_checkout(current, &arguments.trusted, against, selection)?;
+    let judging = Judging::in_checkout(current, &arguments.trusted, against, &arguments.selection)?;
     let (all, output) = (arguments.measure_all, &arguments.output);
     let Done {
         content: packed,
         findings,
         ..
-    } = done(&judging, selection, all, output)?;
+    } = done(&judging, all, output)?;
     let format = arguments.format;
     // `check --from` judges: what was found so far is in the archive.
     answer::answer(format, &packed, &findings, || text(&packed))?;
@@ -55,17 +54,12 @@ pub(super) fn run(config: &Path, arguments: &ArchiveArgs) -> Result<ExitCode, Er
 }
 
 /// Packs what was selected, and prints nothing but progress.
-pub(super) fn done(
-    judging: &Judging,
-    selection: &Selection,
-    measure_all: bool,
-    file: &Path,
-) -> Result<Done, Error> {
+pub(super) fn done(judging: &Judging, measure_all: bool, file: &Path) -> Result<Done, Error> {
     let plan = &judging.plan;
     let base = judging.check_out_base()?;
     let rules = judging.rules()?;
     // What is compiled is kept in the cache of builds; the profiles of it are made again.
-    let output = process::scratch().map_err(Error::io("create", std::env::temp_dir()))?;
+    let output = process::scratch()?;
     let to_build = Plan {
         selected: plan,
         base: base.as_ref(),
@@ -76,10 +70,6 @@ pub(super) fn done(
     let watch = Progress::default();
     let place = Place::new(output.path(), &watch);
     let (programs, same_programs, spent) = programs(&to_build, &place)?;
-    let selected = SelectedNames {
-        names: selection.names.clone(),
-        experimental: selection.experimental,
-    };
     let found = [
         &judging.grounds.findings[..],
         &judging.grounds.consent.unused(),
@@ -87,7 +77,6 @@ pub(super) fn done(
     .concat();
     let packing = Packing {
         plan,
-        selected: &selected,
         base: base.as_ref(),
         programs: &programs,
         same_programs: &same_programs,
@@ -127,17 +116,6 @@ fn text(packed: &Content) -> String {
 pub(super) struct Opened {
     pub judging: Judging,
     pub unpacked: Unpacked,
-}
-
-impl Opened {
-    /// What was built, and needs no measurement.
-    pub fn packed(&self) -> Packed<'_> {
-        Packed {
-            programs: &self.unpacked.programs,
-            same_programs: &self.unpacked.same_programs,
-            files: &self.unpacked.files,
-        }
-    }
 }
 
 /// Unpacks an archive.

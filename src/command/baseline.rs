@@ -23,7 +23,7 @@ use crate::report::Detail;
 use crate::terms::{Tier, VariantId, counted};
 
 pub(super) fn run(config: &Path, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
-    let selected = load(config, &arguments.selection, None)?;
+    let selected = load(config, &arguments.selection, &[])?;
     if arguments.lock {
         lock(&selected, arguments)
     } else if arguments.sign {

@@ -28,7 +28,7 @@ struct Built {
 
 pub(super) fn run(config: &Path, arguments: &StageArgs) -> Result<ExitCode, Error> {
     trust::refuse_in_target(variable)?;
-    let selected = load(config, &arguments.selection, Some(&arguments.trial))?;
+    let selected = load(config, &arguments.selection, &arguments.define)?;
     let variants = selected.variants();
     let progress = Progress::default();
     let batch = Batch {

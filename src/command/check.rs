@@ -127,8 +127,9 @@ fn judged(
     let read: Vec<&Path> = arguments.from.iter().map(PathBuf::as_path).collect();
     refuse_targets(targets, Some(&current), &read)?;
     let against = arguments.against.as_deref();
-    let judging = Judging::in_checkout(current, &arguments.trusted, against, &arguments.selection)?;
-    let judging = judging.strict(arguments.strict);
+    let mut judging =
+        Judging::in_checkout(current, &arguments.trusted, against, &arguments.selection)?;
+    judging.plan = judging.plan.strict(arguments.strict);
     run.authority.clone_from(&judging.grounds.authority);
     resume::refuse(arguments.resume, &judging, arguments.trusted.pull_request)?;
     if !arguments.from.is_empty() {

@@ -1,6 +1,7 @@
 //! A command line that is one argument: split into words as a shell does, and run without one.
 
 use crate::finding::Error;
+use crate::terms::is_identifier;
 
 /// The words of a command line. What only a shell does is refused: without one, a program would get
 /// `&&` as an argument, and what follows would neither run nor be measured.
@@ -60,11 +61,8 @@ fn is_expanded(next: char) -> bool {
 
 /// Whether a shell would set a variable by this word: `NAME=value`.
 fn is_assignment(word: &str) -> bool {
-    let is_name = |name: &str| {
-        let of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        name.chars().all(of_name) && name.starts_with(|c: char| !c.is_ascii_digit())
-    };
-    word.split_once('=').is_some_and(|(name, _)| is_name(name))
+    let name = word.split_once('=').map(|(name, _)| name);
+    name.is_some_and(is_identifier)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use super::select::variable;
 use super::stored;
 use crate::cli::{CompareArgs, Format};
 use crate::config::{
-    Config, KernelFilter, Program, ProgramSettings, Purpose, Selected, Verification,
+    Config, KernelFilter, Program, ProgramSettings, Purpose, Selected, Selection, Verification,
 };
 use crate::device::Gpu;
 use crate::disk;
@@ -185,7 +185,8 @@ fn compared(
     let id = name(current);
     let config = |program| Config::of_program(&settings, &id, program);
     let base = BaseProject::of_program(config(base)?);
-    let selected = Selected::new(config(current)?, &[], false, &[])?.strict(arguments.strict);
+    let selected =
+        Selected::new(config(current)?, &Selection::default(), &[])?.strict(arguments.strict);
     let rules = Rules::of_programs(&selected, arguments.counters);
     let plan = Plan {
         base: Some(&base),

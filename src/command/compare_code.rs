@@ -10,8 +10,8 @@ use super::program::{Folders, file_name};
 use super::select::{select, variable};
 use super::stored;
 use crate::binary;
-use crate::cli::{CompareArgs, Selection};
-use crate::config::{Config, Pins, Toolchain, Variant};
+use crate::cli::CompareArgs;
+use crate::config::{Config, Pins, Selection, Toolchain, Variant};
 use crate::disk;
 use crate::files::{most, read_regular_up_to};
 use crate::finding::{Error, ExitCode, Finding};
@@ -154,7 +154,7 @@ fn of_compilers(
         names: arguments.programs.clone(),
         experimental: false,
     };
-    let selected = select(Config::load(path)?, &selection, None)?;
+    let selected = select(Config::load(path)?, &selection, &[])?;
     process::pass(&selected.config.env_pass);
     let variants = selected.variants();
     let variants: Vec<&Variant> = variants

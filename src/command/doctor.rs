@@ -2,35 +2,29 @@
 
 use std::path::Path;
 
-use serde::Serialize;
-
-use super::answer::{json, print};
-use crate::cli::{DoctorArgs, Format};
+use super::answer::{answer_with, named, print};
+use crate::cli::Format;
 use crate::config::{self, Config};
 use crate::disk;
-use crate::doctor::{self, Check, Setup, examine};
+use crate::doctor::{self, Setup, examine};
 use crate::finding::{Error, ExitCode};
-use crate::{process, report};
+use crate::process;
+use crate::report::{self, Detail};
 
-/// The JSON form.
-#[derive(Serialize)]
-struct Answer<'a> {
-    schema: u32,
-    checks: &'a [Check],
-    exit_code: u8,
-}
+/// The configuration where there is none: one without a metric is an error.
+const LEAST: &str = "metric.duration = { direction = \"lower\", tolerance = '3 %' }";
 
-pub(super) fn run(path: &Path, arguments: &DoctorArgs) -> Result<ExitCode, Error> {
+pub(super) fn run(path: &Path, format: Format) -> Result<ExitCode, Error> {
     // Only the default configuration file may be missing.
     let configured = disk::is_there(path) || path != Path::new(config::FILE_NAME);
-    let scratch = process::scratch().map_err(Error::io("create", std::env::temp_dir()))?;
+    let scratch = process::scratch()?;
     let config = if configured {
         Config::load(path)?
     } else {
         Config {
             // Outside of a project nothing is left behind.
             work: scratch.path().to_path_buf(),
-            ..Config::defaults(path)?
+            ..Config::parse(path, LEAST)?
         }
     };
     process::pass(&config.env_pass);
@@ -39,13 +33,12 @@ pub(super) fn run(path: &Path, arguments: &DoctorArgs) -> Result<ExitCode, Error
         configured,
     })?;
     let code = doctor::exit_code(&checks);
-    print(&match arguments.format {
-        Format::Text => report::checks_text(&checks),
-        Format::Json => json(&Answer {
-            schema: 1,
-            checks: &checks,
-            exit_code: code as u8,
-        }),
-    })?;
+    match format {
+        Format::Text => print(&report::checks_text(&checks))?,
+        Format::Json => {
+            let content = named("checks", &checks);
+            answer_with(code, Detail::All, format, content, &[], String::new)?;
+        }
+    }
     Ok(code)
 }

@@ -96,7 +96,7 @@ fn of_slices(
         archive: archive.map(|opened| {
             (
                 opened.unpacked.sha256.as_str(),
-                opened.unpacked.same_programs.as_slice(),
+                opened.unpacked.packed.same_programs.as_slice(),
             )
         }),
         known: &measured.known,
@@ -129,7 +129,7 @@ fn of_slices(
     // What was found of the project while it was packed belongs to no variant that is measured.
     let packed = archive
         .iter()
-        .flat_map(|opened| &opened.unpacked.programs.current.findings);
+        .flat_map(|opened| &opened.unpacked.packed.programs.current.findings);
     let of_project = packed.filter(|finding| finding.variant.is_none());
     captures.findings.extend(of_project.cloned());
     if let Some(base) = archive.and_then(|opened| opened.unpacked.base.as_ref()) {

@@ -7,14 +7,14 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 
 use super::answer::print;
-use crate::cli::{Cli, GenerateArgs, Generated};
+use crate::cli::{Cli, Generated};
 use crate::disk;
 use crate::files::write_atomically;
 use crate::finding::{Error, ExitCode};
 use crate::process;
 
-pub(super) fn run(arguments: &GenerateArgs) -> Result<ExitCode, Error> {
-    match &arguments.what {
+pub(super) fn run(what: &Generated) -> Result<ExitCode, Error> {
+    match what {
         Generated::Schema { outcome: true } => print(&crate::report::outcome_schema())?,
         Generated::Schema { outcome: false } => print(&crate::config::schema())?,
         Generated::Completions { shell } => completions(*shell)?,
@@ -36,7 +36,7 @@ pub(super) fn run(arguments: &GenerateArgs) -> Result<ExitCode, Error> {
 fn man_pages(folder: &Path) -> Result<(), Error> {
     disk::create_dir_all(folder).map_err(Error::io("create", folder))?;
     let failed = |error| Error::io("write man pages to", folder)(error);
-    let made = process::scratch().map_err(failed)?;
+    let made = process::scratch()?;
     clap_mangen::generate_to(Cli::command(), &made).map_err(failed)?;
     for page in disk::read_dir(made.path()).map_err(failed)? {
         let path = folder.join(page.name());

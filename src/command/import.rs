@@ -5,8 +5,8 @@ use super::select::load;
 use std::path::{Path, PathBuf};
 
 use crate::capture;
-use crate::cli::{ImportArgs, Selection};
-use crate::config::Variant;
+use crate::cli::ImportArgs;
+use crate::config::{Selection, Variant};
 use crate::disk;
 use crate::evidence::{fewer_imported, incomplete, unpinned};
 use crate::files::{
@@ -28,7 +28,7 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
         names: vec![arguments.variant.clone()],
         experimental: true,
     };
-    let selected = load(config, &selection, None)?;
+    let selected = load(config, &selection, &[])?;
     let [variant] = selected.variants.as_slice() else {
         return Err(Error::Usage(format!(
             "`{}` names several variants; name one as suite/variant",

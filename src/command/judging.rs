@@ -4,9 +4,9 @@ use std::path::Path;
 
 use super::select::{select, variable};
 use super::stored;
-use crate::cli::{Selection, TrustArgs};
-use crate::config::{Config, Selected};
-use crate::disk::{self, Linked};
+use crate::cli::TrustArgs;
+use crate::config::{Config, Selected, Selection};
+use crate::disk::{self, Linked, leads_to};
 use crate::evidence::doubtful;
 use crate::finding::{Error, Finding};
 use crate::judge::{Judge, Outcome, Rules, judge, unchecked};
@@ -25,11 +25,6 @@ pub(super) struct Judging {
     unchecked: Vec<Finding>,
 }
 
-/// What was accepted, for the pull request of this run.
-pub(super) fn consent(trusted: &TrustArgs) -> Result<Consent, Error> {
-    trust::consent(&trusted.accept, trusted.pull_request, variable)
-}
-
 impl Judging {
     /// By the rules of a checkout, or of the revision that counts there. From then on programs get the
     /// variables that these name.
@@ -44,11 +39,12 @@ impl Judging {
             against,
         };
         let bases = trust::bases(&current.root, asked, variable)?;
-        let mut grounds = trust::establish(current, bases.root, consent(trusted)?)?;
+        let consent = trust::consent(&trusted.accept, trusted.pull_request, variable)?;
+        let mut grounds = trust::establish(current, bases.root, consent)?;
         if grounds.authority == Authority::WorkingTree {
             grounds.findings.extend(trust::judged_by_itself(variable));
         }
-        let plan = select(grounds.config.clone(), selection, None)?;
+        let plan = select(grounds.config.clone(), selection, &[])?;
         Judging::of(grounds, plan, bases.against)
     }
 
@@ -70,12 +66,6 @@ impl Judging {
         })
     }
 
-    /// The same, where only what lies within its tolerance with its whole interval passes.
-    pub fn strict(mut self, strict: bool) -> Judging {
-        self.plan = self.plan.strict(strict);
-        self
-    }
-
     /// The commit to compare with, checked out, where programs may be built and run.
     pub fn check_out_base(&self) -> Result<Option<BaseProject>, Error> {
         trust::refuse_in_target(variable)?;
@@ -85,11 +75,6 @@ impl Judging {
         let base = base.transpose()?;
         trust::refuse_untracked(&self.plan.config)?;
         Ok(base)
-    }
-
-    /// Whether a change is under review.
-    pub fn is_change(&self) -> bool {
-        self.grounds.authority != Authority::WorkingTree
     }
 
     /// The rules, with what is locked.
@@ -153,10 +138,9 @@ fn refuse_target(path: &Path, project: Option<&Config>, read: &[&Path]) -> Resul
         return Err(Error::Usage(message));
     }
     // Links and `..` lead to what they lead to.
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let target = match disk::is_there(&whole) {
-        true => real(&whole),
-        false => real(whole.parent().unwrap_or(&whole)),
+        true => leads_to(&whole),
+        false => leads_to(folder),
     };
     if target.components().any(|part| part.as_os_str() == ".git") {
         return Err(Error::Usage(format!(
@@ -168,7 +152,7 @@ fn refuse_target(path: &Path, project: Option<&Config>, read: &[&Path]) -> Resul
     let own = project.map(|project| [project.path.as_path(), project.baselines.as_path()]);
     let own = own.into_iter().flatten().chain(output.as_deref());
     let mut kept = own.chain(read.iter().copied());
-    if disk::is_there(&whole) && kept.any(|folder| target.starts_with(real(folder))) {
+    if disk::is_there(&whole) && kept.any(|folder| target.starts_with(leads_to(folder))) {
         return Err(Error::Usage(format!(
             "`--report {}` would replace a file that is read",
             path.display()

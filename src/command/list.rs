@@ -39,7 +39,7 @@ pub(super) fn run(config: &Path, arguments: &ListArgs) -> Result<ExitCode, Error
     let mut selection = arguments.selection.clone();
     // Everything is shown, unless something is named.
     selection.experimental |= selection.names.is_empty();
-    let selected = select(config, &selection, None)?;
+    let selected = select(config, &selection, &[])?;
     let listed = selected.variants.iter();
     let variants = listed
         .map(|variant| listed_variant(&selected.config, variant, &store))

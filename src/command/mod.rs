@@ -36,6 +36,7 @@ use std::path::Path;
 
 use crate::cli::{Cli, Command};
 use crate::config::FILE_NAME;
+use crate::device::probe;
 use crate::finding::{ExitCode, name_config, with_config};
 use crate::report as reports;
 use answer::unreadable;
@@ -61,11 +62,9 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Compare(arguments) => compare::run(&config, &arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Strip(arguments) => strip::run(&arguments),
-        Command::Doctor(arguments) => doctor::run(&config, &arguments),
-        Command::Probe(arguments) => {
-            crate::device::probe::launch(arguments.device).map(|()| ExitCode::Pass)
-        }
-        Command::Generate(arguments) => generate::run(&arguments),
+        Command::Doctor { format } => doctor::run(&config, format),
+        Command::Probe { device } => probe::launch(device).map(|()| ExitCode::Pass),
+        Command::Generate(what) => generate::run(&what),
     };
     result.unwrap_or_else(|error| {
         reports::print_error(&with_config(error.to_string()));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::archive::{self, Opened};
 use super::from::Measured;
 use super::judging::Judging;
-use super::run_folder::{RunFolder, slice_in};
+use super::run_folder::RunFolder;
 use super::slice::{self, Check, Whole};
 use crate::cli::CheckArgs;
 use crate::config::{Config, Selected};
@@ -28,22 +28,13 @@ pub(super) struct Named {
     pub short: String,
 }
 
-/// The GPUs of this host that are asked for.
-pub(super) fn named(asked: &GpusAsked) -> Result<Vec<Named>, Error> {
+/// The GPUs of this host that are asked for. One is refused on which the variants could not be measured, for
+/// tools, pins or counters.
+pub(super) fn fit(asked: &GpusAsked, plan: &Selected) -> Result<Vec<Named>, Error> {
     let all = Gpu::all()?;
     let uuids = all.iter().map(|gpu| gpu.uuid.clone());
     let names: BTreeMap<String, String> = uuids.zip(short_names(&all)).collect();
-    let asked = asked.of(&all)?.into_iter();
-    let named = asked.map(|gpu| Named {
-        short: names.get(&gpu.uuid).cloned().unwrap_or_default(),
-        gpu,
-    });
-    Ok(named.collect())
-}
-
-/// Refuses GPUs on which the variants could not be measured: tools, pins and counters.
-pub(super) fn refuse_unfit(plan: &Selected, gpus: &[Named]) -> Result<(), Error> {
-    for Named { gpu, .. } in gpus {
+    let named = asked.of(&all)?.into_iter().map(|gpu| {
         let config = Config {
             device: gpu.ordinal,
             ..plan.config.clone()
@@ -54,8 +45,10 @@ pub(super) fn refuse_unfit(plan: &Selected, gpus: &[Named]) -> Result<(), Error>
             watch: &Progress::default(),
         };
         Bench::new(batch, &[], None)?;
-    }
-    Ok(())
+        let short = names.get(&gpu.uuid).cloned().unwrap_or_default();
+        Ok(Named { gpu, short })
+    });
+    named.collect()
 }
 
 /// Lets each GPU measure an archive, all at the same time: what each gave. One that fails does not
@@ -159,21 +152,20 @@ pub(super) struct OnGpus {
 
 /// Packs an archive and lets its slices be measured.
 pub(super) fn measured(current: Config, arguments: &CheckArgs) -> Result<OnGpus, Error> {
-    // What this machine lacks is reported before anything is built.
-    let gpus = named(arguments.gpus.as_ref().unwrap_or(&GpusAsked::All))?;
     let selection = &arguments.selection;
     let against = arguments.against.as_deref();
     let judging = Judging::in_checkout(current, &arguments.trusted, against, selection)?;
-    refuse_unfit(&judging.plan, &gpus)?;
+    // What this machine lacks is reported before anything is built.
+    let gpus = fit(&arguments.gpus.clone().unwrap_or_default(), &judging.plan)?;
     let detail = arguments.verbosity.detail();
     let run = RunFolder::begin(&judging.plan.config, &Progress::with(detail))?;
     let (folder, archive) = (run.folder.as_path(), run.archive());
-    let packed = archive::done(&judging, selection, arguments.measure_all, &archive)?;
+    let packed = archive::done(&judging, arguments.measure_all, &archive)?;
     // Nothing of the checkout is judged from now on.
     drop(judging);
     let sha256 = packed.content.summary.sha256;
     let measured = (gpus, packed.to_measure);
-    let folder_of = |index| slice_in(folder, index);
+    let folder_of = |index: u32| folder.join("slices").join(index.to_string());
     let archive = ((archive.as_path(), sha256.as_str()), true);
     let slices = slices(archive, measured, folder_of, false, detail)?;
     let folders = slices.iter().map(|slice| slice.folder.clone()).collect();

@@ -3,7 +3,7 @@
 use super::answer::{answer_in, answer_with};
 use super::archive::{self, Opened};
 use super::judging::Judging;
-use super::on_gpus::{self, Named, named, on_each, refuse_unfit, words};
+use super::on_gpus::{self, Named, fit, on_each, words};
 use super::resume;
 use super::run_folder::RunFolder;
 use super::select::{load, variable};
@@ -90,8 +90,8 @@ fn rules(config: &Path, arguments: &ProfileArgs) -> Result<Judging, Error> {
     } = arguments;
     let pull_request = trust::pull_request(trusted.pull_request, variable)?;
     let is_change = pull_request.is_some() || trusted.baseline_ref.is_some();
-    if !arguments.trial.define.is_empty() || !is_change {
-        return Judging::of_working_tree(load(config, selection, Some(&arguments.trial))?);
+    if !arguments.define.is_empty() || !is_change {
+        return Judging::of_working_tree(load(config, selection, &arguments.define)?);
     }
     let judging = Judging::in_checkout(Config::load(config)?, trusted, None, selection)?;
     // It has no base to measure beside, and its checkout must be whole as that of a check.
@@ -124,11 +124,11 @@ fn for_check(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Error> 
     if let Some(file) = &arguments.archive {
         let opened = archive::open(file, arguments.archive_sha256.as_deref())?;
         resume::refuse(arguments.resume, &opened.judging, None)?;
-        let variants = opened.judging.plan.variants.len() - opened.unpacked.same_programs.len();
+        let variants =
+            opened.judging.plan.variants.len() - opened.unpacked.packed.same_programs.len();
         return match &arguments.gpus {
             Some(asked) => {
-                let gpus = named(asked)?;
-                refuse_unfit(&opened.judging.plan, &gpus)?;
+                let gpus = fit(asked, &opened.judging.plan)?;
                 let archive = (file.as_path(), opened.unpacked.sha256.as_str());
                 slices(arguments, archive, true, (gpus, variants), output)
             }
@@ -140,11 +140,10 @@ fn for_check(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Error> 
     let judging = Judging::in_checkout(current, trusted, arguments.against.as_deref(), selection)?;
     resume::refuse(arguments.resume, &judging, trusted.pull_request)?;
     if let Some(asked) = &arguments.gpus {
-        let gpus = named(asked)?;
-        refuse_unfit(&judging.plan, &gpus)?;
+        let gpus = fit(asked, &judging.plan)?;
         let run = RunFolder::begin(&judging.plan.config, &Progress::default())?;
         let file = run.archive();
-        let packed = archive::done(&judging, selection, true, &file)?;
+        let packed = archive::done(&judging, true, &file)?;
         drop(judging);
         let archive = (file.as_path(), packed.content.summary.sha256.as_str());
         let measured = (gpus, packed.to_measure);
@@ -262,8 +261,7 @@ fn each_on_gpus(
 ) -> Result<ExitCode, Error> {
     let start = Instant::now();
     let selected = &judging.plan;
-    let gpus = named(asked)?;
-    refuse_unfit(selected, &gpus)?;
+    let gpus = fit(asked, selected)?;
     if arguments.output.is_none() {
         create_work_folder(&selected.config.work)?;
     }
@@ -274,7 +272,7 @@ fn each_on_gpus(
     let detail = arguments.verbosity.detail();
     let run = RunFolder::begin(&selected.config, &Progress::with(detail))?;
     let archive = run.archive();
-    let packed = archive::done(&judging, &arguments.selection, false, &archive)?;
+    let packed = archive::done(&judging, false, &archive)?;
     drop(judging);
     let ended = on_each(
         (&archive, &packed.content.summary.sha256),
@@ -346,7 +344,7 @@ fn of_archive(
     let run_file = RunFile::of(folder, &selected.config.work, arguments.resume);
     let watch = Progress::of_gpu(arguments.verbosity.detail(), gpu);
     let place = Place {
-        packed: Some(opened.packed()),
+        packed: Some(&opened.unpacked.packed),
         run_file: Some(&run_file),
         ..Place::new(folder, &watch)
     };

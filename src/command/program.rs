@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::config::{Config, Program, ProgramSettings, Selected};
+use crate::config::{Config, Program, ProgramSettings, Selected, Selection};
 use crate::finding::Error;
 use crate::measure::{Captures, Place, Plan, measure};
 use crate::process;
@@ -35,8 +35,7 @@ impl Folders {
         let (work, temporary) = match work {
             Some(work) => (root.join(work), None),
             None => {
-                let folder = process::scratch();
-                let folder = folder.map_err(Error::io("create", std::env::temp_dir()))?;
+                let folder = process::scratch()?;
                 (folder.path().to_owned(), Some(folder))
             }
         };
@@ -59,7 +58,7 @@ impl Folders {
         program: &Program,
     ) -> Result<Captures, Error> {
         let config = Config::of_program(settings, &name(program), program)?;
-        let selected = Selected::new(config, &[], false, &[])?;
+        let selected = Selected::new(config, &Selection::default(), &[])?;
         let plan = Plan::of(&selected);
         let watch = Progress::default();
         measure(&plan, &Place::new(&self.output, &watch), &Fewest)

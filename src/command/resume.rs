@@ -7,7 +7,7 @@ use super::judging::Judging;
 use super::select::variable;
 use crate::config::Config;
 use crate::finding::Error;
-use crate::trust;
+use crate::trust::{self, Authority};
 
 /// Refuses `--resume` where a change is under review, unless the rules that it is judged by allow it.
 pub(super) fn refuse(
@@ -16,7 +16,8 @@ pub(super) fn refuse(
     pull_request: Option<u64>,
 ) -> Result<(), Error> {
     let config = &judging.plan.config;
-    let reviewed = !judging.is_change() && is_reviewed(config, pull_request)?;
+    let reviewed =
+        judging.grounds.authority == Authority::WorkingTree && is_reviewed(config, pull_request)?;
     if reviewed || !resume || config.trust.resume {
         return Ok(());
     }

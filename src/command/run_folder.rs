@@ -13,8 +13,6 @@ use crate::measure::{RunFile, Watch};
 const RUNS: &str = "gpus";
 /// How the names of the folders begin.
 const NAME: &str = "sparsek-gate-";
-/// The folder of the slices in it.
-const SLICES: &str = "slices";
 /// How many runs are kept, with the one that begins.
 const KEPT: usize = 5;
 
@@ -54,45 +52,26 @@ impl RunFolder {
     }
 
     /// Removes the folders of earlier runs beside it that are over. The newest stay, and those that are in
-    /// use. What cannot be removed stays, too.
+    /// use. What cannot be removed stays, too; what is only a link to a folder is none.
     fn sweep(&self) {
-        let others = self.others();
-        for folder in others.iter().rev().skip(KEPT - 1) {
+        let all = self.folder.parent().unwrap_or(Path::new(""));
+        let others = disk::read_dir(all).into_iter().flatten().filter(|entry| {
+            entry.is_dir() && entry.text().starts_with(NAME) && entry.path != self.folder
+        });
+        let written = |folder: &PathBuf| disk::metadata(folder)?.modified();
+        let others = others.map(|entry| (written(&entry.path).ok(), entry.path));
+        let mut others: Vec<(Option<SystemTime>, PathBuf)> = others.collect();
+        others.sort();
+        for (_, folder) in others.iter().rev().skip(KEPT - 1) {
             if !RunFile::is_running_in(folder) {
                 let _ = disk::remove_dir_all(folder);
             }
         }
     }
 
-    /// The folders of the runs beside it, the oldest first.
-    fn others(&self) -> Vec<PathBuf> {
-        let all = runs(self.folder.parent().unwrap_or(Path::new("")));
-        let written = |folder: &PathBuf| {
-            let written = disk::metadata(folder).and_then(|meta| meta.modified());
-            written.unwrap_or(SystemTime::UNIX_EPOCH)
-        };
-        let others = all.into_iter().filter(|folder| *folder != self.folder);
-        let mut others: Vec<(SystemTime, PathBuf)> =
-            others.map(|folder| (written(&folder), folder)).collect();
-        others.sort();
-        others.into_iter().map(|(_, folder)| folder).collect()
-    }
-
     pub fn archive(&self) -> PathBuf {
         self.folder.join("gate.tar.zst")
     }
-}
-
-/// The folders of the runs in a folder; what is only a link to one is none.
-fn runs(all: &Path) -> Vec<PathBuf> {
-    let all = disk::read_dir(all).into_iter().flatten();
-    let own = all.filter(|entry| entry.is_dir() && entry.text().starts_with(NAME));
-    own.map(|entry| entry.path).collect()
-}
-
-/// The folder of a slice in that of its run. Slices are counted from 1.
-pub(super) fn slice_in(run: &Path, index: u32) -> PathBuf {
-    run.join(SLICES).join(index.to_string())
 }
 
 impl Drop for RunFolder {

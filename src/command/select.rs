@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use crate::build::Artifact;
-use crate::cli::{Selection, Trial};
-use crate::config::{Config, Pin, Recipe, Selected};
+use crate::config::{Config, Pin, Recipe, Selected, Selection};
 use crate::evidence::unpinned;
 use crate::finding::{Error, Finding};
 use crate::process;
@@ -13,10 +12,9 @@ use crate::process;
 pub(super) fn select(
     config: Config,
     selection: &Selection,
-    trial: Option<&Trial>,
+    define: &[String],
 ) -> Result<Selected, Error> {
-    let overrides = trial.map_or(&[][..], |trial| &trial.define);
-    let selected = Selected::new(config, &selection.names, selection.experimental, overrides)?;
+    let selected = Selected::new(config, selection, define)?;
     let config = &selected.config;
     for variant in &selected.variants {
         // A command may make files that match. A merge of the checkout may lack some, see
@@ -39,9 +37,9 @@ pub(super) fn variable(name: &str) -> Option<String> {
 pub(super) fn load(
     config: &Path,
     selection: &Selection,
-    trial: Option<&Trial>,
+    define: &[String],
 ) -> Result<Selected, Error> {
-    let selected = select(Config::load(config)?, selection, trial)?;
+    let selected = select(Config::load(config)?, selection, define)?;
     process::pass(&selected.config.env_pass);
     Ok(selected)
 }

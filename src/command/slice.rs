@@ -24,9 +24,9 @@ pub(super) struct Check<'a> {
     pub base: Option<&'a BaseProject>,
     /// sha256 of the archive that it is judged by; `None` where a checkout is.
     pub archive: Option<&'a str>,
-    /// What was packed, and how long variants took before; `None` where a checkout is measured. There each
-    /// machine knows other times, and all must share out alike.
-    pub packed: Option<(Packed<'a>, &'a Times)>,
+    /// What was packed; `None` where a checkout is measured. There each machine knows other times, and all
+    /// must share out alike.
+    pub packed: Option<&'a Packed>,
 }
 
 impl Opened {
@@ -36,7 +36,7 @@ impl Opened {
             judging: &self.judging,
             base: self.unpacked.base.as_ref(),
             archive: Some(&self.unpacked.sha256),
-            packed: Some((self.packed(), &self.unpacked.times)),
+            packed: Some(&self.unpacked.packed),
         }
     }
 }
@@ -67,17 +67,14 @@ pub(super) fn measured(
 ) -> Result<Whole, Error> {
     let (judging, base, packed) = (check.judging, check.base, check.packed);
     let selected = &judging.plan;
-    let same_programs = packed.map_or(&[][..], |(packed, _)| packed.same_programs);
+    let same_programs = packed.map_or(&[][..], |packed| &packed.same_programs);
     let is_same = |variant: &Variant| same_programs.iter().any(|same| same.variant == variant.id);
     let measured = selected.variants.iter().filter(|one| !is_same(one));
     let ids: Vec<VariantId> = measured.map(|variant| variant.id.clone()).collect();
     let seconds = |id: &VariantId| {
-        let (_, times) = packed?;
         let variant = selected.config.variant(id)?;
-        times.seconds(&match base {
-            Some(_) => VariantPlan::side_by_side(variant),
-            None => VariantPlan::alone(variant),
-        })
+        let plan = VariantPlan::of(variant, base.is_some());
+        packed?.times.seconds(&plan)
     };
     let of = SliceOf {
         tool: env!("CARGO_PKG_VERSION").to_owned(),
@@ -98,7 +95,7 @@ pub(super) fn measured(
     let mut captures = Captures::default();
     if !own.is_empty() {
         let place = Place {
-            packed: packed.map(|(packed, _)| packed),
+            packed,
             run_file: Some(&run_file),
             ..Place::new(output, watch)
         };

@@ -25,17 +25,13 @@ const REFERENCE: &str = include_str!("reference.toml");
 /// is for the target of the text.
 pub(super) fn template(gpu: Option<&Gpu>, all: bool) -> String {
     let arch = gpu.and_then(|gpu| arch_of_capability(&gpu.compute_capability));
-    arch.map_or_else(
-        || text_of(all).to_owned(),
-        |arch| {
-            // Of a chip that is not known, no metric is gated by default: some are written.
-            for_target(text_of(all || chip_of_arch(&arch).is_none()), &arch)
-        },
-    )
-}
-
-fn text_of(all: bool) -> &'static str {
-    if all { REFERENCE } else { TEMPLATE }
+    // Of a chip that is not known, no metric is gated by default: some are written.
+    let is_unknown = |arch: &String| chip_of_arch(arch).is_none();
+    let text = match all || arch.as_ref().is_some_and(is_unknown) {
+        true => REFERENCE,
+        false => TEMPLATE,
+    };
+    arch.map_or_else(|| text.to_owned(), |arch| for_target(text, &arch))
 }
 
 /// The configuration for a target. The metrics that its chip cannot measure become comments.

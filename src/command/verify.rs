@@ -43,7 +43,7 @@ struct SanitizerContent {
 pub(super) fn run(config: &Path, arguments: &VerifyArgs) -> Result<ExitCode, Error> {
     trust::refuse_in_target(variable)?;
     let stage = &arguments.stage;
-    let mut selected = load(config, &stage.selection, Some(&stage.trial))?;
+    let mut selected = load(config, &stage.selection, &stage.define)?;
     if !arguments.sanitizer.is_empty() {
         for variant in &mut selected.variants {
             let own = &mut Arc::make_mut(variant).sanitizer;

@@ -40,6 +40,20 @@ impl ConfigError {
         }
     }
 
+    /// Of a place in a text, whose file is named later.
+    pub(super) fn at(
+        span: Range<usize>,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        ConfigError::new("".as_ref(), "", Some(span), message.into()).help(help)
+    }
+
+    pub(super) fn in_file(mut self, path: &Path, source: &str) -> Self {
+        (self.path, self.source) = (path.to_path_buf(), source.to_owned());
+        self
+    }
+
     pub(super) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self

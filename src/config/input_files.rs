@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::GlobMatcher;
 
 use super::model::{Config, Recipe, Variant};
 use super::python_imports::imported;
+use super::selector::{glob, is_pattern};
 use crate::disk;
 use crate::files::if_there;
 use crate::finding::Error;
@@ -96,15 +97,8 @@ const LESS: &str = "name the files, or a folder or pattern of the program's own 
 /// # Errors
 /// Why it cannot be read.
 pub(super) fn pattern(input: &str) -> Result<Option<GlobMatcher>, String> {
-    if !input.contains(['*', '?', '[', '{']) {
-        return Ok(None);
-    }
-    let glob = GlobBuilder::new(&plain(input))
-        .literal_separator(true)
-        .backslash_escape(true)
-        .build();
-    let glob = glob.map_err(|error| format!("cannot be read as a pattern: {}", error.kind()))?;
-    Ok(Some(glob.compile_matcher()))
+    let pattern = is_pattern(input).then(|| glob(&plain(input))).transpose();
+    pattern.map_err(|why| format!("cannot be read as a pattern: {why}"))
 }
 
 /// The path without `.` and with single slashes.
@@ -162,10 +156,12 @@ impl Walk<'_> {
                 folder => format!("{folder}/{entry}"),
             };
             // A link without a target is an unreadable file, which the build reports.
-            if self.is_left_out(&whole, entry) {
+            let path = self.config.root.join(&whole);
+            let own = [&self.config.work, &self.config.baselines].contains(&&path);
+            if entry == ".git" || entry == PYTHON_CACHE || own {
                 continue;
             }
-            if git::is_input_folder(self.config.root.join(&whole)) {
+            if git::is_input_folder(path) {
                 self.folder(&whole)?;
             } else if self.pattern.is_none_or(|pattern| pattern.is_match(&whole)) {
                 self.files.push(whole);
@@ -176,11 +172,5 @@ impl Walk<'_> {
         }
         self.within.pop();
         Ok(())
-    }
-
-    fn is_left_out(&self, folder: &str, name: &str) -> bool {
-        let path = self.config.root.join(folder);
-        let own = [&self.config.work, &self.config.baselines];
-        name == ".git" || name == PYTHON_CACHE || own.contains(&&path)
     }
 }

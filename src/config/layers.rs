@@ -27,9 +27,7 @@ pub(super) fn merge(tree: &mut DeTable<'_>) {
                 fill_table(variant, &outer, key);
             }
             for key in OF_SUITE {
-                if !variant.contains_key(key) {
-                    take(variant, &outer, key);
-                }
+                take(variant, &outer, key);
             }
             put_before(variant, &outer, "args");
         }
@@ -62,10 +60,7 @@ pub(super) fn tables<'t, 'i>(
 
 /// Adds the keys of the outer table of this name that the inner one lacks.
 fn fill_table<'i>(table: &mut DeTable<'i>, outer: &DeTable<'i>, key: &str) {
-    if !table.contains_key(key) {
-        take(table, outer, key);
-        return;
-    }
+    take(table, outer, key);
     let from = outer.get(key).map(Spanned::get_ref);
     if let (Some(inner), Some(DeValue::Table(from))) = (table_of(table, key), from) {
         for (name, value) in from {
@@ -74,10 +69,11 @@ fn fill_table<'i>(table: &mut DeTable<'i>, outer: &DeTable<'i>, key: &str) {
     }
 }
 
+/// Adds the key of the outer table, where the inner one lacks it.
 fn take<'i>(table: &mut DeTable<'i>, outer: &DeTable<'i>, key: &str) {
     if let Some((name, value)) = outer.get_key_value(key) {
         let name: &Spanned<DeString<'i>> = name;
-        table.insert(name.clone(), value.clone());
+        table.entry(name.clone()).or_insert(value.clone());
     }
 }
 

@@ -49,16 +49,6 @@ impl Config {
     pub fn parse(path: &Path, source: &str) -> Result<Config, ConfigError> {
         validate(path, source)
     }
-
-    /// A configuration of defaults, without suites, where there is no file.
-    ///
-    /// # Errors
-    /// [`ConfigError`] where the current folder is unknown.
-    pub fn defaults(path: &Path) -> Result<Config, ConfigError> {
-        // A configuration without a metric is an error.
-        const LEAST: &str = "metric.duration = { direction = \"lower\", tolerance = '3 %' }";
-        validate(path, LEAST)
-    }
 }
 
 #[cfg(test)]

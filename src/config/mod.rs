@@ -32,13 +32,13 @@ pub(crate) use key::tests::all as all_keys;
 pub(crate) use key::{Counts as KeyCounts, Key, home};
 pub use launches::LaunchSelection;
 pub use model::{
-    Accept, Config, Counts, FILE_NAME, Metric, ProfileSettings, Recipe, SourceText, Suite,
-    Toolchain, Trust, Variant, Verification, Waiver, Work,
+    Accept, Config, Counts, FILE_NAME, Metric, ProfileSettings, Recipe, Suite, Toolchain, Trust,
+    Variant, Verification, Waiver, Work,
 };
 pub use pins::{Mismatch, Pin, Pins};
 pub use program::{Program, ProgramSettings, Purpose};
 pub use schema::schema;
-pub use selected::Selected;
+pub use selected::{Selected, Selection};
 pub use selector::Selector;
 pub use stated_by::StatedBy;
 pub use unread::Unread;

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::model::Toolchain;
 use super::pins::{Mismatch, Pin};
 use crate::finding::Error;
-use crate::metric::arch_of_capability;
+use crate::metric::{arch_of_capability, capability_of_arch};
 
 impl Toolchain {
     /// Whether code for the target runs on a GPU of this compute capability, `major.minor`.
@@ -46,24 +46,19 @@ impl Toolchain {
 }
 
 /// The chips of Tegra: no code for other chips runs there, and theirs runs on no other.
-const TEGRA: [(u32, u32); 3] = [(7, 2), (8, 7), (10, 1)];
+const TEGRA: [(u64, u64); 3] = [(7, 2), (8, 7), (10, 1)];
 
 /// Whether code for `sm_90`, `sm_90a` or `sm_100f` runs on a compute capability `major.minor`:
 /// plain code and that of a family on every later minor version, and that of a chip there alone.
 /// CUDA Programming Guide, "Binary Compatibility".
 fn runs_on(arch: &str, compute_capability: &str) -> Option<bool> {
-    let target = arch.strip_prefix("sm_")?;
-    let suffix = target.trim_start_matches(|c: char| c.is_ascii_digit());
-    let number: u32 = target.strip_suffix(suffix)?.parse().ok()?;
+    let target = capability_of_arch(arch)?;
     let (major, minor) = compute_capability.split_once('.')?;
-    let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
-    let (target_major, target_minor) = (number / 10, number % 10);
-    let of_tegra = TEGRA
-        .iter()
-        .any(|chip| [(major, minor), (target_major, target_minor)].contains(chip));
-    Some(match suffix {
-        _ if suffix == "a" || of_tegra => (major, minor) == (target_major, target_minor),
-        _ => major == target_major && minor >= target_minor,
+    let here: (u64, u64) = (major.parse().ok()?, minor.parse().ok()?);
+    let of_tegra = TEGRA.iter().any(|chip| [here, target].contains(chip));
+    Some(match arch.ends_with('a') || of_tegra {
+        true => here == target,
+        false => here.0 == target.0 && here.1 >= target.1,
     })
 }
 

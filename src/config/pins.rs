@@ -1,5 +1,6 @@
 //! Pins: which tools, driver and GPUs the configuration requires.
 
+use globset::Glob;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,17 +9,12 @@ use super::version_range::VersionRange;
 use crate::finding::Code;
 use crate::terms::spelled;
 
-#[expect(clippy::derivable_impls, reason = "the macro derives nothing further")]
-impl Default for Mismatch {
-    fn default() -> Mismatch {
-        Mismatch::Deny
-    }
-}
-
 spelled! {
     /// What happens on a machine that differs from the pins.
+    #[derive(Default)]
     Mismatch {
         /// Ends the run before anything is done.
+        #[default]
         Deny = "deny",
         /// Is reported, and the run goes on.
         Warn = "warn",
@@ -126,15 +122,8 @@ fn version_pin(what: &str, wanted: Option<&VersionRange>, found: Option<&str>) -
 
 /// Whether a name fits a pattern in which `*` stands for any text.
 fn matches(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == name,
-        Some((start, rest)) => name.strip_prefix(start).is_some_and(|left| {
-            left.char_indices()
-                .map(|(at, _)| &left[at..])
-                .chain([""])
-                .any(|left| matches(rest, left))
-        }),
-    }
+    let glob = Glob::new(&globset::escape(pattern).replace("[*]", "*"));
+    glob.is_ok_and(|glob| glob.compile_matcher().is_match(name))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ncu_report::Chip;
 
 use super::choices::ClockControl;
-use super::model::{Config, Metric, Recipe, Suite, Variant, Verification};
+use super::model::{Config, Metric, Recipe, Variant, Verification};
 use super::stated_by::StatedBy;
 use crate::finding::Error;
 use crate::git;
@@ -26,23 +26,6 @@ pub enum Purpose {
     Overview,
     /// To find out what it launches: times alone, in one process.
     Survey,
-}
-
-impl Purpose {
-    /// Processes of a program that is measured alone.
-    fn processes(self) -> u32 {
-        match self {
-            Purpose::Comparison | Purpose::Overview => 2,
-            Purpose::Survey => 1,
-        }
-    }
-
-    fn stated_by(self) -> StatedBy {
-        match self {
-            Purpose::Comparison | Purpose::Overview => StatedBy::Compare,
-            Purpose::Survey => StatedBy::Init,
-        }
-    }
 }
 
 /// What is the same for every program of a run.
@@ -96,20 +79,14 @@ impl Config {
     ) -> Result<Config, Error> {
         let digits = settings.compute_capability.replace('.', "");
         // No such file is read or written: its name only gives the folder.
-        let (config, suite, variant) = blank(&settings.root.join("none"), &digits)?;
-        let suite = Suite {
-            name: id.suite.clone(),
-            variants: vec![Arc::new(
-                settings.variant(config.toolchain.chip, id, program, &variant),
-            )],
-            ..suite
-        };
+        let mut config = blank(&settings.root.join("none"), &digits, id)?;
+        let chip = config.toolchain.chip;
+        variants_of(&mut config).for_each(|variant| settings.set(variant, chip, program));
         Ok(Config {
             path: settings.work.join("none"),
             baselines: settings.work.join("none"),
             work: settings.work.clone(),
             device: settings.device,
-            suites: vec![suite],
             ..config
         })
     }
@@ -120,49 +97,35 @@ impl Config {
     /// [`Error::Usage`] for a target that is none.
     pub fn of_code(work: &Path, arch: &str, id: &VariantId, file: &str) -> Result<Config, Error> {
         let digits = arch.trim_start_matches("sm_");
-        let (config, suite, variant) = blank(&work.join("none"), digits)?;
-        let variant = Variant {
-            id: id.clone(),
-            recipe: Recipe::Command {
+        let mut config = blank(&work.join("none"), digits, id)?;
+        config.work = work.to_path_buf();
+        for variant in variants_of(&mut config) {
+            variant.recipe = Recipe::Command {
                 build: None,
                 run: Vec::new(),
                 inputs: Vec::new(),
                 code: vec![file.to_owned()],
-            },
-            ..Arc::unwrap_or_clone(variant)
-        };
-        let suite = Suite {
-            name: id.suite.clone(),
-            variants: vec![Arc::new(variant)],
-            ..suite
-        };
-        Ok(Config {
-            work: work.to_path_buf(),
-            suites: vec![suite],
-            ..config
-        })
+            };
+        }
+        Ok(config)
     }
 }
 
-/// A configuration with one suite of one variant, and these.
-fn blank(path: &Path, digits: &str) -> Result<(Config, Suite, Arc<Variant>), Error> {
+/// A configuration with this one variant, and a metric that must be there.
+fn blank(path: &Path, digits: &str, id: &VariantId) -> Result<Config, Error> {
+    let VariantId { suite, variant } = id;
     let text = format!(
         "[toolchain]\narch = \"sm_{digits}\"\n[metric.duration]\ncounter = \"{}\"\n\
          direction = \"lower\"\ntolerance = \"1 %\"\n\
-         [suite.s.variant.v]\nrun = [\"x\"]\n",
+         [suite.{suite}.variant.{variant}]\nrun = [\"x\"]\n",
         Role::Duration
     );
-    let config = Config::parse(path, &text)?;
-    let suite = config.suites.first().cloned();
-    let variant = suite
-        .as_ref()
-        .and_then(|suite| suite.variants.first().cloned());
-    match (suite, variant) {
-        (Some(suite), Some(variant)) => Ok((config, suite, variant)),
-        _ => Err(Error::Usage(
-            "a program is one variant of one suite".to_owned(),
-        )),
-    }
+    Ok(Config::parse(path, &text)?)
+}
+
+fn variants_of(config: &mut Config) -> impl Iterator<Item = &mut Variant> {
+    let variants = config.suites.iter_mut().flat_map(|it| &mut it.variants);
+    variants.map(Arc::make_mut)
 }
 
 impl Variant {
@@ -171,54 +134,46 @@ impl Variant {
     /// # Errors
     /// [`Error::Usage`], where there is no such variant.
     pub fn of_counters(counters: impl IntoIterator<Item = String>) -> Result<Variant, Error> {
-        let (_, _, variant) = blank(Path::new("none"), "90")?;
+        let id = VariantId::try_from("recorded/recorded".to_owned()).map_err(Error::Usage)?;
+        let config = blank(Path::new("none"), "90", &id)?;
+        let variant = config.variant(&id).cloned();
+        let variant = variant.ok_or_else(|| Error::Usage("there is no variant".to_owned()))?;
         let metrics = counters.into_iter().map(|name| Metric::shown(&name, &name));
         Ok(Variant {
             metrics: metrics.collect(),
             explained_on: None,
-            ..Arc::unwrap_or_clone(variant)
+            ..variant
         })
     }
 }
 
 impl ProgramSettings {
-    fn variant(
-        &self,
-        chip: Option<Chip>,
-        id: &VariantId,
-        program: &Program,
-        default: &Variant,
-    ) -> Variant {
-        let mut profile = default.profile.clone();
+    /// Makes the program of a variant.
+    fn set(&self, variant: &mut Variant, chip: Option<Chip>, program: &Program) {
+        let is_comparison = self.purpose == Purpose::Comparison;
+        (variant.stated_by, variant.profile.processes) = match self.purpose {
+            Purpose::Comparison | Purpose::Overview => (StatedBy::Compare, 2),
+            Purpose::Survey => (StatedBy::Init, 1),
+        };
+        let profile = &mut variant.profile;
         profile.launches = self.launches;
         profile.counted_launches = COUNTED_OF_EACH;
         profile.skip = self.skip;
-        profile.processes = self.purpose.processes();
-        let is_comparison = self.purpose == Purpose::Comparison;
         (profile.per_kernel, profile.as_it_runs) = (is_comparison, is_comparison);
         profile.clock_control = self.clock_control;
         profile.timeout = self.timeout;
         profile.accept_tiers = vec![Tier::KernelTimes];
-        let (run, further) = program.argv.split_at(self.words_of_program(&program.argv));
-        Variant {
-            id: id.clone(),
-            recipe: Recipe::Command {
-                build: None,
-                run: run.to_vec(),
-                inputs: Vec::new(),
-                code: Vec::new(),
-            },
-            // They are what is compared, not conditions that must be the same.
-            profile_args: further.to_vec(),
-            kernels: self.kernels.clone(),
-            metrics: self.metrics(chip),
-            explained_on: chip.filter(|_| is_comparison),
-            stated_by: self.purpose.stated_by(),
-            profile,
-            verification: program.verification.clone(),
-            verify_timeout: self.timeout,
-            ..default.clone()
+        let (words, further) = program.argv.split_at(self.words_of_program(&program.argv));
+        if let Recipe::Command { run, .. } = &mut variant.recipe {
+            *run = words.to_vec();
         }
+        // They are what is compared, not conditions that must be the same.
+        variant.profile_args = further.to_vec();
+        variant.kernels.clone_from(&self.kernels);
+        variant.metrics = self.metrics(chip);
+        variant.explained_on = chip.filter(|_| is_comparison);
+        variant.verification = program.verification.clone();
+        variant.verify_timeout = self.timeout;
     }
 
     /// How many words of a command line are the program, whose files must not change while it is

@@ -4,10 +4,13 @@
 //! list says what a program is surely made of, and never that there is nothing else.
 
 use std::collections::BTreeSet;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use super::model::{Recipe, Variant};
-use crate::files::read_text_up_to;
+use crate::files::{read_text_up_to, resolved};
 use crate::git;
 
 /// The most modules of one program. What is beyond is not listed.
@@ -77,24 +80,8 @@ fn modules_of(run: &[String]) -> Vec<&str> {
 
 /// The path from the root, without `.` and `..`; `None` of what is outside.
 fn below(root: &Path, path: &Path) -> Option<PathBuf> {
-    let path = match path.is_absolute() {
-        true => path.strip_prefix(root).ok()?,
-        false => path,
-    };
-    let mut clean = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::Normal(name) => clean.push(name),
-            Component::ParentDir => {
-                if !clean.pop() {
-                    return None;
-                }
-            }
-            Component::RootDir | Component::Prefix(_) => return None,
-        }
-    }
-    Some(clean)
+    let (path, root) = (resolved(&root.join(path)), resolved(root));
+    Some(path.strip_prefix(root).ok()?.to_path_buf())
 }
 
 struct Graph<'a> {
@@ -164,66 +151,33 @@ impl Graph<'_> {
 /// `from a import b`, both `a` and `a.b`: the second may be a module too. Text that only looks like a
 /// statement, such as a line of a documentation string, counts.
 fn imports(text: &str) -> BTreeSet<String> {
+    // Also `if fast: import a; import b`, and `import (` with comments up to `)`.
+    const IMPORT: &str =
+        r"(?:\bfrom[ \t]+([\w.]+)[ \t]*)?\bimport\b[ \t]*(\((?:[^)#]|#[^\n]*)*|[^(\n;]*)";
+    static PATTERN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(IMPORT).ok());
     let joined = text.replace("\\\r\n", " ").replace("\\\n", " ");
     let mut found = BTreeSet::new();
-    let mut lines = joined.lines();
-    while let Some(line) = lines.next() {
-        // Also `if fast: import a; import b`.
-        for (at, _) in line
-            .match_indices("import ")
-            .chain(line.match_indices("import("))
-        {
-            let before = line[..at].trim_end();
-            let names = line[at + "import".len()..].trim_start();
-            if let Some(names) = names.strip_prefix('(') {
-                let mut all = names.to_owned();
-                while !all.contains(')') {
-                    let Some(more) = lines.next() else { break };
-                    all.push(',');
-                    all.push_str(without_comment(more));
-                }
-                add_from(
-                    before,
-                    all.split(')').next().unwrap_or_default(),
-                    &mut found,
-                );
-            } else if before.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '.') {
-                add_from(before, names, &mut found);
-            } else {
-                found.extend(names_of(names));
+    for import in PATTERN.iter().flat_map(|it| it.captures_iter(&joined)) {
+        let part = |group| import.get(group).map_or("", |part| part.as_str());
+        let names = part(2).trim_start_matches('(').lines().flat_map(names_of);
+        match part(1) {
+            "" => found.extend(names.map(str::to_owned)),
+            module => {
+                let dot = if module.ends_with('.') { "" } else { "." };
+                found.extend(names.map(|name| format!("{module}{dot}{name}")));
+                found.insert(module.to_owned());
             }
         }
     }
     found
 }
 
-/// `from MODULE import NAMES`; `before` is what stands before `import`.
-fn add_from(before: &str, names: &str, found: &mut BTreeSet<String>) {
-    let Some((_, module)) = before.rsplit_once("from ") else {
-        return;
-    };
-    let module = module.trim();
-    if module.contains(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.')) {
-        return;
-    }
-    found.insert(module.to_owned());
-    let dot = if module.ends_with('.') { "" } else { "." };
-    found.extend(names_of(names).map(|name| format!("{module}{dot}{name}")));
-}
-
-/// The names of `a, b.c as d`, up to a comment or the next statement.
-fn names_of(names: &str) -> impl Iterator<Item = String> {
-    let names = without_comment(names).split(';').next().unwrap_or_default();
-    let names = names.split(',').filter_map(|name| {
-        let name = name.split_whitespace().next()?;
-        let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
-        name.chars().all(is_name).then(|| name.to_owned())
-    });
-    names.collect::<Vec<_>>().into_iter()
-}
-
-fn without_comment(line: &str) -> &str {
-    line.split('#').next().unwrap_or_default()
+/// The names of `a, b.c as d`, up to a comment.
+fn names_of(line: &str) -> impl Iterator<Item = &str> {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
+    let names = line.split('#').next().unwrap_or_default().split(',');
+    let names = names.filter_map(|name| name.split_whitespace().next());
+    names.filter(move |name| name.chars().all(is_part))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::de::{Deserialize, Deserializer, Error};
 
 use super::version_range::VersionRange;
-use crate::terms::Tier;
+use crate::terms::{Tier, is_identifier};
 
 /// The longest time limit, one day: a larger number is a typing error.
 const LONGEST_TIMEOUT_S: f64 = 86_400.0;
@@ -36,8 +36,11 @@ pub(super) fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D:
 pub(super) fn tiers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Tier>, D::Error> {
     const NAMES: &[&str] = &["kernel-times", "static"];
     let names = Vec::<String>::deserialize(from)?;
-    let tier =
-        |name: String| Tier::lower(&name).ok_or_else(|| D::Error::unknown_variant(&name, NAMES));
+    let tier = |name: String| {
+        let mut tiers = Tier::ACCEPTABLE.into_iter();
+        let tier = tiers.find(|tier| tier.as_str() == name);
+        tier.ok_or_else(|| D::Error::unknown_variant(&name, NAMES))
+    };
     names.into_iter().map(tier).collect()
 }
 
@@ -79,13 +82,8 @@ pub(super) fn public_keys<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Stri
 
 /// Names of environment variables.
 pub(super) fn variables<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-    let is_name = |name: &str| {
-        !name.is_empty()
-            && !name.starts_with(|c: char| c.is_ascii_digit())
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-    };
     let names = Vec::<String>::deserialize(from)?;
-    match names.iter().find(|name| !is_name(name)) {
+    match names.iter().find(|name| !is_identifier(name)) {
         None => Ok(names),
         Some(name) => Err(D::Error::custom(format!(
             "`{name}` cannot be the name of an environment variable: each is named whole, with letters, digits and `_`, no pattern and no value; `env` of a variant sets a value"

@@ -3,12 +3,26 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
 use super::model::{Config, Recipe, Variant};
 use super::selector::Selector;
-use super::validate::is_macro_name;
 use crate::disk;
 use crate::finding::Error;
-use crate::terms::VariantId;
+use crate::terms::{VariantId, is_identifier};
+
+/// Selected variants.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Selection {
+    /// Variants or suites, by name or by a pattern such as `'suite/tma*'` [default: all that are not
+    /// experimental]
+    #[arg(value_name = "VARIANT")]
+    pub names: Vec<String>,
+    /// Include experimental variants.
+    #[arg(long)]
+    pub experimental: bool,
+}
 
 /// Whether a name ends as that of a report.
 fn is_report(name: &Path) -> bool {
@@ -27,24 +41,25 @@ pub struct Selected {
     pub variants: Vec<Arc<Variant>>,
     /// Constants of a trial, `NAME=VALUE` (`--define`).
     pub overrides: Vec<String>,
+    /// How they were selected.
+    pub selection: Selection,
     selectors: Vec<Selector>,
 }
 
 impl Selected {
-    /// Selects the variants of these names, or all. Experimental variants are selected only by name,
-    /// or where `experimental` is set. `overrides` sets constants of nvcc in all of them.
+    /// Selects the variants of some names, or all. Experimental variants are selected only by name,
+    /// or where all are included. `overrides` sets constants of nvcc in all of them.
     ///
     /// # Errors
     /// [`Error::Usage`] where nothing is selected, or a constant cannot be set.
     pub fn new(
         config: Config,
-        names: &[String],
-        experimental: bool,
+        selection: &Selection,
         overrides: &[String],
     ) -> Result<Selected, Error> {
-        let selectors = names.iter().map(|name| Selector::of(name));
+        let selectors = selection.names.iter().map(|name| Selector::of(name));
         let selectors: Vec<_> = selectors.collect::<Result<_, _>>().map_err(Error::Usage)?;
-        let variants = config.select(&selectors, experimental);
+        let variants = config.select(&selectors, selection.experimental);
         let mut variants = variants.map_err(Error::Usage)?;
         if variants.is_empty() {
             return Err(Error::Usage(
@@ -55,6 +70,7 @@ impl Selected {
             define(&mut variants, text)?;
         }
         Ok(Selected {
+            selection: selection.clone(),
             selectors,
             config,
             variants,
@@ -107,7 +123,7 @@ impl Selected {
 /// Sets a constant of nvcc in all variants.
 fn define(variants: &mut [Arc<Variant>], text: &str) -> Result<(), Error> {
     let (name, value) = text.split_once('=').unwrap_or((text, ""));
-    if !is_macro_name(name) {
+    if !is_identifier(name) {
         return Err(Error::Usage(format!(
             "`--define {text}`: `{name}` cannot be the name of a constant"
         )));

@@ -13,6 +13,20 @@ pub struct Selector {
     pattern: Option<GlobMatcher>,
 }
 
+/// Whether a text has a character of patterns, which a backslash may precede.
+pub(super) fn is_pattern(text: &str) -> bool {
+    text.contains(['*', '?', '[', '{'])
+}
+
+/// What matches a pattern of names or paths, or why it is none. A backslash before a character of patterns
+/// takes its meaning away.
+pub(super) fn glob(pattern: &str) -> Result<GlobMatcher, String> {
+    let mut glob = GlobBuilder::new(pattern);
+    let glob = glob.literal_separator(true).backslash_escape(true).build();
+    let glob = glob.map_err(|error| error.kind().to_string())?;
+    Ok(glob.compile_matcher())
+}
+
 impl Selector {
     /// Reads an argument. It is a pattern if it contains one of `*?[{`, which no name contains: `*`
     /// stands for any text without a slash, `**` also with slashes.
@@ -20,15 +34,10 @@ impl Selector {
     /// # Errors
     /// Why it is no pattern.
     pub fn of(text: &str) -> Result<Selector, String> {
-        let pattern = text.contains(['*', '?', '[', '{']).then(|| {
-            let glob = GlobBuilder::new(text).literal_separator(true).build();
-            glob.map(|glob| glob.compile_matcher())
-        });
-        let pattern = pattern.transpose();
+        let pattern = is_pattern(text).then(|| glob(text)).transpose();
         Ok(Selector {
             text: text.to_owned(),
-            pattern: pattern
-                .map_err(|error| format!("`{text}` is no pattern: {}", error.kind()))?,
+            pattern: pattern.map_err(|why| format!("`{text}` is no pattern: {why}"))?,
         })
     }
 

@@ -1,17 +1,17 @@
 //! Files that no program reads (`paths.unread`).
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use globset::GlobMatcher;
+
+use super::selector::glob;
 
 /// Patterns of files that no program reads: a change of these alone measures nothing.
 #[derive(Clone, Debug, Default)]
-pub struct Unread {
-    patterns: Vec<String>,
-    files: GlobSet,
-}
+pub struct Unread(Vec<GlobMatcher>);
 
 impl PartialEq for Unread {
     fn eq(&self, other: &Unread) -> bool {
-        self.patterns == other.patterns
+        let patterns = self.0.iter().map(GlobMatcher::glob);
+        patterns.eq(other.0.iter().map(GlobMatcher::glob))
     }
 }
 
@@ -20,34 +20,21 @@ impl Unread {
     /// slash, `**` for any folders.
     ///
     /// # Errors
-    /// The number of the first pattern that cannot be read, from 0, and why.
-    pub fn of(patterns: &[String]) -> Result<Unread, (usize, String)> {
-        let mut builder = GlobSetBuilder::new();
-        for (index, pattern) in patterns.iter().enumerate() {
-            let is_path = !pattern.is_empty() && !pattern.starts_with('/');
-            if !is_path {
-                let why = "a pattern is a path from the top of the repository, without a slash at its beginning";
-                return Err((index, why.to_owned()));
-            }
-            let glob = GlobBuilder::new(pattern)
-                .literal_separator(true)
-                .backslash_escape(true)
-                .build()
-                .map_err(|error| (index, error.kind().to_string()))?;
-            builder.add(glob);
-        }
-        let files = builder
-            .build()
-            .map_err(|error| (0, error.kind().to_string()))?;
-        Ok(Unread {
-            patterns: patterns.to_vec(),
-            files,
-        })
+    /// The first pattern that cannot be read, and why.
+    pub fn of(patterns: &[String]) -> Result<Unread, String> {
+        let read = patterns.iter().map(|pattern| {
+            let matcher = match pattern.is_empty() || pattern.starts_with('/') {
+                true => Err("a pattern is a path from the top of the repository, without a slash at its beginning".to_owned()),
+                false => glob(pattern),
+            };
+            matcher.map_err(|why| format!("`{pattern}` cannot be read: {why}"))
+        });
+        Ok(Unread(read.collect::<Result<_, _>>()?))
     }
 
     /// Whether no program reads this file; `path` is from the top of the repository.
     pub fn contains(&self, path: &str) -> bool {
-        self.files.is_match(path)
+        self.0.iter().any(|pattern| pattern.is_match(path))
     }
 }
 
@@ -79,9 +66,9 @@ mod tests {
             ("", "top of the"),
             ("/docs/**", "top of the"),
         ] {
-            let (index, error) = Unread::of(&["a".to_owned(), pattern.to_owned()]).unwrap_err();
-            assert_eq!(index, 1);
+            let error = Unread::of(&["a".to_owned(), pattern.to_owned()]).unwrap_err();
             assert!(error.contains(why), "{pattern}: {error}");
+            assert!(error.starts_with(&format!("`{pattern}` ")), "{error}");
         }
     }
 }

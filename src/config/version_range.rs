@@ -14,14 +14,10 @@ pub struct VersionRange {
     bounds: Vec<(Bound, Vec<u64>)>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Bound {
-    Exactly,
-    AtLeast,
-    Above,
-    AtMost,
-    Below,
-}
+/// How a version may compare with a number.
+type Bound = &'static [Ordering];
+
+const EXACTLY: Bound = &[Ordering::Equal];
 
 impl VersionRange {
     /// Reads a range.
@@ -30,18 +26,18 @@ impl VersionRange {
     /// Says which part is not a version or a bound.
     pub fn parse(text: &str) -> Result<VersionRange, String> {
         const SIGNS: [(&str, Bound); 5] = [
-            (">=", Bound::AtLeast),
-            ("<=", Bound::AtMost),
-            (">", Bound::Above),
-            ("<", Bound::Below),
-            ("=", Bound::Exactly),
+            (">=", &[Ordering::Greater, Ordering::Equal]),
+            ("<=", &[Ordering::Less, Ordering::Equal]),
+            (">", &[Ordering::Greater]),
+            ("<", &[Ordering::Less]),
+            ("=", EXACTLY),
         ];
         let bound = |part: &str| {
             let part = part.trim();
             let (bound, version) = SIGNS
                 .iter()
                 .find_map(|(sign, bound)| Some((*bound, part.strip_prefix(sign)?)))
-                .unwrap_or((Bound::Exactly, part));
+                .unwrap_or((EXACTLY, part));
             let numbers = numbers(version.trim())
                 .ok_or_else(|| format!("`{part}` is not a version, and not a bound on one"))?;
             Ok((bound, numbers))
@@ -62,13 +58,7 @@ impl VersionRange {
                 .map(|at| numbers.get(at).unwrap_or(&0).cmp(&wanted[at]))
                 .find(|order| order.is_ne())
                 .unwrap_or(Ordering::Equal);
-            match bound {
-                Bound::Exactly => order.is_eq(),
-                Bound::AtLeast => order.is_ge(),
-                Bound::Above => order.is_gt(),
-                Bound::AtMost => order.is_le(),
-                Bound::Below => order.is_lt(),
-            }
+            bound.contains(&order)
         })
     }
 }

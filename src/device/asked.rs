@@ -10,91 +10,34 @@ const UUID: &str = "GPU-";
 /// The fewest characters of a UUID that name a GPU for people: the first group of digits.
 pub const SHORTEST_UUID: usize = UUID.len() + 8;
 
-/// Which GPUs of this host are asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum GpusAsked {
-    /// All that the driver shows.
-    All,
-    /// These, by ordinal or by the beginning of the UUID.
-    These(Vec<GpuAsked>),
-}
-
-/// One GPU that is asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum GpuAsked {
-    /// By its CUDA ordinal, as `CUDA_VISIBLE_DEVICES` leaves it.
-    Ordinal(u32),
-    /// By its UUID, or the beginning of it, in small letters.
-    Uuid(String),
-}
+/// Which GPUs of this host are asked for: those of these words, each an ordinal or the beginning of a UUID;
+/// without words all that the driver shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GpusAsked(Option<Vec<String>>);
 
 impl FromStr for GpusAsked {
     type Err = String;
 
     fn from_str(text: &str) -> Result<GpusAsked, String> {
         if text == "all" {
-            return Ok(GpusAsked::All);
+            return Ok(GpusAsked::default());
         }
-        let all: Result<Vec<GpuAsked>, String> = text.split(',').map(str::parse).collect();
-        all.map(GpusAsked::These)
-    }
-}
-
-impl FromStr for GpuAsked {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<GpuAsked, String> {
-        let wrong = || format!("{text:?} names no GPU: write all, 0,2 or GPU-1a2b3c4d");
-        if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-            return text.parse().map(GpuAsked::Ordinal).map_err(|_| wrong());
-        }
-        let (begin, digits) = text.split_at_checked(UUID.len()).ok_or_else(wrong)?;
-        let is_digit = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
-        let is_uuid = begin.eq_ignore_ascii_case(UUID) && digits.bytes().all(is_digit);
-        match is_uuid && !digits.is_empty() {
-            true => Ok(GpuAsked::Uuid(text.to_ascii_lowercase())),
-            false => Err(wrong()),
-        }
-    }
-}
-
-impl GpuAsked {
-    /// The one GPU of all that it names.
-    ///
-    /// # Errors
-    /// [`Error::Environment`] where there is none; [`Error::Usage`] where there are several.
-    pub fn of<'g>(&self, all: &'g [Gpu]) -> Result<&'g Gpu, Error> {
-        let named = all.iter().filter(|gpu| match self {
-            GpuAsked::Ordinal(ordinal) => gpu.ordinal == *ordinal,
-            GpuAsked::Uuid(begin) => gpu.uuid.to_ascii_lowercase().starts_with(begin),
-        });
-        let named: Vec<&Gpu> = named.collect();
-        match named.as_slice() {
-            [one] => Ok(one),
-            [] => Err(Error::environment(
-                format!(
-                    "there is no GPU {}: the driver shows {}",
-                    self.words(),
-                    list(all)
-                ),
-                "name one of these, and check CUDA_VISIBLE_DEVICES",
-            )),
-            several => {
-                let several: Vec<Gpu> = several.iter().copied().cloned().collect();
-                Err(Error::Usage(format!(
-                    "the beginning {} is that of several GPUs: {}\n  next: write more of the UUID",
-                    self.words(),
-                    list(&several)
-                )))
+        let is_uuid = |digits: &str| {
+            let is_digit = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
+            !digits.is_empty() && digits.bytes().all(is_digit)
+        };
+        let named = |word: &str| match (word.parse::<u32>(), word.split_at_checked(UUID.len())) {
+            // As `CUDA_VISIBLE_DEVICES` leaves the ordinals.
+            (Ok(ordinal), _) if !word.starts_with('+') => Ok(ordinal.to_string()),
+            (_, Some((begin, digits))) if begin.eq_ignore_ascii_case(UUID) && is_uuid(digits) => {
+                Ok(format!("{UUID}{}", digits.to_ascii_lowercase()))
             }
-        }
-    }
-
-    fn words(&self) -> String {
-        match self {
-            GpuAsked::Ordinal(ordinal) => ordinal.to_string(),
-            GpuAsked::Uuid(begin) => format!("{UUID}{}", &begin[UUID.len()..]),
-        }
+            _ => Err(format!(
+                "{word:?} names no GPU: write all, 0,2 or GPU-1a2b3c4d"
+            )),
+        };
+        let words: Result<Vec<String>, String> = text.split(',').map(named).collect();
+        Ok(GpusAsked(Some(words?)))
     }
 }
 
@@ -103,15 +46,35 @@ impl GpusAsked {
     /// line.
     ///
     /// # Errors
-    /// [`Error::Usage`] where this host has no such GPU, or one is named twice.
+    /// [`Error::Environment`] where this host has no such GPU; [`Error::Usage`] where a word names several,
+    /// or one is named twice.
     pub fn of(&self, all: &[Gpu]) -> Result<Vec<Gpu>, Error> {
-        let GpusAsked::These(asked) = self else {
+        let GpusAsked(Some(words)) = self else {
             return Ok(all.to_vec());
         };
         let mut found: Vec<Gpu> = Vec::new();
-        for one in asked {
-            let gpu = one.of(all)?;
-            if found.iter().any(|before| before.uuid == gpu.uuid) {
+        for word in words {
+            let is_named = |gpu: &&Gpu| match word.starts_with(UUID) {
+                true => gpu.uuid.starts_with(word),
+                false => gpu.ordinal.to_string() == *word,
+            };
+            let named: Vec<Gpu> = all.iter().filter(is_named).cloned().collect();
+            let gpu = match named.as_slice() {
+                [one] => one,
+                [] => {
+                    return Err(Error::environment(
+                        format!("there is no GPU {word}: the driver shows {}", list(all)),
+                        "name one of these, and check CUDA_VISIBLE_DEVICES",
+                    ));
+                }
+                several => {
+                    return Err(Error::Usage(format!(
+                        "the beginning {word} is that of several GPUs: {}\n  next: write more of the UUID",
+                        list(several)
+                    )));
+                }
+            };
+            if found.contains(gpu) {
                 return Err(Error::Usage(format!(
                     "`--gpus` names {} twice\n  next: name each GPU once",
                     gpu.uuid

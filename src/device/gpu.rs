@@ -86,13 +86,7 @@ fn ask_driver(ordinal: u32) -> Result<Gpu, Refusal> {
 
 fn uuid_text(bytes: [u8; 16]) -> String {
     let hex = format!("{:032x}", u128::from_be_bytes(bytes));
-    let parts = [
-        &hex[..8],
-        &hex[8..12],
-        &hex[12..16],
-        &hex[16..20],
-        &hex[20..],
-    ];
+    let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| &hex[part]);
     format!("GPU-{}", parts.join("-"))
 }
 

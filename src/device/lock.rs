@@ -14,12 +14,6 @@ use crate::disk;
 use crate::finding::Error;
 use crate::process::{lock_holder, longest_wait, wait_for_lock};
 
-/// A GPU's lock, held while the GPU is measured; released when dropped, or when the process dies.
-#[derive(Debug)]
-pub struct GpuLock {
-    _file: File,
-}
-
 impl Gpu {
     /// The file by which runs of this tool take turns on the GPU. It stays when they are over.
     pub fn lock_path(&self) -> PathBuf {
@@ -54,14 +48,15 @@ impl Gpu {
         }
     }
 
-    /// Takes the GPU's lock, if no other run of this tool has it.
+    /// Takes the GPU's lock, if no other run of this tool has it. To drop the file releases it, as does the
+    /// end of the process.
     ///
     /// # Errors
     /// [`Error::Io`] where the lock's file cannot be used.
-    pub fn try_lock(&self) -> Result<Option<GpuLock>, Error> {
+    pub fn try_lock(&self) -> Result<Option<File>, Error> {
         let file = self.lock_file()?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(GpuLock { _file: file })),
+            Ok(()) => Ok(Some(file)),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(source)) => Err(Error::io("lock", self.lock_path())(source)),
         }
@@ -82,11 +77,11 @@ impl Gpu {
     ///
     /// # Errors
     /// [`Error::Environment`] where the GPU stays busy for half an hour, or is not waited for.
-    pub fn lock(&self, waiting: impl FnOnce()) -> Result<GpuLock, Error> {
+    pub fn lock(&self, waiting: impl FnOnce()) -> Result<File, Error> {
         let path = self.lock_path();
         let file = self.lock_file()?;
-        if wait_for_lock(&file, &path, longest_wait(), waiting)? {
-            return Ok(GpuLock { _file: file });
+        if wait_for_lock(|| file.try_lock(), &path, longest_wait(), waiting)? {
+            return Ok(file);
         }
         Err(Error::environment(
             format!("another sparsek-gate measures on {}", self.uuid),

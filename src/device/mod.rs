@@ -16,6 +16,5 @@ pub use asked::{GpusAsked, SHORTEST_UUID, short_names};
 pub use faults::FaultWatch;
 pub use gpu::Gpu;
 pub use health::Health;
-pub use lock::GpuLock;
 pub use state::{ComputeProcess, Faults, Owner, Reading, Slowdown, Span, State};
 pub use watcher::{Unwatched, Watcher, any_mig};

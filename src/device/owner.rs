@@ -33,7 +33,7 @@ pub(super) fn name(pid: u32) -> Option<String> {
 fn is_ours(pid: i32, gpu: &str) -> bool {
     let (lineage, running) = (lineage(pid), running());
     let mark = lineage.iter().find_map(|pid| running.get(pid)).cloned();
-    match mark.or_else(|| process::carried(pid, |_| true)) {
+    match mark.or_else(|| process::marks(pid).into_iter().next()) {
         Some(mark) => is_mark_of(&mark, gpu),
         // It lost its parent and its mark: it may be of any program that runs.
         None => descends(&lineage) && running.values().all(|mark| is_mark_of(mark, gpu)),

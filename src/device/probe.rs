@@ -1,18 +1,18 @@
 //! Launches the smallest kernel there is. This shows without a compiler that a GPU can be used, and
 //! that a profiler can read it.
 
-use std::ffi::CString;
+use std::ffi::CStr;
 
 use cudarc::driver::{result, sys};
 
-use super::driver::{Refusal, device, guarded};
+use super::driver::{device, guarded};
 use crate::finding::Error;
 
 /// The name of its kernel.
-pub const KERNEL: &str = "sparsek_gate_probe";
+const KERNEL: &CStr = c"sparsek_gate_probe";
 
 /// The driver compiles it for whatever GPU there is.
-const PTX: &str = "\
+const PTX: &CStr = c"\
 .version 6.0
 .target sm_50
 .address_size 64
@@ -29,11 +29,6 @@ const PTX: &str = "\
 /// [`Error::Environment`] where there is no driver, no such GPU, or the launch fails.
 pub fn launch(ordinal: u32) -> Result<(), Error> {
     guarded(move || {
-        let text = |text: &str| {
-            CString::new(text)
-                .map_err(|_| Refusal::Driver("a text that contains a zero byte".to_owned()))
-        };
-        let (ptx, kernel) = (text(PTX)?, text(KERNEL)?);
         result::init()?;
         let device = device(ordinal)?;
         // SAFETY: the device came from the driver, and each handle from the call before it; the
@@ -41,8 +36,8 @@ pub fn launch(ordinal: u32) -> Result<(), Error> {
         unsafe {
             let context = result::primary_ctx::retain(device)?;
             result::ctx::set_current(context)?;
-            let module = result::module::load_data(ptx.as_ptr().cast())?;
-            let function = result::module::get_function(module, kernel)?;
+            let module = result::module::load_data(PTX.as_ptr().cast())?;
+            let function = result::module::get_function(module, KERNEL.to_owned())?;
             let stream: sys::CUstream = std::ptr::null_mut();
             result::launch_kernel(function, (1, 1, 1), (32, 1, 1), 0, stream, &mut [])?;
             result::ctx::synchronize()?;

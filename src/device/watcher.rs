@@ -260,19 +260,14 @@ impl NvmlProbe {
     }
 
     fn owned(&mut self, pid: u32, memory_bytes: Option<u64>) -> (ComputeProcess, Owner) {
-        let owner = if self.ours.contains(&pid) {
-            Owner::Ours
-        } else {
-            owner::owner(pid, &self.uuid)
+        let owner = match self.ours.contains(&pid) {
+            true => Owner::Ours,
+            false => owner::owner(pid, &self.uuid),
         };
         if owner == Owner::Ours {
             self.ours.insert(pid);
         }
-        let name = if owner == Owner::Other {
-            owner::name(pid)
-        } else {
-            None
-        };
+        let name = (owner == Owner::Other).then(|| owner::name(pid)).flatten();
         let process = ComputeProcess {
             pid,
             name,

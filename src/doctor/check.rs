@@ -20,6 +20,15 @@ spelled! {
     }
 }
 
+/// The configuration that a machine is examined for.
+#[derive(Debug)]
+pub struct Setup<'a> {
+    /// The configuration, or the defaults.
+    pub config: &'a Config,
+    /// Whether there is a configuration.
+    pub configured: bool,
+}
+
 /// One thing that was checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {

@@ -6,8 +6,7 @@ use crate::terms::words;
 use std::path::Path;
 use std::time::Duration;
 
-use super::check::{Check, State};
-use super::setup::Setup;
+use super::check::{Check, Setup, State};
 use crate::capture;
 use crate::config::ClockControl;
 use crate::device::Gpu;
@@ -45,7 +44,7 @@ pub(super) fn checks(
         Ok(None) => return Ok(skipped("another sparsek-gate measures on the GPU").into()),
         Err(error) => return Ok(vec![Check::of_error("GPU lock", &error)]),
     };
-    let folder = process::scratch().map_err(Error::io("create", std::env::temp_dir()))?;
+    let folder = process::scratch()?;
     let program = std::env::current_exe().map_err(Error::io("find", "this program"))?;
     let probe = Probe {
         gpu,

@@ -1,7 +1,6 @@
 //! The driver and the GPU, as they describe themselves.
 
-use super::check::Check;
-use super::setup::Setup;
+use super::check::{Check, Setup};
 use crate::device::{Gpu, Health, any_mig};
 
 /// A temperature so many degrees below the one at which the clock is lowered is a warning.

@@ -4,12 +4,10 @@
 mod check;
 mod counters;
 mod gpu;
-mod setup;
 mod storage;
 mod tools;
 
-pub use check::{Check, State};
-pub use setup::Setup;
+pub use check::{Check, Setup, State};
 
 use crate::config::{Accept, Config, Recipe, Variant};
 use crate::device::Gpu;

@@ -3,8 +3,7 @@
 use rustix::fs::OFlags;
 use std::path::Path;
 
-use super::check::Check;
-use super::setup::Setup;
+use super::check::{Check, Setup};
 use crate::device::Gpu;
 use crate::disk;
 use crate::finding::of_another_user;

@@ -1,7 +1,6 @@
 //! The programs that this tool runs.
 
-use super::check::{Check, State};
-use super::setup::Setup;
+use super::check::{Check, Setup, State};
 use crate::config::{Config, numbers};
 use crate::profiler::Ncu;
 use crate::toolchain::{Nvcc, Sanitizer, Tool, dropped_target};

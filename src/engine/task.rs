@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use regex::{Captures, Regex};
 
+use crate::config::Selection;
 use crate::finding::Error;
 use crate::process::shell_line;
 
@@ -18,9 +19,7 @@ pub struct Task<'a> {
     /// The configuration, where it has not its usual name.
     pub config: Option<&'a str>,
     /// The selected variants, as on the command line.
-    pub names: &'a [String],
-    /// Whether experimental variants are included.
-    pub experimental: bool,
+    pub selection: &'a Selection,
     /// The revision to measure beside; a pipeline takes the target of the change where it is none.
     pub against: Option<&'a str>,
 }
@@ -54,7 +53,7 @@ impl Engine {
                 task.slices, self.name
             )));
         }
-        let words = task.names.iter().map(String::as_str);
+        let words = task.selection.names.iter().map(String::as_str);
         for word in words.chain(task.config).chain(task.against) {
             // A service replaces these before any shell reads them.
             if word.chars().any(char::is_control) || word.contains("${{") {
@@ -109,8 +108,8 @@ impl Task<'_> {
             words.extend(["--config".to_owned(), config.to_owned()]);
         }
         words.extend(command.iter().copied().map(str::to_owned));
-        words.extend(self.names.iter().cloned());
-        if self.experimental {
+        words.extend(self.selection.names.iter().cloned());
+        if self.selection.experimental {
             words.push("--experimental".to_owned());
         }
         words

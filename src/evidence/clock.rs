@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crate::config::{Metric, Variant};
 use crate::metric::{Level, Role, Tolerance};
 use crate::profile::{KernelProfile, Profile, Series};
+use crate::statistics::mean;
 use crate::terms::Phase;
 
 /// The largest change between the highest clocks of two captures, in percent. The kernels' noise within
@@ -73,7 +74,7 @@ fn clocks(profile: &Profile) -> Option<BTreeMap<Key, f64>> {
     let (alias, _) = metrics.find(|(_, metric)| {
         metric.phase == Phase::Timing && Role::of(&metric.counter) == Some(Role::Clock)
     })?;
-    let clock = |kernel: &KernelProfile| mean(kernel.metrics.get(alias)?);
+    let clock = |kernel: &KernelProfile| mean_of(kernel.metrics.get(alias)?);
     let mut clocks = BTreeMap::new();
     for kernel in &profile.kernels {
         let key = (kernel.identity().into_owned(), kernel.grid, kernel.block);
@@ -85,20 +86,13 @@ fn clocks(profile: &Profile) -> Option<BTreeMap<Key, f64>> {
 }
 
 /// The mean over processes of the mean over launches.
-fn mean(series: &Series) -> Option<f64> {
-    let processes = series
-        .samples
-        .iter()
-        .map(|process| {
-            let launches: Vec<f64> = process.iter().copied().collect::<Option<_>>()?;
-            average(&launches)
-        })
-        .collect::<Option<Vec<f64>>>()?;
-    average(&processes).filter(|mean| *mean > 0.0)
-}
-
-fn average(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+fn mean_of(series: &Series) -> Option<f64> {
+    let of_process = |process: &Vec<Option<f64>>| {
+        let launches = process.iter().copied().collect::<Option<Vec<f64>>>();
+        launches.map(|launches| mean(&launches))
+    };
+    let processes: Option<Vec<f64>> = series.samples.iter().map(of_process).collect();
+    Some(mean(&processes?)).filter(|mean| *mean > 0.0)
 }
 
 /// A tolerance in percent, of the kernel with the largest value where it is absolute; `None` where all

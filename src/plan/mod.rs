@@ -96,6 +96,14 @@ pub struct VariantPlan {
 }
 
 impl VariantPlan {
+    /// A variant beside its base, or by itself.
+    pub fn of(variant: &Variant, beside_base: bool) -> VariantPlan {
+        match beside_base {
+            true => VariantPlan::side_by_side(variant),
+            false => VariantPlan::alone(variant),
+        }
+    }
+
     /// A variant by itself: processes until the verdict is clear.
     pub fn alone(variant: &Variant) -> VariantPlan {
         let settings = &variant.profile;

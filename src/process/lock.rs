@@ -47,23 +47,13 @@ fn is_free(tried: &Result<(), TryLockError>) -> bool {
     tried.is_ok()
 }
 
-/// Waits until no other run has the lock of a file, and takes it; dropping the file releases it, as
+/// Waits until no other run has the lock of a file, and takes it by `lock`; dropping the file releases it, as
 /// does the end of this process. `waiting` is called once if there is something to wait for. False if
 /// the lock is not free before the time is over.
 ///
 /// # Errors
 /// [`Error::Io`] where the file cannot be locked, [`Error::Interrupted`] after a signal.
 pub fn wait_for_lock(
-    file: &File,
-    path: &Path,
-    longest: Duration,
-    waiting: impl FnOnce(),
-) -> Result<bool, Error> {
-    wait_for(|| file.try_lock(), path, longest, waiting)
-}
-
-/// The same of any lock.
-fn wait_for(
     lock: impl Fn() -> Result<(), TryLockError>,
     path: &Path,
     longest: Duration,
@@ -148,7 +138,7 @@ pub fn lock_folder(
         Access::Reads => file.try_lock_shared(),
         Access::Writes => file.try_lock(),
     };
-    match wait_for(lock, folder, longest, waits) {
+    match wait_for_lock(lock, folder, longest, waits) {
         Ok(true) => Ok(Some(file)),
         Ok(false) => Err(Error::environment(
             works(),

@@ -17,7 +17,7 @@ pub use lock::{
     Access, is_locked, lock_folder, lock_holder, longest_wait, never_wait, wait_for_lock,
 };
 pub(crate) use tree::mark_of_run;
-pub(crate) use tree::{MARK, carried, running, stat};
+pub(crate) use tree::{MARK, marks, running, stat};
 pub use tree::{guard, over};
 
 use rustix::fs::{MemfdFlags, OFlags, memfd_create};
@@ -34,6 +34,7 @@ use std::time::{Duration, Instant};
 
 use crate::disk;
 use crate::files::{if_there, most, open_regular};
+use crate::finding::Error;
 use crate::terms::Seed;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
@@ -254,7 +255,8 @@ impl Invocation {
     /// As [`Invocation::run`].
     pub fn start(&self) -> io::Result<Running> {
         let mark = new_mark(&self.env);
-        let program = command(&self.in_its_folder())?;
+        let env = environment_of(inherited(), &[], &self.env, &mark);
+        let program = program(&self.in_its_folder(), &self.dir, env)?;
         let (stdout, stderr) = (created(&self.stdout)?, self.stderr != self.stdout);
         let outputs = match stderr {
             true => vec![stdout, created(&self.stderr)?],
@@ -266,8 +268,6 @@ impl Invocation {
             None => program.stderr_to_stdout(),
         };
         let expression = redirected.stdout_file(outputs[0].try_clone()?).stdin_null();
-        let env = environment_of(inherited(), &[], &self.env, &mark);
-        let expression = placed(expression, &self.dir, env);
         Ok(Running {
             started: Started::new(&expression, mark)?,
             outputs,
@@ -466,10 +466,14 @@ impl Running {
     }
 
     fn is_beyond_its_limits(&self) -> bool {
-        let printed = self.outputs.iter().flat_map(fs::File::metadata);
-        let printed: u64 = printed.map(|output| output.len()).sum();
-        printed > MOST_OUTPUT || self.started.since.elapsed() >= self.timeout
+        printed(&self.outputs) > MOST_OUTPUT || self.started.since.elapsed() >= self.timeout
     }
+}
+
+/// How many bytes are in the files of a program's output.
+fn printed(outputs: &[fs::File]) -> u64 {
+    let outputs = outputs.iter().flat_map(fs::File::metadata);
+    outputs.map(|output| output.len()).sum()
 }
 
 /// Whether less than a sixteenth of the memory is available, by what `/proc/meminfo` says.
@@ -567,20 +571,15 @@ impl Query<'_> {
         // In memory: a missing folder for temporary files would be reported as a missing program.
         let in_memory = || memfd_create(c"output", MemfdFlags::CLOEXEC).map(fs::File::from);
         let (mut stdout, mut stderr) = (in_memory()?, in_memory()?);
-        let expression = command(&self.argv)?
+        let inherited = environment::of_query(self.dir);
+        let env = environment_of(inherited, self.without, &self.env, &mark);
+        let expression = program(&self.argv, self.dir, env)?
             .stdout_file(stdout.try_clone()?)
             .stderr_file(stderr.try_clone()?);
         let expression = match self.input.as_slice() {
             [] => expression.stdin_null(),
             input => expression.stdin_bytes(input),
         };
-        let env = environment_of(
-            environment::of_query(self.dir),
-            self.without,
-            &self.env,
-            &mark,
-        );
-        let expression = placed(expression, self.dir, env);
         let stopped = || self.interruptible && interrupted();
         let outputs = [stdout.try_clone()?, stderr.try_clone()?];
         let started = Started::new(&expression, mark)?;
@@ -602,11 +601,20 @@ impl Query<'_> {
     }
 }
 
-fn command(argv: &[String]) -> io::Result<duct::Expression> {
+/// A program in its folder and environment, and in a process group of its own.
+fn program(
+    argv: &[String],
+    dir: &Path,
+    env: BTreeMap<OsString, OsString>,
+) -> io::Result<duct::Expression> {
     let (program, arguments) = argv
         .split_first()
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "empty command"))?;
-    Ok(duct::cmd(program, arguments))
+    let program = duct::cmd(program, arguments).dir(dir).full_env(env);
+    Ok(program.unchecked().before_spawn(|command| {
+        command.process_group(0);
+        Ok(())
+    }))
 }
 
 /// A value of [`MARK`] that no other program of this machine carries, and that none can guess. At its
@@ -638,30 +646,15 @@ fn environment_of(
     inherited
 }
 
-/// The program in its folder and environment, and in a process group of its own.
-fn placed(
-    program: duct::Expression,
-    dir: &Path,
-    env: BTreeMap<OsString, OsString>,
-) -> duct::Expression {
-    program
-        .dir(dir)
-        .full_env(env)
-        .unchecked()
-        .before_spawn(|command| {
-            command.process_group(0);
-            Ok(())
-        })
-}
-
 /// A folder in the folder for temporary files.
 ///
 /// # Errors
-/// As [`scratch_in`].
-pub fn scratch() -> io::Result<TempDir> {
-    scratch_in(&std::env::temp_dir(), "sparsek-gate-").map_err(|error| {
+/// [`Error::Io`], as [`scratch_in`].
+pub fn scratch() -> Result<TempDir, Error> {
+    let place = std::env::temp_dir();
+    scratch_in(&place, "sparsek-gate-").map_err(|error| {
         let why = format!("{error}; TMPDIR must name a folder that can be written to");
-        io::Error::new(error.kind(), why)
+        Error::io("create", place)(io::Error::new(error.kind(), why))
     })
 }
 
@@ -734,9 +727,7 @@ impl Started {
         let (status, forced) = loop {
             let left = timeout.saturating_sub(self.since.elapsed());
             let ended = self.handle.wait_timeout(left.min(POLL))?;
-            let printed = outputs.iter().flat_map(fs::File::metadata);
-            let printed: u64 = printed.map(|output| output.len()).sum();
-            let forced = if printed > most_output {
+            let forced = if printed(outputs) > most_output {
                 Ending::PrintedTooMuch
             } else if let Some(output) = ended {
                 break (output.status, None);

@@ -150,7 +150,7 @@ pub(super) fn spare(mark: &str) {
     let mut tree = tree();
     if tree.adopts && has_children() {
         let left = tree.orphans(&stats()).into_iter();
-        let left = left.filter(|stat| carries(stat.pid, |it| it == mark));
+        let left = left.filter(|stat| marks(stat.pid).iter().any(|it| it == mark));
         let left: Vec<Process> = left.map(|stat| (stat.pid, stat.since)).collect();
         tree.spared.extend(left);
     }
@@ -356,7 +356,8 @@ impl Tree {
     /// The children that lost their own parent, as far as they are of no program that still runs.
     fn orphans(&self, all: &[Stat]) -> Vec<Stat> {
         let own = own_pid();
-        let of_running = |pid| carries(pid, |mark| self.started.values().any(|it| it == mark));
+        let runs = |mark: &String| self.started.values().any(|it| it == mark);
+        let of_running = |pid| marks(pid).iter().any(runs);
         all.iter()
             .filter(|stat| stat.parent == own)
             .filter(|stat| !self.started.contains_key(&stat.pid))
@@ -372,7 +373,7 @@ impl Tree {
         let running = all.iter().filter(|stat| !stat.ended);
         let runs = |pid| self.started.contains_key(pid) && !self.held.contains(pid);
         let mut running = running.filter(|stat| runs(&stat.pid));
-        running.any(|stat| stat.since <= orphan.since) && !carries(orphan.pid, |_| true)
+        running.any(|stat| stat.since <= orphan.since) && marks(orphan.pid).is_empty()
     }
 }
 
@@ -448,13 +449,8 @@ fn parse(pid: i32, line: &[u8]) -> Option<Stat> {
     })
 }
 
-/// The mark in the environment of a process, if such a one is in it.
-pub(crate) fn carried(pid: i32, wanted: impl Fn(&str) -> bool) -> Option<String> {
-    marks(pid).into_iter().find(|mark| wanted(mark))
-}
-
 /// All marks in the environment of a process.
-fn marks(pid: i32) -> Vec<String> {
+pub(crate) fn marks(pid: i32) -> Vec<String> {
     let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     // Most processes are no programs of this tool.
     if memchr::memmem::find(&environ, MARK.as_bytes()).is_none() {
@@ -464,10 +460,6 @@ fn marks(pid: i32) -> Vec<String> {
     let variables = variables.filter_map(|variable| std::str::from_utf8(variable).ok());
     let marks = variables.filter_map(|it| it.strip_prefix(MARK)?.strip_prefix('='));
     marks.map(str::to_owned).collect()
-}
-
-fn carries(pid: i32, wanted: impl Fn(&str) -> bool) -> bool {
-    carried(pid, wanted).is_some()
 }
 
 #[cfg(test)]

@@ -115,7 +115,11 @@ pub fn profile_of(
         phase: None,
         gpu_uuid: None,
     });
-    let derived = derive(&variant.counters(), &sources.collect::<Vec<_>>(), [])?;
+    let derived = derive(
+        &variant.counters_on(Tier::Counters),
+        &sources.collect::<Vec<_>>(),
+        [],
+    )?;
     let derived = derived.without_unmeasured(&variant.explaining());
     let (first, _) = recordings.first().ok_or(DeriveError::Empty)?;
     let conditions = conditions_of(first).or(*stated);

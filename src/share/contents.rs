@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 
 use crate::disk;
 use crate::files;
-use crate::hash::sha256_file;
-use crate::parallel;
 
 /// What the folder of a variant may have at most.
 mod most {
@@ -72,23 +70,4 @@ fn list(
         }
     }
     Ok(())
-}
-
-/// The sha256 of each of these files.
-///
-/// # Errors
-/// In words, which file cannot be read.
-pub(super) fn hashed(
-    files: &BTreeMap<String, PathBuf>,
-) -> Result<BTreeMap<String, String>, String> {
-    let files: Vec<(&String, &PathBuf)> = files.iter().collect();
-    let hashes = parallel::map(&files, |(name, path)| {
-        let hash = sha256_file(path);
-        hash.map_err(|error| format!("`{name}` cannot be read: {error}"))
-    });
-    let names = files.into_iter().map(|(name, _)| name.clone());
-    names
-        .zip(hashes)
-        .map(|(name, hash)| Ok((name, hash?)))
-        .collect()
 }

@@ -5,7 +5,5 @@ mod archive;
 mod contents;
 mod read;
 
-pub use archive::{
-    Packing, SelectedNames, Summary, Unpacked, Unpacking, indexed_paths, pack, unpack,
-};
+pub use archive::{Packing, Summary, Unpacked, Unpacking, indexed_paths, pack, unpack};
 pub use read::{Known, Slices, Wanted, plan_sha256, read_slices, recordings_in};

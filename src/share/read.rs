@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::contents::{hashed, listed};
+use super::contents::listed;
 use crate::config::Selected;
 use crate::disk;
 use crate::evidence::SickGpu;
 use crate::files::{recorded_folder, variant_folder};
 use crate::finding::{Code, Error, Finding};
-use crate::hash::sha256_of;
+use crate::hash::{sha256_file, sha256_of};
 use crate::judge::Recordings;
 use crate::measure::{Found, SameProgram, SliceOf, SlicePart};
 use crate::parallel;
@@ -237,17 +237,10 @@ impl<'f> Reading<'f> {
             let places = same.iter().map(|slice| slice.folder.display().to_string());
             let places: Vec<String> = places.collect();
             let why = format!("it was given {} times", same.len());
-            let slices = same.iter().map(|slice| slice.of.place);
-            let place = slices.map(|place| place.to_string()).next();
-            let finding = Finding::of_project(
-                Code::SliceUnusable,
-                format!(
-                    "slice {} is not used: {why}, in {}",
-                    place.unwrap_or_default(),
-                    places.join(" and ")
-                ),
-                "give one folder of each slice",
-            );
+            let places = places.join(" and ");
+            let message = format!("slice {index}/{count} is not used: {why}, in {places}");
+            let next = "give one folder of each slice";
+            let finding = Finding::of_project(Code::SliceUnusable, message, next);
             self.findings.push(finding);
             return Err(why);
         }
@@ -380,14 +373,17 @@ fn files(slice: &Slice<'_>) -> Result<BTreeMap<VariantId, BTreeMap<String, Strin
         if let Some(more) = files.keys().find(|name| !named.contains_key(*name)) {
             return Err(format!("`{variant}/{more}` was added to it"));
         }
-        let hashes = hashed(&files)?;
-        let mut hashes = hashes.iter();
-        match hashes.find(|(name, hash)| named.get(*name) != Some(hash)) {
-            None => Ok(((*variant).clone(), named)),
-            Some((name, _)) => Err(format!(
-                "it was cut off or changed: `{variant}/{name}` is not what was written"
-            )),
+        let files: Vec<(String, PathBuf)> = files.into_iter().collect();
+        let hashes = parallel::map(&files, |(_, path)| sha256_file(path));
+        for ((name, _), hash) in files.iter().zip(hashes) {
+            let hash = hash.map_err(|error| format!("`{name}` cannot be read: {error}"))?;
+            if named.get(name) != Some(&hash) {
+                return Err(format!(
+                    "it was cut off or changed: `{variant}/{name}` is not what was written"
+                ));
+            }
         }
+        Ok(((*variant).clone(), named))
     });
     files.into_iter().collect()
 }

@@ -14,5 +14,5 @@ pub use seed::Seed;
 pub(crate) use spelled::spelled;
 pub use tier::Tier;
 pub use variant_id::VariantId;
-pub(crate) use variant_id::is_name;
+pub(crate) use variant_id::{is_identifier, is_name};
 pub(crate) use words::words;

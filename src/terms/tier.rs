@@ -19,13 +19,6 @@ impl Tier {
     /// What a configuration may take for a measurement where the counters are denied.
     pub const ACCEPTABLE: [Tier; 2] = [Tier::KernelTimes, Tier::Static];
 
-    /// The tier below the counters of this name.
-    pub fn lower(name: &str) -> Option<Tier> {
-        Tier::ACCEPTABLE
-            .into_iter()
-            .find(|tier| tier.as_str() == name)
-    }
-
     /// The folder of the baselines of this tier on a GPU model: `nvidia-h200` for ncu's counters, and
     /// `nvidia-h200+kernel-times`, so that no tier is locked over another. What never runs has the
     /// compiler's target for its model: `sm-90a+static`.
@@ -57,18 +50,12 @@ impl Tier {
 
 /// A folder name for the model: `NVIDIA H200` becomes `nvidia-h200`.
 pub(crate) fn slug(model: &str) -> String {
-    let mut slug = String::new();
-    for c in model.chars() {
-        if c.is_ascii_alphanumeric() {
-            slug.push(c.to_ascii_lowercase());
-        } else if !slug.is_empty() && !slug.ends_with('-') {
-            slug.push('-');
-        }
-    }
-    let slug = slug.trim_end_matches('-');
-    match slug.is_empty() {
+    let lower = model.to_ascii_lowercase();
+    let words = lower.split(|c: char| !c.is_ascii_alphanumeric());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    match words.is_empty() {
         true => "unknown-gpu".to_owned(),
-        false => slug.to_owned(),
+        false => words.join("-"),
     }
 }
 

@@ -42,6 +42,12 @@ impl TryFrom<String> for VariantId {
     }
 }
 
+/// Whether a variable of the environment, or a constant of a compiler, can have this name.
+pub(crate) fn is_identifier(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
 /// A name becomes a folder or a file: it must not leave its place.
 pub(crate) fn is_name(name: &str) -> bool {
     !name.is_empty()

@@ -1,6 +1,6 @@
 //! Where programs and toolkits are looked for.
 
-use crate::disk;
+use crate::disk::{self, leads_to};
 use crate::finding::Error;
 use crate::terms::words;
 use std::path::{Path, PathBuf};
@@ -69,14 +69,9 @@ pub(crate) fn in_toolkit(
     find(name, configured, &folders)
 }
 
-/// A tool behind links, wherever they lie: whether it comes with a change is asked elsewhere.
-pub(super) fn real(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
-}
-
 fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    disk::metadata(real(path))
+    disk::metadata(leads_to(path))
         .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
@@ -101,17 +96,27 @@ pub(crate) fn path_folders() -> Vec<PathBuf> {
 
 /// Where CUDA toolkits are, in the order in which they are taken.
 pub(crate) fn cuda_roots() -> Vec<PathBuf> {
-    let mut roots: Vec<PathBuf> = ["CUDA_HOME", "CUDA_PATH"]
-        .iter()
-        .filter_map(|name| env_folder(name))
-        .collect();
+    let mut roots: Vec<PathBuf> = stated_roots().collect();
     roots.push("/usr/local/cuda".into());
     roots.extend(versioned("/usr/local", "cuda-"));
     roots
 }
 
+/// The toolkits that the environment names.
+pub(super) fn stated_roots() -> impl Iterator<Item = PathBuf> {
+    ["CUDA_HOME", "CUDA_PATH"]
+        .into_iter()
+        .filter_map(env_folder)
+}
+
+/// The environments of Python that are active.
+pub(super) fn stated_environments() -> impl Iterator<Item = PathBuf> {
+    let names = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter();
+    names.filter_map(env_folder)
+}
+
 /// The folder that a variable names; a relative one does not count.
-pub(crate) fn env_folder(name: &str) -> Option<PathBuf> {
+fn env_folder(name: &str) -> Option<PathBuf> {
     std::env::var_os(name)
         .map(PathBuf::from)
         .filter(|folder| folder.is_absolute())
@@ -139,16 +144,12 @@ pub fn places_of_environment(project: &Path) -> Vec<PathBuf> {
         .flat_map(|folder| names.iter().map(|name| folder.join(name)))
         .chain(named)
         .chain(compiler_folders());
-    let toolkits = ["CUDA_HOME", "CUDA_PATH"]
-        .into_iter()
-        .filter_map(env_folder);
-    let environments = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter();
     let prefixes = folders
         .iter()
         .filter_map(|folder| folder.parent().map(Path::to_path_buf))
-        .chain(environments.filter_map(env_folder));
+        .chain(stated_environments());
     let packages = prefixes.flat_map(nvidia_packages);
-    let mut places: Vec<PathBuf> = programs.chain(toolkits).chain(packages).collect();
+    let mut places: Vec<PathBuf> = programs.chain(stated_roots()).chain(packages).collect();
     places.retain(|place| disk::is_there(place));
     places.sort();
     places.dedup();
@@ -177,7 +178,7 @@ pub fn libraries_of_environment() -> Vec<PathBuf> {
     };
     let here = std::env::current_dir().unwrap_or_default();
     let folders = std::env::split_paths(&list).map(|folder| here.join(folder));
-    let files = folders.flat_map(|folder| disk::read_dir(real(&folder)).into_iter().flatten());
+    let files = folders.flat_map(|folder| disk::read_dir(leads_to(&folder)).into_iter().flatten());
     let loaded = files.filter(|file| {
         let name = file.text();
         LOADED.iter().any(|begin| name.starts_with(begin))
@@ -185,28 +186,33 @@ pub fn libraries_of_environment() -> Vec<PathBuf> {
     loaded.map(|file| file.path).collect()
 }
 
-/// The host compilers that the environment names for nvcc: programs, by name or path, or folders.
-fn host_compilers() -> Vec<String> {
-    let text = |name: &str| {
-        let value = std::env::var_os(name).unwrap_or_default();
-        value.to_string_lossy().into_owned()
-    };
-    let mut found = vec![text("NVCC_CCBIN")];
+/// The flags that the environment adds to every compilation: the variable, the flag, and the host compiler
+/// that it names.
+pub(super) fn flags_of_environment() -> Vec<(&'static str, String, Option<String>)> {
+    let mut flags = Vec::new();
     for name in ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"] {
-        let flags = text(name);
-        let mut words = flags.split_whitespace();
+        let stated = std::env::var_os(name).unwrap_or_default();
+        let stated = stated.to_string_lossy();
+        let mut words = stated.split_whitespace();
         while let Some(word) = words.next() {
-            let (flag, value) = match word.split_once('=') {
-                Some((flag, value)) => (flag, Some(value)),
-                None => (word, None),
+            let (flag, value) = word.split_once('=').unzip();
+            let host = match flag.unwrap_or(word) {
+                "-ccbin" | "--compiler-bindir" => value.or_else(|| words.next()).or(Some("")),
+                _ => None,
             };
-            if matches!(flag, "-ccbin" | "--compiler-bindir") {
-                found.extend(value.or_else(|| words.next()).map(str::to_owned));
-            }
+            flags.push((name, word.to_owned(), host.map(str::to_owned)));
         }
     }
-    found.retain(|host| !host.is_empty());
-    found
+    flags
+}
+
+/// The host compilers that the environment names for nvcc: programs, by name or path, or folders.
+fn host_compilers() -> Vec<String> {
+    let named = std::env::var_os("NVCC_CCBIN").unwrap_or_default();
+    let flags = flags_of_environment().into_iter();
+    let all = flags.filter_map(|(_, _, host)| host);
+    let all = all.chain([named.to_string_lossy().into_owned()]);
+    all.filter(|host| !host.is_empty()).collect()
 }
 
 /// Folders where GCC looks for the programs that it starts.
@@ -214,7 +220,7 @@ fn compiler_folders() -> Vec<PathBuf> {
     let list = std::env::var_os("COMPILER_PATH").unwrap_or_default();
     let prefix = std::env::var_os("GCC_EXEC_PREFIX").map(PathBuf::from);
     // A prefix of names: only with a slash at its end it is a folder.
-    let prefix = prefix.map(|prefix| match disk::is_dir(real(&prefix)) {
+    let prefix = prefix.map(|prefix| match disk::is_dir(leads_to(&prefix)) {
         true => prefix,
         false => prefix.parent().unwrap_or(&prefix).to_path_buf(),
     });

@@ -7,16 +7,17 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::find::{
-    can_start, configured, cuda_roots, env_folder, find, nvidia_packages, path_folders, real,
-    versioned,
+    can_start, configured, cuda_roots, find, flags_of_environment, nvidia_packages, path_folders,
+    stated_environments, stated_roots, versioned,
 };
-use super::query::{query_errors, query_without};
+use super::query::{query, query_errors};
 use super::tool::Tool;
 use super::version::cached;
 use crate::config::Toolchain;
-use crate::disk;
+use crate::disk::{self, leads_to};
 use crate::finding::Error;
 use crate::hash::sha256_file;
+use crate::metric::capability_of_arch;
 use crate::process::{absolute_parts, parts_outside};
 use crate::terms::words;
 
@@ -78,7 +79,7 @@ impl Nvcc {
             None => Default::default(),
         };
         Ok(Nvcc {
-            sha256: sha256_file(&real(&compiler.path))
+            sha256: sha256_file(&leads_to(&compiler.path))
                 .map_err(Error::io("read", &compiler.path))?,
             path: compiler.path,
             version: compiler.version,
@@ -91,31 +92,21 @@ impl Nvcc {
     /// Rejects flags that the environment adds to every compilation, since no profile and no lock
     /// records them. Flags that only select the host compiler are allowed: Conda sets them.
     fn reject_unrecorded_flags() -> Result<(), Error> {
-        for name in ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"] {
-            let value = std::env::var_os(name).unwrap_or_default();
-            let value = value.to_string_lossy();
-            let mut words = value.split_whitespace();
-            while let Some(word) = words.next() {
-                match word.split_once('=').map_or(word, |(flag, _)| flag) {
-                    "-ccbin" | "--compiler-bindir" => {
-                        let stated = word.split_once('=').map(|(_, host)| host);
-                        let host = stated.or_else(|| words.next()).unwrap_or_default();
-                        // It may also be a folder.
-                        if !disk::is_dir(host) && !can_start(host, Path::new("/")) {
-                            return Err(Nvcc::no_host_compiler(name, host));
-                        }
-                    }
-                    "-allow-unsupported-compiler" | "--allow-unsupported-compiler" => {}
-                    _ => {
-                        return Err(Error::environment(
-                            format!(
-                                "the environment variable {name} adds `{word}` to every compilation, which no profile and no lock records"
-                            ),
-                            format!(
-                                "unset {name}, and put the flags into `toolchain.flags` of the configuration"
-                            ),
-                        ));
-                    }
+        for (name, flag, host) in flags_of_environment() {
+            match (host, flag.as_str()) {
+                // It may also be a folder.
+                (Some(host), _) if disk::is_dir(&host) || can_start(&host, Path::new("/")) => {}
+                (Some(host), _) => return Err(Nvcc::no_host_compiler(name, &host)),
+                (None, "-allow-unsupported-compiler" | "--allow-unsupported-compiler") => {}
+                (None, flag) => {
+                    return Err(Error::environment(
+                        format!(
+                            "the environment variable {name} adds `{flag}` to every compilation, which no profile and no lock records"
+                        ),
+                        format!(
+                            "unset {name}, and put the flags into `toolchain.flags` of the configuration"
+                        ),
+                    ));
                 }
             }
         }
@@ -139,10 +130,7 @@ impl Nvcc {
     /// [`Error::Environment`], with the places that were looked at, or a flag of the environment.
     pub fn compiler(toolchain: &Toolchain, work: &Path) -> Result<Tool, Error> {
         Nvcc::reject_unrecorded_flags()?;
-        let stated = ["CUDA_HOME", "CUDA_PATH"]
-            .into_iter()
-            .filter_map(env_folder);
-        let mut folders: Vec<PathBuf> = stated.map(|root| root.join("bin")).collect();
+        let mut folders: Vec<PathBuf> = stated_roots().map(|root| root.join("bin")).collect();
         folders.extend(path_folders());
         folders.extend(cuda_roots().iter().map(|root| root.join("bin")));
         folders.push("/opt/cuda/bin".into());
@@ -153,7 +141,7 @@ impl Nvcc {
         })?;
         // It looks for its headers beside the path that it is started by. A link of another name is
         // one to a program that starts it.
-        let behind = Some(real(&path)).filter(|real| real.file_name() == path.file_name());
+        let behind = Some(leads_to(&path)).filter(|real| real.file_name() == path.file_name());
         Tool::at(behind.unwrap_or(path), work)?.with_version()
     }
 
@@ -172,7 +160,7 @@ impl Nvcc {
         let ask = |flag: &str| {
             let argv = vec![path.display().to_string(), flag.to_owned()];
             // No library of the change is loaded into the linker.
-            let text = query_without(argv, &["LD_LIBRARY_PATH"])?;
+            let text = query(argv, &["LD_LIBRARY_PATH"])?;
             Ok::<_, Error>(text.lines().next().unwrap_or_default().to_owned())
         };
         let lines = cached(work, &path, || {
@@ -302,7 +290,7 @@ impl Nvcc {
 
 /// The folder that a program is installed in, with links resolved: the one around its `bin`.
 fn install_folder(program: &Path) -> PathBuf {
-    let program = real(program);
+    let program = leads_to(program);
     let folder = program.parent().and_then(Path::parent);
     folder.map(Path::to_path_buf).unwrap_or(program)
 }
@@ -321,13 +309,8 @@ pub struct HostCompiler {
 /// Why an nvcc of this version (`V13.0.88`) cannot compile for a target, and what to do; `None` where
 /// nothing is known against it.
 pub fn dropped_target(version: &str, arch: &str) -> Option<(String, String)> {
-    let leading = |text: &str| -> Option<u32> {
-        let digits = text.chars().take_while(char::is_ascii_digit);
-        digits.collect::<String>().parse().ok()
-    };
-    let cuda = leading(version.strip_prefix('V')?)?;
-    let chip = leading(arch.strip_prefix("sm_")?)?;
-    (cuda >= 13 && chip < 75).then(|| {
+    let cuda: u32 = version.strip_prefix('V')?.split('.').next()?.parse().ok()?;
+    (cuda >= 13 && capability_of_arch(arch)? < (7, 5)).then(|| {
         (
             format!(
                 "nvcc {version} cannot compile for {arch}: CUDA 13 removed all chips before Turing (sm_75)"
@@ -361,9 +344,7 @@ pub fn nvcc_flags(
 }
 
 fn wheel_folders() -> impl Iterator<Item = PathBuf> {
-    let roots = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter();
-    let packages = roots.filter_map(env_folder);
-    let packages = packages.flat_map(nvidia_packages);
+    let packages = stated_environments().flat_map(nvidia_packages);
     let toolkits = packages.flat_map(|nvidia| versioned(nvidia, "cu"));
     toolkits.map(|cuda| cuda.join("bin"))
 }

@@ -46,16 +46,13 @@ impl Nvdisasm {
     /// # Errors
     /// [`Error`] where it fails.
     pub fn disassemble(&self, cubin: &Path) -> Result<String, Error> {
-        query(vec![
-            self.path.display().to_string(),
-            "-json".to_owned(),
-            cubin.display().to_string(),
-        ])
+        let [program, cubin] = [&self.path, cubin].map(|path| path.display().to_string());
+        query(vec![program, "-json".to_owned(), cubin], &[])
     }
 
     /// The same of a cubin that is given as its bytes.
     pub(crate) fn disassemble_bytes(&self, cubin: &[u8]) -> Result<String, Error> {
-        let folder = process::scratch().map_err(Error::io("make a folder for", "a cubin"))?;
+        let folder = process::scratch()?;
         let path = folder.path().join("code.cubin");
         disk::write(&path, cubin).map_err(Error::io("write", &path))?;
         self.disassemble(&path)

@@ -9,13 +9,8 @@ use crate::process::{self, Ending, Printed, Query};
 /// How long a tool may take to print its version, or what else it is asked for.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What a tool prints on its standard output.
-pub(crate) fn query(argv: Vec<String>) -> Result<String, Error> {
-    query_without(argv, &[])
-}
-
 /// What a tool prints on its standard output, without some variables of the environment.
-pub(super) fn query_without(argv: Vec<String>, without: &[&str]) -> Result<String, Error> {
+pub(super) fn query(argv: Vec<String>, without: &[&str]) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&printed(argv, without)?.stdout).into_owned())
 }
 
@@ -26,7 +21,7 @@ pub(super) fn query_errors(argv: Vec<String>) -> Result<String, Error> {
 
 fn printed(argv: Vec<String>, without: &[&str]) -> Result<Printed, Error> {
     // Some tools leave files in the folder where they run.
-    let dir = process::scratch().map_err(Error::io("create", std::env::temp_dir()))?;
+    let dir = process::scratch()?;
     let program = argv.first().cloned().unwrap_or_default();
     let query = Query {
         argv,

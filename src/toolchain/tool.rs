@@ -36,7 +36,9 @@ impl Tool {
     /// A tool of a known place.
     pub(crate) fn at(path: PathBuf, work: &Path) -> Result<Tool, Error> {
         let program = path.display().to_string();
-        let banner = cached(work, &path, || query(vec![program, "--version".to_owned()]))?;
+        let banner = cached(work, &path, || {
+            query(vec![program, "--version".to_owned()], &[])
+        })?;
         Ok(Tool {
             version: version(&banner).unwrap_or_default().to_owned(),
             path,

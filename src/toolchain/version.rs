@@ -1,23 +1,12 @@
 //! The versions of tools, cached: to ask for one takes longer than a build that is cached.
 
-use super::find::real;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-
-use crate::disk;
+use crate::disk::{self, leads_to};
 use crate::files::{most, read_regular_up_to};
 use crate::finding::Error;
-
-/// The version of a tool, as last asked for.
-#[derive(Clone, Serialize, Deserialize)]
-struct Version {
-    /// Size and modification time of the program: they change when it is replaced.
-    stamp: String,
-    text: String,
-}
 
 /// A tool's version text, asked for once until the tool is replaced.
 pub(crate) fn cached(
@@ -26,23 +15,19 @@ pub(crate) fn cached(
     ask: impl FnOnce() -> Result<String, Error>,
 ) -> Result<String, Error> {
     let store = work.join("versions.json");
-    let stamp = disk::metadata(real(program))
-        .map(|meta| format!("{} {} {}", meta.len(), meta.mtime(), meta.mtime_nsec()))
-        .map_err(Error::io("read", program))?;
-    let key = program.display().to_string();
-    let mut versions: BTreeMap<String, Version> = read_regular_up_to(&store, most::CONFIG)
+    let meta = disk::metadata(leads_to(program)).map_err(Error::io("read", program))?;
+    let (size, seconds, parts) = (meta.len(), meta.mtime(), meta.mtime_nsec());
+    // They change when it is replaced.
+    let key = format!("{} {size} {seconds} {parts}", program.display());
+    let mut versions: BTreeMap<String, String> = read_regular_up_to(&store, most::CONFIG)
         .ok()
         .and_then(|text| serde_json::from_slice(&text).ok())
         .unwrap_or_default();
-    if let Some(known) = versions.get(&key).filter(|known| known.stamp == stamp) {
-        return Ok(known.text.clone());
+    if let Some(known) = versions.get(&key) {
+        return Ok(known.clone());
     }
     let text = ask()?;
-    let entry = Version {
-        stamp,
-        text: text.clone(),
-    };
-    versions.insert(key, entry);
+    versions.insert(key, text.clone());
     // Only a cache: where it cannot be written, the tool is asked again.
     if let Ok(json) = serde_json::to_string_pretty(&versions)
         && crate::files::create_work_folder(work).is_ok()

@@ -103,7 +103,7 @@ pub fn establish(head: Config, root: Option<Root>, consent: Consent) -> Result<G
     };
     let mut findings = Vec::new();
     let (config, base_baselines, before) = change.policy(&mut findings)?;
-    let snapshot = process::scratch().map_err(Error::io("create", std::env::temp_dir()))?;
+    let snapshot = process::scratch()?;
     let (store, all_files) = change.store(&base_baselines, snapshot.path())?;
     // Of a gate that was elsewhere the locks were, too.
     let all_files = all_files && before != Before::Parts;

@@ -87,7 +87,7 @@ impl ChangeUnderReview<'_> {
         };
         let mut without_effect = false;
         if let Some(merged) = &merged {
-            if merged == self.head {
+            if merged.means(self.head) {
                 changes.retain(|change| change.way != Way::Tightens);
                 without_effect = true;
             } else if changes.is_empty() {
@@ -265,7 +265,7 @@ impl ChangeUnderReview<'_> {
             return Ok(policy);
         }
         // An archive contains the text.
-        let mut written = table(&policy.path, &policy.text.0)?;
+        let mut written = table(&policy.path, &policy.text)?;
         if let Some(Value::Array(waivers)) = written.get_mut("waiver") {
             let mut read = policy.waivers.iter();
             waivers.retain(|_| read.next().is_some_and(|waiver| !ended(waiver)));

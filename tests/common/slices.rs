@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value as Json, json};
-use sparsek_gate::config::{Config, Selected};
+use sparsek_gate::config::{Config, Selected, Selection};
 use sparsek_gate::hash::sha256_file;
 use sparsek_gate::measure::sealed;
 use sparsek_gate::plan::shared_out;
@@ -37,7 +37,11 @@ pub fn made(project: &Project, recording: &str, count: u32, names: &[&str]) -> V
 /// folder, as one that left nothing.
 pub fn made_in(config: &Path, recording: &Path, into: &Path, count: u32, names: &[&str]) {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    let plan = Selected::new(Config::load(config).unwrap(), &names, false, &[]).unwrap();
+    let selection = Selection {
+        names,
+        ..Selection::default()
+    };
+    let plan = Selected::new(Config::load(config).unwrap(), &selection, &[]).unwrap();
     let ids: Vec<VariantId> = plan.variants.iter().map(|one| one.id.clone()).collect();
     let slices = shared_out(&ids, count, |_| None);
     for (index, own) in (1..).zip(&slices) {

@@ -5,7 +5,7 @@
 
 use ncu_report::Chip;
 use toml::Spanned;
-use toml::de::{DeArray, DeString, DeTable, DeValue};
+use toml::de::{DeString, DeTable, DeValue};
 
 use crate::config::choices::DEFAULT_ARCH;
 use crate::config::layers::{table_of, tables};
@@ -31,58 +31,56 @@ pub(super) fn expand(tree: &mut DeTable<'_>) {
     }
     for (name, counter) in &members {
         let mut member = family.clone();
+        let at = key.span();
         if let DeValue::Table(table) = member.get_mut() {
-            let counter = DeValue::String(DeString::from(counter.clone()));
-            let at = key.span();
             let of = Spanned::new(at.clone(), DeString::from("counter"));
-            table.insert(of, Spanned::new(at, counter));
+            table.insert(of, Spanned::new(at.clone(), text(counter)));
         }
-        let name = Spanned::new(key.span(), DeString::from(name.clone()));
+        let name = Spanned::new(at, DeString::from(name.clone()));
         // A metric that is written out has the settings that are written there.
         metrics.entry(name).or_insert(member);
     }
     if let Some(DeValue::Array(waivers)) = tree.get_mut("waiver").map(Spanned::get_mut) {
-        let mut all = DeArray::new();
-        for waiver in waivers.iter() {
-            let metric = waiver.get_ref().get("metric");
-            if metric.and_then(|metric| metric.get_ref().as_str()) != Some(TENSOR_FLOP) {
-                all.push(waiver.clone());
-                continue;
+        let all = waivers.iter().flat_map(|waiver| {
+            if !is_family(waiver.get_ref().get("metric")) {
+                return vec![waiver.clone()];
             }
-            for (name, _) in &members {
-                let mut member = waiver.clone();
-                if let DeValue::Table(table) = member.get_mut()
+            let of_member = |(name, _): &(String, String)| {
+                let mut waiver = waiver.clone();
+                if let DeValue::Table(table) = waiver.get_mut()
                     && let Some(metric) = table.get_mut("metric")
                 {
-                    *metric.get_mut() = DeValue::String(DeString::from(name.clone()));
+                    *metric.get_mut() = text(name);
                 }
-                all.push(member);
-            }
-        }
-        *waivers = all;
+                waiver
+            };
+            members.iter().map(of_member).collect()
+        });
+        *waivers = all.collect();
     }
     for (_, suite) in tables(tree, "suite") {
         let Some(DeValue::Array(names)) = suite.get_mut("metrics").map(Spanned::get_mut) else {
             continue;
         };
-        let mut all = DeArray::new();
-        for name in names.iter() {
-            if name.get_ref().as_str() == Some(TENSOR_FLOP) {
-                let is_named = |member: &str| {
-                    names
-                        .iter()
-                        .any(|other| other.get_ref().as_str() == Some(member))
-                };
-                for (member, _) in members.iter().filter(|(member, _)| !is_named(member)) {
-                    let member = DeValue::String(DeString::from(member.clone()));
-                    all.push(Spanned::new(name.span(), member));
-                }
-            } else {
-                all.push(name.clone());
+        let is_named = |member: &str| names.iter().any(|it| it.get_ref().as_str() == Some(member));
+        let all = names.iter().flat_map(|name| {
+            if !is_family(Some(name)) {
+                return vec![name.clone()];
             }
-        }
-        *names = all;
+            let further = members.iter().filter(|(member, _)| !is_named(member));
+            let further = further.map(|(member, _)| Spanned::new(name.span(), text(member)));
+            further.collect()
+        });
+        *names = all.collect();
     }
+}
+
+fn is_family(name: Option<&Spanned<DeValue<'_>>>) -> bool {
+    name.and_then(|name| name.get_ref().as_str()) == Some(TENSOR_FLOP)
+}
+
+fn text<'i>(text: &str) -> DeValue<'i> {
+    DeValue::String(DeString::from(text.to_owned()))
 }
 
 /// The chip that the text is for.

@@ -7,18 +7,17 @@
 
 mod axis;
 mod fill;
-mod wrong;
 
 use std::collections::BTreeMap;
 
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
+use crate::config::error::ConfigError;
 use crate::config::layers::{table_of, tables};
 use crate::terms::is_name;
 use axis::{Axis, KEY, Value};
 use fill::Filler;
-use wrong::{Wrong, wrong};
 
 /// The most variants that one matrix produces.
 const MOST_VARIANTS: usize = 256;
@@ -28,7 +27,7 @@ const MOST_VARIANTS: usize = 256;
 const MOST_BYTES: usize = 16 << 20;
 
 /// Replaces each variant with a `matrix` by those that it produces.
-pub(super) fn expand(tree: &mut DeTable<'_>) -> Result<(), Box<Wrong>> {
+pub(super) fn expand(tree: &mut DeTable<'_>) -> Result<(), ConfigError> {
     let mut bytes_left = MOST_BYTES;
     // What is no table is reported where the types are read.
     for (suite, table) in tables(tree, "suite") {
@@ -48,7 +47,7 @@ fn expanded<'i>(
     suite: &str,
     variants: &DeTable<'i>,
     bytes_left: &mut usize,
-) -> Result<DeTable<'i>, Box<Wrong>> {
+) -> Result<DeTable<'i>, ConfigError> {
     let mut all = DeTable::new();
     // The matrix that produced a name; `None` of a variant that is written out.
     let mut made_by: BTreeMap<String, Option<String>> = BTreeMap::new();
@@ -64,7 +63,7 @@ fn expanded<'i>(
         for (name, table) in produced(suite, key, template, bytes_left)? {
             let id = format!("{suite}/{name}");
             if !is_name(&name) {
-                return Err(wrong(
+                return Err(ConfigError::at(
                     key.span(),
                     format!("the matrix produces `{id}`, which cannot be a name"),
                     "a name has at most 64 letters, digits, `_` and `-`, and begins with a letter or digit; shorten the variant's name, its axes or their values",
@@ -79,7 +78,7 @@ fn expanded<'i>(
                     Some(other) => format!("the matrix of `{suite}/{other}` produces it, too"),
                     None => "another variant has that name".to_owned(),
                 };
-                return Err(wrong(
+                return Err(ConfigError::at(
                     key.span(),
                     format!(
                         "the matrix of `{suite}/{}` produces `{id}`, and {other}",
@@ -103,7 +102,7 @@ fn produced<'i>(
     key: &Spanned<DeString<'i>>,
     template: &DeTable<'i>,
     bytes_left: &mut usize,
-) -> Result<Vec<(String, DeTable<'i>)>, Box<Wrong>> {
+) -> Result<Vec<(String, DeTable<'i>)>, ConfigError> {
     let name = key.get_ref();
     let axes = match template.get(KEY) {
         Some(matrix) => axis::axes(matrix)?,
@@ -112,7 +111,7 @@ fn produced<'i>(
     let counts = axes.iter().map(|axis| axis.values.len());
     let count = counts.fold(1, usize::saturating_mul);
     if count > MOST_VARIANTS {
-        return Err(wrong(
+        return Err(ConfigError::at(
             key.span(),
             format!(
                 "the matrix of `{suite}/{name}` produces {count} variants, and {MOST_VARIANTS} is the most"
@@ -135,7 +134,7 @@ fn produced<'i>(
     }
     match axes.iter().zip(used).find(|(_, used)| !used) {
         None => Ok(variants),
-        Some((axis, _)) => Err(wrong(
+        Some((axis, _)) => Err(ConfigError::at(
             axis.span.clone(),
             format!(
                 "nothing uses the axis `{}`, so the matrix of `{suite}/{name}` repeats each variant",

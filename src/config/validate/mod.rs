@@ -11,7 +11,7 @@ mod variant;
 mod waiver;
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize as _;
 use toml::Spanned;
@@ -20,15 +20,15 @@ use toml::de::{DeTable, Deserializer};
 use super::error::ConfigError;
 use super::key::{home, meaning};
 use super::layers;
-use super::model::{Config, Metric, SourceText, Toolchain};
+use super::model::{Config, Metric, Toolchain};
 use super::raw::{RawConfig, RawSuite};
 use super::unread::Unread;
+use crate::binary::ONLY_REPORTED;
 use crate::disk::folder_of;
+use crate::files::resolved;
 use crate::git;
 use crate::metric::{Role, capability_of_arch, chip_of_arch};
 use file::{Common, File};
-
-pub(crate) use variant::is_macro_name;
 
 /// Reads and validates the text of a configuration.
 pub(super) fn validate(path: &Path, source: &str) -> Result<Config, ConfigError> {
@@ -59,9 +59,7 @@ pub(crate) fn table(path: &Path, source: &str) -> Result<toml::Table, ConfigErro
 fn tree<'a>(path: &Path, source: &'a str) -> Result<Spanned<DeTable<'a>>, ConfigError> {
     let mut tree =
         DeTable::parse(source).map_err(|error| ConfigError::no_toml(path, source, &error))?;
-    matrix::expand(tree.get_mut()).map_err(|wrong| {
-        ConfigError::new(path, source, Some(wrong.span), wrong.message).help(wrong.help)
-    })?;
+    matrix::expand(tree.get_mut()).map_err(|error| error.in_file(path, source))?;
     default_metrics::add(tree.get_mut());
     family::expand(tree.get_mut());
     Ok(tree)
@@ -69,7 +67,10 @@ fn tree<'a>(path: &Path, source: &'a str) -> Result<Spanned<DeTable<'a>>, Config
 
 impl File<'_> {
     fn config(&self, raw: RawConfig) -> Result<Config, ConfigError> {
-        let root = self.root()?;
+        let root = std::path::absolute(folder_of(self.path)).map_err(|error| {
+            let message = format!("cannot find the current folder: {error}");
+            ConfigError::new(self.path, "", None, message)
+        })?;
         let baselines = self.folder(&root, "baselines", &raw.paths.baselines, "baselines")?;
         // The folder is replaced as a whole, so `kernels/..` must be refused too.
         let (within, whole) = (resolved(&baselines), resolved(&root));
@@ -96,14 +97,19 @@ impl File<'_> {
         }
         // On another disk, perhaps. Reports name where that is.
         let work = git::behind_own_links(work);
-        let unread = self.unread(&raw.paths.unread)?;
+        let unread = Unread::of(&raw.paths.unread);
+        let unread = unread.map_err(|why| self.error(&["paths", "unread"], why))?;
         let toolchain = self.toolchain(raw.toolchain, &root)?;
         let metrics = self.metrics(&raw.metric, &toolchain)?;
+        let static_metrics = self.static_metrics(&raw.r#static, &toolchain.arch)?;
+        // Registers that spill lie in the stack frame, which is gated.
+        let mut code_metrics = static_metrics.clone();
+        code_metrics.retain(|metric| !ONLY_REPORTED.contains(&metric.alias.as_str()));
         let common = Common {
             metrics: &metrics,
             chip: toolchain.chip,
-            static_metrics: &self.static_metrics(&raw.r#static, &toolchain.arch)?,
-            code_metrics: &self.code_metrics(&raw.r#static, &toolchain.arch)?,
+            static_metrics: &static_metrics,
+            code_metrics: &code_metrics,
         };
         self.refuse_too_many(&raw.suite, metrics.len())?;
         let suites = raw.suite.iter();
@@ -121,7 +127,7 @@ impl File<'_> {
             .map(|(index, waiver)| self.waiver(index, waiver, &suites))
             .collect::<Result<_, _>>()?;
         Ok(Config {
-            text: SourceText(self.source.to_owned()),
+            text: self.source.to_owned(),
             path: self.path.to_path_buf(),
             checkout: root.clone(),
             root,
@@ -160,14 +166,6 @@ impl File<'_> {
         ))
     }
 
-    /// The folder of the configuration, absolute.
-    fn root(&self) -> Result<PathBuf, ConfigError> {
-        std::path::absolute(folder_of(self.path)).map_err(|error| {
-            let message = format!("cannot find the current folder: {error}");
-            ConfigError::new(self.path, "", None, message)
-        })
-    }
-
     /// `[toolchain]`, with absolute paths, and with the chip of its target.
     fn toolchain(&self, mut toolchain: Toolchain, root: &Path) -> Result<Toolchain, ConfigError> {
         let arch = &toolchain.arch;
@@ -189,17 +187,6 @@ impl File<'_> {
         Ok(toolchain)
     }
 
-    /// `paths.unread`.
-    fn unread(&self, patterns: &[String]) -> Result<Unread, ConfigError> {
-        Unread::of(patterns).map_err(|(index, why)| {
-            let pattern = &patterns[index];
-            self.error(
-                &["paths", "unread"],
-                format!("`{pattern}` cannot be read: {why}"),
-            )
-        })
-    }
-
     /// A folder of `[paths]`.
     fn folder(
         &self,
@@ -213,19 +200,4 @@ impl File<'_> {
             text => Ok(root.join(text)),
         }
     }
-}
-
-/// The path without `.` and `..`. Only the text is used: the folder need not exist yet.
-fn resolved(path: &Path) -> PathBuf {
-    let mut parts = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                parts.pop();
-            }
-            part => parts.push(part),
-        }
-    }
-    parts
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::file::File;
-use crate::binary::{ONLY_REPORTED, STATIC_METRICS, StaticMetric, StaticRule};
+use crate::binary::{STATIC_METRICS, StaticMetric, StaticRule};
 use crate::config::error::{ConfigError, suggest};
 use crate::config::model::Metric;
 use crate::config::raw::RawStatic;
@@ -50,18 +50,6 @@ impl File<'_> {
                 self.static_metric(metric, raw)
             })
             .collect()
-    }
-
-    /// The static metrics of variants whose kernels are read from machine code alone: without what
-    /// only the compiler reports. Registers that spill lie in the stack frame, which is gated.
-    pub(super) fn code_metrics(
-        &self,
-        raw: &BTreeMap<String, RawStatic>,
-        arch: &str,
-    ) -> Result<Vec<Metric>, ConfigError> {
-        let mut metrics = self.static_metrics(raw, arch)?;
-        metrics.retain(|metric| !ONLY_REPORTED.contains(&metric.alias.as_str()));
-        Ok(metrics)
     }
 
     fn static_metric(&self, metric: &StaticMetric, raw: &RawStatic) -> Result<Metric, ConfigError> {

@@ -6,10 +6,10 @@ use super::file::{Common, File};
 use crate::binary::LaunchShape;
 use crate::config::error::{ConfigError, nearest, suggest};
 use crate::config::input_files::pattern;
-use crate::config::model::{Metric, Recipe, Variant, Verification};
+use crate::config::model::{COUNTED_LAUNCHES, Metric, Recipe, Variant, Verification};
 use crate::config::raw::{Define, RawVariant, Source};
 use crate::config::stated_by::StatedBy;
-use crate::terms::{VariantId, words};
+use crate::terms::{VariantId, is_identifier, words};
 
 /// What the tool fills in.
 pub(super) const PLACEHOLDERS: [&str; 4] = ["launches", "result", "seed", "skip"];
@@ -31,6 +31,7 @@ impl File<'_> {
     ) -> Result<Variant, ConfigError> {
         let [suite, name] = id;
         let at = ["suite", suite, "variant", name];
+        let key = |key| ["suite", suite, "variant", name, key];
         self.name(&at, name)?;
         let lists = [
             ("args", &raw.args[..]),
@@ -55,13 +56,13 @@ impl File<'_> {
             .threads_per_block
             .is_some_and(|count| !(1..=1024).contains(&count))
         {
-            let at = [&at[..], &["threads_per_block"]].concat();
-            return Err(self.error(&at, "a block has 1 to 1024 threads"));
+            return Err(self.error(&key("threads_per_block"), "a block has 1 to 1024 threads"));
         }
         let recipe = self.recipe(id, raw)?;
-        let profile = raw.profile.clone().settled();
+        let mut profile = raw.profile.clone();
+        profile.counted_launches = profile.launches.min(COUNTED_LAUNCHES);
         let by_id = profile.counts_each_kernel();
-        self.kernels(&[&at[..], &["kernels"]].concat(), raw, by_id)?;
+        self.kernels(&key("kernels"), raw, by_id)?;
         let static_metrics = match &recipe {
             Recipe::Command { .. } => common.code_metrics,
             Recipe::Nvcc { .. } => common.static_metrics,
@@ -87,7 +88,7 @@ impl File<'_> {
                 threads: raw.threads_per_block,
             },
             loaded_code: raw.loaded_code,
-            work: self.work(&[&at[..], &["work"]].concat(), &raw.work, metrics)?,
+            work: self.work(&key("work"), &raw.work, metrics)?,
             immutable: raw.immutable,
             experimental: raw.experimental,
             profile,
@@ -148,19 +149,18 @@ impl File<'_> {
     }
 
     /// Refuses the first of these keys that is there: it belongs to the other kind of variant.
-    fn only_with<const N: usize>(
+    fn only_with(
         &self,
-        kind: &str,
-        other: &str,
-        keys: [([&str; 5], bool); N],
+        [suite, name]: [&str; 2],
+        [kind, other]: [&str; 2],
+        keys: &[(&str, bool)],
     ) -> Result<(), ConfigError> {
         let Some((key, _)) = keys.iter().find(|(_, there)| *there) else {
             return Ok(());
         };
-        let name = key[4];
         let words =
-            format!("`{name}` belongs to a variant with `{kind}`, not to one with `{other}`");
-        Err(self.error(key, words))
+            format!("`{key}` belongs to a variant with `{kind}`, not to one with `{other}`");
+        Err(self.error(&["suite", suite, "variant", name, key], words))
     }
 
     fn nvcc_recipe(
@@ -177,11 +177,7 @@ impl File<'_> {
             ("libraries", raw.libraries.is_some()),
             ("loaded_code", raw.loaded_code),
         ];
-        self.only_with(
-            "run",
-            "source",
-            of_run.map(|(name, there)| (key(name), there)),
-        )?;
+        self.only_with([suite, name], ["run", "source"], &of_run)?;
         self.no_target(&key("flags"), &raw.flags)?;
         let sources = source.files();
         for file in sources {
@@ -208,8 +204,8 @@ impl File<'_> {
     ) -> Result<Recipe, ConfigError> {
         let key = |key| ["suite", suite, "variant", name, key];
         let (flags, defines) = (!raw.flags.is_empty(), !raw.defines.is_empty());
-        let of_source = [(key("flags"), flags), (key("defines"), defines)];
-        self.only_with("source", "run", of_source)?;
+        let of_source = [("flags", flags), ("defines", defines)];
+        self.only_with([suite, name], ["source", "run"], &of_source)?;
         for (argv_key, argv) in [
             ("run", run.map(Vec::as_slice)),
             ("build", raw.build.as_deref()),
@@ -333,7 +329,7 @@ impl File<'_> {
                 Define::Number(number) => number.to_string(),
                 Define::Text(text) => text.clone(),
             };
-            if !is_macro_name(name) {
+            if !is_identifier(name) {
                 return Err(self.error(
                     at,
                     format!("`{name}` cannot be the name of a preprocessor constant"),
@@ -391,12 +387,6 @@ fn needs_shell(argv: &[String]) -> bool {
     const WORDS: [&str; 8] = words("&& || | & > >> < 2>&1");
     let is_line = |text: &String| text.contains(' ') && text.contains(['&', '|', ';', '<', '>']);
     argv.first().is_some_and(is_line) || argv.iter().any(|word| WORDS.contains(&word.as_str()))
-}
-
-/// Whether `-D` can define a constant of this name.
-pub(crate) fn is_macro_name(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// The words in braces.

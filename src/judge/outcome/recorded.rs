@@ -98,7 +98,7 @@ pub fn examined(
 /// Whether a finding says why a variant was not measured: it fails the run, or its code alone may be
 /// judged.
 fn is_explained(variant: &Variant, about: &[&Finding]) -> bool {
-    let code_alone = variant.accepts(Tier::Static) && variant.has_static_gate();
+    let code_alone = variant.accepts(Tier::Static) && variant.why_no_static_gate().is_none();
     about.iter().any(|one| code_alone || one.denies())
 }
 

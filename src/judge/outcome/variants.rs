@@ -247,7 +247,7 @@ impl<'a> Judge<'a> {
         };
         let has_gate = match profiles.source {
             Source::Compiler => variant.why_nothing_without_gpu().is_none(),
-            _ => variant.has_static_gate(),
+            _ => variant.why_no_static_gate().is_none(),
         };
         if !has_gate {
             return;

@@ -478,7 +478,7 @@ fn locked_soon(path: &Path) -> Result<(Earlier, Option<File>), Error> {
             Ok(None) => return Ok((Earlier::Over, None)),
             Err(error) => return unknown(error.to_string()),
         };
-        match process::wait_for_lock(&file, path, SOON, || {}) {
+        match process::wait_for_lock(|| file.try_lock(), path, SOON, || {}) {
             Ok(true) => {}
             Ok(false) => return Ok((Earlier::GoesOn, None)),
             Err(Error::Io { source, .. }) => return unknown(source.to_string()),

@@ -2,13 +2,14 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::batch::Batch;
 use super::prebuilt::Prebuilt;
 use crate::config::Variant;
-use crate::device::{FaultWatch, Faults, Gpu, GpuLock, Health, Unwatched};
+use crate::device::{FaultWatch, Faults, Gpu, Health, Unwatched};
 use crate::disk;
 use crate::evidence::{SickGpu, Symptom, gpu_pins, symptoms_of};
 use crate::files::{PROFILE_FILE, VARIANT_FILE};
@@ -192,7 +193,7 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// As [`Gpu::lock`].
-    pub fn lock(&self, keep: Option<SickFile>) -> Result<GpuLock, Error> {
+    pub fn lock(&self, keep: Option<SickFile>) -> Result<File, Error> {
         let other = "another sparsek-gate measures on this GPU; waiting for it to end";
         let lock = self.gpu.lock(|| self.watch.waits(other))?;
         self.faults.get_or_init(|| {

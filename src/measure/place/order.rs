@@ -8,6 +8,7 @@ use super::batch::Batch;
 use super::prebuilt::Prebuilt;
 use crate::config::{Selected, Variant};
 use crate::measure::captures::SameProgram;
+use crate::measure::cost::Times;
 use crate::measure::folder::RunFile;
 use crate::measure::key::verified::RecordUse;
 use crate::measure::watch::Watch;
@@ -55,7 +56,7 @@ pub struct Place<'a> {
     /// What is done with records of verifications.
     pub records: RecordUse,
     /// What another machine built, where nothing is built here.
-    pub packed: Option<Packed<'a>>,
+    pub packed: Option<&'a Packed>,
     /// The file of the run, where another one may resume it.
     pub run_file: Option<&'a RunFile>,
 }
@@ -74,14 +75,16 @@ impl<'a> Place<'a> {
 }
 
 /// What another machine built, and found out.
-#[derive(Clone, Copy, Debug)]
-pub struct Packed<'a> {
+#[derive(Debug)]
+pub struct Packed {
     /// The programs.
-    pub programs: &'a Prebuilt,
+    pub programs: Prebuilt,
     /// The variants that need no measurement.
-    pub same_programs: &'a [SameProgram],
-    /// sha256 of the list of all files that came with them.
-    pub files: &'a str,
+    pub same_programs: Vec<SameProgram>,
+    /// How long variants took before.
+    pub times: Times,
+    /// sha256 of the list of all files of both sides, which programs could read.
+    pub files: String,
 }
 
 impl<'a> Plan<'a> {
@@ -120,8 +123,8 @@ impl<'a> Plan<'a> {
             output: place.output,
             overrides: &self.selected.overrides,
             records: place.records,
-            prebuilt: place.packed.map(|packed| packed.programs),
-            packed_files: place.packed.map(|packed| packed.files),
+            prebuilt: place.packed.map(|packed| &packed.programs),
+            packed_files: place.packed.map(|packed| packed.files.as_str()),
             run_file: place.run_file,
         }
     }

@@ -17,10 +17,7 @@ pub(in crate::measure) struct Sides<'a> {
 impl<'a> Sides<'a> {
     /// The jobs that measure it.
     pub fn plan(&self) -> VariantPlan {
-        match self.built_base() {
-            Some(_) => VariantPlan::side_by_side(self.variant),
-            None => VariantPlan::alone(self.variant),
-        }
+        VariantPlan::of(self.variant, self.built_base().is_some())
     }
 
     /// Its version at the base, where that was built.

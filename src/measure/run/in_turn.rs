@@ -1,11 +1,12 @@
 //! Measures variants one after the other on the configured GPU, into fresh profiles.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::Path;
 
 use crate::build::{Artifact, Witness};
 use crate::config::{StatedBy, Variant, Verification};
-use crate::device::{FaultWatch, GpuLock};
+use crate::device::FaultWatch;
 use crate::disk;
 use crate::evidence::{Examined, Purpose, SickGpu, When, disturbed, incomplete, incomplete_side};
 use crate::files::{
@@ -72,7 +73,7 @@ impl<'a> Run<'a> {
     /// Waits for the GPU, and takes the records of verifications as they are then: the run before may
     /// have added to them. No program of this run is running, and a build command that changed them is
     /// still found at the end.
-    pub fn turn(&mut self, commands_ran: bool) -> Result<GpuLock, Error> {
+    pub fn turn(&mut self, commands_ran: bool) -> Result<File, Error> {
         let by_command = commands_ran && !self.seal.broken().is_empty();
         let keep = self.order.run_file.map(RunFile::sick_file);
         let lock = self.bench.lock(keep)?;
@@ -534,10 +535,7 @@ impl<'a> Run<'a> {
                 (None, None) => subjects.current.variant = by_ncu,
             }
             let variant = subjects.current.variant;
-            let plan = match beside {
-                Some(_) => VariantPlan::side_by_side(variant),
-                None => VariantPlan::alone(variant),
-            };
+            let plan = VariantPlan::of(variant, beside.is_some());
             let answer = subjects.measure(&self.bench, &plan, &mut retries, stop);
             let Err(SideStop::Finding(side, found)) = &answer else {
                 break answer;

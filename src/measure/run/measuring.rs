@@ -20,7 +20,7 @@ use crate::verdict::Stopping;
 /// # Errors
 /// [`Error`] where the machine failed; what concerns one variant is a finding.
 pub fn measure(plan: &Plan<'_>, place: &Place<'_>, stop: &dyn Stopping) -> Result<Captures, Error> {
-    let packed = place.packed.map(|packed| packed.same_programs.to_vec());
+    let packed = place.packed.map(|packed| packed.same_programs.clone());
     let mut same = packed.unwrap_or_default();
     let mut variants = plan.variants();
     variants.retain(|variant| !same.iter().any(|same| same.variant == variant.id));

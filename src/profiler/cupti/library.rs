@@ -118,7 +118,7 @@ fn folders(ncu: &Path) -> Vec<PathBuf> {
         }
     }
     // `ncu` may be a link into an installation whose libraries lie some folders up.
-    let real = ncu.canonicalize().unwrap_or_else(|_| ncu.to_path_buf());
+    let real = disk::leads_to(ncu);
     for above in real.ancestors().skip(1).take(4) {
         folders.extend(entries(&above.join("host"), "target-linux"));
     }

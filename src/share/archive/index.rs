@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::build::Artifact;
-use crate::config::Selected;
+use crate::config::{Selected, Selection};
 use crate::files;
 use crate::finding::Finding;
 use crate::measure::{BaseProject, Prebuilt, SameProgram, Times};
@@ -37,8 +37,6 @@ pub(super) mod most {
 pub struct Packing<'a> {
     /// The variants, under the rules that count.
     pub plan: &'a Selected,
-    /// How they were selected.
-    pub selected: &'a SelectedNames,
     /// The base that is measured beside them.
     pub base: Option<&'a BaseProject>,
     /// What was built of both.
@@ -53,21 +51,12 @@ pub struct Packing<'a> {
     pub locks: &'a Path,
 }
 
-/// How variants were selected.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SelectedNames {
-    /// The names and patterns; all without any.
-    pub names: Vec<String>,
-    /// Whether experimental ones count.
-    pub experimental: bool,
-}
-
 /// What an archive says of itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Index {
     pub tool: String,
-    pub selected: SelectedNames,
+    pub selected: Selection,
     pub authority: Authority,
     pub findings: Vec<Finding>,
     pub git: Option<String>,

@@ -10,6 +10,6 @@ mod index;
 mod pack;
 mod unpack;
 
-pub use index::{Packing, SelectedNames};
+pub use index::Packing;
 pub use pack::{Summary, pack};
 pub use unpack::{Unpacked, Unpacking, indexed_paths, unpack};

@@ -15,7 +15,7 @@ use super::index::{
 };
 use crate::build::Artifact;
 use crate::config::{Config, Recipe};
-use crate::disk::{self, folder_of};
+use crate::disk::{self, folder_of, leads_to};
 use crate::files::{entries, open_regular};
 use crate::finding::Error;
 use crate::git;
@@ -45,8 +45,7 @@ struct Output(PathBuf);
 
 impl Output {
     fn new(path: &Path) -> Output {
-        let folder = Path::new(".").join(folder_of(path));
-        let folder = folder.canonicalize().unwrap_or(folder);
+        let folder = leads_to(folder_of(path));
         Output(folder.join(path.file_name().unwrap_or_default()))
     }
 
@@ -118,14 +117,12 @@ fn append<W: Write>(
     content: impl io::Read,
 ) -> io::Result<()> {
     let mut header = tar::Header::new_ustar();
-    header.set_path(name)?;
     header.set_size(size);
     header.set_mode(0o644);
     header.set_mtime(0);
     header.set_uid(0);
     header.set_gid(0);
-    header.set_cksum();
-    tar.append(&header, content)
+    tar.append_data(&mut header, name, content)
 }
 
 fn index(packing: Packing<'_>, output: &Output, blobs: &mut Blobs) -> Result<Index, String> {
@@ -148,7 +145,7 @@ fn index(packing: Packing<'_>, output: &Output, blobs: &mut Blobs) -> Result<Ind
     };
     Ok(Index {
         tool: env!("CARGO_PKG_VERSION").to_owned(),
-        selected: packing.selected.clone(),
+        selected: plan.selection.clone(),
         authority: packing.authority.clone(),
         findings: packing.findings.to_vec(),
         git: programs.git.clone(),
@@ -167,9 +164,8 @@ fn index(packing: Packing<'_>, output: &Output, blobs: &mut Blobs) -> Result<Ind
 /// The top of a project's checkout; its own folder where it is in none.
 fn top_of(root: &Path) -> PathBuf {
     let top = git::repository(root).ok().map(|repository| repository.top);
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     match top {
-        Some(top) if real(root).starts_with(real(&top)) => top,
+        Some(top) if leads_to(root).starts_with(leads_to(&top)) => top,
         _ => root.to_path_buf(),
     }
 }
@@ -182,13 +178,12 @@ fn side(
     output: &Output,
     blobs: &mut Blobs,
 ) -> Result<PackedSide, String> {
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-    let (top, root) = (real(top), real(&config.root));
+    let (top, root) = (leads_to(top), leads_to(&config.root));
     let below = |path: &Path| -> Option<String> {
         let below = path.strip_prefix(&top).ok()?.to_str()?;
         is_below(below).then(|| below.to_owned())
     };
-    let (work, baselines) = (real(&config.work), real(&config.baselines));
+    let (work, baselines) = (leads_to(&config.work), leads_to(&config.baselines));
     // The checkout of a base lies in the work folder.
     let in_work = |path: &Path| path.starts_with(&work) && !top.starts_with(&work);
     let mut wanted = git::shown(&top).unwrap_or_default();
@@ -211,12 +206,12 @@ fn side(
     let own = own
         .flatten()
         .chain(sources)
-        .map(|path| real(&root.join(path)));
+        .map(|path| leads_to(&root.join(path)));
     wanted.extend(own.filter_map(|path| below(&path)));
     let config_path = root.join(config.path.file_name().unwrap_or_default());
     let config_file = below(&config_path).ok_or("the configuration is not in its checkout")?;
     let place = |path: &Path, sha256: &str| -> Option<Place> {
-        let path = real(path);
+        let path = leads_to(path);
         match below(&path) {
             Some(below) if !in_work(&path) => Some(Place::Checkout(below)),
             _ => {
@@ -239,7 +234,7 @@ fn side(
     }));
     wanted.sort_unstable();
     wanted.dedup();
-    wanted.retain(|path| is_below(path) && !in_work(&real(&top.join(path))));
+    wanted.retain(|path| is_below(path) && !in_work(&leads_to(&top.join(path))));
     let paths: Vec<(String, PathBuf)> = wanted
         .into_iter()
         .filter_map(|path| Some((path.clone(), git::real_input(&top.join(&path)).ok()?)))
@@ -255,7 +250,7 @@ fn side(
     contents(&programs, blobs)?;
     Ok(PackedSide {
         config_file,
-        config: config.text.0.clone(),
+        config: config.text.clone(),
         files,
         artifacts,
         findings: built.findings.clone(),

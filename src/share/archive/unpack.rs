@@ -19,7 +19,7 @@ use crate::disk;
 use crate::files::{json, most as most_of_files, open_regular};
 use crate::finding::Error;
 use crate::hash::{Hashing, sha256_file, sha256_of};
-use crate::measure::{BaseProject, Prebuilt, PrebuiltSide, SameProgram, Times};
+use crate::measure::{BaseProject, Packed, Prebuilt, PrebuiltSide};
 use crate::process;
 use crate::trust::Grounds;
 
@@ -29,14 +29,8 @@ pub struct Unpacked {
     pub sha256: String,
     /// The base that is measured beside its variants.
     pub base: Option<BaseProject>,
-    /// What was built of both.
-    pub programs: Prebuilt,
-    /// The variants that need no measurement.
-    pub same_programs: Vec<SameProgram>,
-    /// How long variants took before.
-    pub times: Times,
-    /// sha256 of the list of all files of both sides, which programs could read.
-    pub files: String,
+    /// What was built, and needs no measurement.
+    pub packed: Packed,
     /// Everything is in it; removed at the end.
     _folder: TempDir,
 }
@@ -44,25 +38,13 @@ pub struct Unpacked {
 /// An archive, with the variants and the rules that count.
 pub type Unpacking = (Unpacked, Selected, Grounds);
 
-/// Where the parts of an archive are put.
-struct Places(PathBuf);
+/// Where the parts of an archive are put, in the folder that it is unpacked in.
+const CURRENT: &str = "current";
+const BASE: &str = "base";
+const LOCKS: &str = "locks";
 
-impl Places {
-    fn current(&self) -> PathBuf {
-        self.0.join("current")
-    }
-
-    fn base(&self) -> PathBuf {
-        self.0.join("base")
-    }
-
-    fn locks(&self) -> PathBuf {
-        self.0.join("locks")
-    }
-
-    fn program(&self, sha256: &str, name: &str) -> PathBuf {
-        self.0.join("programs").join(sha256).join(name)
-    }
+fn program_in(folder: &Path, sha256: &str, name: &str) -> PathBuf {
+    folder.join("programs").join(sha256).join(name)
 }
 
 /// A file to be made of a content.
@@ -88,16 +70,14 @@ pub fn unpack(file: &Path, expected: Option<&str>) -> Result<Unpacking, Error> {
     if expected.is_some() {
         refuse_another(&sha256_file(file).map_err(Error::io("read", file))?)?;
     }
-    let folder = process::scratch();
-    let folder = folder.map_err(Error::io("create", std::env::temp_dir()))?;
+    let folder = process::scratch()?;
     // Programs run there, and messages name it.
     let real = folder
         .path()
         .canonicalize()
         .map_err(Error::io("find", folder.path()))?;
-    let places = Places(real);
     let reader = Decompressing::new(Hashing::new(opened));
-    let (index, sha256) = match read(reader, &places) {
+    let (index, sha256) = match read(reader, &real) {
         Ok(read) => read,
         Err(error) => {
             let why = Error::unless_full(folder.path(), error)?;
@@ -108,7 +88,7 @@ pub fn unpack(file: &Path, expected: Option<&str>) -> Result<Unpacking, Error> {
     };
     // It may be another file by now.
     refuse_another(&sha256)?;
-    project(index, sha256, places, folder).map_err(|error| match error {
+    project(index, sha256, &real, folder).map_err(|error| match error {
         Error::Usage(cause) | Error::Config(cause) => refused(cause),
         error => error,
     })
@@ -120,8 +100,7 @@ pub fn unpack(file: &Path, expected: Option<&str>) -> Result<Unpacking, Error> {
 /// # Errors
 /// In words, what is wrong with it.
 pub fn indexed_paths(index: &[u8]) -> Result<Vec<PathBuf>, String> {
-    let places = Places(PathBuf::new());
-    let made = parsed(index).and_then(|index| targets(&index, &places));
+    let made = parsed(index).and_then(|index| targets(&index, Path::new("")));
     let made = made.map_err(|error| error.to_string())?;
     let targets = made.into_values().flatten();
     Ok(targets.map(|target| target.path).collect())
@@ -130,14 +109,14 @@ pub fn indexed_paths(index: &[u8]) -> Result<Vec<PathBuf>, String> {
 /// The index, and the sha256 of the archive. The files of each content are made.
 fn read<R: Read>(
     mut reader: Decompressing<Hashing<R>>,
-    places: &Places,
+    folder: &Path,
 ) -> io::Result<(Index, String)> {
     let mut archive = tar::Archive::new(&mut reader);
     // Without extensions: neither long names nor sparse files nor attributes.
     let mut entries = archive.entries()?.raw(true);
     let mut first = entries.next().ok_or_else(|| damaged("it is empty"))??;
     let index = index(&mut first)?;
-    let mut targets = targets(&index, places)?;
+    let mut targets = targets(&index, folder)?;
     for entry in entries {
         let mut entry = entry?;
         let name = name_of(&entry)?;
@@ -208,7 +187,7 @@ fn parsed(bytes: &[u8]) -> io::Result<Index> {
 }
 
 /// The files that are made of each content.
-fn targets(index: &Index, places: &Places) -> io::Result<BTreeMap<String, Vec<Target>>> {
+fn targets(index: &Index, all: &Path) -> io::Result<BTreeMap<String, Vec<Target>>> {
     let mut targets: BTreeMap<String, Vec<Target>> = index
         .blobs
         .keys()
@@ -236,8 +215,8 @@ fn targets(index: &Index, places: &Places) -> io::Result<BTreeMap<String, Vec<Ta
     };
     let of_base = index.base.as_ref().and_then(|base| base.side.as_ref().ok());
     let sides = [
-        (Some(&index.current), places.current()),
-        (of_base, places.base()),
+        (Some(&index.current), all.join(CURRENT)),
+        (of_base, all.join(BASE)),
     ];
     for (side, folder) in sides {
         let Some(side) = side else { continue };
@@ -255,7 +234,7 @@ fn targets(index: &Index, places: &Places) -> io::Result<BTreeMap<String, Vec<Ta
                         if of != sha256 || name.contains('/') {
                             return Err(damaged(&format!("`{name}` is no name of a program")));
                         }
-                        add(sha256, places.program(of, name), true)?;
+                        add(sha256, program_in(all, of, name), true)?;
                     }
                 }
             }
@@ -270,7 +249,7 @@ fn targets(index: &Index, places: &Places) -> io::Result<BTreeMap<String, Vec<Ta
     }
     for (path, sha256) in &index.locks {
         inside(path)?;
-        add(sha256, places.locks().join(path), false)?;
+        add(sha256, all.join(LOCKS).join(path), false)?;
     }
     if index.blobs.len() > most::FILES || !index.blobs.keys().all(|sha256| is_sha256(sha256)) {
         return Err(damaged("its index lists contents that are none"));
@@ -305,12 +284,7 @@ fn make(content: &mut dyn Read, sha256: &str, targets: &[Target]) -> io::Result<
 }
 
 /// The project in an unpacked archive.
-fn project(
-    index: Index,
-    sha256: String,
-    places: Places,
-    folder: TempDir,
-) -> Result<Unpacking, Error> {
+fn project(index: Index, sha256: String, all: &Path, folder: TempDir) -> Result<Unpacking, Error> {
     let of_base = index.base.as_ref().and_then(|base| base.side.as_ref().ok());
     let files = [Some(&index.current), of_base].map(|side| side.map(|side| &side.files));
     let files = sha256_of(&files).map_err(Error::Usage)?;
@@ -321,15 +295,15 @@ fn project(
         disk::create_dir_all(parent).map_err(Error::io("create", parent))?;
         let config = Config::parse(&path, &side.config)?;
         Ok(Config {
-            work: places.0.join("work"),
-            baselines: places.locks(),
+            work: all.join("work"),
+            baselines: all.join(LOCKS),
             ..config
         })
     };
-    let config = load(&current, &places.current())?;
+    let config = load(&current, &all.join(CURRENT))?;
     disk::create_dir_all(&config.work).map_err(Error::io("create", &config.work))?;
     let mut programs = Prebuilt {
-        current: prebuilt(current, &places.current(), &places),
+        current: prebuilt(current, &all.join(CURRENT), all),
         base: PrebuiltSide::default(),
         git: index.git,
     };
@@ -339,35 +313,36 @@ fn project(
             let of_base = match base.side {
                 Err(why) => Err(why),
                 Ok(side) => {
-                    let config = load(&side, &places.base())?;
-                    programs.base = prebuilt(side, &places.base(), &places);
+                    let config = load(&side, &all.join(BASE))?;
+                    programs.base = prebuilt(side, &all.join(BASE), all);
                     Ok(config)
                 }
             };
             Some(BaseProject::packed(base.commit, of_base, &config))
         }
     };
-    let names = &index.selected.names;
-    let plan = Selected::new(config, names, index.selected.experimental, &[])?;
-    let (config, store) = (plan.config.clone(), Store::open(&places.locks())?);
+    let plan = Selected::new(config, &index.selected, &[])?;
+    let (config, store) = (plan.config.clone(), Store::open(&all.join(LOCKS))?);
     let grounds = Grounds::settled(config, store, index.authority, index.findings);
     let unpacked = Unpacked {
         sha256,
         base,
-        programs,
-        same_programs: index.same_programs,
-        times: index.times,
-        files,
+        packed: Packed {
+            programs,
+            same_programs: index.same_programs,
+            times: index.times,
+            files,
+        },
         _folder: folder,
     };
     Ok((unpacked, plan, grounds))
 }
 
 /// What was built of a side. Its paths were looked at before anything was unpacked.
-fn prebuilt(side: PackedSide, top: &Path, places: &Places) -> PrebuiltSide {
+fn prebuilt(side: PackedSide, top: &Path, all: &Path) -> PrebuiltSide {
     let path_of = |place: &Place| match place {
         Place::Checkout(path) => top.join(path),
-        Place::Program(sha256, name) => places.program(sha256, name),
+        Place::Program(sha256, name) => program_in(all, sha256, name),
     };
     let artifact = |packed: PackedArtifact| {
         let words = packed.run.into_iter().map(|word| match word {

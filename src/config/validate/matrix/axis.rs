@@ -5,7 +5,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::wrong::{Wrong, wrong};
+use crate::config::error::ConfigError;
 use crate::config::validate::variant::PLACEHOLDERS;
 
 /// The key of a matrix in the table of a variant.
@@ -39,16 +39,20 @@ const SHAPE: &str =
     "`matrix = { n = [1024, 4096], mode = { fast = [\"--fast\"], exact = [] } }` has two axes";
 
 /// The axes of a matrix, in the order of their names.
-pub(super) fn axes(matrix: &Spanned<DeValue<'_>>) -> Result<Vec<Axis>, Box<Wrong>> {
+pub(super) fn axes(matrix: &Spanned<DeValue<'_>>) -> Result<Vec<Axis>, ConfigError> {
     let DeValue::Table(table) = matrix.get_ref() else {
-        return Err(wrong(
+        return Err(ConfigError::at(
             matrix.span(),
             "`matrix` must be a table of its axes",
             SHAPE,
         ));
     };
     if table.is_empty() {
-        return Err(wrong(matrix.span(), "`matrix` has no axes", SHAPE));
+        return Err(ConfigError::at(
+            matrix.span(),
+            "`matrix` has no axes",
+            SHAPE,
+        ));
     }
     table
         .iter()
@@ -56,16 +60,16 @@ pub(super) fn axes(matrix: &Spanned<DeValue<'_>>) -> Result<Vec<Axis>, Box<Wrong
         .collect()
 }
 
-fn axis(name: &str, at: Range<usize>, values: &Spanned<DeValue<'_>>) -> Result<Axis, Box<Wrong>> {
+fn axis(name: &str, at: Range<usize>, values: &Spanned<DeValue<'_>>) -> Result<Axis, ConfigError> {
     if !is_axis_name(name) {
-        return Err(wrong(
+        return Err(ConfigError::at(
             at,
             format!("`{name}` cannot be the name of an axis"),
             "an axis has lower-case letters, digits and `_`, and begins with a letter",
         ));
     }
     if PLACEHOLDERS.contains(&name) {
-        return Err(wrong(
+        return Err(ConfigError::at(
             at,
             format!(
                 "`{name}` cannot be the name of an axis: `{{{name}}}` is filled in for each process"
@@ -77,7 +81,7 @@ fn axis(name: &str, at: Range<usize>, values: &Spanned<DeValue<'_>>) -> Result<A
         DeValue::Array(list) => list.iter().map(|value| listed(name, value)).collect(),
         DeValue::Table(table) => named(name, table),
         _ => {
-            return Err(wrong(
+            return Err(ConfigError::at(
                 values.span(),
                 format!("the axis `{name}` must be a list of values, or a table of named values"),
                 SHAPE,
@@ -86,7 +90,7 @@ fn axis(name: &str, at: Range<usize>, values: &Spanned<DeValue<'_>>) -> Result<A
     };
     let read: Vec<Value> = read?;
     if read.is_empty() {
-        return Err(wrong(
+        return Err(ConfigError::at(
             values.span(),
             format!("the axis `{name}` has no values, so the matrix produces no variant"),
             "give it a value, or remove the axis",
@@ -94,7 +98,7 @@ fn axis(name: &str, at: Range<usize>, values: &Spanned<DeValue<'_>>) -> Result<A
     }
     for (index, value) in read.iter().enumerate() {
         if read[..index].iter().any(|other| other.name == value.name) {
-            return Err(wrong(
+            return Err(ConfigError::at(
                 values.span(),
                 format!(
                     "the axis `{name}` has two values that are `{}` in names of variants",
@@ -112,11 +116,11 @@ fn axis(name: &str, at: Range<usize>, values: &Spanned<DeValue<'_>>) -> Result<A
 }
 
 /// A value of a list: its text is its name.
-fn listed(axis: &str, value: &Spanned<DeValue<'_>>) -> Result<Value, Box<Wrong>> {
+fn listed(axis: &str, value: &Spanned<DeValue<'_>>) -> Result<Value, ConfigError> {
     let give_a_name = || format!("give it a name: `{axis} = {{ name = \"value\", … }}`");
     let text = match value.get_ref() {
         DeValue::Array(_) => {
-            return Err(wrong(
+            return Err(ConfigError::at(
                 value.span(),
                 format!("a list of arguments needs a name in the axis `{axis}`"),
                 format!(
@@ -129,7 +133,7 @@ fn listed(axis: &str, value: &Spanned<DeValue<'_>>) -> Result<Value, Box<Wrong>>
     // 0.5 is `0_5` in a name.
     let name = text.replace('.', "_");
     if !is_part_of_name(&name) {
-        return Err(wrong(
+        return Err(ConfigError::at(
             value.span(),
             format!("`{text}` of the axis `{axis}` cannot stand in the name of a variant"),
             give_a_name(),
@@ -142,11 +146,11 @@ fn listed(axis: &str, value: &Spanned<DeValue<'_>>) -> Result<Value, Box<Wrong>>
 }
 
 /// The values of a table: names, and what they stand for.
-fn named(axis: &str, table: &DeTable<'_>) -> Result<Vec<Value>, Box<Wrong>> {
+fn named(axis: &str, table: &DeTable<'_>) -> Result<Vec<Value>, ConfigError> {
     let value = |(key, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
         let name: &toml::de::DeString<'_> = key.get_ref();
         if !is_part_of_name(name) {
-            return Err(wrong(
+            return Err(ConfigError::at(
                 key.span(),
                 format!("`{name}` of the axis `{axis}` cannot stand in the name of a variant"),
                 "the name of a value has letters, digits, `_` and `-`",
@@ -170,8 +174,8 @@ fn named(axis: &str, table: &DeTable<'_>) -> Result<Vec<Value>, Box<Wrong>> {
     table.iter().map(value).collect()
 }
 
-fn not_a_value(axis: &str, value: &Spanned<DeValue<'_>>) -> Box<Wrong> {
-    wrong(
+fn not_a_value(axis: &str, value: &Spanned<DeValue<'_>>) -> ConfigError {
+    ConfigError::at(
         value.span(),
         format!("this cannot be a value of the axis `{axis}`"),
         "a value is a text, a number, a boolean, or, with a name, a list of arguments (texts)",

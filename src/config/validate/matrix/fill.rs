@@ -6,8 +6,7 @@ use toml::Spanned;
 use toml::de::{DeArray, DeString, DeTable, DeValue};
 
 use super::axis::{Axis, KEY, StandsFor, Value, is_axis_name};
-use super::wrong::{Wrong, wrong};
-use crate::config::error::suggest;
+use crate::config::error::{ConfigError, suggest};
 use crate::config::validate::variant::PLACEHOLDERS;
 
 /// What a value counts besides its text: about what it takes in memory.
@@ -28,7 +27,7 @@ impl<'a> Filler<'a> {
     pub(super) fn variant<'i>(
         &mut self,
         template: &DeTable<'i>,
-    ) -> Result<DeTable<'i>, Box<Wrong>> {
+    ) -> Result<DeTable<'i>, ConfigError> {
         let mut table = DeTable::new();
         for (key, value) in template {
             let is_description = key.get_ref() == "description";
@@ -47,7 +46,7 @@ impl<'a> Filler<'a> {
     fn value<'i>(
         &mut self,
         value: &Spanned<DeValue<'i>>,
-    ) -> Result<Spanned<DeValue<'i>>, Box<Wrong>> {
+    ) -> Result<Spanned<DeValue<'i>>, ConfigError> {
         let span = value.span();
         let filled = match value.get_ref() {
             DeValue::String(text) => {
@@ -69,7 +68,7 @@ impl<'a> Filler<'a> {
     }
 
     /// A list, with all arguments of an axis in the place of its placeholder.
-    fn list<'i>(&mut self, list: &DeArray<'i>) -> Result<DeArray<'i>, Box<Wrong>> {
+    fn list<'i>(&mut self, list: &DeArray<'i>) -> Result<DeArray<'i>, ConfigError> {
         let mut filled = DeArray::new();
         for item in list {
             let arguments = match item.get_ref() {
@@ -107,7 +106,7 @@ impl<'a> Filler<'a> {
     }
 
     /// A text, with values in the place of their placeholders. A value is not searched again.
-    fn text(&mut self, text: &str, at: Range<usize>) -> Result<String, Box<Wrong>> {
+    fn text(&mut self, text: &str, at: Range<usize>) -> Result<String, ConfigError> {
         let mut filled = String::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once('{') {
@@ -140,10 +139,10 @@ impl<'a> Filler<'a> {
         Ok(filled)
     }
 
-    fn unknown(&self, name: &str, at: Range<usize>) -> Box<Wrong> {
+    fn unknown(&self, name: &str, at: Range<usize>) -> ConfigError {
         let axes = self.chosen.iter().map(|(axis, _)| axis.name.as_str());
         let known: Vec<&str> = axes.chain(PLACEHOLDERS).collect();
-        wrong(
+        ConfigError::at(
             at,
             format!("`{{{name}}}` is neither an axis of the matrix nor a placeholder of the tool"),
             format!(
@@ -154,14 +153,14 @@ impl<'a> Filler<'a> {
     }
 
     /// Counts what is produced.
-    fn spend(&mut self, bytes: usize, at: Range<usize>) -> Result<(), Box<Wrong>> {
+    fn spend(&mut self, bytes: usize, at: Range<usize>) -> Result<(), ConfigError> {
         let cost = bytes.saturating_add(VALUE_BYTES);
         match self.bytes_left.checked_sub(cost) {
             Some(left) => {
                 *self.bytes_left = left;
                 Ok(())
             }
-            None => Err(wrong(
+            None => Err(ConfigError::at(
                 at,
                 format!(
                     "the matrices produce more than {} MiB of settings",
@@ -174,10 +173,10 @@ impl<'a> Filler<'a> {
 }
 
 /// A list of arguments within a text.
-fn alone(axis: &Axis, text: &str, at: Range<usize>) -> Box<Wrong> {
+fn alone(axis: &Axis, text: &str, at: Range<usize>) -> ConfigError {
     let name = &axis.name;
     let text: String = text.chars().take(40).collect();
-    wrong(
+    ConfigError::at(
         at,
         format!("`{{{name}}}` is a list of arguments, and cannot stand in the text `{text}`"),
         format!("write \"{{{name}}}\" as an item of its own in a list such as `args`"),
