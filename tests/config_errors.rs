@@ -333,6 +333,7 @@ inputs = ["b.py"] | inputs = ["src/[a"] | cannot be read as a pattern; `**` for 
 # Sources that cannot be compiled together.
 source = "kernels/a.cu" | source = [] | `source` is an empty list
 source = "kernels/a.cu" | source = ["a.cu", "b.cpp"] | `b.cpp` of a list of sources is no CUDA source
+args = ["--n", "8"] | args = ["--n 8"] | `--n 8` is several arguments in one; write an item for each: ["--n", "8"]
 source = "kernels/a.cu" | source = ["a.cu", ".cu"] | `.cu` of a list of sources is no CUDA source
 source = "kernels/a.cu" | source = ["x/a.cu", "y/a.cu"] | two sources are called `a.cu`; rename one of them
 source = "kernels/a.cu" | source = ["a.cu", "a.cu"] | two sources are called `a.cu`
@@ -373,7 +374,6 @@ skip = 1 | skip = -1 | integer `-1`; expected a whole number, 0 or more
 launches = 20 | launches = 2.5 | floating point `2.5`; expected a whole number, 0 or more
 launches = 20 | launches = "20" | Launches of each kernel in one process
 flags = ["-O3"] | flags = "-O3"
-args = ["--n", "8"] | args = ["--n 8"] | `--n 8` is several arguments in one; write an item for each: ["--n", "8"]
 expect = ["k"] | expect = "k" | expected a list; such as `["--n", "4096"]`
 args = ["--m", "8"] | args = ["--m", 8]
 experimental = false | experimental = "no"

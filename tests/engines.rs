@@ -232,8 +232,6 @@ fn a_plan_shows_its_slices_and_the_most_that_they_take() {
 #[test]
 fn what_no_pipeline_can_have_is_refused() {
     let rows = r#"
---slices 257 --format github | at most 256 jobs
---slices 201 --format gitlab | at most 200 jobs
 --against a\nb --format github | control character
 --against ${{secrets.X}} --format github | cannot stand in a pipeline
 --slices 0 | --slices

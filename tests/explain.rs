@@ -365,6 +365,8 @@ fn what_is_not_like_for_like_is_told_first_and_what_is_left_over_last() {
     let reports = ["two_kernels_three_times", "four_metrics"];
     let reports = reports.map(|name| format!("tests/data/ncu/{name}.ncu-rep"));
     stored(&[&reports[0], &reports[1]]).ends(0, "only in A: ");
+    let scalar = "ci/recordings/h200/attention/scalar/profile.json";
+    stored(&[profile, scalar]).ends(0, "two kernels of different names");
 }
 
 #[test]
@@ -378,7 +380,8 @@ fn a_file_that_cannot_be_read_is_told_as_inspect_tells_it() {
     fs::write(&text, "true\n").unwrap();
     stored(&[&good, text.to_str().unwrap()]).ends(2, "no CSV header");
     stored(&[bad, &good]).ends(2, "not a profile");
-    stored(&[&good, "nowhere.csv"]).ends(2, "state two files, or two programs");
+    stored(&[&good, "nowhere.csv"]).ends(2, "there is no file nowhere.csv");
+    stored(&[&good, "nowhere"]).ends(2, "state two files or folders that are there");
     stored(&[&good, &good, "--report", "out.html"])
         .ends(2, "--report is of two programs that are measured");
 }

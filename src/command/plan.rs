@@ -59,6 +59,7 @@ pub(super) fn run(path: &Path, arguments: &PlanArgs) -> Result<ExitCode, Error> 
         arguments.against.is_some() || engine.is_some_and(|engine| engine.target.is_some());
     // A slice without a variant would be a job for nothing.
     let most = u32::try_from(selected.variants.len()).unwrap_or(u32::MAX);
+    let most = most.min(engine.and_then(|engine| engine.most).unwrap_or(most));
     let count = arguments.slices.unwrap_or(USUAL).min(most).max(1);
     let slices = sliced(&selected, count, beside);
     let Some(engine) = engine else {

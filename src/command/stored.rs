@@ -110,6 +110,10 @@ fn text(content: &Content<'_>) -> String {
 fn of_kernel(kernel: &StoredKernel) -> String {
     let (before, after) = (one_line(&kernel.before), one_line(&kernel.after));
     let mut text = format!("\nA: {before}\nB: {after}\n");
+    let name = |shown: &str| shown.split(" grid ").next().map(str::to_owned);
+    if name(&before) != name(&after) {
+        text.push_str("   two kernels of different names: what is left of each side\n");
+    }
     let mut table = plain_table(&["metric", "A", "B", "change", ""]);
     let shown = worth_showing(&kernel.metrics);
     for metric in &shown {

@@ -81,7 +81,13 @@ pub(super) struct Survey {
 /// [`Error`] where the machine lacks something; that the program failed is a finding.
 pub(super) fn survey(folder: &Path, argv: &[String], device: u32) -> Result<Survey, Error> {
     let place = Folders::of(folder, None, None)?;
-    let gpu = Gpu::query(device)?;
+    let gpu = Gpu::query(device).map_err(|error| {
+        let text = error.to_string();
+        let (what, next) = text.split_once("\n  next: ").unwrap_or((&text, ""));
+        let alone =
+            "`sparsek-gate init` alone needs no GPU: state the program as `run` and `program`";
+        Error::environment(what, format!("{alone}. {next}"))
+    })?;
     let program = Program {
         argv: argv.to_vec(),
         verification: Verification::None,

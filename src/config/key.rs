@@ -113,7 +113,11 @@ pub(crate) fn home(key: &str, is_table: bool) -> Option<String> {
     };
     let places = described(key).filter(|(_, node)| is_alike(node));
     let places: Vec<String> = places.map(|(name, _)| place(name)).collect();
-    (!places.is_empty()).then(|| format!("`{key}` belongs to {}", places.join(" or ")))
+    let more = match key {
+        "direction" => "; that of a `[static.NAME]` is fixed, so remove it there",
+        _ => "",
+    };
+    (!places.is_empty()).then(|| format!("`{key}` belongs to {}{more}", places.join(" or ")))
 }
 
 /// What the key at a path of tables means.

@@ -44,15 +44,8 @@ impl Engine {
     /// The pipeline, manifest or script.
     ///
     /// # Errors
-    /// [`Error::Usage`] where it runs fewer slices, or where a word of the command line cannot stand
-    /// in it.
+    /// [`Error::Usage`] where a word of the command line cannot stand in it.
     pub fn rendered(&self, task: &Task<'_>) -> Result<String, Error> {
-        if let Some(most) = self.most.filter(|most| task.slices > *most) {
-            return Err(Error::Usage(format!(
-                "`--slices {}`: {} runs at most {most} jobs of one kind\n  next: --slices {most}, or fewer",
-                task.slices, self.name
-            )));
-        }
         let words = task.selection.names.iter().map(String::as_str);
         for word in words.chain(task.config).chain(task.against) {
             // A service replaces these before any shell reads them.

@@ -9,6 +9,7 @@ use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
 
 use super::print::ForTerminals;
+use crate::disk;
 use crate::files::{ListsInLines, json, most, pretty_json, read_regular_up_to};
 use crate::finding::{Error, Reported, Severity};
 use crate::judge::Outcome;
@@ -47,6 +48,12 @@ pub(super) fn write(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
 /// [`Error::Io`], or [`Error::Input`] where the file is not an outcome that this version reads, or
 /// contradicts itself.
 pub fn read(path: &Path) -> Result<Outcome, Error> {
+    if !disk::is_there(path) {
+        let (path, next) = (path.display(), "`check --report outcome.json` writes one");
+        return Err(Error::Usage(format!(
+            "there is no file {path}\n  next: {next}"
+        )));
+    }
     let text = read_regular_up_to(path, most::OUTCOME).map_err(Error::named(path))?;
     parse(path, &text)
 }

@@ -17,7 +17,11 @@ pub fn unchecked(plan: &Selected, store: &Store) -> Result<Vec<Finding>, Error> 
     let folder = plan.config.baselines.strip_prefix(&plan.config.root);
     let folder = folder.unwrap_or(&plan.config.baselines).display();
     let gone = |id: &VariantId, message: String, gpus: &str| {
-        let next = format!("put it back, or remove its baseline: git rm '{folder}/{gpus}/{id}.*'");
+        let back = match message.ends_with("no `program` is stated") {
+            true => "state `program` or `libraries` again",
+            false => "put it back",
+        };
+        let next = format!("{back}, or remove its baseline: git rm '{folder}/{gpus}/{id}.*'");
         Finding::deny(Code::VariantGone, id, message, next)
     };
     let stored = store.stored()?.into_iter().map(|(_, id)| id);

@@ -527,12 +527,17 @@ impl<'a> Judge<'a> {
             _ => "baseline",
         };
         if gpus.is_empty() {
+            let folder = self.plan.config.baselines.file_name().unwrap_or_default();
+            let moved = match folder.to_str() {
+                Some("baselines") | None => String::new(),
+                Some(folder) => format!("; locks of before are moved to `{folder}` (git mv)"),
+            };
             Some(Finding::deny(
                 Code::NewBaseline,
                 &variant.id,
                 format!("it has no {what} yet"),
                 format!(
-                    "review its profile and lock it: {}",
+                    "review its profile and lock it: {}{moved}",
                     tier.lock_command(&variant.id)
                 ),
             ))
