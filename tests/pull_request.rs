@@ -322,7 +322,7 @@ launches = 20  | launches = 2  | changes `profile.launches` from 20 to 2
 [profile]\n | [profile]\naccept_tiers = ["kernel-times"]\n | sets `profile.accept_tiers`
 driver = ">=580"\n | | no longer sets `toolchain.pins.driver`
 expect = ["bsr_gemm_occupancy"]\n | expect = ["bsr_gemm_occupancy"]\nenv = { LD_PRELOAD = "./faster.so" }\n | sets `suite.bsr_gemm.variant.occupancy.env.LD_PRELOAD`
-[toolchain]\n | [[waiver]]\nvariant = "bsr_gemm/cp_async"\nmetric = "duration"\nreason = "needed"\nwho = "Eve"\nexpires = 2999-12-31\n\n[toolchain]\n | adds a waiver of `duration` until 2999-12-31 by Eve: needed
+[toolchain]\n | [[waiver]]\nvariant = "bsr_gemm/cp_async"\nmetric = "duration"\nreason = "needed"\nwho = "Eve"\nexpires = 2999-12-31\n\n[toolchain]\n | adds a waiver of `duration` until 2999-12-31 up to twice its tolerance by Eve: needed
 "#;
 
 /// As [`WEAKENED`]: with these, what was recorded cannot be compared even with consent.

@@ -83,7 +83,7 @@ pub(super) fn run_build(
                 )
             } else {
                 format!(
-                    "fix the source or the flags (a folder of headers: `-Iinclude`, a library: `-lcublas`), or run it by hand: {line}"
+                    "fix the source or the flags (a folder of headers: `-Iinclude`, a library: `-lcublas`), commit a header that git lacks, or run it by hand: {line}"
                 )
             };
             Err(failed(format!("the build ended with {ending}"), next)

@@ -11,9 +11,9 @@ use super::from;
 use super::judging::refuse_without_folder;
 use super::select::load;
 use crate::baseline::{
-    Acceptance, CaptureIndex, LeftOut, Lock, LockOrder, LockReport, NormLine, Signer, Store,
-    lock_selected, measured_unpinned, noise, norm_lines, refuse_in_pipeline, sign_selected,
-    verify_selected, verify_stored,
+    Acceptance, CaptureIndex, FILES, LeftOut, Lock, LockOrder, LockReport, LockedBaseline,
+    NormLine, Signer, Store, lock_selected, measured_unpinned, noise, norm_lines,
+    refuse_in_pipeline, sign_selected, verify_selected, verify_stored,
 };
 use crate::cli::BaselineArgs;
 use crate::config::Selected;
@@ -73,17 +73,22 @@ fn lock(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
     answer_in(detail, arguments.format, &report, &report.findings, || {
         let mut text = lock_text(stored, &report, detail);
         if report.locked && detail != Detail::Verdict {
-            text.push_str(to_commit(&selected.config.baselines));
+            text.push_str(to_commit(&selected.config.baselines, &report.baselines));
         }
         text
     })
 }
 
 /// What keeps a lock from other clones.
-fn to_commit(baselines: &Path) -> &'static str {
+fn to_commit(baselines: &Path, locked: &[LockedBaseline]) -> &'static str {
     let is_lock = |path: &str| path.ends_with(".lock.toml");
-    if git::shown(baselines).is_ok_and(|shown| shown.is_empty()) {
-        return "git ignores the baselines, so that no clone has them: `git check-ignore -v baselines/*/*` shows the rule\n";
+    let files = locked.iter().flat_map(|one| {
+        let files = FILES.iter().filter(|ending| !ending.ends_with("minisig"));
+        files.map(|ending| format!("{}/{}.{ending}", one.gpu, one.variant))
+    });
+    let ignored = |shown: Vec<String>| files.into_iter().any(|file| !shown.contains(&file));
+    if git::shown(baselines).is_ok_and(ignored) {
+        return "git ignores files of the baselines, so that no clone has them: `git check-ignore -v baselines/*/*` shows the rule\n";
     }
     match git::changed_since(baselines, "HEAD", is_lock) {
         Ok(changed) if changed.is_empty() => "",

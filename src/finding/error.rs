@@ -59,7 +59,10 @@ fn next_step(path: &Path, source: &std::io::Error) -> String {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Some(
             "free space on the disk of this path, and run the command again; what was there before is kept".to_owned(),
         ),
-        ErrorKind::PermissionDenied => of_another_user(path),
+        ErrorKind::PermissionDenied => Some(of_another_user(path).unwrap_or_else(|| {
+            "let this user write there, or name a work folder that it may write to: `paths.work`"
+                .to_owned()
+        })),
         _ => None,
     };
     next.map_or_else(String::new, |next| format!("\n  next: {next}"))

@@ -258,7 +258,7 @@ fn waivers(before: Option<&Value>, after: Option<&Value>, found: &mut Vec<Change
         // One of the same size that ends sooner is no looser than that one.
         let within = |was: &&Waived| was.up_to == waiver.up_to && was.expires > waiver.expires;
         let size = match &*waiver.up_to {
-            "" => String::new(),
+            "" => " up to twice its tolerance".to_owned(),
             size => format!(" up to {size}"),
         };
         let way = loosens_if(!alike.iter().copied().any(|was| within(&was)));
@@ -369,18 +369,18 @@ Loosens | metric.m.on.s = { stored = '1', against = '1' } | metric.m.on.s = { st
 Loosens | metric.m = { min = 1 } | metric.m = { min = 1, on.s = '1' } | on s changes the tolerance of `m` from none to 1
 Loosens | metric.m.min = 1 | | `m` is no longer judged
 Loosens | | metric.m.min = 1 | states metrics of its own in the place of those by default
-Loosens | | SOON | adds a waiver of `duration` until 2026-12-01 by w: r
+Loosens | | SOON | adds a waiver of `duration` until 2026-12-01 up to twice its tolerance by w: r
 Loosens | SOON | SIZED | replaces the waiver of `duration` until 2026-12-01 up to 5 % by w: r
-Loosens | | MERGE | adds a waiver of `duration` until the merge by w: r
-Loosens | MERGE | SOON | extends the waiver of `duration` from the merge to 2026-12-01 by w: r
-Loosens | SIZED | SOON | replaces the waiver of `duration` until 2026-12-01 by w: r
-Loosens | SOON | LATE | extends the waiver of `duration` from 2026-12-01 to 2026-12-31 by w: r
+Loosens | | MERGE | adds a waiver of `duration` until the merge up to twice its tolerance by w: r
+Loosens | MERGE | SOON | extends the waiver of `duration` from the merge to 2026-12-01 up to twice its tolerance by w: r
+Loosens | SIZED | SOON | replaces the waiver of `duration` until 2026-12-01 up to twice its tolerance by w: r
+Loosens | SOON | LATE | extends the waiver of `duration` from 2026-12-01 to 2026-12-31 up to twice its tolerance by w: r
 Loosens | a.key.of_the_future = 1 | a.key.of_the_future = 2 | changes `a.key.of_the_future` from 1 to 2
 Tightens | verify.sanitizer = [] | verify.sanitizer = ["memcheck"] | changes `verify.sanitizer` from [] to ["memcheck"]
 Tightens | metric.m.tolerance = { against = '1.5' } | metric.m.tolerance = { against = '1' } | tightens `m` side by side from 1.5 to 1
 Tightens | metric.l.min = 1 | metric.l.min = 1\nmetric.m.min = 1 | adds the metric `m`
-Tightens | LATE | MERGE | shortens the waiver of `duration` from 2026-12-31 to the merge by w: r
-Tightens | LATE | SOON | shortens the waiver of `duration` from 2026-12-31 to 2026-12-01 by w: r
+Tightens | LATE | MERGE | shortens the waiver of `duration` from 2026-12-31 to the merge up to twice its tolerance by w: r
+Tightens | LATE | SOON | shortens the waiver of `duration` from 2026-12-31 to 2026-12-01 up to twice its tolerance by w: r
 Tightens | SOON | | removes the waiver of `duration`
 Tightens | paths.unread = ['*.md'] | | no longer sets `paths.unread`, which was ["*.md"]
 States | suite.s.variant.v.dynamic_shared_bytes = 128 | suite.s.variant.v.dynamic_shared_bytes = 256 | changes `suite.s.variant.v.dynamic_shared_bytes` from 128 to 256

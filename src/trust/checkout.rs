@@ -53,7 +53,12 @@ pub(super) fn refuse_without_change(
                     .to_owned(),
             }
         ),
-        format!("check out {commit} before the check, in a job that has no secret"),
+        match run.in_target {
+            true => format!(
+                "measure it on the event `pull_request`; to judge here what it measured (`--from`), check out {commit} in a job that has no secret"
+            ),
+            false => format!("check out {commit} before the check, in a job that has no secret"),
+        },
     ))
 }
 

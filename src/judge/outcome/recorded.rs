@@ -208,8 +208,10 @@ impl Reading<'_> {
                 let (code, id) = (Code::ProfileMissing, &variant.id);
                 let message = format!("{shown} contains no profile of it: no {id}/{PROFILE_FILE}");
                 let next = "it has compiled code alone: that is judged by `check --static`, without `--from`; what a GPU measures is recorded by `profile --output DIR`";
-                if disk::is_file(self.recordings.shown.join(PROFILE_FILE)) {
-                    let next = "name the folder of all variants, two levels above: `--from DIR` for DIR/SUITE/VARIANT/profile.json";
+                let own = self.recordings.shown.join(PROFILE_FILE);
+                let below = self.recordings.shown.join(&id.variant).join(PROFILE_FILE);
+                if disk::is_file(own) || disk::is_file(below) {
+                    let next = "name the folder above it that has all: `--from DIR` for DIR/SUITE/VARIANT/profile.json";
                     Finding::deny(code, id, message, next)
                 } else if disk::is_dir(self.recordings.shown.join("profiles")) {
                     let next = format!("name the folder in it: `--from {shown}/profiles`");
