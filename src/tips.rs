@@ -43,6 +43,13 @@ pub fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error {
             error.insert(ContextKind::Suggested, tips);
         }
     }
+    let action = words.iter().skip_while(|word| *word != "baseline").nth(1);
+    if error.kind() == ErrorKind::MissingRequiredArgument
+        && let Some(action @ ("lock" | "show" | "sign" | "verify")) = action.map(String::as_str)
+    {
+        let tip = StyledStr::from(format!("did you mean `--{action}`?"));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
     if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue)
         && let Some(ContextValue::Strings(valid)) = error.get(ContextKind::ValidValue)
     {

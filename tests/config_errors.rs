@@ -435,6 +435,7 @@ const REFUSED_ELSEWHERE: &str = r#"
 [metric.duration] | [metric]\n[x.duration] | unknown key `x`
 [metric.stored]\ncounter = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum" | [metric.spill_bytes] | `[static.spill_bytes]`, for every variant
 timeout_s = 120.0 | timeout_s = "5m" | Seconds after which ncu and everything below it is killed
+[metric.sm_active]\ndirection = "higher" | [metric.registers] | `[static.registers]`, for every variant
 [suite.s.profile] | [profile.s] | write `[suite.s.profile]`
 launches = 20 | gpu = 1 | `--gpus` of `check` and `profile` selects GPUs
 [static.wgmma_instructions]\nlevel = "warn" | [static]\nwgmma_instructions = 3 | write `[static.wgmma_instructions]`, and its keys below it

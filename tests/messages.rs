@@ -44,8 +44,8 @@ run = ["sh", "bench.sh"]\nbuild = ["make -j4"] | build | 5 | there is no program
 run = ["sh", "bench.sh"]\nbuild = ["no-such-tool", "all"] | build | 5 | the program `no-such-tool` was not found; s/v; correct `build` of the variant
 run = ["./none"]\nbuild = ["true"] | build | 5 | the build succeeded, but there is no program `./none`; let `build` make it, or correct `run` of s/v
 source = "k.cu"\n[paths]\nwork = "." | list | 2 | `work` must be a folder of its own; write `.sparsek-gate`
-source = "k.cu" | list w | 2 | no variant or suite is called `w`; known are `s`, `s/v`, `v`; `sparsek-gate list` shows all
-source = "k.cu" | list s/x* | 2 | no variant or suite is called `s/x*`; did you mean `s/v`?; `sparsek-gate list` shows all
+source = "k.cu" | list w | 2 | no variant or suite is called `w`; known are `s`, `s/v`, `v` (`sparsek-gate list` shows all
+source = "k.cu" | list s/x* | 2 | no variant or suite is called `s/x*`; did you mean `s/v`? (`sparsek-gate list` shows all
 source = "k.cu" | check --report out.foo | 2 | selects no form; `--report out.foo`; The endings are: .txt (text)
 source = "k.cu" | profile --slice 1/2 | 2 | required arguments were not provided; --output <DIR>
 source = "k.cu" | profile --archive none.zst --output d | 2 | there is no file; none.zst
@@ -110,6 +110,7 @@ source = "k.cu" | check static | 2 | the option is `--static`
 source = "k.cu" | check s/v,s/w | 2 | several names are arguments of their own: `SUITE/A SUITE/B`
 source = "k.cu" | check k.cu | 2 | a pattern of names is quoted
 source = "k.cu" | -C . check | 2 | name the file: `-C ./config.toml`
+source = "k.cu" | baseline lock --reason x | 2 | did you mean `--lock`?
 source = "k.cu" | plan --slices 50 | 0 | slice 1/1: 1 variant
 source = "k.cu" | baseline --verify | 4 | it has no baseline yet; s/v; baseline --lock --reason; `--static`: its compiled code
 source = "k.cu" | compare './a "b' | 2 | a quote or a backslash at its end is not closed; `./a "b`

@@ -325,6 +325,17 @@ fn a_variant_without_a_static_baseline_is_new() {
 }
 
 #[test]
+fn a_lock_that_lies_elsewhere_is_named() {
+    let project = Project::whole();
+    project.commit();
+    project.replace("config.toml", "[paths]", "[paths]\nbaselines = \"gate\"");
+    let check = [&["check", "--baseline-ref", "none"][..], &OF_RECORDING].concat();
+    project
+        .run(&check)
+        .ends(4, "cp_async.lock.toml` is not where `paths.baselines` has them");
+}
+
+#[test]
 fn an_edited_static_baseline_is_tampered_with() {
     let project = Project::whole();
     let norm = "baselines/sm-90a+static/bsr_gemm/cp_async.norm.txt";

@@ -7,6 +7,8 @@ use super::verify::{Trusted, verify_files, verify_stored};
 use crate::config::{Config, Selected, Variant};
 use crate::evidence::unpinned;
 use crate::finding::{Code, Error, Finding};
+use crate::git;
+use crate::profile::Profile;
 use crate::terms::{Tier, VariantId};
 
 /// What was verified.
@@ -90,6 +92,18 @@ impl Verifying<'_> {
 pub fn measured_unpinned(trusted: &Trusted) -> Option<Finding> {
     let profile = &trusted.profile;
     unpinned(&profile.variant, "measured", &profile.provenance.pins)
+}
+
+/// The lock of a profile's variant that git knows in another folder than that of the baselines.
+pub fn lock_elsewhere(config: &Config, profile: &Profile) -> Option<String> {
+    let top = git::repository(&config.root).ok()?.top;
+    let name = format!(
+        "/{}/{}.lock.toml",
+        profile.identity.folder(),
+        profile.variant
+    );
+    let mut files = git::shown(&top).ok()?.into_iter();
+    files.find(|file| file.ends_with(&name) && !top.join(file).starts_with(&config.baselines))
 }
 
 /// That a variant has no baseline.

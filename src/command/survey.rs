@@ -86,7 +86,7 @@ pub(super) fn survey(folder: &Path, argv: &[String], device: u32) -> Result<Surv
         let (what, next) = text.split_once("\n  next: ").unwrap_or((&text, ""));
         let alone =
             "`sparsek-gate init` alone needs no GPU: state the program as `run` and `program`";
-        Error::environment(what, format!("{alone}. {next}"))
+        Error::environment(what, format!("{next}; or {alone}"))
     })?;
     let program = Program {
         argv: argv.to_vec(),

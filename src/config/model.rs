@@ -573,12 +573,11 @@ impl Config {
         } else if git::commit_of(&self.root, text).is_some() {
             format!("it is a git revision: `--against {text}`")
         } else {
-            format!(
-                "{}; a text of several words is quoted",
-                suggest(text, &known)
-            )
+            suggest(text, &known)
         };
-        format!("no variant or suite is called `{text}`: {help}; `sparsek-gate list` shows all")
+        format!(
+            "no variant or suite is called `{text}`: {help} (`sparsek-gate list` shows all; a text of several words is quoted)"
+        )
     }
 }
 

@@ -288,7 +288,9 @@ impl File<'_> {
                     &["metric", alias],
                     format!("`{alias}` is gated, so it needs a `direction`"),
                 )
-                .help("`higher` is better, `lower` is better, or `equal`")),
+                .help(of_compiler(alias).unwrap_or_else(|| {
+                    "`higher` is better, `lower` is better, or `equal`".to_owned()
+                }))),
         }
     }
 

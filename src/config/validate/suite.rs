@@ -76,7 +76,7 @@ impl File<'_> {
             );
             return Err(self
                 .error(&["suite", name], message)
-                .help("give one of them the level `deny` or `warn`"));
+                .help("add `[metric.duration]`, which is gated where no `[metric]` is stated; or give one of them the level `deny` or `warn`"));
         }
         if let Some(metric) = excused_without_duration(metrics) {
             return Err(self.error(

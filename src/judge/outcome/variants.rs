@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::variant_report::VariantReport;
 use super::whole::{Origin, Outcome};
-use crate::baseline::{Store, immutable_additions, verify_stored};
+use crate::baseline::{Store, immutable_additions, lock_elsewhere, verify_stored};
 use crate::comparable::changed_conditions;
 use crate::config::{Config, Selected, Variant};
 use crate::evidence::{
@@ -527,19 +527,19 @@ impl<'a> Judge<'a> {
             _ => "baseline",
         };
         if gpus.is_empty() {
-            let folder = self.plan.config.baselines.file_name().unwrap_or_default();
-            let moved = match folder.to_str() {
-                Some("baselines") | None => String::new(),
-                Some(folder) => format!("; locks of before are moved to `{folder}` (git mv)"),
-            };
             Some(Finding::deny(
                 Code::NewBaseline,
                 &variant.id,
                 format!("it has no {what} yet"),
-                format!(
-                    "review its profile and lock it: {}{moved}",
-                    tier.lock_command(&variant.id)
-                ),
+                match lock_elsewhere(&self.plan.config, profile) {
+                    Some(lock) => format!(
+                        "`{lock}` is not where `paths.baselines` has them: move the baselines there (git mv), or correct the key"
+                    ),
+                    None => format!(
+                        "review its profile and lock it: {}",
+                        tier.lock_command(&variant.id)
+                    ),
+                },
             ))
         } else if !gpus.contains(&profile.identity.folder().as_str()) {
             let how = match tier {
