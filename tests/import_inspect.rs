@@ -1,6 +1,7 @@
 //! `inspect` and `import` on real captures, whole and damaged.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -577,6 +578,12 @@ fn a_work_folder_of_another_user_is_answered_with_whose_it_is() {
         common::aloud("SKIPPED: a folder of another user, which only root can make");
         return;
     }
+    // The folder of temporary files may be closed to others.
+    let folder = project.path("");
+    let above = folder.ancestors().nth(1).unwrap();
+    let mut mode = fs::metadata(above).unwrap().permissions();
+    mode.set_mode(mode.mode() | 0o011);
+    fs::set_permissions(above, mode).unwrap();
     let run = |arguments: &[&str]| {
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);

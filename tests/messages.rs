@@ -110,6 +110,7 @@ source = "k.cu" | check static | 2 | the option is `--static`
 source = "k.cu" | check s/v,s/w | 2 | several names are arguments of their own: `SUITE/A SUITE/B`
 source = "k.cu" | check k.cu | 2 | a pattern of names is quoted
 source = "k.cu" | -C . check | 2 | name the file: `-C ./config.toml`
+source = "k.cu" | compare --nvcc nvcc --nvcc no/nvcc | 2 | no/nvcc` is no program
 source = "k.cu" | baseline lock --reason x | 2 | did you mean `--lock`?
 source = "k.cu" | plan --slices 50 | 0 | slice 1/1: 1 variant
 source = "k.cu" | baseline --verify | 4 | it has no baseline yet; s/v; baseline --lock --reason; `--static`: its compiled code

@@ -330,9 +330,10 @@ fn a_lock_that_lies_elsewhere_is_named() {
     project.commit();
     project.replace("config.toml", "[paths]", "[paths]\nbaselines = \"gate\"");
     let check = [&["check", "--baseline-ref", "none"][..], &OF_RECORDING].concat();
-    project
-        .run(&check)
-        .ends(4, "cp_async.lock.toml` is not where `paths.baselines` has them");
+    project.run(&check).ends(
+        4,
+        "cp_async.lock.toml` is not where `paths.baselines` has them",
+    );
 }
 
 #[test]
@@ -342,6 +343,11 @@ fn an_edited_static_baseline_is_tampered_with() {
     project.replace(norm, "registers: 248.00", "registers: 255.00");
     let report = check(&project, 4);
     assert!(report.denies("tampered"), "{:?}", report.denied());
+    project.commit();
+    let check = [&["check", "--baseline-ref", "none"][..], &OF_RECORDING].concat();
+    project
+        .run(&check)
+        .ends(4, "git checkout COMMIT -- 'baselines/");
 }
 
 #[test]

@@ -124,8 +124,15 @@ pub(super) fn repair(config: &Config, stored: &Stored) -> String {
         true => format!("or lock again: {lock}"),
         false => format!("only where git has none, begin a new ledger: rm {here} && {lock}"),
     };
+    let begins = stored.name("");
+    let of_it = |path: &str| path.contains(&begins);
+    let from = match git::changed_since(&config.checkout, "HEAD", of_it) {
+        // What is committed is what is wrong.
+        Ok(changed) if !changed.iter().any(|path| of_it(path)) => "COMMIT",
+        _ => "HEAD",
+    };
     format!(
-        "restore its files: git checkout HEAD -- '{here}', or those of the last commit that has the right ones; {again}"
+        "restore its files: git checkout {from} -- '{here}', or those of the last commit that has the right ones, on the target branch if it has them (git log -- '{here}'); {again}"
     )
 }
 

@@ -21,7 +21,7 @@ use crate::process;
 use crate::profile::Profile;
 use crate::report::{self, Progress};
 use crate::terms::VariantId;
-use crate::toolchain::can_start;
+use crate::toolchain::{can_start, find_program, path_folders};
 use crate::trust;
 
 /// The endings of files with machine code that nothing runs.
@@ -162,6 +162,8 @@ fn of_compilers(
         .filter(|variant| variant.needs_nvcc())
         .collect();
     let sides = compilers.map(|nvcc| {
+        let named = find_program(&nvcc.to_string_lossy(), None, &path_folders());
+        let nvcc = &named.unwrap_or_else(|_| nvcc.clone());
         let nvcc = std::path::absolute(nvcc).map_err(Error::io("find", nvcc))?;
         let shown = nvcc.display().to_string();
         if !can_start(&shown, &nvcc) {

@@ -9,10 +9,11 @@ use crate::config::{Config, Selected, Selection};
 use crate::disk::{self, Linked, leads_to};
 use crate::evidence::doubtful;
 use crate::finding::{Error, Finding};
+use crate::git;
 use crate::judge::{Judge, Outcome, Rules, judge, unchecked};
 use crate::measure::{BaseProject, Captures};
 use crate::process;
-use crate::report::{Target, places};
+use crate::report::{Target, places, say};
 use crate::trust::{self, Asked, Authority, Consent, Grounds};
 
 /// The rules of a run, and what it judges by them.
@@ -39,6 +40,14 @@ impl Judging {
             against,
         };
         let bases = trust::bases(&current.root, asked, variable)?;
+        if bases.against.is_some() && bases.against == git::commit_of(&current.root, "HEAD") {
+            let changed = git::changed_since(&current.root, "HEAD", |_| true);
+            if changed.is_ok_and(|changed| changed.is_empty()) {
+                say(
+                    "`--against` is HEAD, and nothing is changed: the code is compared with itself",
+                );
+            }
+        }
         let consent = trust::consent(&trusted.accept, trusted.pull_request, variable)?;
         let mut grounds = trust::establish(current, bases.root, consent)?;
         if grounds.authority == Authority::WorkingTree {

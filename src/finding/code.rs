@@ -218,7 +218,7 @@ codes! {
     /// A recorded profile is missing.
     ProfileMissing = "profile-missing", Fails => Inconclusive,
         "The variant was not profiled into this folder, or its recording failed.",
-        "Record it: `sparsek-gate profile --output DIR VARIANT`; without a GPU: `sparsek-gate check --static --output DIR VARIANT`.";
+        "Record it on a GPU: `sparsek-gate profile --output DIR VARIANT`; without one, `sparsek-gate check --static VARIANT` judges its compiled code.";
     /// The samples of a profile are not those of its captures.
     ProfileAltered = "profile-altered", Either => Baseline,
         "The profile or a capture was edited, or they come from different runs.",

@@ -104,7 +104,14 @@ pub fn why_unknown(root: &Path, revision: &str) -> String {
             "name a branch, a tag or a commit: `git branch --all` lists the branches".to_owned()
         }
     };
-    format!("there is no such revision{shallow}\n  next: {next}")
+    let names = git(root, &["for-each-ref", "--format=%(refname:short)"]).unwrap_or_default();
+    let alike = |name: &&str| strsim::damerau_levenshtein(name, revision) <= 2;
+    let meant = names
+        .lines()
+        .find(alike)
+        .map(|name| format!(", did you mean `{name}`?"));
+    let meant = meant.unwrap_or_default();
+    format!("there is no such revision{meant}{shallow}\n  next: {next}")
 }
 
 /// The repository that a folder is in.

@@ -9,7 +9,9 @@ mod sanitizer;
 mod tool;
 mod version;
 
-pub(crate) use find::{can_start, configured, cuda_roots, in_toolkit, path_folders, versioned};
+pub(crate) use find::{
+    can_start, configured, cuda_roots, find as find_program, in_toolkit, path_folders, versioned,
+};
 pub use find::{libraries_of_environment, places_of_environment};
 pub use nvcc::{HostCompiler, Nvcc, dropped_target, nvcc_flags};
 pub use nvdisasm::Nvdisasm;

@@ -137,7 +137,7 @@ impl Nvcc {
         folders.extend(wheel_folders());
         let path = find("nvcc", configured("nvcc", &toolchain.nvcc)?, &folders).map_err(|places| {
             Error::environment(format!("no nvcc was found; {places}"), "install the CUDA toolkit, or `pip install 'cuda-toolkit[nvcc,nvvm,crt,cudart,cccl]==13.0.2' nvidia-cuda-nvdisasm` \
-                       in a virtual environment, and set CUDA_HOME or `toolchain.nvcc`")
+                       in a virtual environment and CUDA_HOME=VENV/lib/python3.*/site-packages/nvidia/cu13; or set `toolchain.nvcc`")
         })?;
         // It looks for its headers beside the path that it is started by. A link of another name is
         // one to a program that starts it.

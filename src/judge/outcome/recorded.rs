@@ -369,7 +369,12 @@ fn unreadable(variant: &Variant, why: String) -> Finding {
 
 fn of_another(variant: &Variant, place: &Path, profile: &Profile) -> Finding {
     let (place, other) = (place.display(), &profile.variant);
-    unreadable(variant, format!("{place} contains a profile of {other}"))
+    let message = format!("{place} contains a profile of {other}");
+    let next = format!(
+        "move it to the folder {other}, or record {} again",
+        variant.id
+    );
+    Finding::deny(Code::CaptureUnreadable, &variant.id, message, next)
 }
 
 fn of_other_base(base: &Profile, unlike: &[&str]) -> Finding {
