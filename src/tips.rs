@@ -5,8 +5,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
 
 use crate::cli::Cli;
-use crate::config::{home, nearest};
+use crate::config::home;
 use crate::report::form_of_file;
+use crate::terms::nearest;
 
 /// Words of other tools, and how the same is done here.
 const ELSEWHERE: &str = "\
@@ -84,8 +85,10 @@ fn tip(wrong: &str, words: &[String]) -> Option<String> {
     let Some(option) = wrong.strip_prefix('-') else {
         return match name {
             "compare" => Some(each_is_one(after)),
-            "init" => Some("it writes config.toml in this folder, or `--config FILE`".to_owned()),
-            "generate" => Some(format!("`--output {wrong}`")),
+            "init" => Some("`init` writes config.toml here, or the FILE of `--config`".to_owned()),
+            "generate" if after.first().is_some_and(|what| what == "man") => {
+                Some(format!("`--output {wrong}`"))
+            }
             _ => elsewhere(wrong),
         };
     };
@@ -99,8 +102,8 @@ fn tip(wrong: &str, words: &[String]) -> Option<String> {
     if let Some(word) = in_one {
         return similar(&word);
     }
-    let before = after.iter().take_while(|word| *word != wrong);
-    if name == "compare" && before.clone().any(|word| !word.starts_with('-')) {
+    let mut before = after.iter().take_while(|word| *word != wrong);
+    if name == "compare" && before.any(|word| !word.starts_with('-')) {
         return Some(each_is_one(after));
     }
     let others = cli.get_subcommands();

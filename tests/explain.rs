@@ -366,7 +366,7 @@ fn what_is_not_like_for_like_is_told_first_and_what_is_left_over_last() {
     let reports = reports.map(|name| format!("tests/data/ncu/{name}.ncu-rep"));
     stored(&[&reports[0], &reports[1]]).ends(0, "only in A: ");
     let scalar = "ci/recordings/h200/attention/scalar/profile.json";
-    stored(&[profile, scalar]).ends(0, "two kernels of different names");
+    stored(&[profile, scalar]).ends(0, "the names differ: they are compared");
 }
 
 #[test]

@@ -2,8 +2,7 @@
 //! an assembler and two linkers, and many of their flags run programs, or read files that no tool
 //! lists. So only known flags are accepted, and the rest is refused.
 
-use crate::config::nearest;
-use crate::terms::words;
+use crate::terms::{nearest, words};
 
 /// What flags add to a build.
 #[derive(Clone, Debug, Default)]

@@ -112,7 +112,7 @@ fn of_kernel(kernel: &StoredKernel) -> String {
     let mut text = format!("\nA: {before}\nB: {after}\n");
     let name = |shown: &str| shown.split(" grid ").next().map(str::to_owned);
     if name(&before) != name(&after) {
-        text.push_str("   two kernels of different names: what is left of each side\n");
+        text.push_str("   the names differ: they are compared because each is the only one left\n");
     }
     let mut table = plain_table(&["metric", "A", "B", "change", ""]);
     let shown = worth_showing(&kernel.metrics);

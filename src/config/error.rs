@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::git::conflict;
+use crate::terms::nearest;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use toml::de::{DeTable, DeValue};
 
@@ -264,21 +265,6 @@ pub(crate) fn suggest(wrong: &str, known: &[impl AsRef<str>]) -> String {
             format!("known are {}", list.join(", "))
         }
     }
-}
-
-/// The known name most similar to a wrong one, if any is similar enough.
-pub(crate) fn nearest<'a>(wrong: &str, known: &'a [impl AsRef<str>]) -> Option<&'a str> {
-    known
-        .iter()
-        .map(AsRef::as_ref)
-        .map(|name| (strsim::damerau_levenshtein(wrong, name), name))
-        .filter(|(distance, name)| {
-            let longer = name.chars().count().max(wrong.chars().count());
-            // A slip seldom changes the first letter.
-            *distance <= longer / 3 + usize::from(name.chars().next() == wrong.chars().next())
-        })
-        .min()
-        .map(|(_, name)| name)
 }
 
 impl From<ConfigError> for crate::finding::Error {

@@ -25,7 +25,6 @@ mod version_range;
 
 pub use choices::{CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool};
 pub use error::ConfigError;
-pub(crate) use error::nearest;
 pub use kernel_filter::KernelFilter;
 #[cfg(test)]
 pub(crate) use key::tests::all as all_keys;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use super::call::git;
+use crate::terms::nearest;
 
 /// The commit, with `+dirty` where tracked files differ from it; `None` outside a repository.
 pub fn revision(root: &Path) -> Option<String> {
@@ -105,11 +106,8 @@ pub fn why_unknown(root: &Path, revision: &str) -> String {
         }
     };
     let names = git(root, &["for-each-ref", "--format=%(refname:short)"]).unwrap_or_default();
-    let alike = |name: &&str| strsim::damerau_levenshtein(name, revision) <= 2;
-    let meant = names
-        .lines()
-        .find(alike)
-        .map(|name| format!(", did you mean `{name}`?"));
+    let names: Vec<&str> = names.lines().collect();
+    let meant = nearest(revision, &names).map(|name| format!(", did you mean `{name}`?"));
     let meant = meant.unwrap_or_default();
     format!("there is no such revision{meant}{shallow}\n  next: {next}")
 }

@@ -1,6 +1,7 @@
 //! The words that every room shares: which variant, measured on which tier, in which phase.
 
 mod counted;
+mod nearest;
 mod phase;
 mod seed;
 mod spelled;
@@ -9,6 +10,7 @@ mod variant_id;
 mod words;
 
 pub(crate) use counted::{counted, dimensions, first, more};
+pub(crate) use nearest::nearest;
 pub use phase::Phase;
 pub use seed::Seed;
 pub(crate) use spelled::spelled;

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use super::file::{Common, File};
 use crate::binary::LaunchShape;
-use crate::config::error::{ConfigError, nearest, suggest};
+use crate::config::error::{ConfigError, suggest};
 use crate::config::input_files::pattern;
 use crate::config::model::{COUNTED_LAUNCHES, Metric, Recipe, Variant, Verification};
 use crate::config::raw::{Define, RawVariant, Source};
 use crate::config::stated_by::StatedBy;
-use crate::terms::{VariantId, is_identifier, words};
+use crate::terms::{VariantId, is_identifier, nearest, words};
 
 /// What the tool fills in.
 pub(super) const PLACEHOLDERS: [&str; 4] = ["launches", "result", "seed", "skip"];
