@@ -362,9 +362,9 @@ NVIDIA H* | \u0020 | a GPU model has a name; nvidia-smi -L
 # The complaint is about the second waiver.
 [toolchain.pins] | [[waiver]]\nvariant = "s/nowhere"\nmetric = "duration"\nreason = "r"\nwho = "w"\nexpires = 2026-12-31\n\n[toolchain.pins] | there is no variant `s/nowhere`
 # A file that is no TOML.
-skip = 1 | skip = 1\nskip = 2 | duplicate key; write each table and each key once
+skip = 1 | skip = 1\nskip = 2 | duplicate key; write each table and each key once: this is in line
 [verify]\n | [toolchain]\n[verify]\n | duplicate key
-source = "kernels/a.cu" | source = "kernels/a.cu | invalid basic string; sparsek-gate generate schema
+source = "kernels/a.cu" | source = "kernels/a.cu | invalid basic string
 "#;
 
 /// As [`REFUSED`]: wrong types and unknown choices, which the schema for editors refuses as well.
@@ -415,7 +415,7 @@ metric = "duration"\nreason | metric = "sm_active"\nreason | has no metric `sm_a
 reason = "the new driver" | reason = " " | needs a `reason`
 reason = "the new driver" | reason = "two\u000alines" | needs a `reason`, in one line
 who = "Ada" | who = "" | needs a `who`
-who = "Ada"\n | - | missing field `who`; sparsek-gate generate schema
+who = "Ada"\n | - | `who` is missing
 expires = 2026-12-31 | expires = "never" | a day such as 2026-12-31
 expires = 2026-12-31 | expires = "2026-02-30" | a day such as 2026-12-31
 expires = 2026-12-31 | expires = 2026 | a date such as 2026-12-31

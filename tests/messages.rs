@@ -44,7 +44,7 @@ run = ["sh", "bench.sh"]\nbuild = ["make -j4"] | build | 5 | there is no program
 run = ["sh", "bench.sh"]\nbuild = ["no-such-tool", "all"] | build | 5 | the program `no-such-tool` was not found; s/v; correct `build` of the variant
 run = ["./none"]\nbuild = ["true"] | build | 5 | the build succeeded, but there is no program `./none`; let `build` make it, or correct `run` of s/v
 source = "k.cu"\n[paths]\nwork = "." | list | 2 | `work` must be a folder of its own; write `.sparsek-gate`
-source = "k.cu" | list w | 2 | no variant or suite is called `w`; known are `s`, `s/v`, `v` (`sparsek-gate list` shows all
+source = "k.cu" | list w | 2 | no variant or suite is called `w`; known are `s`, `s/v`, `v`; a text of several words is quoted (`sparsek-gate list` shows all
 source = "k.cu" | list s/x* | 2 | no variant or suite is called `s/x*`; did you mean `s/v`? (`sparsek-gate list` shows all
 source = "k.cu" | check --report out.foo | 2 | selects no form; `--report out.foo`; The endings are: .txt (text)
 source = "k.cu" | profile --slice 1/2 | 2 | required arguments were not provided; --output <DIR>
@@ -90,7 +90,7 @@ source = "k.cu" | compare k.cu k.cu | 2 | it is no ELF file; k.cu; with machine 
 source = "k.cu" | compare x.ncu-rep k.cu | 2 | k.cu is no report of ncu, no CSV and no profile; x.ncu-rep is compared with one of these
 source = "k.cu" | compare --static /bin/sh /bin/sh | 2 | it has no machine code of a GPU: PTX is not compared; /bin/sh; with machine code of a GPU
 source = "k.cu" | compare --static './k.cu --n 5' k.cu | 2 | is no file; `./k.cu --n 5`; without arguments
-source = "k.cu" | compare --nvcc no/nvcc --nvcc nvcc | 2 | no/nvcc` is no program; `--nvcc
+source = "k.cu" | compare --nvcc no/nvcc --nvcc nvcc | 2 | no/nvcc` is no program; `--nvcc; name the file of a toolkit
 source = "k.cu" | baseline --verify --captures nowhere | 2 | there is no file nowhere
 source = "k.cu" | baseline --lock --in-ci --reason x --from nowhere | 2 | is not a folder; `--from nowhere`; `profile --output DIR` makes one
 source = "k.cu" | check -static | 2 | did you mean `--static`?
@@ -112,6 +112,7 @@ source = "k.cu" | check k.cu | 2 | a pattern of names is quoted
 source = "k.cu" | -C . check | 2 | name the file: `-C ./config.toml`
 source = "k.cu" | compare --nvcc nvcc --nvcc no/nvcc | 2 | no/nvcc` is no program
 source = "k.cu" | baseline lock --reason x | 2 | did you mean `--lock`?
+source = "k.cu" | archive --output . | 2 | `--output .`: it is a folder: name a file in it
 source = "k.cu" | plan --slices 50 | 0 | slice 1/1: 1 variant
 source = "k.cu" | baseline --verify | 4 | it has no baseline yet; s/v; baseline --lock --reason; `--static`: its compiled code
 source = "k.cu" | compare './a "b' | 2 | a quote or a backslash at its end is not closed; `./a "b`

@@ -868,7 +868,7 @@ fn code_owners_accept_nothing_that_they_need_not_review_or_that_acts_before() {
     for (owners, why) in [
         (
             "/config.toml @a\n/baselines/ @a\n",
-            "`.github/CODEOWNERS` has no owners itself",
+            "`.github/CODEOWNERS` names no owner of `.github/CODEOWNERS`",
         ),
         (
             "/baselines/ @a\n/.github/ @a\n", "names no owner of `config.toml`",
@@ -879,7 +879,7 @@ fn code_owners_accept_nothing_that_they_need_not_review_or_that_acts_before() {
         ),
         ("* @a\n*.norm.txt\n", "cp_async.norm.txt`"),
         ("* @a\n[Section]\n", "is not understood: line 2"),
-        ("", "has no owners itself"),
+        ("", "names no owner of"),
     ] {
         let project = owned(owners);
         relocked(&project);
@@ -893,7 +893,7 @@ fn code_owners_accept_nothing_that_they_need_not_review_or_that_acts_before() {
     let project = owned("/docs/ @a\n");
     project.write(".github/CODEOWNERS", OWNERS);
     relocked(&project);
-    checked(&project, &[]).ends(4, "has no owners itself");
+    checked(&project, &[]).ends(4, "names no owner of");
     // A link in its place.
     let project = owned(OWNERS);
     fs::remove_file(project.path(".github/CODEOWNERS")).unwrap();

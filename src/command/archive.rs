@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::answer;
-use super::judging::Judging;
+use super::judging::{Judging, refuse_target};
 use crate::cli::{ArchiveArgs, Format};
 use crate::config::Config;
 use crate::finding::{Error, ExitCode, Finding};
@@ -36,6 +36,7 @@ pub(super) struct Done {
 
 pub(super) fn run(config: &Path, arguments: &ArchiveArgs) -> Result<ExitCode, Error> {
     let current = Config::load(config)?;
+    refuse_target("--output", &arguments.output, Some(&current), &[])?;
     let against = arguments.against.as_deref();
     let judging = Judging::in_checkout(current, &arguments.trusted, against, &arguments.selection)?;
     let (all, output) = (arguments.measure_all, &arguments.output);

@@ -161,28 +161,30 @@ fn of_compilers(
         .into_iter()
         .filter(|variant| variant.needs_nvcc())
         .collect();
-    let sides = compilers.map(|nvcc| {
+    let [first, second] = compilers.map(|nvcc| {
         let named = find_program(&nvcc.to_string_lossy(), None, &path_folders());
         let nvcc = &named.unwrap_or_else(|_| nvcc.clone());
         let nvcc = std::path::absolute(nvcc).map_err(Error::io("find", nvcc))?;
         let shown = nvcc.display().to_string();
         if !can_start(&shown, &nvcc) {
-            return Err(Error::Usage(format!("`--nvcc {shown}` is no program")));
+            return Err(Error::Usage(format!(
+                "`--nvcc {shown}` is no program\n  next: name the file of a toolkit: `--nvcc /usr/local/cuda-13.0/bin/nvcc`"
+            )));
         }
         let toolchain = Toolchain {
             nvcc: Some(nvcc),
             pins: Pins::default(),
             ..selected.config.toolchain.clone()
         };
-        let config = Config {
+        Ok(Config {
             toolchain,
             ..selected.config.clone()
-        };
-        built(&config, &variants, &Progress::default())
+        })
     });
-    let [was, is] = sides;
+    let (first, second) = (first?, second?);
+    let built = |config| built(config, &variants, &Progress::default());
     let mut outcome = Outcome::new(Origin::Compiled);
-    compared(&mut outcome, &variants, [was?, is?]);
+    compared(&mut outcome, &variants, [built(&first)?, built(&second)?]);
     Ok(outcome)
 }
 

@@ -119,7 +119,7 @@ pub(super) fn refuse_targets(
     read: &[&Path],
 ) -> Result<(), Error> {
     for (count, target) in targets.iter().enumerate() {
-        refuse_target(&target.path, project, read)?;
+        refuse_target("--report", &target.path, project, read)?;
         if targets[..count]
             .iter()
             .any(|other| other.path == target.path)
@@ -133,7 +133,13 @@ pub(super) fn refuse_targets(
     Ok(())
 }
 
-fn refuse_target(path: &Path, project: Option<&Config>, read: &[&Path]) -> Result<(), Error> {
+/// The same of one file, which an option names.
+pub(super) fn refuse_target(
+    option: &str,
+    path: &Path,
+    project: Option<&Config>,
+    read: &[&Path],
+) -> Result<(), Error> {
     let whole = std::path::absolute(path).map_err(Error::io("find", path))?;
     let folder = whole.parent().unwrap_or(&whole);
     refuse_link(folder, "write")?;
@@ -143,7 +149,7 @@ fn refuse_target(path: &Path, project: Option<&Config>, read: &[&Path]) -> Resul
         (false, _) => Some("its folder does not exist"),
     };
     if let Some(why) = why {
-        let message = format!("`--report {}`: {why}", path.display());
+        let message = format!("`{option} {}`: {why}", path.display());
         return Err(Error::Usage(message));
     }
     // Links and `..` lead to what they lead to.
@@ -153,7 +159,7 @@ fn refuse_target(path: &Path, project: Option<&Config>, read: &[&Path]) -> Resul
     };
     if target.components().any(|part| part.as_os_str() == ".git") {
         return Err(Error::Usage(format!(
-            "`--report {}` is in the folder of git",
+            "`{option} {}` is in the folder of git",
             path.display()
         )));
     }
@@ -163,7 +169,7 @@ fn refuse_target(path: &Path, project: Option<&Config>, read: &[&Path]) -> Resul
     let mut kept = own.chain(read.iter().copied());
     if disk::is_there(&whole) && kept.any(|folder| target.starts_with(leads_to(folder))) {
         return Err(Error::Usage(format!(
-            "`--report {}` would replace a file that is read",
+            "`{option} {}` would replace a file that is read",
             path.display()
         )));
     }

@@ -119,6 +119,11 @@ impl ConfigError {
             }
             _ => {}
         }
+        if let Some(name) = self.message.strip_prefix("missing field `") {
+            let name = name.trim_end_matches('`');
+            self.help = meaning(&[name]);
+            self.message = format!("`{name}` is missing");
+        }
         self
     }
 
@@ -138,7 +143,12 @@ impl ConfigError {
                 .help("keep one side, or both, and remove the lines of `<`, `=` and `>`");
         }
         match error.message() {
-            "duplicate key" => refused.help("write each table and each key once"),
+            "duplicate key" => {
+                let first = twin(source, line).map_or_else(String::new, |line| {
+                    format!(": this is in line {line} already")
+                });
+                refused.help(format!("write each table and each key once{first}"))
+            }
             _ if source.trim_start().starts_with('{') => refused.help("write TOML, and not JSON"),
             _ if error
                 .span()
@@ -155,9 +165,8 @@ impl ConfigError {
     /// An error of serde's, with the nearest right name where it names an unknown one.
     pub(super) fn from_toml(path: &Path, source: &str, error: &toml::de::Error) -> Self {
         let (message, help) = explain(error.message());
-        let help =
-            help.unwrap_or_else(|| "`sparsek-gate generate schema` describes every key".to_owned());
-        ConfigError::new(path, source, error.span(), message).help(help)
+        let refused = ConfigError::new(path, source, error.span(), message);
+        ConfigError { help, ..refused }
     }
 }
 
@@ -188,6 +197,22 @@ impl std::fmt::Display for ConfigError {
         // The program's own printer says "error:" before every error.
         f.write_str(text.strip_prefix("error: ").unwrap_or(&text))
     }
+}
+
+/// The line that names the same key or table as a later line; both count from 1.
+fn twin(source: &str, later: usize) -> Option<usize> {
+    let lines: Vec<&str> = source.lines().take(later).map(str::trim_start).collect();
+    let (this, before) = lines.split_last()?;
+    let name = |line: &str| line.split(['=', '#']).next().map(|it| it.trim().to_owned());
+    let is_header = this.starts_with('[');
+    let same_table = before
+        .iter()
+        .rposition(|line| line.starts_with('[') && !is_header);
+    let start = same_table.map_or(0, |header| header + 1);
+    let at = before[start..]
+        .iter()
+        .position(|line| name(line) == name(this))?;
+    Some(start + at + 1)
 }
 
 /// serde reports ``unknown field `x`, expected one of `a`, `b` ``; `a` alone is shown if it is similar.

@@ -120,12 +120,17 @@ pub(crate) fn home(key: &str, is_table: bool) -> Option<String> {
     (!places.is_empty()).then(|| format!("`{key}` belongs to {}{more}", places.join(" or ")))
 }
 
-/// What the key at a path of tables means.
+/// What the key at a path of tables, or the only one of its name, means.
 pub(super) fn meaning(path: &[&str]) -> Option<String> {
     let node = path
         .iter()
         .try_fold(&*SCHEMA, |table, key| entry(table, key));
-    Some(text(node, "description")?.replace('\n', " "))
+    let of_name = || match described(path.last()?).collect::<Vec<_>>()[..] {
+        [(_, node)] => text(Some(node), "description"),
+        _ => None,
+    };
+    let text = text(node, "description").or_else(of_name)?;
+    Some(text.replace('\n', " "))
 }
 
 #[cfg(test)]

@@ -573,11 +573,12 @@ impl Config {
         } else if git::commit_of(&self.root, text).is_some() {
             format!("it is a git revision: `--against {text}`")
         } else {
-            suggest(text, &known)
+            match suggest(text, &known) {
+                near if near.ends_with('?') => near,
+                list => format!("{list}; a text of several words is quoted"),
+            }
         };
-        format!(
-            "no variant or suite is called `{text}`: {help} (`sparsek-gate list` shows all; a text of several words is quoted)"
-        )
+        format!("no variant or suite is called `{text}`: {help} (`sparsek-gate list` shows all)")
     }
 }
 

@@ -127,9 +127,9 @@ codes! {
     KernelMissing = "kernel-missing", Fails => Failed,
         "The kernel was renamed or removed, `kernels` selects none that the program launches, or `expect` names others.",
         "Compare `kernels`, `expect`, `skip` and `profiler_range` (`compare --kernels` and `--skip`) with the names in the message, and of machine code also `program` and `libraries`.";
-    /// The compiler or the build command failed.
+    /// The variant could not be built.
     BuildFailed = "build-failed", Fails => Failed,
-        "An error in the sources, a missing header or library, or a wrong flag.",
+        "An error in the sources, a missing file or library, or a wrong flag.",
         "Read the output below the finding, and run `sparsek-gate build VARIANT`.";
     /// The program's own check reported wrong numbers.
     WrongNumbers = "wrong-numbers", Fails => Failed,
@@ -203,9 +203,9 @@ codes! {
     TuningChanged = "tuning-changed", Either => Baseline,
         "Other candidates, another compiler or driver, or candidates that are equally fast.",
         "Compare the two configurations in the message. If the new one is intended, lock a new baseline.";
-    /// A report, a CSV or a profile cannot be read, or a CSV lacks launches.
+    /// A report, a CSV or a profile cannot be used.
     CaptureUnreadable = "capture-unreadable", Either => Failed,
-        "The file is cut, damaged, edited, of an unknown format, or a profile of another variant, tier or version.",
+        "The file is cut, damaged, edited, of an unknown format, lacks launches, or is a profile of another variant, tier or version.",
         "Profile again. For a newer ncu, update sparsek-gate.";
     /// The report and its CSV contain different numbers.
     ReadersDisagree = "readers-disagree", Fails => Failed,

@@ -118,7 +118,7 @@ impl Consent {
         };
         let owners = owners.and_then(|owners| match owners.own(config) {
             true => Ok(owners),
-            false => Err(format!("`{}` names no owner of `{config}`", owners.path)),
+            false => Err(owners.lacks(config)),
         });
         let _ = self.owners.set(owners);
     }
@@ -131,7 +131,7 @@ impl Consent {
             let mut files = act.reviewed.iter();
             match files.find(|file| !owners.own(file)) {
                 None => Ok(owners.path.as_str()),
-                Some(file) => Err(format!("`{}` names no owner of `{file}`", owners.path)),
+                Some(file) => Err(owners.lacks(file)),
             }
         }))
     }

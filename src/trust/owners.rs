@@ -62,13 +62,21 @@ impl Owners {
                     };
                     return match owners.own(path) {
                         true => Ok(owners),
-                        false => Err(format!("`{path}` has no owners itself")),
+                        false => Err(owners.lacks(path)),
                     };
                 }
                 Some(_) => return Err(format!("`{path}` is no file, or a large one")),
             }
         }
         Err(format!("there is no {}", service.places().join(", ")))
+    }
+
+    /// That nobody owns a file, in words.
+    pub(super) fn lacks(&self, file: &str) -> String {
+        let own = &self.path;
+        format!(
+            "`{own}` names no owner of `{file}`: it must name one of itself, of the configuration and of the baselines"
+        )
     }
 
     /// Whether somebody must review a change of the file.

@@ -60,7 +60,10 @@ impl File<'_> {
             let found = all.find(|metric| metric.alias == *alias).cloned();
             found.ok_or_else(|| {
                 let known: Vec<&str> = metrics.iter().map(|metric| metric.alias.as_str()).collect();
-                let add = || format!("{}; or add `[metric.{alias}]`", suggest(alias, &known));
+                let add = || match suggest(alias, &known) {
+                    near if near.ends_with('?') => near,
+                    list => format!("{list}; or add `[metric.{alias}]`"),
+                };
                 self.error(&at, format!("no metric is called `{alias}`"))
                     .help(of_compiler(alias).unwrap_or_else(add))
             })
