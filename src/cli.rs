@@ -23,9 +23,11 @@ fn own_path() -> impl TypedValueParser<Value = PathBuf> {
 
 /// A git revision.
 fn revision(text: &str) -> Result<String, String> {
-    match text.ends_with('/') {
-        true => Err("a name of a branch lacks behind the `/`: the variable that has it is empty, as `github.base_ref` is outside of pull requests".to_owned()),
-        false => Ok(text.to_owned()),
+    const EMPTY: &str = "the variable that names the branch is empty, as `github.base_ref` is outside of pull requests: leave the option out there, or name the branch, as in `refs/remotes/origin/main`";
+    match text {
+        _ if text.contains("${{") => Err("only a workflow file of GitHub replaces `${{ }}`; in a shell: refs/remotes/origin/$GITHUB_BASE_REF".to_owned()),
+        _ if text.is_empty() || text.ends_with('/') => Err(EMPTY.to_owned()),
+        _ => Ok(text.to_owned()),
     }
 }
 

@@ -85,6 +85,12 @@ fn tip(wrong: &str, words: &[String]) -> Option<String> {
     let Some(option) = wrong.strip_prefix('-') else {
         return match name {
             "compare" => Some(each_is_one(after)),
+            "init" if wrong.starts_with(['.', '/']) || after.len() > 1 => {
+                let program = after.join(" ");
+                Some(format!(
+                    "a program follows `--`: `sparsek-gate init -- {program}`"
+                ))
+            }
             "init" => Some("`init` writes config.toml here, or the FILE of `--config`".to_owned()),
             "generate" if after.first().is_some_and(|what| what == "man") => {
                 Some(format!("`--output {wrong}`"))

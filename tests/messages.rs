@@ -26,6 +26,7 @@ fn project(config: &[u8]) -> Project {
     project.write("old/profiles/empty", "");
     project.write("x.ncu-rep", "");
     project.write("bench.cu", "int main() { return 0; }\n");
+    project.write("calls.cu", "int other();\nint main() { return other(); }\n");
     std::os::unix::fs::symlink("nowhere.cu", project.path("gone.cu")).unwrap();
     project
 }
@@ -105,7 +106,7 @@ source = "k.cu" | clean | 2 | tip: remove the work folder `.sparsek-gate`
 source = "k.cu" | lsit | 2 | did you mean `list`?
 source = "k.cu" | check --static -o report.md | 2 | a report is written by `--report report.md`
 source = "k.cu" | check --report a.md,b.json | 2 | state `--report` once for each file
-source = "k.cu" | check --against refs/remotes/origin/ | 2 | the variable that has it is empty
+source = "k.cu" | check --against refs/remotes/origin/ | 2 | the variable that names the branch is empty
 source = "k.cu" | check static | 2 | the option is `--static`
 source = "k.cu" | check s/v,s/w | 2 | several names are arguments of their own: `SUITE/A SUITE/B`
 source = "k.cu" | check k.cu | 2 | a pattern of names is quoted
@@ -113,6 +114,10 @@ source = "k.cu" | -C . check | 2 | name the file: `-C ./config.toml`
 source = "k.cu" | compare --nvcc nvcc --nvcc no/nvcc | 2 | no/nvcc` is no program
 source = "k.cu" | baseline lock --reason x | 2 | did you mean `--lock`?
 source = "k.cu" | archive --output . | 2 | `--output .`: it is a folder: name a file in it
+source = "k.cu" | check --static --against '' | 2 | the variable that names the branch is empty; leave the option out
+source = "k.cu" | check --static --against 'refs/remotes/origin/${{ github.base_ref }}' | 2 | only a workflow file of GitHub replaces; $GITHUB_BASE_REF
+source = "k.cu" | init ./bench --n 4 | 2 | a program follows `--`: `sparsek-gate init -- ./bench --n 4`
+source = "k.cu" | compare . ./nope | 2 | there is no file or folder ./nope
 source = "k.cu" | plan --slices 50 | 0 | slice 1/1: 1 variant
 source = "k.cu" | baseline --verify | 4 | it has no baseline yet; s/v; baseline --lock --reason; `--static`: its compiled code
 source = "k.cu" | compare './a "b' | 2 | a quote or a backslash at its end is not closed; `./a "b`
@@ -128,6 +133,10 @@ source = "gone.cu" | build | 5 | the source `gone.cu` is no file; it is a link t
 source = "bench.cu" | check --static | 5 | kernel-missing; has no kernel; name a source that defines a `__global__` function
 source = "k.cu" | build -D TPB=64 | 0 | a build with `-D` is not locked: put a constant that stays into `defines`
 source = "k.cpp" | build | 5 | '__global__' does not name a type; s/v; rename the source to `.cu`
+source = "k.cu"\nflags = ["-march=native"] | build | 5 | it is one of the host compiler: write `-Xcompiler=-march=native`
+source = "k.cu"\nflags = ["-I include -DSMALL=1"] | build | 5 | one argument is one item: write `["-I", "include", "-DSMALL=1"]`
+source = "k.cu"\nflags = ["-DA=1 -lineinfo"] | build | 5 | one argument is one item: write `["-DA=1", "-lineinfo"]`
+source = "calls.cu" | build | 5 | undefined reference; name each file that defines it: `source = ["a.cu", "b.cu"]`
 source = "k.cu"\nflags = ["--use_fst_math"] | build | 5 | the flag `--use_fst_math` is refused: did you mean `use_fast_math`?; check `flags` of s/v
 source = "k.cu"\nflags = ["-Xptxas -dlcm=ca"] | build | 5 | is refused: one argument is one item: write `["-Xptxas", "-dlcm=ca"]`
 source = "k.cu"\nflags = ["-ccbin", "g++"] | build | 5 | the flag `-ccbin` is refused: the environment variable NVCC_CCBIN names the host compiler

@@ -135,6 +135,11 @@ pub(super) fn flag_inputs(flags: &[String]) -> Result<FlagInputs, String> {
             found.objects.push(word.clone());
             continue;
         };
+        let mut further = word.split_whitespace().skip(1);
+        let is_flag = |word: &str| word.starts_with('-') && known(word).is_some();
+        if !matches!(takes, Takes::Options(_)) && further.any(is_flag) {
+            return Err(unknown(word));
+        }
         if let Takes::Nothing | Takes::Library = takes {
             if attached.is_some() {
                 return Err(unknown(word));
@@ -203,10 +208,12 @@ fn unknown(word: &str) -> String {
     } else if word.contains(' ') {
         let items: Vec<&str> = word.split_whitespace().collect();
         format!("one argument is one item: write `{items:?}`")
+    } else if host(word) && !word.starts_with("-max") {
+        format!("it is one of the host compiler: write `-Xcompiler={word}`")
     } else if let Some(near) = nearest(word.trim_start_matches('-'), &names) {
         format!("did you mean `{near}`?")
     } else {
-        "it is not in the list of flags whose files and programs are known".to_owned()
+        "this tool does not know which files and programs it uses".to_owned()
     };
     format!("the flag `{}` is refused: {why}", word.escape_debug())
 }
@@ -298,7 +305,7 @@ fn accept(tool: Tool, option: &str) -> Result<(), String> {
     match known {
         true => Ok(()),
         false => Err(format!(
-            "the option `{}` for {name} is refused: it is not in the list of options whose files and programs are known",
+            "the option `{}` for {name} is refused: this tool does not know which files and programs it uses",
             option.escape_debug()
         )),
     }

@@ -77,6 +77,10 @@ pub(super) fn run_build(
                     .to_owned()
             } else if says("Don't know what to do with") {
                 "`source` is for nvcc; of another program write `run`, as in `run = [\"python3\", \"k.py\"]`".to_owned()
+            } else if says("undefined reference to") && !says("reference to `main'") {
+                format!(
+                    "name each file that defines it: `source = [\"a.cu\", \"b.cu\"]`, a library `-lcublas` in `flags`; by hand: {line}"
+                )
             } else if has_submodules && log.contains("No such file") {
                 format!(
                     "correct the path; if the file is in a submodule: git submodule update --init --recursive (actions/checkout: `submodules: recursive`); by hand: {line}"

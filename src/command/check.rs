@@ -11,6 +11,7 @@ use super::{answer, archive, resume};
 use crate::cli::CheckArgs;
 use crate::config::Config;
 use crate::device::Gpu;
+use crate::disk;
 use crate::finding::{Error, ExitCode};
 use crate::judge::{Origin, Outcome};
 use crate::measure::{BaseProject, Place, Plan, RecordUse, RunFile, compile, measure};
@@ -126,6 +127,15 @@ fn judged(
     let current = Config::load(config)?;
     let read: Vec<&Path> = arguments.from.iter().map(PathBuf::as_path).collect();
     refuse_targets(targets, Some(&current), &read)?;
+    let known = current.selectable();
+    let recorded = |name: &&String| read.iter().any(|from| disk::is_dir(from.join(name)));
+    let mut others = arguments.selection.names.iter();
+    if let Some(name) = others.find(|name| !known.contains(name) && recorded(name)) {
+        let file = current.path.display();
+        return Err(Error::Usage(format!(
+            "`{name}` was recorded in another project, and {file} has no such variant: run the check there, or name its configuration: `-C FILE`"
+        )));
+    }
     let against = arguments.against.as_deref();
     let mut judging =
         Judging::in_checkout(current, &arguments.trusted, against, &arguments.selection)?;

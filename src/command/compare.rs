@@ -121,8 +121,12 @@ fn of_stored(arguments: &CompareArgs) -> Result<Option<ExitCode>, Error> {
             stored::run(format, [before, after], [first, second]).map(Some)
         }
         _ => {
-            let message = "a stored measurement is compared with another one: state two files or folders that are there, or two programs";
-            Err(Error::Usage(message.to_owned()))
+            let gone = names.iter().find(|name| !disk::is_there(name));
+            let gone = gone.map(|name| format!("there is no file or folder {name}: "));
+            Err(Error::Usage(format!(
+                "{}a stored measurement is compared with another one: state two files or folders that are there, or two programs",
+                gone.unwrap_or_default()
+            )))
         }
     }
 }

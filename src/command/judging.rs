@@ -8,12 +8,12 @@ use crate::cli::TrustArgs;
 use crate::config::{Config, Selected, Selection};
 use crate::disk::{self, Linked, leads_to};
 use crate::evidence::doubtful;
-use crate::finding::{Error, Finding};
+use crate::finding::{Code, Error, Finding};
 use crate::git;
 use crate::judge::{Judge, Outcome, Rules, judge, unchecked};
 use crate::measure::{BaseProject, Captures};
 use crate::process;
-use crate::report::{Target, places, say};
+use crate::report::{Target, places};
 use crate::trust::{self, Asked, Authority, Consent, Grounds};
 
 /// The rules of a run, and what it judges by them.
@@ -40,18 +40,20 @@ impl Judging {
             against,
         };
         let bases = trust::bases(&current.root, asked, variable)?;
-        if bases.against.is_some() && bases.against == git::commit_of(&current.root, "HEAD") {
-            let changed = git::changed_since(&current.root, "HEAD", |_| true);
-            if changed.is_ok_and(|changed| changed.is_empty()) {
-                say(
-                    "`--against` is HEAD, and nothing is changed: the code is compared with itself",
-                );
-            }
-        }
+        let is_itself = bases.against.is_some()
+            && bases.against == git::commit_of(&current.root, "HEAD")
+            && git::changed_since(&current.root, "HEAD", |_| true).is_ok_and(|it| it.is_empty());
         let consent = trust::consent(&trusted.accept, trusted.pull_request, variable)?;
         let mut grounds = trust::establish(current, bases.root, consent)?;
         if grounds.authority == Authority::WorkingTree {
             grounds.findings.extend(trust::judged_by_itself(variable));
+        }
+        if is_itself {
+            let message =
+                "`--against` is HEAD, and nothing is changed: the code is compared with itself";
+            let next = "name the revision before the change, such as `--against HEAD~1`";
+            let finding = Finding::of_project(Code::RuleDoubtful, message, next);
+            grounds.findings.push(finding);
         }
         let plan = select(grounds.config.clone(), selection, &[])?;
         Judging::of(grounds, plan, bases.against)

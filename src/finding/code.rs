@@ -319,10 +319,10 @@ codes! {
     WaiverUnused = "waiver-unused", Warns => Usage,
         "The regression was fixed, the waiver names another variant or metric, its last day (`expires`) is before today (UTC) or it has none and is part of the base, or the metric is worse by more than it covers.",
         "Remove the waiver, or set a later day or what it covers (`up_to`).";
-    /// A tolerance is too small, a limit of a percentage is below 1, or no metric is the duration.
+    /// A tolerance, a limit, the metrics or `--against` are probably not as they were meant.
     RuleDoubtful = "rule-doubtful", Warns => Usage,
-        "A percentage was written as a fraction, percent as nanoseconds, or a `[metric]` replaced the default ones.",
-        "Write the tolerance with its unit, such as `\"3 %\"`, a limit in percent, and add `[metric.duration]`.";
+        "A percentage was written as a fraction, percent as nanoseconds, a `[metric]` replaced the default ones, or `--against` is the commit that is checked out.",
+        "Write the tolerance with its unit, such as `\"3 %\"`, a limit in percent, add `[metric.duration]`, or name the revision before the change.";
     /// `env_pass` names a variable that, by its name, holds a credential.
     CredentialPassed = "credential-passed", Warns => Usage,
         "Programs under test can send each variable that they get anywhere.",

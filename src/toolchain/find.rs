@@ -27,7 +27,15 @@ pub(crate) fn find(
             places.push(place);
         }
     }
-    Err(format!("looked at {}", places.join(", ")))
+    let relative = ["CUDA_HOME", "CUDA_PATH"]
+        .into_iter()
+        .find(|name| std::env::var_os(name).is_some_and(|folder| Path::new(&folder).is_relative()));
+    let not = relative.map(|name| format!(" (not {name}, which is a relative path)"));
+    Err(format!(
+        "looked at {}{}",
+        places.join(", "),
+        not.unwrap_or_default()
+    ))
 }
 
 /// The program that a key of `[toolchain]` names.

@@ -136,8 +136,8 @@ impl Nvcc {
         folders.push("/opt/cuda/bin".into());
         folders.extend(wheel_folders());
         let path = find("nvcc", configured("nvcc", &toolchain.nvcc)?, &folders).map_err(|places| {
-            Error::environment(format!("no nvcc was found; {places}"), "install the CUDA toolkit, or `pip install 'cuda-toolkit[nvcc,nvvm,crt,cudart,cccl]==13.0.2' nvidia-cuda-nvdisasm` \
-                       in a virtual environment and CUDA_HOME=VENV/lib/python3.*/site-packages/nvidia/cu13; or set `toolchain.nvcc`")
+            Error::environment(format!("no nvcc was found; {places}"), "install the CUDA toolkit, or `python3 -m venv cuda && cuda/bin/pip install 'cuda-toolkit[nvcc,nvvm,crt,cudart,cccl]==13.0.2' nvidia-cuda-nvdisasm \
+                       && export CUDA_HOME=$(echo $PWD/cuda/lib/python3.*/site-packages/nvidia/cu13)`; or set `toolchain.nvcc`")
         })?;
         // It looks for its headers beside the path that it is started by. A link of another name is
         // one to a program that starts it.
