@@ -252,7 +252,7 @@ max = 1e9 | max = inf | `max` must be a finite number
 min = 0 | min = 2e9 | `min` is larger than `max`
 # A metric that is judged has a tolerance.
 tolerance = '2' | tolerance = {} | it has none of `stored` and `against`
-[metric.sm_active]\ndirection = "higher"\n | [metric.sm_active]\n | `sm_active` is gated, so it needs a `direction`
+[metric.sm_active]\ndirection = "higher"\n | [metric.sm_active]\n | `sm_active` is gated, so it needs a `direction`; add `direction = "higher"`; your own `[metric]` tables replace
 [metric.sm_active]\ndirection = "higher"\ntolerance = '2'\n | [metric.sm_active]\ndirection = "higher"\n | `sm_active` is gated, so it needs a `tolerance`; `"4 %"`
 min = 0\nmax = 1e9\nlevel = "deny" | max = 1e9\nlevel = "record" | `max` has no effect; `duration` is only recorded
 phase = "timing" | phase = "counting" | the counting phase is one process

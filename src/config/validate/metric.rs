@@ -288,8 +288,9 @@ impl File<'_> {
                     &["metric", alias],
                     format!("`{alias}` is gated, so it needs a `direction`"),
                 )
-                .help(of_compiler(alias).unwrap_or_else(|| {
-                    "`higher` is better, `lower` is better, or `equal`".to_owned()
+                .help(of_compiler(alias).unwrap_or_else(|| match better {
+                    Direction::Equal => "`higher` is better, `lower` is better, or `equal`".to_owned(),
+                    better => format!("add `direction = \"{better}\"`; your own `[metric]` tables replace all default ones"),
                 }))),
         }
     }
