@@ -30,20 +30,17 @@ pub fn verify_selected(
     store: &Store,
     captures: Option<&CaptureIndex>,
 ) -> Result<VerifyReport, Error> {
-    let mut verifying = Verifying {
-        config: &selected.config,
-        captures,
-        report: VerifyReport::default(),
-    };
+    let config = &selected.config;
+    let mut report = VerifyReport::default();
     for variant in selected.variants() {
         let baselines = store.all_of(&variant.id)?;
         if baselines.is_empty() {
-            verifying.report.findings.push(no_baseline(variant));
+            report.findings.push(no_baseline(variant));
         }
         for stored in baselines {
-            let trusted = verifying.verify(Some(variant), &stored);
+            let trusted = report.verify(config, captures, Some(variant), &stored);
             let unpinned = trusted.as_ref().and_then(measured_unpinned);
-            verifying.report.findings.extend(unpinned);
+            report.findings.extend(unpinned);
         }
     }
     for (gpu, id) in store.stored()? {
@@ -51,39 +48,39 @@ pub fn verify_selected(
             continue;
         }
         if let Some(stored) = store.load(&gpu, &id)? {
-            let variant = selected.config.variant(&id);
-            verifying.verify(variant, &stored);
-            verifying.report.findings.push(unused(&gpu, &id, variant));
+            let variant = config.variant(&id);
+            report.verify(config, captures, variant, &stored);
+            report.findings.push(unused(&gpu, &id, variant));
         }
     }
-    Ok(verifying.report)
+    Ok(report)
 }
 
-struct Verifying<'a> {
-    config: &'a Config,
-    captures: Option<&'a CaptureIndex>,
-    report: VerifyReport,
-}
-
-impl Verifying<'_> {
+impl VerifyReport {
     /// Verifies one baseline, of a variant or of none that is configured.
-    fn verify(&mut self, variant: Option<&Variant>, stored: &Stored) -> Option<Trusted> {
+    fn verify(
+        &mut self,
+        config: &Config,
+        captures: Option<&CaptureIndex>,
+        variant: Option<&Variant>,
+        stored: &Stored,
+    ) -> Option<Trusted> {
         let (trusted, mut findings) = match variant {
-            Some(variant) => verify_stored(self.config, variant, stored),
-            None => verify_files(self.config, stored),
+            Some(variant) => verify_stored(config, variant, stored),
+            None => verify_files(config, stored),
         };
         // Without a variant there is nothing to derive the profile's kernels for. What the compiler
         // made is derived again by compiling it: `check --static`.
-        if let (Some(trusted), Some(captures), Some(variant)) = (&trusted, self.captures, variant)
+        if let (Some(trusted), Some(captures), Some(variant)) = (&trusted, captures, variant)
             && trusted.profile.identity.tier != Tier::Static
         {
             findings.extend(rederive(variant, &trusted.profile, captures));
         }
         if !findings.iter().any(Finding::denies) {
-            let name = format!("{}/{}", stored.gpu, stored.variant);
-            self.report.verified.push(name);
+            self.verified
+                .push(format!("{}/{}", stored.gpu, stored.variant));
         }
-        self.report.findings.extend(findings);
+        self.findings.extend(findings);
         trusted
     }
 }

@@ -13,14 +13,8 @@ const EVERY: Duration = Duration::from_millis(20);
 /// What a log may contain before its first launch. A longer one says nothing.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// How a log shows that the first launch is measured.
-#[derive(Debug)]
-pub struct LogSign {
-    /// The log.
-    pub log: PathBuf,
-    /// A text that is in it from then on.
-    pub text: &'static str,
-}
+/// What the log of ncu contains from the first launch on.
+const PROFILING: &str = "==PROF== Profiling ";
 
 /// Reads a log until it shows the first launch.
 pub(super) struct FirstLaunch {
@@ -30,14 +24,14 @@ pub(super) struct FirstLaunch {
 
 impl FirstLaunch {
     /// Starts to read. The log need not exist yet.
-    pub fn watch(sign: LogSign) -> FirstLaunch {
+    pub fn watch(log: PathBuf) -> FirstLaunch {
         let over = Arc::new(AtomicBool::new(false));
         let (is_over, start) = (Arc::clone(&over), Instant::now());
         let reader = std::thread::spawn(move || {
             loop {
                 // A last time after the process has ended.
                 let last = is_over.load(Ordering::Acquire);
-                if shows(&sign.log, sign.text) {
+                if shows(&log) {
                     return Some(start.elapsed());
                 }
                 if last {
@@ -56,27 +50,20 @@ impl FirstLaunch {
     }
 }
 
-fn shows(log: &Path, text: &str) -> bool {
+fn shows(log: &Path) -> bool {
     let bytes = read_regular_up_to(log, MOST_BYTES).unwrap_or_default();
-    String::from_utf8_lossy(&bytes).contains(text)
+    String::from_utf8_lossy(&bytes).contains(PROFILING)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const PROFILING: &str = "==PROF== Profiling ";
-
     #[test]
     fn the_time_until_the_first_launch_is_that_of_the_log() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("ncu.log");
-        let watch = || {
-            FirstLaunch::watch(LogSign {
-                log: log.clone(),
-                text: PROFILING,
-            })
-        };
+        let watch = || FirstLaunch::watch(log.clone());
         let never = watch();
         std::fs::write(&log, "==PROF== Connected to process 1 (p)\n").unwrap();
         std::thread::sleep(3 * EVERY);

@@ -12,7 +12,6 @@ mod profilers;
 mod session;
 
 pub use capture::{Capture, Page, Pending, Times};
-pub use first_launch::LogSign;
 pub(crate) use ncu::{NCU_LOCK, filter_in, home, judge_printed, reports};
 pub use ncu::{Ncu, Trouble};
 pub use profilers::{LibraryFile, Profilers};

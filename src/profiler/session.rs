@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ncu_report::Recording;
 
 use super::capture::{Capture, Pending, Times};
-use super::first_launch::{FirstLaunch, LogSign};
+use super::first_launch::FirstLaunch;
 use crate::build::{Artifact, Given, program_argv};
 use crate::capture::{Tuned, tuned};
 use crate::config::{Config, Recipe, Variant};
@@ -72,8 +72,8 @@ pub trait Profiler {
         Ok(())
     }
 
-    /// How its log shows that the first launch is measured; `None` where nothing shows it.
-    fn first_launch(&self, _session: &Session<'_>) -> Option<LogSign> {
+    /// The log of ncu, which shows when the first launch is measured; `None` where nothing shows it.
+    fn first_launch(&self, _session: &Session<'_>) -> Option<PathBuf> {
         None
     }
 

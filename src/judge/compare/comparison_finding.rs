@@ -75,24 +75,18 @@ fn inconclusive(
     comparison: &mut Comparison,
     speed: Option<f64>,
 ) -> Finding {
-    let finding = open_result(quantity, comparison);
-    match faster(comparison, speed) {
-        Some(faster) if quantity.metric.unless_faster => {
-            // More samples would not change that it only warns.
-            comparison.open = false;
-            comparison.why = format!("{}, and excused by `unless_faster`", comparison.why);
-            finding
-                .with(Note::Faster(faster))
-                .warn_for(WarnReason::UnlessFaster)
-        }
-        _ => finding,
-    }
-}
-
-fn open_result(quantity: &Quantity<'_>, comparison: &Comparison) -> Finding {
-    let (name, change) = (name(comparison), comparison.interval().unwrap_or_default());
-    let message = format!("{name}: change {change}; {}", comparison.why);
-    Finding::of(Code::Inconclusive, &quantity.case.variant.id, message)
+    let change = comparison.interval().unwrap_or_default();
+    let message = format!("{}: change {change}; {}", name(comparison), comparison.why);
+    let finding = Finding::of(Code::Inconclusive, &quantity.case.variant.id, message);
+    let Some(faster) = faster(comparison, speed).filter(|_| quantity.metric.unless_faster) else {
+        return finding;
+    };
+    // More samples would not change that it only warns.
+    comparison.open = false;
+    comparison.why = format!("{}, and excused by `unless_faster`", comparison.why);
+    finding
+        .with(Note::Faster(faster))
+        .warn_for(WarnReason::UnlessFaster)
 }
 
 /// `None` of what the current profile lacks: that it is incomplete is reported by itself.

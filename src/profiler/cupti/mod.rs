@@ -170,10 +170,8 @@ impl Profiler for Cupti {
             return Err(Finding::deny(Code::NotMeasured, &variant.id, message, next).into());
         }
         let (path, text) = (session.path("records"), capture.text());
-        let report = read(text.as_bytes()).map_err(|error| Error::Input {
-            path: path.clone(),
-            cause: error.to_string(),
-        })?;
+        let report = read(text.as_bytes());
+        let report = report.map_err(|error| Error::input(&path, error.to_string()))?;
         keep(session, &text)?;
         let times = ran.times;
         let capture = Capture {

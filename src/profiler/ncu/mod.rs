@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use ncu_report::{ReadError, agree, csv, report};
 
 use super::capture::{Capture, Page, Pending};
-use super::first_launch::LogSign;
 use super::session::{Profiler, Ran, Session};
 use crate::disk;
 use crate::files::{most, read_regular_up_to, readable_text};
@@ -45,11 +44,8 @@ impl Profiler for Ncu {
         disk::create_dir_all(&sections).map_err(Error::io("create", &sections))
     }
 
-    fn first_launch(&self, session: &Session<'_>) -> Option<LogSign> {
-        Some(LogSign {
-            log: session.path("ncu.log"),
-            text: "==PROF== Profiling ",
-        })
+    fn first_launch(&self, session: &Session<'_>) -> Option<PathBuf> {
+        Some(session.path("ncu.log"))
     }
 
     fn finish(&self, session: &Session<'_>, ran: Ran) -> Result<Pending, Stop> {
@@ -77,7 +73,6 @@ impl Profiler for Ncu {
         // Now, before another program runs that could write to it.
         let bytes = read_regular_up_to(&report_path, most::BINARY)
             .map_err(Error::io("read", &report_path))?;
-        let csv_path = session.path("csv");
         // A variant may have a locale of its own, and ncu prints numbers by it.
         let mut env = ran.invocation.env.clone();
         env.insert("LC_ALL".to_owned(), "C".to_owned());
@@ -86,7 +81,7 @@ impl Profiler for Ncu {
             counters: variant.counters_of(ran.phase),
             import: Invocation {
                 argv: self.csv_argv(&report_path),
-                stdout: csv_path.clone(),
+                stdout: session.path("csv"),
                 stderr: session.path("import.log"),
                 dir: ran.invocation.dir.clone(),
                 env,
@@ -94,7 +89,6 @@ impl Profiler for Ncu {
             },
             bytes,
             report_path,
-            csv_path,
             ran,
         };
         let (phase, times) = (reader.ran.phase, reader.ran.times);
@@ -111,7 +105,6 @@ struct Reader {
     /// The report.
     bytes: Vec<u8>,
     report_path: PathBuf,
-    csv_path: PathBuf,
 }
 
 impl Reader {
@@ -120,9 +113,10 @@ impl Reader {
         let bytes = &self.bytes;
         let report = report::read(bytes).map_err(|error| self.unreadable(report_path, &error))?;
         self.print_csv()?;
-        let csv_bytes = read_regular_up_to(&self.csv_path, most::BINARY)
-            .map_err(Error::io("read", &self.csv_path))?;
-        let csv = csv::read(&csv_bytes).map_err(|error| self.unreadable(&self.csv_path, &error))?;
+        let csv_path = &self.import.stdout;
+        let csv_bytes =
+            read_regular_up_to(csv_path, most::BINARY).map_err(Error::io("read", csv_path))?;
+        let csv = csv::read(&csv_bytes).map_err(|error| self.unreadable(csv_path, &error))?;
         let counters: Vec<&str> = self.counters.iter().map(String::as_str).collect();
         agree(&report, &csv, &counters).map_err(|disagreement| {
             let message = format!(
@@ -131,7 +125,7 @@ impl Reader {
             self.kept(Code::ReadersDisagree, message)
         })?;
         let page = Page {
-            path: self.csv_path,
+            path: self.import.stdout,
             sha256: sha256_hex(&csv_bytes),
             recording: csv,
         };
