@@ -11,7 +11,9 @@ void launch_scale(float *x, float a, int n) { scale<<<n / 256, 256>>>(x, a); }
 "#;
 const TWICE: &str = "#pragma once\n__device__ inline float twice(float a) { return 2 * a; }\n";
 const PART: &str = "extern __device__ float helper(float);\n\
-    __global__ void __launch_bounds__(128) part(float *x) { x[threadIdx.x] = helper(x[threadIdx.x]); }\n";
+    __global__ void __launch_bounds__(128) part(float *x) {\n\
+        __shared__ float s[128]; s[threadIdx.x] = x[threadIdx.x]; __syncthreads();\n\
+        x[threadIdx.x] = helper(s[127 - threadIdx.x]); }\n";
 const CONFIG: &str = r#"
 [toolchain]
 arch = "sm_90a"
@@ -49,7 +51,12 @@ fn kernels_without_a_program_are_gated_by_their_code_in_every_form_that_nvcc_mak
     }
     let project = library();
     project.commit();
-    run(&project, "build").ends(0, "lib/part part            24   0 byte  0 byte + ?  100 %");
+    run(&project, "build")
+        .ends(
+            0,
+            "lib/part part            24   0 byte  512 byte + ?  100 %",
+        )
+        .says("  32 instructions, 2 global memory, 2 shared memory");
     let new = "the variant has no baseline yet";
     run(&project, "check --static")
         .ends(4, new)

@@ -4,8 +4,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use object::read::elf::ElfFile64;
-use object::{Endianness, Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolFlags};
+use object::elf::{FileHeader64, SHT_RELA, SectionHeader64};
+use object::pod::slice_from_bytes_mut;
+use object::read::elf::{ElfFile64, FileHeader as _, SectionHeader as _};
+use object::{Endianness, Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolFlags, U64};
 
 use super::error::BinaryError;
 use crate::hash::sha256_hex;
@@ -164,6 +166,24 @@ fn functions<'data>(
         }
     }
     Ok(functions)
+}
+
+/// The cubin without the addresses that are left to the linker; `None` where there are none.
+pub fn without_relocations(mut cubin: Vec<u8>) -> Option<Vec<u8>> {
+    let header = FileHeader64::<Endianness>::parse(&*cubin).ok()?;
+    let endian = header.endian().ok()?;
+    let count = usize::from(header.e_shnum(endian));
+    let table = usize::try_from(header.e_shoff(endian)).ok()?;
+    let table = cubin.get_mut(table..)?;
+    let (sections, _) = slice_from_bytes_mut::<SectionHeader64<Endianness>>(table, count).ok()?;
+    let mut found = false;
+    for section in sections {
+        if section.sh_type(endian) == SHT_RELA && section.sh_size(endian) > 0 {
+            section.sh_size = U64::new(endian, 0);
+            found = true;
+        }
+    }
+    found.then_some(cubin)
 }
 
 /// The barriers of a kernel, where a compiler before CUDA 13 states them: in the flags of its section.

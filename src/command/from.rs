@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::archive::Opened;
 use super::judging::{Judging, refuse_without_folder};
 use crate::disk;
-use crate::finding::Error;
+use crate::finding::{Error, name_recordings};
 use crate::judge::{Outcome, PackedBase, examined};
 use crate::measure::{Captures, SliceOf, Source, Spent};
 use crate::process::{self, Access};
@@ -59,6 +59,7 @@ pub(super) fn recorded(judging: &Judging, from: &[PathBuf]) -> Result<Outcome, E
     for folder in from {
         refuse_without_folder(folder)?;
     }
+    name_recordings(from);
     let rules = judging.rules()?;
     let (recordings, findings) = recordings_in(from, &shown, &judging.plan);
     let captures = Captures {

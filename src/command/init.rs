@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::device::Gpu;
 use crate::disk;
 use crate::files::write_named;
-use crate::finding::{Error, ExitCode, with_config};
+use crate::finding::{Error, ExitCode, with_files};
 
 /// The schema that its first line names. A file beside it needs no network, and has the version that
 /// wrote it.
@@ -60,7 +60,7 @@ pub(super) fn run(config: &Path, arguments: &InitArgs) -> Result<ExitCode, Error
     );
     // The configuration stands, whatever the run shows of this machine.
     let findings = surveyed.map_or_else(Vec::new, |surveyed| surveyed.findings);
-    answer(Format::Text, (), &findings, || with_config(text))?;
+    answer(Format::Text, (), &findings, || with_files(text))?;
     Ok(ExitCode::Pass)
 }
 

@@ -37,7 +37,7 @@ use std::path::Path;
 use crate::cli::{Cli, Command};
 use crate::config::FILE_NAME;
 use crate::device::probe;
-use crate::finding::{ExitCode, name_config, with_config};
+use crate::finding::{ExitCode, name_config, with_files};
 use crate::report as reports;
 use answer::unreadable;
 
@@ -67,7 +67,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Generate(what) => generate::run(&what),
     };
     result.unwrap_or_else(|error| {
-        reports::print_error(&with_config(error.to_string()));
+        reports::print_error(&with_files(error.to_string()));
         error.exit_code()
     })
 }

@@ -223,7 +223,7 @@ pub fn fewer_imported(variant: &Variant, profile: &Profile) -> Option<Finding> {
     let processes = variant.profile.processes;
     let asked = has_times.then(|| fewer_launches(variant, profile, Phase::Timing, processes));
     let message = format!("{}: too few values may make a check inconclusive", asked??);
-    let next = "import one file of each process (`profile.processes`), each with as many launches as `profile.launches`; or lower these";
+    let next = "import one file of each process (`profile.processes`), each with as many launches as `profile.launches`; with fewer than two a check is always inconclusive";
     let finding = Finding::deny(Code::NotMeasured, &variant.id, message, next);
     Some(finding.warn_for(WarnReason::ImportAllowed))
 }

@@ -106,7 +106,7 @@ codes! {
     /// The samples do not show whether the metric got worse by more than its tolerance.
     Inconclusive = "inconclusive", Either => Inconclusive,
         "The processes differ by more than the tolerance.",
-        "Measure side by side (`check --against REV`), on a quieter machine, or in more processes (`profile.processes`, more imported reports); or widen the tolerance.";
+        "Measure in more processes (`profile.processes`, more imported reports: two at least), on a quieter machine, or side by side (`check --against REV`); or widen the tolerance.";
     /// A metric has no value, or fewer values than required.
     NotMeasured = "not-measured", Either => Inconclusive,
         "The counter does not exist on this GPU, a launch has no value for it, or the tier cannot measure it.",

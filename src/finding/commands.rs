@@ -1,31 +1,43 @@
-//! The configuration in the commands that are printed.
+//! The files in the commands that are printed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The configuration that printed commands name, as a shell reads it; unset for the usual one.
+/// The option of printed commands for the configuration; unset for the usual one.
 static CONFIG: OnceLock<String> = OnceLock::new();
+/// The options of printed commands that lock, for what was judged; unset for what was measured last.
+static RECORDINGS: OnceLock<String> = OnceLock::new();
 
 /// Lets every printed command read this configuration.
 pub fn name_config(path: &Path) {
-    let path = path.to_string_lossy();
-    let _ = CONFIG.set(shell_words::quote(&path).into_owned());
+    let _ = CONFIG.set(option("-C", path));
 }
 
-/// A text whose commands read the configuration that this run reads.
-pub fn with_config(text: String) -> String {
+/// Lets every printed command that locks read these recordings.
+pub fn name_recordings(folders: &[PathBuf]) {
+    let options = folders.iter().map(|folder| option("--from", folder));
+    let _ = RECORDINGS.set(options.collect());
+}
+
+fn option(name: &str, path: &Path) -> String {
+    format!("{name} {} ", shell_words::quote(&path.to_string_lossy()))
+}
+
+/// A text whose commands read the files that this run reads.
+pub fn with_files(text: String) -> String {
     const COMMANDS: [&str; 10] = [
         "archive", "baseline", "build", "check", "doctor", "import", "list", "plan", "profile",
         "verify",
     ];
+    let text = match RECORDINGS.get() {
+        Some(options) => text.replace("baseline --lock ", &format!("baseline --lock {options}")),
+        None => text,
+    };
     let Some(config) = CONFIG.get() else {
         return text;
     };
     COMMANDS.iter().fold(text, |text, name| {
-        let (command, named) = (
-            format!("sparsek-gate {name}"),
-            format!("sparsek-gate -C {config} {name}"),
-        );
-        text.replace(&command, &named)
+        let command = format!("sparsek-gate {name}");
+        text.replace(&command, &format!("sparsek-gate {config}{name}"))
     })
 }

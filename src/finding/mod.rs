@@ -11,7 +11,7 @@ mod severity;
 mod stop;
 
 pub use code::{Code, Reported};
-pub use commands::{name_config, with_config};
+pub use commands::{name_config, name_recordings, with_files};
 pub use error::{Error, of_another_user};
 pub use exit_code::ExitCode;
 pub use lacks::machine_lacks;
@@ -188,7 +188,7 @@ impl Finding {
             metric: None,
             values: Box::default(),
             message: message.into(),
-            next: with_config(next.into()),
+            next: with_files(next.into()),
             notes: Vec::new(),
             detail: None,
             accept: None,

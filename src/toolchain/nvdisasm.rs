@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use super::find::{find, in_toolkit, path_folders};
 use super::query::query;
 use super::tool::Tool;
-use crate::binary::{Listing, listing};
+use crate::binary::{Listing, listing, without_relocations};
 use crate::config::Toolchain;
 use crate::disk;
+use crate::files::{most, read_regular_up_to};
 use crate::finding::Error;
 use crate::process;
 
@@ -46,8 +47,13 @@ impl Nvdisasm {
     /// # Errors
     /// [`Error`] where it fails.
     pub fn disassemble(&self, cubin: &Path) -> Result<String, Error> {
-        let [program, cubin] = [&self.path, cubin].map(|path| path.display().to_string());
-        query(vec![program, "-json".to_owned(), cubin], &[])
+        let [program, file] = [&self.path, cubin].map(|path| path.display().to_string());
+        query(vec![program, "-json".to_owned(), file], &[]).or_else(|error| {
+            // Version 13 crashes where the address of a `__shared__` variable is left to the linker.
+            let bytes = read_regular_up_to(cubin, most::BINARY).unwrap_or_default();
+            let linked = without_relocations(bytes).ok_or(error)?;
+            self.disassemble_bytes(&linked)
+        })
     }
 
     /// The same of a cubin that is given as its bytes.

@@ -24,7 +24,7 @@ pub(super) fn judged(checkout: Config, root: &Root) -> Result<(Config, Option<Wo
     let unreadable = |why: String| {
         git::error(
             format!("git cannot read the repository: {why}"),
-            "run the check in a clone with its history, as a user that git trusts with it (`safe.directory`)",
+            "run the check in a clone with its history, as a user that git trusts with it (`safe.directory` in ~/.gitconfig)",
         )
     };
     if let Some(what) = git::settings_from_tree(folder).map_err(unreadable)? {

@@ -78,6 +78,6 @@ pub(super) fn inside(root: &Path, path: &Path) -> String {
 pub(super) fn unreadable(why: String) -> Error {
     git::error(
         format!("git cannot read the base revision: {why}"),
-        "run the check in a clone with its history (`fetch-depth: 0`), as a user that git trusts with it (`safe.directory`); `--baseline-ref none` uses the rules of the working tree",
+        "run the check in a clone with its history (`fetch-depth: 0`), as a user that git trusts with it (`safe.directory` in ~/.gitconfig); `--baseline-ref none` uses the rules of the working tree",
     )
 }

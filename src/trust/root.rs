@@ -130,7 +130,7 @@ pub fn is_of_reviewed_code(folder: &Path, variable: impl Fn(&str) -> Option<Stri
 }
 
 /// What to do where git finds no repository, or may not read it.
-const IN_CLONE: &str = "run the check in a clone of the repository, as a user that git trusts with it (`safe.directory`)";
+const IN_CLONE: &str = "run the check in a clone of the repository, as a user that git trusts with it (`safe.directory` in ~/.gitconfig)";
 
 /// A revision that the command line names.
 struct Choice {

@@ -213,8 +213,8 @@ impl Reading<'_> {
                 if disk::is_file(own) || disk::is_file(below) {
                     let next = "name the folder above it that has all: `--from DIR` for DIR/SUITE/VARIANT/profile.json";
                     Finding::deny(code, id, message, next)
-                } else if disk::is_dir(self.recordings.shown.join("profiles")) {
-                    let next = format!("name the folder in it: `--from {shown}/profiles`");
+                } else if let Some(inner) = self.inner(id) {
+                    let next = format!("name the folder in it: `--from {shown}/{inner}`");
                     Finding::deny(code, id, message, next)
                 } else if disk::is_file(recorded.folder.join(STATIC_PROFILE_FILE)) {
                     Finding::deny(code, id, message, next)
@@ -229,6 +229,16 @@ impl Reading<'_> {
         };
         self.findings.push(finding);
         Ok(())
+    }
+
+    /// The folder in the named one that has profiles of the variant, or of some.
+    fn inner(&self, id: &VariantId) -> Option<String> {
+        let folders = disk::read_dir(&self.recordings.shown).ok()?;
+        let profile = Path::new(&id.suite).join(&id.variant).join(PROFILE_FILE);
+        let mut names = folders.iter().map(|folder| folder.text());
+        names.find(|name| {
+            *name == "profiles" || disk::is_file(self.recordings.shown.join(name).join(&profile))
+        })
     }
 
     /// The profile of the base revision, where there is one.

@@ -268,9 +268,20 @@ impl<'a> Judge<'a> {
             }
             None if outcome.denies(&variant.id) => {}
             None => {
+                let (code, id) = (Code::ProfileMissing, &variant.id);
                 let message = "it has no static profile: its compiled code is unknown";
-                let finding = Finding::of(Code::ProfileMissing, &variant.id, message);
-                outcome.findings.push(finding);
+                let mut locks = self.gpus.get(id).into_iter().flatten();
+                let is_locked = locks.any(|folder| Tier::of_folder(folder) == Tier::Static);
+                let origin = measured.map(|sides| sides.current.provenance.origin);
+                // An import has no compiled code.
+                outcome.findings.extend(match origin {
+                    Some(ProfileOrigin::Imported) if !is_locked => None,
+                    Some(ProfileOrigin::Imported) => {
+                        let next = "import it without `--output`, then run `check --static`, which puts the profile of its code beside it";
+                        Some(Finding::deny(code, id, message, next))
+                    }
+                    _ => Some(Finding::of(code, id, message)),
+                });
             }
         }
     }
@@ -536,7 +547,7 @@ impl<'a> Judge<'a> {
                         "`{lock}` is not where `paths.baselines` has them: move the baselines there (git mv), or correct the key"
                     ),
                     None => format!(
-                        "review its profile and lock it: {}",
+                        "review its profile, lock it, and commit the lock: {}",
                         tier.lock_command(&variant.id)
                     ),
                 },
