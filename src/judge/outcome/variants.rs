@@ -535,10 +535,7 @@ impl<'a> Judge<'a> {
                     Some(lock) => format!(
                         "`{lock}` is not where `paths.baselines` has them: move the baselines there (git mv), or correct the key"
                     ),
-                    None => format!(
-                        "review its profile and lock it: {}",
-                        tier.lock_command(&variant.id)
-                    ),
+                    None => format!("review its profile and lock it: {}", profile.lock_command()),
                 },
             ))
         } else if !gpus.contains(&profile.identity.folder().as_str()) {
@@ -553,7 +550,7 @@ impl<'a> Judge<'a> {
             );
             let next = format!(
                 "go back to one of these, or lock it here too: {}",
-                tier.lock_command(&variant.id)
+                profile.lock_command()
             );
             Some(Finding::deny(
                 Code::NotComparable,
