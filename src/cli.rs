@@ -22,13 +22,16 @@ fn own_path() -> impl TypedValueParser<Value = PathBuf> {
 }
 
 /// A git revision.
-fn revision(text: &str) -> Result<String, String> {
-    const EMPTY: &str = "the variable that names the branch is empty, as `github.base_ref` is outside of pull requests: leave the option out there, or name the branch, as in `refs/remotes/origin/main`";
-    match text {
-        _ if text.contains("${{") => Err("only a workflow file of GitHub replaces `${{ }}`; in a shell: refs/remotes/origin/$GITHUB_BASE_REF".to_owned()),
-        _ if text.is_empty() || text.ends_with('/') => Err(EMPTY.to_owned()),
-        _ => Ok(text.to_owned()),
-    }
+fn revision(text: &str) -> Result<String, &'static str> {
+    Err(match text {
+        _ if text.is_empty() || text.ends_with('/') => {
+            "the variable that names the branch is empty, as `github.base_ref` is outside of pull requests: leave the option out there, or name the branch, as in `refs/remotes/origin/main`"
+        }
+        _ if text.contains('$') => {
+            "nothing replaced the variable in it: only a workflow file of GitHub replaces `${{ … }}`, and a shell replaces no `$NAME` between single quotes; in a script write \"refs/remotes/origin/$GITHUB_BASE_REF\", on GitLab \"refs/remotes/origin/$CI_MERGE_REQUEST_TARGET_BRANCH_NAME\""
+        }
+        _ => return Ok(text.to_owned()),
+    })
 }
 
 /// The version, and the commit that the tool was built from with its date, where they are known.
@@ -603,30 +606,30 @@ pub struct CompareArgs {
     /// Which kernels to measure, `NAME` or `regex:PATTERN` [default: all]
     #[arg(long, value_name = "FILTER")]
     pub kernels: Option<String>,
-    /// Launches left out first; of two programs, of each kernel.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub skip: u32,
-    /// Launches measured of one program, and `{launches}` in an argument. Of two, all are timed.
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub launches: u32,
-    /// How much longer a kernel, or all, may take, in percent.
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.5, value_parser = percent)]
-    pub tolerance: f64,
-    /// Seconds after which a process is killed.
-    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=86_400))]
-    pub timeout: u32,
+    /// Launches left out first; of two programs, of each kernel [default: 0]
+    #[arg(long, value_name = "N")]
+    pub skip: Option<u32>,
+    /// Launches measured of one program, and `{launches}` in an argument. Of two, all are timed. [default: 20]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub launches: Option<u32>,
+    /// How much longer a kernel, or all, may take, in percent [default: 0.5]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub tolerance: Option<f64>,
+    /// Seconds after which a process is killed [default: 300]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub timeout: Option<u32>,
     /// A pass needs the whole interval within the tolerance.
     #[arg(long)]
     pub strict: bool,
     /// Read counters whatever the times say.
     #[arg(long)]
     pub counters: bool,
-    /// Whether ncu locks the clocks.
-    #[arg(long, default_value = "none", value_parser = parse_spelled::<ClockControl>)]
-    pub clock_control: ClockControl,
-    /// CUDA ordinal of the GPU.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub gpu: u32,
+    /// Whether ncu locks the clocks [default: none]
+    #[arg(long, value_parser = parse_spelled::<ClockControl>)]
+    pub clock_control: Option<ClockControl>,
+    /// CUDA ordinal of the GPU [default: 0]
+    #[arg(long, value_name = "N")]
+    pub gpu: Option<u32>,
     /// Pass these variables to the programs.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub env_pass: Vec<String>,
@@ -642,6 +645,27 @@ pub struct CompareArgs {
     /// Output format; of one program `text` or `json`.
     #[arg(long, default_value = "text", value_parser = form_parser())]
     pub format: &'static Form,
+}
+
+impl CompareArgs {
+    /// The stated options that steer how programs are measured and judged.
+    pub fn of_measuring(&self) -> String {
+        let stated = [
+            self.verify.first().map(|_| "--verify"),
+            self.kernels.as_ref().map(|_| "--kernels"),
+            self.skip.map(|_| "--skip"),
+            self.launches.map(|_| "--launches"),
+            self.tolerance.map(|_| "--tolerance"),
+            self.timeout.map(|_| "--timeout"),
+            self.strict.then_some("--strict"),
+            self.counters.then_some("--counters"),
+            self.clock_control.map(|_| "--clock-control"),
+            self.gpu.map(|_| "--gpu"),
+            self.env_pass.first().map(|_| "--env-pass"),
+            self.output.as_ref().map(|_| "--output"),
+        ];
+        stated.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// A share that a tolerance may be.

@@ -233,7 +233,7 @@ fn a_plan_shows_its_slices_and_the_most_that_they_take() {
 fn what_no_pipeline_can_have_is_refused() {
     let rows = r#"
 --against a\nb --format github | control character
---against ${{secrets.X}} --format github | only a workflow file of GitHub replaces
+--against ${{secrets.X}} --format github | nothing replaced the variable in it
 --slices 0 | --slices
 --format jenkins | jenkins
 nothing | nothing

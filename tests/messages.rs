@@ -25,6 +25,11 @@ fn project(config: &[u8]) -> Project {
     project.write("below/empty", "");
     project.write("old/profiles/empty", "");
     project.write("x.ncu-rep", "");
+    project.write("s/v/profile.json", "{}");
+    project.write("excel.csv", "ID;Process ID;Process Name\n0;1;bench\n");
+    project.write("lib.cu", "__global__ void k() {}\n");
+    project.write("with.cu", "#include \"m.h\"\n");
+    project.write("m.h", "int main() { return 0; }\n");
     project.write("bench.cu", "int main() { return 0; }\n");
     project.write("calls.cu", "int other();\nint main() { return other(); }\n");
     std::os::unix::fs::symlink("nowhere.cu", project.path("gone.cu")).unwrap();
@@ -40,8 +45,13 @@ const SOURCE: &str = "__global__ void __launch_bounds__(128) softmax(float* x) {
 const MISTAKES: &str = r#"
 run = ["sh", "bench.sh"]\ninputs = ["none.py"] | build | 5 | the input `none.py` cannot be read; s/v; check `inputs` of s/v
 run = ["sh", "bench.sh"]\ninputs = ["src/*.py"] | build | 2 | matches no file; `src/*.py` in `inputs` of s/v; next: correct the pattern
-run = ["sh", "bench.sh"]\nprogram = "bench.sh" | build | 5 | it is no ELF file, no fatbin and no cubin; `bench.sh`; `program` and `libraries`; where they have PTX alone, build machine code too
-run = ["sh", "bench.sh"]\nbuild = ["make -j4"] | build | 5 | there is no program with the name `make -j4`; s/v; build = ["make", "-j4"]
+run = ["sh", "bench.sh"]\nprogram = "bench.sh" | build | 5 | it is no ELF file, no fatbin and no cubin; `bench.sh`; a script has none: name the `.so` of an extension in `libraries`; `loaded_code = true` in the place of `program`
+run = ["sh", "bench.sh"]\nprogram = "k.cpp" | build | 5 | it is no ELF file, no fatbin and no cubin; `program` and `libraries`; where they have PTX alone, build machine code too
+run = ["sh", "bench.sh"]\nloaded_code = true | check --static | 6 | so that only a measurement shows it; next: measure it: sparsek-gate check s/v
+run = ["sh", "bench.sh"] | check --static | 6 | this tool does not build its program, and no `program` is stated; name the files with its kernels in `program` or `libraries`
+libraries = ["be*.so"] | build | 5 | the machine code of `be*.so` cannot be read; next: name each file, because no patterns are taken here
+run = ["sh bench.sh"] | list | 2 | `sh bench.sh` is several arguments in one; write an item for each: ["sh", "bench.sh"]
+run = ["sh", "bench.sh"]\nbuild = ["make -j4"] | build | 2 | `make -j4` is several arguments in one; write an item for each: ["make", "-j4"]
 run = ["sh", "bench.sh"]\nbuild = ["no-such-tool", "all"] | build | 5 | the program `no-such-tool` was not found; s/v; correct `build` of the variant
 run = ["./none"]\nbuild = ["true"] | build | 5 | the build succeeded, but there is no program `./none`; let `build` make it, or correct `run` of s/v
 source = "k.cu"\n[paths]\nwork = "." | list | 2 | `work` must be a folder of its own; write `.sparsek-gate`
@@ -54,7 +64,15 @@ source = "k.cu" | profile --archive bench.sh --archive-sha256 0 --output d | 2 |
 source = "k.cu" | check --from . --from nowhere | 2 | is not a folder; `--from nowhere`; `profile --output DIR` makes one
 source = "k.cu" | check --from d --archive gate.tar.zst | 2 | required arguments were not provided; --archive-sha256 <HASH>
 source = "k.cu" | check --from nowhere | 2 | is not a folder; `--from nowhere`; `profile --output DIR` makes one
-source = "k.cu" | check --from x.ncu-rep | 2 | is not a folder; `--from x.ncu-rep`; next: import it; sparsek-gate import x.ncu-rep --variant
+source = "k.cu" | check --from x.ncu-rep | 2 | is not a folder; `--from x.ncu-rep`; next: sparsek-gate import x.ncu-rep --variant SUITE/VARIANT, then sparsek-gate check --from .sparsek-gate/profiles SUITE/VARIANT
+source = "k.cu" | check --from s/v/profile.json | 2 | is not a folder; next: name the folder above SUITE/VARIANT: --from DIR
+source = "k.cu" | check --from stored.json | 2 | is not a folder; next: name the folder that has SUITE/VARIANT/profile.json
+source = "k.cu" | import old --variant s/v | 2 | old: a folder is not imported; next: name its files: old/*.ncu-rep; sparsek-gate check --from old s/v
+source = "k.cu" | import excel.csv --variant s/v | 2 | it is a page of ncu that another program wrote again; name the report, or the page as ncu printed it
+source = "k.cu" | compare x.ncu-rep x.ncu-rep --tolerance 1 --strict | 2 | --tolerance, --strict: no effect on stored measurements; for a verdict; sparsek-gate import x.ncu-rep --variant SUITE/VARIANT; check --from .sparsek-gate/profiles
+source = "k.cu" | compare stored.json stored.json --verify true --kernels k --skip 0 --launches 20 --timeout 300 --counters --clock-control none --gpu 0 --env-pass A --output d | 2 | --verify, --kernels, --skip, --launches, --timeout, --counters, --clock-control, --gpu, --env-pass, --output: no effect
+source = "k.cu" | compare ./none 'sh bench.sh' | 2 | there is no program `./none`; correct its name, or build it
+source = "k.cu" | compare ./bench.sh | 2 | the file `./bench.sh` is not executable; or name what runs it
 source = "k.cu" | check --from old | 6 | old contains no profile of it; s/v; next: name the folder in it: `--from old/profiles`
 source = "k.cu" | check --accept zz | 2 | takes the token that the finding prints; `--accept zz`; 64 hexadecimal digits
 source = "k.cu" | inspect bench.sh | 2 | no CSV header of ncu; bench.sh; found a text of ; name a `.ncu-rep`
@@ -115,7 +133,7 @@ source = "k.cu" | compare --nvcc nvcc --nvcc no/nvcc | 2 | no/nvcc` is no progra
 source = "k.cu" | baseline lock --reason x | 2 | did you mean `--lock`?
 source = "k.cu" | archive --output . | 2 | `--output .`: it is a folder: name a file in it
 source = "k.cu" | check --static --against '' | 2 | the variable that names the branch is empty; leave the option out
-source = "k.cu" | check --static --against 'refs/remotes/origin/${{ github.base_ref }}' | 2 | only a workflow file of GitHub replaces; $GITHUB_BASE_REF
+source = "k.cu" | check --static --against 'refs/remotes/origin/${{ github.base_ref }}' | 2 | nothing replaced the variable in it; in a script write "refs/remotes/origin/$GITHUB_BASE_REF"
 source = "k.cu" | init ./bench --n 4 | 2 | a program follows `--`: `sparsek-gate init -- ./bench --n 4`
 source = "k.cu" | compare . ./nope | 2 | there is no file or folder ./nope
 source = "k.cu" | plan --slices 50 | 0 | slice 1/1: 1 variant
@@ -143,9 +161,17 @@ source = "k.cu"\nflags = ["-ccbin", "g++"] | build | 5 | the flag `-ccbin` is re
 source = "k.cu"\nflags = ["-std=c++99"] | build | 5 | Value 'c++99' is not defined for option 'std'; s/v; fix the source or the flags
 source = "k.cu"\nthreads_per_block = 256 | check --static | 4 | launch-mismatch s/v; stated to have `threads_per_block` 256, but its launch bounds allow 128
 source = "k.cu"\nkernels = "softmin" | check --static | 5 | `kernels = "softmin"` selects none of the compiled kernels: softmax; s/v; compare `kernels`, `expect`
-source = "k.cu"\nkernels = "soft*" | check --static | 5 | `kernels = "soft*"` is one name, and a pattern begins with `regex:`, as in `regex:^softmax`; s/v
+source = "k.cu"\nkernels = "soft*" | check --static | 5 | `kernels = "soft*"` selects none of the compiled kernels (it is one name: a pattern begins with `regex:`, as in `regex:^softmax`): softmax; s/v
 source = "k.py" | build | 5 | Don't know what to do with; s/v; `source` is for nvcc; of another program write `run`
 source = "k.cu"\nexpect = ["softmin"] | check --static | 5 | did not produce the expected kernel `softmin`; compiled kernels: softmax; compare `kernels`, `expect`
+"#;
+
+/// As [`MISTAKES`], on a machine without a GPU.
+const WITHOUT_GPU: &str = r#"
+libraries = ["x.so"] | check | 2 | nothing of s/v runs; next: sparsek-gate check --static
+source = "lib.cu" | verify | 2 | nothing of s/v runs; without a `main`; next: sparsek-gate check --static
+source = "lib.cu" | profile | 2 | nothing of s/v runs; without a `main`; next: sparsek-gate check --static
+source = "with.cu" | verify | 3 | no GPU can be used
 "#;
 
 #[track_caller]
@@ -258,6 +284,13 @@ fn an_unknown_revision_is_answered_with_how_to_list_those_that_there_are() {
     let ran = project.run(&["check", "--against", "nonsense"]).exits(2);
     ran.says("`--against nonsense`: there is no such revision")
         .says("next: name a branch, a tag or a commit");
+}
+
+#[test]
+fn without_a_gpu_variants_of_which_nothing_runs_are_answered_with_the_static_check() {
+    if common::are_here(&["nvcc"]) && !common::has_driver() {
+        each_answers(WITHOUT_GPU);
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::verify::repair;
 use crate::build::stated_flags;
 use crate::comparable::{changed_code, changed_conditions};
 use crate::config::{Config, Variant};
-use crate::evidence::{Purpose, disturbed, incomplete, incomplete_compiled};
+use crate::evidence::{Purpose, conditions_unknown, disturbed, incomplete, incomplete_compiled};
 use crate::finding::{Code, Error, Finding};
 use crate::hash::sha256_hex;
 use crate::profile::{Profile, ProfileOrigin, norm_text, now};
@@ -186,15 +186,8 @@ impl Candidate<'_> {
                 "measure it here, or accept the import: --accept-imported",
             ));
         }
-        let conditions = profile.identity.conditions.named().into_iter();
-        let unknown = conditions.filter(|(_, value)| value.is_none());
-        let options = unknown.map(|(name, _)| format!(" --{}", name.replace(' ', "-")));
-        let options: String = options.collect();
-        if profile.identity.tier == Tier::Counters && !options.is_empty() {
-            let why = "it does not say how ncu measured, so that no check could compare with it";
-            let next = format!("import it again, with{options} (`import --help` has their values)");
-            findings.push(self.refuse(Code::NotMeasured, why.to_owned(), &next));
-        }
+        let unknown = conditions_unknown(profile).into_iter();
+        findings.extend(unknown.map(|it| self.refuse(it.code, it.message, &it.next)));
         let processes = profile.machines(Phase::Timing);
         let alone =
             |uuid: &Option<&str>| processes.iter().filter(|other| *other == uuid).count() < 2;

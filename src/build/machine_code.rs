@@ -1,9 +1,10 @@
 //! The kernels of a program that this tool did not compile, from its machine code.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 
 use crate::binary::{self, BinaryError, Compiled, CompiledKernel};
-use crate::config::{Config, Recipe, Variant};
+use crate::config::{Config, Recipe, Variant, is_pattern};
 use crate::files::{most, read_regular_up_to};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::git;
@@ -34,6 +35,9 @@ pub(super) fn compiled_in(
         let bytes = git::real_input(&path).and_then(|path| read_regular_up_to(&path, most::BINARY));
         let bytes = bytes.map_err(|error| {
             let first = match &variant.recipe {
+                _ if error.kind() == ErrorKind::NotFound && is_pattern(file) => {
+                    "name each file, because no patterns are taken here".to_owned()
+                }
                 Recipe::Command { build: Some(_), .. } => {
                     format!("sparsek-gate build {}", variant.id)
                 }
@@ -63,6 +67,9 @@ fn unreadable(variant: &Variant, file: &str, error: &BinaryError) -> Finding {
     let next = match error {
         BinaryError::OtherTargets { .. } => {
             "build it for `toolchain.arch` too (`-gencode` of nvcc), or correct `toolchain.arch`"
+        }
+        BinaryError::NoProgram if [".py", ".sh"].iter().any(|it| file.ends_with(it)) => {
+            "a script has none: name the `.so` of an extension in `libraries`; of kernels that are made while it runs (Triton, NVRTC) write `loaded_code = true` in the place of `program`: a measured check gates their code"
         }
         BinaryError::NoProgram | BinaryError::NoMachineCode => {
             "name the files that contain the kernels in `program` and `libraries`: executables, shared libraries, fatbins, cubins; where they have PTX alone, build machine code too: `-gencode arch=compute_90a,code=sm_90a`"

@@ -27,15 +27,8 @@ pub(super) fn run_build(
     };
     let finished = run.run().map_err(|error| {
         let program = by_hand.first().map(String::as_str).unwrap_or_default();
-        match (error.kind(), by_hand) {
-            (ErrorKind::NotFound, [words]) if words.contains(' ') => {
-                let apart: Vec<String> = words.split(' ').map(|word| format!("{word:?}")).collect();
-                failed(
-                    format!("there is no program with the name `{words}`"),
-                    format!("each argument is a string of its own: build = [{}]", apart.join(", ")),
-                )
-            }
-            (ErrorKind::NotFound, _) => failed(
+        match error.kind() {
+            ErrorKind::NotFound => failed(
                 format!("the program `{program}` was not found"),
                 "install it, or correct `build` of the variant: a name is looked for on the PATH, a path starts at the configuration's folder".to_owned(),
             ),

@@ -52,7 +52,7 @@ fn lock(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
         named => named
             .iter()
             .map(|folder| {
-                refuse_without_folder(folder)?;
+                refuse_without_folder(folder, selected)?;
                 selected.profiles(Some(folder))
             })
             .collect::<Result<_, _>>()?,

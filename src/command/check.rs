@@ -7,6 +7,7 @@ use super::from::{self, Measured};
 use super::judging::{Judging, refuse_targets};
 use super::on_gpus;
 use super::run_folder::RunFolder;
+use super::select::or_nothing_runs;
 use super::{answer, archive, resume};
 use crate::cli::CheckArgs;
 use crate::config::Config;
@@ -160,7 +161,7 @@ fn measured(
     let selected = &judging.plan;
     if !arguments.r#static && base.is_none() {
         // Without a GPU nothing can be measured, and that comes before what is wrong with a lock.
-        Gpu::query(selected.config.device)?;
+        or_nothing_runs(selected, Gpu::query(selected.config.device))?;
     }
     let rules = judging.rules()?;
     let plan = Plan {

@@ -14,7 +14,8 @@ use super::select::variable;
 use super::stored;
 use crate::cli::{CompareArgs, Format};
 use crate::config::{
-    Config, KernelFilter, Program, ProgramSettings, Purpose, Selected, Selection, Verification,
+    ClockControl, Config, KernelFilter, Program, ProgramSettings, Purpose, Selected, Selection,
+    Verification,
 };
 use crate::device::Gpu;
 use crate::disk;
@@ -22,7 +23,7 @@ use crate::finding::{Error, ExitCode};
 use crate::judge::{
     ComparedProgram, ComparedPrograms, KernelOverview, Origin, Outcome, Rules, judge,
 };
-use crate::measure::{BaseProject, Place, Plan, measure};
+use crate::measure::{BaseProject, Place, Plan, measure, why_not_startable};
 use crate::metric::display_value;
 use crate::process;
 use crate::report::{self, Form, Progress, one_line, plain_table, table_lines};
@@ -82,6 +83,10 @@ pub(super) fn run(config: &Path, arguments: &CompareArgs) -> Result<ExitCode, Er
         arguments.work.as_deref(),
         arguments.output.as_deref(),
     )?;
+    let mut starts = programs.iter().filter_map(|one| one.argv.first());
+    if let Some((what, next)) = starts.find_map(|one| why_not_startable(&place.root, one)) {
+        return Err(Error::Usage(format!("{what}\n  next: {next}")));
+    }
     match &programs[..] {
         [base, current] => {
             let (mut outcome, ended) = match compared(arguments, &place, [base, current]) {
@@ -117,6 +122,12 @@ fn of_stored(arguments: &CompareArgs) -> Result<Option<ExitCode>, Error> {
     match (&names[..], &files.collect::<Vec<_>>()[..]) {
         (_, []) => Ok(None),
         (&[before, after], [first, second]) => {
+            let stated = arguments.of_measuring();
+            if !stated.is_empty() {
+                return Err(Error::Usage(format!(
+                    "{stated}: no effect on stored measurements, which are only shown side by side\n  next: for a verdict, lock the first and check the second, beside a config.toml: sparsek-gate import {before} --variant SUITE/VARIANT; sparsek-gate baseline --lock --accept-imported --reason '...'; sparsek-gate import {after} --variant SUITE/VARIANT; sparsek-gate check --from .sparsek-gate/profiles"
+                )));
+            }
             let format = format_without_report(arguments)?;
             stored::run(format, [before, after], [first, second]).map(Some)
         }
@@ -159,24 +170,25 @@ fn programs(arguments: &CompareArgs) -> Result<Vec<Program>, Error> {
 }
 
 /// How the programs are measured.
-fn settings(place: &Folders, arguments: &CompareArgs, gpu: &Gpu) -> ProgramSettings {
-    ProgramSettings {
+fn settings(place: &Folders, arguments: &CompareArgs) -> Result<ProgramSettings, Error> {
+    let device = arguments.gpu.unwrap_or_default();
+    Ok(ProgramSettings {
         root: place.root.clone(),
         work: place.work.clone(),
-        device: arguments.gpu,
-        compute_capability: gpu.compute_capability.clone(),
+        device,
+        compute_capability: Gpu::query(device)?.compute_capability,
         kernels: arguments.kernels.clone(),
-        skip: arguments.skip,
-        launches: arguments.launches,
+        skip: arguments.skip.unwrap_or_default(),
+        launches: arguments.launches.unwrap_or(20),
         purpose: match arguments.programs.len() {
             1 => Purpose::Overview,
             _ => Purpose::Comparison,
         },
-        timeout: Duration::from_secs(arguments.timeout.into()),
-        clock_control: arguments.clock_control,
-        tolerance_percent: arguments.tolerance,
+        timeout: Duration::from_secs(arguments.timeout.unwrap_or(300).into()),
+        clock_control: arguments.clock_control.unwrap_or(ClockControl::None),
+        tolerance_percent: arguments.tolerance.unwrap_or(0.5),
         verified: !arguments.verify.is_empty(),
-    }
+    })
 }
 
 /// Measures two programs side by side, and judges the second by the first.
@@ -185,7 +197,7 @@ fn compared(
     place: &Folders,
     [base, current]: [&Program; 2],
 ) -> Result<Outcome, Error> {
-    let settings = settings(place, arguments, &Gpu::query(arguments.gpu)?);
+    let settings = settings(place, arguments)?;
     let id = name(current);
     let config = |program| Config::of_program(&settings, &id, program);
     let base = BaseProject::of_program(config(base)?);
@@ -221,7 +233,7 @@ fn alone(
     let Some(program) = programs.first() else {
         return Err(Error::Usage("there is no program".to_owned()));
     };
-    let settings = settings(place, arguments, &Gpu::query(arguments.gpu)?);
+    let settings = settings(place, arguments)?;
     let measured = place.measure(&settings, program)?;
     let profile = measured.profiles.first();
     let content = Content {

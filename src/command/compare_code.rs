@@ -53,9 +53,10 @@ pub(super) fn run(config: &Path, arguments: &CompareArgs) -> Result<Option<ExitC
     }
     let outcome = match &arguments.nvcc[..] {
         [] if !arguments.only_code && code.is_none() => return Ok(None),
-        _ if of_programs(arguments) => {
-            let message = "`--kernels`, `--verify`, `--counters`, `--strict` and `--output` are for programs that run";
-            return Err(Error::Usage(message.to_owned()));
+        _ if !arguments.of_measuring().is_empty() => {
+            let message =
+                arguments.of_measuring() + ": for programs that run, and not for machine code";
+            return Err(Error::Usage(message));
         }
         [] => of_files(arguments)?,
         [old, new] => of_compilers(config, arguments, [old, new])?,
@@ -68,15 +69,6 @@ pub(super) fn run(config: &Path, arguments: &CompareArgs) -> Result<Option<ExitC
     refuse_targets(&targets, None, &[])?;
     let detail = arguments.verbosity.detail();
     answer::report(&outcome, None, arguments.format, detail, &targets).map(Some)
-}
-
-/// Whether options are stated that have no effect on machine code.
-fn of_programs(arguments: &CompareArgs) -> bool {
-    arguments.kernels.is_some()
-        || !arguments.verify.is_empty()
-        || arguments.counters
-        || arguments.strict
-        || arguments.output.is_some()
 }
 
 /// Two files, for each target that both have code for.

@@ -57,7 +57,7 @@ pub(super) fn recorded(judging: &Judging, from: &[PathBuf]) -> Result<Outcome, E
         return of_slices(judging, &folders, None, &Measured::default(), source);
     }
     for folder in from {
-        refuse_without_folder(folder)?;
+        refuse_without_folder(folder, &judging.plan)?;
     }
     name_recordings(from);
     let rules = judging.rules()?;

@@ -1,6 +1,7 @@
 //! `sparsek-gate import`.
 
 use super::answer::{answer, named, unreadable};
+use super::judging::check_from;
 use super::select::load;
 use std::path::{Path, PathBuf};
 
@@ -8,12 +9,12 @@ use crate::capture;
 use crate::cli::ImportArgs;
 use crate::config::{Selection, Variant};
 use crate::disk;
-use crate::evidence::{fewer_imported, incomplete, unpinned};
+use crate::evidence::{conditions_unknown, fewer_imported, incomplete, selects_none, unpinned};
 use crate::files::{
     PROFILE_FILE, create_work_folder, most, read_regular_up_to, set_aside, settle, variant_folder,
     write_atomically,
 };
-use crate::finding::{Code, Error, ExitCode, Finding, WarnReason};
+use crate::finding::{Code, Error, ExitCode, Finding, WarnReason, with_files};
 use crate::hash::sha256_hex;
 use crate::process::{self, Access};
 use crate::profile::import::{importable, is_measured, other_program, profile_of, select};
@@ -103,6 +104,7 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
     let mut findings = incomplete(variant, &profile);
     findings.extend(gaps);
     findings.extend(fewer_imported(variant, &profile));
+    findings.extend(conditions_unknown(&profile));
     // Its counters may have other names than those of the configuration.
     let arch = selected
         .config
@@ -115,12 +117,13 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
         &findings,
         || {
             let norm = norm_text(&profile).unwrap_or_else(|| "a value is missing\n".to_owned());
-            format!(
-                "imported {} launches of {names} on {} to {}\n{norm}",
+            with_files(format!(
+                "imported {} launches of {names} on {} to {}\n{norm}judge it: {}\n",
                 profile.launch_count(Phase::Timing),
                 profile.identity.gpu,
-                folder.join(PROFILE_FILE).display()
-            )
+                folder.join(PROFILE_FILE).display(),
+                check_from(&output, &variant.id.to_string())
+            ))
         },
     )
 }
@@ -132,6 +135,12 @@ type File = ((Recording, FileHash), Vec<u8>);
 fn read(variant: &Variant, paths: &[PathBuf]) -> Result<Vec<File>, Error> {
     let mut files: Vec<File> = Vec::new();
     for (path, number) in paths.iter().zip(1..) {
+        if disk::is_dir(path) {
+            let (folder, judge) = (path.display(), check_from(path, &variant.id.to_string()));
+            return Err(Error::Usage(format!(
+                "{folder}: a folder is not imported\n  next: name its files: {folder}/*.ncu-rep; of profiles of this tool: {judge}"
+            )));
+        }
         let (format, mut recording) =
             capture::read_file(path).map_err(|error| unreadable(path, error))?;
         let bytes = read_regular_up_to(path, most::BINARY).map_err(Error::io("read", path))?;
@@ -146,14 +155,8 @@ fn read(variant: &Variant, paths: &[PathBuf]) -> Result<Vec<File>, Error> {
             )));
         };
         select(variant, &mut recording).map_err(|names| {
-            Error::input(
-                path.clone(),
-                format!(
-                    "`kernels = \"{}\"` selects none of its kernels: {}",
-                    variant.kernels.as_deref().unwrap_or_default(),
-                    names.into_iter().collect::<Vec<_>>().join(", ")
-                ),
-            )
+            let names: Vec<String> = names.into_iter().collect();
+            Error::input(path.clone(), selects_none(variant, "its kernels", &names))
         })?;
         let stem = match paths.len() {
             1 => "imported".to_owned(),

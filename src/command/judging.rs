@@ -8,6 +8,7 @@ use crate::cli::TrustArgs;
 use crate::config::{Config, Selected, Selection};
 use crate::disk::{self, Linked, leads_to};
 use crate::evidence::doubtful;
+use crate::files::PROFILE_FILE;
 use crate::finding::{Code, Error, Finding};
 use crate::git;
 use crate::judge::{Judge, Outcome, Rules, judge, unchecked};
@@ -186,14 +187,25 @@ fn refuse_link(folder: &Path, action: &'static str) -> Result<(), Error> {
     }
 }
 
+/// The command that judges what is in a folder of profiles.
+pub(super) fn check_from(folder: &Path, variant: &str) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    let folder = folder.strip_prefix(here).unwrap_or(folder).display();
+    format!("sparsek-gate check --from {folder} {variant}")
+}
+
 /// The folder of a recording, which must exist.
-pub(super) fn refuse_without_folder(folder: &Path) -> Result<(), Error> {
+pub(super) fn refuse_without_folder(folder: &Path, plan: &Selected) -> Result<(), Error> {
     refuse_link(folder, "read")?;
     let shown = folder.display();
     let next = match stored::file_of(&folder.to_string_lossy()) {
         _ if disk::is_dir(folder) => return Ok(()),
-        Some(_) => format!("import it, and check that: sparsek-gate import {shown} --variant SUITE/VARIANT"),
-        None => "name the folder that has SUITE/VARIANT/profile.json; `profile --output DIR` makes one, on a machine with a GPU".to_owned(),
+        _ if folder.ends_with(PROFILE_FILE) => "name the folder above SUITE/VARIANT: --from DIR".to_owned(),
+        Some(file) if file.extension().is_some_and(|it| it != "json") => format!(
+            "sparsek-gate import {shown} --variant SUITE/VARIANT, then {}",
+            check_from(&plan.profiles(None)?, "SUITE/VARIANT")
+        ),
+        _ => "name the folder that has SUITE/VARIANT/profile.json; `profile --output DIR` makes one, on a machine with a GPU".to_owned(),
     };
     Err(Error::Usage(format!(
         "`--from {shown}` is not a folder\n  next: {next}"

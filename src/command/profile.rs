@@ -6,7 +6,7 @@ use super::judging::Judging;
 use super::on_gpus::{self, Named, fit, on_each, words};
 use super::resume;
 use super::run_folder::RunFolder;
-use super::select::{load, variable};
+use super::select::{load, or_nothing_runs, variable};
 use super::slice::{self, Check};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -105,7 +105,7 @@ fn profiled(
     start: Instant,
 ) -> Result<(Content, Vec<Finding>), Error> {
     let plan = Plan::of(selected);
-    let measured = measure(&plan, place, &Fewest)?;
+    let measured = or_nothing_runs(selected, measure(&plan, place, &Fewest))?;
     let content = Content {
         folder: measured.folder,
         wall_s: start.elapsed().as_secs_f64(),

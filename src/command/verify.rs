@@ -1,7 +1,7 @@
 //! `sparsek-gate verify`.
 
 use super::answer::answer;
-use super::select::{load, other_toolchain, variable};
+use super::select::{load, or_nothing_runs, other_toolchain, variable};
 use crate::evidence::gpu_pins;
 use std::path::Path;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ pub(super) fn run(config: &Path, arguments: &VerifyArgs) -> Result<ExitCode, Err
         watch: &progress,
     };
     let sanitizer = batch.locate_sanitizer()?;
-    let gpu = Gpu::query(selected.config.device)?;
+    let gpu = or_nothing_runs(&selected, Gpu::query(selected.config.device))?;
     let pins = gpu_pins(&selected.config.toolchain, &gpu);
     selected
         .config

@@ -39,6 +39,7 @@ pub use program::{Program, ProgramSettings, Purpose};
 pub use schema::schema;
 pub use selected::{Selected, Selection};
 pub use selector::Selector;
+pub(crate) use selector::is_pattern;
 pub use stated_by::StatedBy;
 pub use unread::Unread;
 pub(crate) use validate::table;

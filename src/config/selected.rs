@@ -135,7 +135,7 @@ fn define(variants: &mut [Arc<Variant>], text: &str) -> Result<(), Error> {
             }
             Recipe::Command { .. } => {
                 return Err(Error::Usage(format!(
-                    "`--define` sets a constant of nvcc, and {} is built by its own command",
+                    "`--define` sets a constant of nvcc, and {} is not built by this tool",
                     variant.id
                 )));
             }

@@ -14,7 +14,7 @@ pub struct Selector {
 }
 
 /// Whether a text has a character of patterns, which a backslash may precede.
-pub(super) fn is_pattern(text: &str) -> bool {
+pub(crate) fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '[', '{'])
 }
 

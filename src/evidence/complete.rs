@@ -5,7 +5,7 @@ use crate::config::{Metric, StatedBy, Variant};
 use crate::finding::{Code, Finding, WarnReason};
 use crate::metric::{Level, Role, measures};
 use crate::profile::{KernelProfile, Profile, ProfileOrigin};
-use crate::terms::{Phase, counted};
+use crate::terms::{Phase, Tier, counted};
 use crate::verdict::LOOKS;
 use ncu_report::base_name;
 
@@ -215,6 +215,35 @@ pub(crate) fn why_not_measured(
     None
 }
 
+/// That a variant's filter selects none of these kernels.
+pub fn selects_none(variant: &Variant, of: &str, names: &[String]) -> String {
+    // Without a filter every kernel is selected.
+    let filter = variant.kernels.as_deref().unwrap_or_default();
+    let is_pattern = filter.contains(['*', '|', '^']) && !filter.starts_with("regex:");
+    let why = match names.first().filter(|_| is_pattern) {
+        Some(name) => &format!(
+            " (it is one name: a pattern begins with `regex:`, as in `regex:^{}`)",
+            base_name(name)
+        ),
+        None => "",
+    };
+    let names = names.join(", ");
+    format!("`kernels = \"{filter}\"` selects none of {of}{why}: {names}")
+}
+
+/// The warning that an imported profile does not say how ncu measured.
+pub fn conditions_unknown(profile: &Profile) -> Option<Finding> {
+    let conditions = profile.identity.conditions.named().into_iter();
+    let unknown = conditions.filter(|(_, value)| value.is_none());
+    let options = unknown.map(|(name, _)| format!(" --{}", name.replace(' ', "-")));
+    let options: String = options.collect();
+    let is_unknown = profile.identity.tier == Tier::Counters && !options.is_empty();
+    let message = "it does not say how ncu measured, so that no check could compare with it";
+    let next = format!("import it again, with{options} (`import --help` has their values)");
+    let finding = Finding::deny(Code::NotMeasured, &profile.variant, message, next);
+    is_unknown.then(|| finding.warn_for(WarnReason::ImportAllowed))
+}
+
 /// The warning that an imported profile has fewer processes or launches than the configuration asks
 /// for. A check shows it only later, and only where the values are apart.
 pub fn fewer_imported(variant: &Variant, profile: &Profile) -> Option<Finding> {
@@ -360,24 +389,13 @@ pub fn incomplete_compiled(variant: &Variant, profile: &Profile) -> Vec<Finding>
 
 /// That the static gate has no kernel to judge.
 fn none_selected(variant: &Variant, profile: &Profile) -> Finding {
-    // Without a filter every kernel is selected.
-    let filter = variant.kernels.as_deref().unwrap_or_default();
-    let is_pattern = filter.contains(['*', '|', '^']) && !filter.starts_with("regex:");
     let message = match profile.provenance.unselected.as_slice() {
-        names @ [_, ..] if is_pattern => format!(
-            "`kernels = \"{filter}\"` is one name, and a pattern begins with `regex:`, as in `regex:^{}`: the compiled kernels are {}",
-            base_name(&names[0]),
-            names.join(", ")
-        ),
         [] => {
             let message = "the compiled program has no kernel";
             let next = "name a source that defines a `__global__` function; a template that nothing instantiates is none";
             return Finding::deny(Code::KernelMissing, &variant.id, message, next);
         }
-        names => format!(
-            "`kernels = \"{filter}\"` selects none of the compiled kernels: {}",
-            names.join(", ")
-        ),
+        names => selects_none(variant, "the compiled kernels", names),
     };
     Finding::of(Code::KernelMissing, &variant.id, message)
 }

@@ -6,7 +6,7 @@ const BY_NCU: &str = "name a report (`.ncu-rep`) of ncu, or a CSV page that it p
 const AS_RAW: &str = "print the raw page of the report: ncu --import REPORT --csv --page raw";
 const AS_CSV: &str = "add `--csv --page raw` to the command line of ncu";
 const AS_PRINTED: &str =
-    "name the page as ncu printed it: it quotes each cell, and commas separate them";
+    "name the report, or the page as ncu printed it: it quotes each cell, and commas separate them";
 const DOWNLOAD: &str =
     "download the file itself: on GitHub its raw form, and with a login if it needs one";
 const LFS: &str = "run: git lfs pull";
@@ -34,7 +34,7 @@ const BEGINNINGS: [(&[u8], &str, &str); 12] = [
 ];
 
 /// What only one kind of text contains.
-const PARTS: [(&str, &str, &str); 11] = [
+const PARTS: [(&str, &str, &str); 12] = [
     ("\"Invocations\",\"Section Name\"", SUMMARY, AS_RAW),
     ("\"Invocations\",\"Metric Name\"", SUMMARY, AS_RAW),
     ("\"Launch Attribute\",", "a session page of ncu", AS_RAW),
@@ -45,6 +45,7 @@ const PARTS: [(&str, &str, &str); 11] = [
     ("Time (%)  Total", "a table of Nsight Systems", BY_NCU),
     ("ID,Process ID,", REWRITTEN, AS_PRINTED),
     ("ID\";\"Process ID\"", REWRITTEN, AS_PRINTED),
+    ("ID;Process ID;", REWRITTEN, AS_PRINTED),
     ("ID\tProcess ID\t", REWRITTEN, AS_PRINTED),
 ];
 

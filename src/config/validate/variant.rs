@@ -9,6 +9,7 @@ use crate::config::input_files::pattern;
 use crate::config::model::{COUNTED_LAUNCHES, Metric, Recipe, Variant, Verification};
 use crate::config::raw::{Define, RawVariant, Source};
 use crate::config::stated_by::StatedBy;
+use crate::disk;
 use crate::terms::{VariantId, is_identifier, nearest, words};
 
 /// What the tool fills in.
@@ -46,10 +47,7 @@ impl File<'_> {
         let run = ("run", raw.run.as_deref().unwrap_or_default());
         for (key, list) in lists.into_iter().chain([run]) {
             if let Some(item) = list.iter().find(|item| is_several(item)) {
-                let at = [&at[..], &[key]].concat();
-                let several = self.error(&at, format!("`{item}` is several arguments in one"));
-                let words: Vec<&str> = item.split_whitespace().collect();
-                return Err(several.help(format!("write an item for each: {words:?}")));
+                return Err(self.several(&[&at[..], &[key]].concat(), item));
             }
         }
         if raw
@@ -99,6 +97,13 @@ impl File<'_> {
             sanitizer: raw.verify.sanitizer.clone(),
             sanitizer_args: raw.sanitizer_args.clone(),
         })
+    }
+
+    /// That an item of a list has several words.
+    fn several(&self, at: &[&str], item: &str) -> ConfigError {
+        let several = self.error(at, format!("`{item}` is several arguments in one"));
+        let words: Vec<&str> = item.split_whitespace().collect();
+        several.help(format!("write an item for each: {words:?}"))
     }
 
     /// Refuses a placeholder that is like a known one: the program would get it as text. Other text
@@ -218,6 +223,10 @@ impl File<'_> {
                 );
                 let line = argv.join(" ");
                 return Err(error.help(format!("write `{argv_key} = [\"sh\", \"-c\", {line:?}]`")));
+            }
+            let is_there = |name: &String| disk::is_there(self.path.with_file_name(name));
+            if let Some(words) = argv.first().filter(|it| it.contains(' ') && !is_there(it)) {
+                return Err(self.several(&key(argv_key), words));
             }
             if argv.first().is_none_or(String::is_empty) {
                 return Err(self.error(

@@ -11,6 +11,7 @@ use crate::baseline::{CaptureIndex, rederive, rederive_loaded};
 use crate::comparable::changed_code;
 use crate::config::{Config, Variant};
 use crate::disk;
+use crate::evidence::conditions_unknown;
 use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, recorded_base_folder, recorded_folder};
 use crate::finding::{Code, Error, Finding, WarnReason, by_variant};
 use crate::measure::Captures;
@@ -197,6 +198,7 @@ impl Reading<'_> {
                 }
                 self.findings.extend(stripped(variant, &profile));
                 self.findings.extend(self.imported(variant, &profile));
+                self.findings.extend(conditions_unknown(&profile));
                 self.captures.profiles.push(profile);
                 return Ok(());
             }

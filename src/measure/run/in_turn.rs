@@ -714,14 +714,17 @@ fn unheard(gpu: &str, why: &str) -> Finding {
 
 /// The finding that a program cannot be started, because there is none.
 fn missing_program(batch: Batch<'_>, variant: &Variant, artifact: &Artifact) -> Option<Finding> {
-    let (root, program) = (&batch.config.root, artifact.run.first()?);
+    let (what, next) = why_not_startable(&batch.config.root, artifact.run.first()?)?;
+    Some(Finding::deny(Code::NotStarted, &variant.id, what, next))
+}
+
+/// Why a program cannot be started in a folder, and the next step.
+pub fn why_not_startable(root: &Path, program: &str) -> Option<(String, String)> {
     if can_start(program, root) {
         return None;
     }
-    let (what, next) = match (
-        git::is_input_file(root.join(program)),
-        program.contains('/'),
-    ) {
+    let is_file = git::is_input_file(root.join(program));
+    let (what, next) = match (is_file, program.contains('/')) {
         (true, true) => (
             format!("the file `{program}` is not executable"),
             format!(
@@ -740,7 +743,7 @@ fn missing_program(batch: Batch<'_>, variant: &Variant, artifact: &Artifact) -> 
             ),
         ),
     };
-    Some(Finding::deny(Code::NotStarted, &variant.id, what, next))
+    Some((what, next))
 }
 
 /// The base's version of a variant, about to be measured.
