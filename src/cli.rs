@@ -510,7 +510,7 @@ pub struct CheckArgs {
     /// Go on with a check that was interrupted: what it measured of the same programs is used.
     #[arg(long, conflicts_with_all = ["from", "static", "gpus"])]
     pub resume: bool,
-    /// Judge by the rules that `archive` packed what was measured of it. Requires --from.
+    /// Judge by the rules that `archive` packed what was measured of it. Requires --from and --archive-sha256.
     #[arg(long, value_name = "FILE", requires_all = ["from", "archive_sha256"], conflicts_with_all = ["names", "experimental", "against", "static", "baseline_ref", "accept", "pull_request"])]
     pub archive: Option<PathBuf>,
     /// Refuse an archive with another SHA-256.

@@ -212,6 +212,7 @@ expires = 2026-12-31 | until = 2026-12-31 | unknown key `until`; `expires`
 ["MY_DATA"] | ["MY DATA"] | `MY DATA` cannot be the name of an environment variable
 # A static metric that the target cannot have, or that has no effect.
 [static.wgmma_instructions] | [static.tcgen05_instructions] | code for `sm_90a` cannot have `tcgen05_instructions`; `tensor_instructions` counts those of every chip
+[static.registers] | [static.duration] | no static metric is called `duration`; a run measures it, and no compiler: `[metric.duration]`
 [static.registers] | [static.register] | no static metric is called `register`; did you mean `registers`?
 min = 1\nmax = 255 | min = 256\nmax = 255 | `min` is larger than `max`
 [toolchain.pins] | [metric.gpu__time_duration.sum]\ndirection = "lower"\n\n[toolchain.pins] | unknown key `sum`; the name of a metric is your own, and its `counter` is ncu's name
@@ -421,6 +422,7 @@ expires = 2026-12-31 | expires = "2026-02-30" | a day such as 2026-12-31
 expires = 2026-12-31 | expires = 2026 | a date such as 2026-12-31
 expires = 2026-12-31 | expires = 12:00:00 | a day such as 2026-12-31
 up_to = "5 %" | up_to = "much" | tolerance
+metric = "duration"\nreason && up_to = "5 %" | metric = "barriers"\nreason && # | and that of `barriers` is 0: it needs an `up_to`; `up_to = "20 %"`
 up_to = "5 %" | up_to = 5 | a text, such as
 up_to = "5 %" | up_to = "-5 %" | tolerance
 "#;

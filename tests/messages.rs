@@ -30,6 +30,7 @@ fn project(config: &[u8]) -> Project {
     project.write("lib.cu", "__global__ void k() {}\n");
     project.write("with.cu", "#include \"m.h\"\n");
     project.write("m.h", "int main() { return 0; }\n");
+    project.write("key.pub", PUBLIC_KEY);
     project.write("bench.cu", "int main() { return 0; }\n");
     project.write("calls.cu", "int other();\nint main() { return other(); }\n");
     std::os::unix::fs::symlink("nowhere.cu", project.path("gone.cu")).unwrap();
@@ -38,6 +39,9 @@ fn project(config: &[u8]) -> Project {
 
 const SOURCE: &str = "__global__ void __launch_bounds__(128) softmax(float* x) { x[0] = 1; }\n\
     int main() { softmax<<<1, 1>>>(nullptr); }\n";
+
+const PUBLIC_KEY: &str = "untrusted comment: minisign public key\n\
+    RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3\n";
 
 /// Mistakes, one a line: the keys of the variant | the command that meets it | its exit code | what is wrong,
 /// where, and the next step. `\n` is the end of a line. What is wrong in the configuration alone has its table
@@ -60,7 +64,8 @@ source = "k.cu" | list s/x* | 2 | no variant or suite is called `s/x*`; did you 
 source = "k.cu" | check --report out.foo | 2 | selects no form; `--report out.foo`; The endings are: .txt (text)
 source = "k.cu" | profile --slice 1/2 | 2 | required arguments were not provided; --output <DIR>
 source = "k.cu" | profile --archive none.zst --output d | 2 | there is no file; none.zst
-source = "k.cu" | profile --archive bench.sh --archive-sha256 0 --output d | 2 | bench.sh; and 0 was expected
+source = "k.cu" | profile --archive bench.sh --archive-sha256 0 --output d | 2 | bench.sh; and 0 was expected; next: a SHA-256 has 64 hexadecimal digits
+source = "k.cu" | profile --archive bench.sh --archive-sha256 0000000000000000000000000000000000000000000000000000000000000000 --output d | 2 | next: it is another archive: take the file and the hash of one run of `archive`
 source = "k.cu" | check --from . --from nowhere | 2 | is not a folder; `--from nowhere`; `profile --output DIR` makes one
 source = "k.cu" | check --from d --archive gate.tar.zst | 2 | required arguments were not provided; --archive-sha256 <HASH>
 source = "k.cu" | check --from nowhere | 2 | is not a folder; `--from nowhere`; `profile --output DIR` makes one
@@ -75,6 +80,8 @@ source = "k.cu" | compare ./none 'sh bench.sh' | 2 | there is no program `./none
 source = "k.cu" | compare ./bench.sh | 2 | the file `./bench.sh` is not executable; or name what runs it
 source = "k.cu" | check --from old | 6 | old contains no profile of it; s/v; next: name the folder in it: `--from old/profiles`
 source = "k.cu" | check --accept zz | 2 | takes the token that the finding prints; `--accept zz`; 64 hexadecimal digits
+source = "k.cu" | check --accept "0000000000000000000000000000000000000000000000000000000000000000 0000000000000000000000000000000000000000000000000000000000000000" | 2 | several have a comma between them: `--accept A,B`
+source = "k.cu" | baseline --sign --sign-key key.pub | 2 | key.pub: it is a public key of minisign: name the file of the secret key
 source = "k.cu" | inspect bench.sh | 2 | no CSV header of ncu; bench.sh; found a text of ; name a `.ncu-rep`
 source = "k.cu" | inspect stored.json | 2 | it is a JSON file; stored.json; name a report
 source = "k.cu" | inspect . | 2 | not a regular file but a folder
@@ -109,6 +116,8 @@ source = "k.cu" | compare k.cu k.cu | 2 | it is no ELF file; k.cu; with machine 
 source = "k.cu" | compare x.ncu-rep k.cu | 2 | k.cu is no report of ncu, no CSV and no profile; x.ncu-rep is compared with one of these
 source = "k.cu" | compare --static /bin/sh /bin/sh | 2 | it has no machine code of a GPU: PTX is not compared; /bin/sh; with machine code of a GPU
 source = "k.cu" | compare --static './k.cu --n 5' k.cu | 2 | is no file; `./k.cu --n 5`; without arguments
+source = "k.cu" | compare --static s/v s/v | 2 | `s/v` is a variant, and `compare` takes files and programs; next: compare two revisions of it by `check --against REV s/v`
+source = "k.cu" | compare './k.cu --n 5' s/v | 2 | `s/v` is a variant; `build s/v --format json` has the path of its program
 source = "k.cu" | compare --nvcc no/nvcc --nvcc nvcc | 2 | no/nvcc` is no program; `--nvcc; name the file of a toolkit
 source = "k.cu" | baseline --verify --captures nowhere | 2 | there is no file nowhere
 source = "k.cu" | baseline --lock --in-ci --reason x --from nowhere | 2 | is not a folder; `--from nowhere`; `profile --output DIR` makes one
@@ -313,6 +322,16 @@ fn a_mistake_that_the_compiler_finds_is_answered_with_the_key_to_correct() {
     assert_eq!(report.denied(), ["limit-exceeded", "new-baseline"]);
     let message = report.message("limit-exceeded");
     assert!(message.ends_with("above its limit of 1"), "{message}");
+    // What the kernels that were compiled need is not why.
+    let config = with("source = \"k.cu\"\nflags = [\"-lnone\"]");
+    let linked = project(config.as_bytes());
+    let ran = linked.run(&["build"]).exits(5);
+    assert!(
+        ran.out.contains("cannot find -lnone") && !ran.out.contains("bytes gmem"),
+        "{}",
+        ran.out
+    );
+    assert!(!ran.out.contains("bytes stack frame"), "{}", ran.out);
     let config = with("source = \"k.cu\"").replace("sm_90a", "sm_999");
     let words = "Unsupported gpu architecture; s/v; correct `toolchain.arch`";
     answers(config.as_bytes(), "build", "5", words);

@@ -1265,7 +1265,9 @@ fn signatures_are_made_carried_along_and_verified() {
     let mut profile = project.json(&Project::profile_path(VARIANT));
     profile["provenance"]["created"] = json!("2026-11-21T12:00:00Z");
     project.write(&Project::profile_path(VARIANT), profile.to_string());
-    relock(None).exits(0);
+    relock(None)
+        .ends(0, "the locks are not signed")
+        .says("baseline --sign --sign-key FILE");
     assert!(!signature.exists());
     profile["provenance"]["created"] = json!("2026-11-21T12:00:01Z");
     project.write(&Project::profile_path(VARIANT), profile.to_string());

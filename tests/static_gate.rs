@@ -249,10 +249,18 @@ fn a_baseline_that_git_converted_or_left_out_says_so() {
     }
     let ran = verify(&project);
     assert_eq!(ran.out.matches("tampered").count(), 1, "{}", ran.out);
-    ran.says("other line ends (CRLF)")
-        .says("baselines/** -text");
+    ran.says("lines that end with CRLF")
+        .says("baselines/** -text")
+        .says(&format!("sed -i 's/\\r$//' {folder}/*"));
     // An edit is one whatever the line ends are.
     let norm = format!("{folder}/cp_async.norm.txt");
+    let text = project.read(&norm);
+    project.write(&norm, "version https://git-lfs.github.com/spec/v1\n");
+    let ran = verify(&project);
+    assert_eq!(ran.out.matches("tampered").count(), 1, "{}", ran.out);
+    ran.says("cp_async.norm.txt is a pointer of Git LFS")
+        .says("git lfs pull && echo 'baselines/** !filter !diff !merge -text'");
+    project.write(&norm, text);
     project.replace(&norm, "registers: 248.00", "registers: 255.00");
     verify(&project)
         .says("is not what was locked")
@@ -553,10 +561,12 @@ fn tolerances_limits_levels_and_waivers_hold_for_static_metrics() {
     assert!(warn.warns("regressed"));
     check(&more("[static.registers]\nlevel = \"record\"", 255.0), 0);
     let waiver = "[[waiver]]\nvariant = \"bsr_gemm/cp_async\"\nmetric = \"registers\"\nreason = \"known\"\nwho = \"Ada\"\nexpires = 2999-12-31";
-    // It has no tolerance of which twice would be something.
+    // Its tolerance is 0, and twice that covers nothing.
     let deny = "[static.registers]\nlevel = \"deny\"";
     let waiver = &format!("{deny}\n{waiver}");
-    check(&more(waiver, 255.0), 1);
+    more(waiver, 255.0)
+        .run(&["check", "--from", RECORDED])
+        .ends(2, "it needs an `up_to`");
     check(&more(&format!("{waiver}\nup_to = \"300\""), 255.0), 0);
 }
 

@@ -371,9 +371,10 @@ impl Locking<'_> {
                 let id = &new.lock.variant;
                 new.signature = Some(signer.sign(&new.gpu, id, &new.lock.to_toml())?);
             }
-            self.warnings.extend(unknown_key(self.config, signer));
         }
         if !self.new.is_empty() {
+            self.warnings
+                .extend(unknown_key(self.config, self.order.signer));
             self.store.replace(&self.new)?;
         }
         self.refusals.extend(self.warnings);

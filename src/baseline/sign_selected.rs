@@ -58,7 +58,7 @@ pub fn sign_selected(selected: &Selected, signer: &Signer) -> Result<SignReport,
     if signed {
         store.sign(&signatures)?;
     }
-    findings.extend(unknown_key(&selected.config, signer));
+    findings.extend(unknown_key(&selected.config, Some(signer)));
     let locks = signatures.iter();
     Ok(SignReport {
         signed,

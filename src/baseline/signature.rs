@@ -59,17 +59,22 @@ fn unverified(stored: &Stored, signature: &str) -> Finding {
     Finding::deny(Code::Unsigned, &stored.variant, message, next).warn_for(WarnReason::NoKeys)
 }
 
-/// The finding that a signature is not verified, because the configuration does not name its key.
-pub(super) fn unknown_key(config: &Config, signer: &Signer) -> Option<Finding> {
-    let key = signer.public_key();
-    if config.trust.public_keys.contains(&key) {
-        return None;
-    }
-    let finding = Finding::of_project(
-        Code::Unsigned,
-        format!("the locks are signed with {key}, which `trust.public_keys` does not name"),
-        "add the key to `trust.public_keys` in a separate change, for signatures to be verified",
-    );
+/// The finding that checks do not accept a lock, because no key of the configuration signs it.
+pub(super) fn unknown_key(config: &Config, signer: Option<&Signer>) -> Option<Finding> {
+    let keys = &config.trust.public_keys;
+    let (message, next) = match signer.map(Signer::public_key) {
+        Some(key) if keys.contains(&key) => return None,
+        None if keys.is_empty() => return None,
+        Some(key) => (
+            format!("the locks are signed with {key}, which `trust.public_keys` does not name"),
+            "add the key to `trust.public_keys` in a separate change, for signatures to be verified",
+        ),
+        None => (
+            "the locks are not signed, and `trust.public_keys` is set".to_owned(),
+            "have the owner of a key sign them: sparsek-gate baseline --sign --sign-key FILE",
+        ),
+    };
+    let finding = Finding::of_project(Code::Unsigned, message, next);
     Some(finding.warn_for(WarnReason::SignerUnknown))
 }
 
@@ -114,6 +119,10 @@ impl Signer {
     pub fn open(path: &Path) -> Result<Signer, Error> {
         let refused = |cause: String| Error::input(path.to_owned(), cause);
         let text = read_text_up_to(path, most::CONFIG).map_err(Error::named(path))?;
+        if PublicKey::decode(&text).is_ok() {
+            let cause = "it is a public key of minisign: name the file of the secret key, as `minisign -G -s FILE` made it";
+            return Err(refused(cause.to_owned()));
+        }
         let read = |text: &str| {
             minisign::SecretKeyBox::from_string(text)
                 .map_err(|error| refused(format!("not a minisign secret key: {error}")))

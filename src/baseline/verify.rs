@@ -39,21 +39,13 @@ pub fn verify_stored(
 /// The configuration need not have the variant.
 pub fn verify_files(config: &Config, stored: &Stored) -> (Option<Trusted>, Vec<Finding>) {
     let id = &stored.variant;
-    let folder = config.baselines.join(&stored.gpu).join(&id.suite);
     let mut check = Check {
         stored,
         findings: Vec::new(),
     };
     let files = check.files();
-    if !check.findings.is_empty() && is_locked_with_other_line_ends(stored) {
-        let message = format!(
-            "the files of {}/{id} have other line ends (CRLF) than those that were locked: git converted them",
-            stored.gpu
-        );
-        let next = format!(
-            "commit the line `baselines/** -text` in .gitattributes, then: git rm -r -q --cached {0} && git checkout HEAD -- {0}",
-            folder.display()
-        );
+    let is_sound = check.findings.is_empty();
+    if let Some((message, next)) = (!is_sound).then(|| converted(config, stored)).flatten() {
         return (None, vec![Finding::deny(Code::Tampered, id, message, next)]);
     }
     let mut findings = check.findings;
@@ -82,13 +74,35 @@ fn conflict(stored: &Stored) -> Option<(String, usize)> {
     files.find_map(|(ending, text)| Some((stored.name(ending), git::conflict(text?)?)))
 }
 
+/// The folder of the baselines, as seen from the folder of the configuration.
+fn baselines(config: &Config) -> std::path::Display<'_> {
+    let mut roots = [&config.root, &config.checkout].into_iter();
+    let below = roots.find_map(|root| config.baselines.strip_prefix(root).ok());
+    below.unwrap_or(&config.baselines).display()
+}
+
+/// What something converted the files of a baseline to, and the commands that undo it.
+fn converted(config: &Config, stored: &Stored) -> Option<(String, String)> {
+    let (id, all) = (&stored.variant, baselines(config));
+    let is_pointer = |bytes: &[u8]| bytes.starts_with(b"version https://git-lfs");
+    let mut files = stored.files().into_iter();
+    if let Some((ending, _)) = files.find(|(_, bytes)| bytes.is_some_and(is_pointer)) {
+        let next = format!(
+            "git lfs pull && echo '{all}/** !filter !diff !merge -text' >>.gitattributes && git add .gitattributes && git add --renormalize {all}, and commit"
+        );
+        let what = "is a pointer of Git LFS to the file, which git must have itself";
+        return Some((format!("{} {what}", stored.name(ending)), next));
+    }
+    let folder = format!("{all}/{}/{}", stored.gpu, id.suite);
+    is_locked_with_other_line_ends(stored).then(|| (
+        format!("the files of {}/{id} have lines that end with CRLF, and were locked with LF: git or an editor converted them", stored.gpu),
+        format!("echo '{all}/** -text' >>.gitattributes && sed -i 's/\\r$//' {folder}/* && git add .gitattributes {folder}, and commit"),
+    ))
+}
+
 /// What to do where a stored baseline is not what was locked.
 pub(super) fn repair(config: &Config, stored: &Stored) -> String {
-    let id = &stored.variant;
-    // As seen from the folder of the configuration.
-    let mut roots = [&config.root, &config.checkout].into_iter();
-    let baselines = roots.find_map(|root| config.baselines.strip_prefix(root).ok());
-    let baselines = baselines.unwrap_or(&config.baselines).display();
+    let (id, baselines) = (&stored.variant, baselines(config));
     let files = |folder: &str, id: &VariantId| format!("{baselines}/{folder}/{id}.*");
     let here = files(&stored.gpu, id);
     let lock = Tier::of_folder(&stored.gpu).lock_command(id);

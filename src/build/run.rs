@@ -83,8 +83,11 @@ pub(super) fn run_build(
                     "fix the source or the flags (a folder of headers: `-Iinclude`, a library: `-lcublas`), commit a header that git lacks, or run it by hand: {line}"
                 )
             };
+            // What ptxas reports of kernels that it compiled is not why the build failed.
+            let is_why = |it: &&str| !it.starts_with("ptxas info") && !it.contains(" bytes stack ");
+            let log: Vec<&str> = log.lines().filter(is_why).collect();
             Err(failed(format!("the build ended with {ending}"), next)
-                .detail(log)
+                .detail(log.join("\n"))
                 .into())
         }
     }

@@ -48,6 +48,7 @@ pub(super) fn run(config: &Path, arguments: &CompareArgs) -> Result<ExitCode, Er
     if let Some(missing) = arguments.programs.iter().find(is_missing) {
         return Err(Error::Usage(format!("there is no file {missing}")));
     }
+    refuse_variants(config, arguments)?;
     if let Some(code) = compare_code::run(config, arguments)? {
         return Ok(code);
     }
@@ -112,6 +113,26 @@ pub(super) fn run(config: &Path, arguments: &CompareArgs) -> Result<ExitCode, Er
             )
         }
         programs => alone(arguments, &place, programs),
+    }
+}
+
+/// Refuses the name of a variant in the place of a file or a program. With `--nvcc` it is what is compared.
+fn refuse_variants(config: &Path, arguments: &CompareArgs) -> Result<(), Error> {
+    let is_unknown = |name: &&String| name.contains('/') && !disk::is_there(name);
+    let unknown: Vec<&String> = arguments.programs.iter().filter(is_unknown).collect();
+    if unknown.is_empty() || !arguments.nvcc.is_empty() {
+        return Ok(());
+    }
+    let config = Config::load(config).ok();
+    let variants = config.iter().flat_map(Config::variants);
+    match variants
+        .map(|one| one.id.to_string())
+        .find(|id| unknown.contains(&id))
+    {
+        None => Ok(()),
+        Some(id) => Err(Error::Usage(format!(
+            "`{id}` is a variant, and `compare` takes files and programs\n  next: compare two revisions of it by `check --against REV {id}`, of its compiled code alone with `--static`; `build {id} --format json` has the path of its program"
+        ))),
     }
 }
 

@@ -62,7 +62,7 @@ pub(super) struct RawWaiver {
     #[serde(default)]
     #[schemars(with = "Option<String>", extend("format" = "date"))]
     pub expires: Option<ExpiryDate>,
-    /// How much worse the metric may be. Default: twice its tolerance.
+    /// How much worse the metric may be. Default: twice its tolerance; required where that is 0.
     #[serde(default)]
     pub up_to: Option<RawTolerance>,
 }

@@ -109,7 +109,7 @@ reasons! {
     BesideMeasured => OtherLaunches,
     /// The total of all kernels is judged, and contains it.
     InTotal => KernelsChanged | LaunchChanged,
-    /// Checks do not count the signature; the lock itself is written.
+    /// Checks do not count the signature, or miss it; the lock itself is written.
     SignerUnknown => Unsigned,
     /// A baseline is replaced, and checks compare with the new one.
     Replaced => NumbersUnchecked,

@@ -66,4 +66,12 @@ impl Tolerances {
             against: Some(tolerance),
         }
     }
+
+    /// Whether nothing worse is within them.
+    pub fn is_zero(&self) -> bool {
+        use Tolerance::{Absolute, RelativePercent};
+        let mut each = [self.stored, self.against].into_iter().flatten();
+        let is_zero = |one| matches!(one, RelativePercent(0.0) | Absolute(0.0));
+        *self != Tolerances::default() && each.all(is_zero)
+    }
 }

@@ -73,6 +73,8 @@ pub struct Consent {
     given: RefCell<BTreeMap<String, bool>>,
     /// The pull request of this run.
     pull_request: Option<String>,
+    /// Whether no token is valid in this run, because nothing names its pull request.
+    takes_none: bool,
     /// How the service of this run reads code owners, where it knows any.
     owning: Option<Owning>,
     /// The code owners whose review accepts, or why there are none; unset where the base does not ask for it.
@@ -92,8 +94,11 @@ impl Consent {
                 continue;
             }
             if token.len() != 64 || !token.chars().all(|c| c.is_ascii_hexdigit()) {
+                let several = token.contains(char::is_whitespace);
+                let more = several.then_some("; several have a comma between them: `--accept A,B`");
                 return Err(Error::Usage(format!(
-                    "`--accept {text}`: --accept takes the token that the finding prints, 64 hexadecimal digits"
+                    "`--accept {text}`: --accept takes the token that the finding prints, 64 hexadecimal digits{}",
+                    more.unwrap_or_default()
                 )));
             }
             given.insert(token, false);
@@ -105,9 +110,13 @@ impl Consent {
         })
     }
 
-    /// The same in a run of a service that reads code owners so.
-    pub(super) fn on(self, owning: Option<Owning>) -> Consent {
-        Consent { owning, ..self }
+    /// The same in a run of a service that reads code owners so, and in which no token may be valid.
+    pub(super) fn on(self, owning: Option<Owning>, takes_none: bool) -> Consent {
+        Consent {
+            owning,
+            takes_none,
+            ..self
+        }
     }
 
     /// From now on the review of a revision's code owners accepts, if they own the configuration.
@@ -164,6 +173,11 @@ impl Consent {
             Some(Err(why)) => format!("; its code owners cannot, by the base's file: {why}"),
             _ => String::new(),
         };
+        if self.takes_none {
+            return format!(
+                "check --pull-request N prints the token of pull request N (this CI service is not known, so nothing names it){owners}"
+            );
+        }
         format!(
             "check --accept {} ({}){owners}",
             self.token(act),
@@ -209,7 +223,8 @@ impl Consent {
 
     /// The finding, as a warning where its action was accepted.
     pub fn settles(&self, finding: Finding, act: &Act) -> Finding {
-        let finding = finding.accept(self.token(act));
+        let accept = (!self.takes_none).then(|| self.token(act));
+        let finding = Finding { accept, ..finding };
         if self.covers(act) {
             Finding {
                 next: self.nothing(act),

@@ -45,18 +45,21 @@ pub fn consent(
 ) -> Result<Consent, Error> {
     let number = pull_request(asked, &variable)?;
     let consent = Consent::new(accepted, number.clone())?;
-    if number.is_none() && !consent.is_empty() && service::is_unknown(&variable) {
+    let takes_none = number.is_none() && service::is_unknown(&variable);
+    if takes_none && !consent.is_empty() {
         return Err(Error::Usage(
-            "`--accept` is for one pull request, and this CI service is not known: add --pull-request N"
+            "`--accept` is for one pull request, and this CI service is not known: add `--pull-request N` here, and to the check that prints the token, which depends on it"
                 .to_owned(),
         ));
     }
-    Ok(consent.on(service::Run::of(&variable).owning))
+    Ok(consent.on(service::Run::of(&variable).owning, takes_none))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::finding::{Code, Finding};
+    use crate::trust::consent::{Act, Action};
     use crate::trust::tests::environment;
 
     #[test]
@@ -71,6 +74,31 @@ mod tests {
         assert!(!refused(&[], None, "CI"));
         assert!(!refused(&accept, None, "HOME"));
         assert!(!refused(&accept, None, "BUILDKITE"));
+    }
+
+    #[test]
+    fn no_token_is_printed_where_none_is_taken() {
+        let act = Act {
+            action: Action::Policy,
+            path: "config.toml".to_owned(),
+            before: None,
+            after: None,
+            reviewed: Vec::new(),
+        };
+        for (sign, asked, takes_none) in [
+            ("CI=1", None, true),
+            ("CI=1", Some(7), false),
+            ("HOME=1", None, false),
+            ("BUILDKITE=1", None, false),
+        ] {
+            let consent = consent(&[], asked, environment(sign)).unwrap();
+            let how = consent.how(&act);
+            let token = consent.token(&act);
+            let finding = Finding::of_project(Code::PolicyChanged, "", how.clone());
+            let printed = consent.settles(finding, &act).accept;
+            assert_eq!(how.contains(&token), !takes_none, "{how}");
+            assert_eq!(printed, (!takes_none).then_some(token));
+        }
     }
 
     fn found(variables: &str, asked: Option<u64>) -> Result<Option<String>, String> {

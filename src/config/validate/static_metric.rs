@@ -7,7 +7,7 @@ use crate::binary::{STATIC_METRICS, StaticMetric, StaticRule};
 use crate::config::error::{ConfigError, suggest};
 use crate::config::model::Metric;
 use crate::config::raw::RawStatic;
-use crate::metric::{Tolerance, Tolerances};
+use crate::metric::{Tolerance, Tolerances, alias};
 use crate::terms::Phase;
 
 /// What to write for a static metric in the place of another one.
@@ -15,6 +15,11 @@ pub(super) fn of_compiler(name: &str) -> Option<String> {
     let mut names = STATIC_METRICS.iter().map(|metric| metric.name);
     let is_one = names.any(|one| one == name);
     is_one.then(|| format!("the compiler's output has it: `[static.{name}]`, for every variant"))
+}
+
+/// What to write for a metric that a run measures in the place of a static one.
+fn measured(name: &str) -> Option<String> {
+    alias(name).map(|_| format!("a run measures it, and no compiler: `[metric.{name}]`"))
 }
 
 impl File<'_> {
@@ -31,7 +36,7 @@ impl File<'_> {
                     &["static", unknown],
                     format!("no static metric is called `{unknown}`"),
                 )
-                .help(suggest(unknown, &names)));
+                .help(measured(unknown).unwrap_or_else(|| suggest(unknown, &names))));
         }
         let unset = RawStatic::default();
         let (here, elsewhere): (Vec<_>, Vec<_>) =

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::file::File;
 use crate::config::error::{ConfigError, suggest};
-use crate::config::model::{Suite, Variant, Waiver};
+use crate::config::model::{Metric, Suite, Variant, Waiver};
 use crate::config::raw::{ExpiryDate, RawWaiver};
 
 impl File<'_> {
@@ -39,11 +39,20 @@ impl File<'_> {
             return Err(wrong("variant", message).help(help));
         };
         let metrics = variant.metrics.iter().chain(&variant.static_metrics);
-        let names: Vec<&str> = metrics.map(|metric| metric.alias.as_str()).collect();
-        if !names.contains(&raw.metric.as_str()) {
+        let metrics: Vec<&Metric> = metrics.collect();
+        let Some(metric) = metrics.iter().find(|metric| metric.alias == raw.metric) else {
+            let names: Vec<&str> = metrics.iter().map(|one| one.alias.as_str()).collect();
             let message = format!("{} has no metric `{}` to waive", raw.variant, raw.metric);
             let help = suggest(&raw.metric, &names);
             return Err(wrong("metric", message).help(help));
+        };
+        if raw.up_to.is_none() && metric.tolerance.is_zero() {
+            let message = format!(
+                "a waiver covers twice the tolerance, and that of `{}` is 0: it needs an `up_to`",
+                raw.metric
+            );
+            let help = "write how much worse it may be, in the metric's unit, as in `up_to = \"8\"`, or as a share of the value, `up_to = \"20 %\"`";
+            return Err(wrong("up_to", message).help(help));
         }
         let day = |written: &ExpiryDate| {
             let text = match written {

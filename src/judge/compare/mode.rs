@@ -34,7 +34,7 @@ impl Mode {
         match self {
             Mode::Stored => format!("fix the kernel, or accept it: {}", tier.lock_command(&variant.id)),
             Mode::Against | Mode::New => format!(
-                "fix the kernel, or accept it with a `[[waiver]]`: `variant = \"{}\"`, `metric`, `reason`, `who`, and `up_to` such as `\"5 %\"`",
+                "fix the kernel, or accept it with a `[[waiver]]`: `variant = \"{}\"`, `metric`, `reason`, `who`, and `up_to`, a share such as `\"5 %\"`, or an amount in the metric's unit, `\"8\"`",
                 variant.id
             ),
             Mode::Programs if tier == Tier::Static => {

@@ -60,9 +60,15 @@ struct Target {
 pub fn unpack(file: &Path, expected: Option<&str>) -> Result<Unpacking, Error> {
     let refused = |cause: String| Error::input(file.to_path_buf(), cause);
     let refuse_another = |sha256: &str| match expected {
-        Some(expected) if !expected.eq_ignore_ascii_case(sha256) => Err(refused(format!(
-            "its SHA-256 is {sha256}, and {expected} was expected"
-        ))),
+        Some(expected) if !expected.eq_ignore_ascii_case(sha256) => {
+            let next = match expected.len() {
+                64 => "it is another archive: take the file and the hash of one run of `archive`",
+                _ => "a SHA-256 has 64 hexadecimal digits: give all that `archive` printed",
+            };
+            Err(refused(format!(
+                "its SHA-256 is {sha256}, and {expected} was expected\n  next: {next}"
+            )))
+        }
         _ => Ok(()),
     };
     let opened = open_regular(file).map_err(Error::named(file))?;
