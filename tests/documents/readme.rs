@@ -162,7 +162,7 @@ fn the_configuration_of_this_repository_is_short_enough_to_be_a_model() {
 const PICTURE: &str = "docs/failing-report.svg";
 /// The size of the picture in pixels: `tests/documents/site.rs` measures whether all of it is seen.
 const WIDTH: u32 = 860;
-pub const HEIGHT: u32 = 430;
+pub const HEIGHT: u32 = 462;
 
 /// The head and the findings of the HTML report on the kernel that was made worse, as a picture.
 fn picture() -> String {
