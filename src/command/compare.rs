@@ -20,6 +20,7 @@ use crate::config::{
 use crate::device::Gpu;
 use crate::disk;
 use crate::finding::{Error, ExitCode};
+use crate::git;
 use crate::judge::{
     ComparedProgram, ComparedPrograms, KernelOverview, Origin, Outcome, Rules, judge,
 };
@@ -48,7 +49,7 @@ pub(super) fn run(config: &Path, arguments: &CompareArgs) -> Result<ExitCode, Er
     if let Some(missing) = arguments.programs.iter().find(is_missing) {
         return Err(Error::Usage(format!("there is no file {missing}")));
     }
-    refuse_variants(config, arguments)?;
+    refuse_names(config, arguments)?;
     if let Some(code) = compare_code::run(config, arguments)? {
         return Ok(code);
     }
@@ -116,23 +117,30 @@ pub(super) fn run(config: &Path, arguments: &CompareArgs) -> Result<ExitCode, Er
     }
 }
 
-/// Refuses the name of a variant in the place of a file or a program. With `--nvcc` it is what is compared.
-fn refuse_variants(config: &Path, arguments: &CompareArgs) -> Result<(), Error> {
-    let is_unknown = |name: &&String| name.contains('/') && !disk::is_there(name);
-    let unknown: Vec<&String> = arguments.programs.iter().filter(is_unknown).collect();
+/// Refuses names of variants and revisions in the place of files and programs. With `--nvcc` variants are
+/// what is compared.
+fn refuse_names(config: &Path, arguments: &CompareArgs) -> Result<(), Error> {
+    let names = arguments.programs.iter();
+    let unknown: Vec<&String> = names.filter(|name| !disk::is_there(name)).collect();
     if unknown.is_empty() || !arguments.nvcc.is_empty() {
         return Ok(());
     }
     let config = Config::load(config).ok();
-    let variants = config.iter().flat_map(Config::variants);
-    match variants
-        .map(|one| one.id.to_string())
-        .find(|id| unknown.contains(&id))
-    {
-        None => Ok(()),
+    let mut variants = config.iter().flat_map(Config::variants);
+    let variant = variants.find(|one| unknown.iter().any(|name| **name == one.id.to_string()));
+    let are_revisions = || {
+        let is_one = |name: &&String| git::commit_of(Path::new("."), name).is_some();
+        unknown.len() == arguments.programs.len() && unknown.iter().all(is_one)
+    };
+    match variant.map(|one| &one.id) {
         Some(id) => Err(Error::Usage(format!(
             "`{id}` is a variant, and `compare` takes files and programs\n  next: compare two revisions of it by `check --against REV {id}`, of its compiled code alone with `--static`; `build {id} --format json` has the path of its program"
         ))),
+        None if are_revisions() => Err(Error::Usage(format!(
+            "`{0}` is a git revision, and `compare` takes files and programs\n  next: compare what is checked out with it by `check --against {0}`, compiled code alone with `--static`",
+            unknown[0]
+        ))),
+        None => Ok(()),
     }
 }
 

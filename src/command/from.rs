@@ -11,6 +11,7 @@ use crate::finding::{Error, name_recordings};
 use crate::judge::{Outcome, PackedBase, examined};
 use crate::measure::{Captures, SliceOf, Source, Spent};
 use crate::process::{self, Access};
+use crate::profile::ProfileOrigin;
 use crate::report::say;
 use crate::share::{Known, Wanted, plan_sha256, read_slices, recordings_in};
 
@@ -59,7 +60,6 @@ pub(super) fn recorded(judging: &Judging, from: &[PathBuf]) -> Result<Outcome, E
     for folder in from {
         refuse_without_folder(folder, &judging.plan)?;
     }
-    name_recordings(from);
     let rules = judging.rules()?;
     let (recordings, findings) = recordings_in(from, &shown, &judging.plan);
     let captures = Captures {
@@ -68,6 +68,8 @@ pub(super) fn recorded(judging: &Judging, from: &[PathBuf]) -> Result<Outcome, E
         ..Captures::default()
     };
     let captures = examined(captures, &recordings, &rules, &judging.grounds.consent)?;
+    let mut origins = captures.profiles.iter().map(|one| one.provenance.origin);
+    name_recordings(from, origins.any(|origin| origin == ProfileOrigin::Imported));
     Ok(judging.judged(captures, &rules))
 }
 

@@ -13,10 +13,11 @@ pub fn name_config(path: &Path) {
     let _ = CONFIG.set(option("-C", path));
 }
 
-/// Lets every printed command that locks read these recordings.
-pub fn name_recordings(folders: &[PathBuf]) {
+/// Lets every printed command that locks read these recordings, which may be imported.
+pub fn name_recordings(folders: &[PathBuf], imported: bool) {
     let options = folders.iter().map(|folder| option("--from", folder));
-    let _ = RECORDINGS.set(options.collect());
+    let accepted = imported.then(|| "--accept-imported ".to_owned());
+    let _ = RECORDINGS.set(accepted.into_iter().chain(options).collect());
 }
 
 fn option(name: &str, path: &Path) -> String {

@@ -270,15 +270,6 @@ impl Profile {
         }
     }
 
-    /// The command that locks it.
-    pub fn lock_command(&self) -> String {
-        let command = self.identity.tier.lock_command(&self.variant);
-        match self.provenance.origin {
-            ProfileOrigin::Imported => format!("{command} --accept-imported"),
-            ProfileOrigin::Measured => command,
-        }
-    }
-
     /// Reads a profile.
     ///
     /// # Errors

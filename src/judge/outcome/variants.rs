@@ -548,7 +548,7 @@ impl<'a> Judge<'a> {
                     ),
                     None => format!(
                         "review its profile, lock it, and commit the lock: {}",
-                        profile.lock_command()
+                        tier.lock_command(&variant.id)
                     ),
                 },
             ))
@@ -564,7 +564,7 @@ impl<'a> Judge<'a> {
             );
             let next = format!(
                 "go back to one of these, or lock it here too: {}",
-                profile.lock_command()
+                tier.lock_command(&variant.id)
             );
             Some(Finding::deny(
                 Code::NotComparable,
