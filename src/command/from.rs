@@ -57,7 +57,7 @@ pub(super) fn recorded(judging: &Judging, from: &[PathBuf]) -> Result<Outcome, E
         return of_slices(judging, &folders, None, &Measured::default(), source);
     }
     for folder in from {
-        refuse_without_folder(folder)?;
+        refuse_without_folder("--from", folder)?;
     }
     let rules = judging.rules()?;
     let (recordings, findings) = recordings_in(from, &shown, &judging.plan);

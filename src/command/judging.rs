@@ -187,7 +187,7 @@ fn refuse_link(folder: &Path, action: &'static str) -> Result<(), Error> {
 }
 
 /// The folder of a recording, which must exist.
-pub(super) fn refuse_without_folder(folder: &Path) -> Result<(), Error> {
+pub(super) fn refuse_without_folder(option: &str, folder: &Path) -> Result<(), Error> {
     refuse_link(folder, "read")?;
     let shown = folder.display();
     let next = match stored::file_of(&folder.to_string_lossy()) {
@@ -196,6 +196,6 @@ pub(super) fn refuse_without_folder(folder: &Path) -> Result<(), Error> {
         None => "name the folder that has SUITE/VARIANT/profile.json; `profile --output DIR` makes one, on a machine with a GPU".to_owned(),
     };
     Err(Error::Usage(format!(
-        "`--from {shown}` is not a folder\n  next: {next}"
+        "`{option} {shown}` is not a folder\n  next: {next}"
     )))
 }

@@ -60,7 +60,7 @@ pub fn compile(plan: &Plan<'_>, place: &Place<'_>) -> Result<Captures, Error> {
 fn no_static_gate(variant: &Variant, why: &str) -> Finding {
     let message = format!("the static gate cannot judge it: {why}");
     let name = match &variant.recipe {
-        Recipe::Command { code, .. } if code.is_empty() => {
+        Recipe::Command { code, .. } if code.is_empty() && !variant.loaded_code => {
             "name the files with its kernels in `program` or `libraries`, or "
         }
         _ => "",
