@@ -284,7 +284,8 @@ pub struct StageArgs {
     #[command(flatten)]
     pub selection: Selection,
     /// Set a preprocessor constant for this run only. Such a profile cannot be locked.
-    #[arg(long, short = 'D', value_name = "NAME[=VALUE]")]
+    #[arg(long, short = 'D', allow_hyphen_values = true)]
+    #[arg(value_name = "NAME[=VALUE]")]
     pub define: Vec<String>,
     /// Output format.
     #[arg(long, default_value = "text")]
@@ -298,7 +299,8 @@ pub struct ProfileArgs {
     #[command(flatten)]
     pub selection: Selection,
     /// Set a preprocessor constant for this run only. Such a profile cannot be locked.
-    #[arg(long, short = 'D', value_name = "NAME[=VALUE]")]
+    #[arg(long, short = 'D', allow_hyphen_values = true)]
+    #[arg(value_name = "NAME[=VALUE]")]
     pub define: Vec<String>,
     /// Folder for profiles and captures [default: profiles in the work folder]
     #[arg(long, short, value_parser = own_path(), value_name = "DIR")]

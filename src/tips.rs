@@ -85,6 +85,9 @@ fn tip(wrong: &str, words: &[String]) -> Option<String> {
     let Some(option) = wrong.strip_prefix('-') else {
         return match name {
             "compare" => Some(each_is_one(after)),
+            "init" if wrong.ends_with(".cu") => Some(format!(
+                "run `sparsek-gate init`, and write `source = \"{wrong}\"` in its config.toml"
+            )),
             "init" if wrong.starts_with(['.', '/']) || after.len() > 1 => {
                 let program = after.join(" ");
                 Some(format!(

@@ -385,8 +385,9 @@ fn found_by(project: &Project, command: &[&str], code: &str, words: &str) {
     let ran = project.run(&[command, &["--format", "json"]].concat());
     let report = ran.exits(4).json();
     let denied = report.findings("deny");
+    let says = |text: &serde_json::Value| text.as_str().unwrap().contains(words);
     let found = denied.iter().any(|finding| {
-        finding["code"] == code && finding["message"].as_str().unwrap().contains(words)
+        finding["code"] == code && (says(&finding["message"]) || says(&finding["next"]))
     });
     assert!(found, "{command:?}: no {code} {words:?} in {denied:#?}");
 }
@@ -465,6 +466,9 @@ fn sources_headers_and_flags_of_an_immutable_variant_stay_as_locked() {
         project.write(path, format!("{text}\n"));
         let words = format!("`{path}` changed since it was locked");
         found_by_all(&project, changed, &words);
+        let next =
+            "sparsek-gate baseline --lock --accept-immutable --reason '...' bsr_gemm/baseline";
+        found(&project, changed, next);
         fs::remove_file(project.path(path)).unwrap();
         found(&project, changed, &format!("`{path}` cannot be read"));
         project.write(path, text);
@@ -480,7 +484,7 @@ fn sources_headers_and_flags_of_an_immutable_variant_stay_as_locked() {
 immutable = true | immutable = true\ndefines = { TILE = 64 } | added -DTILE=64, removed nothing
 arch = "sm_90a" | arch = "sm_90" | code=sm_90
 immutable = true | | its lock marks it immutable, and the configuration no longer does
-expect = ["bsr_gemm_cp_async"] | expect = ["bsr_gemm_cp_async"]\nimmutable = true | lock it again
+expect = ["bsr_gemm_cp_async"] | expect = ["bsr_gemm_cp_async"]\nimmutable = true | lock it again: sparsek-gate baseline --lock --reason '...' bsr_gemm/cp_async
 "#;
     for [from, to, words] in &common::rows(edits) {
         project.configure(from, to);

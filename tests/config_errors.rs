@@ -199,6 +199,9 @@ defines = { TILE = 8 } | defines = ["TILE=8"] | `-D` constants, such as `{ TILE 
 clock_control = "none" | clock_control = true | expected a text; Whether ncu locks the clocks; `base`
 kernels = "k" | kernels = ["k"] | `NAME` or `regex:PATTERN`
 env = { A = "b" } | env = ["A=b"] | such as `{ NAME = "value" }`
+graph_profiling = "node" | graph_profiling = true | expected a text; Known are `node`, `graph`.
+accept = "code-owners" | accept = ["@org/owners"] | expected a text; Known are `code-owners`.
+[metric.sm_active] | [metric.sm_active]\non = "s/a" | expected a table; `on."SUITE/VARIANT" = "1 %"`
 # A path and a pattern have no escapes.
 source = "kernels/a.cu" | source = "kernels\a.cu" | write `/` in paths
 gpu__time_duration.sum | achieved_occupancy | `ncu --query-metrics` lists all
@@ -266,6 +269,7 @@ exact = true\ncounts = { flop = 1 } | exact = true\ntolerance = { against = '0.1
 exact = true\ncounts = { flop = 1 } | exact = true\nphase = "timing"\ncounts = { flop = 1 } | its phase must be `counting`
 # What counts the work is exact and gated, and counts one thing.
 exact = true\ncounts = { flop = 1 } | direction = "equal"\ntolerance = '0'\ncounts = { flop = 1 } | must be `exact`
+exact = true\ncounts = { flop = 1 } | counts = { flop = 1 } | must be `exact`
 exact = true\ncounts = { flop = 1 } | exact = true\nlevel = "record"\ncounts = { flop = 1 } | not only recorded
 counts = { flop = 1 } | counts = {} | either `flop` or `bytes_written`
 counts = { flop = 1 } | counts = { flop = 1, bytes_written = 32 } | either `flop` or `bytes_written`
@@ -362,7 +366,37 @@ driver = ">=580" | driver = "" | `` is not a version
 NVIDIA H* | \u0020 | a GPU model has a name; nvidia-smi -L
 # The complaint is about the second waiver.
 [toolchain.pins] | [[waiver]]\nvariant = "s/nowhere"\nmetric = "duration"\nreason = "r"\nwho = "w"\nexpires = 2026-12-31\n\n[toolchain.pins] | there is no variant `s/nowhere`
+# A shell or a linker would know these; they are no paths.
+baselines = "baselines" | baselines = "~/baselines" | `~/baselines` is no path; `~` and variables are not expanded
+work = ".sparsek-gate" | work = "$SCRATCH/work" | `$SCRATCH/work` is no path
+source = "kernels/a.cu" | source = "~/a.cu" | `~/a.cu` is no path
+program = "build/b" | program = "$HOME/b" | `$HOME/b` is no path
+"build/libb.so" | "-lcublas" | `-lcublas` is no path; name a file: `build/libmine.so`
+run = ["./b"] | run = ["~/b"] | `~/b` is no path
+# What only a shell does before the program starts.
+run = ["./b"] | run = ["CUDA_VISIBLE_DEVICES=0", "./b"] | `run` is run without a shell; write `env = { CUDA_VISIBLE_DEVICES = "0" }`, and `run` without it
+run = ["./b"] | run = ["A=1 ./b"] | `run` is run without a shell; ["sh", "-c", "A=1 ./b"]
+build = ["make"] | build = ["CC=gcc", "make"] | `build` is run without a shell; ["sh", "-c", "CC=gcc make"]
+build = ["make"] | build = ["cd", "src"] | `build` is run without a shell; ["sh", "-c", "cd src && ..."]
+build = ["make"] | build = ["cd", "src", "&&", "make"] | ["sh", "-c", "cd src && make"]
+profile_args = ["--profile"]\nkernels = "k" | profile_args = ["--n", "$LAUNCHES"]\nkernels = "k" | no shell replaces the variable `$LAUNCHES`; may contain `{launches}`
+profile_args = ["--profile"]\nkernels = "k" | profile_args = ["${N}"]\nkernels = "k" | no shell replaces the variable `${N}`
+# More than a block of the chip can have.
+dynamic_shared_bytes = 1024 | dynamic_shared_bytes = 232449 | a block has at most 232448 bytes of shared memory on this chip
+# A slip within the table is likelier than a key of another one.
+phase = "timing" | variant = "s/a" | unknown key `variant`; did you mean `variants`?
+gpus = ["NVIDIA H*"] | gpu = ["NVIDIA H*"] | unknown key `gpu`; did you mean `gpus`?
+# The name of a variant has a slash, and is quoted.
+"s/a" = '3 %' | x.cuda = '3 %' | unknown key `cuda`; in `on`, a variant is quoted: `"SUITE/cuda"`
+[metric.sm_active] | [metric.sm_active.on.s.cuda]\nstored = '1 %'\n\n[metric.sm_active] | in `on`, a variant is quoted: `"SUITE/cuda"`
+# A key that stands a table too high.
+[static.wgmma_instructions] | [static]\ntolerance = "5 %"\n\n[static.wgmma_instructions] | `tolerance` belongs to `[metric.NAME]` or `[static.NAME]`
+[suite.s.variant.a] | [suite.s.variant]\nsource = "k.cu"\n\n[suite.s.variant.a] | `source` belongs to `[suite.NAME.variant.NAME]`
+[suite.s.variant.a] | [suite.s.variant]\ncuda = "k.cu"\n\n[suite.s.variant.a] | write `[suite.s.variant.cuda]`, and its keys below it
 # A file that is no TOML.
+expires = 2026-12-31 | expires = 31.12.2026 | write a day: `expires = 2026-12-31`
+source = "kernels/a.cu" | source = "kernels/a.cu", "b.cu" | several values are a list: `["a", "b"]`
+[suite.s.variant.b] | [suite.my s.variant.b] | unclosed table; a name has no blank
 skip = 1 | skip = 1\nskip = 2 | duplicate key; write each table and each key once: this is in line
 [verify]\n | [toolchain]\n[verify]\n | duplicate key
 source = "kernels/a.cu" | source = "kernels/a.cu | invalid basic string

@@ -311,7 +311,7 @@ fn without_a_gpu_loaded_code_is_reported_as_not_judged() {
     machine
         .run(&["check", "--static"])
         .says("the static gate cannot judge it: its machine code is loaded while it runs")
-        .says("sparsek-gate check s/v");
+        .says("next: measure it: sparsek-gate check s/v");
 }
 
 #[test]

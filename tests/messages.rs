@@ -119,7 +119,10 @@ source = "k.cu" | compare --static './k.cu --n 5' k.cu | 2 | is no file; `./k.cu
 source = "k.cu" | compare --static s/v s/v | 2 | `s/v` is a variant, and `compare` takes files and programs; next: compare two revisions of it by `check --against REV s/v`
 source = "k.cu" | compare './k.cu --n 5' s/v | 2 | `s/v` is a variant; `build s/v --format json` has the path of its program
 source = "k.cu" | compare --nvcc no/nvcc --nvcc nvcc | 2 | no/nvcc` is no program; `--nvcc; name the file of a toolkit
-source = "k.cu" | baseline --verify --captures nowhere | 2 | there is no file nowhere
+source = "k.cu" | baseline --verify --captures nowhere | 2 | is not a folder; `--captures nowhere`; next: name the folder that has SUITE/VARIANT/profile.json
+source = "k.cu" | check t/v0/x9 | 2 | no variant or suite is called `t/v0/x9`: known are `s`, `s/v`, `v` (`sparsek-gate list` shows all
+source = "k.cu" | build -D -DTILE=4 | 2 | `--define -DTILE=4`; write `-D NAME=VALUE`
+source = "k.cu" | init k.cu | 2 | run `sparsek-gate init`, and write `source = "k.cu"` in its config.toml
 source = "k.cu" | baseline --lock --in-ci --reason x --from nowhere | 2 | is not a folder; `--from nowhere`; `profile --output DIR` makes one
 source = "k.cu" | check -static | 2 | did you mean `--static`?
 source = "k.cu" | check --suite s | 2 | names of variants and suites are arguments: `check SUITE/VARIANT`
@@ -314,6 +317,20 @@ fn a_mistake_that_the_compiler_finds_is_answered_with_the_key_to_correct() {
             .run(&["check", "--static", "--format", "json"])
             .json()
     };
+    // The command that is printed locks an edited reference.
+    let reference = project(with("source = \"k.cu\"\nimmutable = true").as_bytes());
+    let lock = |more: &str| {
+        let words = format!("baseline --lock{more} --static --reason ... s/v");
+        let _ = reference.run(&["check", "--static"]);
+        reference.run(&words.split(' ').collect::<Vec<_>>())
+    };
+    lock("").exits(0);
+    reference.write("k.cu", format!("{SOURCE}// edited\n"));
+    reference.run(&["check", "--static"]).exits(4).says(
+        "to lock it anyway: sparsek-gate baseline --lock --accept-immutable --static --reason '...' s/v",
+    );
+    lock(" --accept-immutable").exits(0);
+    reference.run(&["check", "--static"]).exits(0);
     // Nothing of it is to be locked.
     let report = checked("source = \"k.cu\"\nkernels = \"softmin\"", "");
     assert_eq!(report.denied(), ["kernel-missing"]);

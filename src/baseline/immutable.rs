@@ -7,6 +7,7 @@ use crate::config::{Config, Variant};
 use crate::finding::{Code, Finding};
 use crate::git;
 use crate::profile::Profile;
+use crate::terms::Tier;
 
 /// The finding that an immutable variant is built from files that its lock does not list.
 pub fn immutable_additions(
@@ -19,20 +20,27 @@ pub fn immutable_additions(
         "it is also built from {}, which its lock does not list",
         new.join(", ")
     );
-    (variant.immutable && !new.is_empty()).then(|| changed(variant, message))
+    (variant.immutable && !new.is_empty()).then(|| changed(variant, locked.identity.tier, message))
 }
 
-/// Changes of an immutable variant's files and flags since they were locked.
-pub(super) fn immutable_changes(config: &Config, variant: &Variant, lock: &Lock) -> Vec<Finding> {
+/// Changes of an immutable variant's files and flags since they were locked; `tier` is that of the lock.
+pub(super) fn immutable_changes(
+    config: &Config,
+    variant: &Variant,
+    lock: &Lock,
+    tier: Tier,
+) -> Vec<Finding> {
     let mut changes: Vec<String> = Vec::new();
     match (lock.immutable, variant.immutable) {
-        (true, false) => changes.push(
-            "its lock marks it immutable, and the configuration no longer does".to_owned(),
-        ),
-        (false, true) => changes.push(
-            "the configuration marks it immutable, and its lock does not list its sources: lock it again"
-                .to_owned(),
-        ),
+        (true, false) => changes
+            .push("its lock marks it immutable, and the configuration no longer does".to_owned()),
+        (false, true) => {
+            let message =
+                "the configuration marks it immutable, and its lock does not list its sources";
+            let mut finding = changed(variant, tier, message.to_owned());
+            finding.next = format!("lock it again: {}", tier.lock_command(&variant.id));
+            return vec![finding];
+        }
         _ => {}
     }
     if lock.immutable {
@@ -51,7 +59,8 @@ pub(super) fn immutable_changes(config: &Config, variant: &Variant, lock: &Lock)
         ));
     }
     let changes = changes.into_iter();
-    changes.map(|message| changed(variant, message)).collect()
+    let changes = changes.map(|message| changed(variant, tier, message));
+    changes.collect()
 }
 
 /// How the flags differ from the locked ones.
@@ -82,6 +91,9 @@ fn changed_flags(current: &[String], locked: &[String]) -> Option<String> {
     })
 }
 
-fn changed(variant: &Variant, message: String) -> Finding {
-    Finding::of(Code::ImmutableChanged, &variant.id, message)
+fn changed(variant: &Variant, tier: Tier, message: String) -> Finding {
+    let lock = tier.lock_command(&variant.id);
+    let lock = lock.replacen("--lock", "--lock --accept-immutable", 1);
+    let next = format!("undo the change, or make a new variant; to lock it anyway: {lock}");
+    Finding::deny(Code::ImmutableChanged, &variant.id, message, next)
 }

@@ -30,7 +30,8 @@ pub fn verify_stored(
 ) -> (Option<Trusted>, Vec<Finding>) {
     let (trusted, mut findings) = verify_files(config, stored);
     if let Some(Ok(lock)) = stored.lock.as_deref().map(Lock::parse) {
-        findings.extend(immutable_changes(config, variant, &lock));
+        let tier = Tier::of_folder(&stored.gpu);
+        findings.extend(immutable_changes(config, variant, &lock, tier));
     }
     (trusted, findings)
 }

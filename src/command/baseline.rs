@@ -52,7 +52,7 @@ fn lock(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
         named => named
             .iter()
             .map(|folder| {
-                refuse_without_folder(folder, selected)?;
+                refuse_without_folder("--from", folder, selected)?;
                 selected.profiles(Some(folder))
             })
             .collect::<Result<_, _>>()?,
@@ -187,7 +187,10 @@ fn sign(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
 
 fn verify(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
     let store = Store::open(&selected.config.baselines)?;
-    let captures = arguments.captures.as_deref().map(CaptureIndex::of);
+    let captures = arguments.captures.as_deref().map(|folder| {
+        refuse_without_folder("--captures", folder, selected)?;
+        CaptureIndex::of(folder)
+    });
     let captures = captures.transpose()?;
     let report = verify_selected(selected, &store, captures.as_ref())?;
     let rederived = captures.is_some();

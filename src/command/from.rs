@@ -58,7 +58,7 @@ pub(super) fn recorded(judging: &Judging, from: &[PathBuf]) -> Result<Outcome, E
         return of_slices(judging, &folders, None, &Measured::default(), source);
     }
     for folder in from {
-        refuse_without_folder(folder, &judging.plan)?;
+        refuse_without_folder("--from", folder, &judging.plan)?;
     }
     let rules = judging.rules()?;
     let (recordings, findings) = recordings_in(from, &shown, &judging.plan);
@@ -69,7 +69,10 @@ pub(super) fn recorded(judging: &Judging, from: &[PathBuf]) -> Result<Outcome, E
     };
     let captures = examined(captures, &recordings, &rules, &judging.grounds.consent)?;
     let mut origins = captures.profiles.iter().map(|one| one.provenance.origin);
-    name_recordings(from, origins.any(|origin| origin == ProfileOrigin::Imported));
+    name_recordings(
+        from,
+        origins.any(|origin| origin == ProfileOrigin::Imported),
+    );
     Ok(judging.judged(captures, &rules))
 }
 

@@ -195,7 +195,11 @@ pub(super) fn check_from(folder: &Path, variant: &str) -> String {
 }
 
 /// The folder of a recording, which must exist.
-pub(super) fn refuse_without_folder(folder: &Path, plan: &Selected) -> Result<(), Error> {
+pub(super) fn refuse_without_folder(
+    option: &str,
+    folder: &Path,
+    plan: &Selected,
+) -> Result<(), Error> {
     refuse_link(folder, "read")?;
     let shown = folder.display();
     let next = match stored::file_of(&folder.to_string_lossy()) {
@@ -208,6 +212,6 @@ pub(super) fn refuse_without_folder(folder: &Path, plan: &Selected) -> Result<()
         _ => "name the folder that has SUITE/VARIANT/profile.json; `profile --output DIR` makes one, on a machine with a GPU".to_owned(),
     };
     Err(Error::Usage(format!(
-        "`--from {shown}` is not a folder\n  next: {next}"
+        "`{option} {shown}` is not a folder\n  next: {next}"
     )))
 }

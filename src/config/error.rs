@@ -83,7 +83,17 @@ impl ConfigError {
         let line = before.and_then(|text| text.rsplit('\n').next());
         let in_header = line.is_some_and(|line| line.starts_with('['));
         let unknown = self.message.strip_prefix("unknown key `");
-        match (key, unknown.and_then(|rest| rest.strip_suffix('`'))) {
+        let unknown = unknown.and_then(|rest| rest.strip_suffix('`'));
+        // A slip within the table itself is the likelier one.
+        let near = self.help.as_deref().and_then(|help| help.split('`').nth(1));
+        let slips = |(near, name)| !in_header && strsim::damerau_levenshtein(near, name) == 1;
+        let is_slip = near.zip(unknown).is_some_and(slips);
+        let in_tolerances = self
+            .help
+            .as_deref()
+            .is_some_and(|it| it.contains("is quoted"));
+        match (key, unknown) {
+            _ if is_slip || in_tolerances => {}
             (_, Some(_)) if in_header && line.is_some_and(|line| line.contains("__")) => {
                 let help = "the name of a metric is your own, and its `counter` is ncu's name";
                 self.help = Some(help.to_owned());
@@ -110,9 +120,13 @@ impl ConfigError {
             (Some(path), _) if path == ["waiver"] && self.message.contains("a list") => {
                 self.help = Some("write `[[waiver]]`, each a table of its own".to_owned());
             }
-            (Some(path), _) if matches!(path[..], ["metric" | "static", _]) => {
-                let table = path.join(".");
-                self.help = Some(format!("write `[{table}]`, and its keys below it"));
+            (Some(path), _)
+                if matches!(path[..], ["metric" | "static", _] | [_, _, "variant", _]) =>
+            {
+                let below = format!("write `[{}]`, and its keys below it", path.join("."));
+                let home = path.last().and_then(|key| home(key, false));
+                let home = home.filter(|home| home.contains(&format!("`[{}.", path[0])));
+                self.help = home.or(Some(below));
             }
             (Some(path), _) if self.message.contains("expected ") => {
                 self.help = meaning(&path).or(self.help);
@@ -142,6 +156,8 @@ impl ConfigError {
             return refused
                 .help("keep one side, or both, and remove the lines of `<`, `=` and `>`");
         }
+        let rest = error.span().and_then(|span| source.get(span.start..));
+        let rest = rest.unwrap_or_default();
         match error.message() {
             "duplicate key" => {
                 let first = twin(source, line).map_or_else(String::new, |line| {
@@ -156,6 +172,15 @@ impl ConfigError {
                 .is_some_and(|it| it.contains(['“', '”', '‘', '’'])) =>
             {
                 refused.help("write plain quotation marks: `\"`")
+            }
+            _ if last.is_some_and(|line| line.trim_start().starts_with("expires")) => {
+                refused.help("write a day: `expires = 2026-12-31`")
+            }
+            it if it.contains("unclosed table") && rest.starts_with(' ') => {
+                refused.help("a name has no blank: write `_` or `-` in its place")
+            }
+            _ if rest.starts_with(',') => {
+                refused.help("several values are a list: `[\"a\", \"b\"]`; no line ends in a comma")
             }
             it if it.contains("escaped") => refused.help("write `/` in paths, '…' around patterns"),
             _ => refused,
@@ -234,6 +259,9 @@ fn explain(message: &str) -> (String, Option<String>) {
         // Of a suite.
         list if known.contains(&"sanitizer_args") && list.ends_with("`variant`") => {
             format!("a variant is `[suite.NAME.variant.{wrong}]`; {list}")
+        }
+        list if known == ["stored", "against"] && !list.ends_with('?') => {
+            format!("{list}; in `on`, a variant is quoted: `\"SUITE/{wrong}\"`")
         }
         help => help,
     };

@@ -130,7 +130,14 @@ pub(super) fn meaning(path: &[&str]) -> Option<String> {
         _ => None,
     };
     let text = text(node, "description").or_else(of_name)?;
-    Some(text.replace('\n', " "))
+    let values = node.and_then(|it| resolved(it).get("oneOf")?.as_array());
+    let values = values.into_iter().flatten();
+    let values = values.filter_map(|value| Some(format!("`{}`", value.get("const")?.as_str()?)));
+    let known = match values.collect::<Vec<_>>().join(", ") {
+        none if none.is_empty() => none,
+        known => format!(" Known are {known}."),
+    };
+    Some(text.replace('\n', " ") + &known)
 }
 
 #[cfg(test)]

@@ -574,7 +574,7 @@ impl Config {
             format!("it is a git revision: `--against {text}`")
         } else {
             match suggest(text, &known) {
-                near if near.ends_with('?') => near,
+                near if near.ends_with('?') || text.contains('/') => near,
                 list => format!("{list}; a text of several words is quoted"),
             }
         };

@@ -85,7 +85,7 @@ pub(super) struct RawPaths {
     /// Builds, captures and fresh profiles; does not belong there. Default: `.sparsek-gate`.
     pub work: Option<String>,
     /// Files that no program reads: patterns from the top of the repository, `*` without slashes,
-    /// `**` for any folders. `check --against` measures nothing compiled for a change of these
+    /// `**` for any folders, and folders with all below them. `check --against` measures nothing compiled for a change of these
     /// alone. Default: none.
     #[schemars(extend("x-stricter" = "fewer", "x-absent" = []))]
     pub unread: Vec<String>,
@@ -124,7 +124,7 @@ pub(super) struct RawMetric {
     pub unless_faster: bool,
     /// The variants that it is measured on. Default: all whose suite takes it.
     pub variants: Option<Vec<String>>,
-    /// Tolerances of some kernels, by `SUITE` or `SUITE/VARIANT`; the narrower name takes precedence.
+    /// Tolerances of some kernels, such as `on."SUITE/VARIANT" = "1 %"`, or of `SUITE`; the narrower name takes precedence.
     pub on: BTreeMap<String, RawTolerances>,
 }
 

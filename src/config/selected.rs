@@ -125,7 +125,7 @@ fn define(variants: &mut [Arc<Variant>], text: &str) -> Result<(), Error> {
     let (name, value) = text.split_once('=').unwrap_or((text, ""));
     if !is_identifier(name) {
         return Err(Error::Usage(format!(
-            "`--define {text}`: `{name}` cannot be the name of a constant"
+            "`--define {text}`: `{name}` cannot be the name of a constant: write `-D NAME=VALUE`"
         )));
     }
     for variant in variants.iter_mut().map(Arc::make_mut) {

@@ -1,5 +1,7 @@
 //! Files that no program reads (`paths.unread`).
 
+use std::path::Path;
+
 use globset::GlobMatcher;
 
 use super::selector::glob;
@@ -17,7 +19,7 @@ impl PartialEq for Unread {
 
 impl Unread {
     /// From patterns of paths from the top of the repository. `*` stands for any text without a
-    /// slash, `**` for any folders.
+    /// slash, `**` for any folders; the name of a folder for all below it.
     ///
     /// # Errors
     /// The first pattern that cannot be read, and why.
@@ -34,7 +36,9 @@ impl Unread {
 
     /// Whether no program reads this file; `path` is from the top of the repository.
     pub fn contains(&self, path: &str) -> bool {
-        self.0.iter().any(|pattern| pattern.is_match(path))
+        let path = Path::new(path);
+        let mut patterns = self.0.iter();
+        patterns.any(|one| one.is_match(path) || path.starts_with(one.glob().glob()))
     }
 }
 
@@ -44,15 +48,20 @@ mod tests {
 
     #[test]
     fn a_pattern_matches_whole_paths_from_the_top() {
-        let unread = ["*.md", "docs/**", "**/LICENSE", "a?/[bc].txt"].map(str::to_owned);
+        let unread = [
+            "*.md", "docs/**", "**/LICENSE", "a?/[bc].txt", "web", "img/",
+        ]
+        .map(str::to_owned);
         let unread = Unread::of(&unread).unwrap();
         for path in [
-            "README.md", "docs/a.cu", "docs/a/b", "LICENSE", "x/y/LICENSE", "a1/b.txt",
+            "README.md", "docs/a.cu", "docs/a/b", "LICENSE", "x/y/LICENSE", "a1/b.txt", "web",
+            "web/a/b", "img/a",
         ] {
             assert!(unread.contains(path), "{path}");
         }
         for path in [
             "kernels/README.md", "adocs/a", "docs", "LICENSES", "a1/d.txt", "a/1/b.txt",
+            "website/a", "x.md/a",
         ] {
             assert!(!unread.contains(path), "{path}");
         }

@@ -282,7 +282,7 @@ codes! {
     /// The sources, headers or flags of an immutable variant changed.
     ImmutableChanged = "immutable-changed", Fails => Baseline,
         "A shared header, a flag or the reference itself was edited.",
-        "Undo the change, or make a new variant. To lock it anyway: `baseline --lock --accept-immutable`.";
+        "Undo the change, or make a new variant. To lock it anyway: `sparsek-gate baseline --lock --accept-immutable --reason '...' VARIANT`.";
     /// Two profiles were taken under different conditions.
     NotComparable = "not-comparable", Either => Baseline,
         "Another GPU model, tier, compiler, clock control, or other launches or metrics than in the baseline.",

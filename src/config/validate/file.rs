@@ -7,6 +7,7 @@ use std::path::{Component, Path};
 use ncu_report::Chip;
 use toml::de::{DeTable, DeValue};
 
+use crate::binary::Limits;
 use crate::config::error::ConfigError;
 use crate::config::model::Metric;
 use crate::disk;
@@ -54,7 +55,18 @@ impl File<'_> {
         ))
     }
 
+    /// Refuses what looks like a path to a shell or a linker, and is none here.
+    pub(super) fn literal(&self, at: &[&str], path: &str) -> Result<(), ConfigError> {
+        let help = match path.chars().next() {
+            Some('~' | '$') => "`~` and variables are not expanded: write the path itself",
+            Some('-') => "name a file: `build/libmine.so`, and not `-lmine`",
+            _ => return Ok(()),
+        };
+        Err(self.error(at, format!("`{path}` is no path")).help(help))
+    }
+
     pub(super) fn path_below(&self, at: &[&str], path: &str) -> Result<(), ConfigError> {
+        self.literal(at, path)?;
         let below = !path.is_empty()
             && Path::new(path)
                 .components()
@@ -119,4 +131,6 @@ pub(super) struct Common<'a> {
     pub static_metrics: &'a [Metric],
     /// Those of variants whose machine code is read without the text of a compiler.
     pub code_metrics: &'a [Metric],
+    /// What a multiprocessor of the target has, where it is known.
+    pub limits: Option<Limits>,
 }

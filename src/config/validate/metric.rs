@@ -167,9 +167,9 @@ impl File<'_> {
         let counter = self.counter(alias, raw, toolchain)?;
         let level = raw.level.unwrap_or(Level::Deny);
         let phase = self.phase(alias, raw)?;
+        let counts = self.counts(alias, raw, level)?;
         let direction = self.direction(alias, raw, level, Role::of(&counter))?;
         let tolerance = self.tolerances(alias, raw, level)?;
-        let counts = self.counts(alias, raw, level)?;
         if phase == Phase::Counting && !raw.exact && level != Level::Record {
             return Err(self
                 .error(

@@ -23,7 +23,7 @@ use super::layers;
 use super::model::{Config, Metric, Toolchain};
 use super::raw::{RawConfig, RawSuite};
 use super::unread::Unread;
-use crate::binary::ONLY_REPORTED;
+use crate::binary::{Limits, ONLY_REPORTED};
 use crate::disk::folder_of;
 use crate::files::resolved;
 use crate::git;
@@ -110,6 +110,7 @@ impl File<'_> {
             chip: toolchain.chip,
             static_metrics: &static_metrics,
             code_metrics: &code_metrics,
+            limits: Limits::of_arch(&toolchain.arch),
         };
         self.refuse_too_many(&raw.suite, metrics.len())?;
         let suites = raw.suite.iter();
@@ -195,7 +196,9 @@ impl File<'_> {
         value: &Option<String>,
         default: &str,
     ) -> Result<PathBuf, ConfigError> {
-        match value.as_deref().unwrap_or(default) {
+        let text = value.as_deref().unwrap_or(default);
+        self.literal(&["paths", key], text)?;
+        match text {
             "" => Err(self.error(&["paths", key], format!("`{key}` must name a folder"))),
             text => Ok(root.join(text)),
         }

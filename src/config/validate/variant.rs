@@ -50,11 +50,16 @@ impl File<'_> {
                 return Err(self.several(&[&at[..], &[key]].concat(), item));
             }
         }
-        if raw
-            .threads_per_block
-            .is_some_and(|count| !(1..=1024).contains(&count))
-        {
+        let threads = raw.threads_per_block;
+        if threads.is_some_and(|count| !(1..=1024).contains(&count)) {
             return Err(self.error(&key("threads_per_block"), "a block has 1 to 1024 threads"));
+        }
+        if let Some(sm) = common.limits
+            && let most = sm.shared_bytes - sm.driver_shared_bytes
+            && raw.dynamic_shared_bytes > Some(most)
+        {
+            let message = format!("a block has at most {most} bytes of shared memory on this chip");
+            return Err(self.error(&key("dynamic_shared_bytes"), message));
         }
         let recipe = self.recipe(id, raw)?;
         let mut profile = raw.profile.clone();
@@ -115,17 +120,22 @@ impl File<'_> {
         lists: [(&str, &[String]); 4],
     ) -> Result<(), ConfigError> {
         for (key, arguments) in lists {
+            let place = [table, &[key]].concat();
+            let known = format!(
+                "`{key}` may contain `{{launches}}`, `{{result}}`, `{{seed}}` and `{{skip}}`"
+            );
+            let mut variables = arguments.iter().filter_map(|it| it.strip_prefix('$'));
+            if let Some(name) = variables.find(|it| is_identifier(it.trim_matches(['{', '}']))) {
+                let message = format!("no shell replaces the variable `${name}`");
+                return Err(self.error(&place, message).help(known));
+            }
             let wrong = arguments.iter().flat_map(|argument| in_braces(argument));
             let wrong = wrong
                 .filter(|name| !PLACEHOLDERS.contains(name))
                 .find(|name| nearest(name, &PLACEHOLDERS).is_some());
             if let Some(name) = wrong {
-                let place = [table, &[key]].concat();
                 let message = format!("`{{{name}}}` is no placeholder");
-                let help = format!(
-                    "{}; `{key}` may contain `{{launches}}`, `{{result}}`, `{{seed}}` and `{{skip}}`",
-                    suggest(name, &PLACEHOLDERS)
-                );
+                let help = format!("{}; {known}", suggest(name, &PLACEHOLDERS));
                 return Err(self.error(&place, message).help(help));
             }
         }
@@ -211,40 +221,46 @@ impl File<'_> {
         let (flags, defines) = (!raw.flags.is_empty(), !raw.defines.is_empty());
         let of_source = [("flags", flags), ("defines", defines)];
         self.only_with([suite, name], ["source", "run"], &of_source)?;
+        // Profilers and sanitizers take their own options, also from a file `@…`, up to the name of
+        // the program.
+        let program = run.and_then(|run| run.first());
+        if program.is_some_and(|program| program.starts_with(['-', '@'])) {
+            return Err(self.error(
+                &key("run"),
+                "`run` begins with a program, and not with an option: a profiler would take it for its own",
+            ));
+        }
         for (argv_key, argv) in [
             ("run", run.map(Vec::as_slice)),
             ("build", raw.build.as_deref()),
         ] {
             let Some(argv) = argv else { continue };
-            if needs_shell(argv) {
-                let error = self.error(
-                    &key(argv_key),
-                    format!("`{argv_key}` is run without a shell"),
-                );
-                let line = argv.join(" ");
-                return Err(error.help(format!("write `{argv_key} = [\"sh\", \"-c\", {line:?}]`")));
+            let first = argv.first().map_or("", String::as_str);
+            if needs_shell(first, argv) {
+                let what = format!("`{argv_key}` is run without a shell");
+                let mut line = argv.join(" ");
+                if first == "cd" && !line.contains('&') {
+                    line += " && ...";
+                }
+                let help = match first.split_once('=') {
+                    Some((name, value)) if argv_key == "run" && !value.contains(' ') => {
+                        format!("write `env = {{ {name} = {value:?} }}`, and `run` without it")
+                    }
+                    _ => format!("write `{argv_key} = [\"sh\", \"-c\", {line:?}]`"),
+                };
+                return Err(self.error(&key(argv_key), what).help(help));
             }
-            let is_there = |name: &String| disk::is_there(self.path.with_file_name(name));
-            if let Some(words) = argv.first().filter(|it| it.contains(' ') && !is_there(it)) {
-                return Err(self.several(&key(argv_key), words));
+            let is_there = |name: &str| disk::is_there(self.path.with_file_name(name));
+            if first.contains(' ') && !is_there(first) {
+                return Err(self.several(&key(argv_key), first));
             }
-            if argv.first().is_none_or(String::is_empty) {
+            self.literal(&key(argv_key), first)?;
+            if first.is_empty() {
                 return Err(self.error(
                     &key(argv_key),
                     format!("`{argv_key}` is a program and its arguments, such as [\"python3\", \"kernel.py\"]"),
                 ));
             }
-        }
-        // Profilers and sanitizers take their own options, also from a file `@…`, up to the name of
-        // the program.
-        if run
-            .and_then(|run| run.first())
-            .is_some_and(|program| program.starts_with(['-', '@']))
-        {
-            return Err(self.error(
-                &key("run"),
-                "`run` begins with a program, and not with an option: a profiler would take it for its own",
-            ));
         }
         let inputs = raw.inputs.clone().unwrap_or_default();
         for input in &inputs {
@@ -391,11 +407,15 @@ fn cannot_be_together(files: &[String]) -> Option<(String, &'static str)> {
     })
 }
 
-/// Whether only a shell can run it: a word of a shell alone, or a whole line in the place of a program.
-fn needs_shell(argv: &[String]) -> bool {
+/// Whether only a shell can run it: a word or a command of a shell alone, a variable that is set before the
+/// program, or a whole line in its place.
+fn needs_shell(first: &str, argv: &[String]) -> bool {
     const WORDS: [&str; 8] = words("&& || | & > >> < 2>&1");
-    let is_line = |text: &String| text.contains(' ') && text.contains(['&', '|', ';', '<', '>']);
-    argv.first().is_some_and(is_line) || argv.iter().any(|word| WORDS.contains(&word.as_str()))
+    let is_line = |text: &str| text.contains(' ') && text.contains(['&', '|', ';', '<', '>']);
+    let name = first.split('=').next().unwrap_or_default();
+    let is_set = name != first && is_identifier(name);
+    let of_shell = is_set || is_line(first) || ["cd", "export", "source"].contains(&first);
+    of_shell || argv.iter().any(|word| WORDS.contains(&word.as_str()))
 }
 
 /// The words in braces.

@@ -128,7 +128,10 @@ impl<'a> Pairing<'a> {
     ) -> Vec<Finding> {
         let tier = self.current.identity.tier;
         let next = match mode {
-            Mode::Stored => format!("if that is meant, lock it: {}", tier.lock_command(&variant.id)),
+            Mode::Stored => format!(
+                "if that is meant, lock it: {}",
+                tier.lock_command(&variant.id)
+            ),
             // Beside a base without it no lock helps.
             Mode::Against | Mode::New => format!(
                 "if that is meant, lock it in this change, and check it against that: sparsek-gate check{} {}",
