@@ -620,7 +620,7 @@ fn a_variant_without_a_baseline_is_new_and_the_command_that_locks_it_is_told() {
     let report = Project::unlocked().check(&["cp_async"], 4);
     assert_eq!(report.denied(), ["new-baseline"]);
     let next = report.findings("deny")[0]["next"].as_str().unwrap();
-    let lock = "sparsek-gate baseline --lock --reason '...' bsr_gemm/cp_async";
+    let lock = "sparsek-gate baseline --lock --from recorded --reason '...' bsr_gemm/cp_async";
     assert!(next.contains(lock), "{next}");
 }
 

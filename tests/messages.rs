@@ -25,11 +25,9 @@ fn project(config: &[u8]) -> Project {
     project.write("below/empty", "");
     project.write("old/profiles/empty", "");
     project.write("x.ncu-rep", "");
-    project.write("s/v/profile.json", "{}");
+    project.write("t/v/profile.json", "{}");
     project.write("excel.csv", "ID;Process ID;Process Name\n0;1;bench\n");
     project.write("lib.cu", "__global__ void k() {}\n");
-    project.write("with.cu", "#include \"m.h\"\n");
-    project.write("m.h", "int main() { return 0; }\n");
     project.write("key.pub", PUBLIC_KEY);
     project.write("bench.cu", "int main() { return 0; }\n");
     project.write("calls.cu", "int other();\nint main() { return other(); }\n");
@@ -70,7 +68,7 @@ source = "k.cu" | check --from . --from nowhere | 2 | is not a folder; `--from n
 source = "k.cu" | check --from d --archive gate.tar.zst | 2 | required arguments were not provided; --archive-sha256 <HASH>
 source = "k.cu" | check --from nowhere | 2 | is not a folder; `--from nowhere`; `profile --output DIR` makes one
 source = "k.cu" | check --from x.ncu-rep | 2 | is not a folder; `--from x.ncu-rep`; next: sparsek-gate import x.ncu-rep --variant SUITE/VARIANT, then sparsek-gate check --from .sparsek-gate/profiles SUITE/VARIANT
-source = "k.cu" | check --from s/v/profile.json | 2 | is not a folder; next: name the folder above SUITE/VARIANT: --from DIR
+source = "k.cu" | check --from t/v/profile.json | 2 | is not a folder; next: name the folder above SUITE/VARIANT: --from DIR
 source = "k.cu" | check --from stored.json | 2 | is not a folder; next: name the folder that has SUITE/VARIANT/profile.json
 source = "k.cu" | import old --variant s/v | 2 | old: a folder is not imported; next: name its files: old/*.ncu-rep; sparsek-gate check --from old s/v
 source = "k.cu" | import excel.csv --variant s/v | 2 | it is a page of ncu that another program wrote again; name the report, or the page as ncu printed it
@@ -180,10 +178,10 @@ source = "k.cu"\nexpect = ["softmin"] | check --static | 5 | did not produce the
 
 /// As [`MISTAKES`], on a machine without a GPU.
 const WITHOUT_GPU: &str = r#"
-libraries = ["x.so"] | check | 2 | nothing of s/v runs; next: sparsek-gate check --static
-source = "lib.cu" | verify | 2 | nothing of s/v runs; without a `main`; next: sparsek-gate check --static
-source = "lib.cu" | profile | 2 | nothing of s/v runs; without a `main`; next: sparsek-gate check --static
-source = "with.cu" | verify | 3 | no GPU can be used
+libraries = ["x.so"] | check | 3 | no selected variant has a `main` to run: `sparsek-gate check --static` judges its code
+source = "lib.cu" | verify | 3 | no selected variant has a `main` to run: `sparsek-gate check --static` judges its code
+source = "lib.cu" | profile | 3 | no selected variant has a `main` to run
+source = "k.cu" | verify | 3 | no GPU can be used
 "#;
 
 #[track_caller]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::archive::Opened;
 use super::judging::{Judging, refuse_without_folder};
-use crate::disk;
+use crate::disk::{self, leads_to};
 use crate::finding::{Error, name_recordings};
 use crate::judge::{Outcome, PackedBase, examined};
 use crate::measure::{Captures, SliceOf, Source, Spent};
@@ -69,10 +69,10 @@ pub(super) fn recorded(judging: &Judging, from: &[PathBuf]) -> Result<Outcome, E
     };
     let captures = examined(captures, &recordings, &rules, &judging.grounds.consent)?;
     let mut origins = captures.profiles.iter().map(|one| one.provenance.origin);
-    name_recordings(
-        from,
-        origins.any(|origin| origin == ProfileOrigin::Imported),
-    );
+    let imported = origins.any(|origin| origin == ProfileOrigin::Imported);
+    let usual = judging.plan.profiles(None)?;
+    let others = from.iter().filter(|folder| leads_to(folder) != usual);
+    name_recordings(others, imported);
     Ok(judging.judged(captures, &rules))
 }
 

@@ -7,9 +7,7 @@ use crate::config::{Config, Pin, Recipe, Selected, Selection, Variant};
 use crate::evidence::unpinned;
 use crate::files::read_regular;
 use crate::finding::{Error, Finding};
-use crate::measure::{Batch, Silent};
 use crate::process;
-use crate::terms::first;
 
 /// The variants that the arguments select.
 pub(super) fn select(
@@ -30,34 +28,26 @@ pub(super) fn select(
     Ok(selected)
 }
 
-/// What was asked of the machine; where it lacks that, and nothing of the selected variants runs, that.
+/// What was asked of the machine. Where it lacks that, and no selected variant has a `main`, it says what
+/// judges these.
 pub(super) fn or_nothing_runs<T>(plan: &Selected, asked: Result<T, Error>) -> Result<T, Error> {
-    let (config, variants) = (&plan.config, plan.variants());
     let has_main = |file: &String| {
-        let text = read_regular(&config.root.join(file));
+        let text = read_regular(&plan.config.root.join(file));
         text.is_ok_and(|text| text.windows(4).any(|word| word == b"main"))
     };
     let may_run = |variant: &&Variant| match &variant.recipe {
         Recipe::Command { run, .. } => !run.is_empty(),
         Recipe::Nvcc { sources, .. } => sources.iter().any(has_main),
     };
-    if !matches!(asked, Err(Error::Environment { .. })) || variants.iter().any(may_run) {
-        return asked;
+    match asked {
+        Err(Error::Environment { what, next }) if !plan.variants().iter().any(may_run) => {
+            let next = format!(
+                "{next}; no selected variant has a `main` to run: `sparsek-gate check --static` judges its code"
+            );
+            Err(Error::environment(what, next))
+        }
+        asked => asked,
     }
-    // A header may have the `main`.
-    let batch = Batch {
-        config,
-        variants: &variants,
-        watch: &Silent,
-    };
-    let built = batch.build_without_commands().unwrap_or_default().0;
-    if built.iter().flatten().any(|one| !one.run.is_empty()) {
-        return asked;
-    }
-    Err(Error::Usage(format!(
-        "nothing of {} runs: it is machine code without a `main`, which is not measured\n  next: sparsek-gate check --static",
-        first(variants.iter().map(|one| one.id.to_string()), 5)
-    )))
 }
 
 /// A variable of the environment. One that is no text is set, too.

@@ -14,8 +14,8 @@ pub fn name_config(path: &Path) {
 }
 
 /// Lets every printed command that locks read these recordings, which may be imported.
-pub fn name_recordings(folders: &[PathBuf], imported: bool) {
-    let options = folders.iter().map(|folder| option("--from", folder));
+pub fn name_recordings<'a>(folders: impl Iterator<Item = &'a PathBuf>, imported: bool) {
+    let options = folders.map(|folder| option("--from", folder));
     let accepted = imported.then(|| "--accept-imported ".to_owned());
     let _ = RECORDINGS.set(accepted.into_iter().chain(options).collect());
 }
