@@ -121,7 +121,7 @@ impl<'a> NvccBuild<'a> {
             "version": MANIFEST_VERSION,
             "compiler": nvcc,
             "environment": nvcc.env(&config.root),
-            "disassembler": nvdisasm.map_or("", |tool| &tool.version),
+            "disassembler": nvdisasm.map_or("", |tool| &tool.0.version),
             "flags": &stated,
             "sources": sources,
         });
@@ -690,6 +690,7 @@ fn below(root: &Path, file: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::toolchain::Tool;
 
     /// What decides the request of a build.
     struct Parts {
@@ -745,10 +746,10 @@ mod tests {
             (true, |it| it.nvcc.host_compiler = "gcc 14".to_owned()),
             (true, |it| it.nvcc.linker = String::new()),
             (true, |it| {
-                it.nvdisasm = Some(Nvdisasm {
+                it.nvdisasm = Some(Nvdisasm(Tool {
                     path: "/toolkit/bin/nvdisasm".into(),
                     version: "V13.0.85".to_owned(),
-                });
+                }));
             }),
             (true, |it| it.edit("sm_90", "sm_80")),
             (true, |it| it.edit("sm_90\"", "sm_90\"\nflags = [\"-O2\"]")),
