@@ -10,6 +10,7 @@ use crate::finding::{Code, Error, Finding, Stop};
 use crate::git;
 use crate::hash::sha256_hex;
 use crate::process;
+use crate::terms::{joined, joined_or};
 use crate::toolchain::Nvdisasm;
 use ncu_report::base_name;
 
@@ -126,8 +127,7 @@ impl<'a> Reader<'a> {
 
     /// The kernels so far.
     pub(super) fn compiled(self) -> Compiled {
-        let compilers: Vec<String> = self.compilers.into_iter().collect();
-        let compilers = compilers.join(", ");
+        let compilers = joined(self.compilers, ", ");
         Compiled {
             kernels: self.kernels,
             warnings: Vec::new(),
@@ -195,13 +195,9 @@ impl<'a> Reader<'a> {
     }
 
     fn no_kernel(&self, files: &[String]) -> Finding {
-        let names: Vec<String> = self.others.iter().map(|name| format!("`{name}`")).collect();
-        let names = match names.is_empty() {
-            true => "none at all".to_owned(),
-            false => names.join(", "),
-        };
-        let files: Vec<String> = files.iter().map(|file| format!("`{file}`")).collect();
-        let files = files.join(", ");
+        let quoted = |name: &String| format!("`{name}`");
+        let names = joined_or("none at all", self.others.iter().map(quoted), ", ");
+        let files = joined(files.iter().map(quoted), ", ");
         let message = format!("no kernel of {files} matches `kernels`; among its kernels: {names}");
         Finding::of(Code::KernelMissing, &self.variant.id, message)
     }

@@ -5,7 +5,7 @@ use crate::config::{Metric, StatedBy, Variant};
 use crate::finding::{Code, Finding, WarnReason};
 use crate::metric::{Level, Role, measures};
 use crate::profile::{KernelProfile, Profile, ProfileOrigin};
-use crate::terms::{Phase, Tier, counted};
+use crate::terms::{Phase, Tier, counted, joined_or};
 use crate::verdict::LOOKS;
 use ncu_report::base_name;
 
@@ -112,7 +112,7 @@ fn missing_kernels(variant: &Variant, profile: &Profile) -> Vec<Finding> {
     let seen = kernel_names(profile);
     let unseen = |expected: &&String| !seen.contains(&expected.as_str());
     let missing = |expected: &String| {
-        let seen = listed(&seen);
+        let seen = joined_or("none", &seen, ", ");
         let message =
             format!("the expected kernel `{expected}` was not measured; measured kernels: {seen}");
         Finding::of(Code::KernelMissing, &variant.id, message).kernel(expected)
@@ -123,13 +123,6 @@ fn missing_kernels(variant: &Variant, profile: &Profile) -> Vec<Finding> {
 fn kernel_names(profile: &Profile) -> Vec<&str> {
     let kernels = profile.kernels.iter();
     kernels.map(|kernel| kernel.name.as_str()).collect()
-}
-
-fn listed(names: &[&str]) -> String {
-    match names.is_empty() {
-        true => "none".to_owned(),
-        false => names.join(", "),
-    }
 }
 
 /// Whether the profile's tier cannot measure a metric, and the configuration accepts that tier.
@@ -357,7 +350,10 @@ fn missing_launches_of_a_kernel(
 pub fn incomplete_compiled(variant: &Variant, profile: &Profile) -> Vec<Finding> {
     let names = kernel_names(profile);
     let missing = |what: String| {
-        let message = format!("{what}; compiled kernels: {}", listed(&names));
+        let message = format!(
+            "{what}; compiled kernels: {}",
+            joined_or("none", &names, ", ")
+        );
         Finding::of(Code::KernelMissing, &variant.id, message)
     };
     let expected = variant

@@ -19,7 +19,7 @@ use crate::files::{entries, read_regular};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::hash::sha256_hex;
 use crate::process::{self, Ending, Finished, Invocation, Rest, Running, Standing, Turn};
-use crate::terms::{Phase, Seed};
+use crate::terms::{Phase, Seed, joined_or};
 use crate::verify::{Failure, Proof, asks_for_result, remove_result};
 
 const PRINT_AUTOTUNING: &str = "TRITON_PRINT_AUTOTUNING";
@@ -315,10 +315,7 @@ pub(super) fn not_held(variant: &Variant, why: &str) -> Finding {
 /// Why nothing was measured of a program: its variant's filter, and the kernels that it launched.
 pub(super) fn none_of(variant: &Variant, seen: &[String]) -> String {
     let filter = variant.kernels.as_deref().unwrap_or("(none)");
-    let seen = match seen.is_empty() {
-        true => "no kernel at all".to_owned(),
-        false => seen.join(", "),
-    };
+    let seen = joined_or("no kernel at all", seen, ", ");
     format!("the filter is {filter}, the program launched {seen}")
 }
 

@@ -10,7 +10,7 @@ use crate::judge::{
     Comparison, Mode, Origin, Outcome, SideProvenance, Summary, VariantReport, share_words,
 };
 use crate::metric::{Level, Role};
-use crate::terms::{Tier, counted, dimensions};
+use crate::terms::{Tier, counted, dimensions, joined_or};
 use crate::trust::Authority;
 use crate::verdict::{Change, Verdict};
 
@@ -353,11 +353,7 @@ pub(super) fn counts_of(report: &VariantReport) -> String {
         let count = report.comparisons.iter().filter(of).count();
         (count > 0).then(|| format!("{count} {}", verdict.as_str()))
     });
-    let counts: Vec<String> = counts.collect();
-    match counts.is_empty() {
-        true => "nothing judged".to_owned(),
-        false => counts.join(", "),
-    }
+    joined_or("nothing judged", counts, ", ")
 }
 
 /// How many kernels only one of two builds has.

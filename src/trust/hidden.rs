@@ -3,7 +3,7 @@
 //! nobody saw.
 
 use crate::disk;
-use crate::terms::words;
+use crate::terms::{joined, words};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -148,11 +148,10 @@ fn message(who: &str, hidden: &[(String, String)]) -> Option<String> {
     let (first, _) = hidden.first()?;
     let attributes: BTreeSet<&str> = hidden.iter().map(|(_, by)| by.as_str()).collect();
     let paths: BTreeSet<&str> = hidden.iter().map(|(path, _)| path.as_str()).collect();
-    let attributes: Vec<String> = attributes.iter().map(|by| format!("`{by}`")).collect();
+    let attributes = joined(attributes.iter().map(|by| format!("`{by}`")), ", ");
     Some(format!(
-        "{who} rules or baselines from review ({} files, first `{first}`) by {} in .gitattributes: a review may not show, or may not merge, what is committed",
-        paths.len(),
-        attributes.join(", ")
+        "{who} rules or baselines from review ({} files, first `{first}`) by {attributes} in .gitattributes: a review may not show, or may not merge, what is committed",
+        paths.len()
     ))
 }
 
