@@ -163,11 +163,15 @@ fn added(message: String, before: &Files, after: &Files, consent: &Consent) -> F
         .filter(|path| before.get(*path) != after.get(*path))
         .map(String::as_str)
         .collect();
+    let content = |files: &Files| {
+        let files = files.iter();
+        listing(files.map(|(path, content)| (path, sha256_hex(content))))
+    };
     let act = Act {
         action: Action::Hide,
         path: changed.into_iter().collect::<Vec<_>>().join(", "),
-        before: listing(&hashes(before)),
-        after: listing(&hashes(after)),
+        before: content(before),
+        after: content(after),
         reviewed: Vec::new(),
     };
     let next = format!(
@@ -176,13 +180,6 @@ fn added(message: String, before: &Files, after: &Files, consent: &Consent) -> F
     );
     let finding = Finding::of_project(Code::HiddenFromReview, message, next);
     consent.settles(finding, &act)
-}
-
-fn hashes(files: &Files) -> BTreeMap<&str, String> {
-    let hashed = files.iter();
-    hashed
-        .map(|(path, content)| (path.as_str(), sha256_hex(content)))
-        .collect()
 }
 
 #[cfg(test)]

@@ -113,7 +113,7 @@ fn content(stored: &Stored) -> Option<String> {
         let name = format!("{}.{ending}", stored.variant.variant);
         Some((name, sha256_hex(bytes?)))
     });
-    listing(&hashed.collect())
+    listing(hashed)
 }
 
 /// What consent to a change of a baseline is for. `place` is the folder of the baselines, `named`
