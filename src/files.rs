@@ -367,6 +367,12 @@ pub fn if_there<T>(answer: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
+/// Whether the name of a file has one of these endings.
+pub fn ends_in(path: &Path, endings: &[&str]) -> bool {
+    let own = path.extension();
+    own.is_some_and(|own| endings.iter().any(|ending| own == *ending))
+}
+
 /// Whether a path stays below its folder, and is not the folder itself.
 pub fn is_below(path: impl AsRef<Path>) -> bool {
     let mut parts = path.as_ref().components().peekable();
