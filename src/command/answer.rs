@@ -8,18 +8,9 @@ use serde::Serialize;
 
 use crate::cli::Format;
 use crate::files::{ends_in, pretty_json};
-use crate::finding::{Error, ExitCode, Finding};
+use crate::finding::{Error, ExitCode, Finding, worst};
 use crate::judge::{Ended, Outcome};
 use crate::report::{self as reports, Capability, Detail, Form, Rendering, Target};
-
-/// The exit code for the findings of a run without verdicts.
-fn exit_code(findings: &[Finding]) -> ExitCode {
-    findings
-        .iter()
-        .filter(|finding| finding.denies())
-        .map(|finding| finding.code.exit_code())
-        .fold(ExitCode::Pass, ExitCode::worse)
-}
 
 /// The JSON form of an answer that is not a report.
 #[derive(Serialize)]
@@ -57,7 +48,7 @@ pub(super) fn answer_in<T: Serialize>(
     findings: &[Finding],
     text: impl FnOnce() -> String,
 ) -> Result<ExitCode, Error> {
-    let code = exit_code(findings);
+    let code = worst(findings, ExitCode::Pass);
     answer_with(code, detail, format, content, findings, text)?;
     Ok(code)
 }
