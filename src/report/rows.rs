@@ -92,6 +92,7 @@ impl Row {
     /// The cells below [`columns`].
     pub(super) fn cells(self, kernels: bool) -> Vec<String> {
         let mut cells = vec![
+            self.kernel,
             self.metric,
             self.reference,
             self.current,
@@ -101,16 +102,14 @@ impl Row {
             verdict_word(self.verdict).to_owned(),
             self.why,
         ];
-        if kernels {
-            cells.insert(0, self.kernel);
-        }
-        cells
+        cells.split_off(usize::from(!kernels))
     }
 }
 
 /// The names of the columns of a table of rows; of the kernel where it is needed.
 pub(super) fn columns(report: &VariantReport, kernels: bool) -> Vec<&'static str> {
     let mut names = vec![
+        "kernel",
         "metric",
         report.mode.reference(),
         "current",
@@ -120,10 +119,7 @@ pub(super) fn columns(report: &VariantReport, kernels: bool) -> Vec<&'static str
         "verdict",
         "why",
     ];
-    if kernels {
-        names.insert(0, "kernel");
-    }
-    names
+    names.split_off(usize::from(!kernels))
 }
 
 /// The comparisons for a reader: those that were judged by their size, and of the others those that
