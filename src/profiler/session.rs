@@ -402,8 +402,7 @@ impl<'a> Held<'a> {
             return Err(altered(removed).into());
         }
         for (path, now) in &written {
-            let before = self.written.get(path).map_or(&[][..], Vec::as_slice);
-            let Some(added) = now.strip_prefix(before) else {
+            let Some(added) = self.added(path, now) else {
                 return Err(altered(path).into());
             };
             if profiler.worked(session, added) {
@@ -440,6 +439,12 @@ impl<'a> Held<'a> {
         Ok(self.ended.as_ref().is_none_or(well))
     }
 
+    /// What was added to a file that its processes write; `None` where that is not what it was before.
+    fn added<'b>(&self, path: &Path, now: &'b [u8]) -> Option<&'b [u8]> {
+        let before = self.written.get(path).map_or(&[][..], Vec::as_slice);
+        now.strip_prefix(before)
+    }
+
     /// Waits for its end.
     fn end(&mut self) {
         if let Some(running) = self.running.take() {
@@ -454,11 +459,8 @@ impl<'a> Held<'a> {
             profiler, session, ..
         } = self.prepared;
         for (path, now) in profiler.written(session)? {
-            let before = self.written.get(&path).map_or(&[][..], Vec::as_slice);
-            if now
-                .strip_prefix(before)
-                .is_none_or(|added| profiler.worked(session, added))
-            {
+            let added = self.added(&path, &now);
+            if added.is_none_or(|added| profiler.worked(session, added)) {
                 let why = "one of them worked after its turn";
                 return Err(self.prepared.not_held(why));
             }
