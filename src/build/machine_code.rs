@@ -14,21 +14,14 @@ use crate::terms::{joined, joined_or};
 use crate::toolchain::Nvdisasm;
 use ncu_report::base_name;
 
-/// What was read of a variant's program and libraries.
-pub(super) struct ReadCode {
-    /// The kernels that match the variant's filter.
-    pub compiled: Compiled,
-    /// Each file and its sha256.
-    pub files: BTreeMap<String, String>,
-}
-
-/// Reads the kernels of a variant from the files that have its machine code.
+/// Reads the kernels of a variant that match its filter from the files that have its machine code: these, and
+/// the sha256 of each file.
 pub(super) fn compiled_in(
     config: &Config,
     variant: &Variant,
     files: &[String],
     nvdisasm: Option<&Nvdisasm>,
-) -> Result<ReadCode, Stop> {
+) -> Result<(Compiled, BTreeMap<String, String>), Stop> {
     let mut reader = Reader::new(config, variant, nvdisasm);
     let mut hashes = BTreeMap::new();
     for file in files {
@@ -58,10 +51,7 @@ pub(super) fn compiled_in(
     if reader.kernels.is_empty() {
         return Err(reader.no_kernel(files).into());
     }
-    Ok(ReadCode {
-        compiled: reader.compiled(),
-        files: hashes,
-    })
+    Ok((reader.compiled(), hashes))
 }
 
 fn unreadable(variant: &Variant, file: &str, error: &BinaryError) -> Finding {
