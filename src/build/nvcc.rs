@@ -27,6 +27,7 @@ use crate::git;
 use crate::hash::{sha256_file, sha256_hex};
 use crate::parallel;
 use crate::process::{self, Invocation};
+use crate::terms::joined;
 use crate::toolchain::{Nvcc, Nvdisasm, dropped_target, nvcc_flags};
 
 /// Part of every key. It is raised when a [`Manifest`] gets another content.
@@ -259,8 +260,8 @@ impl<'a> NvccBuild<'a> {
     fn name(&self) -> String {
         let root = &self.config.root;
         let hash = |source: &String| git::sha256_of_input(&root.join(source)).unwrap_or_default();
-        let hashes: Vec<String> = self.sources.iter().map(hash).collect();
-        format!("{} {}", self.request, hashes.join(" "))
+        let hashes = joined(self.sources.iter().map(hash), " ");
+        format!("{} {hashes}", self.request)
     }
 
     /// The argv of the compilation, with further flags.
