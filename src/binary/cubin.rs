@@ -8,7 +8,6 @@ use object::elf::{FileHeader64, SHT_RELA, SectionHeader64};
 use object::pod::slice_from_bytes_mut;
 use object::read::elf::{ElfFile64, FileHeader as _, SectionHeader as _};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolFlags, U64};
-
 use serde::{Deserialize, Serialize};
 
 use super::error::BinaryError;
