@@ -367,6 +367,12 @@ pub fn if_there<T>(answer: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
+/// Whether the name of a file has one of these endings.
+pub fn ends_in(path: &Path, endings: &[&str]) -> bool {
+    let own = path.extension();
+    own.is_some_and(|own| endings.iter().any(|ending| own == *ending))
+}
+
 /// Whether a path stays below its folder, and is not the folder itself.
 pub fn is_below(path: impl AsRef<Path>) -> bool {
     let mut parts = path.as_ref().components().peekable();
@@ -467,11 +473,7 @@ pub fn keep_earlier(base: &Path, variant: &VariantId) -> Result<(), Error> {
     if !disk::is_dir(&earlier) {
         let aside = folder.join(ASIDE);
         remove_folder(&aside)?;
-        let mut is_kept = link_files(&folder, &aside)?;
-        let of_base = base_folder(base, variant);
-        if disk::is_dir(&of_base) {
-            is_kept |= link_files(&of_base, &aside.join("base"))?;
-        }
+        let is_kept = link_both(&folder, &aside)?;
         disk::rename(&aside, &earlier).map_err(Error::io("create", &earlier))?;
         if is_kept {
             disk::sync(&folder).map_err(Error::io("write", &folder))?;
@@ -520,13 +522,16 @@ fn restore(base: &Path, variant: &VariantId) -> Result<(), Error> {
     let earlier = variant_folder(base, variant).join(EARLIER);
     if disk::is_dir(&earlier) {
         let folder = empty_variant_folder(base, variant)?;
-        link_files(&earlier, &folder)?;
-        let of_base = earlier.join("base");
-        if disk::is_dir(&of_base) {
-            link_files(&of_base, &base_folder(base, variant))?;
-        }
+        link_both(&earlier, &folder)?;
     }
     settle(base, variant)
+}
+
+/// Links the files of a variant, and those of its base: whether there are any.
+fn link_both(from: &Path, to: &Path) -> Result<bool, Error> {
+    let is_own = link_files(from, to)?;
+    let of_base = from.join("base");
+    Ok(disk::is_dir(&of_base) && link_files(&of_base, &to.join("base"))? || is_own)
 }
 
 /// Makes the files of a run appear in another folder, too: whether there are any. Without one nothing

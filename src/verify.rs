@@ -33,19 +33,14 @@ pub struct ResultFile {
     /// Whether every checked number was within its tolerance.
     pub correct: Option<bool>,
     /// Largest absolute error.
-    #[serde(default)]
     pub max_abs_error: Option<f64>,
     /// Largest error in units of the tolerance.
-    #[serde(default)]
     pub max_error_over_tolerance: Option<f64>,
     /// Elements that were checked.
-    #[serde(default)]
     pub checked: Option<u64>,
     /// Elements that were wrong.
-    #[serde(default)]
     pub wrong: Option<u64>,
     /// Median time of a launch by the device's own events, in microseconds.
-    #[serde(default)]
     pub median_us: Option<f64>,
 }
 

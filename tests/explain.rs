@@ -12,6 +12,7 @@ use sparsek_gate::profile::Hotspots;
 use sparsek_gate::profiler::Ncu;
 use sparsek_gate::terms::Phase;
 use sparsek_gate::toolchain::Nvdisasm;
+use sparsek_gate::toolchain::Tool;
 
 const DURATION: &str = "duration";
 
@@ -216,10 +217,10 @@ fn samples_that_the_captures_do_not_hold_are_told() {
 #[test]
 fn only_the_counting_pass_samples_and_only_where_it_is_asked_for() {
     let project = Project::locked();
-    let ncu = Ncu {
+    let ncu = Ncu(Tool {
         path: "ncu".into(),
         version: "2025.3.1.0".to_owned(),
-    };
+    });
     let argv = |pass| {
         let config = Config::load(&project.path("config.toml")).unwrap();
         let variant = config.variants().next().unwrap();

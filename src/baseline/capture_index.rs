@@ -8,7 +8,7 @@ use ncu_report::{ReadError, Recording};
 
 use crate::capture::{self, Format};
 use crate::disk;
-use crate::files::{most, read_regular_up_to};
+use crate::files::{ends_in, most, read_regular_up_to};
 use crate::finding::Error;
 use crate::hash::{sha256_file, sha256_hex};
 use crate::parallel;
@@ -52,11 +52,10 @@ impl CaptureIndex {
     pub fn add(&mut self, folder: &Path) -> Result<(), Error> {
         self.by_hash = OnceLock::new();
         for entry in disk::read_dir(folder).map_err(Error::named(folder))? {
-            let ending = entry.path.extension();
             // Links to folders are not followed: they may form a cycle.
             if entry.is_dir() {
                 self.add(&entry.path)?;
-            } else if ending.is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known)) {
+            } else if ends_in(&entry.path, &ENDINGS) {
                 self.files.push(entry.path);
             }
         }

@@ -7,7 +7,7 @@ use crate::config::{Config, Variant};
 use crate::finding::{Code, Finding};
 use crate::git;
 use crate::profile::Profile;
-use crate::terms::Tier;
+use crate::terms::{Tier, joined_or};
 
 /// The finding that an immutable variant is built from files that its lock does not list.
 pub fn immutable_additions(
@@ -69,15 +69,8 @@ fn changed_flags(current: &[String], locked: &[String]) -> Option<String> {
         return None;
     }
     let only = |these: &[String], those: &[String]| -> String {
-        let list: Vec<&str> = these
-            .iter()
-            .filter(|flag| !those.contains(flag))
-            .map(String::as_str)
-            .collect();
-        match list.is_empty() {
-            true => "nothing".to_owned(),
-            false => list.join(" "),
-        }
+        let list = these.iter().filter(|flag| !those.contains(flag));
+        joined_or("nothing", list, " ")
     };
     let (added, removed) = (only(current, locked), only(locked, current));
     Some(if added == removed {

@@ -7,7 +7,6 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::RenameFlags;
@@ -274,7 +273,8 @@ impl Store {
         match content {
             Some(content) => {
                 disk::create_dir_all(folder).map_err(Error::io("create", folder))?;
-                write_synced(&path, content.as_bytes()).map_err(Error::io("write", &path))?;
+                let written = disk::write(&path, content).and_then(|()| disk::sync(&path));
+                written.map_err(Error::io("write", &path))?;
             }
             None if disk::is_there(&path) => {
                 disk::remove_file(&path).map_err(Error::io("remove", &path))?;
@@ -418,11 +418,4 @@ fn copy_folder(from: &Path, to: &Path) -> Result<(), Error> {
         }
     }
     disk::sync(to).map_err(Error::io("write", to))
-}
-
-fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    use io::Write;
-    let mut file = disk::create(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
 }

@@ -5,65 +5,12 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::cubin::{self, KernelCode};
+use super::cubin::{self, CompiledKernel};
 use super::error::BinaryError;
 use super::occupancy::Limits;
 use super::ptxas::{CompilerWarning, KernelResources};
 use super::sass::Census;
 use crate::files::{most, read_regular_up_to};
-
-/// What is known of a compiled kernel without running it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CompiledKernel {
-    /// What ptxas reported, or the cubin states.
-    #[serde(flatten)]
-    pub resources: KernelResources,
-    /// Shared memory a block that the driver reserves, in bytes: the kernel's section in the cubin
-    /// less its own static shared memory. 0 for a kernel without such a section, although the driver
-    /// reserves its share there too.
-    pub driver_shared_bytes: u32,
-    /// Constant bank 0, kernel arguments included, in bytes.
-    pub constant_bytes: u32,
-    /// Threads a block that `__launch_bounds__` allows, where it is stated.
-    pub max_threads: Option<u32>,
-    /// Shared memory a block into which registers spill, in bytes: part of the static shared memory,
-    /// and none of the spilled bytes that ptxas reports.
-    pub spill_shared_bytes: u32,
-    /// Blocks of the cluster that the kernel is compiled for; 1 where only the launch may state one.
-    pub cluster_blocks: u32,
-    /// sha256 of the machine code (`.text` of the kernel), which `-lineinfo` does not change.
-    pub text_sha256: String,
-    /// How many performance warnings of ptxas are about it; `None` where ptxas's text is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub performance_warnings: Option<u32>,
-    /// Whether its PTX shows that it takes no dynamic shared memory.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub no_dynamic_shared: bool,
-    /// Instructions by opcode with its modifiers; `None` where no disassembler was found.
-    pub opcodes: Option<BTreeMap<String, u32>>,
-}
-
-impl CompiledKernel {
-    /// Without warnings and opcodes.
-    fn new(
-        resources: KernelResources,
-        driver_shared_bytes: u32,
-        code: &KernelCode,
-    ) -> CompiledKernel {
-        CompiledKernel {
-            resources,
-            driver_shared_bytes,
-            constant_bytes: code.constant_bytes,
-            max_threads: code.max_threads,
-            spill_shared_bytes: code.spill_shared_bytes,
-            cluster_blocks: code.cluster_blocks,
-            text_sha256: code.text_sha256.clone(),
-            performance_warnings: None,
-            no_dynamic_shared: false,
-            opcodes: None,
-        }
-    }
-}
 
 /// The kernels of one program by mangled name, and the compiler's warnings about them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,7 +62,11 @@ pub fn kernels_of(
             stack_bytes: code.stack_bytes.ok_or_else(|| unstated("stack frame"))?,
             barriers: code.barriers.ok_or_else(|| unstated("barriers"))?,
         };
-        let kernel = CompiledKernel::new(resources, driver_shared_bytes, &code);
+        let kernel = CompiledKernel {
+            resources,
+            driver_shared_bytes,
+            ..code.stated
+        };
         kernels.insert(name, kernel);
     }
     Ok(kernels)
@@ -151,7 +102,7 @@ pub fn compiled(
     let mut kernels = BTreeMap::new();
     for (name, resources) in resources {
         let code = found
-            .get(name)
+            .remove(name)
             .ok_or_else(|| BinaryError::NoCode(name.clone()))?;
         let contradiction = |what, reported, found| BinaryError::Contradiction {
             kernel: name.clone(),
@@ -184,7 +135,9 @@ pub fn compiled(
             CompiledKernel {
                 performance_warnings: Some(u32::try_from(count).unwrap_or(u32::MAX)),
                 opcodes: opcodes.transpose()?,
-                ..CompiledKernel::new(resources.clone(), reserved?, code)
+                resources: resources.clone(),
+                driver_shared_bytes: reserved?,
+                ..code.stated
             },
         );
     }

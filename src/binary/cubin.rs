@@ -8,8 +8,10 @@ use object::elf::{FileHeader64, SHT_RELA, SectionHeader64};
 use object::pod::slice_from_bytes_mut;
 use object::read::elf::{ElfFile64, FileHeader as _, SectionHeader as _};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolFlags, U64};
+use serde::{Deserialize, Serialize};
 
 use super::error::BinaryError;
+use super::ptxas::KernelResources;
 use crate::hash::sha256_hex;
 
 const EIATTR_MAX_THREADS: u8 = 0x05;
@@ -28,25 +30,51 @@ const LONGEST_VERSION: usize = 20;
 /// Of a cubin with this section, the shared memory of each kernel begins with the driver's.
 const RESERVED: &str = ".nv.shared.reserved.0";
 
+/// What is known of a compiled kernel without running it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompiledKernel {
+    /// What ptxas reported, or the cubin states.
+    #[serde(flatten)]
+    pub resources: KernelResources,
+    /// Shared memory a block that the driver reserves, in bytes: the kernel's section in the cubin
+    /// less its own static shared memory. 0 for a kernel without such a section, although the driver
+    /// reserves its share there too.
+    pub driver_shared_bytes: u32,
+    /// Constant bank 0, kernel arguments included, in bytes.
+    pub constant_bytes: u32,
+    /// Threads a block that `__launch_bounds__` allows, where it is stated.
+    pub max_threads: Option<u32>,
+    /// Shared memory a block into which registers spill, in bytes: part of the static shared memory,
+    /// and none of the spilled bytes that ptxas reports.
+    pub spill_shared_bytes: u32,
+    /// Blocks of the cluster that the kernel is compiled for; 1 where only the launch may state one.
+    pub cluster_blocks: u32,
+    /// sha256 of the machine code (`.text` of the kernel), which `-lineinfo` does not change.
+    pub text_sha256: String,
+    /// How many performance warnings of ptxas are about it; `None` where ptxas's text is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub performance_warnings: Option<u32>,
+    /// Whether its PTX shows that it takes no dynamic shared memory.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_dynamic_shared: bool,
+    /// Instructions by opcode with its modifiers; `None` where no disassembler was found.
+    pub opcodes: Option<BTreeMap<String, u32>>,
+}
+
 /// What a cubin contains of one kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct KernelCode {
-    pub text_sha256: String,
+    /// All that it states by itself, and no resources.
+    pub stated: CompiledKernel,
     /// Static shared memory with what the driver reserves.
     pub shared_bytes: u32,
     /// Whether the driver's share is in `shared_bytes`.
     pub reserved: bool,
-    pub constant_bytes: u32,
     pub registers: Option<u32>,
     /// Stack frame a thread, in bytes.
     pub stack_bytes: Option<u32>,
     /// `None` where this compiler does not state it.
     pub barriers: Option<u32>,
-    pub max_threads: Option<u32>,
-    /// Shared memory a block into which registers spill, in bytes; part of `shared_bytes`.
-    pub spill_shared_bytes: u32,
-    /// Blocks of the cluster that it is compiled for; 1 where it states none.
-    pub cluster_blocks: u32,
     /// Whether the host can launch it; else it is a function that kernels call.
     pub launchable: bool,
 }
@@ -101,11 +129,14 @@ pub(super) fn kernels(bytes: &[u8]) -> Result<BTreeMap<String, KernelCode>, Bina
         content.take(text.len())?;
         content.take(info.map_or(0, <[u8]>::len))?;
         let mut kernel = KernelCode {
-            text_sha256: sha256_hex(text),
+            stated: CompiledKernel {
+                text_sha256: sha256_hex(text),
+                constant_bytes: size(".nv.constant0.", name)?,
+                cluster_blocks: 1,
+                ..CompiledKernel::default()
+            },
             shared_bytes: size(".nv.shared.", name)?,
             reserved,
-            constant_bytes: size(".nv.constant0.", name)?,
-            cluster_blocks: 1,
             ..functions.get(name).cloned().unwrap_or_default()
         };
         if let Some(info) = info {
@@ -199,6 +230,7 @@ impl KernelCode {
     /// flags.
     fn add_attributes(&mut self, info: &[u8], barriers: u32) -> Result<(), BinaryError> {
         self.barriers = Some(barriers);
+        let stated = &mut self.stated;
         let product = |payload| {
             let mut sides = words(payload).into_iter();
             sides.try_fold(1_u32, |product, side| product.checked_mul(side))
@@ -206,12 +238,12 @@ impl KernelCode {
         for (attribute, payload) in attributes(info)? {
             match attribute {
                 EIATTR_MAX_THREADS | EIATTR_REQNTID => {
-                    self.max_threads = self.max_threads.or(product(payload));
+                    stated.max_threads = stated.max_threads.or(product(payload));
                 }
-                EIATTR_CTA_PER_CLUSTER => self.cluster_blocks = product(payload).unwrap_or(1),
+                EIATTR_CTA_PER_CLUSTER => stated.cluster_blocks = product(payload).unwrap_or(1),
                 // Where it begins, and how large it is.
                 EIATTR_SHARED_SCRATCH => {
-                    self.spill_shared_bytes = words(payload).get(1).copied().unwrap_or(0);
+                    stated.spill_shared_bytes = words(payload).get(1).copied().unwrap_or(0);
                 }
                 EIATTR_NUM_BARRIERS => self.barriers = payload.first().copied().map(u32::from),
                 _ => {}

@@ -9,6 +9,7 @@ use object::{Endianness, FileFlags, Object, ObjectSection};
 use super::error::BinaryError;
 use super::fatbin::{self, MachineCode};
 use crate::metric::capability_of_arch;
+use crate::terms::joined;
 
 const ELF: [u8; 4] = *b"\x7fELF";
 /// Code that is linked, and runs.
@@ -117,7 +118,7 @@ fn chosen<'a>(all: Vec<MachineCode<'a>>, arch: &str) -> Result<Vec<MachineCode<'
     if same.is_empty() {
         return Err(BinaryError::OtherTargets {
             arch: arch.to_owned(),
-            found: targets.into_iter().collect::<Vec<_>>().join(", "),
+            found: joined(targets, ", "),
         });
     }
     Ok(same)

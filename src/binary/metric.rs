@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::compiled::CompiledKernel;
+use super::cubin::CompiledKernel;
 use super::launch_shape::LaunchShape;
 use super::occupancy::{Limits, Occupancy, ResourceUse};
 use crate::metric::{Direction, Level, capability_of_arch};

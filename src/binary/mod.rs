@@ -17,8 +17,8 @@ mod residency;
 mod sass;
 
 pub use build_id::build_id;
-pub use compiled::{Compiled, CompiledKernel, compiled, has_kernels, kernels_of};
-pub use cubin::{compiler_of, without_relocations};
+pub use compiled::{Compiled, compiled, has_kernels, kernels_of};
+pub use cubin::{CompiledKernel, compiler_of, without_relocations};
 pub use error::BinaryError;
 pub use fatbin::MachineCode;
 pub use launch_shape::LaunchShape;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 use super::error::BinaryError;
+use crate::terms::{joined, joined_or};
 
 /// Instructions by opcode with its modifiers, of each kernel by mangled name.
 pub type Census = BTreeMap<String, BTreeMap<String, u32>>;
@@ -94,19 +95,12 @@ pub fn other_source_types(
             }
         }
     }
-    let words = |side: &BTreeSet<&str>| side.iter().copied().collect::<Vec<_>>().join(", ");
     let [was, is] = &sides;
     let lowered = match was.is_empty() {
         true => is.contains("tf32"),
         false => was != is && !is.is_empty(),
     };
-    lowered.then(|| {
-        let before = match was.is_empty() {
-            true => "no tensor cores".to_owned(),
-            false => words(was),
-        };
-        [before, words(is)]
-    })
+    lowered.then(|| [joined_or("no tensor cores", was, ", "), joined(is, ", ")])
 }
 
 /// The types that the tensor cores multiply, by the opcodes of a kernel.

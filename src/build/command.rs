@@ -51,15 +51,16 @@ impl Builder<'_> {
         }
         let mut compiled = None;
         if !code.is_empty() {
-            let read = compiled_in(config, variant, code, self.nvdisasm.as_ref())?;
-            for (file, sha256) in read.files {
+            let nvdisasm = self.nvdisasm.as_ref();
+            let (kernels, files) = compiled_in(config, variant, code, nvdisasm)?;
+            for (file, sha256) in files {
                 // What a command makes differs from machine to machine; its `inputs` are the source.
                 if build.is_none() {
                     sources.insert(file.clone(), sha256.clone());
                 }
                 programs.insert(config.root.join(file), sha256);
             }
-            compiled = Some(read.compiled);
+            compiled = Some(kernels);
         }
         Ok(Artifact {
             programs,

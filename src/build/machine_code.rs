@@ -10,24 +10,18 @@ use crate::finding::{Code, Error, Finding, Stop};
 use crate::git;
 use crate::hash::sha256_hex;
 use crate::process;
+use crate::terms::{joined, joined_or};
 use crate::toolchain::Nvdisasm;
 use ncu_report::base_name;
 
-/// What was read of a variant's program and libraries.
-pub(super) struct ReadCode {
-    /// The kernels that match the variant's filter.
-    pub compiled: Compiled,
-    /// Each file and its sha256.
-    pub files: BTreeMap<String, String>,
-}
-
-/// Reads the kernels of a variant from the files that have its machine code.
+/// Reads the kernels of a variant that match its filter from the files that have its machine code: these, and
+/// the sha256 of each file.
 pub(super) fn compiled_in(
     config: &Config,
     variant: &Variant,
     files: &[String],
     nvdisasm: Option<&Nvdisasm>,
-) -> Result<ReadCode, Stop> {
+) -> Result<(Compiled, BTreeMap<String, String>), Stop> {
     let mut reader = Reader::new(config, variant, nvdisasm);
     let mut hashes = BTreeMap::new();
     for file in files {
@@ -57,10 +51,7 @@ pub(super) fn compiled_in(
     if reader.kernels.is_empty() {
         return Err(reader.no_kernel(files).into());
     }
-    Ok(ReadCode {
-        compiled: reader.compiled(),
-        files: hashes,
-    })
+    Ok((reader.compiled(), hashes))
 }
 
 fn unreadable(variant: &Variant, file: &str, error: &BinaryError) -> Finding {
@@ -126,8 +117,7 @@ impl<'a> Reader<'a> {
 
     /// The kernels so far.
     pub(super) fn compiled(self) -> Compiled {
-        let compilers: Vec<String> = self.compilers.into_iter().collect();
-        let compilers = compilers.join(", ");
+        let compilers = joined(self.compilers, ", ");
         Compiled {
             kernels: self.kernels,
             warnings: Vec::new(),
@@ -195,13 +185,9 @@ impl<'a> Reader<'a> {
     }
 
     fn no_kernel(&self, files: &[String]) -> Finding {
-        let names: Vec<String> = self.others.iter().map(|name| format!("`{name}`")).collect();
-        let names = match names.is_empty() {
-            true => "none at all".to_owned(),
-            false => names.join(", "),
-        };
-        let files: Vec<String> = files.iter().map(|file| format!("`{file}`")).collect();
-        let files = files.join(", ");
+        let quoted = |name: &String| format!("`{name}`");
+        let names = joined_or("none at all", self.others.iter().map(quoted), ", ");
+        let files = joined(files.iter().map(quoted), ", ");
         let message = format!("no kernel of {files} matches `kernels`; among its kernels: {names}");
         Finding::of(Code::KernelMissing, &self.variant.id, message)
     }

@@ -27,6 +27,7 @@ use crate::git;
 use crate::hash::{sha256_file, sha256_hex};
 use crate::parallel;
 use crate::process::{self, Invocation};
+use crate::terms::joined;
 use crate::toolchain::{Nvcc, Nvdisasm, dropped_target, nvcc_flags};
 
 /// Part of every key. It is raised when a [`Manifest`] gets another content.
@@ -121,7 +122,7 @@ impl<'a> NvccBuild<'a> {
             "version": MANIFEST_VERSION,
             "compiler": nvcc,
             "environment": nvcc.env(&config.root),
-            "disassembler": nvdisasm.map_or("", |tool| &tool.version),
+            "disassembler": nvdisasm.map_or("", |tool| &tool.0.version),
             "flags": &stated,
             "sources": sources,
         });
@@ -259,8 +260,8 @@ impl<'a> NvccBuild<'a> {
     fn name(&self) -> String {
         let root = &self.config.root;
         let hash = |source: &String| git::sha256_of_input(&root.join(source)).unwrap_or_default();
-        let hashes: Vec<String> = self.sources.iter().map(hash).collect();
-        format!("{} {}", self.request, hashes.join(" "))
+        let hashes = joined(self.sources.iter().map(hash), " ");
+        format!("{} {hashes}", self.request)
     }
 
     /// The argv of the compilation, with further flags.
@@ -690,6 +691,7 @@ fn below(root: &Path, file: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::toolchain::Tool;
 
     /// What decides the request of a build.
     struct Parts {
@@ -745,10 +747,10 @@ mod tests {
             (true, |it| it.nvcc.host_compiler = "gcc 14".to_owned()),
             (true, |it| it.nvcc.linker = String::new()),
             (true, |it| {
-                it.nvdisasm = Some(Nvdisasm {
+                it.nvdisasm = Some(Nvdisasm(Tool {
                     path: "/toolkit/bin/nvdisasm".into(),
                     version: "V13.0.85".to_owned(),
-                });
+                }));
             }),
             (true, |it| it.edit("sm_90", "sm_80")),
             (true, |it| it.edit("sm_90\"", "sm_90\"\nflags = [\"-O2\"]")),

@@ -7,19 +7,10 @@ use ncu_report::ReadError;
 use serde::Serialize;
 
 use crate::cli::Format;
-use crate::files::pretty_json;
-use crate::finding::{Error, ExitCode, Finding};
+use crate::files::{ends_in, pretty_json};
+use crate::finding::{Error, ExitCode, Finding, worst};
 use crate::judge::{Ended, Outcome};
 use crate::report::{self as reports, Capability, Detail, Form, Rendering, Target};
-
-/// The exit code for the findings of a run without verdicts.
-fn exit_code(findings: &[Finding]) -> ExitCode {
-    findings
-        .iter()
-        .filter(|finding| finding.denies())
-        .map(|finding| finding.code.exit_code())
-        .fold(ExitCode::Pass, ExitCode::worse)
-}
 
 /// The JSON form of an answer that is not a report.
 #[derive(Serialize)]
@@ -57,7 +48,7 @@ pub(super) fn answer_in<T: Serialize>(
     findings: &[Finding],
     text: impl FnOnce() -> String,
 ) -> Result<ExitCode, Error> {
-    let code = exit_code(findings);
+    let code = worst(findings, ExitCode::Pass);
     answer_with(code, detail, format, content, findings, text)?;
     Ok(code)
 }
@@ -93,20 +84,16 @@ pub(super) fn unreadable(path: &Path, error: ReadError) -> Error {
     match error {
         ReadError::InFile { source, .. } => unreadable(path, *source),
         ReadError::Io(source) => Error::named(path)(source),
-        ReadError::OtherFile(_) if is_of_systems(path) => Error::Usage(format!(
-            "{}: by its name it is a report of Nsight Systems; name a report of Nsight Compute (`.ncu-rep`)",
-            path.display()
-        )),
+        // Reports of Nsight Systems have no sign of their own.
+        ReadError::OtherFile(_) if ends_in(path, &["nsys-rep", "qdrep", "qdstrm"]) => {
+            Error::Usage(format!(
+                "{}: by its name it is a report of Nsight Systems; name a report of Nsight Compute (`.ncu-rep`)",
+                path.display()
+            ))
+        }
         ReadError::OtherFile(why) => Error::Usage(format!("{}: {why}", path.display())),
         error => Error::input(path.to_path_buf(), error.to_string()),
     }
-}
-
-/// Whether a file has an ending of Nsight Systems, whose reports have no sign of their own.
-fn is_of_systems(path: &Path) -> bool {
-    const ENDINGS: [&str; 3] = ["nsys-rep", "qdrep", "qdstrm"];
-    let ending = path.extension();
-    ending.is_some_and(|ending| ENDINGS.iter().any(|it| ending == *it))
 }
 
 pub(super) fn json(value: &impl Serialize) -> String {

@@ -19,6 +19,7 @@ use crate::config::{
 };
 use crate::device::Gpu;
 use crate::disk;
+use crate::files::ends_in;
 use crate::finding::{Error, ExitCode};
 use crate::git;
 use crate::judge::{
@@ -39,10 +40,7 @@ const FILES: [&str; 8] = [
 
 pub(super) fn run(config: &Path, arguments: &CompareArgs) -> Result<ExitCode, Error> {
     let started = Instant::now();
-    let is_file = |name: &&String| {
-        let ending = Path::new(name).extension();
-        ending.is_some_and(|it| FILES.iter().any(|known| it == *known))
-    };
+    let is_file = |name: &&String| ends_in(Path::new(name), &FILES);
     let is_missing = |name: &&String| {
         is_file(name) && !name.contains(char::is_whitespace) && !disk::is_there(name)
     };

@@ -9,7 +9,7 @@ use super::answer::{answer, unreadable};
 use crate::capture;
 use crate::cli::Format;
 use crate::disk;
-use crate::files::PROFILE_FILE;
+use crate::files::{PROFILE_FILE, ends_in};
 use crate::finding::{Error, ExitCode};
 use crate::judge::{Stored, StoredKernel, StoredMetric};
 use crate::metric::{Role, display_value, is_circumstance};
@@ -56,9 +56,7 @@ pub(super) fn file_of(argument: &str) -> Option<PathBuf> {
     if disk::is_dir(path) {
         return Some(path.join(PROFILE_FILE));
     }
-    let ending = path.extension()?;
-    let known = ENDINGS.iter().any(|it| ending == *it);
-    (known && disk::is_there(path)).then(|| path.to_owned())
+    (ends_in(path, &ENDINGS) && disk::is_there(path)).then(|| path.to_owned())
 }
 
 /// Shows two stored measurements side by side.
@@ -74,7 +72,7 @@ pub(super) fn run(format: Format, paths: [&str; 2], files: [&Path; 2]) -> Result
 
 /// Reads a profile, report or CSV.
 fn read(path: &Path) -> Result<Profile, Error> {
-    if path.extension().is_some_and(|ending| ending == "json") {
+    if ends_in(path, &["json"]) {
         if !disk::is_there(path) {
             let file = path.display();
             return Err(Error::Usage(format!(

@@ -9,6 +9,7 @@ use crate::cli::StripArgs;
 use crate::finding::{Error, ExitCode};
 use crate::report::one_line;
 use crate::strip::{Stripped, strip};
+use crate::terms::joined_or;
 
 pub(super) fn run(arguments: &StripArgs) -> Result<ExitCode, Error> {
     let _locked = from::locked(std::slice::from_ref(&arguments.from))?;
@@ -38,12 +39,7 @@ fn text(arguments: &StripArgs, stripped: &Stripped) -> String {
 }
 
 fn counts(removed: &BTreeMap<&'static str, u64>) -> String {
-    let counts: Vec<String> = removed
-        .iter()
-        .map(|(kind, count)| format!("{kind} ×{count}"))
-        .collect();
-    match counts.is_empty() {
-        true => "nothing".to_owned(),
-        false => counts.join(", "),
-    }
+    let counts = removed.iter();
+    let counts = counts.map(|(kind, count)| format!("{kind} ×{count}"));
+    joined_or("nothing", counts, ", ")
 }

@@ -14,7 +14,7 @@ use crate::judge::{KernelOverview, Proposal};
 use crate::metric::{ALIASES, arch_of_capability, chip_of_arch, display_value};
 use crate::process::shell_line;
 use crate::report::one_line;
-use crate::terms::dimensions;
+use crate::terms::{dimensions, joined};
 
 /// The configuration of a new project.
 const TEMPLATE: &str = include_str!("init.toml");
@@ -214,8 +214,7 @@ fn quoted(text: &str) -> String {
 }
 
 fn list(texts: &[String]) -> String {
-    let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
-    format!("[{}]", texts.join(", "))
+    format!("[{}]", joined(texts.iter().map(|text| quoted(text)), ", "))
 }
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ pub(super) fn run(config: &Path, arguments: &VerifyArgs) -> Result<ExitCode, Err
             let (sanitized, found) = batch.sanitize(&artifacts, &wrong, &sanitizer, &env)?;
             findings.extend(found);
             Some(SanitizerContent {
-                version: sanitizer.version,
+                version: sanitizer.0.version,
                 variants: sanitized,
             })
         }

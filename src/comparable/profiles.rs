@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::process::shell_line;
 use crate::profile::{Profile, ProfileOrigin};
-use crate::terms::{Phase, Tier};
+use crate::terms::{Phase, Tier, joined_or};
 
 /// What a profile states of the measurement: its name, and the value in each of two profiles; `None` or
 /// empty where it is not known.
@@ -70,10 +70,7 @@ pub fn side_by_side(base: &Profile, current: &Profile) -> Vec<String> {
     let mut differences = Vec::new();
     let (was, is) = (base.gpu_uuids(), current.gpu_uuids());
     if was != is || was.len() != 1 {
-        let [was, is] = [was, is].map(|uuids| match uuids.is_empty() {
-            true => "an unnamed GPU".to_owned(),
-            false => uuids.join(" and "),
-        });
+        let [was, is] = [was, is].map(|uuids| joined_or("an unnamed GPU", uuids, " and "));
         differences.push(format!("the base was measured on {was}, current on {is}"));
     }
     let processes = |profile: &Profile| profile.machines(Phase::Timing).len();

@@ -24,7 +24,7 @@ use super::unread::Unread;
 use crate::binary::{LaunchShape, StaticRule};
 use crate::disk;
 use crate::git;
-use crate::terms::{Phase, Tier, VariantId};
+use crate::terms::{Phase, Tier, VariantId, joined};
 
 /// The name of the configuration file.
 pub const FILE_NAME: &str = "config.toml";
@@ -507,8 +507,7 @@ impl Config {
             suite.map_or("", |suite| &suite.description),
             &variant.description,
         ];
-        let said: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        said.join("; ")
+        joined(parts.into_iter().filter(|part| !part.is_empty()), "; ")
     }
 
     /// The variants that selectors cover or name. Without any: all. Experimental

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::model::{Config, Recipe, Variant};
 use super::selector::Selector;
 use crate::disk;
+use crate::files::ends_in;
 use crate::finding::Error;
 use crate::terms::{VariantId, is_identifier};
 
@@ -26,9 +27,7 @@ pub struct Selection {
 
 /// Whether a name ends as that of a report.
 fn is_report(name: &Path) -> bool {
-    const ENDINGS: [&str; 5] = ["html", "json", "md", "sarif", "xml"];
-    let ending = name.extension();
-    ending.is_some_and(|ending| ENDINGS.iter().any(|it| ending == *it))
+    ends_in(name, &["html", "json", "md", "sarif", "xml"])
 }
 
 /// A configuration, with copies of the variants that the arguments select. Constants of a trial

@@ -50,7 +50,7 @@ fn compilers(setup: &Setup<'_>, checks: &mut Vec<Check>) -> Option<Nvcc> {
 fn profiler(config: &Config, checks: &mut Vec<Check>) -> Option<Ncu> {
     let ncu = Ncu::locate(&config.toolchain, &config.work);
     checks.push(match &ncu {
-        Ok(ncu) => Check::pinned(
+        Ok(Ncu(ncu)) => Check::pinned(
             "ncu",
             format!("{} at {}", ncu.version, ncu.path.display()),
             config.toolchain.pins.ncu(&ncu.version).as_ref(),
@@ -95,7 +95,9 @@ fn sanitizer(config: &Config) -> Check {
         .variants()
         .any(|variant| !variant.sanitizer.is_empty());
     match Sanitizer::locate(&config.toolchain, &config.work) {
-        Ok(tool) => Check::ok(WHAT, format!("{} at {}", tool.version, tool.path.display())),
+        Ok(Sanitizer(tool)) => {
+            Check::ok(WHAT, format!("{} at {}", tool.version, tool.path.display()))
+        }
         Err(error) => {
             let fail = Check::of_error(WHAT, &error);
             let state = if needed { State::Fail } else { State::Warn };

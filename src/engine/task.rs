@@ -8,6 +8,7 @@ use regex::{Captures, Regex};
 use crate::config::Selection;
 use crate::finding::Error;
 use crate::process::shell_line;
+use crate::terms::joined;
 
 /// The check whose slices other machines measure.
 #[derive(Clone, Debug)]
@@ -55,13 +56,13 @@ impl Engine {
                 )));
             }
         }
-        let list: Vec<String> = (1..=task.slices).map(|slice| slice.to_string()).collect();
+        let list = joined((1..=task.slices).map(|slice| slice.to_string()), ", ");
         let line = |line: String| line.replace('$', self.dollar);
         Ok(filled(
             self.template,
             &[
                 ("N", &task.slices.to_string()),
-                ("LIST", &list.join(", ")),
+                ("LIST", &list),
                 ("MADE", &line(task.made(self.name))),
                 ("MINUTES", &task.minutes().to_string()),
                 ("SECONDS", &(task.minutes() * 60).to_string()),

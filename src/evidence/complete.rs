@@ -5,7 +5,7 @@ use crate::config::{Metric, StatedBy, Variant};
 use crate::finding::{Code, Finding, WarnReason};
 use crate::metric::{Level, Role, measures};
 use crate::profile::{KernelProfile, Profile, ProfileOrigin};
-use crate::terms::{Phase, Tier, counted};
+use crate::terms::{Phase, Tier, counted, joined_or};
 use crate::verdict::LOOKS;
 use ncu_report::base_name;
 
@@ -107,29 +107,25 @@ fn next_of_missing(
     }
 }
 
-/// The expected kernels that were not measured.
+/// The expected kernels that a profile lacks.
 fn missing_kernels(variant: &Variant, profile: &Profile) -> Vec<Finding> {
-    let seen = kernel_names(profile);
-    let unseen = |expected: &&String| !seen.contains(&expected.as_str());
-    let missing = |expected: &String| {
-        let seen = listed(&seen);
-        let message =
-            format!("the expected kernel `{expected}` was not measured; measured kernels: {seen}");
-        Finding::of(Code::KernelMissing, &variant.id, message).kernel(expected)
-    };
-    variant.expect.iter().filter(unseen).map(missing).collect()
-}
-
-fn kernel_names(profile: &Profile) -> Vec<&str> {
     let kernels = profile.kernels.iter();
-    kernels.map(|kernel| kernel.name.as_str()).collect()
-}
-
-fn listed(names: &[&str]) -> String {
-    match names.is_empty() {
-        true => "none".to_owned(),
-        false => names.join(", "),
-    }
+    let names: Vec<&str> = kernels.map(|kernel| kernel.name.as_str()).collect();
+    let expected = variant.expect.iter();
+    let unseen = expected.filter(|expected| !names.contains(&expected.as_str()));
+    let missing = unseen.map(|expected| {
+        let names = joined_or("none", &names, ", ");
+        let message = match profile.identity.tier {
+            Tier::Static => format!(
+                "the compiler did not produce the expected kernel `{expected}`; compiled kernels: {names}"
+            ),
+            _ => format!(
+                "the expected kernel `{expected}` was not measured; measured kernels: {names}"
+            ),
+        };
+        Finding::of(Code::KernelMissing, &variant.id, message).kernel(expected)
+    });
+    missing.collect()
 }
 
 /// Whether the profile's tier cannot measure a metric, and the configuration accepts that tier.
@@ -355,24 +351,8 @@ fn missing_launches_of_a_kernel(
 
 /// Kernels and values that are missing in a static profile.
 pub fn incomplete_compiled(variant: &Variant, profile: &Profile) -> Vec<Finding> {
-    let names = kernel_names(profile);
-    let missing = |what: String| {
-        let message = format!("{what}; compiled kernels: {}", listed(&names));
-        Finding::of(Code::KernelMissing, &variant.id, message)
-    };
-    let expected = variant
-        .expect
-        .iter()
-        .filter(|name| !names.contains(&name.as_str()));
-    let mut findings: Vec<Finding> = expected
-        .map(|name| {
-            missing(format!(
-                "the compiler did not produce the expected kernel `{name}`"
-            ))
-            .kernel(name)
-        })
-        .collect();
-    if names.is_empty() && findings.is_empty() {
+    let mut findings = missing_kernels(variant, profile);
+    if profile.kernels.is_empty() && findings.is_empty() {
         findings.push(none_selected(variant, profile));
     }
     for kernel in &profile.kernels {

@@ -8,7 +8,7 @@ use super::sick::faulty;
 use crate::device::{ComputeProcess, Slowdown, State};
 use crate::finding::{Code, Finding, WarnReason};
 use crate::metric::{bounds, display_value, is_time};
-use crate::terms::VariantId;
+use crate::terms::{VariantId, joined};
 
 /// Fewest working readings from which the highest clock of a capture counts: the first may catch
 /// the clock while it rises.
@@ -260,8 +260,7 @@ fn other_clock(variant: &VariantId, captures: &[Capture<'_>], purpose: Purpose) 
 
 /// `base 1, base 2, current 1`.
 fn listed(captures: &[&Capture<'_>]) -> String {
-    let names: Vec<&str> = captures.iter().map(|(name, _)| name.as_str()).collect();
-    names.join(", ")
+    joined(captures.iter().map(|(name, _)| name), ", ")
 }
 
 #[cfg(test)]

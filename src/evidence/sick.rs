@@ -11,7 +11,7 @@ use crate::config::Variant;
 use crate::device::{Faults, Slowdown, State};
 use crate::finding::{Code, Finding};
 use crate::profile::Profile;
-use crate::terms::VariantId;
+use crate::terms::{VariantId, joined};
 use crate::verdict::Change;
 
 /// Xid errors that a defect of the hardware causes, with what they mean. Those that a program or the
@@ -93,11 +93,8 @@ impl Symptom {
             }
             Symptom::Lost { cause } => format!("the driver lost it ({cause})"),
             Symptom::Throttling { variant, reasons } => {
-                let reasons: Vec<&str> = reasons.iter().map(|one| one.as_str()).collect();
-                format!(
-                    "its clock was lowered in every capture of {variant} ({})",
-                    reasons.join(", ")
-                )
+                let reasons = joined(reasons.iter().map(|one| one.as_str()), ", ");
+                format!("its clock was lowered in every capture of {variant} ({reasons})")
             }
             Symptom::Control {
                 variant,
@@ -150,8 +147,7 @@ impl SickGpu {
 
     /// What shows it, in words.
     pub fn words(&self) -> String {
-        let words: Vec<String> = self.symptoms.iter().map(Symptom::words).collect();
-        words.join("; ")
+        joined(self.symptoms.iter().map(Symptom::words), "; ")
     }
 
     /// Whether any of a profile was measured on it.
@@ -208,16 +204,14 @@ pub fn set_aside(findings: &mut Vec<Finding>, all: &[SetAside]) {
             continue;
         };
         let found = found.iter().filter(|one| one.concerns(variant));
-        let found: Vec<String> = found
-            .map(|one| format!("{}: {}", one.code.as_str(), one.message))
-            .collect();
+        let found = found.map(|one| format!("{}: {}", one.code.as_str(), one.message));
         let message = format!(
             "what the GPU {} measured of it is set aside: the GPU is sick",
             gpu.uuid
         );
         let next = Code::GpuSick.next_step_of(None);
         let finding = Finding::deny(Code::NotMeasured, variant, message, next);
-        findings.push(finding.detail(found.join("\n")));
+        findings.push(finding.detail(joined(found, "\n")));
     }
 }
 
@@ -298,8 +292,8 @@ fn throttling(variant: &Variant, states: &[Option<&State>]) -> Option<Symptom> {
 pub(super) fn faulty(variant: &VariantId, captures: &[(String, &State)]) -> Option<Finding> {
     let faulty = captures.iter().filter_map(|(name, state)| {
         let symptoms = symptoms_of(&state.faults);
-        let words: Vec<String> = symptoms.iter().map(Symptom::words).collect();
-        (!words.is_empty()).then(|| format!("{} during {name}", words.join(", ")))
+        let words = joined(symptoms.iter().map(Symptom::words), ", ");
+        (!symptoms.is_empty()).then(|| format!("{words} during {name}"))
     });
     let faulty: Vec<String> = faulty.collect();
     (!faulty.is_empty()).then(|| {

@@ -6,6 +6,7 @@ use crate::capture::Tuned;
 use crate::config::{StatedBy, Variant};
 use crate::finding::{Code, Finding, WarnReason};
 use crate::profile::Profile;
+use crate::terms::joined;
 
 /// The finding that a process tuned a measured kernel, and nothing separates the launches of the
 /// tuning from those that are measured: how many they are differs from run to run.
@@ -43,10 +44,9 @@ pub fn tuning_varies(variant: &Variant, profile: &Profile) -> Vec<Finding> {
     let chosen = chosen(profile).into_iter();
     let varying = chosen.filter(|(kernel, sets)| sets.len() > 1 && filter.matches(kernel));
     let finding = |(kernel, sets): (&str, BTreeSet<&[String]>)| {
-        let texts: Vec<String> = sets.iter().map(|set| set.join(" and ")).collect();
+        let texts = joined(sets.iter().map(|set| set.join(" and ")), "; ");
         let message = format!(
-            "the processes of one measurement chose different configurations of `{kernel}`: {}",
-            texts.join("; ")
+            "the processes of one measurement chose different configurations of `{kernel}`: {texts}"
         );
         Finding::of(Code::CodeVaries, &variant.id, message)
             .kernel(kernel)

@@ -1,10 +1,7 @@
 //! The codes of findings. A code is part of the interface: scripts and waivers match on it.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::ExitCode;
-use crate::terms::VariantId;
+use crate::terms::{VariantId, spelled};
 
 /// How the findings of a code are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,23 +21,12 @@ macro_rules! codes {
             $cause:literal,
             $next:literal;
     )+) => {
-        /// The kinds of findings. The name is part of the interface.
-        #[derive(
-            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-        )]
-        pub enum Code {
-            $(#[doc = $doc] #[serde(rename = $text)] $name),+
+        spelled! {
+            /// The kinds of findings. The name is part of the interface.
+            Code { $(#[doc = $doc] $name = $text),+ }
         }
 
         impl Code {
-            /// All of them.
-            pub const ALL: &'static [Code] = &[$(Code::$name),+];
-
-            /// Its name in reports.
-            pub fn as_str(self) -> &'static str {
-                match self { $(Code::$name => $text),+ }
-            }
-
             /// What it means, in a sentence.
             pub fn meaning(self) -> &'static str {
                 match self { $(Code::$name => $doc.trim_ascii()),+ }

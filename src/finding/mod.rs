@@ -144,6 +144,13 @@ pub struct Finding {
     pub accept: Option<String>,
 }
 
+/// The exit code of a run with these findings, and with `nothing` where none denies.
+pub fn worst(findings: &[Finding], nothing: ExitCode) -> ExitCode {
+    let denying = findings.iter().filter(|finding| finding.denies());
+    let codes = denying.map(|finding| finding.code.exit_code());
+    codes.fold(nothing, ExitCode::worse)
+}
+
 /// What was found about each variant.
 pub fn by_variant<'a>(
     findings: impl IntoIterator<Item = &'a Finding>,

@@ -1,20 +1,16 @@
 //! Whether a finding fails the run, decided from its code and from why it would only warn.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::{Code, Reported};
+use crate::terms::spelled;
 
-/// Whether a finding fails the run.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Severity {
-    /// Fails the run, with the exit code of its [`Code`].
-    Deny,
-    /// Is shown; the run may pass.
-    Warn,
+spelled! {
+    /// Whether a finding fails the run.
+    Severity {
+        /// Fails the run, with the exit code of its [`Code`].
+        Deny = "deny",
+        /// Is shown; the run may pass.
+        Warn = "warn",
+    }
 }
 
 macro_rules! reasons {

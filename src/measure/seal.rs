@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::disk;
+use crate::files::ends_in;
 use crate::git;
 use crate::hash::sha256_file;
 use crate::terms::{first, words};
@@ -106,10 +107,7 @@ impl Checkout {
             .iter()
             .map(|path| self.top.join(path))
             .collect();
-        let counts = |path: &PathBuf| {
-            let ending = path.extension().unwrap_or_default();
-            shown.contains(path) || FOUND.iter().any(|found| ending == *found)
-        };
+        let counts = |path: &PathBuf| shown.contains(path) || ends_in(path, &FOUND);
         let known = self.stamps.iter();
         let changed = known.filter(|(path, stamp)| now.get(*path) != Some(stamp));
         let changed = changed.map(|(path, _)| path);

@@ -39,7 +39,7 @@ fn total(profile: &Profile) -> BTreeMap<String, Series> {
         return BTreeMap::new();
     }
     let mut total = profile
-        .of_total()
+        .of_total(|_| None)
         .map_or_else(|_| Vec::new(), |total| total.kernels);
     total
         .pop()

@@ -13,19 +13,12 @@ impl Profile {
     /// kernels, of each the mean of its measured launches, without the first where there are others, times
     /// how often the program launches it. Of a program that is timed as it runs, it is the sum over what the
     /// process launched.
-    /// Where `{launches}` states the number of steps, it is that of one step.
+    /// Where `{launches}` states the number of steps, it is that of one step. `launches` has the number for
+    /// some of its kernels, whatever a process launched.
     ///
     /// # Errors
     /// Says what is not known of a kernel: without it the sum would be too small.
-    pub fn of_total(&self) -> Result<Profile, String> {
-        self.of_total_with(|_| None)
-    }
-
-    /// The same with a number of launches for some of its kernels, whatever a process launched.
-    ///
-    /// # Errors
-    /// As [`Profile::of_total`].
-    pub fn of_total_with(
+    pub fn of_total(
         &self,
         launches: impl Fn(&KernelProfile) -> Option<f64>,
     ) -> Result<Profile, String> {
@@ -198,7 +191,7 @@ mod tests {
     }
 
     fn value(profile: &Profile) -> f64 {
-        let total = profile.of_total().unwrap();
+        let total = profile.of_total(|_| None).unwrap();
         total.kernels[0].metrics["duration"].value.unwrap()
     }
 
@@ -211,7 +204,7 @@ mod tests {
             let others = process.iter().skip(1);
             others.map(|sample| sample.unwrap()).sum::<f64>() / (process.len() - 1) as f64
         };
-        let total = one.of_total().unwrap();
+        let total = one.of_total(|_| None).unwrap();
         let sums = &total.kernels[0].metrics["duration"].samples;
         assert_eq!(sums.len(), samples.len());
         for (sum, process) in sums.iter().zip(samples) {
@@ -232,7 +225,7 @@ mod tests {
         let why = |change: fn(&mut Profile)| {
             let mut profile = two_kernels(21, Some(21));
             change(&mut profile);
-            profile.of_total().unwrap_err()
+            profile.of_total(|_| None).unwrap_err()
         };
         type Change = fn(&mut Profile);
         let cases: [(Change, &str); 5] = [

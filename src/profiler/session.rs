@@ -19,7 +19,7 @@ use crate::files::{entries, read_regular};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::hash::sha256_hex;
 use crate::process::{self, Ending, Finished, Invocation, Rest, Running, Standing, Turn};
-use crate::terms::{Phase, Seed};
+use crate::terms::{Phase, Seed, joined_or};
 use crate::verify::{Failure, Proof, asks_for_result, remove_result};
 
 const PRINT_AUTOTUNING: &str = "TRITON_PRINT_AUTOTUNING";
@@ -315,10 +315,7 @@ pub(super) fn not_held(variant: &Variant, why: &str) -> Finding {
 /// Why nothing was measured of a program: its variant's filter, and the kernels that it launched.
 pub(super) fn none_of(variant: &Variant, seen: &[String]) -> String {
     let filter = variant.kernels.as_deref().unwrap_or("(none)");
-    let seen = match seen.is_empty() {
-        true => "no kernel at all".to_owned(),
-        false => seen.join(", "),
-    };
+    let seen = joined_or("no kernel at all", seen, ", ");
     format!("the filter is {filter}, the program launched {seen}")
 }
 
@@ -405,8 +402,7 @@ impl<'a> Held<'a> {
             return Err(altered(removed).into());
         }
         for (path, now) in &written {
-            let before = self.written.get(path).map_or(&[][..], Vec::as_slice);
-            let Some(added) = now.strip_prefix(before) else {
+            let Some(added) = self.added(path, now) else {
                 return Err(altered(path).into());
             };
             if profiler.worked(session, added) {
@@ -443,6 +439,12 @@ impl<'a> Held<'a> {
         Ok(self.ended.as_ref().is_none_or(well))
     }
 
+    /// What was added to a file that its processes write; `None` where that is not what it was before.
+    fn added<'b>(&self, path: &Path, now: &'b [u8]) -> Option<&'b [u8]> {
+        let before = self.written.get(path).map_or(&[][..], Vec::as_slice);
+        now.strip_prefix(before)
+    }
+
     /// Waits for its end.
     fn end(&mut self) {
         if let Some(running) = self.running.take() {
@@ -457,11 +459,8 @@ impl<'a> Held<'a> {
             profiler, session, ..
         } = self.prepared;
         for (path, now) in profiler.written(session)? {
-            let before = self.written.get(&path).map_or(&[][..], Vec::as_slice);
-            if now
-                .strip_prefix(before)
-                .is_none_or(|added| profiler.worked(session, added))
-            {
+            let added = self.added(&path, &now);
+            if added.is_none_or(|added| profiler.worked(session, added)) {
                 let why = "one of them worked after its turn";
                 return Err(self.prepared.not_held(why));
             }

@@ -67,9 +67,7 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
     #[serde(expecting = "an object with `schema`")]
     struct Head {
         schema: u32,
-        #[serde(default)]
         exit_code: Option<u8>,
-        #[serde(default)]
         meaning: Option<String>,
     }
     let refused = |cause: String| Error::input(path.to_path_buf(), cause);

@@ -16,7 +16,7 @@ use super::weight::rank;
 use crate::finding::{Compared, ExitCode, Finding};
 use crate::judge::{Comparison, Mode, Outcome, VariantReport};
 use crate::metric::Level;
-use crate::terms::VariantId;
+use crate::terms::{VariantId, joined};
 use crate::verdict::Verdict;
 
 /// A `<testsuite>`.
@@ -228,11 +228,8 @@ fn case(report: &VariantReport, comparison: &Comparison, row: Row, findings: &[&
 fn answer(findings: &[&Finding]) -> Answer {
     let denied = findings.iter().filter(|finding| finding.denies());
     let Some(worst) = denied.min_by_key(|finding| rank(finding.code.exit_code())) else {
-        let messages: Vec<&str> = findings
-            .iter()
-            .map(|finding| finding.message.as_str())
-            .collect();
-        return Answer::Skipped(messages.join("; "));
+        let messages = findings.iter().map(|finding| &finding.message);
+        return Answer::Skipped(joined(messages, "; "));
     };
     let mut text = String::new();
     for finding in findings {

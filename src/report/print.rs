@@ -52,9 +52,7 @@ pub fn columns() -> usize {
 /// Those of [`print()`].
 pub fn print_parts(make: impl FnOnce(&mut Part<'_>) -> io::Result<()>) -> io::Result<()> {
     // No style is in it, so none is looked for.
-    let mut out = BufWriter::new(io::stdout().lock());
-    let made = make(&mut |text: &str| out.write_all(inert(&clean(text)).as_bytes()));
-    open_still(made.and_then(|()| out.flush()))
+    print_written(|out| make(&mut |text: &str| out.write_all(inert(&clean(text)).as_bytes())))
 }
 
 /// Takes a part of a text that is printed.

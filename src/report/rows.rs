@@ -10,7 +10,7 @@ use crate::judge::{
     Comparison, Mode, Origin, Outcome, SideProvenance, Summary, VariantReport, share_words,
 };
 use crate::metric::{Level, Role};
-use crate::terms::{Tier, counted, dimensions};
+use crate::terms::{Tier, counted, dimensions, joined_or};
 use crate::trust::Authority;
 use crate::verdict::{Change, Verdict};
 
@@ -92,6 +92,7 @@ impl Row {
     /// The cells below [`columns`].
     pub(super) fn cells(self, kernels: bool) -> Vec<String> {
         let mut cells = vec![
+            self.kernel,
             self.metric,
             self.reference,
             self.current,
@@ -101,16 +102,14 @@ impl Row {
             verdict_word(self.verdict).to_owned(),
             self.why,
         ];
-        if kernels {
-            cells.insert(0, self.kernel);
-        }
-        cells
+        cells.split_off(usize::from(!kernels))
     }
 }
 
 /// The names of the columns of a table of rows; of the kernel where it is needed.
 pub(super) fn columns(report: &VariantReport, kernels: bool) -> Vec<&'static str> {
     let mut names = vec![
+        "kernel",
         "metric",
         report.mode.reference(),
         "current",
@@ -120,10 +119,7 @@ pub(super) fn columns(report: &VariantReport, kernels: bool) -> Vec<&'static str
         "verdict",
         "why",
     ];
-    if kernels {
-        names.insert(0, "kernel");
-    }
-    names
+    names.split_off(usize::from(!kernels))
 }
 
 /// The comparisons for a reader: those that were judged by their size, and of the others those that
@@ -353,11 +349,7 @@ pub(super) fn counts_of(report: &VariantReport) -> String {
         let count = report.comparisons.iter().filter(of).count();
         (count > 0).then(|| format!("{count} {}", verdict.as_str()))
     });
-    let counts: Vec<String> = counts.collect();
-    match counts.is_empty() {
-        true => "nothing judged".to_owned(),
-        false => counts.join(", "),
-    }
+    joined_or("nothing judged", counts, ", ")
 }
 
 /// How many kernels only one of two builds has.

@@ -17,19 +17,17 @@ const ROOT: &str = "%SRCROOT%";
 pub(super) fn render(outcome: &Outcome) -> String {
     let concerns = worst_first(outcome);
     let mut codes: Vec<Code> = Vec::new();
-    for concern in &concerns {
-        if !codes.contains(&concern.finding.code) {
-            codes.push(concern.finding.code);
-        }
-    }
-    let rules: Vec<Value> = codes.iter().map(|code| rule(*code)).collect();
-    let results: Vec<Value> = concerns
-        .iter()
-        .map(|concern| {
-            let index = codes.iter().position(|code| *code == concern.finding.code);
-            result(concern, index)
-        })
-        .collect();
+    let results = concerns.iter().map(|concern| {
+        let code = concern.finding.code;
+        let known = codes.iter().position(|known| *known == code);
+        let index = known.unwrap_or_else(|| {
+            codes.push(code);
+            codes.len() - 1
+        });
+        result(concern, index)
+    });
+    let results: Vec<Value> = results.collect();
+    let rules: Vec<Value> = codes.into_iter().map(rule).collect();
     let code = outcome.exit_code();
     let notifications: Vec<Value> = outcome
         .ended
@@ -80,7 +78,7 @@ fn rule(code: Code) -> Value {
     })
 }
 
-fn result(concern: &Concern<'_>, rule_index: Option<usize>) -> Value {
+fn result(concern: &Concern<'_>, rule_index: usize) -> Value {
     let finding = concern.finding;
     let level = match finding.severity {
         Severity::Deny => "error",

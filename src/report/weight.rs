@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::finding::{Code, Compared, ExitCode, Finding, Severity};
 use crate::judge::{Comparison, VariantReport};
-use crate::terms::{VariantId, counted};
+use crate::terms::{VariantId, counted, joined};
 
 /// The findings, in which those that kernels got worse by one change are one with a list.
 pub(super) fn by_origin(findings: &[Finding]) -> Cow<'_, [Finding]> {
@@ -60,30 +60,26 @@ fn one_of(findings: &[&Finding]) -> Finding {
         let (from, to) = (of(&values.from), of(&values.to));
         format!("{} {kernel} {metric} {from} → {to}", one.subject())
     };
-    let lines: Vec<String> = findings.iter().map(line).collect();
     let message = format!(
         "{} of {} got worse by one change: {}",
         counted(findings.len(), "metric", "metrics"),
         counted(variants.len(), "variant", "variants"),
         first.values.origin.as_deref().unwrap_or_default(),
     );
-    let names: Vec<String> = variants
-        .into_iter()
-        .flatten()
-        .map(VariantId::to_string)
-        .collect();
+    let names = variants.into_iter().flatten().map(VariantId::to_string);
     let own = first
         .variant
         .as_ref()
         .map_or_else(String::new, VariantId::to_string);
     // The command of one of them is that of all.
     let next = match first.next.strip_suffix(&own) {
-        Some(command) if !own.is_empty() => format!("{command}{}", names.join(" ")),
+        Some(command) if !own.is_empty() => format!("{command}{}", joined(names, " ")),
         _ => first.next.clone(),
     };
     Finding {
         severity: first.severity,
-        ..Finding::of_project(first.code, message, next).detail(lines.join("\n"))
+        ..Finding::of_project(first.code, message, next)
+            .detail(joined(findings.iter().map(line), "\n"))
     }
 }
 

@@ -12,10 +12,33 @@ pub(crate) fn more(kinds: &[(usize, &str)]) -> Vec<String> {
         .collect()
 }
 
+/// Texts with another one between them.
+pub(crate) fn joined(texts: impl IntoIterator<Item: AsRef<str>>, between: &str) -> String {
+    let mut joined = String::new();
+    for (at, text) in texts.into_iter().enumerate() {
+        joined.push_str(if at > 0 { between } else { "" });
+        joined.push_str(text.as_ref());
+    }
+    joined
+}
+
+/// The same, and the word for none where there is no text.
+pub(crate) fn joined_or(
+    none: &str,
+    texts: impl IntoIterator<Item: AsRef<str>>,
+    between: &str,
+) -> String {
+    let mut texts = texts.into_iter().peekable();
+    match texts.peek() {
+        None => none.to_owned(),
+        Some(_) => joined(texts, between),
+    }
+}
+
 /// The first of some names, and how many more there are.
 pub(crate) fn first(names: impl ExactSizeIterator<Item = String>, most: usize) -> String {
     let more = names.len().saturating_sub(most);
-    let first = names.take(most).collect::<Vec<_>>().join(", ");
+    let first = joined(names.take(most), ", ");
     match more {
         0 => first,
         more => format!("{first} and {more} more"),

@@ -9,7 +9,7 @@ mod tier;
 mod variant_id;
 mod words;
 
-pub(crate) use counted::{counted, dimensions, first, more};
+pub(crate) use counted::{counted, dimensions, first, joined, joined_or, more};
 pub(crate) use nearest::nearest;
 pub use phase::Phase;
 pub use seed::Seed;

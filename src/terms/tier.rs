@@ -1,6 +1,6 @@
 //! The tier of a measurement.
 
-use super::{VariantId, spelled};
+use super::{VariantId, joined_or, spelled};
 
 spelled! {
     /// How much of the machine could be measured, the most first. What a lower tier cannot measure is
@@ -52,11 +52,7 @@ impl Tier {
 pub(crate) fn slug(model: &str) -> String {
     let lower = model.to_ascii_lowercase();
     let words = lower.split(|c: char| !c.is_ascii_alphanumeric());
-    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-    match words.is_empty() {
-        true => "unknown-gpu".to_owned(),
-        false => words.join("-"),
-    }
+    joined_or("unknown-gpu", words.filter(|word| !word.is_empty()), "-")
 }
 
 #[cfg(test)]

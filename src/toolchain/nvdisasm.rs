@@ -1,6 +1,6 @@
 //! The disassembler.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::find::{find, in_toolkit, path_folders};
 use super::query::query;
@@ -12,14 +12,9 @@ use crate::files::{most, read_regular_up_to};
 use crate::finding::Error;
 use crate::process;
 
-/// An nvdisasm that was found.
+/// An nvdisasm that was found. Its version is such as `V13.2.86`.
 #[derive(Clone, Debug)]
-pub struct Nvdisasm {
-    /// The program.
-    pub path: PathBuf,
-    /// `V13.2.86`, as `nvdisasm --version` prints it.
-    pub version: String,
-}
+pub struct Nvdisasm(pub Tool);
 
 impl Nvdisasm {
     /// Finds nvdisasm beside the compiler or on the PATH; `None` where there is none. Without it
@@ -28,18 +23,16 @@ impl Nvdisasm {
         let mut folders = vec![toolkit.join("bin")];
         folders.extend(path_folders());
         let path = find("nvdisasm", None, &folders).ok()?;
-        let Tool { path, version } = Tool::at(path, work).ok()?;
-        (!version.is_empty()).then_some(Nvdisasm { path, version })
+        let tool = Tool::at(path, work).and_then(Tool::with_version);
+        tool.ok().map(Nvdisasm)
     }
 
     /// The one beside the configured nvcc, on the PATH or in the usual toolkits, for machine code that
     /// no nvcc is called for; `None` where there is none.
     pub fn without_nvcc(toolchain: &Toolchain) -> Option<Nvdisasm> {
         let path = in_toolkit("nvdisasm", None, toolchain.nvcc.as_deref(), Vec::new()).ok()?;
-        Some(Nvdisasm {
-            path,
-            version: String::new(),
-        })
+        let version = String::new();
+        Some(Nvdisasm(Tool { path, version }))
     }
 
     /// The instructions of a cubin as JSON.
@@ -47,7 +40,7 @@ impl Nvdisasm {
     /// # Errors
     /// [`Error`] where it fails.
     pub fn disassemble(&self, cubin: &Path) -> Result<String, Error> {
-        let [program, file] = [&self.path, cubin].map(|path| path.display().to_string());
+        let [program, file] = [&self.0.path, cubin].map(|path| path.display().to_string());
         query(vec![program, "-json".to_owned(), file], &[]).or_else(|error| {
             // Version 13 crashes where the address of a `__shared__` variable is left to the linker.
             let bytes = read_regular_up_to(cubin, most::BINARY).unwrap_or_default();

@@ -4,7 +4,7 @@
 //! (`tests/data/sanitizer`). Each line begins with `=========`. A record is a line of text and
 //! indented lines below it; the last line is a summary with the counts.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -13,14 +13,9 @@ use super::tool::Tool;
 use crate::config::{SanitizerTool, Toolchain};
 use crate::finding::Error;
 
-/// A compute-sanitizer that was found.
+/// A compute-sanitizer that was found. Its version is such as `2025.3.1.0`.
 #[derive(Clone, Debug)]
-pub struct Sanitizer {
-    /// The program.
-    pub path: PathBuf,
-    /// `2025.3.1.0`, as `compute-sanitizer --version` prints it.
-    pub version: String,
-}
+pub struct Sanitizer(pub Tool);
 
 /// The content of a log of compute-sanitizer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,14 +68,12 @@ impl Sanitizer {
                    or verify without --sanitizer and `verify.sanitizer`",
             )
         })?;
-        let tool = Tool::at(path, work)?;
-        let Tool { path, version } = tool.with_version()?;
-        Ok(Sanitizer { path, version })
+        Ok(Sanitizer(Tool::at(path, work)?.with_version()?))
     }
 
     /// The argv that runs `program` (itself an argv) under a tool.
     pub fn argv(&self, tool: SanitizerTool, log: &Path, program: &[String]) -> Vec<String> {
-        let mut argv = vec![self.path.display().to_string()];
+        let mut argv = vec![self.0.path.display().to_string()];
         let mut option = |name: &str, value: String| argv.extend([name.to_owned(), value]);
         option("--tool", tool.to_string());
         option("--target-processes", "all".to_owned());
@@ -242,10 +235,10 @@ mod tests {
 
     #[test]
     fn a_percent_sign_in_the_logs_path_is_no_placeholder() {
-        let sanitizer = Sanitizer {
+        let sanitizer = Sanitizer(Tool {
             path: "compute-sanitizer".into(),
             version: "2025.3.1.0".to_owned(),
-        };
+        });
         let program = ["./kernel", "--size", "50%"].map(String::from);
         let argv = sanitizer.argv(SanitizerTool::Racecheck, Path::new("/50%/log"), &program);
         assert_eq!(

@@ -116,7 +116,10 @@ pub(super) fn content_sha256(entry: &TreeEntry) -> String {
 }
 
 /// The sha256 of what `sha256sum` prints of files, by their paths and hashes; `None` where there is none.
-pub(super) fn listing(files: &BTreeMap<impl Display, String>) -> Option<String> {
+pub(super) fn listing(
+    hashed: impl Iterator<Item = (impl Display + Ord, String)>,
+) -> Option<String> {
+    let files: BTreeMap<_, String> = hashed.collect();
     let lines = files.iter();
     let lines = lines.map(|(path, sha256)| format!("{sha256}  {path}\n"));
     (!files.is_empty()).then(|| sha256_hex(lines.collect::<String>().as_bytes()))

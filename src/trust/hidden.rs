@@ -3,7 +3,7 @@
 //! nobody saw.
 
 use crate::disk;
-use crate::terms::words;
+use crate::terms::{joined, words};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -148,11 +148,10 @@ fn message(who: &str, hidden: &[(String, String)]) -> Option<String> {
     let (first, _) = hidden.first()?;
     let attributes: BTreeSet<&str> = hidden.iter().map(|(_, by)| by.as_str()).collect();
     let paths: BTreeSet<&str> = hidden.iter().map(|(path, _)| path.as_str()).collect();
-    let attributes: Vec<String> = attributes.iter().map(|by| format!("`{by}`")).collect();
+    let attributes = joined(attributes.iter().map(|by| format!("`{by}`")), ", ");
     Some(format!(
-        "{who} rules or baselines from review ({} files, first `{first}`) by {} in .gitattributes: a review may not show, or may not merge, what is committed",
-        paths.len(),
-        attributes.join(", ")
+        "{who} rules or baselines from review ({} files, first `{first}`) by {attributes} in .gitattributes: a review may not show, or may not merge, what is committed",
+        paths.len()
     ))
 }
 
@@ -164,11 +163,15 @@ fn added(message: String, before: &Files, after: &Files, consent: &Consent) -> F
         .filter(|path| before.get(*path) != after.get(*path))
         .map(String::as_str)
         .collect();
+    let content = |files: &Files| {
+        let files = files.iter();
+        listing(files.map(|(path, content)| (path, sha256_hex(content))))
+    };
     let act = Act {
         action: Action::Hide,
         path: changed.into_iter().collect::<Vec<_>>().join(", "),
-        before: listing(&hashes(before)),
-        after: listing(&hashes(after)),
+        before: content(before),
+        after: content(after),
         reviewed: Vec::new(),
     };
     let next = format!(
@@ -177,13 +180,6 @@ fn added(message: String, before: &Files, after: &Files, consent: &Consent) -> F
     );
     let finding = Finding::of_project(Code::HiddenFromReview, message, next);
     consent.settles(finding, &act)
-}
-
-fn hashes(files: &Files) -> BTreeMap<&str, String> {
-    let hashed = files.iter();
-    hashed
-        .map(|(path, content)| (path.as_str(), sha256_hex(content)))
-        .collect()
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::git;
 use crate::hash::sha256_hex;
 use crate::metric::{Level, display_value};
 use crate::profile::Profile;
-use crate::terms::{Tier, VariantId};
+use crate::terms::{Tier, VariantId, joined};
 
 /// The most values that a finding names; it counts the others.
 const SHOWN: usize = 6;
@@ -113,7 +113,7 @@ fn content(stored: &Stored) -> Option<String> {
         let name = format!("{}.{ending}", stored.variant.variant);
         Some((name, sha256_hex(bytes?)))
     });
-    listing(&hashed.collect())
+    listing(hashed)
 }
 
 /// What consent to a change of a baseline is for. `place` is the folder of the baselines, `named`
@@ -226,11 +226,10 @@ fn locked(
         let reason = entry.reason.replace('\n', " ");
         format!("`{reason}` by {}", entry.who)
     });
-    let reasons: Vec<String> = reasons.collect();
     let values = values(config, old.as_ref(), &trusted);
     let unchecked = unchecked(old.as_ref(), &trusted.profile);
     let mut message = what;
-    for part in [reasons.join(", "), values, unchecked.to_owned()] {
+    for part in [joined(reasons, ", "), values, unchecked.to_owned()] {
         if !part.is_empty() {
             message.push_str(": ");
             message.push_str(&part);

@@ -1,7 +1,8 @@
 //! Where a project is in its repository.
 
-use std::path::{Component, Path};
+use std::path::Path;
 
+use crate::files::resolved;
 use crate::finding::Error;
 use crate::git;
 
@@ -63,15 +64,9 @@ pub(super) fn place_in_repository(root: &Path) -> Result<Place, Error> {
 
 /// The path of something below a folder, without `.` and `..`. Only the text is used.
 pub(super) fn inside(root: &Path, path: &Path) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    for part in path.strip_prefix(root).unwrap_or(path).components() {
-        match part {
-            Component::ParentDir => drop(parts.pop()),
-            Component::Normal(part) => parts.push(part.to_string_lossy().into_owned()),
-            _ => {}
-        }
-    }
-    parts.join("/")
+    let inside = resolved(path.strip_prefix(root).unwrap_or(path));
+    let inside = inside.strip_prefix("/").unwrap_or(&inside);
+    inside.to_string_lossy().into_owned()
 }
 
 /// The error that git cannot read the base.

@@ -48,7 +48,7 @@ pub fn recorded_in_change(
             let sha256 = content_sha256(entry(file)?);
             Some((file.path.as_str(), sha256))
         });
-        listing(&hashes.collect())
+        listing(hashes)
     };
     let mut shared = Path::new(first).ancestors().skip(1);
     let is_shared = |folder: &&Path| files.keys().all(|path| Path::new(path).starts_with(folder));

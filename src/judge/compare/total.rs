@@ -44,9 +44,9 @@ fn known(case: &Case<'_>, report: &mut VariantReport) -> Result<(Vec<Finding>, b
     };
     let base = reference.profile;
     let usual = |kernel: &KernelProfile| usual_launches(base, case.current, kernel);
-    let current_total = case.current.of_total_with(usual).map_err(not_measured)?;
+    let current_total = case.current.of_total(usual).map_err(not_measured)?;
     let of_reference = |why| not_measured(format!("in the reference: {why}"));
-    let base_total = base.of_total_with(usual).map_err(of_reference)?;
+    let base_total = base.of_total(usual).map_err(of_reference)?;
     // Of two programs the user states what is compared: all that they launch, or some kernels.
     let is_program = reference.mode == Mode::Programs;
     if let Some(beyond) = unmeasured_beyond(base, case.current).filter(|_| !is_program) {

@@ -9,6 +9,7 @@ use crate::judge::compare::metric::Pair;
 use crate::judge::compare::mode::Mode;
 use crate::judge::pair::kernels::pair_kernels;
 use crate::profile::{KernelProfile, Profile};
+use crate::terms::{first, joined};
 
 /// Most opcodes that a difference of machine code names.
 const NAMED_OPCODES: usize = 6;
@@ -47,17 +48,14 @@ fn resources_and_code(pair: Pair<'_>) -> Option<String> {
     if pair.reference.text_sha256() == pair.current.text_sha256() {
         return None;
     }
-    let steps: Vec<String> = RESOURCES
-        .iter()
-        .filter_map(|(name, words)| {
-            let (was, is) = (
-                static_value(pair.reference, name)?,
-                static_value(pair.current, name)?,
-            );
-            (was != is).then(|| format!("{words} {was} → {is}"))
-        })
-        .collect();
-    let parts: Vec<String> = steps.into_iter().chain(telling_opcodes(pair)).collect();
+    let steps = RESOURCES.iter().filter_map(|(name, words)| {
+        let (was, is) = (
+            static_value(pair.reference, name)?,
+            static_value(pair.current, name)?,
+        );
+        (was != is).then(|| format!("{words} {was} → {is}"))
+    });
+    let parts: Vec<String> = steps.chain(telling_opcodes(pair)).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
@@ -80,15 +78,11 @@ fn telling_opcodes(pair: Pair<'_>) -> Option<String> {
         .map(|(opcode, was, is)| (i64::from(is) - i64::from(was), opcode))
         .collect();
     steps.sort_by_key(|(step, opcode)| (std::cmp::Reverse(step.abs()), *opcode));
-    let named: Vec<String> = steps
-        .iter()
-        .take(NAMED_OPCODES)
-        .map(|(step, opcode)| {
-            let way = if *step > 0 { "more" } else { "fewer" };
-            format!("{} {opcode} {way}", step.abs())
-        })
-        .collect();
-    (!named.is_empty()).then(|| format!("SASS: {}", named.join(", ")))
+    let named = steps.iter().take(NAMED_OPCODES).map(|(step, opcode)| {
+        let way = if *step > 0 { "more" } else { "fewer" };
+        format!("{} {opcode} {way}", step.abs())
+    });
+    (!steps.is_empty()).then(|| format!("SASS: {}", joined(named, ", ")))
 }
 
 /// Opcodes of which there are more or fewer, by their names, with both numbers.
@@ -122,19 +116,17 @@ pub(crate) fn code_difference(pair: Pair<'_>) -> Option<String> {
             std::cmp::Reverse(was.abs_diff(*is)),
         )
     });
-    let named: Vec<String> = steps
-        .iter()
-        .take(NAMED_OPCODES)
-        .map(|(opcode, was, is)| format!("{opcode} {was} → {is}"))
-        .collect();
-    if named.is_empty() {
+    if steps.is_empty() {
         return Some("the same instructions in another order".to_owned());
     }
-    let more = steps.len().saturating_sub(NAMED_OPCODES);
-    let more = if more > 0 {
-        format!(" and {more} more opcodes")
-    } else {
-        String::new()
+    let steps = steps.iter();
+    let steps = steps.map(|(opcode, was, is)| format!("{opcode} {was} → {is}"));
+    let what = match steps.len() > NAMED_OPCODES {
+        true => " opcodes",
+        false => "",
     };
-    Some(format!("machine code: {}{more}", named.join(", ")))
+    Some(format!(
+        "machine code: {}{what}",
+        first(steps, NAMED_OPCODES)
+    ))
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::finding::Finding;
 use crate::profile::Profile;
+use crate::terms::first;
 
 /// The most files or flags that are named.
 const NAMED: usize = 3;
@@ -52,12 +53,7 @@ fn changed_inputs(before: &Profile, now: &Profile) -> Option<String> {
 }
 
 fn named(all: &[String]) -> Option<String> {
-    let shown = all.get(..NAMED).unwrap_or(all).join(", ");
-    match all.len().saturating_sub(NAMED) {
-        _ if all.is_empty() => None,
-        0 => Some(shown),
-        more => Some(format!("{shown} and {more} more")),
-    }
+    (!all.is_empty()).then(|| first(all.iter().cloned(), NAMED))
 }
 
 /// States in findings that a kernel got worse what changed. The first one of each kernel says it.

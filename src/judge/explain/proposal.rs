@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::overview::KernelOverview;
+use crate::terms::joined;
 
 /// Kernels with a smaller share of the time than this, in percent, are not proposed.
 const SMALLEST_SHARE: f64 = 5.0;
@@ -56,8 +57,8 @@ fn filter(names: &[String]) -> String {
     match names {
         [name] => name.clone(),
         names => {
-            let names: Vec<String> = names.iter().map(|name| regex::escape(name)).collect();
-            format!("regex:^({})$", names.join("|"))
+            let names = joined(names.iter().map(|name| regex::escape(name)), "|");
+            format!("regex:^({names})$")
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::measure::Captures;
 use crate::parallel;
 use crate::plan::Side;
 use crate::profile::{Profile, ProfileOrigin};
-use crate::terms::{Tier, VariantId};
+use crate::terms::{Tier, VariantId, joined};
 use crate::trust::{Authority, Consent, recorded_in_change, unlike_base};
 
 /// Adds the recorded profiles of the selected variants to what is known of their captures. Their verdict
@@ -390,11 +390,9 @@ fn of_another(variant: &Variant, place: &Path, profile: &Profile) -> Finding {
 }
 
 fn of_other_base(base: &Profile, unlike: &[&str]) -> Finding {
-    let files: Vec<String> = unlike.iter().map(|path| format!("`{path}`")).collect();
-    let message = format!(
-        "the recorded base was built from different sources than the base commit: {}",
-        files.join(", ")
-    );
+    let files = joined(unlike.iter().map(|path| format!("`{path}`")), ", ");
+    let message =
+        format!("the recorded base was built from different sources than the base commit: {files}");
     let next =
         "record both again beside that revision: sparsek-gate check --against REV --output FOLDER";
     Finding::deny(Code::ProfileStale, &base.variant, message, next)

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::variant_report::VariantReport;
 use crate::evidence::SickGpu;
-use crate::finding::{ExitCode, Finding};
+use crate::finding::{ExitCode, Finding, worst};
 use crate::judge::compare::mode::Mode;
 use crate::judge::pair::programs::ComparedPrograms;
 use crate::measure::{GpuPart, Resumed, ReusedVerification, SameProgram, Spent};
@@ -148,11 +148,7 @@ impl Outcome {
         } else {
             ExitCode::Pass
         };
-        self.findings
-            .iter()
-            .filter(|finding| finding.denies())
-            .map(|finding| finding.code.exit_code())
-            .fold(nothing, ExitCode::worse)
+        worst(&self.findings, nothing)
     }
 
     /// Whether a finding about this variant fails the run.

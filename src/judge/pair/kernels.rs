@@ -8,7 +8,7 @@ use crate::finding::{Code, Finding, WarnReason};
 use crate::judge::compare::metric::Pair;
 use crate::judge::compare::mode::Mode;
 use crate::profile::{KernelProfile, Profile};
-use crate::terms::{Phase, Tier, dimensions};
+use crate::terms::{Phase, Tier, dimensions, joined};
 
 /// Why a kernel of the one profile is taken for one of the other.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -328,8 +328,8 @@ fn shared_memory_unknown(variant: &Variant, pair: Pair<'_>, reference: &str) -> 
 
 /// Sizes in bytes, for people.
 fn bytes(sizes: &[u32]) -> String {
-    let sizes: Vec<String> = sizes.iter().map(u32::to_string).collect();
-    format!("{} bytes", sizes.join(" and "))
+    let sizes = joined(sizes.iter().map(u32::to_string), " and ");
+    format!("{sizes} bytes")
 }
 
 /// How a kernel is launched, for people.

@@ -378,7 +378,7 @@ impl<'a> Subject<'a> {
 
     fn profiler(&self, bench: &Bench<'_>) -> Option<String> {
         match self.tier {
-            Tier::Counters => Some(bench.profilers.located()?.version.clone()),
+            Tier::Counters => Some(bench.profilers.located()?.0.version.clone()),
             Tier::KernelTimes | Tier::Static => self.first_timed()?.report.profiler_version.clone(),
         }
     }

@@ -10,7 +10,7 @@ use crate::binary::{contains, loads_at_run_time, needs_system_alone};
 use crate::build::Artifact;
 use crate::config::{Unread, Variant};
 use crate::disk;
-use crate::files::{if_there, most, read_regular_up_to};
+use crate::files::{ends_in, if_there, most, read_regular_up_to};
 use crate::git;
 use crate::hash::{sha256_file, sha256_hex, sha256_of};
 
@@ -112,8 +112,7 @@ pub(in crate::measure) fn known_bytes(artifact: &Artifact) -> Option<(&str, Vec<
 
 /// Whether a file has the name of a source of C, C++ or CUDA.
 fn is_source(path: &str) -> bool {
-    let ending = Path::new(path).extension();
-    ending.is_some_and(|ending| SOURCES.iter().any(|source| ending == *source))
+    ends_in(Path::new(path), &SOURCES)
 }
 
 /// What identifies the content of a changed file; `None` of one that is not there.

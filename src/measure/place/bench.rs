@@ -85,7 +85,7 @@ impl<'a> Bench<'a> {
         let ncu_version = match as_they_run && toolchain.pins.ncu.is_none() {
             // It is looked for where counters are read.
             true => String::new(),
-            false => profilers.ncu()?.version.clone(),
+            false => profilers.ncu()?.0.version.clone(),
         };
         let gpu = Gpu::query(config.device)?;
         let sanitizer = batch.locate_sanitizer()?;

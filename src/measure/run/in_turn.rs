@@ -105,7 +105,7 @@ impl<'a> Run<'a> {
             false => None,
         };
         let sanitizer = self.bench.sanitizer.as_ref();
-        let version = sanitizer.map(|sanitizer| sanitizer.version.as_str());
+        let version = sanitizer.map(|sanitizer| sanitizer.0.version.as_str());
         let record = VerificationRecord::of(variant, &self.bench.gpu, version);
         if let Some(key) = &key
             && self.reuses(batch, variant, side, key, &record)

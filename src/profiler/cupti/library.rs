@@ -8,6 +8,7 @@ use crate::disk;
 use crate::files::write_atomically;
 use crate::finding::Error;
 use crate::hash::sha256_hex;
+use crate::terms::joined_or;
 use crate::toolchain::{cuda_roots, path_folders};
 
 /// `injection/`, compiled; empty where the tool was built for a system that the driver's
@@ -80,18 +81,10 @@ pub(super) fn find_libcupti(
         }
     }
     best.map(|(_, path)| path).ok_or_else(|| {
-        let places: Vec<String> = folders
-            .iter()
-            .map(|folder| folder.display().to_string())
-            .collect();
-        format!(
-            "no libcupti.so for CUDA {cuda} or older was found; looked in {}",
-            if places.is_empty() {
-                "no folder: there is no CUDA toolkit and no Python environment with one".to_owned()
-            } else {
-                places.join(", ")
-            }
-        )
+        let none = "no folder: there is no CUDA toolkit and no Python environment with one";
+        let places = folders.iter().map(|folder| folder.display().to_string());
+        let places = joined_or(none, places, ", ");
+        format!("no libcupti.so for CUDA {cuda} or older was found; looked in {places}")
     })
 }
 

@@ -11,14 +11,9 @@ use crate::metric::Role;
 use crate::terms::Phase;
 use crate::toolchain::{Tool, configured, in_toolkit, versioned};
 
-/// An ncu that was found.
+/// An ncu that was found. Its version is such as `2025.3.1.0`.
 #[derive(Clone, Debug)]
-pub struct Ncu {
-    /// The program.
-    pub path: PathBuf,
-    /// `2025.3.1.0`, as `ncu --version` prints it.
-    pub version: String,
-}
+pub struct Ncu(pub Tool);
 
 impl Ncu {
     /// Where ncu is: the configuration, the PATH, `CUDA_HOME`, `CUDA_PATH`, the usual folders.
@@ -42,9 +37,7 @@ impl Ncu {
     /// # Errors
     /// [`Error::Environment`], with the places that were looked at.
     pub fn locate(toolchain: &Toolchain, work: &Path) -> Result<Ncu, Error> {
-        let tool = Tool::at(Ncu::path(toolchain)?, work)?;
-        let Tool { path, version } = tool.with_version()?;
-        Ok(Ncu { path, version })
+        Ok(Ncu(Tool::at(Ncu::path(toolchain)?, work)?.with_version()?))
     }
 
     /// The argv that profiles `program` (itself an argv) into one of `reports`. With hotspots the
@@ -130,7 +123,7 @@ impl Ncu {
 
     /// The argv with options, each with its value, for `program`.
     fn argv(&self, options: Vec<(&str, String)>, program: &[String]) -> Vec<String> {
-        let mut argv = vec![self.path.display().to_string()];
+        let mut argv = vec![self.0.path.display().to_string()];
         argv.extend(self.without_file());
         let options = options.into_iter();
         argv.extend(options.flat_map(|(name, value)| [name.to_owned(), value]));
@@ -142,7 +135,7 @@ impl Ncu {
     /// The argv that prints the raw page of a report, in base units.
     pub fn csv_argv(&self, report: &Path) -> Vec<String> {
         let mut argv = vec![
-            self.path.display().to_string(),
+            self.0.path.display().to_string(),
             "--import".to_owned(),
             report.display().to_string(),
         ];
@@ -154,7 +147,7 @@ impl Ncu {
     /// The option by which ncu reads no `config.ncu-cfg`: by default it takes options from such a file
     /// in the folder where it runs, which a change can bring. ncu 2022 and newer are known to have it.
     fn without_file(&self) -> Vec<String> {
-        let year = self.version.split('.').next();
+        let year = self.0.version.split('.').next();
         match year.and_then(|year| year.parse::<u32>().ok()) {
             Some(year) if year < 2022 => Vec::new(),
             _ => ["--config-file", "off"].map(String::from).to_vec(),

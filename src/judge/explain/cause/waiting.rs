@@ -3,6 +3,7 @@
 use super::moved::{Moved, Step};
 use crate::judge::explain::stall::stall_words;
 use crate::metric::{Role, Stall, StallUnit, block_limit, is_stall_sample};
+use crate::terms::joined;
 
 /// Most reasons to wait that are named.
 const NAMED_STALLS: usize = 2;
@@ -85,8 +86,8 @@ pub(super) fn lower_occupancy(moved: &Moved<'_>) -> Option<String> {
         .get(Role::RegistersPerThread)
         .filter(|step| step.is > step.was)
         .map(|step| format!("registers {} → {} a thread", step.was, step.is));
-    let parts: Vec<String> = [active, fewer, registers].into_iter().flatten().collect();
-    Some(format!("{what}: {}", parts.join(", ")))
+    let parts = [active, fewer, registers].into_iter().flatten();
+    Some(format!("{what}: {}", joined(parts, ", ")))
 }
 
 /// How many blocks fit a multiprocessor, where the tightest limit became tighter.
