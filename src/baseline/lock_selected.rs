@@ -13,6 +13,7 @@ use super::norm_line::{NormLine, norm_lines};
 use super::rederive_loaded::rederive_loaded;
 use super::signature::{Signer, unknown_key};
 use super::store::{NewBaseline, Store};
+use super::verify_selected::lock_at_head;
 use crate::comparable::merge;
 use crate::config::{Config, Selected, Variant};
 use crate::disk;
@@ -298,6 +299,14 @@ impl Locking<'_> {
         decide: impl FnOnce(&Candidate<'_>) -> Decision,
     ) -> Result<(), Stop> {
         let stored = self.store.load(&profile.identity.folder(), &variant.id)?;
+        if stored.is_none()
+            && let Some(next) = lock_at_head(self.config, profile)
+        {
+            let message = "it has a lock that was removed, and not committed so";
+            let finding = Finding::deny(Code::NewBaseline, &variant.id, message, next);
+            self.refusals.push(finding);
+            return Ok(());
+        }
         let decision = decide(&Candidate {
             config: self.config,
             variant,

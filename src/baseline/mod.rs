@@ -28,4 +28,6 @@ pub use sign_selected::{SignReport, sign_selected};
 pub use signature::{PASSWORD_VARIABLE, Signer, unsigned};
 pub use store::{FILES, NewBaseline, Store, Stored};
 pub use verify::{Trusted, verify_files, verify_stored};
-pub use verify_selected::{VerifyReport, lock_elsewhere, measured_unpinned, verify_selected};
+pub use verify_selected::{
+    VerifyReport, lock_at_head, lock_elsewhere, measured_unpinned, verify_selected,
+};

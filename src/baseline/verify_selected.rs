@@ -4,7 +4,8 @@ use super::capture_index::CaptureIndex;
 use super::rederive::rederive;
 use super::store::{Store, Stored};
 use super::verify::{Trusted, verify_files, verify_stored};
-use crate::config::{Config, Selected, Variant};
+use crate::config::{Config, FILE_NAME, Selected, Variant};
+use crate::disk::{self, folder_of};
 use crate::evidence::unpinned;
 use crate::finding::{Code, Error, Finding};
 use crate::git;
@@ -91,16 +92,36 @@ pub fn measured_unpinned(trusted: &Trusted) -> Option<Finding> {
     unpinned(&profile.variant, "measured", &profile.provenance.pins)
 }
 
-/// The lock of a profile's variant that git knows in another folder than that of the baselines.
+/// What to do where git has the lock of a profile's variant in another folder than that of the baselines,
+/// and not in that of another project.
 pub fn lock_elsewhere(config: &Config, profile: &Profile) -> Option<String> {
     let top = git::repository(&config.root).ok()?.top;
-    let name = format!(
-        "/{}/{}.lock.toml",
-        profile.identity.folder(),
-        profile.variant
-    );
-    let mut files = git::shown(&top).ok()?.into_iter();
-    files.find(|file| file.ends_with(&name) && !top.join(file).starts_with(&config.baselines))
+    let (gpu, id) = (profile.identity.folder(), &profile.variant);
+    let name = format!("/{gpu}/{id}.lock.toml");
+    let is_moved = |file: &String| {
+        let folder = file.strip_suffix(&name).map(|folder| top.join(folder));
+        folder.is_some_and(|folder| {
+            let project = folder_of(&folder);
+            let has_own = disk::is_file(project.join(FILE_NAME));
+            folder != config.baselines && (project == config.root || !has_own)
+        })
+    };
+    let lock = git::shown(&top).ok()?.into_iter().find(is_moved)?;
+    Some(format!(
+        "`{lock}` is not where `paths.baselines` has them: move the baselines there (git mv), or correct the key"
+    ))
+}
+
+/// What to do where HEAD has the lock of a profile's variant, and the folder of the baselines lacks it: a
+/// new one would begin its ledger again.
+pub fn lock_at_head(config: &Config, profile: &Profile) -> Option<String> {
+    let top = git::repository(&config.root).ok()?.top;
+    let own = format!("{}/{}", profile.identity.folder(), profile.variant);
+    let own = config.baselines.join(own);
+    let own = own.strip_prefix(&top).ok()?.to_str()?;
+    let committed = git::files_at(&top, "HEAD", &format!("{own}.lock.toml")).ok()?;
+    let restore = format!("HEAD has its lock: restore it: git checkout HEAD -- ':/{own}.*'");
+    (!committed.is_empty()).then_some(restore)
 }
 
 /// That a variant has no baseline.

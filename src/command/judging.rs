@@ -41,17 +41,14 @@ impl Judging {
             against,
         };
         let bases = trust::bases(&current.root, asked, variable)?;
-        let is_itself = bases.against.is_some()
-            && bases.against == git::commit_of(&current.root, "HEAD")
-            && git::changed_since(&current.root, "HEAD", |_| true).is_ok_and(|it| it.is_empty());
+        let is_itself = bases.against.is_some() && bases.against == git::revision(&current.root);
         let consent = trust::consent(&trusted.accept, trusted.pull_request, variable)?;
         let mut grounds = trust::establish(current, bases.root, consent)?;
         if grounds.authority == Authority::WorkingTree {
             grounds.findings.extend(trust::judged_by_itself(variable));
         }
         if is_itself {
-            let message =
-                "`--against` is HEAD, and nothing is changed: the code is compared with itself";
+            let message = "`--against` is HEAD, and no tracked file is changed: the code is compared with itself";
             let next = "name the revision before the change, such as `--against HEAD~1`";
             let finding = Finding::of_project(Code::RuleDoubtful, message, next);
             grounds.findings.push(finding);

@@ -23,6 +23,9 @@ impl Config {
                 .ancestors()
                 .skip(2)
                 .map(|folder| folder.join(FILE_NAME));
+            let folders = disk::read_dir(".").into_iter().flatten();
+            let mut below = folders.map(|folder| Path::new(&folder.text()).join(FILE_NAME));
+            let below = below.find(|file| path == Path::new(FILE_NAME) && disk::is_file(file));
             let help = match (error.kind(), above.find(|file| disk::is_file(file))) {
                 _ if disk::is_dir(path) => {
                     let file = path.join(FILE_NAME);
@@ -35,7 +38,12 @@ impl Config {
                     format!("run it in {}, which has one", folder_of(&file).display())
                 }
                 (ErrorKind::PermissionDenied, _) => "let this user read it: `chmod`".to_owned(),
-                _ => "`sparsek-gate init` writes one; `--config FILE` names another".to_owned(),
+                _ => match below {
+                    Some(file) => format!("name the one that is there: `-C {}`", file.display()),
+                    None => {
+                        "`sparsek-gate init` writes one; `--config FILE` names another".to_owned()
+                    }
+                },
             };
             unread.link(Linked::is_cause(&error)).help(help)
         })?;

@@ -58,6 +58,12 @@ pub fn contains(root: &Path, commit: &str, ancestor: &str) -> bool {
     merge_base(root, ancestor, commit).as_deref() == Some(ancestor)
 }
 
+/// Whether a commit is on the line of first parents of another one, as what a branch was before is.
+pub fn was(root: &Path, commit: &str, before: &str) -> bool {
+    let line = ["rev-list", "--first-parent", "--end-of-options", commit];
+    git(root, &line).is_ok_and(|line| line.lines().any(|one| one == before))
+}
+
 /// Whether the clone lacks the older history.
 pub fn is_shallow(root: &Path) -> bool {
     git(root, &["rev-parse", "--is-shallow-repository"]).is_ok_and(|answer| answer == "true")

@@ -75,7 +75,17 @@ pub fn bases(
         refuse_without_change(folder, &place.run, base)?;
     }
     let against = choice("--against", asked.against).transpose()?;
-    let against = against.map(|choice| place.accept(choice)).transpose()?;
+    // A run for no change, such as each night's, compares with a release.
+    let is_of_no_change = matches!(place.run.kind, Kind::Push { .. } | Kind::Other);
+    let was_base = |choice: &Choice| {
+        let root = root.as_ref().filter(|_| is_of_no_change);
+        root.is_some_and(|root| git::was(folder, &root.commit, &choice.commit))
+    };
+    let against = against.map(|choice| match was_base(&choice) {
+        true => Ok(choice.root()),
+        false => place.accept(choice),
+    });
+    let against = against.transpose()?;
     Ok(Bases {
         root,
         against: against.map(|against| against.commit),
@@ -464,7 +474,13 @@ impl Place<'_> {
             Ok(_) if git::is_shallow(self.folder) => {
                 (what.to_owned(), format!("the clone is shallow: {fetch}"))
             }
-            Ok(_) => (what.to_owned(), git::how_to_fetch(self.folder)),
+            Ok(_) => {
+                let fetch = git::how_to_fetch(self.folder);
+                let next = format!(
+                    "{fetch}; if that branch is gone there, give the change another target, and run it again"
+                );
+                (what.to_owned(), next)
+            }
         };
         git::error(
             format!(

@@ -148,10 +148,12 @@ impl File<'_> {
         match (&raw.source, &raw.run) {
             (Some(source), None) => self.nvcc_recipe(id, raw, source),
             (None, Some(run)) => self.command_recipe(id, raw, Some(run)),
-            (Some(_), Some(_)) => Err(self.error(
-                &["suite", suite, "variant", name, "run"],
-                "a variant has either a `source` or a `run`, not both",
-            )),
+            (Some(_), Some(_)) => Err(self
+                .error(
+                    &["suite", suite, "variant", name, "run"],
+                    "a variant has either a `source` or a `run`, not both",
+                )
+                .help("a `source` is compiled and run here, with `args`: remove `run`; a program of your own build has `run`, `build` and `program`")),
             // Machine code that others launch.
             (None, None) if raw.program.is_some() || raw.libraries.is_some() => {
                 self.command_recipe(id, raw, None)

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::variant_report::VariantReport;
 use super::whole::{Origin, Outcome};
-use crate::baseline::{Store, immutable_additions, lock_elsewhere, verify_stored};
+use crate::baseline::{Store, immutable_additions, lock_at_head, lock_elsewhere, verify_stored};
 use crate::comparable::changed_conditions;
 use crate::config::{Config, Selected, Variant};
 use crate::evidence::{
@@ -542,15 +542,12 @@ impl<'a> Judge<'a> {
                 Code::NewBaseline,
                 &variant.id,
                 format!("it has no {what} yet"),
-                match lock_elsewhere(&self.plan.config, profile) {
-                    Some(lock) => format!(
-                        "`{lock}` is not where `paths.baselines` has them: move the baselines there (git mv), or correct the key"
-                    ),
-                    None => format!(
-                        "review its profile, lock it, and commit the lock: {}",
-                        tier.lock_command(&variant.id)
-                    ),
-                },
+                lock_at_head(&self.plan.config, profile)
+                    .or_else(|| lock_elsewhere(&self.plan.config, profile))
+                    .unwrap_or_else(|| {
+                        let lock = tier.lock_command(&variant.id);
+                        format!("review its profile, lock it, and commit the lock: {lock}")
+                    }),
             ))
         } else if !gpus.contains(&profile.identity.folder().as_str()) {
             let how = match tier {
