@@ -345,6 +345,21 @@ fn a_lock_that_lies_elsewhere_is_named() {
 }
 
 #[test]
+fn a_lock_that_was_removed_is_restored_and_not_begun_anew() {
+    let project = Project::whole();
+    project.commit();
+    std::fs::remove_dir_all(project.path("baselines")).unwrap();
+    let restore = "git checkout HEAD -- ':/baselines/";
+    let check = [&["check", "--baseline-ref", "none"][..], &OF_RECORDING].concat();
+    project.run(&check).ends(4, restore);
+    let lock = ["baseline", "--lock", "--reason", "x", "--who", "tests"];
+    let lock = [&lock[..], &OF_RECORDING].concat();
+    project.run(&lock).ends(4, restore);
+    project.git(&["commit", "-qam", "Begin anew"]);
+    project.run(&lock).exits(0);
+}
+
+#[test]
 fn an_edited_static_baseline_is_tampered_with() {
     let project = Project::whole();
     let norm = "baselines/sm-90a+static/bsr_gemm/cp_async.norm.txt";
