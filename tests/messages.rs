@@ -161,6 +161,7 @@ source = "gone.cu" | build | 5 | the source `gone.cu` is no file; it is a link t
 source = "bench.cu" | check --static | 5 | kernel-missing; has no kernel; name a source that defines a `__global__` function
 source = "k.cu" | build -D TPB=64 | 0 | a build with `-D` is not locked: put a constant that stays into `defines`
 source = "k.cpp" | build | 5 | '__global__' does not name a type; s/v; rename the source to `.cu`
+source = "k.cu"\nflags = ["-I$HOME/include"] | build | 5 | variables are not expanded: write the path itself; check `flags` of s/v
 source = "k.cu"\nflags = ["-march=native"] | build | 5 | it is one of the host compiler: write `-Xcompiler=-march=native`
 source = "k.cu"\nflags = ["-I include -DSMALL=1"] | build | 5 | one argument is one item: write `["-I", "include", "-DSMALL=1"]`
 source = "k.cu"\nflags = ["-DA=1 -lineinfo"] | build | 5 | one argument is one item: write `["-DA=1", "-lineinfo"]`

@@ -13,7 +13,7 @@ use super::norm_line::{NormLine, norm_lines};
 use super::rederive_loaded::rederive_loaded;
 use super::signature::{Signer, unknown_key};
 use super::store::{NewBaseline, Store};
-use super::verify_selected::lock_at_head;
+use super::verify_selected::lock_in_git;
 use crate::comparable::merge;
 use crate::config::{Config, Selected, Variant};
 use crate::disk;
@@ -95,7 +95,7 @@ pub fn refuse_in_pipeline(ci: Option<&str>, allowed: bool) -> Result<(), Error> 
     let in_ci = ci.is_some_and(|value| !matches!(value, "" | "false" | "0"));
     if in_ci && !allowed {
         return Err(Error::Usage(
-            "the CI variable is set, and a pipeline that locks its own baselines gates nothing; to lock here all the same: --in-ci"
+            "the CI variable is set, and a pipeline that locks its own baselines gates nothing: lock on your own machine, and commit the baselines; to lock here all the same: --in-ci"
                 .to_owned(),
         ));
     }
@@ -300,7 +300,7 @@ impl Locking<'_> {
     ) -> Result<(), Stop> {
         let stored = self.store.load(&profile.identity.folder(), &variant.id)?;
         if stored.is_none()
-            && let Some(next) = lock_at_head(self.config, profile)
+            && let Some(next) = lock_in_git(self.config, profile)
         {
             let message = "it has a lock that was removed, and not committed so";
             let finding = Finding::deny(Code::NewBaseline, &variant.id, message, next);

@@ -127,10 +127,8 @@ pub(super) fn repair(config: &Config, stored: &Stored) -> String {
         );
     }
     if let Some(home) = home(stored) {
-        let home = files(&home.gpu, &home.variant);
-        return format!(
-            "move '{here}' back to '{home}', or lock it at the new place: rm {here} && {lock}"
-        );
+        let home = format!("{baselines}/{}/{}", home.gpu, home.variant.suite);
+        return format!("move its files back: mkdir -p {home} && mv {here} {home}/");
     }
     let locked = stored.lock.as_deref().map(Lock::parse);
     let in_order =

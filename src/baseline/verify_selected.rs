@@ -112,14 +112,20 @@ pub fn lock_elsewhere(config: &Config, profile: &Profile) -> Option<String> {
     ))
 }
 
-/// What to do where HEAD has the lock of a profile's variant, and the folder of the baselines lacks it: a
-/// new one would begin its ledger again.
-pub fn lock_at_head(config: &Config, profile: &Profile) -> Option<String> {
+/// What to do where the lock of a profile's variant is not used: it is part of the change, or was removed
+/// and HEAD has it. A new one would begin its ledger again.
+pub fn lock_in_git(config: &Config, profile: &Profile) -> Option<String> {
     let top = git::repository(&config.root).ok()?.top;
     let own = format!("{}/{}", profile.identity.folder(), profile.variant);
     let own = config.baselines.join(own);
     let own = own.strip_prefix(&top).ok()?.to_str()?;
-    let committed = git::files_at(&top, "HEAD", &format!("{own}.lock.toml")).ok()?;
+    let lock = format!("{own}.lock.toml");
+    if disk::is_there(top.join(&lock)) {
+        return Some(format!(
+            "`{lock}` is part of this change, and counts once it is accepted"
+        ));
+    }
+    let committed = git::files_at(&top, "HEAD", &lock).ok()?;
     let restore = format!("HEAD has its lock: restore it: git checkout HEAD -- ':/{own}.*'");
     (!committed.is_empty()).then_some(restore)
 }

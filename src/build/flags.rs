@@ -250,8 +250,10 @@ fn macros(word: &str, value: &str) -> Result<(), String> {
 
 fn paths(word: &str, value: &str) -> Result<Vec<String>, String> {
     let paths = value.split(',').map(|path| {
-        if is_quotable(path) && !path.starts_with(['@', '-']) {
+        if is_quotable(path) && !path.starts_with(['@', '-', '~']) {
             Ok(path.to_owned())
+        } else if path.starts_with(['$', '~']) {
+            Err(format!("`{word}`: `~` and variables are not expanded: write the path itself"))
         } else {
             Err(format!("the path `{}` of the flag `{word}` is refused: a shell or a compiler would read more than a path in it", path.escape_debug()))
         }

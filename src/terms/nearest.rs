@@ -1,10 +1,10 @@
 //! The name that was meant by a mistyped one.
 
-/// The known name most similar to a wrong one, if any is similar enough.
+/// The known name most similar to a wrong one, if any is similar enough, or one of its words.
 pub(crate) fn nearest<'a>(wrong: &str, known: &'a [impl AsRef<str>]) -> Option<&'a str> {
-    known
-        .iter()
-        .map(AsRef::as_ref)
+    let names = || known.iter().map(AsRef::as_ref);
+    let mut words = wrong.rsplit(['_', '-']);
+    names()
         .map(|name| (strsim::damerau_levenshtein(wrong, name), name))
         .filter(|(distance, name)| {
             let longer = name.chars().count().max(wrong.chars().count());
@@ -13,4 +13,5 @@ pub(crate) fn nearest<'a>(wrong: &str, known: &'a [impl AsRef<str>]) -> Option<&
         })
         .min()
         .map(|(_, name)| name)
+        .or_else(|| words.find_map(|word| names().find(|name| *name == word)))
 }

@@ -157,7 +157,7 @@ fn removed(config: &Config, place: &str, before: &Stored, consent: &Consent) -> 
             before.gpu
         ),
         format!(
-            "{restored} ({name}), or accept the removal: {}",
+            "{restored} ({name}), and lock a new one over it; where the variant goes too, accept the removal: {}",
             consent.how(&act)
         ),
     );

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::variant_report::VariantReport;
 use super::whole::{Origin, Outcome};
-use crate::baseline::{Store, immutable_additions, lock_at_head, lock_elsewhere, verify_stored};
+use crate::baseline::{Store, immutable_additions, lock_elsewhere, lock_in_git, verify_stored};
 use crate::comparable::changed_conditions;
 use crate::config::{Config, Selected, Variant};
 use crate::evidence::{
@@ -542,7 +542,7 @@ impl<'a> Judge<'a> {
                 Code::NewBaseline,
                 &variant.id,
                 format!("it has no {what} yet"),
-                lock_at_head(&self.plan.config, profile)
+                lock_in_git(&self.plan.config, profile)
                     .or_else(|| lock_elsewhere(&self.plan.config, profile))
                     .unwrap_or_else(|| {
                         let lock = tier.lock_command(&variant.id);

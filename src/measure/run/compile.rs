@@ -69,9 +69,12 @@ fn no_static_gate(variant: &Variant, why: &str) -> Finding {
     Finding::deny(Code::NotMeasured, &variant.id, message, next).warn_for(WarnReason::NoStaticGate)
 }
 
-/// That an input of a program which stands ready was changed after it was built.
+/// That an input of a program which stands ready was changed after it was built, or that nobody knows.
 fn older_than_input(config: &Config, variant: &Variant) -> Option<Finding> {
-    let Recipe::Command { code, build, .. } = &variant.recipe else {
+    let Recipe::Command {
+        code, build, run, ..
+    } = &variant.recipe
+    else {
         return None;
     };
     let time = |file: &String| disk::metadata(config.root.join(file)).ok()?.modified().ok();
@@ -80,11 +83,20 @@ fn older_than_input(config: &Config, variant: &Variant) -> Option<Finding> {
         .filter_map(|file| Some((time(file)?, file)))
         .min()?;
     let inputs = config.own_files(variant).ok()?;
-    let newer = inputs.iter().find(|input| time(input) > Some(built))?;
-    let message = format!("`{newer}` changed after `{program}` was built, which may be old code");
-    let next = match build {
-        Some(_) => format!("sparsek-gate build {}", variant.id),
-        None => format!("build `{program}` again"),
+    let newer = inputs.iter().find(|input| time(input) > Some(built));
+    let (message, next) = match (newer, build) {
+        (Some(newer), _) => (
+            format!("`{newer}` changed after `{program}` was built, which may be old code"),
+            match build {
+                Some(_) => format!("sparsek-gate build {}", variant.id),
+                None => format!("build `{program}` again"),
+            },
+        ),
+        (None, None) if inputs.is_empty() && !run.is_empty() => (
+            format!("it is not known whether `{program}` is older than its sources"),
+            "name these in `inputs`, or the command that builds it in `build`".to_owned(),
+        ),
+        _ => return None,
     };
     let finding = Finding::deny(Code::ProfileStale, &variant.id, message, next);
     Some(finding.warn_for(WarnReason::OlderProgram))

@@ -57,7 +57,9 @@ impl<'a> Slice<'a> {
         let left = self.bytes.len();
         ReadError::report(
             self.offset(),
-            format!("{what} needs {length} bytes, only {left} are left: it is cut"),
+            format!(
+                "{what} needs {length} bytes, only {left} are left: the file is cut, copy it again"
+            ),
         )
     }
 

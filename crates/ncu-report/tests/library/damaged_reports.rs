@@ -149,15 +149,15 @@ fn an_error_states_the_offset_and_what_was_expected() {
     for (bytes, problem) in [
         (
             &whole[..100],
-            "byte 14: the header of the block at byte 10 needs 127 bytes, only 86 are left: it is cut",
+            "byte 14: the header of the block at byte 10 needs 127 bytes, only 86 are left: the file is cut, copy it again",
         ),
         (
             &whole[..60_000],
-            "byte 59189: the header of the block at byte 59185 needs 9720 bytes, only 811 are left: it is cut",
+            "byte 59189: the header of the block at byte 59185 needs 9720 bytes, only 811 are left: the file is cut, copy it again",
         ),
         (
             b"NVR\0",
-            "byte 4: the length of the file header needs 4 bytes, only 0 are left: it is cut",
+            "byte 4: the length of the file header needs 4 bytes, only 0 are left: the file is cut, copy it again",
         ),
         (
             &made(&[]),
@@ -172,7 +172,7 @@ fn an_error_states_the_offset_and_what_was_expected() {
     for (bytes, problem) in [
         (
             made(&[(counting(2), vec![empty()])]),
-            "the length of a kernel result needs 4 bytes, only 0 are left: it is cut",
+            "the length of a kernel result needs 4 bytes, only 0 are left: the file is cut, copy it again",
         ),
         (
             made(&[(empty(), vec![empty().integer(1, 1)])]),
