@@ -352,16 +352,17 @@ pub struct ImportArgs {
     /// Folder for profiles and captures [default: profiles in the work folder]
     #[arg(long, short, value_parser = own_path(), value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// The clock control, where the file does not say it.
+    /// The clock control, where the file does not say it: base (ncu's default) or none.
     #[arg(long, value_parser = parse_spelled::<ClockControl>)]
     pub clock_control: Option<ClockControl>,
-    /// The cache control, where the file does not say it.
+    /// The cache control, where the file does not say it: all (ncu's default) or none.
     #[arg(long, value_parser = parse_spelled::<CacheControl>)]
     pub cache_control: Option<CacheControl>,
-    /// The replay mode, where the file does not say it.
+    /// The replay mode, where the file does not say it: kernel (ncu's default), application, range or
+    /// app-range.
     #[arg(long, value_parser = parse_spelled::<ReplayMode>)]
     pub replay_mode: Option<ReplayMode>,
-    /// How graphs were profiled, where the file does not say it.
+    /// How graphs were profiled, where the file does not say it: node (ncu's default) or graph.
     #[arg(long, value_parser = parse_spelled::<GraphProfiling>)]
     pub graph_profiling: Option<GraphProfiling>,
     /// Output format.

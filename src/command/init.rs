@@ -81,7 +81,8 @@ mod tests {
             let known = complaint.split("known are ").nth(1).unwrap();
             let keys: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
             assert!(!keys.is_empty(), "{complaint}");
-            for key in keys {
+            // A name in quotes stands for any variant.
+            for key in keys.iter().filter(|key| !key.starts_with('"')) {
                 // As a key is set, or listed: a word in a sentence does not show that it is a key.
                 let set = regex::Regex::new(&format!(r"\b{key}( *=| {{2,}}|, |[].])")).unwrap();
                 let named = set.is_match(&template(None, true));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::config::{Config, Metric};
+use crate::config::{Config, Metric, Variant};
 use crate::finding::{Code, Finding};
 use crate::metric::{Level, Role, Tolerance, bounds};
 
@@ -29,9 +29,27 @@ pub fn doubtful(config: &Config) -> Vec<Finding> {
         (message.to_owned(), next.to_owned())
     });
     let found = found.chain(limited.filter_map(fraction)).chain(untimed);
+    let found = found.chain(config.variants().flat_map(of_compiled_code));
     let found: BTreeSet<_> = found.collect();
     let finding = |(message, next)| Finding::of_project(Code::RuleDoubtful, message, next);
     found.into_iter().map(finding).collect()
+}
+
+/// Tolerances of measured metrics that are those of compiled code by name, and have another one there.
+fn of_compiled_code(variant: &Variant) -> Vec<(String, String)> {
+    let metrics = variant.metrics.iter();
+    let gated = metrics.filter(|metric| metric.level != Level::Record && !metric.exact);
+    let other = gated.filter(|metric| {
+        let mut code = variant.static_metrics.iter();
+        code.any(|it| it.alias == metric.alias && it.tolerance != metric.tolerance)
+    });
+    let words = other.map(|Metric { alias, .. }| {
+        (
+            format!("the tolerance of `[metric.{alias}]` is for what a run measures alone"),
+            format!("state it in `[static.{alias}]` too, if it is for compiled code"),
+        )
+    });
+    words.collect()
 }
 
 /// A limit of a percentage that looks like a fraction.

@@ -97,7 +97,7 @@ pub fn why_unknown(root: &Path, revision: &str) -> String {
         return why;
     }
     if commit_of(root, "HEAD").is_none() {
-        return "the repository has no commit yet".to_owned();
+        return "the repository has no commit yet: commit first; until there is another one to compare with, leave `--against` out".to_owned();
     }
     let shallow = if is_shallow(root) {
         "; this clone is shallow and may lack it (`fetch-depth: 0`, or `git fetch --unshallow`)"
