@@ -398,6 +398,7 @@ expires = 2026-12-31 | expires = 31.12.2026 | write a day: `expires = 2026-12-31
 source = "kernels/a.cu" | source = "kernels/a.cu", "b.cu" | several values are a list: `["a", "b"]`
 [suite.s.variant.b] | [suite.my s.variant.b] | unclosed table; a name has no blank
 flags = ["-O3"] | nvcc_flags = ["-O3"] | unknown key `nvcc_flags`; did you mean `flags`?
+counter = "gpu__time_duration.sum" | counter = "dram_read_throughput" | has no counter `dram_read_throughput`; `ncu --query-metrics` lists all
 skip = 1 | skip = 1\nskip = 2 | duplicate key; write each table and each key once: this is in line
 [verify]\n | [toolchain]\n[verify]\n | duplicate key
 source = "kernels/a.cu" | source = "kernels/a.cu | invalid basic string

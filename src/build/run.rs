@@ -68,6 +68,8 @@ pub(super) fn run_build(
             } else if says("'__global__' does not name a type") {
                 "rename the source to `.cu`: nvcc compiles kernels in files with this ending alone"
                     .to_owned()
+            } else if says("not supported on .target") {
+                "correct `toolchain.arch`: what one architecture alone has needs its `a`, as in `arch = \"sm_90a\"`".to_owned()
             } else if says("Don't know what to do with") {
                 "`source` is for nvcc; of another program write `run`, as in `run = [\"python3\", \"k.py\"]`".to_owned()
             } else if says("undefined reference to") && !says("reference to `main'") {

@@ -178,6 +178,12 @@ impl Choice {
                 let next = match revision.ends_with("origin/HEAD") {
                     // No fetch makes it.
                     true => "git remote set-head origin --auto, or name the branch".to_owned(),
+                    false if why.contains("did you mean") => {
+                        format!(
+                            "correct the name; if it is new there, {}",
+                            git::how_to_fetch(folder)
+                        )
+                    }
                     false => git::how_to_fetch(folder),
                 };
                 let why = why.lines().next().unwrap_or_default();

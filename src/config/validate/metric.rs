@@ -218,7 +218,8 @@ impl File<'_> {
         };
         let message = format!("the chip `{}` has no counter `{counter}`", chip.name());
         let error = self.error(&at, message);
-        Err(match nearest {
+        // One of nvprof, which had other names, is like another quantity.
+        Err(match nearest.filter(|_| counter.contains("__")) {
             Some(name) => error.help(format!("did you mean `{name}`?")),
             None => {
                 error.help("`ncu --query-metrics` lists all; docs/counters.md has built-in names")
