@@ -75,7 +75,8 @@ pub fn bases(
         refuse_without_change(folder, &place.run, base)?;
     }
     let against = choice("--against", asked.against).transpose()?;
-    // A run for no change, such as each night's, compares with a release.
+    // Each night is compared with a release. A service that is not known may run a pull request here: its
+    // `--against` is then the word of the pipeline, and rules and locks come from the root all the same.
     let is_of_no_change = matches!(place.run.kind, Kind::Push { .. } | Kind::Other);
     let was_base = |choice: &Choice| {
         let root = root.as_ref().filter(|_| is_of_no_change);
