@@ -616,7 +616,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub launches: Option<u32>,
     /// How much longer a kernel, or all, may take, in percent [default: 0.5]
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", value_parser = percent, allow_negative_numbers = true)]
     pub tolerance: Option<f64>,
     /// Seconds after which a process is killed [default: 300]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
@@ -673,7 +673,10 @@ impl CompareArgs {
 
 /// A share that a tolerance may be.
 fn percent(text: &str) -> Result<f64, String> {
-    let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    let number = text.trim_end_matches(['%', ' ']);
+    let value: f64 = number
+        .parse()
+        .map_err(|_| "not a number of percent, such as 0.5")?;
     if (0.0..100.0).contains(&value) {
         Ok(value)
     } else {

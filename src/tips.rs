@@ -24,6 +24,7 @@ run measure test bench | `check` measures and judges, `profile` only measures
 show | `baseline --show` shows what is locked, `list` what is configured
 diff | `compare A B`
 clean | remove the work folder `.sparsek-gate`
+completion | `generate completions SHELL`
 version | `--version`";
 
 /// The error with a tip.
@@ -42,6 +43,8 @@ pub fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error {
         if let Some(tip) = tip {
             let tips = ContextValue::StyledStrs(vec![StyledStr::from(tip)]);
             error.insert(ContextKind::Suggested, tips);
+            // It is another one where the word is like an option.
+            error.remove(ContextKind::Usage);
         }
     }
     let action = words.iter().skip_while(|word| *word != "baseline").nth(1);

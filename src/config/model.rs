@@ -551,7 +551,12 @@ impl Config {
     }
 
     fn selects_nothing(&self, text: &str) -> String {
-        let known = self.selectable();
+        let mut known = self.selectable();
+        let is_pattern = text.contains(['*', '?', '[']);
+        let suite = text.split_once('/').map(|(suite, _)| format!("{suite}/"));
+        if let Some(suite) = suite.filter(|suite| known.iter().any(|it| it.starts_with(suite))) {
+            known.retain(|name| name.starts_with(&suite));
+        }
         // Such as the name of a variant with a matrix.
         let beginning = format!("{text}-");
         let help = if known.iter().any(|name| name.starts_with(&beginning)) {
@@ -572,12 +577,15 @@ impl Config {
         } else if git::commit_of(&self.root, text).is_some() {
             format!("it is a git revision: `--against {text}`")
         } else {
-            match suggest(text, &known) {
-                near if near.ends_with('?') || text.contains('/') => near,
+            match suggest(if is_pattern { "" } else { text }, &known) {
+                near if near.ends_with('?') => near,
+                _ if known.len() > 20 => format!("none of {} names is like it", known.len()),
+                list if text.contains('/') => list,
                 list => format!("{list}; a text of several words is quoted"),
             }
         };
-        format!("no variant or suite is called `{text}`: {help} (`sparsek-gate list` shows all)")
+        let is_called = if is_pattern { "matches" } else { "is called" };
+        format!("no variant or suite {is_called} `{text}`: {help} (`sparsek-gate list` shows all)")
     }
 }
 

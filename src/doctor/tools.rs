@@ -3,7 +3,7 @@
 use super::check::{Check, Setup, State};
 use crate::config::{Config, numbers};
 use crate::profiler::Ncu;
-use crate::toolchain::{Nvcc, Sanitizer, Tool, dropped_target};
+use crate::toolchain::{Nvcc, Sanitizer, Tool, dropped_target, without_nvcc};
 
 /// Returns ncu, where it was found.
 pub(super) fn checks(setup: &Setup<'_>, checks: &mut Vec<Check>) -> Option<Ncu> {
@@ -23,9 +23,22 @@ fn compilers(setup: &Setup<'_>, checks: &mut Vec<Check>) -> Option<Nvcc> {
     let why = "not needed, no variant has a `source`";
     let compiler = Nvcc::compiler(toolchain, work);
     let check = match &compiler {
-        Ok(nvcc) => match dropped_target(&nvcc.version, &toolchain.arch) {
-            Some((why, next)) => Check::fail("nvcc", why, next),
-            None => Check::pinned(
+        Ok(nvcc) => match (
+            dropped_target(&nvcc.version, &toolchain.arch),
+            without_nvcc(),
+        ) {
+            (Some((why, next)), _) => Check::fail("nvcc", why, next),
+            (None, Some(root)) if toolchain.nvcc.is_none() => Check::warn(
+                "nvcc",
+                format!(
+                    "{} at {}; CUDA_HOME or CUDA_PATH is {}, which has no bin/nvcc",
+                    nvcc.version,
+                    nvcc.path.display(),
+                    root.display()
+                ),
+                "correct the variable, or unset it",
+            ),
+            (None, _) => Check::pinned(
                 "nvcc",
                 format!("{} at {}", nvcc.version, nvcc.path.display()),
                 toolchain.pins.cuda(&nvcc.version).as_ref(),

@@ -87,7 +87,9 @@ pub fn how_to_fetch(root: &Path) -> String {
         Some(name) => format!(
             "no remote is called `origin`; if `{name}` has the target: git remote rename {name} origin"
         ),
-        None => format!("the clone has no remote: git remote add origin ADDRESS && {fetch}"),
+        None => format!(
+            "the clone has no remote: git remote add origin ADDRESS && {fetch}; outside of CI, name a local branch instead"
+        ),
     }
 }
 

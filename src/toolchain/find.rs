@@ -117,6 +117,11 @@ pub(super) fn stated_roots() -> impl Iterator<Item = PathBuf> {
         .filter_map(env_folder)
 }
 
+/// A toolkit that the environment names, and that has no nvcc.
+pub fn without_nvcc() -> Option<PathBuf> {
+    stated_roots().find(|root| !is_program(&root.join("bin/nvcc")))
+}
+
 /// The environments of Python that are active.
 pub(super) fn stated_environments() -> impl Iterator<Item = PathBuf> {
     let names = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter();

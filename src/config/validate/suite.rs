@@ -8,7 +8,8 @@ use super::static_metric::of_compiler;
 use crate::config::error::{ConfigError, suggest};
 use crate::config::model::{Metric, Suite, Work};
 use crate::config::raw::RawSuite;
-use crate::metric::{Level, Role};
+use crate::metric::{ALIASES, Level, Role};
+use crate::terms::nearest;
 
 impl File<'_> {
     pub(super) fn suite(
@@ -60,9 +61,10 @@ impl File<'_> {
             let found = all.find(|metric| metric.alias == *alias).cloned();
             found.ok_or_else(|| {
                 let known: Vec<&str> = metrics.iter().map(|metric| metric.alias.as_str()).collect();
-                let add = || match suggest(alias, &known) {
-                    near if near.ends_with('?') => near,
-                    list => format!("{list}; or add `[metric.{alias}]`"),
+                let built_in: Vec<&str> = ALIASES.iter().map(|alias| alias.name).collect();
+                let add = || match nearest(alias, &[&known[..], &built_in].concat()) {
+                    Some(near) if near != alias => format!("did you mean `{near}`?"),
+                    _ => format!("{}; or add `[metric.{alias}]`, and a table for each default metric that stays: the default ones are those of a file without `[metric]`", suggest("", &known)),
                 };
                 self.error(&at, format!("no metric is called `{alias}`"))
                     .help(of_compiler(alias).unwrap_or_else(add))
