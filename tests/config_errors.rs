@@ -289,6 +289,8 @@ level = "deny" | unless_faster = true | has no meaning for the duration itself
 gpu__time_duration.sum | gpu__time_duration.summ | did you mean `gpu__time_duration.sum`?
 [metric.sm_active] | [metric.sm_activ] | `sm_activ` is not a built-in name on `sm_90a`; did you mean `sm_active`?
 metrics = ["duration", "flop", "stored"] | metrics = ["durations"] | no metric is called `durations`; did you mean `duration`?
+metrics = ["duration", "flop", "stored"] | metrics = ["dram_raed"] | no metric is called `dram_raed`; did you mean `dram_read`?
+metrics = ["duration", "flop", "stored"] | metrics = ["dram_read"] | known are `duration`; or add `[metric.dram_read]`, and a table for each default metric that stays
 metrics = ["duration", "flop", "stored"] | metrics = [] | a suite without metrics gates nothing
 # A target is a GPU.
 arch = "sm_90a" | arch = "hopper" | is not a GPU target; such as `sm_90a`

@@ -201,7 +201,7 @@ fn variants_are_listed_with_kernels_and_baselines_and_patterns_select_them() {
     }
     let all = list(&["--names"]).exits(0).out;
     assert!(all.lines().any(|line| line == "bsr_gemm/cp_async"));
-    list(&["x*"]).ends(2, "no variant or suite is called `x*`");
+    list(&["x*"]).ends(2, "no variant or suite matches `x*`");
     list(&["tma["]).ends(2, "`tma[` is no pattern");
 
     // A description cannot look like another variant.

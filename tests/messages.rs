@@ -58,7 +58,7 @@ run = ["sh", "bench.sh"]\nbuild = ["no-such-tool", "all"] | build | 5 | the prog
 run = ["./none"]\nbuild = ["true"] | build | 5 | the build succeeded, but there is no program `./none`; let `build` make it, or correct `run` of s/v
 source = "k.cu"\n[paths]\nwork = "." | list | 2 | `work` must be a folder of its own; write `.sparsek-gate`
 source = "k.cu" | list w | 2 | no variant or suite is called `w`; known are `s`, `s/v`, `v`; a text of several words is quoted (`sparsek-gate list` shows all
-source = "k.cu" | list s/x* | 2 | no variant or suite is called `s/x*`; did you mean `s/v`? (`sparsek-gate list` shows all
+source = "k.cu" | list s/x* | 2 | no variant or suite matches `s/x*`; known are `s/v` (`sparsek-gate list` shows all
 source = "k.cu" | check --report out.foo | 2 | selects no form; `--report out.foo`; The endings are: .txt (text)
 source = "k.cu" | profile --slice 1/2 | 2 | required arguments were not provided; --output <DIR>
 source = "k.cu" | profile --archive none.zst --output d | 2 | there is no file; none.zst
@@ -66,6 +66,7 @@ source = "k.cu" | profile --archive bench.sh --archive-sha256 0 --output d | 2 |
 source = "k.cu" | profile --archive bench.sh --archive-sha256 0000000000000000000000000000000000000000000000000000000000000000 --output d | 2 | next: it is another archive: take the file and the hash of one run of `archive`
 source = "k.cu" | check --from . --from nowhere | 2 | is not a folder; `--from nowhere`; `profile --output DIR` makes one
 source = "k.cu" | check --from d --archive gate.tar.zst | 2 | required arguments were not provided; --archive-sha256 <HASH>
+source = "k.cu" | check --from old.tar.zst | 2 | unpack the archive, and name its folder that has SUITE/VARIANT/profile.json
 source = "k.cu" | check --from nowhere | 2 | is not a folder; `--from nowhere`; `profile --output DIR` makes one
 source = "k.cu" | check --from x.ncu-rep | 2 | is not a folder; `--from x.ncu-rep`; next: sparsek-gate import x.ncu-rep --variant SUITE/VARIANT, then sparsek-gate check --from .sparsek-gate/profiles SUITE/VARIANT
 source = "k.cu" | check --from t/v/profile.json | 2 | is not a folder; next: name the folder above SUITE/VARIANT: --from DIR
@@ -166,7 +167,8 @@ source = "k.cu"\nflags = ["-march=native"] | build | 5 | it is one of the host c
 source = "k.cu"\nflags = ["-I include -DSMALL=1"] | build | 5 | one argument is one item: write `["-I", "include", "-DSMALL=1"]`
 source = "k.cu"\nflags = ["-DA=1 -lineinfo"] | build | 5 | one argument is one item: write `["-DA=1", "-lineinfo"]`
 source = "calls.cu" | build | 5 | undefined reference; name each file that defines it: `source = ["a.cu", "b.cu"]`
-source = "k.cu"\nflags = ["--use_fst_math"] | build | 5 | the flag `--use_fst_math` is refused: did you mean `use_fast_math`?; check `flags` of s/v
+source = "k.cu"\nflags = ["-O9x"] | build | 5 | the flag `-O9x` is refused: nvcc takes a number: write `-O3`
+source = "k.cu"\nflags = ["--use_fst_math"] | build | 5 | the flag `--use_fst_math` is refused: did you mean `--use_fast_math`?; check `flags` of s/v
 source = "k.cu"\nflags = ["-Xptxas -dlcm=ca"] | build | 5 | is refused: one argument is one item: write `["-Xptxas", "-dlcm=ca"]`
 source = "k.cu"\nflags = ["-ccbin", "g++"] | build | 5 | the flag `-ccbin` is refused: the environment variable NVCC_CCBIN names the host compiler
 source = "k.cu"\nflags = ["-std=c++99"] | build | 5 | Value 'c++99' is not defined for option 'std'; s/v; fix the source or the flags

@@ -208,10 +208,13 @@ fn unknown(word: &str) -> String {
     } else if word.contains(' ') {
         let items: Vec<&str> = word.split_whitespace().collect();
         format!("one argument is one item: write `{items:?}`")
+    } else if word.starts_with("-O") && word[2..].starts_with(|c: char| c.is_ascii_digit()) {
+        "nvcc takes a number: write `-O3`".to_owned()
     } else if host(word) && !word.starts_with("-max") {
         format!("it is one of the host compiler: write `-Xcompiler={word}`")
     } else if let Some(near) = nearest(word.trim_start_matches('-'), &names) {
-        format!("did you mean `{near}`?")
+        let dashes = if near.len() > 1 { "--" } else { "-" };
+        format!("did you mean `{dashes}{near}`?")
     } else {
         "this tool does not know which files and programs it uses".to_owned()
     };

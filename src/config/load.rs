@@ -29,7 +29,10 @@ impl Config {
             let help = match (error.kind(), above.find(|file| disk::is_file(file))) {
                 _ if disk::is_dir(path) => {
                     let file = path.join(FILE_NAME);
-                    format!("name the file: `-C {}`", file.display())
+                    match disk::is_file(&file) {
+                        true => format!("name the file: `-C {}`", file.display()),
+                        false => "remove the folder and restore the file (docker makes a folder where it mounts a file that is missing), or name another file: `-C FILE`".to_owned(),
+                    }
                 }
                 (ErrorKind::InvalidData, _) => {
                     "save it as UTF-8: `iconv -f LATIN1 -t UTF-8`, or `-f UTF-16`".to_owned()

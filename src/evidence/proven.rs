@@ -2,7 +2,7 @@
 
 use crate::config::Variant;
 use crate::finding::{Code, Finding};
-use crate::profile::Profile;
+use crate::profile::{Profile, ProfileOrigin};
 
 /// The finding that the measured processes no longer report on their own numbers, although those of
 /// a reference did: a program could then compute right numbers where it is checked, and less where
@@ -25,6 +25,13 @@ pub fn numbers_unchecked(
             reference.checked_processes(),
             reference.provenance.captures.len()
         );
-        Finding::of(Code::NumbersUnchecked, &variant.id, message)
+        match current.provenance.origin {
+            ProfileOrigin::Imported => {
+                let id = &variant.id;
+                let next = format!("an import has no results of its program: measure it, `sparsek-gate profile {id}`, or compare it with an imported lock: `baseline --lock --accept-imported`");
+                Finding::deny(Code::NumbersUnchecked, id, message, next)
+            }
+            _ => Finding::of(Code::NumbersUnchecked, &variant.id, message),
+        }
     })
 }

@@ -50,11 +50,13 @@ pub(crate) fn configured<'a>(
         "correct the path, or remove the key: then the PATH and the usual folders are searched";
     match path.as_deref() {
         Some(path) if !is_program(path) => {
-            let what = format!(
-                "`toolchain.{key}` is {}, which is no program",
-                path.display()
-            );
-            Err(Error::environment(what, NEXT))
+            let path_shown = path.display();
+            let (why, next) = match disk::is_file(leads_to(path)) {
+                true => ("may not be executed", format!("chmod +x {path_shown}")),
+                false => ("is no program", NEXT.to_owned()),
+            };
+            let what = format!("`toolchain.{key}` is {path_shown}, which {why}");
+            Err(Error::environment(what, next))
         }
         path => Ok(path),
     }

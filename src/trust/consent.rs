@@ -205,7 +205,7 @@ impl Consent {
     fn run(&self) -> String {
         match &self.pull_request {
             Some(number) => format!("pull request {number}"),
-            None => "runs without the number of a pull request".to_owned(),
+            None => "runs of no pull request".to_owned(),
         }
     }
 
@@ -270,7 +270,7 @@ impl Consent {
                 Finding::of_project(
                     Code::AcceptUnused,
                     format!(
-                        "{token} was accepted, and nothing in this change has this token: a token covers one action on one path, from one content to another, in one pull request, and this run is one of {}",
+                        "{token} was accepted, and nothing in this change has this token: a token covers one action on one path, from one content to another, in one pull request, and this one is for {}",
                         self.run()
                     ),
                     "review the current findings, and accept the tokens that they print; name the pull request where the pipeline does not: --pull-request N",

@@ -10,7 +10,7 @@ use crate::config::{self, Config, Mismatch, Pins, Toolchain, Variant};
 use crate::disk;
 use crate::files::{base_folder, create_work_folder};
 use crate::finding::{Code, Error, Finding, Note};
-use crate::git::{Worktree, short};
+use crate::git::{self, Worktree, short};
 use crate::measure::watch::{Silent, Watch};
 use crate::profile::Profile;
 
@@ -71,21 +71,26 @@ impl BaseProject {
             .file_name()
             .map_or_else(|| PathBuf::from(config::FILE_NAME), PathBuf::from);
         let path = worktree.project.join(name);
-        let config = match disk::is_there(&path) {
-            true => Config::load(&path),
+        let base_files = git::objects_at(&current.root, commit).unwrap_or_default();
+        let mut others = base_files.into_keys().filter(|other| {
+            Path::new(other).file_name() == path.file_name()
+                && !disk::is_there(current.checkout.join(other))
+        });
+        let config = match (disk::is_there(&path), others.next()) {
+            (true, _) => Config::load(&path).map_err(|error| error.summary()),
+            (false, Some(moved)) => Err(format!("its configuration is `{moved}`, which was moved since")),
             // A revision from before the gate has no variant.
-            false => Ok(Config {
+            (false, None) => Ok(Config {
                 root: worktree.project.clone(),
                 path,
                 suites: Vec::new(),
                 ..current.clone()
             }),
         };
-        let config = config.map(|base| beside(base, current));
         Ok(BaseProject {
             commit: Some(worktree.commit.clone()),
             worktree: Some(worktree),
-            config: config.map_err(|error| error.summary()),
+            config: config.map(|base| beside(base, current)),
         })
     }
 
