@@ -240,7 +240,12 @@ impl Store {
                     baseline.signature.clone(),
                 ];
                 for (ending, content) in FILES.iter().zip(contents) {
-                    staging.put(&baseline.gpu, id, ending, content.as_deref())?;
+                    staging.put(
+                        &baseline.gpu,
+                        id,
+                        ending,
+                        content.as_deref().map(str::as_bytes),
+                    )?;
                 }
             }
             Ok(())
@@ -254,19 +259,22 @@ impl Store {
     pub fn sign(&self, signatures: &[(String, VariantId, String)]) -> Result<(), Error> {
         self.change(|staging| {
             for (gpu, variant, signature) in signatures {
-                staging.put(gpu, variant, SIGNATURE, Some(signature))?;
+                staging.put(gpu, variant, SIGNATURE, Some(signature.as_bytes()))?;
             }
             Ok(())
         })
     }
 
-    /// Writes a file of a baseline durably, or removes it.
-    fn put(
+    /// Writes a file of a baseline durably, or removes it: in a copy or a snapshot of a store.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn put(
         &self,
         gpu: &str,
         variant: &VariantId,
         ending: &str,
-        content: Option<&str>,
+        content: Option<&[u8]>,
     ) -> Result<(), Error> {
         let path = self.path(gpu, variant, ending);
         let folder = path.parent().unwrap_or(&self.root);

@@ -156,7 +156,7 @@ fn of_slices(
         let mut sick = outcome.sick_gpus.iter();
         if !sick.any(|sick| Some(&sick.uuid) == gpu.as_ref()) {
             let plan = &judging.plan.config;
-            times.note(&plan.work, |name| {
+            times.note_all(&plan.work, |name| {
                 plan.variants()
                     .any(|variant| variant.id.to_string() == name)
             });

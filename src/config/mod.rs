@@ -19,6 +19,7 @@ mod schema;
 mod selected;
 mod selector;
 mod stated_by;
+mod tolerance;
 mod unread;
 mod validate;
 mod version_range;

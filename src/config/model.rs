@@ -20,6 +20,7 @@ use super::pins::Pins;
 use super::range;
 use super::selector::Selector;
 use super::stated_by::StatedBy;
+use super::tolerance;
 use super::unread::Unread;
 use crate::binary::{LaunchShape, StaticRule};
 use crate::disk;
@@ -88,19 +89,27 @@ pub enum Accept {
 }
 
 /// Makes warnings of the findings on one metric of one variant, until a day or the merge.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "waiver")]
 pub struct Waiver {
-    /// The variant.
+    /// The variant, as `suite/variant`.
+    #[schemars(with = "String")]
     pub variant: VariantId,
-    /// The metric's alias.
+    /// The metric's name.
     pub metric: String,
-    /// Why.
+    /// Why it is acceptable.
     pub reason: String,
     /// Who is responsible for it.
     pub who: String,
-    /// The last day on which it counts, in UTC; `None`: it counts until it is part of the base.
+    /// The last day on which it counts, in UTC, such as 2026-12-31. Default: it counts in the change
+    /// that adds it, and ends with the merge.
+    #[serde(default, deserialize_with = "range::day")]
+    #[schemars(with = "Option<String>", extend("format" = "date"))]
     pub expires: Option<jiff::civil::Date>,
-    /// How much worse the metric may be; `None` is twice its tolerance.
+    /// How much worse the metric may be. Default: twice its tolerance; required where that is 0.
+    #[serde(default, deserialize_with = "tolerance::tolerance")]
+    #[schemars(with = "Option<tolerance::RawTolerance>")]
     pub up_to: Option<Tolerance>,
 }
 

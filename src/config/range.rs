@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use serde::de::{Deserialize, Deserializer, Error};
+use jiff::civil::Date;
+use serde::Deserialize;
+use serde::de::{Deserializer, Error};
 
 use super::version_range::VersionRange;
 use crate::terms::{Tier, is_identifier};
@@ -89,4 +91,23 @@ pub(super) fn variables<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String
             "`{name}` cannot be the name of an environment variable: each is named whole, with letters, digits and `_`, no pattern and no value; `env` of a variant sets a value"
         ))),
     }
+}
+
+/// A day, written as TOML's own or as text.
+pub(super) fn day<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Date>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "a date such as 2026-12-31")]
+    enum Written {
+        Date(toml::value::Datetime),
+        Text(String),
+    }
+    let text = match Written::deserialize(from)? {
+        Written::Text(text) => text,
+        Written::Date(date) => date.to_string(),
+    };
+    // A day has many spellings, and configurations are compared as text.
+    let day = text.parse().ok();
+    let day = day.filter(|day: &Date| day.to_string() == text);
+    let message = format!("`expires` must be a day such as 2026-12-31, not `{text}`");
+    day.map(Some).ok_or_else(|| D::Error::custom(message))
 }

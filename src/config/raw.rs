@@ -1,17 +1,16 @@
 //! `config.toml` as written. Nothing after [`super::Config`] reads these types.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Formatter};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{self, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::IgnoredAny;
 use serde_json::json;
 
-use super::model::{ProfileSettings, Toolchain, Trust, VerifySettings, Work};
+use super::model::{ProfileSettings, Toolchain, Trust, VerifySettings, Waiver, Work};
 use super::range;
-use crate::metric::{Direction, Level, Tolerance};
+use super::tolerance::{RawTolerance, RawTolerances};
+use crate::metric::{Direction, Level};
 use crate::terms::Phase;
 
 /// What sparsek-gate builds, measures and gates.
@@ -39,40 +38,9 @@ pub(super) struct RawConfig {
     /// Problems to solve, each with its variants: same inputs, same answer.
     pub suite: BTreeMap<String, RawSuite>,
     /// Findings that only warn until a day or the merge, each in a `[[waiver]]` of its own.
-    pub waiver: Vec<RawWaiver>,
+    pub waiver: Vec<Waiver>,
     /// Whose locks count.
     pub trust: Trust,
-}
-
-/// Makes warnings of the findings on one metric of one variant, until a day or the merge.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "waiver")]
-pub(super) struct RawWaiver {
-    /// The variant, as `suite/variant`.
-    pub variant: String,
-    /// The metric's name.
-    pub metric: String,
-    /// Why it is acceptable.
-    pub reason: String,
-    /// Who is responsible for it.
-    pub who: String,
-    /// The last day on which it counts, in UTC, such as 2026-12-31. Default: it counts in the change
-    /// that adds it, and ends with the merge.
-    #[serde(default)]
-    #[schemars(with = "Option<String>", extend("format" = "date"))]
-    pub expires: Option<ExpiryDate>,
-    /// How much worse the metric may be. Default: twice its tolerance; required where that is 0.
-    #[serde(default)]
-    pub up_to: Option<RawTolerance>,
-}
-
-/// A date, written as TOML's own or as text.
-#[derive(Debug, Deserialize)]
-#[serde(untagged, expecting = "a date such as 2026-12-31")]
-pub(super) enum ExpiryDate {
-    Date(toml::value::Datetime),
-    Text(String),
 }
 
 /// Folders, seen from the folder of the configuration.
@@ -149,93 +117,6 @@ pub(super) struct RawStatic {
     /// Largest value allowed, in the metric's unit.
     #[schemars(extend("x-stricter" = "less", "x-absent" = "none"))]
     pub max: Option<f64>,
-}
-
-/// The tolerances of a metric: one for both comparisons, or one for each.
-#[derive(Debug, JsonSchema)]
-#[schemars(untagged, extend("x-stricter" = "tolerance"))]
-pub(super) enum RawTolerances {
-    /// The same for both.
-    Both(RawTolerance),
-    /// By what it is compared with.
-    Each(RawEach),
-}
-
-/// One tolerance for each comparison. Without it the metric is recorded there, and not judged.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-#[schemars(rename = "tolerances")]
-pub(super) struct RawEach {
-    /// Against a locked baseline.
-    pub stored: Option<RawTolerance>,
-    /// Side by side: `check --against`.
-    pub against: Option<RawTolerance>,
-}
-
-/// How much worse is no regression: `4 %` of the value, or `1.5` in the counter's unit.
-#[derive(Clone, Copy, Debug, JsonSchema)]
-#[schemars(rename = "tolerance")]
-pub(super) struct RawTolerance(
-    #[schemars(with = "String", regex(pattern = r"^[0-9]+(\.[0-9]+)?( ?%)?$"))] pub Tolerance,
-);
-
-impl<'de> Deserialize<'de> for RawTolerances {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<RawTolerances, D::Error> {
-        struct Either;
-        impl<'de> Visitor<'de> for Either {
-            type Value = RawTolerances;
-
-            fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
-                f.write_str(
-                    "a text, such as `\"4 %\"` or `\"1.5\"`, or a table of `stored` and `against`",
-                )
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<RawTolerances, E> {
-                RawTolerance::parse(text).map(RawTolerances::Both)
-            }
-
-            fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<RawTolerances, M::Error> {
-                RawEach::deserialize(MapAccessDeserializer::new(map)).map(RawTolerances::Each)
-            }
-        }
-        from.deserialize_any(Either)
-    }
-}
-
-impl RawTolerance {
-    fn parse<E: de::Error>(text: &str) -> Result<RawTolerance, E> {
-        let (number, of): (&str, fn(f64) -> Tolerance) = match text.strip_suffix('%') {
-            Some(percent) => (percent.trim_end(), Tolerance::RelativePercent),
-            None => (text, Tolerance::Absolute),
-        };
-        let size = number.parse::<f64>().ok().filter(|size| size.is_finite());
-        let size = size.filter(|size| *size >= 0.0 && (number == text || *size < 100.0));
-        let size = size.ok_or_else(|| {
-            E::custom(format!(
-                "{text:?} is no tolerance: write `\"4 %\"` of the value, below 100 %, or `\"1.5\"` in the metric's unit, ns of a duration"
-            ))
-        })?;
-        Ok(RawTolerance(of(size)))
-    }
-}
-
-impl<'de> Deserialize<'de> for RawTolerance {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<RawTolerance, D::Error> {
-        struct Text;
-        impl Visitor<'_> for Text {
-            type Value = RawTolerance;
-
-            fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
-                f.write_str("a text, such as `\"4 %\"` or `\"1.5\"`")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<RawTolerance, E> {
-                RawTolerance::parse(text)
-            }
-        }
-        from.deserialize_str(Text)
-    }
 }
 
 /// What one count of the counter stands for: one of the two.

@@ -306,12 +306,6 @@ impl Finding {
         self
     }
 
-    /// With the token that stands for consent to it.
-    pub fn accept(mut self, token: impl Into<String>) -> Self {
-        self.accept = Some(token.into());
-        self
-    }
-
     /// With a tool's own output.
     pub fn detail(mut self, text: impl Into<String>) -> Self {
         let text = text.into();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -48,15 +48,18 @@ impl std::ops::AddAssign for Spent {
     }
 }
 
-/// What earlier runs on this machine took: a display, which decides nothing.
-#[derive(Debug)]
-pub(super) struct Costs {
-    path: PathBuf,
-    variants: BTreeMap<String, Each>,
+/// What one process of a variant took, in seconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Each {
+    verify_s: f64,
+    profile_s: f64,
 }
 
-/// What earlier runs took, to be moved to another machine: it decides how a plan is shared out, and
-/// nothing else.
+/// The file of [`Times`] in the work folder.
+const FILE: &str = "costs.json";
+
+/// What earlier runs took, on this machine or on another one: it is displayed, and decides how a plan
+/// is shared out, and nothing else.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Times(BTreeMap<String, Each>);
@@ -64,7 +67,12 @@ pub struct Times(BTreeMap<String, Each>);
 impl Times {
     /// Those in a work folder. A file that cannot be read has none.
     pub fn of(work: &Path) -> Times {
-        Times(Costs::of(work).variants)
+        let read = || -> Option<Times> {
+            let bytes = read_regular_up_to(&work.join(FILE), most::CONFIG).ok()?;
+            let Times(read) = json(&bytes).ok()?;
+            read.values().all(Each::is_sound).then_some(Times(read))
+        };
+        read().unwrap_or_default()
     }
 
     /// How long a variant takes with the fewest rounds, in seconds; `None` where it never ran.
@@ -73,69 +81,46 @@ impl Times {
         Some(each.of(plan).least_s)
     }
 
-    /// Notes them in a work folder, of variants that `is_known`. What is no time is left out. Nothing
-    /// depends on the file, so a failed write is ignored.
-    pub fn note(&self, work: &Path, is_known: impl Fn(&str) -> bool) {
+    /// Notes them in a work folder, of variants that `is_known`. What is no time is left out.
+    pub fn note_all(&self, work: &Path, is_known: impl Fn(&str) -> bool) {
         let sound = |(name, each): &(&String, &Each)| each.is_sound() && is_known(name);
         let new: Vec<(&String, &Each)> = self.0.iter().filter(sound).collect();
         if new.is_empty() || create_work_folder(work).is_err() {
             return;
         }
-        let mut costs = Costs::of(work);
+        let mut times = Times::of(work);
         for (name, each) in new {
-            costs.variants.insert(name.clone(), each.clone());
+            times.0.insert(name.clone(), each.clone());
         }
-        costs.write();
-    }
-}
-
-/// What one process of a variant took, in seconds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Each {
-    verify_s: f64,
-    profile_s: f64,
-}
-
-/// The file of [`Costs`] in the work folder.
-const FILE: &str = "costs.json";
-
-impl Costs {
-    /// Those in a work folder. A file that cannot be read has none.
-    pub fn of(work: &Path) -> Costs {
-        let path = work.join(FILE);
-        let read = || -> Option<BTreeMap<String, Each>> {
-            let bytes = read_regular_up_to(&path, most::CONFIG).ok()?;
-            let read: BTreeMap<String, Each> = json(&bytes).ok()?;
-            read.values().all(Each::is_sound).then_some(read)
-        };
-        let variants = read().unwrap_or_default();
-        Costs { path, variants }
+        times.write(work);
     }
 
-    /// Notes what a variant took. Nothing depends on the file, so a failed write is ignored.
-    pub fn note(&mut self, variant: &VariantId, cost: Spent) {
+    /// Notes in a work folder what a variant took.
+    pub(super) fn note(work: &Path, variant: &VariantId, cost: Spent) {
         if cost.profiled == 0 {
             return;
         }
-        let each = self.variants.entry(variant.to_string()).or_default();
+        let mut times = Times::of(work);
+        let each = times.0.entry(variant.to_string()).or_default();
         // Where a verification was reused, the time of an earlier one stays.
         if cost.verified > 0 {
             each.verify_s = cost.verify_s / f64::from(cost.verified);
         }
         each.profile_s = cost.profile_s / f64::from(cost.profiled);
-        self.write();
+        times.write(work);
     }
 
-    fn write(&self) {
-        let text = serde_json::to_vec(&self.variants).unwrap_or_default();
-        let _ = write_atomically(&self.path, &text);
+    /// Nothing depends on the file, so a failed write is ignored.
+    fn write(&self, work: &Path) {
+        let text = serde_json::to_vec(self).unwrap_or_default();
+        let _ = write_atomically(&work.join(FILE), &text);
     }
 
     /// How long variants will take with the fewest rounds and with the most, in words; `None` where
     /// nothing is known of any of them.
-    pub fn expected(&self, plans: &[VariantPlan]) -> Option<String> {
+    pub(super) fn expected(&self, plans: &[VariantPlan]) -> Option<String> {
         let known = plans.iter().filter_map(|plan| {
-            let each = self.variants.get(&plan.variant.to_string())?;
+            let each = self.0.get(&plan.variant.to_string())?;
             Some(each.of(plan))
         });
         let known: Vec<Takes> = known.collect();
@@ -225,7 +210,7 @@ mod tests {
         let config =
             config("[suite.s.variant.a]\nrun = [\"a\"]\n[suite.s.variant.b]\nrun = [\"b\"]\n");
         let plans: Vec<VariantPlan> = config.variants().map(VariantPlan::side_by_side).collect();
-        assert_eq!(Costs::of(work).expected(&plans), None);
+        assert_eq!(Times::of(work).expected(&plans), None);
 
         let cost = Spent {
             verify_s: 4.0,
@@ -234,14 +219,14 @@ mod tests {
             profiled: 10,
             ..Spent::default()
         };
-        Costs::of(work).note(&plans[0].variant, cost);
+        Times::note(work, &plans[0].variant, cost);
         // 2 s twice, and 3 s for each process of 3 to 10 rounds of four.
-        let expected = || Costs::of(work).expected(&plans);
+        let expected = || Times::of(work).expected(&plans);
         assert_eq!(
             expected().unwrap(),
             "measuring 1 variant will take 40 s to 2 min 4 s, by the times of earlier runs; 1 variant never ran here"
         );
-        Costs::of(work).note(&plans[1].variant, cost);
+        Times::note(work, &plans[1].variant, cost);
         assert_eq!(
             expected().unwrap(),
             "measuring 2 variants will take 1 min 20 s to 4 min 8 s, by the times of earlier runs"
@@ -254,7 +239,7 @@ mod tests {
             "{\"s/a\": {\"verify_s\": 1.0, \"profile_s\": -1.0}}",
         ] {
             std::fs::write(work.join(FILE), garbage).unwrap();
-            assert_eq!(Costs::of(work).expected(&plans), None, "{garbage}");
+            assert_eq!(Times::of(work).expected(&plans), None, "{garbage}");
         }
     }
 }

@@ -18,7 +18,7 @@ pub trait Watch: Sync {
     fn warns(&self, _obstacle: &str) {}
 }
 
-/// Reports the base's stages as such.
+/// Reports the base's stages as such; what concerns the run is reported by its own [`Watch`].
 pub(super) struct OfBase<'a>(pub &'a dyn Watch);
 
 impl Watch for OfBase<'_> {
@@ -32,18 +32,6 @@ impl Watch for OfBase<'_> {
 
     fn ended(&self, variant: &Variant, stage: &str, outcome: &str) {
         self.0.ended(variant, &format!("base {stage}"), outcome);
-    }
-
-    fn waits(&self, other: &str) {
-        self.0.waits(other);
-    }
-
-    fn notes(&self, text: &str) {
-        self.0.notes(text);
-    }
-
-    fn warns(&self, obstacle: &str) {
-        self.0.warns(obstacle);
     }
 }
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::consent::Consent;
-use super::locks;
 use super::place::{Place, inside, unreadable};
 use super::root::Root;
 use crate::baseline::Store;
 use crate::config::Config;
+use crate::disk;
 use crate::files::is_below;
 use crate::finding::Error;
 use crate::git::{self, TreeEntry, short};
@@ -72,11 +72,21 @@ impl ChangeUnderReview<'_> {
                 }
             };
             if is_below(rest) {
-                locks::write(&folder.join(rest), &bytes)?;
+                write(&folder.join(rest), &bytes)?;
             }
         }
         Ok((Store::open(&folder)?, all_files))
     }
+}
+
+/// Writes a file of a snapshot, with its folders.
+///
+/// # Errors
+/// [`Error::Io`].
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let folder = path.parent().unwrap_or(path);
+    disk::create_dir_all(folder).map_err(Error::io("create", folder))?;
+    disk::write(path, bytes).map_err(Error::io("write", path))
 }
 
 /// The name of the configuration in its folder.

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use jiff::civil::Date;
 use toml::{Table, Value};
 
 use super::policy::{is_code, of_base_always, variant_of};
-use crate::config::{Key, KeyCounts};
+use crate::config::{Key, KeyCounts, Waiver};
 use crate::terms::VariantId;
 
 /// Which way a change of the policy goes.
@@ -223,86 +224,56 @@ fn tolerance(name: &str, before: Option<String>, after: Option<String>) -> Optio
 }
 
 fn waivers(before: Option<&Value>, after: Option<&Value>, found: &mut Vec<Change>) {
-    let all = |value: Option<&Value>| -> Vec<Waived> {
+    let all = |value: Option<&Value>| -> Vec<Waiver> {
         let list = value.and_then(Value::as_array);
-        list.into_iter().flatten().map(Waived::of).collect()
+        let list = list.into_iter().flatten().cloned();
+        list.filter_map(|waiver| waiver.try_into().ok()).collect()
     };
     let (before, after) = (all(before), all(after));
-    let mut note = |waiver: &Waived, way: Way, text: String| {
+    let mut note = |waiver: &Waiver, way: Way, text: String| {
         found.push(Change {
             text,
             way,
-            variant: VariantId::try_from(waiver.variant.clone()).ok(),
+            variant: Some(waiver.variant.clone()),
         });
+    };
+    let covers_as = |one: &Waiver, other: &Waiver| {
+        (&one.variant, &one.metric) == (&other.variant, &other.metric)
     };
     for waiver in after.iter().filter(|waiver| !before.contains(waiver)) {
         let what = &waiver.metric;
-        let day = |expires: &Option<String>| expires.clone().unwrap_or("the merge".to_owned());
-        let until = day(&waiver.expires);
+        let day = |day: Option<Date>| day.map_or("the merge".to_owned(), |day| day.to_string());
+        let until = day(waiver.expires);
         let by = format!("by {}: {}", waiver.who, waiver.reason);
-        let alike: Vec<&Waived> = before.iter().filter(|was| was.covers_as(waiver)).collect();
-        let last = alike.iter().map(|was| &was.expires).max();
-        // Dates are compared as they are written, year first.
+        let alike = before.iter().filter(|was| covers_as(was, waiver));
+        // Without a day it ends with the merge, before every day.
+        let last = alike.clone().map(|was| was.expires).max();
         let (text, to) = match last {
             None => (format!("adds a waiver of `{what}`"), "until"),
-            Some(last) if waiver.expires == *last => {
+            Some(last) if waiver.expires == last => {
                 (format!("replaces the waiver of `{what}`"), "until")
             }
             Some(last) => {
-                let shorter = waiver.expires < *last;
+                let shorter = waiver.expires < last;
                 let verb = if shorter { "shortens" } else { "extends" };
                 let from = day(last);
                 (format!("{verb} the waiver of `{what}` from {from}"), "to")
             }
         };
         // One of the same size that ends sooner is no looser than that one.
-        let within = |was: &&Waived| was.up_to == waiver.up_to && was.expires > waiver.expires;
-        let size = match &*waiver.up_to {
-            "" => " up to twice its tolerance".to_owned(),
-            size => format!(" up to {size}"),
+        let within = |was: &Waiver| was.up_to == waiver.up_to && was.expires > waiver.expires;
+        let size = match waiver.up_to {
+            None => " up to twice its tolerance".to_owned(),
+            Some(size) => format!(" up to {}", size.display(None)),
         };
-        let way = loosens_if(!alike.iter().copied().any(|was| within(&was)));
+        let way = loosens_if(!alike.clone().any(within));
         note(waiver, way, format!("{text} {to} {until}{size} {by}"));
     }
     for waiver in before {
-        if !after.iter().any(|is| is.covers_as(&waiver)) {
+        if !after.iter().any(|is| covers_as(is, &waiver)) {
             let text = format!("removes the waiver of `{}`", waiver.metric);
             note(&waiver, Way::Tightens, text);
         }
-    }
-}
-
-/// A waiver, as written.
-#[derive(PartialEq)]
-struct Waived {
-    variant: String,
-    metric: String,
-    who: String,
-    reason: String,
-    /// Without a day it ends with the merge, before every day.
-    expires: Option<String>,
-    up_to: String,
-}
-
-impl Waived {
-    fn of(value: &Value) -> Waived {
-        let text = |key: &str| match value.get(key) {
-            Some(Value::String(text)) => text.clone(),
-            Some(other) => other.to_string(),
-            None => String::new(),
-        };
-        Waived {
-            variant: text("variant"),
-            metric: text("metric"),
-            who: text("who"),
-            reason: text("reason"),
-            expires: value.get("expires").map(|_| text("expires")),
-            up_to: text("up_to"),
-        }
-    }
-
-    fn covers_as(&self, other: &Waived) -> bool {
-        self.variant == other.variant && self.metric == other.metric
     }
 }
 

@@ -221,10 +221,13 @@ impl Consent {
         given.get_mut(&token).map(|used| *used = true).is_some()
     }
 
-    /// The finding, as a warning where its action was accepted.
+    /// The finding, whose next step ends in how its action is accepted, as a warning where it was.
     pub fn settles(&self, finding: Finding, act: &Act) -> Finding {
-        let accept = (!self.takes_none).then(|| self.token(act));
-        let finding = Finding { accept, ..finding };
+        let finding = Finding {
+            next: format!("{}: {}", finding.next, self.how(act)),
+            accept: (!self.takes_none).then(|| self.token(act)),
+            ..finding
+        };
         if self.covers(act) {
             Finding {
                 next: self.nothing(act),

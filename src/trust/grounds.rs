@@ -118,9 +118,8 @@ pub fn establish(head: Config, root: Option<Root>, consent: Consent) -> Result<G
     findings.extend(change.leftovers()?);
     findings.extend(change.converted()?);
     let here = Store::open(own)?;
-    let place = change.baselines();
     let base = (&store, all_files);
-    let replaced = locks::compare(&config, base, &here, &place, &consent, &mut findings)?;
+    let replaced = change.locks(&config, base, &here, &mut findings)?;
     findings.extend(change.hidden(&store, &here)?);
     locks::replace(&store, &here, &replaced)?;
     change.refuse_libraries()?;

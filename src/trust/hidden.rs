@@ -174,10 +174,7 @@ fn added(message: String, before: &Files, after: &Files, consent: &Consent) -> F
         after: content(after),
         reviewed: Vec::new(),
     };
-    let next = format!(
-        "remove the attributes, or have an authorized person review the hidden files as text and accept it from outside the change: {}",
-        consent.how(&act)
-    );
+    let next = "remove the attributes, or have an authorized person review the hidden files as text and accept it from outside the change";
     let finding = Finding::of_project(Code::HiddenFromReview, message, next);
     consent.settles(finding, &act)
 }

@@ -1,12 +1,10 @@
 //! What a change does to the locks that it is judged by.
 
-use std::path::Path;
-
 use super::brought::listing;
-use super::consent::{Act, Action, Consent};
+use super::change::ChangeUnderReview;
+use super::consent::{Act, Action};
 use crate::baseline::{Entry, FILES, Lock, Store, Stored, Trusted, verify_files};
 use crate::config::Config;
-use crate::disk;
 use crate::files::{if_there, read_regular};
 use crate::finding::{Code, Error, Finding, Note, WarnReason};
 use crate::git;
@@ -26,53 +24,207 @@ pub(super) struct Replaced {
     pub consented: bool,
 }
 
-/// Reports every baseline that the change locks, re-locks, edits or removes, and returns those that
-/// were accepted and are unchanged since they were locked. `all_files` is whether the base has no link and no
-/// submodule there, whose locks are unknown. `place` is the folder of the baselines
-/// from the top of the repository.
-///
-/// # Errors
-/// [`Error::Io`].
-pub(super) fn compare(
-    config: &Config,
-    (base, all_files): (&Store, bool),
-    head: &Store,
-    place: &str,
-    consent: &Consent,
-    findings: &mut Vec<Finding>,
-) -> Result<Vec<Replaced>, Error> {
-    let mut accepted = Vec::new();
-    let mut all = base.stored()?;
-    let of_base = all.clone();
-    all.extend(head.stored()?);
-    for (gpu, variant) in all {
-        let before = base.load(&gpu, &variant)?;
-        let after = head.load(&gpu, &variant)?;
-        let found = match (&before, &after) {
-            (None, None) => continue,
-            (Some(before), Some(after)) if before == after => continue,
-            (Some(before), None) => removed(config, place, before, consent),
-            (before, Some(after)) => {
-                let rivals = of_base.iter().filter(|(_, id)| *id == variant);
-                let is_first =
-                    all_files && !rivals.into_iter().any(|(other, _)| is_of(other, &gpu));
-                locked(config, place, (before.as_ref(), after), is_first, consent)
+impl ChangeUnderReview<'_> {
+    /// Reports every baseline that the change locks, re-locks, edits or removes, and returns those that
+    /// were accepted and are unchanged since they were locked. `all_files` is whether the base has no link and no
+    /// submodule there, whose locks are unknown.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn locks(
+        &self,
+        config: &Config,
+        (base, all_files): (&Store, bool),
+        head: &Store,
+        findings: &mut Vec<Finding>,
+    ) -> Result<Vec<Replaced>, Error> {
+        let mut accepted = Vec::new();
+        let mut all = base.stored()?;
+        let of_base = all.clone();
+        all.extend(head.stored()?);
+        for (gpu, variant) in all {
+            let before = base.load(&gpu, &variant)?;
+            let after = head.load(&gpu, &variant)?;
+            let found = match (&before, &after) {
+                (None, None) => continue,
+                (Some(before), Some(after)) if before == after => continue,
+                (Some(before), None) => self.removed(config, before),
+                (before, Some(after)) => {
+                    let rivals = of_base.iter().filter(|(_, id)| *id == variant);
+                    let is_first =
+                        all_files && !rivals.into_iter().any(|(other, _)| is_of(other, &gpu));
+                    self.locked(config, (before.as_ref(), after), is_first)
+                }
+            };
+            // A warning of another code, such as on a signature, replaces nothing.
+            let settled = found.iter().any(|finding| finding.code == Code::Relocked)
+                && !found.iter().any(Finding::denies);
+            let consented = found.iter().any(|one| one.notes.contains(&Note::Accepted));
+            findings.extend(found);
+            if settled {
+                accepted.push(Replaced {
+                    gpu,
+                    variant,
+                    consented,
+                });
             }
-        };
-        // A warning of another code, such as on a signature, replaces nothing.
-        let settled = found.iter().any(|finding| finding.code == Code::Relocked)
-            && !found.iter().any(Finding::denies);
-        let consented = found.iter().any(|one| one.notes.contains(&Note::Accepted));
-        findings.extend(found);
-        if settled {
-            accepted.push(Replaced {
-                gpu,
-                variant,
-                consented,
-            });
+        }
+        Ok(accepted)
+    }
+
+    /// What consent to a change of a baseline is for. `named` is the one that
+    /// has the lock.
+    fn act(
+        &self,
+        action: Action,
+        named: &Stored,
+        contents: (Option<&Stored>, Option<&Stored>),
+    ) -> Act {
+        let path = format!("{}/{}/{}", self.baselines(), named.gpu, named.variant);
+        Act {
+            action,
+            before: contents.0.and_then(content),
+            after: contents.1.and_then(content),
+            reviewed: match action {
+                // Only who knows how the files were made can accept them.
+                Action::Edit => Vec::new(),
+                _ => FILES.map(|ending| format!("{path}.{ending}")).to_vec(),
+            },
+            path,
         }
     }
-    Ok(accepted)
+
+    fn removed(&self, config: &Config, before: &Stored) -> Vec<Finding> {
+        let act = self.act(Action::Remove, before, (Some(before), None));
+        let name = before.name("lock.toml");
+        let (who, restored) =
+            match git::is_left_out(&config.checkout, &format!("{}/{name}", self.baselines())) {
+                true => (
+                    "the sparse checkout leaves out", "git sparse-checkout disable",
+                ),
+                false => ("this change removes", "restore it"),
+            };
+        let finding = Finding::deny(
+            Code::Relocked,
+            &before.variant,
+            format!(
+                "{who} its baseline on {}; it is still judged by that baseline",
+                before.gpu
+            ),
+            format!(
+                "{restored} ({name}), and lock a new one over it; where the variant goes too, accept the removal"
+            ),
+        );
+        vec![self.consent.settles(finding, &act)]
+    }
+
+    /// The findings on a baseline that is new or was replaced. `is_first` is whether the base has none that could
+    /// be compared with instead.
+    fn locked(
+        &self,
+        config: &Config,
+        (before, after): (Option<&Stored>, &Stored),
+        is_first: bool,
+    ) -> Vec<Finding> {
+        let (trusted, found) = verify_files(config, after);
+        let found = found.into_iter();
+        let mut found: Vec<Finding> = found.map(|one| one.with(Note::InChange)).collect();
+        let Some(trusted) = trusted else {
+            return found;
+        };
+        // A base whose lock cannot be read has no ledger to continue.
+        let old_lock = before.and_then(|before| Lock::parse(before.lock.as_deref()?).ok());
+        let past = old_lock.as_ref().map_or(&[][..], |lock| &lock.ledger);
+        if !trusted.lock.ledger.starts_with(past) {
+            return vec![self.rewritten(after, past, &trusted.lock.ledger)];
+        }
+        if before.is_some_and(|before| only_signed(before, after)) {
+            // A signature that was not verified proves nothing: `found` reports it.
+            if found.is_empty() {
+                found.push(signed(after));
+            }
+            return found;
+        }
+        let new = trusted.lock.ledger.get(past.len()..).unwrap_or_default();
+        let old = before.and_then(|before| Profile::parse(before.profile.as_deref()?).ok());
+        let (action, what) = match (before, new) {
+            (None, _) => (
+                Action::Lock,
+                format!("this change locks it on {}", after.gpu),
+            ),
+            (Some(_), []) => (
+                Action::Edit,
+                format!(
+                    "this change edits the files of its baseline on {} without locking it",
+                    after.gpu
+                ),
+            ),
+            (Some(_), _) => (
+                Action::Relock,
+                format!("this change re-locks it on {}", after.gpu),
+            ),
+        };
+        let reasons = new.iter().map(|entry| {
+            let reason = entry.reason.replace('\n', " ");
+            format!("`{reason}` by {}", entry.who)
+        });
+        let values = values(config, old.as_ref(), &trusted);
+        let unchecked = unchecked(old.as_ref(), &trusted.profile);
+        let mut message = what;
+        for part in [joined(reasons, ", "), values, unchecked.to_owned()] {
+            if !part.is_empty() {
+                message.push_str(": ");
+                message.push_str(&part);
+            }
+        }
+        if is_first {
+            let next = "review its values like code: later changes are compared with them";
+            let first = Finding::deny(Code::Relocked, &after.variant, message, next);
+            found.push(first.warn_for(WarnReason::NothingBefore));
+            return found;
+        }
+        let act = self.act(action, after, (before, Some(after)));
+        let finding = Finding::deny(
+            Code::Relocked,
+            &after.variant,
+            message,
+            format!(
+                "it is judged by the base's lock; have an authorized person review {} and accept it from outside the change",
+                after.name("lock.toml")
+            ),
+        );
+        found.push(self.consent.settles(finding, &act));
+        found
+    }
+
+    /// A ledger that does not continue the base's. This cannot be accepted.
+    fn rewritten(&self, after: &Stored, past: &[Entry], now: &[Entry]) -> Finding {
+        let first = past
+            .iter()
+            .zip(now)
+            .take_while(|(was, is)| was == is)
+            .count();
+        let how = match (past.get(first), now.get(first)) {
+            (Some(was), Some(_)) => format!("entry {} ({}) was changed", first + 1, was.time),
+            (Some(was), None) => format!("entry {} ({}) was removed", first + 1, was.time),
+            (None, _) => "it does not begin with the base's entries".to_owned(),
+        };
+        Finding::deny(
+            Code::Tampered,
+            &after.variant,
+            format!(
+                "this change rewrites the ledger of {}: {how}; matching hashes in the new ledger prove nothing",
+                after.name("lock.toml")
+            ),
+            format!(
+                "a rewritten ledger cannot be accepted: restore the files of the base (git checkout BASE -- '{}/{}/{}.*'), and lock again: {}",
+                self.baselines(),
+                after.gpu,
+                after.variant,
+                Tier::of_folder(&after.gpu).lock_command(&after.variant)
+            ),
+        )
+    }
 }
 
 /// Puts the files of one store in the place of those of another.
@@ -82,28 +234,12 @@ pub(super) fn compare(
 pub(super) fn replace(base: &Store, head: &Store, replaced: &[Replaced]) -> Result<(), Error> {
     for Replaced { gpu, variant, .. } in replaced {
         for ending in FILES {
-            let target = base.path(gpu, variant, ending);
             let source = head.path(gpu, variant, ending);
-            match if_there(read_regular(&source)).map_err(Error::io("read", &source))? {
-                Some(bytes) => write(&target, &bytes)?,
-                None if disk::is_there(&target) => {
-                    disk::remove_file(&target).map_err(Error::io("remove", &target))?;
-                }
-                None => {}
-            }
+            let bytes = if_there(read_regular(&source)).map_err(Error::io("read", &source))?;
+            base.put(gpu, variant, ending, bytes.as_deref())?;
         }
     }
     Ok(())
-}
-
-/// Writes a file of a snapshot, with its folders.
-///
-/// # Errors
-/// [`Error::Io`].
-pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let folder = path.parent().unwrap_or(path);
-    disk::create_dir_all(folder).map_err(Error::io("create", folder))?;
-    disk::write(path, bytes).map_err(Error::io("write", path))
 }
 
 /// The content of a baseline: the sha256 of what `sha256sum VARIANT.*` prints in its folder.
@@ -116,54 +252,6 @@ fn content(stored: &Stored) -> Option<String> {
     listing(hashed)
 }
 
-/// What consent to a change of a baseline is for. `place` is the folder of the baselines, `named`
-/// is the one that has the lock.
-fn act(
-    action: Action,
-    place: &str,
-    named: &Stored,
-    contents: (Option<&Stored>, Option<&Stored>),
-) -> Act {
-    Act {
-        action,
-        path: format!("{place}/{}/{}", named.gpu, named.variant),
-        before: contents.0.and_then(content),
-        after: contents.1.and_then(content),
-        reviewed: match action {
-            // Only who knows how the files were made can accept them.
-            Action::Edit => Vec::new(),
-            _ => FILES
-                .iter()
-                .map(|ending| format!("{place}/{}/{}.{ending}", named.gpu, named.variant))
-                .collect(),
-        },
-    }
-}
-
-fn removed(config: &Config, place: &str, before: &Stored, consent: &Consent) -> Vec<Finding> {
-    let act = act(Action::Remove, place, before, (Some(before), None));
-    let name = before.name("lock.toml");
-    let (who, restored) = match git::is_left_out(&config.checkout, &format!("{place}/{name}")) {
-        true => (
-            "the sparse checkout leaves out", "git sparse-checkout disable",
-        ),
-        false => ("this change removes", "restore it"),
-    };
-    let finding = Finding::deny(
-        Code::Relocked,
-        &before.variant,
-        format!(
-            "{who} its baseline on {}; it is still judged by that baseline",
-            before.gpu
-        ),
-        format!(
-            "{restored} ({name}), and lock a new one over it; where the variant goes too, accept the removal: {}",
-            consent.how(&act)
-        ),
-    );
-    vec![consent.settles(finding, &act)]
-}
-
 /// Whether a check could compare with the lock in one folder where that in the other is missing: both are of
 /// compiled code, or of the same GPU model, which may be measured on several tiers.
 fn is_of(folder: &str, other: &str) -> bool {
@@ -173,87 +261,6 @@ fn is_of(folder: &str, other: &str) -> bool {
         (Tier::Static, _) | (_, Tier::Static) => false,
         _ => one.1 == other.1,
     }
-}
-
-/// The findings on a baseline that is new or was replaced. `is_first` is whether the base has none that could
-/// be compared with instead.
-fn locked(
-    config: &Config,
-    place: &str,
-    (before, after): (Option<&Stored>, &Stored),
-    is_first: bool,
-    consent: &Consent,
-) -> Vec<Finding> {
-    let (trusted, found) = verify_files(config, after);
-    let found = found.into_iter();
-    let mut found: Vec<Finding> = found.map(|one| one.with(Note::InChange)).collect();
-    let Some(trusted) = trusted else {
-        return found;
-    };
-    // A base whose lock cannot be read has no ledger to continue.
-    let old_lock = before.and_then(|before| Lock::parse(before.lock.as_deref()?).ok());
-    let past = old_lock.as_ref().map_or(&[][..], |lock| &lock.ledger);
-    if !trusted.lock.ledger.starts_with(past) {
-        return vec![rewritten(place, after, past, &trusted.lock.ledger)];
-    }
-    if before.is_some_and(|before| only_signed(before, after)) {
-        // A signature that was not verified proves nothing: `found` reports it.
-        if found.is_empty() {
-            found.push(signed(after));
-        }
-        return found;
-    }
-    let new = trusted.lock.ledger.get(past.len()..).unwrap_or_default();
-    let old = before.and_then(|before| Profile::parse(before.profile.as_deref()?).ok());
-    let (action, what) = match (before, new) {
-        (None, _) => (
-            Action::Lock,
-            format!("this change locks it on {}", after.gpu),
-        ),
-        (Some(_), []) => (
-            Action::Edit,
-            format!(
-                "this change edits the files of its baseline on {} without locking it",
-                after.gpu
-            ),
-        ),
-        (Some(_), _) => (
-            Action::Relock,
-            format!("this change re-locks it on {}", after.gpu),
-        ),
-    };
-    let reasons = new.iter().map(|entry| {
-        let reason = entry.reason.replace('\n', " ");
-        format!("`{reason}` by {}", entry.who)
-    });
-    let values = values(config, old.as_ref(), &trusted);
-    let unchecked = unchecked(old.as_ref(), &trusted.profile);
-    let mut message = what;
-    for part in [joined(reasons, ", "), values, unchecked.to_owned()] {
-        if !part.is_empty() {
-            message.push_str(": ");
-            message.push_str(&part);
-        }
-    }
-    if is_first {
-        let next = "review its values like code: later changes are compared with them";
-        let first = Finding::deny(Code::Relocked, &after.variant, message, next);
-        found.push(first.warn_for(WarnReason::NothingBefore));
-        return found;
-    }
-    let act = act(action, place, after, (before, Some(after)));
-    let finding = Finding::deny(
-        Code::Relocked,
-        &after.variant,
-        message,
-        format!(
-            "it is judged by the base's lock; have an authorized person review {} and accept it from outside the change: {}",
-            after.name("lock.toml"),
-            consent.how(&act)
-        ),
-    );
-    found.push(consent.settles(finding, &act));
-    found
 }
 
 /// Whether a signature was added, and nothing else changed.
@@ -277,34 +284,6 @@ fn signed(after: &Stored) -> Finding {
         "nothing: the signature is valid, and the lock is the same",
     );
     finding.warn_for(WarnReason::OnlySigned)
-}
-
-/// A ledger that does not continue the base's. This cannot be accepted.
-fn rewritten(place: &str, after: &Stored, past: &[Entry], now: &[Entry]) -> Finding {
-    let first = past
-        .iter()
-        .zip(now)
-        .take_while(|(was, is)| was == is)
-        .count();
-    let how = match (past.get(first), now.get(first)) {
-        (Some(was), Some(_)) => format!("entry {} ({}) was changed", first + 1, was.time),
-        (Some(was), None) => format!("entry {} ({}) was removed", first + 1, was.time),
-        (None, _) => "it does not begin with the base's entries".to_owned(),
-    };
-    Finding::deny(
-        Code::Tampered,
-        &after.variant,
-        format!(
-            "this change rewrites the ledger of {}: {how}; matching hashes in the new ledger prove nothing",
-            after.name("lock.toml")
-        ),
-        format!(
-            "a rewritten ledger cannot be accepted: restore the files of the base (git checkout BASE -- '{place}/{}/{}.*'), and lock again: {}",
-            after.gpu,
-            after.variant,
-            Tier::of_folder(&after.gpu).lock_command(&after.variant)
-        ),
-    )
 }
 
 /// The words for a baseline whose processes no longer check their numbers, though those of the one

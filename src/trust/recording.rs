@@ -64,8 +64,7 @@ pub fn recorded_in_change(
         reviewed: Vec::new(),
     };
     let next = format!(
-        "{record}; or have an authorized person, who trusts how it was measured, accept it from outside the change: {}",
-        consent.how(&act)
+        "{record}; or have an authorized person, who trusts how it was measured, accept it from outside the change"
     );
     let finding = Finding::of_project(Code::RecordedInChange, message, next);
     Ok(Some(consent.settles(finding, &act)))

@@ -197,9 +197,8 @@ impl ChangeUnderReview<'_> {
                     self.revision()
                 ),
                 format!(
-                    "have an authorized person review {} and accept it from outside the change: {}",
-                    act.path,
-                    self.consent.how(act)
+                    "have an authorized person review {} and accept it from outside the change",
+                    act.path
                 ),
             );
             return Ok((self.consent.settles(finding, act), Before::Parts));
@@ -225,16 +224,12 @@ impl ChangeUnderReview<'_> {
                 self.consent.how(act)
             )));
         }
-        let finding = Finding::of_project(
-            Code::PolicyChanged,
-            format!(
-                "{name} at {} cannot be read by this version ({why}); this change's file is used as a whole, as accepted",
-                self.revision()
-            ),
-            self.consent.nothing(act),
+        let message = format!(
+            "{name} at {} cannot be read by this version ({why}); this change's file is used as a whole",
+            self.revision()
         );
-        let finding = finding.accept(self.consent.token(act));
-        Ok(finding.warn_for(WarnReason::Consented))
+        let finding = Finding::of_project(Code::PolicyChanged, message, String::new());
+        Ok(self.consent.settles(finding, act))
     }
 
     /// A configuration of the merged checkout.
@@ -278,18 +273,15 @@ impl ChangeUnderReview<'_> {
         let name = config_name(self.head);
         let mut accepted = false;
         let findings = changes.into_iter().map(|change| {
-            let of_code = change.way == Way::States;
-            let next = if of_code {
-                "measure the change: the launches show the numbers".to_owned()
-            } else {
-                format!("it takes effect once an authorized person reviews {name} and accepts it from outside the change: {}", self.consent.how(act))
-            };
+            let message = format!("this change {}", verb(&change.text));
+            let next = format!("it takes effect once an authorized person reviews {name} and accepts it from outside the change");
             let finding = Finding {
                 variant: change.variant,
-                ..Finding::of_project(Code::PolicyChanged, format!("this change {}", verb(&change.text)), next)
+                ..Finding::of_project(Code::PolicyChanged, message, next)
             };
-            if of_code {
-                return finding.warn_for(WarnReason::LaunchesShow);
+            if change.way == Way::States {
+                let next = "measure the change: the launches show the numbers".to_owned();
+                return Finding { next, ..finding }.warn_for(WarnReason::LaunchesShow);
             }
             let finding = self.consent.settles(finding, act);
             accepted |= self.consent.covers(act);

@@ -152,10 +152,8 @@ impl ChangeUnderReview<'_> {
             after: Some(after),
             reviewed: Vec::new(),
         };
-        let next = format!(
-            "review the tool, which is not trusted because it comes from the change, and accept it: {}",
-            self.consent.how(&act)
-        );
+        let next =
+            "review the tool, which is not trusted because it comes from the change, and accept it";
         let finding = Finding::of_project(Code::PolicyChanged, brings, next);
         self.consent.settles(finding, &act)
     }

@@ -123,10 +123,9 @@ impl File<'_> {
         let mut roles = metrics.iter().map(Metric::role);
         let is_untimed = roles.all(|role| role != Some(Role::Duration))
             && raw.suite.values().any(|suite| suite.metrics.is_none());
-        let waivers = raw.waiver.iter().enumerate();
-        let waivers = waivers
-            .map(|(index, waiver)| self.waiver(index, waiver, &suites))
-            .collect::<Result<_, _>>()?;
+        for (index, waiver) in raw.waiver.iter().enumerate() {
+            self.waiver(index, waiver, &suites)?;
+        }
         Ok(Config {
             text: self.source.to_owned(),
             path: self.path.to_path_buf(),
@@ -138,7 +137,7 @@ impl File<'_> {
             toolchain,
             device: 0,
             suites,
-            waivers,
+            waivers: raw.waiver,
             trust: raw.trust,
             env_pass: raw.env_pass,
             is_untimed,

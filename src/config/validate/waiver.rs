@@ -6,74 +6,57 @@ use std::sync::Arc;
 use super::file::File;
 use crate::config::error::{ConfigError, suggest};
 use crate::config::model::{Metric, Suite, Variant, Waiver};
-use crate::config::raw::{ExpiryDate, RawWaiver};
 
 impl File<'_> {
     pub(super) fn waiver(
         &self,
         index: usize,
-        raw: &RawWaiver,
+        waiver: &Waiver,
         suites: &[Suite],
-    ) -> Result<Waiver, ConfigError> {
+    ) -> Result<(), ConfigError> {
         let wrong = |key: &str, message: String| {
             let span = self.span_in_waiver(index, key);
             ConfigError::new(self.path, self.source, span, message)
         };
-        for (key, text) in [("reason", &raw.reason), ("who", &raw.who)] {
+        for (key, text) in [("reason", &waiver.reason), ("who", &waiver.who)] {
             if text.trim().is_empty() || text.chars().any(char::is_control) {
                 return Err(wrong(
                     key,
-                    format!("the waiver of {} needs a `{key}`, in one line", raw.variant),
+                    format!(
+                        "the waiver of {} needs a `{key}`, in one line",
+                        waiver.variant
+                    ),
                 ));
             }
         }
         let variants: Vec<&Arc<Variant>> =
             suites.iter().flat_map(|suite| &suite.variants).collect();
-        let Some(variant) = variants
-            .iter()
-            .find(|variant| variant.id.to_string() == raw.variant)
-        else {
+        let Some(variant) = variants.iter().find(|variant| variant.id == waiver.variant) else {
             let names: Vec<String> = variants.iter().map(|v| v.id.to_string()).collect();
-            let message = format!("there is no variant `{}` for a waiver", raw.variant);
-            let help = suggest(&raw.variant, &names);
+            let message = format!("there is no variant `{}` for a waiver", waiver.variant);
+            let help = suggest(&waiver.variant.to_string(), &names);
             return Err(wrong("variant", message).help(help));
         };
         let metrics = variant.metrics.iter().chain(&variant.static_metrics);
         let metrics: Vec<&Metric> = metrics.collect();
-        let Some(metric) = metrics.iter().find(|metric| metric.alias == raw.metric) else {
+        let Some(metric) = metrics.iter().find(|metric| metric.alias == waiver.metric) else {
             let names: Vec<&str> = metrics.iter().map(|one| one.alias.as_str()).collect();
-            let message = format!("{} has no metric `{}` to waive", raw.variant, raw.metric);
-            let help = suggest(&raw.metric, &names);
+            let message = format!(
+                "{} has no metric `{}` to waive",
+                waiver.variant, waiver.metric
+            );
+            let help = suggest(&waiver.metric, &names);
             return Err(wrong("metric", message).help(help));
         };
-        if raw.up_to.is_none() && metric.tolerance.is_zero() {
+        if waiver.up_to.is_none() && metric.tolerance.is_zero() {
             let message = format!(
                 "a waiver covers twice the tolerance, and that of `{}` is 0: it needs an `up_to`",
-                raw.metric
+                waiver.metric
             );
             let help = "write how much worse it may be, in the metric's unit, as in `up_to = \"8\"`, or as a share of the value, `up_to = \"20 %\"`";
             return Err(wrong("up_to", message).help(help));
         }
-        let day = |written: &ExpiryDate| {
-            let text = match written {
-                ExpiryDate::Text(text) => text.clone(),
-                ExpiryDate::Date(date) => date.to_string(),
-            };
-            // A day has many spellings, and configurations are compared as text.
-            let day = text.parse().ok();
-            let day = day.filter(|day: &jiff::civil::Date| day.to_string() == text);
-            let message = format!("`expires` must be a day such as 2026-12-31, not `{text}`");
-            day.ok_or_else(|| wrong("expires", message))
-        };
-        let expires = raw.expires.as_ref().map(day).transpose()?;
-        Ok(Waiver {
-            variant: variant.id.clone(),
-            metric: raw.metric.clone(),
-            reason: raw.reason.trim().to_owned(),
-            who: raw.who.trim().to_owned(),
-            expires,
-            up_to: raw.up_to.map(|up_to| up_to.0),
-        })
+        Ok(())
     }
 
     /// The position of a key of a waiver, or of the waiver.

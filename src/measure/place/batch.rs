@@ -36,15 +36,11 @@ impl Batch<'_> {
         self.build_with(true)
     }
 
-    /// The same without the variants' own `build` commands: what they make is read as it is.
+    /// The same; without the variants' own `build` commands what they make is read as it is.
     ///
     /// # Errors
     /// [`Error`] where the machine failed.
-    pub fn build_without_commands(&self) -> Result<(Vec<Option<Artifact>>, Vec<Finding>), Error> {
-        self.build_with(false)
-    }
-
-    fn build_with(
+    pub(in crate::measure) fn build_with(
         &self,
         runs_commands: bool,
     ) -> Result<(Vec<Option<Artifact>>, Vec<Finding>), Error> {

@@ -10,7 +10,7 @@ use crate::disk;
 use crate::files::{clear_measured, keep_earlier, set_aside, settle, variant_folder};
 use crate::finding::{Code, Error, Finding};
 use crate::measure::captures::Captures;
-use crate::measure::cost::{Costs, Spent};
+use crate::measure::cost::{Spent, Times};
 use crate::measure::folder::{Kept, RunFile, not_resumed};
 use crate::measure::job::subject::altered;
 use crate::measure::key::readable::ReadableFiles;
@@ -285,16 +285,15 @@ impl<'a> Built<'a> {
             cost: Spent::default(),
             sick: None,
         };
-        let costs = Costs::of(&batch.config.work);
         let plans: Vec<VariantPlan> = self.sides.iter().map(Sides::plan).collect();
-        if let Some(text) = costs.expected(&plans) {
+        if let Some(text) = Times::of(&batch.config.work).expected(&plans) {
             batch.watch.notes(&text);
         }
         let lock = run.turn(commands_ran)?;
         let before = self.order.run_file.and_then(RunFile::sick);
         let before = before.filter(|sick| sick.uuid == run.bench.gpu.uuid);
         run.sick = run.bench.sick().or_else(|| before.cloned());
-        if let Err(error) = run.all_in_turn(self.sides, costs, earlier, stop) {
+        if let Err(error) = run.all_in_turn(self.sides, earlier, stop) {
             // Still with the lock: the next run must not get the GPU before it is refused.
             run.ended_early();
             return Err(error);

@@ -34,7 +34,7 @@ pub fn compile(plan: &Plan<'_>, place: &Place<'_>) -> Result<Captures, Error> {
         Some(base) => base.build(batch.variants, None, &OfBase(batch.watch))?,
         None => Vec::new(),
     };
-    let (artifacts, findings) = batch.build_without_commands()?;
+    let (artifacts, findings) = batch.build_with(false)?;
     let old = batch.variants.iter();
     let old = old.filter_map(|variant| older_than_input(batch.config, variant));
     measured.findings.extend(old);

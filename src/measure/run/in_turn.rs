@@ -15,7 +15,7 @@ use crate::files::{
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::git;
 use crate::measure::captures::{Captures, Resumed};
-use crate::measure::cost::{Costs, Spent};
+use crate::measure::cost::{Spent, Times};
 use crate::measure::folder::{
     Complete, Done, Kept, Recording, RunFile, VariantRecord, failed_before, not_resumed, resumed,
 };
@@ -225,7 +225,6 @@ impl<'a> Run<'a> {
     pub fn all_in_turn(
         &mut self,
         sides: Vec<Sides<'a>>,
-        mut costs: Costs,
         mut earlier: BTreeMap<VariantId, Kept>,
         stop: &dyn Stopping,
     ) -> Result<(), Error> {
@@ -261,7 +260,7 @@ impl<'a> Run<'a> {
             // Only now, because settling removes what an earlier run left.
             if has_profile {
                 self.seal.add([variant_folder(output, &id)]);
-                costs.note(&id, cost);
+                Times::note(&batch.config.work, &id, cost);
             }
             for (path, sha256) in files {
                 let path = variant_folder(output, &id).join(path);
