@@ -303,6 +303,8 @@ fn an_imported_report_can_be_locked_and_checked_against() {
         .ends(0, "imported 20 launches of bsr_gemm_wmma on");
     let profile = project.json(&format!("{PROFILES}/recorded/wmma/profile.json"));
     assert_eq!(profile["provenance"]["origin"], "imported");
+    // As `ncu --version` is read, which pins are compared with.
+    assert_eq!(profile["provenance"]["profiler"], "2025.3.1.0");
     assert_eq!(profile["identity"]["clock_control"], "none");
     assert_eq!(
         profile["kernels"][0]["metrics"]["duration"]["samples"][0]
@@ -486,6 +488,13 @@ fn a_recording_without_the_metrics_or_kernels_of_the_variant_is_told() {
             .run(&["import", report.to_str().unwrap(), "--variant", name])
             .ends(2, words);
     }
+    project.configure(
+        "variant.other]",
+        "variant.other]\nexpect = [\"bsr_gemm_other\"]",
+    );
+    project
+        .run(&["import", report.to_str().unwrap(), "--variant", "other"])
+        .ends(2, "name the variant that has them: --variant recorded/wmma");
     project.write("foreign", "x");
     project
         .run(&["import", "foreign", "--variant", "wmma"])

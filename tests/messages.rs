@@ -75,6 +75,10 @@ source = "k.cu" | import old --variant s/v | 2 | old: a folder is not imported; 
 source = "k.cu" | import excel.csv --variant s/v | 2 | it is a page of ncu that another program wrote again; name the report, or the page as ncu printed it
 source = "k.cu" | compare x.ncu-rep x.ncu-rep --tolerance 1 --strict | 2 | --tolerance, --strict: no effect on stored measurements; for a verdict; sparsek-gate import x.ncu-rep --variant SUITE/VARIANT; check --from .sparsek-gate/profiles
 source = "k.cu" | compare stored.json stored.json --verify true --kernels k --skip 0 --launches 20 --timeout 300 --counters --clock-control none --gpu 0 --env-pass A --output d | 2 | --verify, --kernels, --skip, --launches, --timeout, --counters, --clock-control, --gpu, --env-pass, --output: no effect
+source = "k.cu" | compare --tolerance -1 ./none 'sh bench.sh' | 2 | --tolerance; must be at least 0 and below 100
+source = "k.cu" | compare --tolerance '1 %' ./none 'sh bench.sh' | 2 | there is no program `./none`
+source = "k.cu" | compare --tolerance 0,5 ./none 'sh bench.sh' | 2 | not a number of percent, such as 0.5
+source = "k.cu" | generate completion bash | 2 | `generate completions SHELL`
 source = "k.cu" | compare ./none 'sh bench.sh' | 2 | there is no program `./none`; correct its name, or build it
 source = "k.cu" | compare ./bench.sh | 2 | the file `./bench.sh` is not executable; or name what runs it
 source = "k.cu" | check --from old | 6 | old contains no profile of it; s/v; next: name the folder in it: `--from old/profiles`
@@ -139,6 +143,7 @@ source = "k.cu" | check --against refs/remotes/origin/ | 2 | the variable that n
 source = "k.cu" | check static | 2 | the option is `--static`
 source = "k.cu" | check s/v,s/w | 2 | several names are arguments of their own: `SUITE/A SUITE/B`
 source = "k.cu" | check k.cu | 2 | a pattern of names is quoted
+source = "k.cu" | -C below check | 2 | not a regular file but a folder; remove the folder and restore the file
 source = "k.cu" | -C . check | 2 | name the file: `-C ./config.toml`
 source = "k.cu" | compare --nvcc nvcc --nvcc no/nvcc | 2 | no/nvcc` is no program
 source = "k.cu" | baseline lock --reason x | 2 | did you mean `--lock`?
@@ -240,15 +245,21 @@ fn a_configuration_that_is_not_utf8_is_answered_with_the_command_that_converts_i
 
 #[test]
 fn a_tool_that_the_configuration_names_wrongly_is_answered_with_its_key() {
-    for (key, command) in [("nvcc", "build"), ("ncu", "profile")] {
-        let named = format!("[toolchain]\n{key} = \"no/{key}\"");
+    let missing = "no/tool, which is no program; correct the path";
+    for (key, command, path, words) in [
+        ("nvcc", "build", "no/tool", missing),
+        ("ncu", "profile", "no/tool", missing),
+        (
+            "nvcc", "build", "k.cu", "which may not be executed; chmod +x",
+        ),
+    ] {
+        let named = format!("[toolchain]\n{key} = \"{path}\"");
         let config = with("run = [\"true\"]").replace("[toolchain]", &named);
         let config = match key {
             "nvcc" => config.replace("run = [\"true\"]", "source = \"k.cu\""),
             _ => config,
         };
-        let words =
-            format!("`toolchain.{key}` is; /no/{key}, which is no program; correct the path");
+        let words = format!("`toolchain.{key}` is; {words}");
         answers(config.as_bytes(), command, "3", &words);
     }
 }

@@ -731,6 +731,19 @@ fn the_static_check_compares_with_a_base_revision_that_it_compiles() {
         .says("fatal error: generated.h: No such file")
         .says("there is neither a base nor a baseline");
     assert!(!ran.out.contains("no such variant"), "{}", ran.out);
+    // A base whose configuration is elsewhere is none from before the gate.
+    let (here, there) = (
+        project.path("config.toml"),
+        project.path("gate/config.toml"),
+    );
+    std::fs::create_dir(project.path("gate")).unwrap();
+    std::fs::rename(&here, &there).unwrap();
+    project.commit();
+    std::fs::rename(&there, &here).unwrap();
+    check_static(&project, &["--against", "HEAD", "s/held"]).ends(
+        4,
+        "its configuration is `gate/config.toml`, which was moved since",
+    );
 }
 
 #[test]

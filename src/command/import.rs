@@ -85,7 +85,8 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
     }
     let expects = |one: &Variant| one.expect.iter().any(|name| has(&profile, name));
     let mut others = selected.config.variants();
-    let other = others.find(|other| expects(other) && !expects(variant) && !variant.expect.is_empty());
+    let other =
+        others.find(|other| expects(other) && !expects(variant) && !variant.expect.is_empty());
     if let Some(Variant { id, .. }) = other {
         return Err(Error::Usage(format!(
             "the files have launches of {names}, which {id} expects and {} does not; name the variant that has them: --variant {id}",

@@ -142,7 +142,8 @@ pub fn profile_of(
         launches: u32::try_from(launches).unwrap_or(u32::MAX),
         processes: u32::try_from(recordings.len()).unwrap_or(u32::MAX),
         // The number alone, as `ncu --version` is read: a report also has the build.
-        profiler: (first.profiler_version.as_deref()).map(|it| it.split(' ').next().unwrap_or(it).to_owned()),
+        profiler: (first.profiler_version.as_deref())
+            .map(|it| it.split(' ').next().unwrap_or(it).to_owned()),
         captures: recordings.iter().map(capture).collect(),
         ..Provenance::default()
     };

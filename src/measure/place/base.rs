@@ -78,7 +78,9 @@ impl BaseProject {
         });
         let config = match (disk::is_there(&path), others.next()) {
             (true, _) => Config::load(&path).map_err(|error| error.summary()),
-            (false, Some(moved)) => Err(format!("its configuration is `{moved}`, which was moved since")),
+            (false, Some(moved)) => Err(format!(
+                "its configuration is `{moved}`, which was moved since"
+            )),
             // A revision from before the gate has no variant.
             (false, None) => Ok(Config {
                 root: worktree.project.clone(),
