@@ -26,6 +26,7 @@ impl Config {
             let folders = disk::read_dir(".").into_iter().flatten();
             let mut below = folders.map(|folder| Path::new(&folder.text()).join(FILE_NAME));
             let below = below.find(|file| path == Path::new(FILE_NAME) && disk::is_file(file));
+            let below = below.or_else(|| Some(path.with_file_name(FILE_NAME)).filter(|it| disk::is_file(it)));
             let help = match (error.kind(), above.find(|file| disk::is_file(file))) {
                 _ if disk::is_dir(path) => {
                     let file = path.join(FILE_NAME);
