@@ -184,6 +184,8 @@ verify = { timeout_s = 5 } | verify = { timeout = 5 } | did you mean `timeout_s`
 against = '0.5 %' | againts = '0.5 %' | did you mean `against`?
 [toolchain] | [toolchains] | unknown key `toolchains`; did you mean `toolchain`?
 [suite.s] | [suit.s] | unknown key `suit`; did you mean `suite`?
+tolerance = { stored = '3 %', against = '0.5 %' } | stored = "3 %" | `stored` belongs to `tolerance = { stored = "4 %", against = "0.5 %" }` of `[metric.NAME]`
+[static.wgmma_instructions]\nlevel = "warn" | [static.instructions]\ntolerance = "5 %" | `tolerance` has no effect: `instructions` is only recorded; set its `level`
 [metric.duration] | [metrics.duration] | did you mean `metric`?
 # A key of another table is answered with its own.
 direction = "lower" | direction = "higher" | `duration` is better where it is lower, not higher
@@ -284,6 +286,7 @@ work = { flop = 1024, bytes_written = 4096 } | work = { flop = -1 }
 work = { flop = 1024, bytes_written = 4096 } | work = { flop = 1.5 }
 work = { flop = 1024, bytes_written = 4096 } | work = { bytes = 1 }
 # `unless_faster` does not excuse the duration.
+level = "deny" | exact = true | `exact` is for counts: a time or a percentage differs from launch to launch
 level = "deny" | unless_faster = true | has no meaning for the duration itself
 # A counter is one that the chip has.
 gpu__time_duration.sum | gpu__time_duration.summ | did you mean `gpu__time_duration.sum`?
@@ -461,7 +464,8 @@ expires = 2026-12-31 | expires = "2026-02-30" | a day such as 2026-12-31
 expires = 2026-12-31 | expires = 2026 | a date such as 2026-12-31
 expires = 2026-12-31 | expires = 12:00:00 | a day such as 2026-12-31
 up_to = "5 %" | up_to = "much" | tolerance
-metric = "duration"\nreason && up_to = "5 %" | metric = "barriers"\nreason && # | and that of `barriers` is 0: it needs an `up_to`; `up_to = "20 %"`
+metric = "duration"\nreason | metric = "instructions"\nreason | `instructions` is only recorded: there is nothing to waive
+metric = "duration"\nreason && up_to = "5 %" | metric = "spill_bytes"\nreason && # | and that of `spill_bytes` is 0: it needs an `up_to`; `up_to = "20 %"`
 up_to = "5 %" | up_to = 5 | a text, such as
 up_to = "5 %" | up_to = "-5 %" | tolerance
 "#;

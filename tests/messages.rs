@@ -50,7 +50,7 @@ run = ["sh", "bench.sh"]\ninputs = ["src/*.py"] | build | 2 | matches no file; `
 run = ["sh", "bench.sh"]\nprogram = "bench.sh" | build | 5 | it is no ELF file, no fatbin and no cubin; `bench.sh`; a script has none: name the `.so` of an extension in `libraries`; `loaded_code = true` in the place of `program`
 run = ["sh", "bench.sh"]\nprogram = "k.cpp" | build | 5 | it is no ELF file, no fatbin and no cubin; `program` and `libraries`; where they have PTX alone, build machine code too
 run = ["sh", "bench.sh"]\nloaded_code = true | check --static | 6 | so that only a measurement shows it; next: measure it: sparsek-gate check s/v
-run = ["sh", "bench.sh"] | check --static | 6 | this tool does not build its program, and no `program` is stated; name the files with its kernels in `program` or `libraries`
+run = ["sh", "bench.sh"] | check --static | 6 | this tool does not build its program, and no `program` that counts is stated; name the files with its kernels in `program` or `libraries`
 libraries = ["be*.so"] | build | 5 | the machine code of `be*.so` cannot be read; next: name each file, because no patterns are taken here
 run = ["sh bench.sh"] | list | 2 | `sh bench.sh` is several arguments in one; write an item for each: ["sh", "bench.sh"]
 run = ["sh", "bench.sh"]\nbuild = ["make -j4"] | build | 2 | `make -j4` is several arguments in one; write an item for each: ["make", "-j4"]
@@ -59,6 +59,10 @@ run = ["./none"]\nbuild = ["true"] | build | 5 | the build succeeded, but there 
 source = "k.cu"\n[paths]\nwork = "." | list | 2 | `work` must be a folder of its own; write `.sparsek-gate`
 source = "k.cu" | list w | 2 | no variant or suite is called `w`; known are `s`, `s/v`, `v`; a text of several words is quoted (`sparsek-gate list` shows all
 source = "k.cu" | list s/x* | 2 | no variant or suite matches `s/x*`; known are `s/v` (`sparsek-gate list` shows all
+source = "k.cu" | check --report text:k.cu | 2 | `--report k.cu` would replace a file that is read
+source = "k.cu" | archive --output k.cu | 2 | `--output k.cu` would replace a file that is read
+source = "k.cu" | baseline --show --from x | 2 | required arguments were not provided; --lock
+source = "k.cu" | compare --against x k.cu | 2 | `against` belongs to `tolerance = { stored = "4 %", against = "0.5 %" }` of `[metric.NAME]`
 source = "k.cu" | check --report out.foo | 2 | selects no form; `--report out.foo`; The endings are: .txt (text)
 source = "k.cu" | profile --slice 1/2 | 2 | required arguments were not provided; --output <DIR>
 source = "k.cu" | profile --archive none.zst --output d | 2 | there is no file; none.zst

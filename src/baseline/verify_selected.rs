@@ -126,7 +126,10 @@ pub fn lock_in_git(config: &Config, profile: &Profile) -> Option<String> {
         ));
     }
     let committed = git::files_at(&top, "HEAD", &lock).ok()?;
-    let restore = format!("HEAD has its lock: restore it: git checkout HEAD -- ':/{own}.*'");
+    let restore = match git::is_left_out(&top, &lock) {
+        true => "the sparse checkout leaves its lock out: git sparse-checkout disable".to_owned(),
+        false => format!("HEAD has its lock: restore it: git checkout HEAD -- ':/{own}.*'"),
+    };
     (!committed.is_empty()).then_some(restore)
 }
 

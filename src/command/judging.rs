@@ -49,7 +49,7 @@ impl Judging {
         }
         if is_itself {
             let message = "`--against` is HEAD, and no tracked file is changed: the code is compared with itself";
-            let next = "name the revision before the change, such as `--against HEAD~1`";
+            let next = "name the revision before the change, such as `--against HEAD~1`; in a pull request check out its commit";
             let finding = Finding::of_project(Code::RuleDoubtful, message, next);
             grounds.findings.push(finding);
         }
@@ -167,7 +167,13 @@ pub(super) fn refuse_target(
     let own = project.map(|project| [project.path.as_path(), project.baselines.as_path()]);
     let own = own.into_iter().flatten().chain(output.as_deref());
     let mut kept = own.chain(read.iter().copied());
-    if disk::is_there(&whole) && kept.any(|folder| target.starts_with(leads_to(folder))) {
+    let is_source = |project: &Config| {
+        let files = |variant| project.own_files(variant).unwrap_or_default();
+        let mut files = project.variants().flat_map(files);
+        files.any(|file| leads_to(&project.root.join(file)) == target)
+    };
+    let is_kept = kept.any(|folder| target.starts_with(leads_to(folder)));
+    if disk::is_there(&whole) && (is_kept || project.is_some_and(is_source)) {
         return Err(Error::Usage(format!(
             "`{option} {}` would replace a file that is read",
             path.display()

@@ -103,7 +103,7 @@ impl ConfigError {
                 self.help = Some(help.to_owned());
             }
             (_, Some("gpu" | "gpus" | "device")) => {
-                self.help = Some("`--gpus` of `check` and `profile` selects GPUs".to_owned());
+                self.help = Some("`--gpus` of `check` and `profile` selects GPUs; `gpus` of `[toolchain.pins]` names the models that count".to_owned());
             }
             (_, Some(name)) => {
                 let of_suite = ["profile", "verify"].iter().find(|table| {

@@ -109,6 +109,11 @@ pub(crate) fn home(key: &str, is_table: bool) -> Option<String> {
         "pins" => "`[toolchain.pins]`".to_owned(),
         "profile" | "verify" => format!("`[{name}]` or `[suite.NAME.{name}]`"),
         "suite" | "metric" | "static" => format!("`[{name}.NAME]`"),
+        "tolerances" => {
+            "`tolerance = { stored = \"4 %\", against = \"0.5 %\" }` of `[metric.NAME]`".to_owned()
+        }
+        "counts" => "`counts` of `[metric.NAME]`".to_owned(),
+        "work" => "`work` of a suite or variant".to_owned(),
         name => format!("`[{name}]`"),
     };
     let places = described(key).filter(|(_, node)| is_alike(node));

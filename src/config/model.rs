@@ -614,7 +614,7 @@ impl Variant {
         let gated = |metric: &Metric| metric.level != Level::Record;
         match self.recipe {
             Recipe::Command { ref code, .. } if code.is_empty() && !self.loaded_code => {
-                Some("this tool does not build its program, and no `program` is stated")
+                Some("this tool does not build its program, and no `program` that counts is stated")
             }
             _ if self.static_metrics.iter().any(gated) => None,
             _ => Some("every static metric is only recorded"),

@@ -14,6 +14,7 @@ use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
 use crate::process;
 use crate::terms::counted;
+use crate::trust::unowned;
 
 /// Examines the machine.
 ///
@@ -44,7 +45,10 @@ pub fn examine(setup: &Setup<'_>) -> Result<Vec<Check>, Error> {
     checks.extend(config.trust.accept.map(|Accept::CodeOwners| {
         let detail = "code owners accept new locks and looser rules, if the target branch requires their review \
                       and drops approvals of earlier commits, which cannot be seen from here";
-        Check::ok("acceptance", detail)
+        match unowned(config) {
+            None => Check::ok("acceptance", detail),
+            Some(why) => Check::warn("acceptance", format!("nobody can accept: {why}"), "commit a CODEOWNERS that names owners of itself, of the configuration and of the baselines"),
+        }
     }));
     if process::interrupted() {
         return Err(Error::Interrupted);

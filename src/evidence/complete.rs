@@ -10,7 +10,7 @@ use crate::verdict::LOOKS;
 use ncu_report::base_name;
 
 /// What to do where a process launches less often than was asked for.
-const FEWER_LAUNCHES: &str = "make the program launch more often, or lower `launches` and `processes` (`compare`: --launches)";
+const FEWER_LAUNCHES: &str = "make the program launch more often, or lower `launches` and `processes` (`compare`: --launches); a recording is recorded again";
 
 /// What to do where ranges or whole graphs were asked for, and those of other kernels were measured.
 const LAUNCHES_OF_RANGES: &str =
@@ -50,6 +50,13 @@ fn too_few_launches(variant: &Variant, profile: &Profile, processes: u32) -> Vec
 
 fn missing_parts(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Finding> {
     let mut findings = too_few_launches(variant, profile, processes);
+    let filter = variant.kernel_filter();
+    let names: Vec<String> = profile.kernels.iter().map(|one| one.name.clone()).collect();
+    // Such as of a recording from before the configuration had this filter.
+    if !names.is_empty() && !names.iter().any(|name| filter.matches(name)) {
+        let message = selects_none(variant, "the measured kernels", &names);
+        findings.push(Finding::of(Code::KernelMissing, &variant.id, message));
+    }
     findings.extend(missing_kernels(variant, profile));
     // What varies is judged through the sum of all.
     let as_it_runs = profile.provenance.as_it_runs;
@@ -351,13 +358,15 @@ fn missing_launches_of_a_kernel(
 
 /// Kernels and values that are missing in a static profile.
 pub fn incomplete_compiled(variant: &Variant, profile: &Profile) -> Vec<Finding> {
-    let mut findings = missing_kernels(variant, profile);
-    if profile.kernels.is_empty() && findings.is_empty() {
-        findings.push(none_selected(variant, profile));
-    }
+    let mut findings = match profile.kernels.is_empty() {
+        true => vec![none_selected(variant, profile)],
+        false => missing_kernels(variant, profile),
+    };
     for kernel in &profile.kernels {
         for metric in &variant.static_metrics {
-            let is_needed = metric.level != Level::Record && metric.rule != StaticRule::WhereKnown;
+            let is_limited = metric.min.is_some() || metric.max.is_some();
+            let is_needed = metric.level != Level::Record
+                && (metric.rule != StaticRule::WhereKnown || is_limited);
             if is_needed && static_value(kernel, &metric.alias).is_none() {
                 let finding = not_known(variant, metric, profile.label(kernel));
                 findings.push(finding);
@@ -382,7 +391,11 @@ fn none_selected(variant: &Variant, profile: &Profile) -> Finding {
 
 fn not_known(variant: &Variant, metric: &Metric, kernel: &str) -> Finding {
     let next = if metric.alias.starts_with("occupancy") {
-        "measure it and lock the profile, which has its launch; or state `dynamic_shared_bytes` of the variant, and give the kernel launch bounds"
+        "state `threads_per_block` of the variant, and its `dynamic_shared_bytes`; or measure it and lock the profile, which has its launch"
+    } else if metric.alias == "threads_per_block" {
+        "state `threads_per_block` of the variant"
+    } else if metric.alias == "max_threads_per_block" {
+        "give the kernel `__launch_bounds__`"
     } else {
         "put an nvdisasm that reads this code (of Volta: CUDA 13.0 or older) on the PATH or beside nvcc, and build again: it comes with the CUDA toolkit, and with `pip install nvidia-cuda-nvdisasm`; or take the metric out of the gate"
     };

@@ -24,8 +24,17 @@ pub fn doubtful(config: &Config) -> Vec<Finding> {
     let variants = config.variants();
     let limited = variants.flat_map(|it| it.metrics.iter().chain(&it.static_metrics));
     let untimed = config.is_untimed.then(|| {
-        let message = "`duration` is not judged: your own `[metric]` replaces the default ones";
-        let next = "add `[metric.duration]`, with `level = \"record\"` if it is not to count";
+        let mut metrics = config.variants().flat_map(|variant| &variant.metrics);
+        let (message, next) = match metrics.any(|metric| metric.alias == "duration") {
+            true => (
+                "the time is not judged: `duration` reads another counter",
+                "remove `counter` from `[metric.duration]`, and give that counter another name",
+            ),
+            false => (
+                "`duration` is not judged: your own `[metric]` replaces the default ones",
+                "add `[metric.duration]`, with `level = \"record\"` if it is not to count",
+            ),
+        };
         (message.to_owned(), next.to_owned())
     });
     let found = found.chain(limited.filter_map(fraction)).chain(untimed);
@@ -55,7 +64,13 @@ fn of_compiled_code(variant: &Variant) -> Vec<(String, String)> {
 /// A limit of a percentage that looks like a fraction.
 fn fraction(metric: &Metric) -> Option<(String, String)> {
     let alias = &metric.alias;
-    let mut limits = [metric.min, metric.max].into_iter().flatten();
+    let limits = [metric.min, metric.max].into_iter().flatten();
+    let highest = bounds(&metric.counter).map_or(f64::INFINITY, |(_, highest)| highest);
+    if let Some(limit) = limits.clone().find(|limit| *limit > highest) {
+        let message = format!("the limit {limit} of `{alias}` is never reached: it is in percent");
+        return Some((message, "write at most 100".to_owned()));
+    }
+    let mut limits = limits;
     let limit = limits.find(|limit| *limit > 0.0 && *limit < 1.0)?;
     let is_percentage = alias == "occupancy" || bounds(&metric.counter).is_some();
     let message = format!("the limit {limit} of `{alias}` is {limit} %: it is in percent");

@@ -33,6 +33,13 @@ const IDENTITY: [(&str, &str); 6] = [
 /// # Errors
 /// [`Error::Environment`] where git cannot, such as one older than 2.38.
 pub fn trial_merge(root: &Path, tip: &str) -> Result<Merged, Error> {
+    let unmerged = ["diff", "--name-only", "--diff-filter=U"];
+    let unmerged = text_of(root, &unmerged).map_err(|why| cannot(root, tip, &why))?;
+    if !unmerged.is_empty() {
+        return Ok(Merged::Conflict(
+            unmerged.lines().map(str::to_owned).collect(),
+        ));
+    }
     let ours = as_commit(root).map_err(|why| cannot(root, tip, &why))?;
     let arguments = [
         "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", &ours, tip,

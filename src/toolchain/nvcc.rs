@@ -151,6 +151,10 @@ impl Nvcc {
     /// [`Error::Environment`] where it is not on the PATH.
     pub fn host_compiler(work: &Path) -> Result<HostCompiler, Error> {
         let host = std::env::var("NVCC_CCBIN").unwrap_or_else(|_| "g++".to_owned());
+        let host = match host.contains('/') && disk::is_dir(leads_to(Path::new(&host))) {
+            true => format!("{host}/g++"),
+            false => host,
+        };
         let host_path = find(
             &host,
             host.contains('/').then(|| Path::new(&host)),

@@ -52,7 +52,7 @@ impl Tool {
         }
         Err(Error::environment(
             format!("`{} --version` names no version", self.path.display()),
-            "check the installation",
+            "name the tool itself in `[toolchain]`, or check the installation",
         ))
     }
 }

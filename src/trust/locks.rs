@@ -97,13 +97,19 @@ impl ChangeUnderReview<'_> {
     fn removed(&self, config: &Config, before: &Stored) -> Vec<Finding> {
         let act = self.act(Action::Remove, before, (Some(before), None));
         let name = before.name("lock.toml");
-        let (who, restored) =
-            match git::is_left_out(&config.checkout, &format!("{}/{name}", self.baselines())) {
-                true => (
-                    "the sparse checkout leaves out", "git sparse-checkout disable",
+        let path = format!("{}/{name}", self.baselines());
+        let (who, next) = match git::is_left_out(&config.checkout, &path) {
+            true => (
+                "the sparse checkout leaves out",
+                format!("git sparse-checkout disable ({name})"),
+            ),
+            false => (
+                "this change removes",
+                format!(
+                    "restore it ({name}), and lock a new one over it; where the variant goes too, accept the removal"
                 ),
-                false => ("this change removes", "restore it"),
-            };
+            ),
+        };
         let finding = Finding::deny(
             Code::Relocked,
             &before.variant,
@@ -111,9 +117,7 @@ impl ChangeUnderReview<'_> {
                 "{who} its baseline on {}; it is still judged by that baseline",
                 before.gpu
             ),
-            format!(
-                "{restored} ({name}), and lock a new one over it; where the variant goes too, accept the removal"
-            ),
+            next,
         );
         vec![self.consent.settles(finding, &act)]
     }

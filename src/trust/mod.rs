@@ -34,6 +34,7 @@ pub use consent::Consent;
 pub use credentials::credentials;
 pub use grounds::{Grounds, establish};
 pub use merge::refuse_untracked;
+pub use owners::unowned;
 pub use pull_request::{consent, pull_request};
 pub use recording::recorded_in_change;
 pub use root::{

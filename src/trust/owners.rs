@@ -9,6 +9,7 @@ use std::path::Path;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::service::Owning;
+use crate::config::Config;
 use crate::git::{self, TreeEntry};
 
 /// Largest file that is read, 3 MiB: GitHub ignores a larger one.
@@ -39,6 +40,18 @@ struct Line {
     surely: GlobSet,
     perhaps: GlobSet,
     owned: bool,
+}
+
+/// Why nobody at HEAD owns a configuration, as any of the services reads it; `None` where somebody does.
+pub fn unowned(config: &Config) -> Option<String> {
+    let top = git::repository(&config.root).ok()?.top;
+    let path = config.root.join(config.path.file_name()?);
+    let path = path.strip_prefix(&top).ok()?.to_str()?;
+    let lack = |service| match Owners::at(&top, "HEAD", service) {
+        Ok(owners) => (!owners.own(path)).then(|| owners.lacks(path)),
+        Err(why) => Some(why),
+    };
+    lack(Owning::GitHub).and(lack(Owning::GitLab))
 }
 
 impl Owners {

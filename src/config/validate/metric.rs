@@ -168,6 +168,13 @@ impl File<'_> {
         let counter = self.counter(alias, raw, toolchain)?;
         let level = raw.level.unwrap_or(Level::Deny);
         let phase = self.phase(alias, raw)?;
+        if raw.exact
+            && (Role::of(&counter) == Some(Role::Duration) || metric::bounds(&counter).is_some())
+        {
+            let message =
+                "`exact` is for counts: a time or a percentage differs from launch to launch";
+            return Err(self.error(&["metric", alias, "exact"], message));
+        }
         let counts = self.counts(alias, raw, level)?;
         let direction = self.direction(alias, raw, level, Role::of(&counter))?;
         let tolerance = self.tolerances(alias, raw, level)?;
@@ -179,7 +186,12 @@ impl File<'_> {
                 )
                 .help("set `exact = true`, `level = \"record\"`, or `phase = \"timing\"`"));
         }
-        self.limits(&["metric", alias], level, raw.min, raw.max)?;
+        self.limits(
+            &["metric", alias],
+            level,
+            (raw.min, raw.max),
+            raw.tolerance.is_some(),
+        )?;
         if raw.unless_faster && Role::of(&counter) == Some(Role::Duration) {
             return Err(self.error(
                 &["metric", alias, "unless_faster"],
@@ -338,20 +350,25 @@ impl File<'_> {
         &self,
         at: &[&str; 2],
         level: Level,
-        min: Option<f64>,
-        max: Option<f64>,
+        (min, max): (Option<f64>, Option<f64>),
+        is_tolerated: bool,
     ) -> Result<(), ConfigError> {
         let [table, name] = *at;
+        let has_no_effect = |key: &str| {
+            let message =
+                format!("`{key}` has no effect: `{name}` is only recorded; set its `level`");
+            self.error(&[table, name, key], message)
+        };
+        if is_tolerated && level == Level::Record {
+            return Err(has_no_effect("tolerance"));
+        }
         for (key, value) in [("min", min), ("max", max)] {
             let at = [table, name, key];
             if value.is_some_and(|value| !value.is_finite()) {
                 return Err(self.error(&at, format!("`{key}` must be a finite number")));
             }
             if value.is_some() && level == Level::Record {
-                return Err(self.error(
-                    &at,
-                    format!("`{key}` has no effect: `{name}` is only recorded; set its `level`"),
-                ));
+                return Err(has_no_effect(key));
             }
         }
         if let (Some(min), Some(max)) = (min, max)

@@ -68,7 +68,12 @@ impl File<'_> {
             ));
         }
         let tolerance = raw.tolerance.map_or(Tolerance::Absolute(0.0), |one| one.0);
-        self.limits(&["static", name], level, raw.min, raw.max)?;
+        self.limits(
+            &["static", name],
+            level,
+            (raw.min, raw.max),
+            raw.tolerance.is_some(),
+        )?;
         Ok(Metric {
             direction: metric.direction,
             tolerance: Tolerances::both(tolerance),

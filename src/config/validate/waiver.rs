@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::file::File;
 use crate::config::error::{ConfigError, suggest};
 use crate::config::model::{Metric, Suite, Variant, Waiver};
+use crate::metric::Level;
 
 impl File<'_> {
     pub(super) fn waiver(
@@ -48,6 +49,13 @@ impl File<'_> {
             let help = suggest(&waiver.metric, &names);
             return Err(wrong("metric", message).help(help));
         };
+        if metric.level == Level::Record {
+            let message = format!(
+                "`{}` is only recorded: there is nothing to waive",
+                waiver.metric
+            );
+            return Err(wrong("metric", message));
+        }
         if waiver.up_to.is_none() && metric.tolerance.is_zero() {
             let message = format!(
                 "a waiver covers twice the tolerance, and that of `{}` is 0: it needs an `up_to`",

@@ -17,8 +17,10 @@ pub fn unchecked(plan: &Selected, store: &Store) -> Result<Vec<Finding>, Error> 
     let folder = plan.config.baselines.strip_prefix(&plan.config.root);
     let folder = folder.unwrap_or(&plan.config.baselines).display();
     let gone = |id: &VariantId, message: String, gpus: &str| {
-        let back = match message.ends_with("no `program` is stated") {
-            true => "state `program` or `libraries` again",
+        let back = match message.ends_with("no `program` that counts is stated") {
+            true => {
+                "state `program` or `libraries` again (one that a change adds counts once its `policy-changed` is accepted)"
+            }
             false => "put it back",
         };
         let next = format!("{back}, or remove its baseline: git rm '{folder}/{gpus}/{id}.*'");

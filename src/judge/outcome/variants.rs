@@ -691,6 +691,8 @@ fn other_conditions(sides: Sides<'_>, findings: &[Finding]) -> Option<Finding> {
     (!conditions.is_empty() && !findings.iter().any(not_comparable)).then(|| {
         let conditions = conditions.join(", ");
         let message = format!("{conditions} changed since baseline and profile were measured");
-        Finding::of(Code::NotComparable, &sides.variant.id, message)
+        let id = &sides.variant.id;
+        let next = format!("undo that change of the configuration, or measure again, `sparsek-gate profile {id}`, and lock the new profile");
+        Finding::deny(Code::NotComparable, id, message, next)
     })
 }

@@ -72,10 +72,14 @@ impl BaseProject {
             .map_or_else(|| PathBuf::from(config::FILE_NAME), PathBuf::from);
         let path = worktree.project.join(name);
         let base_files = git::objects_at(&current.root, commit).unwrap_or_default();
-        let mut others = base_files.into_keys().filter(|other| {
-            Path::new(other).file_name() == path.file_name()
-                && !disk::is_there(current.checkout.join(other))
-        });
+        let top = git::repository(&current.checkout).map(|found| found.top);
+        let is_gone = |file: &str| {
+            top.as_ref()
+                .is_ok_and(|top| !disk::is_there(top.join(file)))
+        };
+        let mut others = base_files
+            .into_keys()
+            .filter(|other| Path::new(other).file_name() == path.file_name() && is_gone(other));
         let config = match (disk::is_there(&path), others.next()) {
             (true, _) => Config::load(&path).map_err(|error| error.summary()),
             (false, Some(moved)) => Err(format!(
