@@ -1053,7 +1053,7 @@ fn names_in_a_profile_do_not_steer_the_terminal() {
     for format in ["text", "markdown"] {
         let ran = project
             .run(&["check", "--from", RECORDED, "--format", format, "cp_async"])
-            .exits(4);
+            .exits(5);
         for sign in ['\u{1b}', '\u{7}', '\u{202e}'] {
             assert!(
                 !ran.out.contains(sign) && !ran.err.contains(sign),

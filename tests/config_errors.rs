@@ -286,7 +286,7 @@ work = { flop = 1024, bytes_written = 4096 } | work = { flop = -1 }
 work = { flop = 1024, bytes_written = 4096 } | work = { flop = 1.5 }
 work = { flop = 1024, bytes_written = 4096 } | work = { bytes = 1 }
 # `unless_faster` does not excuse the duration.
-level = "deny" | exact = true | `exact` is for counts: a time or a percentage differs from launch to launch
+direction = "higher"\ntolerance = '2'\nunless_faster = true | exact = true | `exact` is for counts: a time or a percentage differs from launch to launch
 level = "deny" | unless_faster = true | has no meaning for the duration itself
 # A counter is one that the chip has.
 gpu__time_duration.sum | gpu__time_duration.summ | did you mean `gpu__time_duration.sum`?

@@ -178,19 +178,19 @@ fn samples_that_the_captures_do_not_hold_are_told() {
         "import",
         report.to_str().unwrap(),
         "--variant",
-        "bsr_gemm/cp_async",
+        "faults/bank_conflict",
         "--output",
         folder,
     ];
     project.run(&import);
-    let path = format!("{folder}/bsr_gemm/cp_async/profile.json");
+    let path = format!("{folder}/faults/bank_conflict/profile.json");
     let profile = project.json(&path);
     assert_eq!(
         profile["kernels"][0]["hotspots"]["lines"][0]["file"],
         "ring.cuh"
     );
     let altered = || {
-        let ran = project.run(&["check", "--from", folder, "cp_async", "--format", "json"]);
+        let ran = project.run(&["check", "--from", folder, "faults/bank_conflict", "--format", "json"]);
         let report = ran.json();
         let warned = report.findings("warn").into_iter();
         let altered = warned.filter(|finding| finding["code"] == "profile-altered");

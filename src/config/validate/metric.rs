@@ -186,12 +186,7 @@ impl File<'_> {
                 )
                 .help("set `exact = true`, `level = \"record\"`, or `phase = \"timing\"`"));
         }
-        self.limits(
-            &["metric", alias],
-            level,
-            (raw.min, raw.max),
-            raw.tolerance.is_some(),
-        )?;
+        self.limits(&["metric", alias], level, (raw.min, raw.max))?;
         if raw.unless_faster && Role::of(&counter) == Some(Role::Duration) {
             return Err(self.error(
                 &["metric", alias, "unless_faster"],
@@ -351,24 +346,18 @@ impl File<'_> {
         at: &[&str; 2],
         level: Level,
         (min, max): (Option<f64>, Option<f64>),
-        is_tolerated: bool,
     ) -> Result<(), ConfigError> {
         let [table, name] = *at;
-        let has_no_effect = |key: &str| {
-            let message =
-                format!("`{key}` has no effect: `{name}` is only recorded; set its `level`");
-            self.error(&[table, name, key], message)
-        };
-        if is_tolerated && level == Level::Record {
-            return Err(has_no_effect("tolerance"));
-        }
         for (key, value) in [("min", min), ("max", max)] {
             let at = [table, name, key];
             if value.is_some_and(|value| !value.is_finite()) {
                 return Err(self.error(&at, format!("`{key}` must be a finite number")));
             }
             if value.is_some() && level == Level::Record {
-                return Err(has_no_effect(key));
+                return Err(self.error(
+                    &at,
+                    format!("`{key}` has no effect: `{name}` is only recorded; set its `level`"),
+                ));
             }
         }
         if let (Some(min), Some(max)) = (min, max)

@@ -7,7 +7,7 @@ use crate::binary::{STATIC_METRICS, StaticMetric, StaticRule};
 use crate::config::error::{ConfigError, suggest};
 use crate::config::model::Metric;
 use crate::config::raw::RawStatic;
-use crate::metric::{Tolerance, Tolerances, alias};
+use crate::metric::{Level, Tolerance, Tolerances, alias};
 use crate::terms::Phase;
 
 /// What to write for a static metric in the place of another one.
@@ -67,13 +67,13 @@ impl File<'_> {
                 "only a change to 0 is a regression of it, so it takes no tolerance",
             ));
         }
+        if raw.tolerance.is_some() && raw.level.is_none() && level == Level::Record {
+            let message =
+                format!("`tolerance` has no effect: `{name}` is only recorded; set its `level`");
+            return Err(self.error(&["static", name, "tolerance"], message));
+        }
         let tolerance = raw.tolerance.map_or(Tolerance::Absolute(0.0), |one| one.0);
-        self.limits(
-            &["static", name],
-            level,
-            (raw.min, raw.max),
-            raw.tolerance.is_some(),
-        )?;
+        self.limits(&["static", name], level, (raw.min, raw.max))?;
         Ok(Metric {
             direction: metric.direction,
             tolerance: Tolerances::both(tolerance),
