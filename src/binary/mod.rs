@@ -17,8 +17,8 @@ mod residency;
 mod sass;
 
 pub use build_id::build_id;
-pub use compiled::{Compiled, compiled, has_kernels, kernels_of};
-pub use cubin::{CompiledKernel, compiler_of, without_relocations};
+pub use compiled::{Compiled, compiled};
+pub use cubin::{CompiledKernel, compiler_of, has_kernels, kernels_of, without_relocations};
 pub use error::BinaryError;
 pub use fatbin::MachineCode;
 pub use launch_shape::LaunchShape;
@@ -32,7 +32,7 @@ pub use metric::{
 };
 pub use occupancy::{Limits, Occupancy, ResourceUse};
 pub use ptx::without_dynamic_shared;
-pub use ptxas::{CompilerWarning, KernelResources, compiler_warnings, resource_report};
+pub use ptxas::{CompilerWarning, KernelResources, compiler_warnings, spills};
 pub use residency::Residency;
 pub(crate) use residency::whole;
 pub use sass::{Census, Listing, census, listing, other_source_types};

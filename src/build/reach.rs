@@ -15,7 +15,7 @@ use super::inputs::spliced;
 use crate::disk;
 use crate::files::{most, open_regular, read_regular_up_to};
 use crate::git;
-use crate::toolchain::Nvcc;
+use crate::toolchain::{Nvcc, install_folder};
 
 /// Folders of the system, which anybody may read.
 const SYSTEM: [&str; 6] = [
@@ -49,7 +49,10 @@ impl<'a> Reach<'a> {
         let searched: Vec<PathBuf> = named.folders.iter().map(below).filter(is_listed).collect();
         let stated = named.headers.iter().chain(&named.objects);
         let stated = stated.map(below).filter(is_listed);
-        let tools = nvcc.roots().into_iter().chain([nvcc.host_root.clone()]);
+        let tools = nvcc
+            .roots()
+            .into_iter()
+            .chain([install_folder(&nvcc.host.path)]);
         let tools = tools.filter(|folder| is_of_compiler(folder));
         let environment = Nvcc::folders_of_environment().into_iter();
         let environment = environment

@@ -21,7 +21,7 @@ use crate::profile::{
 };
 use crate::profiler::{Capture, Pending, Session, run};
 use crate::terms::{Phase, Seed, Tier, VariantId};
-use crate::toolchain::{Nvcc, Nvdisasm};
+use crate::toolchain::Nvdisasm;
 
 /// A built and verified variant that is being measured, process by process.
 pub struct Subject<'a> {
@@ -229,7 +229,7 @@ impl<'a> Subject<'a> {
             }
             cubins.extend(cubins_of(&bytes).map_err(|why| not_kept(&why))?);
         }
-        let nvdisasm = Nvdisasm::without_nvcc(&config.toolchain);
+        let nvdisasm = Nvdisasm::locate(&config.toolchain, &config.work).ok();
         let compiled = loaded_code(config, variant, measured, &cubins, nvdisasm.as_ref())?;
         let has = |mangled: &String| compiled.kernels.contains_key(mangled);
         let mut kernels = measured.kernels.iter();
@@ -320,9 +320,7 @@ impl<'a> Subject<'a> {
         {
             return;
         }
-        let toolkit = Nvcc::locate(&self.config.toolchain, &self.config.work)
-            .map_or_else(|_| PathBuf::new(), |nvcc| nvcc.root());
-        let Some(nvdisasm) = Nvdisasm::locate(&toolkit, &self.config.work) else {
+        let Ok(nvdisasm) = Nvdisasm::locate(&self.config.toolchain, &self.config.work) else {
             return;
         };
         let launches = self
