@@ -27,8 +27,7 @@ pub(crate) use loading::tests::program as c_program;
 pub use loading::{contains, loads_at_run_time, needs_system_alone};
 pub use machine_code::{machine_code, targets};
 pub use metric::{
-    OF_LAUNCH, ONLY_REPORTED, STATIC_METRICS, StaticMetric, StaticRule, occupancy_metrics,
-    static_metric, static_rank,
+    OF_LAUNCH, ONLY_REPORTED, STATIC_METRICS, StaticMetric, StaticRule, static_metric, static_rank,
 };
 pub use occupancy::{Limits, Occupancy, ResourceUse};
 pub use ptx::without_dynamic_shared;

@@ -623,7 +623,7 @@ fn json(value: &impl Serialize) -> Vec<u8> {
 /// A path relative to the root, with `..` resolved where it stays below the root. Behind a link `..`
 /// leads to another folder than the text says, so such a path stays as it is.
 fn below(root: &Path, file: &str) -> String {
-    let real = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
+    let real = disk::leads_to(root);
     let relative = |path: &Path| {
         let below = path
             .strip_prefix(root)
