@@ -183,17 +183,10 @@ impl<'a> Subject<'a> {
         let Some(compiled) = compiled else {
             return Vec::new();
         };
-        let mut findings = Vec::new();
-        for capture in &self.captures {
-            for finding in launch_mismatches(self.variant, &compiled, &capture.report) {
-                let is_trial = !bench.overrides.is_empty();
-                let finding = finding.warn_for(is_trial.then_some(WarnReason::Trial));
-                if !findings.contains(&finding) {
-                    findings.push(finding);
-                }
-            }
-        }
-        findings
+        let reports = self.captures.iter().map(|capture| &capture.report);
+        let findings = launch_mismatches(self.variant, &compiled, reports).into_iter();
+        let trial = (!bench.overrides.is_empty()).then_some(WarnReason::Trial);
+        findings.map(|finding| finding.warn_for(trial)).collect()
     }
 
     /// The static profile of the machine code that its measured processes loaded, left beside their
