@@ -158,9 +158,8 @@ pub(crate) fn sanitized_argv(
 struct Run<'a> {
     variant: &'a Variant,
     outcome: Sanitized,
-    env: BTreeMap<String, String>,
-    /// What the program printed, and the tool besides its log.
-    output: PathBuf,
+    /// Its output is what the program printed, and the tool besides its log.
+    invocation: Invocation,
     /// The result file that the program may write.
     result: PathBuf,
     /// Whether its arguments name the result file.
@@ -184,9 +183,15 @@ impl<'a> Run<'a> {
         let argv = request.sanitizer.argv(tool, &log, &program);
         Ok(Run {
             variant,
-            env: given.env(request.env, variant),
             line: process::shell_line(&argv),
-            output: file("program.log"),
+            invocation: Invocation {
+                argv: argv.clone(),
+                dir: request.config.root.clone(),
+                env: given.env(request.env, variant),
+                timeout: variant.verify_timeout,
+                stdout: file("program.log"),
+                stderr: file("program.log"),
+            },
             result,
             asks_for_result,
             outcome: Sanitized {
@@ -204,18 +209,10 @@ impl<'a> Run<'a> {
     }
 
     fn execute(&mut self, request: &SanitizerRun<'_>) -> Result<Option<Finding>, Error> {
-        let invocation = Invocation {
-            argv: self.outcome.argv.clone(),
-            dir: request.config.root.clone(),
-            env: self.env.clone(),
-            timeout: self.variant.verify_timeout,
-            stdout: self.output.clone(),
-            stderr: self.output.clone(),
-        };
-        let finished = match invocation.run() {
+        let finished = match self.invocation.run() {
             Ok(finished) => finished,
             Err(error) => {
-                let error = Error::unless_full(&self.output, error)?;
+                let error = Error::unless_full(&self.invocation.stdout, error)?;
                 let why = format!("compute-sanitizer could not be started: {error}");
                 return Ok(Some(self.untrusted(&why)));
             }
@@ -245,7 +242,7 @@ impl<'a> Run<'a> {
     }
 
     fn untrusted(&self, why: &str) -> Finding {
-        let tails = [&self.outcome.log, &self.output].map(|path| process::tail(path, 6));
+        let tails = [&self.outcome.log, &self.invocation.stdout].map(|path| process::tail(path, 6));
         self.deny(
             Code::Sanitizer,
             format!("{} gave no usable result: {why}", self.outcome.tool),
@@ -264,7 +261,7 @@ impl<'a> Run<'a> {
             ),
             "raise `verify.timeout_s`, give a smaller problem in `sanitizer_args`, or run it by hand",
         )
-        .detail(process::tail(&self.output, 12))
+        .detail(process::tail(&self.invocation.stdout, 12))
     }
 
     /// What is wrong with the program where the tool found no error, unless the run without the tool
@@ -286,7 +283,7 @@ impl<'a> Run<'a> {
                 ),
                 &failure.next,
             )
-            .detail(process::tail(&self.output, 12))
+            .detail(process::tail(&self.invocation.stdout, 12))
         })
     }
 

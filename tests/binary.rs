@@ -1,11 +1,12 @@
 //! What the compiler made is read right, and what does not fit together is refused.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::PathBuf;
 
 use sparsek_gate::binary::{
-    BinaryError, CompiledKernel, CompilerWarning, KernelResources, LaunchShape, Limits,
-    ResourceUse, census, compiled,
+    BinaryError, CompiledKernel, CompilerWarning, LaunchShape, Limits, ResourceUse, census,
+    compiled, kernels_of,
 };
 
 fn data(name: &str) -> PathBuf {
@@ -17,22 +18,22 @@ fn data(name: &str) -> PathBuf {
 const KERNEL: &str = "_Z6kernelPf";
 
 /// As ptxas reported the kernel of `kernel.cu`.
-fn reported() -> BTreeMap<String, KernelResources> {
-    let resources = KernelResources {
-        registers: 10,
-        shared_bytes: 1024,
-        barriers: 1,
-        spill_store_bytes: Some(0),
-        spill_load_bytes: Some(0),
-        ..KernelResources::default()
-    };
-    BTreeMap::from([(KERNEL.to_owned(), resources)])
+fn reported() -> BTreeMap<String, [u32; 2]> {
+    BTreeMap::from([(KERNEL.to_owned(), [0, 0])])
+}
+
+fn kernels_in(cubin: &str) -> Vec<(String, CompiledKernel)> {
+    let kernels = kernels_of(&fs::read(data(cubin)).unwrap(), "sm_90a");
+    kernels.unwrap().into_iter().collect()
 }
 
 fn kernel_of(cubin: &str) -> CompiledKernel {
-    let counted = census(&std::fs::read(data("kernel.json")).unwrap()).unwrap();
-    let compiled = compiled(&reported(), Vec::new(), &[data(cubin)], Some(&counted)).unwrap();
-    compiled.kernels[KERNEL].clone()
+    let mut counted = census(&fs::read(data("kernel.json")).unwrap()).unwrap();
+    let compiled = compiled(&reported(), Vec::new(), kernels_in(cubin)).unwrap();
+    CompiledKernel {
+        opcodes: counted.remove(KERNEL),
+        ..compiled.kernels[KERNEL].clone()
+    }
 }
 
 fn metric(kernel: &CompiledKernel, launch: LaunchShape, name: &str) -> Option<f64> {
@@ -46,15 +47,7 @@ fn metric(kernel: &CompiledKernel, launch: LaunchShape, name: &str) -> Option<f6
 
 #[test]
 fn a_block_without_shared_memory_takes_the_drivers_share_of_a_known_chip() {
-    let reported = BTreeMap::from([(
-        KERNEL.to_owned(),
-        KernelResources {
-            registers: 8,
-            ..KernelResources::default()
-        },
-    )]);
-    let compiled = compiled(&reported, Vec::new(), &[data("no_shared.cubin")], None).unwrap();
-    let kernel = &compiled.kernels[KERNEL];
+    let kernel = kernel_of("no_shared.cubin");
     let share = |arch| {
         let metrics = kernel.metrics(arch, LaunchShape::default(), &[]);
         let found = metrics
@@ -90,56 +83,34 @@ fn report_cubin_and_disassembly_make_one_kernel() {
 fn line_information_does_not_change_the_hash_of_the_machine_code() {
     let (plain, lines) = ("kernel.cubin", "kernel_lineinfo.cubin");
     assert_ne!(
-        std::fs::read(data(plain)).unwrap(),
-        std::fs::read(data(lines)).unwrap()
+        fs::read(data(plain)).unwrap(),
+        fs::read(data(lines)).unwrap()
     );
     assert_eq!(kernel_of(plain).text_sha256, kernel_of(lines).text_sha256);
 }
 
 #[test]
-fn a_report_that_the_cubin_contradicts_is_refused() {
-    type Edit = fn(&mut KernelResources);
-    let edits: [(&str, Edit); 3] = [
-        ("registers", |kernel| kernel.registers += 1),
-        ("barriers", |kernel| kernel.barriers += 1),
-        ("bytes of static shared memory", |kernel| {
-            kernel.shared_bytes += 4096
-        }),
-    ];
-    for (what, edit) in edits {
-        let mut report = reported();
-        edit(report.get_mut(KERNEL).unwrap());
-        let error = compiled(&report, Vec::new(), &[data("kernel.cubin")], None).unwrap_err();
-        assert!(
-            matches!(error, BinaryError::Contradiction { .. }),
-            "{error}"
-        );
-        assert!(error.to_string().contains(what), "{error}");
-    }
-}
-
-#[test]
-fn a_kernel_that_no_cubin_holds_is_refused() {
+fn a_kernel_that_no_cubin_holds_or_that_several_hold_is_refused() {
     let mut report = reported();
-    report.insert("another".to_owned(), KernelResources::default());
-    let error = compiled(&report, Vec::new(), &[data("kernel.cubin")], None).unwrap_err();
+    report.insert("another".to_owned(), [0, 0]);
+    let kernels = kernels_in("kernel.cubin");
+    let error = compiled(&report, Vec::new(), kernels.clone()).unwrap_err();
     assert!(matches!(error, BinaryError::NoCode(name) if name == "another"));
+    let twice = [kernels.clone(), kernels].concat();
+    let error = compiled(&reported(), Vec::new(), twice).unwrap_err();
+    assert!(matches!(error, BinaryError::Ambiguous(name) if name == KERNEL));
 }
 
 #[test]
 fn a_damaged_cubin_is_an_error_or_reads_the_same_and_never_a_panic() {
-    let whole = std::fs::read(data("kernel.cubin")).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("damaged.cubin");
+    let whole = fs::read(data("kernel.cubin")).unwrap();
     for length in (0..whole.len()).step_by(7) {
-        std::fs::write(&path, &whole[..length]).unwrap();
-        assert!(compiled(&reported(), Vec::new(), std::slice::from_ref(&path), None).is_err());
+        assert!(kernels_of(&whole[..length], "sm_90a").is_err());
     }
     for at in 0..whole.len() {
         let mut bytes = whole.clone();
         bytes[at] ^= 0xff;
-        std::fs::write(&path, bytes).unwrap();
-        let _ = compiled(&reported(), Vec::new(), std::slice::from_ref(&path), None);
+        let _ = kernels_of(&bytes, "sm_90a");
     }
 }
 
@@ -177,7 +148,7 @@ fn a_warning_counts_for_the_kernel_it_names_and_one_about_none_for_all() {
         warning(Some("a function that kernels call")),
         warning(None),
     ];
-    let compiled = compiled(&reported(), warnings, &[data("kernel.cubin")], None).unwrap();
+    let compiled = compiled(&reported(), warnings, kernels_in("kernel.cubin")).unwrap();
     assert_eq!(compiled.kernels[KERNEL].performance_warnings, Some(3));
     assert_eq!(compiled.warnings[1].function, None);
 }

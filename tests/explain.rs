@@ -22,7 +22,8 @@ fn recorded(name: &str) -> Vec<u8> {
 
 #[test]
 fn instructions_read_as_ncu_disassembles_them() {
-    let Some(nvdisasm) = Nvdisasm::without_nvcc(&Toolchain::default()) else {
+    let work = tempfile::tempdir().unwrap();
+    let Ok(nvdisasm) = Nvdisasm::locate(&Toolchain::default(), work.path()) else {
         assert!(std::env::var_os("CI").is_none(), "no nvdisasm on the PATH");
         common::aloud(
             "SKIPPED: instructions were not named, there is no nvdisasm on the PATH; \

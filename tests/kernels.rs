@@ -237,7 +237,7 @@ fn faults_compile_to_what_ncu_reported_of_them_on_an_h200() {
                 .clone_from(&compiled.kernels[0].name);
         }
         assert_eq!(
-            launch_mismatches(variant, &compiled, &recording),
+            launch_mismatches(variant, &compiled, [&recording]),
             [],
             "{name}"
         );

@@ -602,14 +602,14 @@ fn the_static_numbers_are_what_ncu_reported_of_the_same_kernels_on_an_h200() {
             .join(&variant.id.variant);
         let compiled = Profile::read(&folder.join("static.json")).unwrap();
         let (_, report) = capture::read_file(folder.join("counting.ncu-rep")).unwrap();
-        assert_eq!(launch_mismatches(variant, &compiled, &report), []);
+        assert_eq!(launch_mismatches(variant, &compiled, [&report]), []);
         for metric in [
             "registers", "barriers", "static_shared_bytes", "driver_shared_bytes",
         ] {
             let mut other = compiled.clone();
             let series = other.kernels[0].metrics.get_mut(metric).unwrap();
             series.value = series.value.map(|value| value + 1.0);
-            let found = launch_mismatches(variant, &other, &report);
+            let found = launch_mismatches(variant, &other, [&report]);
             assert_eq!(found.len(), 1, "{metric}: {found:?}");
         }
     }

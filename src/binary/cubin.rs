@@ -7,10 +7,13 @@ use std::collections::{BTreeMap, HashMap};
 use object::elf::{FileHeader64, SHT_RELA, SectionHeader64};
 use object::pod::slice_from_bytes_mut;
 use object::read::elf::{ElfFile64, FileHeader as _, SectionHeader as _};
-use object::{Endianness, Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolFlags, U64};
+use object::{
+    Endianness, Object, ObjectKind, ObjectSection, ObjectSymbol, SectionFlags, SymbolFlags, U64,
+};
 use serde::{Deserialize, Serialize};
 
 use super::error::BinaryError;
+use super::occupancy::Limits;
 use super::ptxas::KernelResources;
 use crate::hash::sha256_hex;
 
@@ -27,13 +30,15 @@ const FORMAT_SIZED: u8 = 4;
 const ENTRY: u8 = 0x10;
 /// The most bytes of a version: `V13.0.88`.
 const LONGEST_VERSION: usize = 20;
-/// Of a cubin with this section, the shared memory of each kernel begins with the driver's.
-const RESERVED: &str = ".nv.shared.reserved.0";
+/// Begins the names of the sections with the code of a function.
+const CODE: &str = ".text.";
+/// Of a linked cubin with this symbol, the shared memory of each kernel begins with the driver's.
+const RESERVED: &str = ".nv.reservedSmem.offset0";
 
 /// What is known of a compiled kernel without running it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompiledKernel {
-    /// What ptxas reported, or the cubin states.
+    /// What the cubin states, and what ptxas alone reports.
     #[serde(flatten)]
     pub resources: KernelResources,
     /// Shared memory a block that the driver reserves, in bytes: the kernel's section in the cubin
@@ -61,22 +66,13 @@ pub struct CompiledKernel {
     pub opcodes: Option<BTreeMap<String, u32>>,
 }
 
-/// What a cubin contains of one kernel.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct KernelCode {
-    /// All that it states by itself, and no resources.
-    pub stated: CompiledKernel,
-    /// Static shared memory with what the driver reserves.
-    pub shared_bytes: u32,
-    /// Whether the driver's share is in `shared_bytes`.
-    pub reserved: bool,
-    pub registers: Option<u32>,
-    /// Stack frame a thread, in bytes.
-    pub stack_bytes: Option<u32>,
-    /// `None` where this compiler does not state it.
-    pub barriers: Option<u32>,
-    /// Whether the host can launch it; else it is a function that kernels call.
-    pub launchable: bool,
+/// What a cubin states of a function outside of the function's own sections.
+#[derive(Default)]
+struct Function {
+    registers: Option<u32>,
+    stack_bytes: Option<u32>,
+    /// Whether the host can launch it; else kernels call it.
+    launchable: bool,
 }
 
 /// Bytes that may still be read: sections and names of a damaged file may lie upon one another.
@@ -97,8 +93,26 @@ fn wrong(error: object::Error) -> BinaryError {
     BinaryError::Cubin(error.to_string())
 }
 
-/// The kernels of a cubin, by mangled name, and the functions that they call.
-pub(super) fn kernels(bytes: &[u8]) -> Result<BTreeMap<String, KernelCode>, BinaryError> {
+/// Whether a cubin has kernels, or functions that kernels call; `true` for one that cannot be read.
+pub fn has_kernels(cubin: &[u8]) -> bool {
+    Elf::parse(cubin).map_or(true, |file| {
+        let mut names = file.sections().map(|section| section.name());
+        names.any(|name| name.map_or(true, |name| name.starts_with(CODE)))
+    })
+}
+
+/// The kernels of a cubin for this target, by mangled name, as far as the cubin itself describes
+/// them: what only the compiler reports is not known.
+///
+/// # Errors
+/// [`BinaryError::Cubin`].
+pub fn kernels_of(
+    bytes: &[u8],
+    arch: &str,
+) -> Result<BTreeMap<String, CompiledKernel>, BinaryError> {
+    /// Of the chips that are not in the table.
+    const DRIVER_SHARE: u32 = 1024;
+    let share = Limits::of_arch(arch).map_or(DRIVER_SHARE, |limits| limits.driver_shared_bytes);
     let file = Elf::parse(bytes).map_err(wrong)?;
     let mut names = Budget(bytes.len().saturating_mul(4));
     let functions = functions(&file, &mut names)?;
@@ -116,32 +130,41 @@ pub(super) fn kernels(bytes: &[u8]) -> Result<BTreeMap<String, KernelCode>, Bina
         u32::try_from(value).map_err(|_| BinaryError::Cubin(format!("a section of {value} bytes")))
     };
     let size = |kind: &str, name: &str| bounded(of(kind, name).map_or(0, |found| found.size()));
-    let reserved = sections.contains_key(RESERVED);
+    let reserved = file.kind() == ObjectKind::Executable && functions.contains_key(RESERVED);
     let mut content = Budget(bytes.len());
     let mut kernels = BTreeMap::new();
     for section in file.sections() {
-        let Some(name) = section.name().map_err(wrong)?.strip_prefix(".text.") else {
+        let name = section.name().map_err(wrong)?.strip_prefix(CODE);
+        let function = name.and_then(|name| Some((name, functions.get(name)?)));
+        let Some((name, function)) = function.filter(|(_, function)| function.launchable) else {
             continue;
         };
+        let unstated =
+            |what| BinaryError::Cubin(format!("it does not state the {what} of `{name}`"));
         let text = section.data().map_err(wrong)?;
-        let info = of(".nv.info.", name);
-        let info = info.map(|info| info.data().map_err(wrong)).transpose()?;
+        let info = of(".nv.info.", name).ok_or_else(|| unstated("barriers"))?;
+        let info = info.data().map_err(wrong)?;
         content.take(text.len())?;
-        content.take(info.map_or(0, <[u8]>::len))?;
-        let mut kernel = KernelCode {
-            stated: CompiledKernel {
-                text_sha256: sha256_hex(text),
-                constant_bytes: size(".nv.constant0.", name)?,
-                cluster_blocks: 1,
-                ..CompiledKernel::default()
+        content.take(info.len())?;
+        let shared = size(".nv.shared.", name)?;
+        let own = shared.checked_sub(share).filter(|_| reserved);
+        let mut kernel = CompiledKernel {
+            resources: KernelResources {
+                registers: function.registers.ok_or_else(|| unstated("registers"))?,
+                shared_bytes: own.unwrap_or(shared),
+                stack_bytes: function
+                    .stack_bytes
+                    .ok_or_else(|| unstated("stack frame"))?,
+                barriers: barriers_in_flags(&section),
+                ..KernelResources::default()
             },
-            shared_bytes: size(".nv.shared.", name)?,
-            reserved,
-            ..functions.get(name).cloned().unwrap_or_default()
+            driver_shared_bytes: own.map_or(0, |_| share),
+            text_sha256: sha256_hex(text),
+            constant_bytes: size(".nv.constant0.", name)?,
+            cluster_blocks: 1,
+            ..CompiledKernel::default()
         };
-        if let Some(info) = info {
-            kernel.add_attributes(info, barriers_in_flags(&section))?;
-        }
+        kernel.add_attributes(info)?;
         kernels.insert(name.to_owned(), kernel);
     }
     Ok(kernels)
@@ -162,19 +185,16 @@ pub fn compiler_of(cubin: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(&version[..length]).into_owned())
 }
 
-/// Functions by name, as the table of symbols and `.nv.info` describe them.
+/// What has a symbol, by name, as the table of symbols and `.nv.info` describe them.
 fn functions<'data>(
     file: &Elf<'data>,
     names: &mut Budget,
-) -> Result<HashMap<&'data str, KernelCode>, BinaryError> {
-    let mut functions: HashMap<&str, KernelCode> = HashMap::new();
+) -> Result<HashMap<&'data str, Function>, BinaryError> {
+    let mut functions: HashMap<&str, Function> = HashMap::new();
     for symbol in file.symbols() {
-        if let SymbolFlags::Elf { st_other, .. } = symbol.flags()
-            && st_other.0 & ENTRY != 0
-            && let Ok(name) = symbol.name()
-        {
+        if let (SymbolFlags::Elf { st_other, .. }, Ok(name)) = (symbol.flags(), symbol.name()) {
             names.take(name.len())?;
-            functions.entry(name).or_default().launchable = true;
+            functions.entry(name).or_default().launchable |= st_other.0 & ENTRY != 0;
         }
     }
     if let Some(section) = file.section_by_name(".nv.info") {
@@ -225,12 +245,9 @@ fn barriers_in_flags<'data>(section: &impl ObjectSection<'data>) -> u32 {
     }
 }
 
-impl KernelCode {
-    /// Adds what the kernel's own `.nv.info` says of it. Without a word of barriers, it has those of its
-    /// flags.
-    fn add_attributes(&mut self, info: &[u8], barriers: u32) -> Result<(), BinaryError> {
-        self.barriers = Some(barriers);
-        let stated = &mut self.stated;
+impl CompiledKernel {
+    /// Adds what the kernel's own `.nv.info` says of it.
+    fn add_attributes(&mut self, info: &[u8]) -> Result<(), BinaryError> {
         let product = |payload| {
             let mut sides = words(payload).into_iter();
             sides.try_fold(1_u32, |product, side| product.checked_mul(side))
@@ -238,14 +255,16 @@ impl KernelCode {
         for (attribute, payload) in attributes(info)? {
             match attribute {
                 EIATTR_MAX_THREADS | EIATTR_REQNTID => {
-                    stated.max_threads = stated.max_threads.or(product(payload));
+                    self.max_threads = self.max_threads.or(product(payload));
                 }
-                EIATTR_CTA_PER_CLUSTER => stated.cluster_blocks = product(payload).unwrap_or(1),
+                EIATTR_CTA_PER_CLUSTER => self.cluster_blocks = product(payload).unwrap_or(1),
                 // Where it begins, and how large it is.
                 EIATTR_SHARED_SCRATCH => {
-                    stated.spill_shared_bytes = words(payload).get(1).copied().unwrap_or(0);
+                    self.spill_shared_bytes = words(payload).get(1).copied().unwrap_or(0);
                 }
-                EIATTR_NUM_BARRIERS => self.barriers = payload.first().copied().map(u32::from),
+                EIATTR_NUM_BARRIERS if let [barriers, ..] = payload => {
+                    self.resources.barriers = u32::from(*barriers);
+                }
                 _ => {}
             }
         }

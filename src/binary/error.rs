@@ -5,9 +5,6 @@ use thiserror::Error;
 /// Why the code of a program cannot be read.
 #[derive(Debug, Error)]
 pub enum BinaryError {
-    /// A file of the build cannot be read.
-    #[error("{0}")]
-    Io(#[from] std::io::Error),
     /// A cubin is not an ELF file of the expected form.
     #[error("the cubin cannot be read: {0}")]
     Cubin(String),
@@ -37,18 +34,6 @@ pub enum BinaryError {
     /// The compiler reported a kernel that is in no cubin.
     #[error("the compiler reported the kernel `{0}`, but it is in no cubin of the build")]
     NoCode(String),
-    /// Report and cubin contradict each other.
-    #[error("`{kernel}` has {reported} {what} in the compiler's report, but {found} in the cubin")]
-    Contradiction {
-        /// Mangled name.
-        kernel: String,
-        /// What of it.
-        what: &'static str,
-        /// In the output of `-Xptxas -v`.
-        reported: u32,
-        /// In the cubin.
-        found: u32,
-    },
     /// The disassembler's output has an unknown form.
     #[error("the disassembly cannot be read: {0}")]
     Disassembly(String),

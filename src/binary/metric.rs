@@ -192,22 +192,6 @@ pub fn static_metric(name: &str) -> Option<&'static StaticMetric> {
     STATIC_METRICS.iter().find(|metric| metric.name == name)
 }
 
-/// The metrics of an occupancy, by name.
-pub fn occupancy_metrics(occupancy: Occupancy) -> [(&'static str, f64); 4] {
-    [
-        ("occupancy", occupancy.percent),
-        (
-            "occupancy_limit_registers",
-            f64::from(occupancy.limit_registers),
-        ),
-        (
-            "occupancy_limit_shared_mem",
-            f64::from(occupancy.limit_shared_mem),
-        ),
-        ("occupancy_limit_warps", f64::from(occupancy.limit_warps)),
-    ]
-}
-
 impl CompiledKernel {
     /// The static metrics by name; `None` is not known. `arch` is the compiler's target, `stated` what
     /// the configuration states of a launch, and `launched` what launches were seen to have: that

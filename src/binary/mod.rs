@@ -17,8 +17,8 @@ mod residency;
 mod sass;
 
 pub use build_id::build_id;
-pub use compiled::{Compiled, compiled, has_kernels, kernels_of};
-pub use cubin::{CompiledKernel, compiler_of, without_relocations};
+pub use compiled::{Compiled, compiled};
+pub use cubin::{CompiledKernel, compiler_of, has_kernels, kernels_of, without_relocations};
 pub use error::BinaryError;
 pub use fatbin::MachineCode;
 pub use launch_shape::LaunchShape;
@@ -27,12 +27,11 @@ pub(crate) use loading::tests::program as c_program;
 pub use loading::{contains, loads_at_run_time, needs_system_alone};
 pub use machine_code::{machine_code, targets};
 pub use metric::{
-    OF_LAUNCH, ONLY_REPORTED, STATIC_METRICS, StaticMetric, StaticRule, occupancy_metrics,
-    static_metric, static_rank,
+    OF_LAUNCH, ONLY_REPORTED, STATIC_METRICS, StaticMetric, StaticRule, static_metric, static_rank,
 };
 pub use occupancy::{Limits, Occupancy, ResourceUse};
 pub use ptx::without_dynamic_shared;
-pub use ptxas::{CompilerWarning, KernelResources, compiler_warnings, resource_report};
+pub use ptxas::{CompilerWarning, KernelResources, compiler_warnings, spills};
 pub use residency::Residency;
 pub(crate) use residency::whole;
 pub use sass::{Census, Listing, census, listing, other_source_types};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the compiler reports of one kernel (`-Xptxas -v`), or its machine code shows.
+/// What the machine code of a kernel shows, and what only its compiler reports (`-Xptxas -v`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelResources {
     /// Registers a thread.
@@ -36,69 +36,32 @@ pub struct CompilerWarning {
     pub function: Option<String>,
 }
 
-/// Reads ptxas's resource report (`-Xptxas -v`, on standard error) for one target, such as
-/// `sm_90a`: mangled name to resources. Functions that a kernel calls and that were not inlined are
-/// listed behind it; what they spill is the kernel's. The source can print lines of this form, too
-/// (`#pragma message`), so a later line takes nothing away.
-pub fn resource_report(log: &str, arch: &str) -> BTreeMap<String, KernelResources> {
-    let mut kernels: BTreeMap<String, KernelResources> = BTreeMap::new();
+/// The bytes that each kernel spills, stored and loaded, by mangled name: reads ptxas's resource report
+/// (`-Xptxas -v`, on standard error) for one target, such as `sm_90a`. Functions that a kernel calls and
+/// that were not inlined are listed behind it; what they spill is the kernel's. The source can print
+/// lines of this form, too (`#pragma message`), so a later line takes nothing away.
+pub fn spills(log: &str, arch: &str) -> BTreeMap<String, [u32; 2]> {
+    let mut kernels: BTreeMap<String, [u32; 2]> = BTreeMap::new();
     let mut current: Option<String> = None;
-    let mut function = "";
     for line in log.lines() {
         if let Some(rest) = line.split("Compiling entry function '").nth(1) {
             let mut quoted = rest.split('\'');
             let name = quoted.next().map(str::to_owned);
             current = name.filter(|_| quoted.nth(1) == Some(arch));
-            continue;
-        }
-        // The first line of another file or target.
-        if line.contains(" bytes gmem") {
+        } else if line.contains(" bytes gmem") {
+            // The first line of another file or target.
             current = None;
         }
-        if let Some(name) = line.split("Function properties for ").nth(1) {
-            function = name.trim();
-            continue;
-        }
         let Some(name) = &current else { continue };
-        let before = |what: &str| number_before(line, what);
-        if line.contains("bytes stack frame") {
-            let kernel = kernels.entry(name.clone()).or_insert_with(reported);
-            if function == name {
-                let stack = before("bytes stack frame").unwrap_or(0);
-                kernel.stack_bytes = kernel.stack_bytes.max(stack);
-            }
-            for (spilled, what) in [
-                (&mut kernel.spill_store_bytes, "bytes spill stores"),
-                (&mut kernel.spill_load_bytes, "bytes spill loads"),
-            ] {
-                let sum = spilled
-                    .unwrap_or(0)
-                    .saturating_add(before(what).unwrap_or(0));
-                *spilled = Some(sum);
-            }
-        } else if let Some(registers) = line
-            .contains(": Used ")
-            .then(|| before("registers"))
-            .flatten()
+        let spilled = kernels.entry(name.clone()).or_default();
+        for (sum, what) in spilled
+            .iter_mut()
+            .zip(["bytes spill stores", "bytes spill loads"])
         {
-            let kernel = kernels.entry(name.clone()).or_insert_with(reported);
-            let most =
-                |known: &mut u32, found: Option<u32>| *known = (*known).max(found.unwrap_or(0));
-            most(&mut kernel.registers, Some(registers));
-            most(&mut kernel.barriers, before("barriers"));
-            most(&mut kernel.shared_bytes, before("bytes smem"));
+            *sum = sum.saturating_add(number_before(line, what).unwrap_or(0));
         }
     }
     kernels
-}
-
-/// A kernel of which ptxas reports something: what it does not mention is 0.
-fn reported() -> KernelResources {
-    KernelResources {
-        spill_store_bytes: Some(0),
-        spill_load_bytes: Some(0),
-        ..KernelResources::default()
-    }
 }
 
 /// The lines of ptxas that carry a code such as `(C7511)`, each once.
@@ -149,32 +112,22 @@ ptxas info    : Function properties for _Z7spillerPfi
     480 bytes stack frame, 1048 bytes spill stores, 1100 bytes spill loads
 ptxas info    : Used 32 registers, used 1 barriers, 480 bytes cumulative stack size, 16384 bytes smem
 ";
-        assert!(resource_report(log, "sm_80").is_empty());
-        let report = resource_report(log, "sm_90a");
-        let spiller = KernelResources {
-            registers: 32,
-            shared_bytes: 16384,
-            spill_store_bytes: Some(1048),
-            spill_load_bytes: Some(1100),
-            stack_bytes: 480,
-            barriers: 1,
-        };
-        let expected = BTreeMap::from([("_Z7spillerPfi".to_owned(), spiller)]);
-        assert_eq!(report, expected);
+        assert!(spills(log, "sm_80").is_empty());
+        let expected = BTreeMap::from([("_Z7spillerPfi".to_owned(), [1048, 1100])]);
+        assert_eq!(spills(log, "sm_90a"), expected);
     }
 
     #[test]
     fn a_number_that_is_too_large_is_not_taken_for_none() {
-        for (registers, smem, expected) in [
+        for (stored, loaded, expected) in [
             ("134217728", "4294967295", [1 << 27, u32::MAX]),
             ("99999999999", "18446744073709551616", [u32::MAX; 2]),
         ] {
             let log = format!(
-                "ptxas info    : Compiling entry function 'k' for 'sm_90a'\n\
-                 ptxas info    : Used {registers} registers, used 1 barriers, {smem} bytes smem\n"
+                "ptxas info    : Compiling entry function 'k' for 'sm_90a'\n    \
+                 0 bytes stack frame, {stored} bytes spill stores, {loaded} bytes spill loads\n"
             );
-            let kernel = &resource_report(&log, "sm_90a")["k"];
-            assert_eq!([kernel.registers, kernel.shared_bytes], expected);
+            assert_eq!(spills(&log, "sm_90a")["k"], expected);
         }
     }
 
@@ -184,19 +137,16 @@ ptxas info    : Used 32 registers, used 1 barriers, 480 bytes cumulative stack s
 ptxas info    : Compiling entry function 'k' for 'sm_90a'
 ptxas info    : Function properties for k
     480 bytes stack frame, 8 bytes spill stores, 4 bytes spill loads
-ptxas info    : Used 32 registers, used 1 barriers, 480 bytes cumulative stack size, 16384 bytes smem
 k.cu:3:148: note: '#pragma message:
 ";
         let printed = "\
 ptxas info    : Compiling entry function 'k' for 'sm_90a'
 ptxas info    : Function properties for k
     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
-ptxas info    : Used 8 registers, used 0 barriers
 ";
-        let report = resource_report(log, "sm_90a");
-        assert_eq!(report["k"].stack_bytes, 480);
+        assert_eq!(spills(log, "sm_90a")["k"], [8, 4]);
         for both in [[log, printed], [printed, log]] {
-            assert_eq!(resource_report(&both.concat(), "sm_90a"), report);
+            assert_eq!(spills(&both.concat(), "sm_90a")["k"], [8, 4]);
         }
     }
 
@@ -216,11 +166,7 @@ ptxas info    : 0 bytes gmem
 ptxas info    : Function properties for _Z6anotherPfi
     0 bytes stack frame, 7 bytes spill stores, 7 bytes spill loads
 ";
-        let alpha = &resource_report(log, "sm_90a")["_Z5alphaPfi"];
-        assert_eq!(alpha.registers, 32);
-        assert_eq!(alpha.stack_bytes, 648);
-        assert_eq!(alpha.spill_store_bytes, Some(1208));
-        assert_eq!(alpha.spill_load_bytes, Some(1208));
+        assert_eq!(spills(log, "sm_90a")["_Z5alphaPfi"], [1208, 1208]);
     }
 
     #[test]

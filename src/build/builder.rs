@@ -42,18 +42,12 @@ impl<'a> Builder<'a> {
             let pin = config.toolchain.pins.cuda(&nvcc.version);
             config.toolchain.enforce(&config.path, pin.as_slice())?;
         }
-        let nvdisasm = match &nvcc {
-            Some(nvcc) => Nvdisasm::locate(&nvcc.root(), &config.work),
-            None => {
-                let reads = variants.iter().any(|variant| variant.from_machine_code());
-                let toolchain = &config.toolchain;
-                reads.then(|| Nvdisasm::without_nvcc(toolchain)).flatten()
-            }
-        };
+        let reads = needed || variants.iter().any(|variant| variant.from_machine_code());
+        let nvdisasm = reads.then(|| Nvdisasm::locate(&config.toolchain, &config.work));
         Ok(Builder {
             config,
             nvcc,
-            nvdisasm,
+            nvdisasm: nvdisasm.and_then(Result::ok),
             commands: Commands::default(),
             runs_commands,
         })
@@ -90,10 +84,7 @@ impl<'a> Builder<'a> {
         Ok(built)
     }
 
-    fn build(&self, variant: &Variant) -> Result<Artifact, Stop> {
-        if let Recipe::Command { .. } = variant.recipe {
-            return self.by_command(variant);
-        }
+    pub(super) fn by_nvcc(&self, variant: &Variant) -> Result<Artifact, Stop> {
         let nvcc = self.nvcc.as_ref();
         nvcc.and_then(|nvcc| NvccBuild::of(self.config, variant, nvcc, self.nvdisasm.as_ref()))
             .ok_or_else(|| Error::Usage(format!("this builder was not made for {}", variant.id)))?

@@ -1,4 +1,4 @@
-//! Builds a variant by the command that its configuration names.
+//! Builds a variant, by the command that its configuration names.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,19 +9,19 @@ use super::machine_code::compiled_in;
 use crate::config::{Recipe, Variant};
 use crate::disk;
 use crate::files::create_work_folder;
-use crate::finding::{Code, Error, Finding, Stop};
+use crate::finding::{Code, Finding, Stop};
 use crate::git;
 
 impl Builder<'_> {
-    /// Builds a variant that has its own command, or stands ready: runs the command `build`, where there is
-    /// one, hashes `inputs` and what `run` names, and reads the machine code of `program` and `libraries`.
-    pub(super) fn by_command(&self, variant: &Variant) -> Result<Artifact, Stop> {
+    /// Builds a variant. Of one that nvcc does not compile, runs the command `build`, where there is one,
+    /// hashes `inputs` and what `run` names, and reads the machine code of `program` and `libraries`.
+    pub(super) fn build(&self, variant: &Variant) -> Result<Artifact, Stop> {
         let config = self.config;
         let Recipe::Command {
             build, run, code, ..
         } = &variant.recipe
         else {
-            return Err(Error::Usage(format!("{} has no command", variant.id)).into());
+            return self.by_nvcc(variant);
         };
         create_work_folder(&config.work)?;
         if let Some(argv) = build.as_deref().filter(|_| self.runs_commands) {
@@ -108,7 +108,7 @@ mod tests {
         let config = Config::parse(&path, text).unwrap();
         let variant = config.variants().next().unwrap();
         let builder = Builder::new(&config, &[], true).unwrap();
-        let built = || builder.by_command(variant);
+        let built = || builder.build(variant);
         let bench = config.root.join("bench.sh");
         fs::write(&bench, "true\n").unwrap();
         let artifact = built().unwrap();

@@ -1,6 +1,6 @@
 //! The machine code that nvcc kept of a build.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::files::{most, read_regular_up_to};
 
 /// The cubins in a folder that have kernels. Where nvcc built for several targets, those for
 /// `arch`; where kernels were linked in a step of their own, the linked ones, which run.
-pub(super) fn cubins_in(folder: &Path, arch: &str) -> io::Result<Vec<PathBuf>> {
+pub(super) fn cubins_in(folder: &Path, arch: &str) -> io::Result<BTreeMap<PathBuf, Vec<u8>>> {
     let paths = disk::read_dir(folder)?.into_iter().map(|entry| entry.path);
     let is_cubin = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "cubin");
     let mut cubins: Vec<PathBuf> = paths.filter(is_cubin).collect();
@@ -24,27 +24,17 @@ pub(super) fn cubins_in(folder: &Path, arch: &str) -> io::Result<Vec<PathBuf>> {
         cubins.retain(|path| stem(path).ends_with(&target));
     }
     let linked = |path: &Path| stem(path).trim_end_matches(&target).ends_with("_dlink");
-    let mut with_kernels = Vec::new();
+    let mut with_kernels = BTreeMap::new();
     for path in cubins {
-        if binary::has_kernels(&read_regular_up_to(&path, most::BINARY)?) {
-            with_kernels.push(path);
+        let cubin = read_regular_up_to(&path, most::BINARY)?;
+        if binary::has_kernels(&cubin) {
+            with_kernels.insert(path, cubin);
         }
     }
-    if with_kernels.iter().any(|path| linked(path)) {
-        with_kernels.retain(|path| linked(path));
+    if with_kernels.keys().any(|path| linked(path)) {
+        with_kernels.retain(|path, _| linked(path));
     }
     Ok(with_kernels)
-}
-
-/// The machine code of a library, as one file.
-pub(super) fn library_in(folder: &Path, arch: &str) -> io::Result<Vec<u8>> {
-    let mut code = Vec::new();
-    let mut cubins = cubins_in(folder, arch)?;
-    cubins.sort();
-    for cubin in cubins {
-        code.extend(read_regular_up_to(&cubin, most::BINARY)?);
-    }
-    Ok(code)
 }
 
 /// The kernels that take no dynamic shared memory, by the PTX in a folder.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::machine_code::{Reader, Unreadable};
+use super::machine_code::Reader;
 use crate::binary::{BinaryError, Compiled};
 use crate::config::{Config, Variant};
 use crate::finding::{Code, Finding, Stop};
@@ -36,10 +36,11 @@ pub fn loaded_code(
     let different: BTreeSet<&Vec<u8>> = cubins.iter().collect();
     for cubin in different {
         let read = reader.read(cubin, &|name| ran.contains(name));
-        read.map_err(|why| match why {
-            Unreadable::Binary(BinaryError::Ambiguous(name)) => varies(variant, &name).into(),
-            Unreadable::Binary(error) => code_not_kept(variant, &error.to_string()).into(),
-            Unreadable::Stop(stop) => stop,
+        read.map_err(|why| {
+            why.stop(|error| match error {
+                BinaryError::Ambiguous(name) => varies(variant, &name),
+                error => code_not_kept(variant, &error.to_string()),
+            })
         })?;
     }
     Ok(reader.compiled())

@@ -42,10 +42,7 @@ pub(super) fn compiled_in(
             Finding::deny(Code::BuildFailed, &variant.id, message, next)
         })?;
         let read = reader.read(&bytes, &|_| true);
-        read.map_err(|stop| match stop {
-            Unreadable::Binary(error) => unreadable(variant, file, &error).into(),
-            Unreadable::Stop(stop) => stop,
-        })?;
+        read.map_err(|why| why.stop(|error| unreadable(variant, file, &error)))?;
         hashes.insert(file.clone(), sha256_hex(&bytes));
     }
     if reader.kernels.is_empty() {
@@ -78,6 +75,16 @@ fn unreadable(variant: &Variant, file: &str, error: &BinaryError) -> Finding {
 pub(super) enum Unreadable {
     Binary(BinaryError),
     Stop(Stop),
+}
+
+impl Unreadable {
+    /// What stops the work; `finding` is that of a file that is not as it should be.
+    pub(super) fn stop(self, finding: impl FnOnce(BinaryError) -> Finding) -> Stop {
+        match self {
+            Unreadable::Binary(error) => finding(error).into(),
+            Unreadable::Stop(stop) => stop,
+        }
+    }
 }
 
 impl From<BinaryError> for Unreadable {
@@ -147,7 +154,7 @@ impl<'a> Reader<'a> {
                 continue;
             }
             self.compilers.extend(binary::compiler_of(&cubin));
-            self.count(&cubin, &mut selected)?;
+            count(self.nvdisasm, &cubin, &mut selected)?;
             for (name, kernel) in selected {
                 // Each file that instantiates a template has its kernels.
                 match self.kernels.get(&name) {
@@ -162,28 +169,6 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Counts the instructions of kernels, where there is a disassembler that reads their code.
-    fn count(
-        &self,
-        cubin: &[u8],
-        kernels: &mut BTreeMap<String, CompiledKernel>,
-    ) -> Result<(), Unreadable> {
-        let Some(nvdisasm) = self.nvdisasm else {
-            return Ok(());
-        };
-        let json = match nvdisasm.disassemble_bytes(cubin) {
-            Ok(json) => json,
-            Err(Error::Environment { .. }) if !process::interrupted() => return Ok(()),
-            Err(error) => return Err(Unreadable::Stop(error.into())),
-        };
-        let mut census = binary::census(json.as_bytes())?;
-        for (name, kernel) in kernels {
-            let missing = || BinaryError::Disassembly(format!("it lacks `{name}`"));
-            kernel.opcodes = Some(census.remove(name).ok_or_else(missing)?);
-        }
-        Ok(())
-    }
-
     fn no_kernel(&self, files: &[String]) -> Finding {
         let quoted = |name: &String| format!("`{name}`");
         let names = joined_or("none at all", self.others.iter().map(quoted), ", ");
@@ -191,6 +176,29 @@ impl<'a> Reader<'a> {
         let message = format!("no kernel of {files} matches `kernels`; among its kernels: {names}");
         Finding::of(Code::KernelMissing, &self.variant.id, message)
     }
+}
+
+/// Counts the instructions of kernels, where there is a disassembler that reads their code: some versions
+/// crash on code that is not linked yet.
+pub(super) fn count(
+    nvdisasm: Option<&Nvdisasm>,
+    cubin: &[u8],
+    kernels: &mut BTreeMap<String, CompiledKernel>,
+) -> Result<(), Unreadable> {
+    let Some(nvdisasm) = nvdisasm else {
+        return Ok(());
+    };
+    let json = match nvdisasm.disassemble(cubin) {
+        Ok(json) => json,
+        Err(Error::Environment { .. }) if !process::interrupted() => return Ok(()),
+        Err(error) => return Err(Unreadable::Stop(error.into())),
+    };
+    let mut census = binary::census(json.as_bytes())?;
+    for (name, kernel) in kernels {
+        let missing = || BinaryError::Disassembly(format!("it lacks `{name}`"));
+        kernel.opcodes = Some(census.remove(name).ok_or_else(missing)?);
+    }
+    Ok(())
 }
 
 /// The most names of kernels that a message lists.

@@ -2,7 +2,6 @@
 //! decided it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::RenameFlags;
@@ -10,13 +9,15 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use super::artifact::Artifact;
-use super::cubins::{cubins_in, library_in, without_dynamic_shared};
+use super::cubins::{cubins_in, without_dynamic_shared};
 use super::flags::{FlagInputs, as_objects, flag_inputs, source_is_plain};
 use super::inputs::{own_questions, places, questions};
+use super::machine_code::count;
 use super::opened::{Lists, Opened};
 use super::reach::{Reach, first_bytes, is_found, is_object};
 use super::run::{BUILD_TIMEOUT, run_build};
-use crate::binary::{self, BinaryError, Census, Compiled, compiler_warnings, resource_report};
+use super::witness::{Stamp, stamp};
+use crate::binary::{self, BinaryError, Compiled, compiler_warnings, spills};
 use crate::config::{Config, Recipe, Variant};
 use crate::disk;
 use crate::files::{
@@ -58,20 +59,15 @@ pub(super) struct NvccBuild<'a> {
     nvcc: &'a Nvcc,
     nvdisasm: Option<&'a Nvdisasm>,
     sources: &'a [String],
-    flags: &'a [String],
-    defines: &'a BTreeMap<String, String>,
     /// All flags, without paths of this machine.
     stated: Vec<String>,
-    /// What the flags name; or which of them is refused, and why.
-    named: Result<FlagInputs, String>,
+    /// What the flags name; of a build that was [accepted](NvccBuild::accept).
+    named: FlagInputs,
     /// The folder of all builds.
     store: PathBuf,
     /// Hash of what decides the build, besides the content of files.
     request: String,
 }
-
-/// When the content of a file last changed, or its name or mode: what `touch` cannot set back.
-type ChangeTime = (i64, i64);
 
 /// The program in the folder of a build, and what the compiler printed.
 const PROGRAM: &str = "program";
@@ -127,25 +123,22 @@ impl<'a> NvccBuild<'a> {
             "sources": sources,
         });
         let request = sha256_hex(&json(&request));
-        let named = flag_inputs(&stated);
         Some(NvccBuild {
             config,
             variant,
             nvcc,
             nvdisasm,
             sources,
-            flags,
-            defines,
             stated,
-            named,
+            named: FlagInputs::default(),
             store: config.work.join("builds"),
             request,
         })
     }
 
     /// Builds the variant, unless the same was built before.
-    pub(super) fn build(&self) -> Result<Artifact, Stop> {
-        let named = self.accepted()?;
+    pub(super) fn build(mut self) -> Result<Artifact, Stop> {
+        self.accept()?;
         create_work_folder(&self.config.work)?;
         disk::create_dir_all(&self.store).map_err(Error::io("create", &self.store))?;
         if let Some(artifact) = self.cached() {
@@ -156,18 +149,18 @@ impl<'a> NvccBuild<'a> {
         if let Some(artifact) = self.cached() {
             return Ok(artifact);
         }
-        let reach = Reach::of(&self.config.root, &self.store, self.nvcc, named);
-        let refused = reach.refused_include(self.sources, named);
+        let reach = Reach::of(&self.config.root, &self.store, self.nvcc, &self.named);
+        let refused = reach.refused_include(self.sources, &self.named);
         if let Some(file) = refused.map_err(Error::io("read", &self.config.root))? {
             return Err(self.reads(&file).into());
         }
         let scratch = Scratch::in_store(&self.store)?;
-        let (started, lists, library) = self.compile(&scratch, &reach, named)?;
-        let (made, known) = self.made(named, lists)?;
-        let content = self.content_as_compiled(named, &made, started)?;
+        let (started, lists, library) = self.compile(&scratch, &reach)?;
+        let (made, known) = self.made(lists)?;
+        let content = self.content_as_compiled(&made, started)?;
         let program = scratch.path(PROGRAM);
         let program_sha256 = sha256_file(&program).map_err(Error::io("read", program))?;
-        let known = known && !named.native && self.nvcc.lists_linked();
+        let known = known && !self.named.native && self.nvcc.lists_linked();
         let key = self.key(&content, (!known).then_some(&program_sha256));
         let sources = made
             .files
@@ -204,8 +197,8 @@ impl<'a> NvccBuild<'a> {
         })
     }
 
-    /// What the flags name, if the compiler can be asked what it opens and all flags are known.
-    fn accepted(&self) -> Result<&FlagInputs, Finding> {
+    /// Learns what the flags name, if the compiler can be asked what it opens and all flags are known.
+    fn accept(&mut self) -> Result<(), Finding> {
         let root = &self.config.root;
         let arch = &self.config.toolchain.arch;
         if let Some((why, next)) = dropped_target(&self.nvcc.version, arch) {
@@ -239,20 +232,21 @@ impl<'a> NvccBuild<'a> {
                 return Err(self.failed(message, next));
             }
         }
-        self.named.as_ref().map_err(|why| {
+        self.named = flag_inputs(&self.stated).map_err(|why| {
             let next = format!(
                 "{}, and `toolchain.flags`; what must have the flag is built with `build` and `run`",
                 self.check_setting("flags")
             );
-            self.failed(why.clone(), next)
-        })
+            self.failed(why, next)
+        })?;
+        Ok(())
     }
 
     /// The artifact of the last build of the same request, if none of its files changed and none can
     /// be found in the place of another. No program is started.
     fn cached(&self) -> Option<Artifact> {
         let made: Made = serde_json::from_slice(&read_regular(&self.opened_file()).ok()?).ok()?;
-        let content = self.content(self.named.as_ref().ok()?, &made).ok()?;
+        let content = self.content(&made).ok()?;
         self.artifact_in(&self.store.join(self.key(&content, None)))
     }
 
@@ -265,13 +259,12 @@ impl<'a> NvccBuild<'a> {
     }
 
     /// The argv of the compilation, with further flags.
-    fn argv(&self, scratch: &Scratch, further: &[String], library: bool) -> Vec<String> {
-        let toolchain = &self.config.toolchain;
-        let mut argv = self.nvcc.argv(toolchain, self.flags, self.defines);
+    fn argv(&self, scratch: &Scratch, further: &[String]) -> Vec<String> {
+        let mut argv = self.nvcc.argv(&self.stated);
         argv.extend_from_slice(further);
         let kept = scratch.kept.path().display().to_string();
         argv.extend(["--keep".to_owned(), "--keep-dir".to_owned(), kept.clone()]);
-        match library {
+        match self.named.library {
             true => {
                 as_objects(&mut argv);
                 argv.extend(["-odir".to_owned(), kept]);
@@ -290,15 +283,9 @@ impl<'a> NvccBuild<'a> {
 
     /// Compiles; returns the time before the compiler started, the files that its tools list, and whether
     /// it is a library. One is asked for by a flag, or has no `main`: then only the linker failed.
-    fn compile(
-        &self,
-        scratch: &Scratch,
-        reach: &Reach<'_>,
-        named: &FlagInputs,
-    ) -> Result<(ChangeTime, Lists, bool), Stop> {
+    fn compile(&self, scratch: &Scratch, reach: &Reach<'_>) -> Result<(Stamp, Lists, bool), Stop> {
         let (program, log) = (scratch.path(PROGRAM), scratch.path(LOG));
-        let toolchain = &self.config.toolchain;
-        let mut by_hand = self.nvcc.argv(toolchain, self.flags, self.defines);
+        let mut by_hand = self.nvcc.argv(&self.stated);
         by_hand.extend(["-o", &self.variant.id.variant].map(str::to_owned));
         by_hand.extend_from_slice(self.sources);
         let opened = Opened::prepare(process::scratch()?);
@@ -308,7 +295,7 @@ impl<'a> NvccBuild<'a> {
         let headers = opened.headers().display().to_string();
         env.insert("SUNPRO_DEPENDENCIES".to_owned(), headers);
         let run = Invocation {
-            argv: self.argv(scratch, &further, named.library),
+            argv: self.argv(scratch, &further),
             dir: self.config.root.clone(),
             env,
             timeout: BUILD_TIMEOUT,
@@ -317,20 +304,21 @@ impl<'a> NvccBuild<'a> {
         };
         // Written now, by the same clock that stamps the sources.
         disk::write(&log, "").map_err(Error::io("write", &log))?;
-        let started = changed_at(&log).map_err(Error::io("read", &log))?;
+        let started = stamp(&log).map_err(Error::io("read", &log))?;
         let ran = run_build(self.config, self.variant, &run, &by_hand);
         let lists = opened.files(scratch.kept.path());
         // What the compiler says of a file that it may not read is not shown.
         if let Some(file) = self.refused_file(reach, lists.as_ref().ok(), &log, ran.is_err()) {
             return Err(self.reads(&file).into());
         }
-        let library = named.library || ran.is_err() && lacks_main(&log);
+        let library = self.named.library || ran.is_err() && lacks_main(&log);
         if library {
-            if named.library {
+            if self.named.library {
                 ran?;
             }
             let (kept, arch) = (scratch.kept.path(), &self.config.toolchain.arch);
-            let code = library_in(kept, arch).map_err(Error::io("read", kept))?;
+            let cubins = cubins_in(kept, arch).map_err(Error::io("read", kept))?;
+            let code: Vec<u8> = cubins.into_values().flatten().collect();
             disk::write(&program, code).map_err(Error::io("write", &program))?;
         } else {
             ran?;
@@ -350,7 +338,7 @@ impl<'a> NvccBuild<'a> {
     }
 
     /// What the program was made of, and whether it is known that nothing else decides it.
-    fn made(&self, named: &FlagInputs, lists: Lists) -> Result<(Made, bool), Stop> {
+    fn made(&self, lists: Lists) -> Result<(Made, bool), Stop> {
         let root = &self.config.root;
         // These lists also name what the tools made themselves, and removed.
         let stored = |file: &String| {
@@ -360,7 +348,7 @@ impl<'a> NvccBuild<'a> {
         let included = lists.included.iter().chain(self.sources);
         let included: BTreeSet<String> = included.filter_map(stored).collect();
         let define = |name: &String| format!("#define {name}\n");
-        let mut own: String = named.macros.iter().map(define).collect();
+        let mut own: String = self.named.macros.iter().map(define).collect();
         let mut asked = BTreeSet::new();
         for file in &included {
             let path = root.join(file);
@@ -384,7 +372,7 @@ impl<'a> NvccBuild<'a> {
         let mut files = included;
         files.extend(lists.others.iter().filter_map(stored));
         // The linker of device code takes an archive where that of host code takes another library.
-        let places = self.places(named, &files, &asked);
+        let places = self.places(&files, &asked);
         let archives = places.iter().map(|place| below(root, place));
         let other = |file: &String| file.ends_with(".a") && !self.of_toolkit_or_host(file);
         files.extend(archives.filter(other));
@@ -449,14 +437,9 @@ impl<'a> NvccBuild<'a> {
     }
 
     /// The files that the tools opened, and those that they could find instead.
-    fn places(
-        &self,
-        named: &FlagInputs,
-        files: &BTreeSet<String>,
-        asked: &BTreeSet<String>,
-    ) -> BTreeSet<String> {
+    fn places(&self, files: &BTreeSet<String>, asked: &BTreeSet<String>) -> BTreeSet<String> {
         let mut folders = Nvcc::folders_of_environment();
-        folders.extend_from_slice(&named.folders);
+        folders.extend_from_slice(&self.named.folders);
         places(&self.config.root, files, asked, &folders)
     }
 
@@ -479,20 +462,19 @@ impl<'a> NvccBuild<'a> {
     /// the compiler read it must not pass for what was compiled.
     fn content_as_compiled(
         &self,
-        named: &FlagInputs,
         made: &Made,
-        started: ChangeTime,
+        started: Stamp,
     ) -> Result<BTreeMap<String, Option<String>>, Finding> {
         let altered = |file: String| {
             let message = format!("`{file}` changed while it was being compiled");
             self.failed(message, "run the build again".to_owned())
         };
-        let content = self.content(named, made).map_err(altered)?;
+        let content = self.content(made).map_err(altered)?;
         // Asked after the content was hashed.
         let hashed = content.iter().filter(|(_, sha256)| sha256.is_some());
         let changed = hashed.map(|(file, _)| file).find(|file| {
             let path = self.config.root.join(file);
-            !changed_at(&path).is_ok_and(|time| time <= started)
+            !stamp(&path).is_ok_and(|now| now.0 <= started.0)
         });
         match changed {
             Some(file) => Err(altered(file.clone())),
@@ -502,12 +484,8 @@ impl<'a> NvccBuild<'a> {
 
     /// Each place, with its sha256 where it was opened and the toolkit's version does not stand for
     /// it; or the first that cannot be read.
-    fn content(
-        &self,
-        named: &FlagInputs,
-        made: &Made,
-    ) -> Result<BTreeMap<String, Option<String>>, String> {
-        let places = self.places(named, &made.files, &made.asked);
+    fn content(&self, made: &Made) -> Result<BTreeMap<String, Option<String>>, String> {
+        let places = self.places(&made.files, &made.asked);
         let hash = |file: String| {
             let path = self.config.root.join(&file);
             let opened = made.files.contains(&file);
@@ -551,9 +529,16 @@ impl<'a> NvccBuild<'a> {
             self.failed(message, next).detail(text.as_ref())
         };
         let cubins = cubins_in(kept, arch).map_err(Error::io("read", kept))?;
-        let census = self.census(&cubins, unreadable)?;
-        let (resources, warnings) = (resource_report(&text, arch), compiler_warnings(&text));
-        let compiled = binary::compiled(&resources, warnings, &cubins, census.as_ref());
+        let spills = spills(&text, arch);
+        let mut found = Vec::new();
+        for cubin in cubins.values() {
+            let mut kernels = binary::kernels_of(cubin, arch).map_err(unreadable)?;
+            kernels.retain(|name, _| spills.contains_key(name));
+            let counted = count(self.nvdisasm, cubin, &mut kernels);
+            counted.map_err(|why| why.stop(unreadable))?;
+            found.extend(kernels);
+        }
+        let compiled = binary::compiled(&spills, compiler_warnings(&text), found);
         let mut compiled = compiled.map_err(unreadable)?;
         for name in without_dynamic_shared(kept).map_err(Error::io("read", kept))? {
             if let Some(kernel) = compiled.kernels.get_mut(&name) {
@@ -561,28 +546,6 @@ impl<'a> NvccBuild<'a> {
             }
         }
         Ok(compiled)
-    }
-
-    /// The instructions of the kernels; `None` where there is no disassembler, or none that reads
-    /// this code: some versions crash on code that is not linked yet.
-    fn census(
-        &self,
-        cubins: &[PathBuf],
-        unreadable: impl Fn(BinaryError) -> Finding,
-    ) -> Result<Option<Census>, Stop> {
-        let Some(nvdisasm) = self.nvdisasm else {
-            return Ok(None);
-        };
-        let mut census = Census::new();
-        for cubin in cubins {
-            let json = match nvdisasm.disassemble(cubin) {
-                Ok(json) => json,
-                Err(Error::Environment { .. }) if !process::interrupted() => return Ok(None),
-                Err(error) => return Err(error.into()),
-            };
-            census.extend(binary::census(json.as_bytes()).map_err(&unreadable)?);
-        }
-        Ok(Some(census))
     }
 
     /// Moves a build to its place in the store.
@@ -652,12 +615,6 @@ fn lacks_main(log: &Path) -> bool {
     text.contains("undefined reference to `main'") || text.contains("undefined symbol: main")
 }
 
-fn changed_at(path: &Path) -> io::Result<ChangeTime> {
-    use std::os::unix::fs::MetadataExt;
-    let meta = disk::metadata(git::real_input(path)?)?;
-    Ok((meta.ctime(), meta.ctime_nsec()))
-}
-
 fn json(value: &impl Serialize) -> Vec<u8> {
     // Text keys and finite numbers only, so this cannot fail.
     serde_json::to_vec_pretty(value).unwrap_or_default()
@@ -666,7 +623,7 @@ fn json(value: &impl Serialize) -> Vec<u8> {
 /// A path relative to the root, with `..` resolved where it stays below the root. Behind a link `..`
 /// leads to another folder than the text says, so such a path stays as it is.
 fn below(root: &Path, file: &str) -> String {
-    let real = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
+    let real = disk::leads_to(root);
     let relative = |path: &Path| {
         let below = path
             .strip_prefix(root)
@@ -691,7 +648,7 @@ fn below(root: &Path, file: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::toolchain::Tool;
+    use crate::toolchain::{HostCompiler, Tool};
 
     /// What decides the request of a build.
     struct Parts {
@@ -713,9 +670,11 @@ mod tests {
                     path: "/toolkit/bin/nvcc".into(),
                     sha256: "a".to_owned(),
                     version: "V13.0.88".to_owned(),
-                    host_compiler: "gcc 13".to_owned(),
-                    host_root: PathBuf::new(),
-                    linker: "GNU ld 2.42".to_owned(),
+                    host: HostCompiler {
+                        path: PathBuf::new(),
+                        version: "gcc 13".to_owned(),
+                        linker: "GNU ld 2.42".to_owned(),
+                    },
                 },
                 nvdisasm: None,
             }
@@ -744,8 +703,8 @@ mod tests {
         let cases: [Case; 17] = [
             (true, |it| it.nvcc.sha256 = "b".to_owned()),
             (true, |it| it.nvcc.version = "V13.0.89".to_owned()),
-            (true, |it| it.nvcc.host_compiler = "gcc 14".to_owned()),
-            (true, |it| it.nvcc.linker = String::new()),
+            (true, |it| it.nvcc.host.version = "gcc 14".to_owned()),
+            (true, |it| it.nvcc.host.linker = String::new()),
             (true, |it| {
                 it.nvdisasm = Some(Nvdisasm(Tool {
                     path: "/toolkit/bin/nvdisasm".into(),

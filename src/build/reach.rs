@@ -12,10 +12,10 @@ use regex::Regex;
 
 use super::flags::FlagInputs;
 use super::inputs::spliced;
-use crate::disk;
+use crate::disk::{self, leads_to};
 use crate::files::{most, open_regular, read_regular_up_to};
 use crate::git;
-use crate::toolchain::Nvcc;
+use crate::toolchain::{Nvcc, install_folder};
 
 /// Folders of the system, which anybody may read.
 const SYSTEM: [&str; 6] = [
@@ -39,7 +39,7 @@ pub(super) struct Reach<'a> {
 impl<'a> Reach<'a> {
     /// `store` has what is compiled from.
     pub(super) fn of(root: &Path, store: &Path, nvcc: &'a Nvcc, named: &FlagInputs) -> Reach<'a> {
-        let real = real_or_same(root);
+        let real = leads_to(root);
         let top = disk::checkout_of(&real).unwrap_or(&real).to_path_buf();
         // A link that a change brought lists nothing.
         let around = top.clone();
@@ -49,7 +49,10 @@ impl<'a> Reach<'a> {
         let searched: Vec<PathBuf> = named.folders.iter().map(below).filter(is_listed).collect();
         let stated = named.headers.iter().chain(&named.objects);
         let stated = stated.map(below).filter(is_listed);
-        let tools = nvcc.roots().into_iter().chain([nvcc.host_root.clone()]);
+        let tools = nvcc
+            .roots()
+            .into_iter()
+            .chain([install_folder(&nvcc.host.path)]);
         let tools = tools.filter(|folder| is_of_compiler(folder));
         let environment = Nvcc::folders_of_environment().into_iter();
         let environment = environment
@@ -76,7 +79,7 @@ impl<'a> Reach<'a> {
     /// Whether a file may be read. What is below a listed folder may be a link.
     pub(super) fn allows(&self, file: &Path) -> bool {
         let path = self.root.join(file);
-        let real = real_or_same(&path);
+        let real = leads_to(&path);
         let plain = !path.components().any(|part| part == Component::ParentDir);
         let listed =
             |folder: &PathBuf| real.starts_with(folder) || (plain && path.starts_with(folder));
@@ -89,7 +92,7 @@ impl<'a> Reach<'a> {
     fn own(&self) -> &[PathBuf] {
         self.own.get_or_init(|| {
             let folders = self.nvcc.own_folders().into_iter();
-            let folders = folders.filter(|folder| real_or_same(folder).parent().is_some());
+            let folders = folders.filter(|folder| leads_to(folder).parent().is_some());
             folders.flat_map(in_both_spellings).collect()
         })
     }
@@ -127,7 +130,7 @@ impl<'a> Reach<'a> {
             for (name, quoted) in includes(&String::from_utf8_lossy(&text)) {
                 match self.find(folder, &name, quoted) {
                     Some(path) if !self.allows(&path) => return Ok(Some(name)),
-                    Some(path) if real_or_same(&path).starts_with(&self.top) => to_read.push(path),
+                    Some(path) if leads_to(&path).starts_with(&self.top) => to_read.push(path),
                     _ => {}
                 }
             }
@@ -208,9 +211,5 @@ pub(super) fn first_bytes(file: &Path) -> io::Result<[u8; 8]> {
 }
 
 fn in_both_spellings(path: PathBuf) -> [PathBuf; 2] {
-    [real_or_same(&path), path]
-}
-
-fn real_or_same(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
+    [leads_to(&path), path]
 }

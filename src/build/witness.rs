@@ -22,8 +22,8 @@ pub struct Witness {
     files: BTreeMap<PathBuf, (String, Option<Stamp>)>,
 }
 
-/// Device, inode, and when the content, name or mode last changed: `touch` cannot set these back.
-type Stamp = (u64, u64, i64, i64);
+/// When the content, name or mode last changed, device and inode: `touch` cannot set these back.
+pub(super) type Stamp = ((i64, i64), u64, u64);
 
 impl Witness {
     /// Looks at the sources, inputs and programs of an artifact. `root` is the folder of the
@@ -61,7 +61,8 @@ impl Witness {
     }
 }
 
-fn stamp(path: &Path) -> io::Result<Stamp> {
+pub(super) fn stamp(path: &Path) -> io::Result<Stamp> {
     let meta = disk::metadata(git::real_input(path)?)?;
-    Ok((meta.dev(), meta.ino(), meta.ctime(), meta.ctime_nsec()))
+    let changed = (meta.ctime(), meta.ctime_nsec());
+    Ok((changed, meta.dev(), meta.ino()))
 }

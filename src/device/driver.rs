@@ -39,14 +39,7 @@ pub(super) fn guarded<T>(ask: impl FnOnce() -> Result<T, Refusal>) -> Result<T, 
     panic::set_hook(hook);
     match answer {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(Refusal::NoSuchDevice { ordinal, count })) => Err(missing(
-            format!("there is no GPU {ordinal}: the driver shows {count}"),
-            "check --gpu and CUDA_VISIBLE_DEVICES",
-        )),
-        Ok(Err(Refusal::Driver(error))) => Err(missing(
-            format!("the NVIDIA driver reports: {error}"),
-            "check that `nvidia-smi` works",
-        )),
+        Ok(Err(Refusal(what, next))) => Err(missing(what, next)),
         Err(_) => Err(missing(
             "the NVIDIA driver's library libcuda.so.1 is broken: it lacks a function that every driver has".to_owned(),
             "reinstall the driver",
@@ -63,20 +56,18 @@ fn unloadable() -> Option<String> {
     (!why.contains("No such file or directory")).then_some(why)
 }
 
-pub(super) enum Refusal {
-    NoSuchDevice { ordinal: u32, count: i32 },
-    Driver(String),
-}
+/// What the driver refuses, and what to do.
+pub(super) struct Refusal(String, &'static str);
 
 impl From<result::DriverError> for Refusal {
     fn from(error: result::DriverError) -> Self {
-        let text = error
-            .error_string()
+        let text = error.error_string();
+        let text = text
             .ok()
             .and_then(|text| text.to_str().ok())
-            .unwrap_or("unknown error")
-            .to_owned();
-        Refusal::Driver(format!("{text} ({:?})", error.0))
+            .unwrap_or("unknown error");
+        let what = format!("the NVIDIA driver reports: {text} ({:?})", error.0);
+        Refusal(what, "check that `nvidia-smi` works")
     }
 }
 
@@ -86,6 +77,9 @@ pub(super) fn device(ordinal: u32) -> Result<sys::CUdevice, Refusal> {
     let index = i32::try_from(ordinal)
         .ok()
         .filter(|index| *index < count)
-        .ok_or(Refusal::NoSuchDevice { ordinal, count })?;
+        .ok_or_else(|| {
+            let what = format!("there is no GPU {ordinal}: the driver shows {count}");
+            Refusal(what, "check --gpu and CUDA_VISIBLE_DEVICES")
+        })?;
     Ok(result::device::get(index)?)
 }

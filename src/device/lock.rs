@@ -1,15 +1,15 @@
 //! The lock by which runs of this tool take turns on a GPU.
 
-use std::fs::{File, Permissions, TryLockError};
+use std::fs::{File, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::OFlags;
 
 use super::gpu::Gpu;
 use super::owner;
-use super::state::ComputeProcess;
 use crate::disk;
 use crate::finding::Error;
 use crate::process::{lock_holder, longest_wait, wait_for_lock};
@@ -55,21 +55,15 @@ impl Gpu {
     /// [`Error::Io`] where the lock's file cannot be used.
     pub fn try_lock(&self) -> Result<Option<File>, Error> {
         let file = self.lock_file()?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(file)),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(source)) => Err(Error::io("lock", self.lock_path())(source)),
-        }
+        let lock = || file.try_lock();
+        let is_free = wait_for_lock(lock, &self.lock_path(), Duration::ZERO, || ())?;
+        Ok(is_free.then_some(file))
     }
 
-    /// The process that holds the GPU's lock, where this machine shows it.
-    pub fn lock_holder(&self) -> Option<ComputeProcess> {
+    /// The process that holds the GPU's lock and its name, where this machine shows them.
+    pub fn lock_holder(&self) -> Option<(u32, Option<String>)> {
         let pid = lock_holder(&self.lock_path())?;
-        Some(ComputeProcess {
-            pid,
-            name: owner::name(pid),
-            memory_bytes: None,
-        })
+        Some((pid, owner::name(pid)))
     }
 
     /// Waits until no other run of this tool measures on the GPU, then takes its lock.

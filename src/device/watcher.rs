@@ -57,23 +57,11 @@ const COUNTERS: [(u32, Slowdown); 5] = {
 
 /// Why a GPU cannot be watched. The measurement goes on without it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Unwatched {
-    /// NVML is not here, or does not start.
-    #[error("the GPU's state is not recorded: NVML (libnvidia-ml.so.1) cannot be used: {0}")]
-    Library(String),
-    /// NVML does not show the GPU.
-    #[error("the GPU's state is not recorded: NVML does not show {uuid}: {cause}")]
-    Device {
-        /// UUID of the GPU.
-        uuid: String,
-        /// NVML's message.
-        cause: String,
-        /// Whether it says that the GPU is not there, and not only that the question failed.
-        is_gone: bool,
-    },
-    /// The system gives no thread to watch from.
-    #[error("the GPU's state is not recorded: no thread can be started: {0}")]
-    Thread(String),
+#[error("the GPU's state is not recorded: {why}")]
+pub struct Unwatched {
+    why: String,
+    /// NVML's message where it says that the GPU is not there, and not only that the question failed.
+    pub gone: Option<String>,
 }
 
 /// Watches one GPU while something runs on it, until it is stopped or dropped.
@@ -120,7 +108,10 @@ impl Watcher {
         let thread = thread::Builder::new()
             .name("gpu-watcher".to_owned())
             .spawn(watch)
-            .map_err(|error| Unwatched::Thread(error.to_string()))?;
+            .map_err(|error| Unwatched {
+                why: format!("no thread can be started: {error}"),
+                gone: None,
+            })?;
         Ok(Watcher { stop, thread })
     }
 }
@@ -244,14 +235,15 @@ impl Probe for NvmlProbe {
 impl NvmlProbe {
     /// The GPU of a UUID, as NVML shows it.
     pub(super) fn open(uuid: &str) -> Result<NvmlProbe, Unwatched> {
-        let nvml = nvml().map_err(Unwatched::Library)?;
-        let device = nvml
-            .device_by_uuid(uuid)
-            .map_err(|error| Unwatched::Device {
-                uuid: uuid.to_owned(),
-                is_gone: matches!(error, NvmlError::GpuLost | NvmlError::NotFound),
-                cause: error.to_string(),
-            })?;
+        let nvml = nvml().map_err(|why| Unwatched {
+            why: format!("NVML (libnvidia-ml.so.1) cannot be used: {why}"),
+            gone: None,
+        })?;
+        let device = nvml.device_by_uuid(uuid).map_err(|error| Unwatched {
+            why: format!("NVML does not show {uuid}: {error}"),
+            gone: matches!(error, NvmlError::GpuLost | NvmlError::NotFound)
+                .then(|| error.to_string()),
+        })?;
         Ok(NvmlProbe {
             device,
             uuid: uuid.to_owned(),

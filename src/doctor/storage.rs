@@ -31,13 +31,12 @@ fn lock(gpu: &Gpu) -> Check {
         // A lock ends with its process, so its holder is alive.
         Ok(None) => {
             let (who, next) = match gpu.lock_holder() {
-                Some(holder) if holder.pid != 0 => (
+                Some((pid @ 1.., name)) => (
                     format!(
-                        "process {} ({})",
-                        holder.pid,
-                        holder.name.as_deref().unwrap_or("with an unknown name")
+                        "process {pid} ({})",
+                        name.as_deref().unwrap_or("with an unknown name")
                     ),
-                    format!("wait for it, or end it: kill {}", holder.pid),
+                    format!("wait for it, or end it: kill {pid}"),
                 ),
                 _ => (
                     "a process that is not visible here, perhaps of another container".to_owned(),

@@ -3,20 +3,19 @@
 use super::check::{Check, Setup, State};
 use crate::config::{Config, numbers};
 use crate::profiler::Ncu;
-use crate::toolchain::{Nvcc, Sanitizer, Tool, dropped_target, without_nvcc};
+use crate::toolchain::{Nvcc, Nvdisasm, Sanitizer, Tool, dropped_target, without_nvcc};
 
 /// Returns ncu, where it was found.
 pub(super) fn checks(setup: &Setup<'_>, checks: &mut Vec<Check>) -> Option<Ncu> {
     let nvcc = compilers(setup, checks);
     let ncu = profiler(setup.config, checks);
-    let (nvcc_found, config) = (nvcc.as_ref(), setup.config);
-    checks.push(nvdisasm(nvcc_found, config));
-    checks.push(sanitizer(config));
+    checks.push(nvdisasm(nvcc, setup.config));
+    checks.push(sanitizer(setup.config));
     ncu
 }
 
-/// nvcc and its host compiler; nvcc also where the other one is missing.
-fn compilers(setup: &Setup<'_>, checks: &mut Vec<Check>) -> Option<Nvcc> {
+/// nvcc and its host compiler. Returns nvcc, where it was found.
+fn compilers(setup: &Setup<'_>, checks: &mut Vec<Check>) -> Option<Tool> {
     let config = setup.config;
     let (toolchain, work) = (&config.toolchain, &config.work);
     let needed = !setup.configured || config.variants().any(|variant| variant.needs_nvcc());
@@ -48,16 +47,15 @@ fn compilers(setup: &Setup<'_>, checks: &mut Vec<Check>) -> Option<Nvcc> {
         Err(error) => Check::of_error("nvcc", error),
     };
     checks.push(check.unless_needed(needed, why));
-    let host = Nvcc::host_compiler(work);
-    let check = match &host {
+    let check = match Nvcc::host_compiler(work) {
         Ok(host) => {
             let text = format!("{} at {}", host.version, host.path.display());
             Check::ok("host compiler", text)
         }
-        Err(error) => Check::of_error("host compiler", error),
+        Err(error) => Check::of_error("host compiler", &error),
     };
     checks.push(check.unless_needed(needed, why));
-    Nvcc::with_host(compiler.ok()?, host.ok()).ok()
+    compiler.ok()
 }
 
 fn profiler(config: &Config, checks: &mut Vec<Check>) -> Option<Ncu> {
@@ -75,11 +73,10 @@ fn profiler(config: &Config, checks: &mut Vec<Check>) -> Option<Ncu> {
 }
 
 /// Of nvcc's toolkit. Without it no instructions are counted.
-fn nvdisasm(nvcc: Option<&Nvcc>, config: &Config) -> Check {
+fn nvdisasm(nvcc: Option<Tool>, config: &Config) -> Check {
     const WHAT: &str = "nvdisasm";
-    let beside = nvcc.map(|nvcc| nvcc.path.as_path());
-    match Tool::locate(WHAT, beside, &config.work) {
-        Ok(tool) => {
+    match Nvdisasm::locate(&config.toolchain, &config.work) {
+        Ok(Nvdisasm(tool)) => {
             let detail = format!("{} at {}", tool.version, tool.path.display());
             match nvcc.filter(|nvcc| older(&tool.version, &nvcc.version)) {
                 Some(nvcc) => Check::warn(

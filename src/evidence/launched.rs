@@ -20,13 +20,13 @@ const TWINS: [(&str, Role); 4] = [
 ];
 
 /// Where a recorded launch contradicts the static profile of its program; the first of each kind.
-pub fn launch_mismatches(
+pub fn launch_mismatches<'r>(
     variant: &Variant,
     compiled: &Profile,
-    recording: &Recording,
+    recordings: impl IntoIterator<Item = &'r Recording>,
 ) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
-    for launch in &recording.launches {
+    for launch in recordings.into_iter().flat_map(|one| &one.launches) {
         let function = &launch.kernel.function;
         // A CSV lacks the mangled name.
         let same = |kernel: &&KernelProfile| match &launch.kernel.mangled {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{KernelProfile, MetricIdentity, Profile, Series};
-use crate::binary::{OF_LAUNCH, Occupancy, Residency, occupancy_metrics, static_metric, whole};
+use crate::binary::{OF_LAUNCH, Occupancy, Residency, static_metric, whole};
 
 /// What is taken of the launches of another profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,11 +75,16 @@ fn complete(arch: &str, kernel: &mut KernelProfile, other: &KernelProfile, taken
         return false;
     }
     let occupancy = occupancy(arch, kernel, launch);
-    let launch = [bytes, threads].into_iter().zip(launch);
-    let launch = launch.filter_map(|(name, value)| Some((name, f64::from(value?))));
-    for (name, value) in launch.chain(occupancy.into_iter().flat_map(occupancy_metrics)) {
-        let series = Series::of_one(value);
-        kernel.metrics.insert(name.to_owned(), series);
+    let limits = occupancy.map(|it| [it.limit_registers, it.limit_shared_mem, it.limit_warps]);
+    let limits = limits.map_or([None; 3], |limits| limits.map(Some));
+    let numbers = |numbers: &[Option<u32>]| numbers.iter().map(|it| it.map(f64::from)).collect();
+    let [mut values, limits]: [Vec<Option<f64>>; 2] = [numbers(&launch), numbers(&limits)];
+    values.push(occupancy.map(|it| it.percent));
+    for (name, value) in OF_LAUNCH.into_iter().zip(values.into_iter().chain(limits)) {
+        if let Some(value) = value {
+            let series = Series::of_one(value);
+            kernel.metrics.insert(name.to_owned(), series);
+        }
     }
     true
 }

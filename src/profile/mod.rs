@@ -15,6 +15,7 @@ use crate::files::{
     PROFILE_FILE, STATIC_PROFILE_FILE, if_there, json, pretty_json_in_lines, recorded_folder,
     write_atomically,
 };
+use crate::hash::sha256_hex;
 use crate::metric::measures;
 use crate::terms::{Phase, Seed, Tier, VariantId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -239,6 +240,17 @@ pub struct FileHash {
     pub file: String,
     /// Its sha256, in hex.
     pub sha256: String,
+}
+
+impl FileHash {
+    /// That of a file with this content.
+    pub fn of(path: &Path, content: &[u8]) -> FileHash {
+        let name = path.file_name().unwrap_or_default();
+        FileHash {
+            file: name.to_string_lossy().into_owned(),
+            sha256: sha256_hex(content),
+        }
+    }
 }
 
 impl Profile {

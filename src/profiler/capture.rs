@@ -1,55 +1,25 @@
 //! What one session left.
 
-use std::path::PathBuf;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ncu_report::Recording;
 
-use crate::capture::{Span, Tuned};
-use crate::device::State;
 use crate::finding::{Error, Stop};
-use crate::profile::LaunchList;
-use crate::terms::{Phase, Seed};
+use crate::profile::{CaptureRecord, LaunchList};
+use crate::terms::Phase;
 
 /// What one session left.
 #[derive(Clone, Debug)]
 pub struct Capture {
-    /// The report file, or the records of a tier below the counters.
-    pub report_path: PathBuf,
-    /// sha256 of the report.
-    pub report_sha256: String,
-    /// The CSV that ncu printed of its report.
-    pub page: Option<Page>,
-    /// Which metrics it measured.
-    pub phase: Phase,
-    /// The state of the GPU meanwhile, where the driver reports it.
-    pub device: Option<State>,
-    /// The argv of ncu, or of the program where ncu was not run.
-    pub argv: Vec<String>,
-    /// The report, decoded.
+    /// As a profile has it. Its files lie in the folder of the session.
+    pub record: CaptureRecord,
+    /// The report, decoded, or the records of a tier below the counters.
     pub report: Recording,
-    /// What the process was given to make the values of its inputs from.
-    pub seed: Seed,
-    /// Whether the process itself reported that the numbers of the measured launches are correct.
-    pub checked: bool,
-    /// What autotuners chose in the process, where it shows that.
-    pub tuned: Vec<Tuned>,
-    /// How long it kept the GPU, where every launch has its time.
-    pub span: Option<Span>,
+    /// The CSV that ncu printed of its report, decoded.
+    pub page: Option<Recording>,
     /// What the process launched in all, where the profiler sees it.
     pub launch_list: Option<LaunchList>,
-}
-
-/// The CSV page of a report.
-#[derive(Clone, Debug)]
-pub struct Page {
-    /// The file.
-    pub path: PathBuf,
-    /// Its sha256.
-    pub sha256: String,
-    /// Its content.
-    pub recording: Recording,
 }
 
 /// How long a process took.
@@ -93,11 +63,6 @@ impl Pending {
             times,
             reader: Some(std::thread::spawn(read)),
         }
-    }
-
-    /// A capture that is read already.
-    pub(super) fn of(capture: Capture, times: Times) -> Pending {
-        Pending::reading(capture.phase, times, move || Ok(capture))
     }
 
     /// Waits for the reader.

@@ -11,7 +11,7 @@ pub mod ncu;
 mod profilers;
 mod session;
 
-pub use capture::{Capture, Page, Pending, Times};
+pub use capture::{Capture, Pending, Times};
 pub(crate) use ncu::{NCU_LOCK, filter_in, home, judge_printed, reports};
 pub use ncu::{Ncu, Trouble};
 pub use profilers::{LibraryFile, Profilers};

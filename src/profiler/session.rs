@@ -10,15 +10,15 @@ use ncu_report::Recording;
 use super::capture::{Capture, Pending, Times};
 use super::first_launch::FirstLaunch;
 use crate::build::{Artifact, Given, program_argv};
-use crate::capture::{Tuned, tuned};
+use crate::capture::tuned;
 use crate::config::{Config, Recipe, Variant};
 use crate::device::{FaultWatch, Faults, Gpu, State, Watcher};
 use crate::disk;
 use crate::evidence::tuning_measured;
 use crate::files::{entries, read_regular};
 use crate::finding::{Code, Error, Finding, Stop};
-use crate::hash::sha256_hex;
 use crate::process::{self, Ending, Finished, Invocation, Rest, Running, Standing, Turn};
+use crate::profile::{CaptureRecord, FileHash};
 use crate::terms::{Phase, Seed, joined_or};
 use crate::verify::{Failure, Proof, asks_for_result, remove_result};
 
@@ -137,24 +137,16 @@ pub struct Session<'a> {
 /// How a process ended.
 #[derive(Debug)]
 pub struct Ran {
-    /// Which metrics were measured.
-    pub phase: Phase,
-    /// What the program was given to make the values of its inputs from.
-    pub seed: Seed,
+    /// What is known of it before its report is read.
+    pub record: CaptureRecord,
     /// The process that was run.
     pub invocation: Invocation,
     /// How it ended.
     pub finished: Finished,
     /// How long it took.
     pub times: Times,
-    /// The state of the GPU meanwhile; `None` where NVML does not show the GPU.
-    pub device: Option<State>,
     /// The command, as it can be pasted into a shell.
     pub line: String,
-    /// Whether it reported that the numbers of its launches are correct.
-    pub checked: bool,
-    /// What autotuners chose in it, where it shows that.
-    pub tuned: Vec<Tuned>,
     /// What its processes wrote until the end of its turn, where it had one.
     pub written: Option<Written>,
 }
@@ -573,8 +565,15 @@ impl<'a> Prepared<'a> {
         let stated = read_regular(&result).unwrap_or_default();
         let (each, written) = turn.unzip();
         let mut ran = Ran {
-            phase: session.phase,
-            seed: session.seed,
+            record: CaptureRecord {
+                phase: Some(session.phase),
+                gpu_uuid: Some(session.gpu.uuid.clone()),
+                device,
+                argv: invocation.argv.clone(),
+                seed: Some(session.seed),
+                tuned: tuned(&String::from_utf8_lossy(&log), &stated),
+                ..CaptureRecord::default()
+            },
             invocation,
             times: Times {
                 wall: each.unwrap_or(finished.wall),
@@ -582,23 +581,20 @@ impl<'a> Prepared<'a> {
                 until_launch: until_launch.map(|until| until.min(finished.wall)),
             },
             finished,
-            device,
             line,
-            checked: false,
-            tuned: tuned(&String::from_utf8_lossy(&log), &stated),
             written,
         };
         let required = asks_for_result(&session.variant.profile_args);
         let unproven = match Proof::read(&result, required) {
             Proof::None => None,
             Proof::Correct => {
-                ran.checked = true;
+                ran.record.checked = true;
                 None
             }
             Proof::Wrong(failure) => return Err(ran.unproven(session, failure).into()),
             Proof::Unusable(failure) => Some(ran.unproven(session, failure)),
         };
-        let tuning = tuning_measured(session.variant, &ran.tuned).filter(Finding::denies);
+        let tuning = tuning_measured(session.variant, &ran.record.tuned).filter(Finding::denies);
         // What the profiler finds comes before it.
         let pending = profiler.finish(session, ran)?;
         // Before more processes are measured in the same way.
@@ -664,19 +660,14 @@ impl Ran {
     }
 
     /// The capture of a report that it left.
-    pub(super) fn capture(self, report_path: PathBuf, bytes: &[u8], report: Recording) -> Capture {
+    pub(super) fn capture(self, path: &Path, bytes: &[u8], report: Recording) -> Capture {
         Capture {
-            report_sha256: sha256_hex(bytes),
-            report_path,
-            page: None,
-            phase: self.phase,
-            device: self.device,
-            argv: self.invocation.argv,
+            record: CaptureRecord {
+                report: FileHash::of(path, bytes),
+                ..self.record
+            },
             report,
-            seed: self.seed,
-            checked: self.checked,
-            tuned: self.tuned,
-            span: None,
+            page: None,
             launch_list: None,
         }
     }

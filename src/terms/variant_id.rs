@@ -37,7 +37,7 @@ impl TryFrom<String> for VariantId {
                 suite: suite.to_owned(),
                 variant: variant.to_owned(),
             }),
-            _ => Err(format!("`{text}` is not a variant (suite/variant)")),
+            _ => Err(format!("there is no variant `{text}`: write suite/variant")),
         }
     }
 }

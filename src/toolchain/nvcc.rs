@@ -10,7 +10,7 @@ use super::find::{
     can_start, configured, cuda_roots, find, flags_of_environment, nvidia_packages, path_folders,
     stated_environments, stated_roots, versioned,
 };
-use super::query::{query, query_errors};
+use super::query::{printed, query};
 use super::tool::Tool;
 use super::version::cached;
 use crate::config::Toolchain;
@@ -49,13 +49,9 @@ pub struct Nvcc {
     pub sha256: String,
     /// `V13.0.88`, as `nvcc --version` prints it.
     pub version: String,
-    /// The host compiler's first line of `--version`.
-    pub host_compiler: String,
-    /// The folder that the host compiler is installed in, with links resolved.
-    #[serde(skip)]
-    pub host_root: PathBuf,
-    /// The first line that the linker behind it prints of its version; empty where it prints none.
-    pub linker: String,
+    /// The compiler that it calls.
+    #[serde(flatten)]
+    pub host: HostCompiler,
 }
 
 impl Nvcc {
@@ -66,26 +62,12 @@ impl Nvcc {
     /// [`Error::Environment`], with the places that were looked at.
     pub fn locate(toolchain: &Toolchain, work: &Path) -> Result<Nvcc, Error> {
         let host = Nvcc::host_compiler(work)?;
-        Nvcc::with_host(Nvcc::compiler(toolchain, work)?, Some(host))
-    }
-
-    /// nvcc with its host compiler, where there is one.
-    ///
-    /// # Errors
-    /// [`Error::Environment`] where the program cannot be read.
-    pub fn with_host(compiler: Tool, host: Option<HostCompiler>) -> Result<Nvcc, Error> {
-        let (host_compiler, linker, host_root) = match host {
-            Some(host) => (host.version, host.linker, install_folder(&host.path)),
-            None => Default::default(),
-        };
+        let Tool { path, version } = Nvcc::compiler(toolchain, work)?;
         Ok(Nvcc {
-            sha256: sha256_file(&leads_to(&compiler.path))
-                .map_err(Error::io("read", &compiler.path))?,
-            path: compiler.path,
-            version: compiler.version,
-            host_compiler,
-            host_root,
-            linker,
+            sha256: sha256_file(&leads_to(&path)).map_err(Error::io("read", &path))?,
+            path,
+            version,
+            host,
         })
     }
 
@@ -224,7 +206,9 @@ impl Nvcc {
         let words = ["--dryrun", "-x", "cu", "/dev/null", "-o", "/dev/null"];
         let mut argv = vec![self.path.display().to_string()];
         argv.extend(words.map(str::to_owned));
-        let text = query_errors(argv).unwrap_or_default();
+        let text = printed(argv, &[]).map(|printed| printed.stderr);
+        let text = text.unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
         let lines = text
             .lines()
             .filter_map(|line| line.strip_prefix("#$ ")?.split_once('='));
@@ -239,28 +223,23 @@ impl Nvcc {
 
     /// Whether the host compiler is clang.
     pub fn is_with_clang(&self) -> bool {
-        self.host_compiler.contains("clang")
+        self.host.version.contains("clang")
     }
 
     /// Whether the linker can list the files that it opens: GNU ld since 2.35.
     pub fn lists_linked(&self) -> bool {
-        let version = self.linker.rsplit(' ').next().unwrap_or_default();
+        let version = self.host.linker.rsplit(' ').next().unwrap_or_default();
         let mut parts = version
             .split(['.', '-'])
             .map_while(|part| part.parse().ok());
         let version: (u32, u32) = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
-        self.linker.starts_with("GNU ld") && version >= (2, 35)
+        self.host.linker.starts_with("GNU ld") && version >= (2, 35)
     }
 
-    /// The argv that compiles, up to where the output goes and what is compiled.
-    pub fn argv(
-        &self,
-        toolchain: &Toolchain,
-        flags: &[String],
-        defines: &BTreeMap<String, String>,
-    ) -> Vec<String> {
+    /// The argv that compiles with [these flags](nvcc_flags), up to where the output goes and what is compiled.
+    pub fn argv(&self, flags: &[String]) -> Vec<String> {
         let mut argv = vec![self.path.display().to_string()];
-        argv.extend(nvcc_flags(toolchain, flags, defines));
+        argv.extend_from_slice(flags);
         argv.extend(
             self.library_folder()
                 .map(|folder| format!("-L{}", folder.display())),
@@ -269,7 +248,7 @@ impl Nvcc {
     }
 
     /// The folder of the toolkit, with links resolved.
-    pub fn root(&self) -> PathBuf {
+    fn root(&self) -> PathBuf {
         install_folder(&self.path)
     }
 
@@ -293,18 +272,20 @@ impl Nvcc {
 }
 
 /// The folder that a program is installed in, with links resolved: the one around its `bin`.
-fn install_folder(program: &Path) -> PathBuf {
+pub(crate) fn install_folder(program: &Path) -> PathBuf {
     let program = leads_to(program);
     let folder = program.parent().and_then(Path::parent);
     folder.map(Path::to_path_buf).unwrap_or(program)
 }
 
 /// The host compiler that nvcc calls.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct HostCompiler {
     /// The program.
+    #[serde(skip)]
     pub path: PathBuf,
     /// The first line of its `--version`.
+    #[serde(rename = "host_compiler")]
     pub version: String,
     /// That of the linker behind it; empty where there is none.
     pub linker: String,
@@ -362,9 +343,7 @@ mod tests {
             path: "/opt/cuda/bin/nvcc".into(),
             version: String::new(),
             sha256: String::new(),
-            host_compiler: String::new(),
-            host_root: PathBuf::new(),
-            linker: String::new(),
+            host: HostCompiler::default(),
         }
     }
 

@@ -9,17 +9,13 @@ use crate::process::{self, Ending, Printed, Query};
 /// How long a tool may take to print its version, or what else it is asked for.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What a tool prints on its standard output, without some variables of the environment.
+/// What it prints on its standard output.
 pub(super) fn query(argv: Vec<String>, without: &[&str]) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&printed(argv, without)?.stdout).into_owned())
 }
 
-/// What a tool prints on its standard error.
-pub(super) fn query_errors(argv: Vec<String>) -> Result<String, Error> {
-    Ok(String::from_utf8_lossy(&printed(argv, &[])?.stderr).into_owned())
-}
-
-fn printed(argv: Vec<String>, without: &[&str]) -> Result<Printed, Error> {
+/// What a tool prints, without some variables of the environment.
+pub(super) fn printed(argv: Vec<String>, without: &[&str]) -> Result<Printed, Error> {
     // Some tools leave files in the folder where they run.
     let dir = process::scratch()?;
     let program = argv.first().cloned().unwrap_or_default();

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use super::find::in_toolkit;
 use super::query::query;
 use super::version::cached;
 use crate::finding::Error;
@@ -17,22 +16,6 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// Finds a tool of the toolkit: in the folder of another one of it, the PATH, `CUDA_HOME`,
-    /// `CUDA_PATH`, the usual folders.
-    ///
-    /// # Errors
-    /// [`Error::Environment`], with the places that were looked at.
-    pub fn locate(name: &str, beside: Option<&Path>, work: &Path) -> Result<Tool, Error> {
-        let path = in_toolkit(name, None, beside, Vec::new());
-        let path = path.map_err(|places| {
-            Error::environment(
-                format!("no {name} was found; {places}"),
-                "install it (it comes with the CUDA toolkit), or put it on the PATH",
-            )
-        })?;
-        Tool::at(path, work)
-    }
-
     /// A tool of a known place.
     pub(crate) fn at(path: PathBuf, work: &Path) -> Result<Tool, Error> {
         let program = path.display().to_string();

@@ -10,18 +10,16 @@ use crate::config::{Config, Pin, Variant};
 use crate::evidence::{gpu_pins, launch_mismatches};
 use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, most, read_regular_up_to};
 use crate::finding::{Code, Error, Finding, Stop, WarnReason};
-use crate::hash::sha256_hex;
 use crate::measure::cost::Spent;
 use crate::measure::place::bench::Bench;
 use crate::measure::seal::{Seal, listed};
 use crate::plan::{Job, Task};
 use crate::profile::{
-    CaptureRecord, Conditions, Derived, FileHash, LaunchList, Profile, Provenance, Source, derive,
-    now,
+    Conditions, Derived, FileHash, LaunchList, Profile, Provenance, Source, derive, now,
 };
 use crate::profiler::{Capture, Pending, Session, run};
 use crate::terms::{Phase, Seed, Tier, VariantId};
-use crate::toolchain::{Nvcc, Nvdisasm};
+use crate::toolchain::Nvdisasm;
 
 /// A built and verified variant that is being measured, process by process.
 pub struct Subject<'a> {
@@ -185,17 +183,10 @@ impl<'a> Subject<'a> {
         let Some(compiled) = compiled else {
             return Vec::new();
         };
-        let mut findings = Vec::new();
-        for capture in &self.captures {
-            for finding in launch_mismatches(self.variant, &compiled, &capture.report) {
-                let is_trial = !bench.overrides.is_empty();
-                let finding = finding.warn_for(is_trial.then_some(WarnReason::Trial));
-                if !findings.contains(&finding) {
-                    findings.push(finding);
-                }
-            }
-        }
-        findings
+        let reports = self.captures.iter().map(|capture| &capture.report);
+        let findings = launch_mismatches(self.variant, &compiled, reports).into_iter();
+        let trial = (!bench.overrides.is_empty()).then_some(WarnReason::Trial);
+        findings.map(|finding| finding.warn_for(trial)).collect()
     }
 
     /// The static profile of the machine code that its measured processes loaded, left beside their
@@ -221,15 +212,15 @@ impl<'a> Subject<'a> {
         // What times a program as it runs keeps no code.
         let by_ncu = self.captures.iter().filter(|one| one.page.is_some());
         for capture in by_ncu {
-            let path = &capture.report_path;
+            let path = &self.folder.join(&capture.record.report.file);
             let bytes = read_regular_up_to(path, most::BINARY).map_err(Error::io("read", path))?;
             // That it changed is reported by itself.
-            if sha256_hex(&bytes) != capture.report_sha256 {
+            if FileHash::of(path, &bytes) != capture.record.report {
                 return Err(not_kept("a capture changed while programs ran").into());
             }
             cubins.extend(cubins_of(&bytes).map_err(|why| not_kept(&why))?);
         }
-        let nvdisasm = Nvdisasm::without_nvcc(&config.toolchain);
+        let nvdisasm = Nvdisasm::locate(&config.toolchain, &config.work).ok();
         let compiled = loaded_code(config, variant, measured, &cubins, nvdisasm.as_ref())?;
         let has = |mangled: &String| compiled.kernels.contains_key(mangled);
         let mut kernels = measured.kernels.iter();
@@ -267,12 +258,10 @@ impl<'a> Subject<'a> {
 
     /// Whether a file that one of its processes left is another one now.
     pub(in crate::measure) fn altered(&mut self) -> Option<Finding> {
-        for capture in &self.captures {
-            let page = capture.page.as_ref();
-            let page = page.map(|page| (page.path.clone(), page.sha256.clone()));
-            let report = (capture.report_path.clone(), capture.report_sha256.clone());
-            for (path, sha256) in page.into_iter().chain([report]) {
-                self.seal.add_known(path, sha256);
+        for Capture { record, .. } in &self.captures {
+            for file in record.csv.iter().chain([&record.report]) {
+                let path = self.folder.join(&file.file);
+                self.seal.add_known(path, file.sha256.clone());
             }
         }
         altered(Some(&self.variant.id), &self.seal, &self.folder)
@@ -284,9 +273,9 @@ impl<'a> Subject<'a> {
             .iter()
             .map(|capture| Source {
                 report: &capture.report,
-                csv: capture.page.as_ref().map(|page| &page.recording),
-                phase: Some(capture.phase),
-                gpu_uuid: Some(&bench.gpu.uuid),
+                csv: capture.page.as_ref(),
+                phase: capture.record.phase,
+                gpu_uuid: capture.record.gpu_uuid.as_deref(),
             })
             .collect();
         let counters = self.variant.counters_on(self.tier);
@@ -320,9 +309,7 @@ impl<'a> Subject<'a> {
         {
             return;
         }
-        let toolkit = Nvcc::locate(&self.config.toolchain, &self.config.work)
-            .map_or_else(|_| PathBuf::new(), |nvcc| nvcc.root());
-        let Some(nvdisasm) = Nvdisasm::locate(&toolkit, &self.config.work) else {
+        let Ok(nvdisasm) = Nvdisasm::locate(&self.config.toolchain, &self.config.work) else {
             return;
         };
         let launches = self
@@ -385,7 +372,7 @@ impl<'a> Subject<'a> {
 
     fn first_timed(&self) -> Option<&Capture> {
         let mut captures = self.captures.iter();
-        captures.find(|capture| capture.phase == Phase::Timing)
+        captures.find(|capture| capture.record.phase == Some(Phase::Timing))
     }
 
     fn provenance(&self, bench: &Bench<'_>) -> Provenance {
@@ -412,7 +399,7 @@ impl<'a> Subject<'a> {
             captures: self
                 .captures
                 .iter()
-                .map(|capture| record_of(capture, bench))
+                .map(|capture| capture.record.clone())
                 .collect(),
             launch_list: launch_list.map(|list| LaunchList {
                 steps: self.variant.steps().filter(|_| !list.kernels.is_empty()),
@@ -420,25 +407,6 @@ impl<'a> Subject<'a> {
             }),
             ..Provenance::default()
         }
-    }
-}
-
-/// A capture, as a profile has it.
-fn record_of(capture: &Capture, bench: &Bench<'_>) -> CaptureRecord {
-    CaptureRecord {
-        phase: Some(capture.phase),
-        gpu_uuid: Some(bench.gpu.uuid.clone()),
-        device: capture.device.clone(),
-        report: file_hash(&capture.report_path, &capture.report_sha256),
-        csv: capture
-            .page
-            .as_ref()
-            .map(|page| file_hash(&page.path, &page.sha256)),
-        argv: capture.argv.clone(),
-        seed: Some(capture.seed),
-        checked: capture.checked,
-        tuned: capture.tuned.clone(),
-        span: capture.span,
     }
 }
 
@@ -458,15 +426,4 @@ pub(in crate::measure) fn altered(
         Some(variant) => Finding::deny(Code::AlteredDuringRun, variant, message, next),
         None => Finding::of_project(Code::AlteredDuringRun, message, next),
     })
-}
-
-fn file_hash(path: &Path, sha256: &str) -> FileHash {
-    FileHash {
-        file: path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into(),
-        sha256: sha256.to_owned(),
-    }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::batch::Batch;
 use super::prebuilt::Prebuilt;
 use crate::config::Variant;
-use crate::device::{FaultWatch, Faults, Gpu, Health, Unwatched};
+use crate::device::{FaultWatch, Faults, Gpu, Health};
 use crate::disk;
 use crate::evidence::{SickGpu, Symptom, gpu_pins, symptoms_of};
 use crate::files::{PROFILE_FILE, VARIANT_FILE};
@@ -234,16 +234,9 @@ impl<'a> Bench<'a> {
     /// What the driver says of the GPU where it showed it before, and does not now.
     fn lost(&self) -> Option<String> {
         let answer = self.shown.then(|| Health::is_shown(&self.gpu.uuid))?;
-        match answer {
-            Err(Unwatched::Device {
-                cause,
-                is_gone: true,
-                ..
-            }) => Some(cause),
-            // A question that the driver does not answer for another reason says nothing: programs can
-            // make it fail.
-            _ => None,
-        }
+        // A question that the driver does not answer for another reason says nothing: programs can
+        // make it fail.
+        answer.err()?.gone
     }
 
     /// The same finding; or that the GPU is lost: the finding is then a consequence.

@@ -12,7 +12,7 @@ mod select;
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
-use super::capture::{Capture, Pending};
+use super::capture::Pending;
 use super::session::{Profiler, Ran, Session, Written, none_of, not_held};
 use crate::capture::kernel_records::{
     Incomplete, KernelCapture, MOST_LAUNCHES, ProcessRecords, read,
@@ -174,12 +174,10 @@ impl Profiler for Cupti {
         let report = report.map_err(|error| Error::input(&path, error.to_string()))?;
         keep(session, &text)?;
         let times = ran.times;
-        let capture = Capture {
-            span,
-            launch_list: Some(launch_list),
-            ..ran.capture(path, text.as_bytes(), report)
-        };
-        Ok(Pending::of(capture, times))
+        let mut capture = ran.capture(&path, text.as_bytes(), report);
+        capture.record.span = span;
+        capture.launch_list = Some(launch_list);
+        Ok(Pending::reading(session.phase, times, || Ok(capture)))
     }
 }
 

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use ncu_report::{ReadError, agree, csv, report};
 
-use super::capture::{Capture, Page, Pending};
+use super::capture::{Capture, Pending};
 use super::session::{Profiler, Ran, Session};
 use crate::disk;
 use crate::files::{most, read_regular_up_to, readable_text};
 use crate::finding::{Code, Error, Finding, Stop};
-use crate::hash::sha256_hex;
 use crate::process::{self, Ending, Invocation};
+use crate::profile::FileHash;
 use crate::terms::VariantId;
 use log::{Logs, judge};
 
@@ -78,7 +78,7 @@ impl Profiler for Ncu {
         env.insert("LC_ALL".to_owned(), "C".to_owned());
         let reader = Reader {
             variant: variant.id.clone(),
-            counters: variant.counters_of(ran.phase),
+            counters: variant.counters_of(session.phase),
             import: Invocation {
                 argv: self.csv_argv(&report_path),
                 stdout: session.path("csv"),
@@ -91,8 +91,10 @@ impl Profiler for Ncu {
             report_path,
             ran,
         };
-        let (phase, times) = (reader.ran.phase, reader.ran.times);
-        Ok(Pending::reading(phase, times, move || reader.read()))
+        let times = reader.ran.times;
+        Ok(Pending::reading(session.phase, times, move || {
+            reader.read()
+        }))
     }
 }
 
@@ -124,15 +126,10 @@ impl Reader {
             );
             self.kept(Code::ReadersDisagree, message)
         })?;
-        let page = Page {
-            path: self.import.stdout,
-            sha256: sha256_hex(&csv_bytes),
-            recording: csv,
-        };
-        Ok(Capture {
-            page: Some(page),
-            ..self.ran.capture(self.report_path, &self.bytes, report)
-        })
+        let mut capture = self.ran.capture(&self.report_path, &self.bytes, report);
+        capture.record.csv = Some(FileHash::of(&self.import.stdout, &csv_bytes));
+        capture.page = Some(csv);
+        Ok(capture)
     }
 
     /// Has ncu print the report as CSV.

@@ -21,23 +21,15 @@ pub(super) struct Numbers {
     /// Most decimals of any number.
     pub(super) decimals: u8,
     /// The decimal mark of the locale, where the usual reading does not understand its numbers.
-    locale: Option<Separator>,
+    locale: Option<u8>,
     /// What was seen so far, and the first number with each mark, with its line.
     seen: u16,
     examples: Vec<(u16, String, u64)>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Separator {
-    Point,
-    Comma,
-    Space,
-    Quote,
-}
-
 impl Numbers {
     /// For a table of the locale with this decimal mark.
-    pub(super) fn of(decimal: Separator) -> Numbers {
+    pub(super) fn of(decimal: u8) -> Numbers {
         Numbers {
             locale: Some(decimal),
             ..Numbers::default()
@@ -107,7 +99,7 @@ impl Numbers {
     ///
     /// # Errors
     /// [`ReadError::Line`] if its numbers contradict each other, or leave open what they are.
-    pub(super) fn locale(&self) -> Result<Option<Separator>, ReadError> {
+    pub(super) fn locale(&self) -> Result<Option<u8>, ReadError> {
         let has = |marks: u16| self.seen & marks != 0;
         if self.locale.is_some() || self.seen & !USUAL == 0 && !has(LONE_POINT) {
             return Ok(None);
@@ -141,8 +133,8 @@ impl Numbers {
         }
         if has(of_comma) || has(apart | INDIAN_GROUPS) {
             return Ok(Some(match has(of_point) {
-                true => Separator::Point,
-                false => Separator::Comma,
+                true => b'.',
+                false => b',',
             }));
         }
         if has(of_point) {
@@ -194,130 +186,97 @@ fn without_instances(cell: &[u8]) -> Option<&[u8]> {
     (is_list && is_value(whole) && is_value(first)).then_some(whole)
 }
 
-/// Digits, and the separator before them.
-struct Run<'a> {
-    separator: Option<Separator>,
-    digits: &'a [u8],
-}
-
-/// The digits of a number with any separators; none for another text.
-fn runs(cell: &[u8]) -> Vec<Run<'_>> {
+/// The digits of a number with any separators, each behind its separator: `.`, `,`, a space or `'`, and 0
+/// before the first; none for another text.
+fn runs(cell: &[u8]) -> Vec<(u8, &[u8])> {
+    /// Files of Windows and files that were converted have them in another encoding.
+    const FORMS: [(u8, &[u8]); 11] = [
+        (b'.', b"."),
+        (b',', b","),
+        (b' ', b" "),
+        (b' ', "\u{a0}".as_bytes()),
+        (b' ', "\u{202f}".as_bytes()),
+        (b' ', "\u{2009}".as_bytes()),
+        (b' ', "\u{fffd}".as_bytes()),
+        (b' ', b"\xa0"),
+        (b' ', b"\xff"),
+        (b'\'', b"'"),
+        (b'\'', "\u{2019}".as_bytes()),
+    ];
     let text = cell.trim_ascii();
     let mut rest = text.strip_prefix(b"-").unwrap_or(text);
-    let mut runs = Vec::new();
-    loop {
-        let separator = match runs.is_empty() {
-            true => None,
-            false => match separator(rest) {
-                Some((separator, length)) => {
-                    rest = rest.get(length..).unwrap_or_default();
-                    Some(separator)
-                }
-                None => return Vec::new(),
-            },
-        };
+    let (mut runs, mut separator) = (Vec::new(), 0);
+    // No number has more digits, and a cell of a list may be long.
+    while runs.len() <= 16 {
         let length = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let (digits, behind) = rest.split_at(length);
-        // No number has more digits, and a cell of a list may be long.
-        if digits.is_empty() || runs.len() > 16 {
-            return Vec::new();
-        }
-        runs.push(Run { separator, digits });
-        rest = behind;
-        if rest.is_empty() {
+        runs.push((separator, digits));
+        if behind.is_empty() && !digits.is_empty() {
             return runs;
         }
+        let form = FORMS.iter().find(|(_, form)| behind.starts_with(form));
+        let Some((next, form)) = form.filter(|_| !digits.is_empty()) else {
+            break;
+        };
+        (separator, rest) = (*next, &behind[form.len()..]);
     }
-}
-
-/// The separator that a text begins with, and its length. Files of Windows and files that were
-/// converted have it in another encoding.
-fn separator(text: &[u8]) -> Option<(Separator, usize)> {
-    const FORMS: [(Separator, &[u8]); 11] = [
-        (Separator::Point, b"."),
-        (Separator::Comma, b","),
-        (Separator::Space, b" "),
-        (Separator::Space, "\u{a0}".as_bytes()),
-        (Separator::Space, "\u{202f}".as_bytes()),
-        (Separator::Space, "\u{2009}".as_bytes()),
-        (Separator::Space, "\u{fffd}".as_bytes()),
-        (Separator::Space, b"\xa0"),
-        (Separator::Space, b"\xff"),
-        (Separator::Quote, b"'"),
-        (Separator::Quote, "\u{2019}".as_bytes()),
-    ];
-    let form = FORMS.iter().find(|(_, form)| text.starts_with(form));
-    form.map(|(separator, form)| (*separator, form.len()))
+    Vec::new()
 }
 
 /// What a number that the usual reading does not understand shows of the locale; zero if it is none.
-fn marks_of(name: &str, runs: &[Run<'_>]) -> u16 {
-    let [first, inner @ .., last] = runs else {
+fn marks_of(name: &str, runs: &[(u8, &[u8])]) -> u16 {
+    let [(_, first), inner @ .., (end, last)] = runs else {
         return 0;
     };
     // Lists of processors and nodes: `0,1`.
     if name.starts_with("numa__") {
         return 0;
     }
-    let begins = (1..=3).contains(&first.digits.len()) && first.digits.first() != Some(&b'0');
-    let of_groups = |separator: Separator| match separator {
-        Separator::Point => POINT_GROUPS,
-        Separator::Comma => COMMA_GROUPS,
-        Separator::Space => SPACE_GROUPS,
-        Separator::Quote => QUOTE_GROUPS,
+    let begins = (1..=3).contains(&first.len()) && first.first() != Some(&b'0');
+    let group = inner.first().map_or(*end, |(separator, _)| *separator);
+    let of_groups = match group {
+        b'.' => POINT_GROUPS,
+        b',' => COMMA_GROUPS,
+        b' ' => SPACE_GROUPS,
+        _ => QUOTE_GROUPS,
     };
-    let three = |run: &Run<'_>| run.digits.len() == 3;
-    let Some(group) = inner.first().unwrap_or(last).separator else {
-        return 0;
-    };
-    let ends_in_group = last.separator == Some(group) && three(last);
-    match last.separator {
-        Some(Separator::Comma) if inner.is_empty() => match begins && three(last) {
+    let in_groups = inner.iter().all(|(_, digits)| digits.len() == 3);
+    match *end {
+        b',' if inner.is_empty() => match begins && last.len() == 3 {
             true => LONE_COMMA,
             false => COMMA,
         },
-        Some(Separator::Point) if inner.is_empty() => POINT,
-        _ if !begins || inner.iter().any(|run| run.separator != Some(group)) => 0,
-        _ if inner.iter().all(three) && ends_in_group => of_groups(group),
-        Some(Separator::Point) if group != Separator::Point && inner.iter().all(three) => {
-            of_groups(group) | POINT
-        }
-        Some(Separator::Comma) if group != Separator::Comma && inner.iter().all(three) => {
-            of_groups(group) | COMMA
-        }
-        _ if group == Separator::Comma && is_indian(runs) => INDIAN_GROUPS,
+        b'.' if inner.is_empty() => POINT,
+        _ if !begins || inner.iter().any(|(separator, _)| *separator != group) => 0,
+        end if in_groups && end == group && last.len() == 3 => of_groups,
+        b'.' if in_groups && group != b'.' => of_groups | POINT,
+        b',' if in_groups && group != b',' => of_groups | COMMA,
+        _ if group == b',' && is_indian(runs) => INDIAN_GROUPS,
         _ => 0,
     }
 }
 
 /// Whether commas separate a last group of three digits from groups of two before it.
-fn is_indian(runs: &[Run<'_>]) -> bool {
-    let groups = runs
-        .iter()
-        .filter(|run| run.separator == Some(Separator::Comma));
-    let lengths: Vec<usize> = groups.map(|run| run.digits.len()).collect();
+fn is_indian(runs: &[(u8, &[u8])]) -> bool {
+    let groups = runs.iter().filter(|(separator, _)| *separator == b',');
+    let lengths: Vec<usize> = groups.map(|(_, digits)| digits.len()).collect();
     let end = lengths.split_last();
     end.is_some_and(|(last, others)| *last == 3 && others.iter().all(|length| *length == 2))
 }
 
 /// A number of the locale with this decimal mark.
-fn of_locale(decimal: Separator, cell: &[u8]) -> Option<Number> {
+fn of_locale(decimal: u8, cell: &[u8]) -> Option<Number> {
     let runs = runs(cell);
-    let scaled = match runs.as_slice() {
-        [_, last] => {
-            last.separator == Some(Separator::Point) && last.digits.len() == SCALED_DECIMALS
-        }
-        _ => false,
-    };
+    let scaled = matches!(runs[..], [_, (b'.', last)] if last.len() == SCALED_DECIMALS);
     let mut plain = Vec::new();
     if cell.trim_ascii().starts_with(b"-") {
         plain.push(b'-');
     }
-    for run in &runs {
-        if run.separator == Some(decimal) || scaled && run.separator.is_some() {
+    for (separator, digits) in runs {
+        if separator == decimal || scaled && separator > 0 {
             plain.push(b'.');
         }
-        plain.extend_from_slice(run.digits);
+        plain.extend_from_slice(digits);
     }
     match Cell::parse(&plain) {
         Cell::Number(number) => Some(number),
