@@ -127,7 +127,7 @@ fn sha256sum_accepts_the_hash_file_from_its_folder() {
 fn locking_needs_a_reason() {
     let project = Project::unlocked();
     project
-        .run(&["baseline", "--lock", "--from", RECORDED])
+        .run("baseline --lock --from recorded")
         .ends(2, "--reason");
     for reason in ["", "  \n"] {
         lock_with(&project, &["--reason", reason]).ends(2, "--reason must say why");
@@ -282,7 +282,7 @@ fn a_variant_that_cannot_be_locked_keeps_its_baseline_and_the_others_are_locked(
     assert_eq!(of("cp_async"), refused);
     assert_ne!(of("baseline"), sound);
     assert_eq!(read_lock(&project, "occupancy").ledger.len(), 2);
-    project.run(&["baseline", "--verify"]).exits(0);
+    project.run("baseline --verify").exits(0);
     let json = ["--reason", "x", "--format", "json"];
     let report = lock_with(&project, &json).exits(4).json();
     assert_eq!(report.0["locked"], false);
@@ -327,7 +327,7 @@ fn locking_twice_chains_the_ledger_and_shows_old_and_new() {
     assert_eq!(second.ledger[1].previous, first.head);
     assert_eq!(second.head, second.ledger[1].hash());
     assert_eq!(second.contradictions(), Vec::<String>::new());
-    project.run(&["baseline", "--verify"]).exits(0);
+    project.run("baseline --verify").exits(0);
 }
 
 #[test]
@@ -518,7 +518,7 @@ fn an_immutable_variant_is_locked_with_other_sources_knowingly_only() {
         &project, "baseline", 4, "immutable-changed", "--accept-immutable",
     );
     lock_with(&project, &["--reason", "x", "--accept-immutable"]).exits(0);
-    project.run(&["baseline", "--verify"]).exits(0);
+    project.run("baseline --verify").exits(0);
     // Nor does dropping the mark get around it.
     let project = Project::locked();
     let config = project.read("config.toml");
@@ -529,7 +529,7 @@ fn an_immutable_variant_is_locked_with_other_sources_knowingly_only() {
     // The lock of the same profile follows the mark, and lists the sources with it.
     let both = ["--reason", "x", "--accept-immutable"];
     lock_with(&project, &both).exits(0);
-    project.run(&["baseline", "--verify"]).exits(0);
+    project.run("baseline --verify").exits(0);
     project.write("config.toml", config);
     let verify = ["baseline", "--verify"];
     project.run(&verify).ends(4, "does not list its sources");
@@ -540,12 +540,10 @@ fn an_immutable_variant_is_locked_with_other_sources_knowingly_only() {
 #[test]
 fn every_locked_number_is_derived_again_from_the_captures() {
     let project = Project::locked();
-    project
-        .run(&["baseline", "--verify", "--captures", RECORDED])
-        .ends(
-            0,
-            "nvidia-h200/bsr_gemm/cp_async: locked, and derived again from its captures",
-        );
+    project.run("baseline --verify --captures recorded").ends(
+        0,
+        "nvidia-h200/bsr_gemm/cp_async: locked, and derived again from its captures",
+    );
     // Wherever the captures were put.
     fs::create_dir(project.path("elsewhere")).unwrap();
     for variant in VARIANTS.iter() {
@@ -564,17 +562,15 @@ fn every_locked_number_is_derived_again_from_the_captures() {
         }
     }
     project
-        .run(&["baseline", "--verify", "--captures", "elsewhere"])
+        .run("baseline --verify --captures elsewhere")
         .exits(0);
     project
-        .run(&["baseline", "--verify", "--captures", RECORDED])
+        .run("baseline --verify --captures recorded")
         .ends(6, "capture-missing");
     project
-        .run(&["baseline", "--verify", "--captures", "nowhere"])
+        .run("baseline --verify --captures nowhere")
         .ends(2, "nowhere");
-    project
-        .run(&["baseline", "--show", "--captures", "elsewhere"])
-        .exits(2);
+    project.run("baseline --show --captures elsewhere").exits(2);
 }
 
 #[test]
@@ -614,9 +610,9 @@ fn a_profile_that_names_the_captures_of_another_does_not_pass() {
     project.forge("cp_async", |profile| {
         profile["provenance"]["captures"] = captures
     });
-    project.run(&["baseline", "--verify"]).exits(0);
+    project.run("baseline --verify").exits(0);
     project
-        .run(&["baseline", "--verify", "--captures", RECORDED])
+        .run("baseline --verify --captures recorded")
         .ends(4, "profile-altered");
 }
 
@@ -624,23 +620,18 @@ fn a_profile_that_names_the_captures_of_another_does_not_pass() {
 fn what_is_locked_is_shown_with_its_ledger() {
     let project = Project::unlocked();
     project
-        .run(&["baseline", "--show"])
+        .run("baseline --show")
         .ends(0, "nothing is locked yet");
-    project
-        .run(&["baseline", "--verify"])
-        .ends(4, "new-baseline");
+    project.run("baseline --verify").ends(4, "new-baseline");
     project.lock("the first measurement").exits(0);
-    let ran = project.run(&["baseline", "--show", "cp_async"]).exits(0);
+    let ran = project.run("baseline --show cp_async").exits(0);
     let norm = project.read(&Project::baseline_path("cp_async", "norm.txt"));
     for line in norm.lines() {
         assert!(ran.out.contains(line), "{line} is not in\n{}", ran.out);
     }
     common::contains(&ran.out, &["a tester: the first measurement"]);
     assert!(!ran.out.contains("occupancy"));
-    let shown = project
-        .run(&["baseline", "--show", "--format", "json"])
-        .exits(0)
-        .json();
+    let shown = project.run("baseline --show --format json").exits(0).json();
     assert_eq!(
         shown.0["baselines"].as_array().unwrap().len(),
         VARIANTS.len()
@@ -669,12 +660,10 @@ fn a_reason_cannot_steer_the_terminal() {
         assert!(!ran.out.contains('\u{1b}') && !ran.err.contains('\u{1b}'));
     }
     project
-        .run(&["baseline", "--show"])
+        .run("baseline --show")
         .ends(0, "nothing is locked yet");
     lock_with(&project, &["--reason", "two\nlines"]).exits(0);
-    project
-        .run(&["baseline", "--show"])
-        .ends(0, "two\n    lines");
+    project.run("baseline --show").ends(0, "two\n    lines");
 }
 
 #[test]
@@ -686,7 +675,7 @@ fn a_store_behind_a_link_is_changed_where_the_link_leads() {
     lock_with(&project, &["--reason", "x"]).exits(0);
     assert!(project.path("baselines").is_symlink());
     assert!(project.path("elsewhere/store").join(GPU).is_dir());
-    project.run(&["baseline", "--verify"]).exits(0);
+    project.run("baseline --verify").exits(0);
 }
 
 #[test]
@@ -712,9 +701,7 @@ fn a_profile_that_hides_its_sources_or_has_a_page_for_a_report_is_not_locked() {
     ] {
         let project = Project::unlocked();
         project.edit_profile("cp_async", edit);
-        let ran = project.run(&[
-            "baseline", "--lock", "--from", RECORDED, "--reason", "x", "cp_async",
-        ]);
+        let ran = project.run("baseline --lock --from recorded --reason x cp_async");
         assert!([4, 6].contains(&ran.code), "{}", ran.code);
         ran.says(words);
     }
@@ -833,13 +820,13 @@ fn profiles_of_two_gpus_make_one_baseline_of_their_mean() {
         assert_eq!(reference["machines"], 2);
         assert_eq!(reference["value"], value(&locked, "duration"));
     }
-    project.run(&["baseline", "--verify"]).exits(0);
+    project.run("baseline --verify").exits(0);
     // The captures of both are where they were.
     project
-        .run(&["baseline", "--verify", "--captures", "."])
+        .run("baseline --verify --captures .")
         .ends(0, "derived again from its captures");
     project
-        .run(&["baseline", "--verify", "--captures", RECORDED])
+        .run("baseline --verify --captures recorded")
         .exits(0);
 }
 

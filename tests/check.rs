@@ -32,7 +32,7 @@ fn the_shipped_recordings_pass_against_the_shipped_baselines() {
         assert!(report.comparison(variant, "dram_read")["verdict"].is_null());
     }
     project
-        .run(&["check", "--from", RECORDED])
+        .run("check --from recorded")
         .ends(0, "same: ")
         .says("recorded profiles from recorded, not measured in this run");
 }
@@ -137,7 +137,7 @@ fn every_variant_of_the_repository_passes_on_its_recording() {
         std::fs::read(root.join("config.toml")).unwrap(),
     );
     let ran = project
-        .run(&["check", "--from", "ci/recordings/h200", "--format", "json"])
+        .run("check --from ci/recordings/h200 --format json")
         .exits(0);
     let report = ran.json();
     assert_eq!(report.warned(), Vec::<String>::new());
@@ -852,9 +852,7 @@ fn relative_and_absolute_changes_are_shown_in_their_own_terms() {
         scale(profile, DURATION, 1.1);
         shift(profile, "tensor_core", -10.0);
     });
-    let ran = project
-        .run(&["check", "--from", RECORDED, "cp_async", "-v"])
-        .exits(1);
+    let ran = project.run("check --from recorded cp_async -v").exits(1);
     let line = |metric: &str| {
         ran.out
             .lines()
@@ -971,10 +969,7 @@ fn reports_are_written_in_the_form_that_their_ending_names() {
     let project = Project::locked();
     project.edit_profile("cp_async", |profile| scale(profile, DURATION, 1.1));
     project
-        .run(&[
-            "--color", "always", "check", "--from", RECORDED, "--report", "a.md", "--report",
-            "b.json", "--report", "c.txt",
-        ])
+        .run("--color always check --from recorded --report a.md --report b.json --report c.txt")
         .exits(1);
     let markdown = project.read("a.md");
     assert!(
@@ -996,7 +991,7 @@ fn reports_are_written_in_the_form_that_their_ending_names() {
 fn a_report_that_cannot_be_written_does_not_pass() {
     let project = Project::locked();
     project
-        .run(&["check", "--from", RECORDED, "--report", "nowhere/a.md"])
+        .run("check --from recorded --report nowhere/a.md")
         .ends(2, "nowhere/a.md");
     let kept = format!("{RECORDED}/bsr_gemm/cp_async/profile.json");
     project
@@ -1034,11 +1029,9 @@ fn a_reader_that_closes_the_pipe_early_is_no_error() {
 #[test]
 fn colours_come_on_request_only_where_there_is_no_terminal() {
     let project = Project::locked();
-    let plain = project.run(&["check", "--from", RECORDED]).exits(0);
+    let plain = project.run("check --from recorded").exits(0);
     assert!(!plain.out.contains('\u{1b}'));
-    let colored = project
-        .run(&["--color", "always", "check", "--from", RECORDED])
-        .exits(0);
+    let colored = project.run("--color always check --from recorded").exits(0);
     assert!(colored.out.contains('\u{1b}'));
 }
 
@@ -1126,9 +1119,7 @@ fn names_of_files_in_the_store_cannot_steer_the_terminal() {
     let folder = project.path(&format!("baselines/{}/x\u{1b}[31m", common::GPU));
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("v.lock.toml"), "").unwrap();
-    let ran = project
-        .run(&["--color", "never", "check", "--from", RECORDED])
-        .exits(0);
+    let ran = project.run("--color never check --from recorded").exits(0);
     assert!(!ran.out.contains('\u{1b}'), "{}", ran.out);
 }
 
@@ -1155,7 +1146,7 @@ fn what_else_lies_in_a_recording_changes_nothing_that_is_said_of_a_variant() {
     let project = Project::locked();
     project.edit_profile("cp_async", |profile| scale(profile, DURATION, 1.1));
     let report = || {
-        let ran = project.run(&["check", "--from", RECORDED, "--format", "json", "cp_async"]);
+        let ran = project.run("check --from recorded --format json cp_async");
         ran.exits(1).out
     };
     let whole = report();

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use crate::common::stand_in::{Machine, Sources, compiled, libraries};
-use crate::common::{self, PATIENCE, Ran, Report, install, repository};
+use crate::common::{self, Arguments, PATIENCE, Ran, Report, install, repository};
 use serde_json::Value as Json;
 use sparsek_gate::judge::{Mode, VariantReport};
 use sparsek_gate::verdict::Verdict;
@@ -105,12 +105,12 @@ fi
     )
 }
 
-fn gate(machine: &Machine, arguments: &[&str]) -> Command {
-    here(machine, &[&["compare"], arguments].concat())
+fn gate(machine: &Machine, arguments: impl Arguments) -> Command {
+    here(machine, &[vec!["compare"], arguments.list()].concat())
 }
 
 /// The program, in the folder of the user, with ncu on the PATH.
-fn here(machine: &Machine, arguments: &[&str]) -> Command {
+fn here(machine: &Machine, arguments: impl Arguments) -> Command {
     let mut command = machine.gate(arguments);
     let path = std::env::var("PATH").unwrap();
     let bin = machine.path("bin");
@@ -122,7 +122,7 @@ fn here(machine: &Machine, arguments: &[&str]) -> Command {
     command
 }
 
-fn run(machine: &Machine, arguments: &[&str]) -> Ran {
+fn run(machine: &Machine, arguments: impl Arguments) -> Ran {
     let ran = Ran::of(&gate(machine, arguments).output().unwrap());
     leaves_nothing(machine);
     ran
@@ -758,7 +758,7 @@ fn reports_and_captures_are_kept_where_they_are_asked_for() {
     }
     // The outcome is rendered again as it was.
     machine
-        .run(&["report", "reports-of/out.json"])
+        .run("report reports-of/out.json")
         .ends(0, "base `./bench_old --n 4096`");
 }
 
@@ -873,7 +873,7 @@ fn init_with_a_program_that_launches_nothing_writes_nothing() {
 fn git_bisect_run_with_the_documented_script_finds_the_slower_commit() {
     let machine = machine(EQUAL, EQUAL);
     let project = &machine.project;
-    project.git(&["init", "--quiet"]);
+    project.git("init --quiet");
     project.write(".git/info/exclude", "*\n!/bench.sh\n");
     let mut commits = Vec::new();
     let [fast, slow] = [EQUAL, WORSE].map(|launched| script(&machine, launched));
@@ -885,9 +885,9 @@ fn git_bisect_run_with_the_documented_script_finds_the_slower_commit() {
         format!("{slow}# as slow"),
     ] {
         project.write("bench.sh", text + "\n");
-        project.git(&["add", "bench.sh"]);
+        project.git("add bench.sh");
         project.git(&["commit", "--quiet", "--message", "a step"]);
-        commits.push(project.git(&["rev-parse", "HEAD"]).trim().to_owned());
+        commits.push(project.git("rev-parse HEAD").trim().to_owned());
     }
     let page = fs::read_to_string(common::repository().join("docs/daily.md")).unwrap();
     let fence = "```sh needs: a GPU, as the file /tmp/step.sh\n";

@@ -343,7 +343,7 @@ fn a_profile_that_a_program_on_another_gpu_changed_is_not_locked() {
             .join("bsr_gemm/v-n_1/profile.json")
             .display()
     ));
-    let ran = machine.run(&["profile", "--gpus", "all"]).exits(5);
+    let ran = machine.run("profile --gpus all").exits(5);
     ran.says("changed after it was measured");
     assert_eq!(measured_on(&machine, "v-n_1"), [""; 0]);
 }
@@ -443,9 +443,7 @@ fn every_variant_is_profiled_on_all_gpus_and_one_call_locks_them() {
     let machine = two_gpus(2);
     let project = &machine.project;
     let compiled = machine.compiled();
-    let ran = machine
-        .run(&["profile", "--gpus", "all", "--format", "json"])
-        .exits(0);
+    let ran = machine.run("profile --gpus all --format json").exits(0);
     let answer = ran.json().0;
     assert_eq!(answer["profiles"].as_array().unwrap().len(), 4);
     let folders: Vec<PathBuf> = answer["gpus"]
@@ -473,7 +471,7 @@ fn every_variant_is_profiled_on_all_gpus_and_one_call_locks_them() {
     machine.run(&lock).exits(0);
     assert_eq!(locked("v-n_1"), [true, true]);
     // A variant that is profiled again on one GPU is locked from that, and the others as before.
-    machine.run(&["profile", "v-n_2"]).exits(0);
+    machine.run("profile v-n_2").exits(0);
     machine.run(&lock).exits(0);
     assert_eq!(
         [locked("v-n_1"), locked("v-n_2")],
@@ -483,7 +481,7 @@ fn every_variant_is_profiled_on_all_gpus_and_one_call_locks_them() {
 
     // A GPU that fails: nothing is locked from fewer GPUs than were asked for.
     let lock = refuse_lock(&machine, SECOND);
-    let ran = machine.run(&["profile", "--gpus", "all"]).exits(6);
+    let ran = machine.run("profile --gpus all").exits(6);
     ran.says(&format!(
         "nothing counts of the profiles on {SECOND}: {} is no lock file",
         lock.display()
@@ -628,7 +626,7 @@ fn slices_on_all_gpus_resume_their_own_runs() {
     run.kill().unwrap();
     run.wait().unwrap();
     wait_for_orphans(&machine.path(""));
-    let unjudged = machine.run(&["check", "--from", "tmp/d"]).exits(6);
+    let unjudged = machine.run("check --from tmp/d").exits(6);
     unjudged.says("it was cut off: its run did not end");
     // A program could read the script of ncu, so that stays as it is.
     both_measure(&machine, &[&against[..], &["--resume"]].concat());

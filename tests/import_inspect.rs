@@ -143,7 +143,7 @@ fn the_overview_of_any_file_fits_a_screen() {
 fn the_overview_has_the_kernels_by_time_and_the_metrics_that_say_most() {
     let project = Project::empty();
     project.write("60.csv", page_of(60, "nsecond"));
-    let ran = project.run(&["inspect", "60.csv"]).exits(0);
+    let ran = project.run("inspect 60.csv").exits(0);
     // 2 x (1 + ... + 60) us, and 60 times 1 ns.
     let expected = "60.00 us, 3.3 % of the time, 2 launches: kernel_59<very_long, very_long";
     assert_eq!(&ran.out.lines().nth(1).unwrap()[..expected.len()], expected);
@@ -154,12 +154,12 @@ fn the_overview_has_the_kernels_by_time_and_the_metrics_that_say_most() {
         ran.out
     );
     common::contains(&ran.out, &["\n44 more kernels: --all\n"]);
-    let all = project.run(&["inspect", "60.csv", "--all"]).exits(0);
+    let all = project.run("inspect 60.csv --all").exits(0);
     assert_eq!(all.out.matches("gpu__time_duration.sum").count(), 120);
     assert!(all.out.contains(&"very_long, ".repeat(40)));
     // Times of which the unit is not known have no sum: the order is that of the file.
     project.write("unknown.csv", page_of(60, "parsec"));
-    let ran = project.run(&["inspect", "unknown.csv"]).exits(0);
+    let ran = project.run("inspect unknown.csv").exits(0);
     let first = ran.out.lines().nth(1).unwrap();
     assert!(
         first.starts_with("1000.50 (unit unknown), 2 launches: kernel_0<"),
@@ -234,7 +234,7 @@ fn a_file_that_is_missing_or_cannot_be_opened_is_named() {
     }
     let project = Project::unlocked();
     project
-        .run(&["import", "nowhere.ncu-rep", "--variant", "cp_async"])
+        .run("import nowhere.ncu-rep --variant cp_async")
         .ends(2, "nowhere.ncu-rep");
 }
 
@@ -312,7 +312,7 @@ fn an_imported_report_can_be_locked_and_checked_against() {
         20
     );
     project
-        .run(&["baseline", "--lock", "--reason", "theirs", "wmma"])
+        .run("baseline --lock --reason theirs wmma")
         .ends(6, "--accept-imported");
     lock(&project, "wmma").ends(0, "duration: – → ");
     // Its values are compared; one process does not show how much processes differ.
@@ -488,7 +488,7 @@ fn a_recording_without_the_metrics_or_kernels_of_the_variant_is_told() {
     }
     project.write("foreign", "x");
     project
-        .run(&["import", "foreign", "--variant", "wmma"])
+        .run("import foreign --variant wmma")
         .ends(2, "foreign");
 }
 
@@ -515,14 +515,14 @@ fn what_ncu_says_around_its_page_is_judged_as_in_a_run_of_this_tool() {
         let arguments = ["import", "page.csv", "--variant", "recorded/wmma"];
         project.run(&arguments).ends(2, words).says("page.csv");
         assert!(!project.path(PROFILES).exists());
-        project.run(&["inspect", "page.csv"]).ends(0, before);
+        project.run("inspect page.csv").ends(0, before);
     }
     // What ncu always says, and what the program does.
     let around =
         format!("==WARNING== Note: Running with unmodified GPU clocks.\n==E== 7 (9)\n{page}");
     project.write("page.csv", around);
     project
-        .run(&["import", "page.csv", "--variant", "recorded/wmma"])
+        .run("import page.csv --variant recorded/wmma")
         .exits(0);
 }
 
@@ -533,12 +533,12 @@ fn a_page_that_lacks_launches_is_imported_with_a_warning() {
     let project = importing();
     project.write("part.csv", lines.collect::<Vec<_>>().join("\n"));
     project
-        .run(&["import", "part.csv", "--variant", "recorded/wmma"])
+        .run("import part.csv --variant recorded/wmma")
         .ends(0, "imported 19 launches")
         .says("warning capture-unreadable")
         .says("launch 7 is missing before launch 8");
     project
-        .run(&["inspect", "part.csv"])
+        .run("inspect part.csv")
         .ends(0, "launch 7 is missing");
 }
 

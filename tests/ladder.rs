@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use crate::common::stand_in::{Sources, compiled};
-use crate::common::{self, Project, Ran, Report, aloud, install, repository};
+use crate::common::{self, Arguments, Project, Ran, Report, aloud, install, repository};
 use serde_json::{Value as Json, json};
 use sparsek_gate::capture::kernel_records::{Incomplete, ProcessRecords};
 
@@ -129,7 +129,7 @@ impl Machine {
     fn locked() -> Machine {
         static LOCKED: LazyLock<Vec<u8>> = LazyLock::new(|| {
             let machine = Machine::accepting("kernel-times");
-            machine.run(&["profile"]).exits(0);
+            machine.run("profile").exits(0);
             machine.lock().exits(0);
             machine.commit();
             machine.project.packed()
@@ -141,13 +141,13 @@ impl Machine {
     }
 
     fn lock(&self) -> Ran {
-        self.run(&["baseline", "--lock", "--reason", "first", "--who", "tester"])
+        self.run("baseline --lock --reason first --who tester")
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    fn command(&self, arguments: impl Arguments) -> Command {
         let mut command = self.project.gate();
         command
-            .args(arguments)
+            .args(arguments.list())
             .env("LD_LIBRARY_PATH", self.driver)
             .env("RECORDS", repository().join("tests/data/cupti"))
             .env("JOURNAL", self.path("tmp/journal"))
@@ -158,14 +158,12 @@ impl Machine {
         command
     }
 
-    fn run(&self, arguments: &[&str]) -> Ran {
+    fn run(&self, arguments: impl Arguments) -> Ran {
         Ran::of(&self.command(arguments).output().unwrap())
     }
 
     fn profile(&self, code: i32) -> Report {
-        self.run(&["profile", "--format", "json"])
-            .exits(code)
-            .json()
+        self.run("profile --format json").exits(code).json()
     }
 
     #[track_caller]
@@ -239,7 +237,7 @@ fn an_accepted_tier_is_measured_locked_and_passes_with_a_warning() {
         let why = comparison["why"].as_str().unwrap();
         assert!(why.contains("cannot be measured by kernel-times"), "{why}");
     }
-    let shown = machine.run(&["check", "-v"]).exits(0);
+    let shown = machine.run("check -v").exits(0);
     common::contains(&shown.out, &["kernel-times without counters"]);
     let again = machine.check(&["--from", ".sparsek-gate/profiles"], 0);
     assert_eq!(again.verdict("cp_async", "duration"), "pass");
@@ -1036,7 +1034,7 @@ fn what_the_compiler_made_passes_alone_only_where_that_tier_is_accepted() {
     let head = head.replace("counts = { bytes_written = 32 }\n", "");
     let head = head.replace("\"libcupti.so.13\"", "\"nowhere.so\"");
     project.write("config.toml", format!("{head}{suite}"));
-    machine.run(&["build"]).exits(0);
+    machine.run("build").exits(0);
     let lock = common::words("baseline --lock --static --reason first --who tester");
     machine.run(&lock).exits(0);
 
@@ -1104,7 +1102,7 @@ fn programs_are_compared_by_the_times_of_their_kernels_without_a_right_to_the_co
     );
     project.write("alone.sh", text);
     let output = machine
-        .command(&["init", "--", "sh", "alone.sh", "--mode", "profile"])
+        .command("init -- sh alone.sh --mode profile")
         .env("CUDA_HOME", &toolkit)
         .env("PATH", &path)
         .output();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::crash::wait_for_orphans;
 use crate::common::stand_in::{self, UUID, libraries};
-use crate::common::{self, PATIENCE, Project, Ran, Report, repository};
+use crate::common::{self, Arguments, PATIENCE, Project, Ran, Report, repository};
 use serde_json::{Value as Json, json};
 use sparsek_gate::metric::Role;
 use sparsek_gate::process::shell_line;
@@ -84,7 +84,7 @@ impl Machine {
         for path in ["journal", "reports"] {
             machine.project.write(&format!("{STAND_IN}/{path}"), "");
         }
-        machine.project.git(&["init", "--quiet"]);
+        machine.project.git("init --quiet");
         let ours = format!("/tmp/\n/{STAND_IN}/\n");
         machine.project.write(".git/info/exclude", ours);
         machine.project.commit();
@@ -105,8 +105,8 @@ impl Machine {
     }
 
     fn lock(&self) {
-        self.run(&["profile"]).exits(0);
-        self.run(&["baseline", "--lock", "--reason", "first", "--who", "tester"])
+        self.run("profile").exits(0);
+        self.run("baseline --lock --reason first --who tester")
             .exits(0);
         self.project.commit();
         self.forget();
@@ -144,10 +144,10 @@ impl Machine {
     }
 
     /// The program on this machine.
-    fn gate(&self, arguments: &[&str]) -> Command {
+    fn gate(&self, arguments: impl Arguments) -> Command {
         let mut command = self.project.gate();
         command
-            .args(arguments)
+            .args(arguments.list())
             .current_dir(self.path(""))
             .env("LD_LIBRARY_PATH", &libraries()[0])
             .env("RECORDINGS", common::handed_over())
@@ -161,7 +161,7 @@ impl Machine {
         command
     }
 
-    fn run(&self, arguments: &[&str]) -> Ran {
+    fn run(&self, arguments: impl Arguments) -> Ran {
         Ran::of(&self.gate(arguments).output().unwrap())
     }
 
@@ -193,7 +193,7 @@ impl Machine {
     /// No worktree is left, neither known to git nor lying about.
     #[track_caller]
     fn is_clean(&self) {
-        let known = self.project.git(&["worktree", "list"]);
+        let known = self.project.git("worktree list");
         assert_eq!(known.lines().count(), 1, "{known}");
         let places = self.path(".sparsek-gate/worktrees");
         let left: Vec<PathBuf> = fs::read_dir(places)
@@ -256,7 +256,7 @@ fn runs(pid: &str) -> bool {
 fn a_profile_is_one_counting_process_and_then_the_asked_timing_processes() {
     const UNSTATED: &str = Role::RegistersPerThread.counter();
     let machine = Machine::new();
-    machine.run(&["profile", "cp_async"]).exits(0);
+    machine.run("profile cp_async").exits(0);
     assert_eq!(machine.order("cp_async"), alone(4));
     assert_eq!(machine.journal().len(), 5);
     let profile = machine.left_json("cp_async", "profile.json");
@@ -264,10 +264,7 @@ fn a_profile_is_one_counting_process_and_then_the_asked_timing_processes() {
     assert_eq!(provenance["gpu_uuid"], UUID);
     assert_eq!(provenance["processes"], 4);
     assert_eq!(provenance["profiler"], "2025.3.1.0");
-    assert_eq!(
-        provenance["git"],
-        machine.project.git(&["rev-parse", "HEAD"])
-    );
+    assert_eq!(provenance["git"], machine.project.git("rev-parse HEAD"));
     let captures = machine.captures("cp_async", "profile.json");
     let files: Vec<&str> = captures
         .iter()
@@ -317,7 +314,7 @@ fn a_profile_is_one_counting_process_and_then_the_asked_timing_processes() {
 fn a_program_that_fails_its_own_check_is_never_profiled() {
     let machine = Machine::new();
     machine.write("cp_async.sh", "exit 1\n");
-    let ran = machine.run(&["profile", "--format", "json"]).exits(5);
+    let ran = machine.run("profile --format json").exits(5);
     assert_eq!(ran.json().denied(), ["wrong-numbers"]);
     assert_eq!(machine.order("cp_async"), Vec::<String>::new());
     assert_eq!(machine.order("baseline"), alone(4));
@@ -338,7 +335,7 @@ fn unchanged_code_passes_against_its_base_in_rounds_of_alternating_order() {
         assert_eq!(judged["mode"], "against");
         assert_eq!(
             judged["reference"]["git"],
-            machine.project.git(&["rev-parse", "HEAD"])
+            machine.project.git("rev-parse HEAD")
         );
         for file in ["profile.json", "base/profile.json"] {
             let profile = machine.left_json(variant, file);
@@ -357,7 +354,7 @@ fn both_sides_are_measured_with_as_many_launches_as_are_configured() {
     let machine = Machine::locked();
     machine.configure("launches = 20", "launches = 5");
     machine.project.commit();
-    machine.run(&["check", "--against", "HEAD", "--measure-all", "cp_async"]);
+    machine.run("check --against HEAD --measure-all cp_async");
     for file in ["profile.json", "base/profile.json"] {
         let profile = machine.left_json("cp_async", file);
         assert_eq!(profile["provenance"]["launches"], 5);
@@ -380,7 +377,7 @@ fn ncu_counts_each_kernel_by_itself_by_an_identifier_that_contains_the_filter() 
     machine
         .project
         .configure("[profile]\n", "[profile]\nskip = 1\n");
-    machine.run(&["profile", "baseline"]);
+    machine.run("profile baseline");
     for (stem, numbers) in [
         ("capture-1", "^([2-9]|1[0-9]|2[0-1])$"),
         ("counting", "^([2-3])$"),
@@ -405,7 +402,7 @@ fn the_base_is_the_code_of_the_revision_and_the_head_that_of_the_working_tree() 
     assert_eq!(report.verdict("cp_async", "duration"), "regressed");
     // What is clear at the first look is not measured longer.
     assert_eq!(machine.order("cp_async"), rounds(3));
-    let commit = machine.project.git(&["rev-parse", "HEAD"]);
+    let commit = machine.project.git("rev-parse HEAD");
     let of_git = |file| machine.left_json("cp_async", file)["provenance"]["git"].clone();
     assert_eq!(of_git("base/profile.json"), json!(commit));
     assert_eq!(of_git("profile.json"), json!(format!("{commit}+dirty")));
@@ -527,7 +524,7 @@ fn a_base_that_cannot_be_measured_is_told_and_the_head_judged_against_its_baseli
         ),
     ];
     let machine = Machine::locked();
-    let sound = machine.project.git(&["rev-parse", "HEAD"]);
+    let sound = machine.project.git("rev-parse HEAD");
     for (case, break_it, why) in cases {
         machine.forget();
         break_it(&machine);
@@ -536,7 +533,7 @@ fn a_base_that_cannot_be_measured_is_told_and_the_head_judged_against_its_baseli
             .project
             .git(&["checkout", "--quiet", &sound, "--", "."]);
         let report = machine.check(&["--against", "HEAD", "cp_async"], 0);
-        let commit = machine.project.git(&["rev-parse", "HEAD"]);
+        let commit = machine.project.git("rev-parse HEAD");
         report.tells_all("base-unavailable", &[why, &commit[..10]]);
         assert!(report.warns("base-unavailable"));
         let judged = report.variant("cp_async");
@@ -679,7 +676,7 @@ fn waiting(machine: &Machine) -> Child {
     );
     machine.project.commit();
     let child = machine
-        .gate(&["check", "--against", "HEAD", "--measure-all", "cp_async"])
+        .gate("check --against HEAD --measure-all cp_async")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -703,7 +700,7 @@ fn a_comparison_that_is_interrupted_leaves_nothing_and_the_next_clears_what_a_ki
     let mut child = waiting(&machine);
     child.kill().unwrap();
     child.wait().unwrap();
-    let known = machine.project.git(&["worktree", "list"]);
+    let known = machine.project.git("worktree list");
     assert_eq!(known.lines().count(), 2);
     wait_for_orphans(&machine.path(""));
     machine.program("cp_async", SAME, "");
@@ -722,7 +719,7 @@ fn no_import_outlives_a_run_in_which_a_later_process_fails() {
     let machine = Machine::locked();
     machine.program("cp_async", SAME, "exit 3");
     let ran = machine
-        .gate(&["check", "--against", "HEAD", "cp_async"])
+        .gate("check --against HEAD cp_async")
         .env("IMPORT_SLEEPS", "5")
         .output()
         .unwrap();
@@ -748,7 +745,7 @@ fn no_import_outlives_an_interrupted_run() {
             machine.project.write(&format!("{STAND_IN}/{file}"), "");
         }
         let child = machine
-            .gate(&["profile", "cp_async"])
+            .gate("profile cp_async")
             .env("IMPORT_SLEEPS", "10")
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -772,7 +769,7 @@ fn a_pull_request_is_measured_by_the_tools_and_settings_of_its_base() {
     let machine = Machine::locked();
     machine
         .project
-        .git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+        .git("update-ref refs/remotes/origin/main HEAD");
     let of_base = fs::read_to_string(machine.path("config.toml")).unwrap();
     let ncu = of_base
         .lines()
@@ -799,12 +796,12 @@ fn a_pull_request_is_measured_by_the_tools_and_settings_of_its_base() {
 
 /// A target that moved on by what `step` commits, and a change that only adds a text.
 fn moved_on(machine: &Machine, step: impl FnOnce()) {
-    let first = machine.project.git(&["rev-parse", "HEAD"]);
+    let first = machine.project.git("rev-parse HEAD");
     step();
     machine.project.commit();
     machine
         .project
-        .git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+        .git("update-ref refs/remotes/origin/main HEAD");
     machine.project.git(&["reset", "--quiet", "--hard", &first]);
     machine.write("notes.md", "a change\n");
     machine.project.commit();
@@ -848,9 +845,7 @@ fn a_change_is_measured_merged_with_its_target_and_outputs_stay_in_the_checkout(
 #[test]
 fn a_program_that_git_does_not_track_is_not_in_the_merge_and_the_next_step_is_named() {
     let machine = Machine::locked();
-    machine
-        .project
-        .git(&["rm", "--quiet", "--cached", "cp_async.sh"]);
+    machine.project.git("rm --quiet --cached cp_async.sh");
     machine.write(".gitignore", ".sparsek-gate/\ncp_async.sh\n");
     machine.project.commit();
     moved_on(&machine, || machine.write("more.md", "more\n"));
@@ -865,7 +860,7 @@ fn a_program_that_git_does_not_track_is_not_in_the_merge_and_the_next_step_is_na
             .unwrap()
             .contains(command)
     );
-    machine.project.git(&["add", "--force", "cp_async.sh"]);
+    machine.project.git("add --force cp_async.sh");
     machine.write(".gitignore", ".sparsek-gate/\nmade/\n");
     let with_build = format!("{command}\nbuild = [\"true\", \"--build\", \"made\"]");
     machine.configure(command, &with_build);
@@ -888,16 +883,16 @@ fn a_program_that_git_does_not_track_is_not_in_the_merge_and_the_next_step_is_na
 fn a_check_against_a_base_works_from_a_git_hook() {
     let machine = Machine::locked();
     machine.program("cp_async", WORSE, "");
-    machine.project.git(&["add", "--all"]);
-    let staged = machine.project.git(&["ls-files", "--stage"]);
+    machine.project.git("add --all");
+    let staged = machine.project.git("ls-files --stage");
     let ran = machine
-        .gate(&["check", "--against", "HEAD", "cp_async"])
+        .gate("check --against HEAD cp_async")
         // As git 2.47 calls `pre-commit`.
         .env("GIT_INDEX_FILE", ".git/index")
         .output()
         .unwrap();
     Ran::of(&ran).exits(1);
-    assert_eq!(machine.project.git(&["ls-files", "--stage"]), staged);
+    assert_eq!(machine.project.git("ls-files --stage"), staged);
     machine.is_clean();
 }
 
@@ -959,7 +954,7 @@ fn the_measured_process_itself_shows_that_its_numbers_are_correct() {
     for (what, given, profiled, code, finding, processes) in cases {
         let machine = if given { &machine } else { &without };
         machine.program("cp_async", SAME, &profiled);
-        let ran = machine.run(&["profile", "cp_async", "--format", "json"]);
+        let ran = machine.run("profile cp_async --format json");
         let report = ran.exits(code).json();
         assert_eq!(report.denied().concat(), finding, "{what}");
         let kept = machine.left("cp_async", "profile.json");
@@ -992,7 +987,7 @@ fn each_process_gets_a_seed_of_its_own_that_only_its_pair_shares() {
     machine.lock();
     let seeds = machine.project.path(&format!("{STAND_IN}/journal.seeds"));
     fs::remove_file(&seeds).unwrap();
-    let mut gate = machine.gate(&["check", "--against", "HEAD", "--measure-all", "cp_async"]);
+    let mut gate = machine.gate("check --against HEAD --measure-all cp_async");
     gate.env("SPARSEK_GATE_SEED", "1");
     Ran::of(&gate.output().unwrap()).exits(0);
 
@@ -1134,7 +1129,7 @@ fn a_program_that_cupti_does_not_record_is_measured_by_ncu_side_by_side() {
     let machine = Machine::new();
     listing(&machine, "libcupti.so.13");
     machine.lock();
-    let ran = machine.run(&["check", "cp_async", "--against", "HEAD", "--measure-all"]);
+    let ran = machine.run("check cp_async --against HEAD --measure-all");
     assert!(
         ran.err
             .contains("ncu measures the duration: no kernel was recorded"),
@@ -1241,7 +1236,7 @@ fn launches_beside_the_measured_ones_are_counted_and_fail_where_they_run_between
     }
     // Locked with that kernel, it is known.
     machine.program("cp_async", NINE, &launches(&between("x")));
-    let profiled = machine.run(&["profile", "cp_async", "--format", "json"]);
+    let profiled = machine.run("profile cp_async --format json");
     let profiled = profiled.exits(0).json();
     assert!(profiled.warns("other-launches"));
     machine.lock();

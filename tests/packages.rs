@@ -109,7 +109,7 @@ fn the_wheel_gives_the_first_gate_in_an_environment_without_rust() {
     let machine = std::env::consts::ARCH;
     let wheel = format!("wheel/index/sparsek_gate-{VERSION}-py3-none-manylinux_2_28_{machine}.whl");
     assert!(project.path(&wheel).is_file(), "{wheel}");
-    let head = git(&repository(), &["rev-parse", "--short=10", "HEAD"]);
+    let head = git(&repository(), "rev-parse --short=10 HEAD");
     let revision = project.read("wheel/revision");
     assert!(revision.starts_with(&head), "{revision}, and not {head}");
 
@@ -277,12 +277,12 @@ fn the_version_names_the_commit_and_its_day_and_nothing_of_another_repository() 
     let folder = project.path("sources");
     fs::create_dir_all(folder.join("packed")).unwrap();
     project.write("sources/file", "");
-    git(&folder, &["init", "--quiet"]);
-    git(&folder, &["add", "file"]);
+    git(&folder, "init --quiet");
+    git(&folder, "add file");
     let commit = ["commit", "--quiet", "--message", "one"];
     git(&folder, &commit);
-    let head = git(&folder, &["rev-parse", "--short=10", "HEAD"]);
-    let day = git(&folder, &["log", "-1", "--format=%cs"]);
+    let head = git(&folder, "rev-parse --short=10 HEAD");
+    let day = git(&folder, "log -1 --format=%cs");
     let origin = |folder: &str| build_script::origin(&project.path(folder), "0.2.0");
     assert_eq!(origin("sources"), Some(format!("{head} {day}")));
     project.write("sources/file", "changed");

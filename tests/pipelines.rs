@@ -743,7 +743,7 @@ fn the_action_downloads_unless_it_is_asked_to_build_and_never_by_a_checksum_of_t
     assert_eq!(service.read("path").trim(), "program/bin");
 
     let action = service.path("action");
-    git(&action, &["init", "--quiet"]);
+    git(&action, "init --quiet");
     git(
         &action,
         &[

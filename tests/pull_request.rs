@@ -22,10 +22,10 @@ const STORED: &str = "stored = \"4 %\"";
 
 /// A project that is its own repository, with `origin/main` at its only commit.
 fn committed(project: &Project) {
-    git(&project.path(""), &["init", "--quiet"]);
+    git(&project.path(""), "init --quiet");
     commit(project);
     let folder = project.path("");
-    git(&folder, &["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    git(&folder, "update-ref refs/remotes/origin/main HEAD");
 }
 
 /// Everything but recordings, which come from elsewhere.
@@ -451,7 +451,7 @@ fn a_pull_request_of_code_alone_passes() {
     commit(&project);
     let report = checked(&project, &[]).exits(0).json();
     assert_eq!(report.warned(), [""; 0]);
-    let head = git(&project.path(""), &["rev-parse", "HEAD~1"]);
+    let head = git(&project.path(""), "rev-parse HEAD~1");
     assert_eq!(
         report.0["authority"],
         json!({"kind": "revision", "commit": head, "found_by": "tip of refs/remotes/origin/main"})
@@ -482,7 +482,7 @@ fn a_waiver_cannot_be_extended_by_how_its_day_is_spelled() {
     commit(&project);
     git(
         &project.path(""),
-        &["update-ref", "refs/remotes/origin/main", "HEAD"],
+        "update-ref refs/remotes/origin/main HEAD",
     );
     for (expires, code) in [
         ("2099-12-30", 0),
@@ -532,7 +532,7 @@ fn what_is_asked_for_by_name_decides_whose_rules_count() {
 fn a_base_that_is_not_here_or_cannot_be_read_ends_the_run() {
     let project = pull_request();
     let folder = project.path("");
-    git(&folder, &["update-ref", "-d", "refs/remotes/origin/main"]);
+    git(&folder, "update-ref -d refs/remotes/origin/main");
     checked(&project, &[])
         .ends(3, "there is no refs/remotes/origin/main")
         .says("'+refs/heads/*:refs/remotes/origin/*'");
@@ -570,8 +570,8 @@ fn a_project_that_the_pull_request_begins_has_no_rules_yet() {
         &folder,
         &common::words("rm -r --quiet --cached config.toml baselines"),
     );
-    git(&folder, &["commit", "--quiet", "--message", "before"]);
-    git(&folder, &["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    git(&folder, "commit --quiet --message before");
+    git(&folder, "update-ref refs/remotes/origin/main HEAD");
     commit(&project);
     let starts = "the gate starts when this is merged";
     let report = checked(&project, &[]).exits(0).json();
@@ -602,27 +602,27 @@ fn a_base_with_baselines_or_with_something_else_on_the_way_to_the_configuration_
     let folder = project.path("");
     let remove = common::words("rm -r --quiet --cached config.toml");
     git(&folder, &remove);
-    git(&folder, &["commit", "--quiet", "--message", "before"]);
-    git(&folder, &["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    git(&folder, "commit --quiet --message before");
+    git(&folder, "update-ref refs/remotes/origin/main HEAD");
     commit(&project);
     checked(&project, &[]).ends(4, "which has baselines: every rule comes from this change");
 
     let project = in_a_folder();
     let folder = project.path("");
-    let head = git(&folder, &["rev-parse", "HEAD"]);
+    let head = git(&folder, "rev-parse HEAD");
     for mode in ["160000", "120000", "100644"] {
         let object = match mode {
             "160000" => head.trim().to_owned(),
-            _ => git(&folder, &["rev-parse", "HEAD:gate/config.toml"])
+            _ => git(&folder, "rev-parse HEAD:gate/config.toml")
                 .trim()
                 .to_owned(),
         };
-        git(&folder, &["rm", "-r", "--quiet", "--cached", "gate"]);
+        git(&folder, "rm -r --quiet --cached gate");
         let entry = format!("{mode},{object},gate");
         git(&folder, &["update-index", "--add", "--cacheinfo", &entry]);
-        git(&folder, &["commit", "--quiet", "--message", "other"]);
-        git(&folder, &["update-ref", "refs/remotes/origin/main", "HEAD"]);
-        git(&folder, &["rm", "--quiet", "--cached", "gate"]);
+        git(&folder, "commit --quiet --message other");
+        git(&folder, "update-ref refs/remotes/origin/main HEAD");
+        git(&folder, "rm --quiet --cached gate");
         commit(&project);
         checked_in_folder(&project).ends(4, "`gate` is no folder at ");
     }
@@ -672,9 +672,9 @@ fn a_configuration_that_the_change_moves_or_edits_elsewhere_begins_no_gate() {
     // Without a configuration the locks show that there was a gate.
     let bare = pull_request();
     let folder = bare.path("");
-    git(&folder, &["rm", "--quiet", "--cached", "config.toml"]);
-    git(&folder, &["commit", "--quiet", "--message", "before"]);
-    git(&folder, &["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    git(&folder, "rm --quiet --cached config.toml");
+    git(&folder, "commit --quiet --message before");
+    git(&folder, "update-ref refs/remotes/origin/main HEAD");
     fs::create_dir(bare.path("gate")).unwrap();
     for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
         if entry.file_name() != "gate" && entry.file_name() != ".git" {
@@ -924,7 +924,7 @@ fn checked_in(project: &Project, number: &str, accept: &str) -> Ran {
 fn merge(project: &Project) {
     commit(project);
     let folder = project.path("");
-    git(&folder, &["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    git(&folder, "update-ref refs/remotes/origin/main HEAD");
 }
 
 #[test]
@@ -1079,7 +1079,7 @@ fn a_signature_that_nothing_verifies_is_reported_as_such() {
                 .message("unsigned")
                 .contains(text)
         );
-        project.run(&["baseline", "--verify"]).ends(0, text);
+        project.run("baseline --verify").ends(0, text);
     }
     let base = pull_request();
     demand_signatures(&base, &public);
@@ -1190,7 +1190,7 @@ fn a_project_in_a_folder_cannot_be_swapped_for_another() {
     // Files that make of the folder a repository of its own, in which the loose rules are those of
     // the base, and with a program to run.
     let marker = project.path("ran");
-    git(&gate, &["init", "--quiet", "--bare", "."]);
+    git(&gate, "init --quiet --bare .");
     for (key, value) in [
         ("core.bare", "false"),
         ("core.worktree", ".."),
@@ -1237,13 +1237,13 @@ fn signatures_are_made_carried_along_and_verified() {
     let (eves, _) = key(&keys, "eve.key");
     demand_signatures(&project, &public);
     project
-        .run(&["baseline", "--verify"])
+        .run("baseline --verify")
         .ends(4, "unsigned")
         .says("is not signed");
     project
         .run(&["baseline", "--sign", "--sign-key", &file])
         .ends(0, "nvidia-h200/bsr_gemm/cp_async: signed");
-    project.run(&["baseline", "--verify"]).exits(0);
+    project.run("baseline --verify").exits(0);
     project.check(&[], 0);
     let signature = project.path(&Project::baseline_path(VARIANT, "lock.toml.minisig"));
     verify_with_minisign(&project, &public);
@@ -1258,7 +1258,7 @@ fn signatures_are_made_carried_along_and_verified() {
     };
     relock(Some(&eves)).ends(0, "does not name");
     project
-        .run(&["baseline", "--verify"])
+        .run("baseline --verify")
         .ends(4, "tampered")
         .says("made with a key that `trust.public_keys` does not name");
     project.check(&[VARIANT], 4);
@@ -1272,13 +1272,13 @@ fn signatures_are_made_carried_along_and_verified() {
     profile["provenance"]["created"] = json!("2026-11-21T12:00:01Z");
     project.write(&Project::profile_path(VARIANT), profile.to_string());
     relock(Some(&file)).exits(0);
-    project.run(&["baseline", "--verify"]).exits(0);
+    project.run("baseline --verify").exits(0);
     assert!(signature.exists());
     project
         .run(&["baseline", "--verify", "--sign-key", &file])
         .exits(2);
     project
-        .run(&["baseline", "--sign", "--sign-key", "config.toml"])
+        .run("baseline --sign --sign-key config.toml")
         .ends(2, "not a minisign secret key");
 }
 
@@ -1418,14 +1418,11 @@ fn a_tool_of_the_repository_is_followed_through_links() {
     // A repository of its own in the place of the folder.
     let project = change();
     let folder = project.path("");
-    git(&folder, &["rm", "-r", "--quiet", "tools"]);
+    git(&folder, "rm -r --quiet tools");
     fs::rename(folder.join("other"), folder.join("tools")).unwrap();
-    git(&folder.join("tools"), &["init", "--quiet"]);
-    git(&folder.join("tools"), &["add", "--all"]);
-    git(
-        &folder.join("tools"),
-        &["commit", "--quiet", "--message", "ncu"],
-    );
+    git(&folder.join("tools"), "init --quiet");
+    git(&folder.join("tools"), "add --all");
+    git(&folder.join("tools"), "commit --quiet --message ncu");
     let report = brings(&project, "tools").json();
     assert_eq!(asked(&report), Vec::<String>::new());
 }
@@ -1449,7 +1446,7 @@ fn a_recording_of_the_change_does_not_count_wherever_it_is_in_the_repository() {
     assert_eq!(from(RECORDED, 0), [""; 0]);
     let beside = folder.join("recorded");
     fs::rename(folder.join("gate").join(RECORDED), &beside).unwrap();
-    git(&folder, &["add", "--force", "recorded"]);
+    git(&folder, "add --force recorded");
     commit(&project);
     assert_eq!(from("../recorded", 6), std::slice::from_ref(&code));
     // Beside the repository it is an artifact, as a workflow hands it over that runs nothing of it.
@@ -1471,7 +1468,7 @@ fn a_recording_of_the_change_does_not_count_wherever_it_is_in_the_repository() {
 fn a_committed_recording_counts_once_it_is_accepted_from_outside_the_change() {
     let project = pull_request();
     change_code(&project, VARIANT);
-    git(&project.path(""), &["add", "--force", RECORDED]);
+    git(&project.path(""), "add --force recorded");
     commit(&project);
     let report = checked_in(&project, "7", "").exits(6).json();
     assert_eq!(report.denied(), ["recorded-in-change"]);
@@ -1575,7 +1572,7 @@ fn a_lock_without_a_variant_is_verified_too() {
         format!("{}{}", &config[..start], &config[end..]),
     );
     project
-        .run(&["baseline", "--verify"])
+        .run("baseline --verify")
         .ends(0, "lock-unused")
         .says("it is not in the configuration");
     let norm = Project::baseline_path(VARIANT, "norm.txt");
@@ -1584,6 +1581,6 @@ fn a_lock_without_a_variant_is_verified_too() {
         project.read(&norm).replace("duration: ", "duration: 1"),
     );
     project
-        .run(&["baseline", "--verify"])
+        .run("baseline --verify")
         .ends(4, "is not what was locked");
 }

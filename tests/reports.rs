@@ -697,7 +697,7 @@ fn the_schemas_reject_broken_files() {
 #[test]
 fn the_schema_of_the_outcome_in_the_repository_is_the_one_of_the_types() {
     let printed = Project::empty()
-        .run(&["generate", "schema", "--outcome"])
+        .run("generate schema --outcome")
         .exits(0)
         .out;
     let committed = fs::read_to_string(repository().join(OUTCOME)).unwrap();
@@ -870,9 +870,7 @@ fn a_stored_outcome_is_rendered_as_the_check_rendered_it() {
         let read = |folder: &str| project.read(&format!("{folder}/{form}"));
         assert!(read("checked") == read("again"), "{form}");
     }
-    let printed = project
-        .run(&["report", "checked/a.json", "--format", "junit"])
-        .exits(0);
+    let printed = project.run("report checked/a.json --format junit").exits(0);
     assert!(printed.out == project.read("checked/a.junit.xml"));
 }
 
@@ -933,9 +931,7 @@ fn a_file_that_is_not_an_outcome_of_a_known_version_or_contradicts_itself_is_rej
     for text in ["", "{}", "[]", "{\"schema\": \"3\"}", "\u{0}"] {
         ends(2, text.to_owned(), "outcome.json");
     }
-    project
-        .run(&["report", "missing.json"])
-        .ends(2, "missing.json");
+    project.run("report missing.json").ends(2, "missing.json");
     project.write("outcome.json", &golden);
     for refused in "a a.pdf markdown: - json:- outcome.json json:./outcome.json".split(' ') {
         project

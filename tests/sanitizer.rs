@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::path::PathBuf;
 
 use crate::common::stand_in::libraries;
-use crate::common::{self, Project, Ran, Report, repository};
+use crate::common::{self, Arguments, Project, Ran, Report, repository};
 use serde_json::Value as Json;
 use sparsek_gate::toolchain::SanitizerLog;
 
@@ -205,10 +205,10 @@ impl Machine {
         self.project.program("compute-sanitizer", text);
     }
 
-    fn run(&self, arguments: &[&str]) -> Ran {
+    fn run(&self, arguments: impl Arguments) -> Ran {
         let mut command = self.project.gate();
         command
-            .args(arguments)
+            .args(arguments.list())
             .env("LD_LIBRARY_PATH", &libraries()[0])
             .env("SANITIZED", recordings())
             .env("JOURNAL", self.path("journal"))
@@ -387,10 +387,10 @@ fn a_missing_compute_sanitizer_ends_the_run_before_anything_runs() {
     fs::remove_file(machine.path("compute-sanitizer")).unwrap();
     machine.write("cp_async.sh", "touch ran\n");
     machine
-        .run(&["verify", "--sanitizer", "memcheck"])
+        .run("verify --sanitizer memcheck")
         .ends(3, "`toolchain.compute_sanitizer` is ");
     assert!(!machine.path("ran").exists());
-    machine.run(&["verify"]).exits(0);
+    machine.run("verify").exits(0);
 }
 
 #[test]
@@ -500,12 +500,12 @@ fn what_the_configured_tool_denies_is_never_profiled() {
     let found = format!("[toolchain]\nncu = {:?}", ncu.display().to_string());
     let asked = "[verify]\nsanitizer = [\"racecheck\"]\n";
     machine.write("config.toml", config.replace("[toolchain]", &found) + asked);
-    let ran = machine.run(&["profile", "race"]).exits(5);
+    let ran = machine.run("profile race").exits(5);
     ran.says("sanitizer s/race: racecheck found 16 errors");
     let journal = machine.journal();
     assert_eq!(journal, ["racecheck sh race.sh --size 8192 --check"]);
     // A clean one comes as far as ncu; there are no recordings of that to hand over.
-    machine.run(&["profile", "cp_async"]);
+    machine.run("profile cp_async");
     assert_eq!(
         machine.journal()[1],
         "racecheck sh cp_async.sh --size 8192 --check"
@@ -517,6 +517,6 @@ fn what_the_configured_tool_denies_is_never_profiled() {
     );
     machine.write("compute-sanitizer", "");
     machine
-        .run(&["profile", "cp_async"])
+        .run("profile cp_async")
         .ends(3, "`toolchain.compute_sanitizer` is ");
 }

@@ -144,7 +144,7 @@ fn a_recording_in_several_folders_is_one_check_byte_for_byte() {
 #[test]
 fn a_variant_in_two_recordings_or_in_none_is_not_judged() {
     let project = Project::shipped();
-    let code = project.run(&["check", "--from", RECORDED]).code;
+    let code = project.run("check --from recorded").code;
     let (one, two) = ("one/bsr_gemm", "two/bsr_gemm");
     for (variant, to) in VARIANTS.iter().zip([one, two, one]) {
         let from = project.path(&format!("{RECORDED}/bsr_gemm/{variant}"));
@@ -206,7 +206,7 @@ fn a_slice_beside_its_base_is_judged_against_it() {
         base["provenance"]["git"] = json!("0ba5e")
     });
     project.edit_profile("cp_async", |head| common::scale(head, "duration", 1.01));
-    project.run(&["check", "--from", RECORDED]).exits(1);
+    project.run("check --from recorded").exits(1);
     let all = slices(&project, 4);
     is_one_check(|arguments| project.run(arguments), RECORDED, &all, &[]);
 }
@@ -600,11 +600,9 @@ fn a_slice_replaces_an_earlier_one_and_nothing_else() {
     assert_eq!(unmeasured(&report), shares[1]);
 
     machine
-        .run(&["profile", "--output", "slice", "--slice", "3/2"])
+        .run("profile --output slice --slice 3/2")
         .ends(2, "counted from 1 to 2");
-    machine
-        .run(&["profile", "--slice", "1/2"])
-        .ends(2, "--output");
+    machine.run("profile --slice 1/2").ends(2, "--output");
     // Of both slices the outcome is that of one check.
     let second = ["profile", "--output", "second", "--slice", "2/2"];
     machine.run(&second).exits(0);

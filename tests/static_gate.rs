@@ -239,7 +239,7 @@ fn a_variant_of_which_one_part_cannot_be_locked_keeps_both() {
 fn a_baseline_that_git_converted_or_left_out_says_so() {
     let folder = "baselines/sm-90a+static/bsr_gemm";
     let verify = |project: &Project| {
-        let ran = project.run(&["baseline", "--verify", "bsr_gemm/cp_async"]);
+        let ran = project.run("baseline --verify bsr_gemm/cp_async");
         ran.exits(4)
     };
     let project = Project::whole();
@@ -582,7 +582,7 @@ fn tolerances_limits_levels_and_waivers_hold_for_static_metrics() {
     let deny = "[static.registers]\nlevel = \"deny\"";
     let waiver = &format!("{deny}\n{waiver}");
     more(waiver, 255.0)
-        .run(&["check", "--from", RECORDED])
+        .run("check --from recorded")
         .ends(2, "it needs an `up_to`");
     check(&more(&format!("{waiver}\nup_to = \"300\""), 255.0), 0);
 }
@@ -643,7 +643,7 @@ fn ladder() -> Project {
         project.write("ladder.cu", source);
         project.write("config.toml", LADDER);
         project.write(".gitignore", ".sparsek-gate/\n");
-        project.run(&["build"]).exits(0);
+        project.run("build").exits(0);
         lock_static(&project, &[]).exits(0);
         project.packed()
     });
@@ -691,7 +691,7 @@ fn the_static_check_passes_unchanged_code_and_fails_registers_that_cost_occupanc
     project.write("ladder.cu", ladder);
     project.write("config.toml", LADDER.replace("LIVE = 20", "LIVE = 21"));
     // What the person accepts is locked, with its reason.
-    project.run(&["build"]).exits(0);
+    project.run("build").exits(0);
     lock_static(&project, &[]).ends(0, "registers: 26.00 → 27.00");
     let reversed = "kernels = \"reversed\"";
     let spilling = format!("{reversed}\nflags = [\"-maxrregcount=24\"]");
@@ -821,7 +821,7 @@ fn what_the_compiler_serializes_is_told_and_locked_by_its_count() {
         "config.toml",
         format!("{config}{}", suite.replace("NAME", "serialized")),
     );
-    project.run(&["build"]).exits(0);
+    project.run("build").exits(0);
     lock_static(&project, &[]).exits(0);
     check_static(&project, &[])
         .ends(0, "performance-loss")
@@ -838,7 +838,7 @@ fn what_was_linked_apart_is_looked_into_too() {
     let config = LADDER.split("[suite").next().unwrap();
     let suite = "[suite.s.variant.linked]\nsource = \"kernel.cu\"\nflags = [\"-rdc=true\"]\n";
     project.write("config.toml", format!("{config}{suite}"));
-    let report = project.run(&["build", "--format", "json"]).exits(0).json();
+    let report = project.run("build --format json").exits(0).json();
     for variant in report.0["variants"].as_array().unwrap() {
         let kernel = &variant["kernels"]["_Z6kernelPf"];
         // sm_80 reserves the same shared memory; its registers and barriers would contradict.
@@ -867,7 +867,7 @@ fn a_base_of_an_earlier_check_is_not_taken_for_one_of_this() {
     }
     // Nor what was built of other code, where this code does not build.
     project.write("ladder.cu", "not C++");
-    project.run(&["build"]).exits(5);
+    project.run("build").exits(5);
     let head = ".sparsek-gate/profiles/s/held/static.json";
     assert!(!project.path(head).exists());
 }

@@ -429,8 +429,8 @@ impl Project {
         command
     }
 
-    pub fn run(&self, arguments: &[&str]) -> Ran {
-        Ran::of(&self.gate().args(arguments).output().unwrap())
+    pub fn run(&self, arguments: impl Arguments) -> Ran {
+        Ran::of(&self.gate().args(arguments.list()).output().unwrap())
     }
 
     pub fn lock(&self, reason: &str) -> Ran {
@@ -640,7 +640,42 @@ pub fn aloud(text: &str) {
 
 /// The words of a command line without quotes.
 pub fn words(line: &str) -> Vec<&str> {
-    line.split(' ').collect()
+    line.split_whitespace().collect()
+}
+
+/// What a program is called with: a line of words without blanks in them, or a list of any.
+pub trait Arguments {
+    fn list(&self) -> Vec<&str>;
+}
+
+impl Arguments for &str {
+    fn list(&self) -> Vec<&str> {
+        words(self)
+    }
+}
+
+impl Arguments for &String {
+    fn list(&self) -> Vec<&str> {
+        words(self)
+    }
+}
+
+impl Arguments for &[&str] {
+    fn list(&self) -> Vec<&str> {
+        self.to_vec()
+    }
+}
+
+impl<const N: usize> Arguments for &[&str; N] {
+    fn list(&self) -> Vec<&str> {
+        self.to_vec()
+    }
+}
+
+impl Arguments for &Vec<&str> {
+    fn list(&self) -> Vec<&str> {
+        self.to_vec()
+    }
 }
 
 /// A table in a text: a row a line, with `|` between its cells. `\n` in a cell is the end of a line.
