@@ -55,30 +55,23 @@ impl Checkout {
             "#!/bin/sh\nexec \"$(dirname \"$0\")/../bin/ncu\" \"$@\"\n",
         );
         let checkout = Checkout(machine);
-        checkout.git("init --quiet");
-        let ours = "/journal\n/reports\n/argv\n/tmp/\n/home/\n/.sparsek-gate/\n/away/\n/bin/\n/far/\n/*.zst\n/slices/\n/whole/\n/local/\n";
-        checkout.write(".git/info/exclude", ours);
+        checkout.without("/away/\n/bin/\n/far/\n/*.zst\n/slices/\n/whole/\n/local/\n");
         checkout.run("profile").exits(0);
-        checkout
-            .run("baseline --lock --reason first --who tester")
-            .exits(0);
+        let lock = "baseline --lock --reason first --who tester";
+        checkout.run(lock).exits(0);
         checkout.commit();
         checkout
     }
 
     /// On the machine with everything.
     fn run(&self, arguments: impl Arguments) -> Ran {
-        Ran::of(&self.here(arguments).output().unwrap())
+        Ran::by(&mut self.here(arguments))
     }
 
     fn here(&self, arguments: impl Arguments) -> Command {
         let mut command = self.0.gate(arguments);
-        let path = format!(
-            "{}:{}",
-            self.path("bin").display(),
-            std::env::var("PATH").unwrap()
-        );
-        command.env("PATH", path);
+        let path = std::env::var("PATH").unwrap();
+        command.env("PATH", format!("{}:{path}", self.path("bin").display()));
         command
     }
 

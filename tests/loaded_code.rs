@@ -346,9 +346,7 @@ fn a_regression_names_the_choice_of_the_autotuner_first() {
         machine.write("bench.sh", text);
     };
     program("h200", 4);
-    machine.git("init --quiet");
-    let ours = "/journal\n/reports\n/argv\n/tmp/\n/home/\n/.sparsek-gate/\n";
-    machine.write(".git/info/exclude", ours);
+    machine.without("");
     machine.lock_measured();
     machine.commit();
     program("h200-worse", 8);

@@ -244,9 +244,10 @@ fn profiles_of_several_machines_keep_the_pins_of_each() {
         });
     }
     // The same captures twice are not two machines, but the message does not depend on that.
-    let lock = common::words("baseline --lock --reason first --who tester cp_async");
-    let from = ["--from", "recorded", "--from", "second"];
-    let ran = project.run(&[&lock[..], &from].concat());
+    let from = "--from recorded --from second";
+    let ran = project.run(&format!(
+        "baseline --lock --reason first --who tester cp_async {from}"
+    ));
     common::contains(&ran.out, &["570.86.10, where `>=580` is pinned"]);
     assert_eq!(ran.out.matches("580.159.04").count(), 0, "{}", ran.out);
 }

@@ -60,17 +60,13 @@ impl Checkout {
         project.write("kernels/b.cuh", "extern int unused;\n");
         project.write("README.md", "Words.\n");
         let checkout = Checkout(machine);
-        checkout.git("init --quiet");
-        let ours = "/journal\n/reports\n/argv\n/tmp/\n/home/\n/.sparsek-gate/\n";
-        checkout.write(".git/info/exclude", ours);
+        checkout.without("");
         checkout.lock();
         checkout
     }
 
     fn lock(&self) {
-        self.0.run("profile").exits(0);
-        let lock = ["baseline", "--lock", "--reason", "first", "--who", "tester"];
-        self.0.run(&lock).exits(0);
+        self.lock_measured();
         self.commit();
         self.write("journal", "");
     }

@@ -73,9 +73,7 @@ impl Checkout {
         project.write("kernels/a.cu", PROGRAM.replace("BODY", ""));
         project.write("weights.txt", "1\n");
         let checkout = Checkout(machine);
-        checkout.git("init --quiet");
-        let ours = "/journal\n/reports\n/argv\n/runs\n/wrong\n/tmp/\n/home/\n/.sparsek-gate/\n";
-        checkout.write(".git/info/exclude", ours);
+        checkout.without("/runs\n/wrong\n");
         checkout.commit();
         checkout.0.run("profile").exits(0);
         let lock = ["baseline", "--lock", "--reason", "first", "--who", "tester"];

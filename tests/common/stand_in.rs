@@ -325,6 +325,13 @@ expect = ["bsr_gemm_baseline"]
         Ran::of(&self.gate(arguments).output().unwrap())
     }
 
+    /// A repository that does not track what stand-ins and runs leave, nor these paths, a line each.
+    pub fn without(&self, more: &str) {
+        self.git("init --quiet");
+        let ours = "/.sparsek-gate/\n/journal*\n/reports\n/argv\n/tmp/\n/home/\n";
+        self.write(".git/info/exclude", format!("{ours}{more}"));
+    }
+
     /// Profiles all variants, and locks what was measured.
     #[track_caller]
     pub fn lock_measured(&self) {
