@@ -25,7 +25,7 @@ static LARGE: LazyLock<Outcome> = LazyLock::new(|| {
         reason = "the recorded outcome is in the repository"
     )]
     let recorded = read(Path::new(path)).unwrap();
-    outcome::large(&recorded, 1_000, 30, true)
+    outcome::large(&recorded, [20, 50, 30], true)
 });
 
 /// The large outcome in the form of this name.

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use crate::common::crash::{kill_at_random, kills, wait_for_orphans};
 use crate::common::sealed;
 use crate::common::stand_in::{CP_ASYNC, Machine, source_of};
-use crate::common::{self, Ran, Report};
+use crate::common::{self, Arguments, Ran, Report};
 use ruzstd::decoding::StreamingDecoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use serde_json::{Value as Json, json};
@@ -55,35 +55,28 @@ impl Checkout {
             "#!/bin/sh\nexec \"$(dirname \"$0\")/../bin/ncu\" \"$@\"\n",
         );
         let checkout = Checkout(machine);
-        checkout.git(&["init", "--quiet"]);
-        let ours = "/journal\n/reports\n/argv\n/tmp/\n/home/\n/.sparsek-gate/\n/away/\n/bin/\n/far/\n/*.zst\n/slices/\n/whole/\n/local/\n";
-        checkout.write(".git/info/exclude", ours);
-        checkout.run(&["profile"]).exits(0);
-        checkout
-            .run(&["baseline", "--lock", "--reason", "first", "--who", "tester"])
-            .exits(0);
+        checkout.without("/away/\n/bin/\n/far/\n/*.zst\n/slices/\n/whole/\n/local/\n");
+        checkout.run("profile").exits(0);
+        let lock = "baseline --lock --reason first --who tester";
+        checkout.run(lock).exits(0);
         checkout.commit();
         checkout
     }
 
     /// On the machine with everything.
-    fn run(&self, arguments: &[&str]) -> Ran {
-        Ran::of(&self.here(arguments).output().unwrap())
+    fn run(&self, arguments: impl Arguments) -> Ran {
+        Ran::by(&mut self.here(arguments))
     }
 
-    fn here(&self, arguments: &[&str]) -> Command {
+    fn here(&self, arguments: impl Arguments) -> Command {
         let mut command = self.0.gate(arguments);
-        let path = format!(
-            "{}:{}",
-            self.path("bin").display(),
-            std::env::var("PATH").unwrap()
-        );
-        command.env("PATH", path);
+        let path = std::env::var("PATH").unwrap();
+        command.env("PATH", format!("{}:{path}", self.path("bin").display()));
         command
     }
 
     /// On a machine with a GPU and ncu, and without a compiler, git or the checkout.
-    fn away(&self, arguments: &[&str]) -> Command {
+    fn away(&self, arguments: impl Arguments) -> Command {
         let mut command = self.0.gate(arguments);
         let place = self.path("away");
         fs::create_dir_all(&place).unwrap();
@@ -92,7 +85,7 @@ impl Checkout {
         command
     }
 
-    fn run_away(&self, arguments: &[&str]) -> Ran {
+    fn run_away(&self, arguments: impl Arguments) -> Ran {
         Ran::of(&self.away(arguments).output().unwrap())
     }
 
@@ -172,7 +165,7 @@ fn a_machine_without_compiler_and_git_measures_what_was_packed() {
     whole.says("nothing is judged yet");
     let whole = checkout.judge(&["whole".to_owned()], "gate.tar.zst", &sha256);
     let whole = whole.exits(0).json();
-    let here = checkout.run(&["check", "--format", "json"]).exits(0).json();
+    let here = checkout.run("check --format json").exits(0).json();
     assert_eq!(verdicts(&whole), verdicts(&here));
     assert!(!verdicts(&here).is_empty());
 
@@ -269,7 +262,7 @@ fn a_finding_that_is_waived_does_not_stand_in_for_a_measurement() {
 #[test]
 fn the_base_is_packed_and_measured_beside_the_change() {
     let checkout = Checkout::new();
-    checkout.git(&["branch", "base"]);
+    checkout.git("branch base");
     checkout.write("kernels/b.cu", source_of("cp_async") + "int more = 1;\n");
     checkout.commit();
     let sha256 = checkout.pack(&["--against", "base"]);
@@ -311,7 +304,7 @@ fn the_base_is_packed_and_measured_beside_the_change() {
 fn a_check_that_is_measured_first_and_judged_later_is_that_of_one_command() {
     let checkout = Checkout::new();
     let project = &checkout;
-    checkout.git(&["branch", "base"]);
+    checkout.git("branch base");
     project.write("kernels/b.cu", source_of("cp_async") + "int more = 1;\n");
     checkout.commit();
     // Without an archive nothing is left out for its program.
@@ -353,7 +346,7 @@ fn a_check_that_is_measured_first_and_judged_later_is_that_of_one_command() {
 fn slices_of_a_checkout_are_one_check_and_what_they_lack_is_not_measured() {
     let checkout = Checkout::new();
     let project = &checkout;
-    let here = checkout.run(&["check", "--format", "json"]).exits(0).json();
+    let here = checkout.run("check --format json").exits(0).json();
     for index in 1..=2 {
         let (place, output) = (format!("{index}/2"), format!("slices/{index}"));
         let profile = ["profile", "--slice", &place, "--output", &output];
@@ -392,9 +385,9 @@ fn what_a_change_measures_for_a_check_has_the_rules_of_its_base() {
     // Nothing says whose rules count.
     profile(&[]).ends(4, "next: ");
     // A tool in the checkout counts if it is the base's.
-    checkout.git(&["add", "--force", "bin"]);
+    checkout.git("add --force bin");
     checkout.commit();
-    checkout.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    checkout.git("update-ref refs/remotes/origin/main HEAD");
     // The change measures less than the base requires.
     project.configure("processes = 4 ", "processes = 3 ");
     checkout.commit();
@@ -538,7 +531,7 @@ fn an_archive_that_is_damaged_or_leads_out_is_refused() {
             .unwrap()
             .write_all(bytes)
             .unwrap();
-        let ran = checkout.run_away(&["profile", "--archive", "../bad.zst", "--output", "out"]);
+        let ran = checkout.run_away("profile --archive ../bad.zst --output out");
         let said = format!("{}{}", ran.out, ran.err);
         assert_eq!(ran.code, 2, "{name}: {said}");
         assert!(said.contains(expected), "{name}: {said}");
@@ -655,6 +648,6 @@ current config_file | "../c.toml" | leads out
     assert_eq!(common::crash::contents(&project.path("away")), before);
     assert!(!Path::new(&absolute).exists());
     checkout
-        .run_away(&["profile", "--archive", "../none.zst", "--output", "out"])
+        .run_away("profile --archive ../none.zst --output out")
         .ends(2, "there is no file");
 }

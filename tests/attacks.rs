@@ -11,7 +11,7 @@ use std::sync::{LazyLock, OnceLock};
 
 use crate::common::git::git;
 use crate::common::strace::{can_watch, watched};
-use crate::common::{ENDINGS, Project, RECORDED, Ran, copy, scale};
+use crate::common::{Arguments, ENDINGS, Project, RECORDED, Ran, copy, scale};
 use serde_json::json;
 use sparsek_gate::files;
 use sparsek_gate::hash::sha256_file;
@@ -122,16 +122,16 @@ static BASE: LazyLock<Project> = LazyLock::new(|| {
         }
     }
     let folder = project.path("");
-    git(&folder, &["init", "--quiet", "--template="]);
+    git(&folder, "init --quiet --template=");
     project.write(
         ".git/info/exclude",
         format!("{RECORDED}/\n.sparsek-gate/\n"),
     );
-    git(&folder, &["add", "--all"]);
-    git(&folder, &["commit", "--quiet", "--message", "first"]);
-    git(&folder, &["update-ref", "refs/remotes/origin/main", "HEAD"]);
-    git(&folder, &["gc", "--quiet"]);
-    git(&folder, &["checkout", "--quiet", "-b", "change"]);
+    git(&folder, "add --all");
+    git(&folder, "commit --quiet --message first");
+    git(&folder, "update-ref refs/remotes/origin/main HEAD");
+    git(&folder, "gc --quiet");
+    git(&folder, "checkout --quiet -b change");
     project
 });
 
@@ -257,12 +257,12 @@ impl Scratch {
         scratch
     }
 
-    fn git(&self, arguments: &[&str]) -> String {
+    fn git(&self, arguments: impl Arguments) -> String {
         git(&self.project.path(""), arguments)
     }
 
     fn mark(&mut self, name: &str) {
-        let head = self.git(&["rev-parse", "HEAD"]);
+        let head = self.git("rev-parse HEAD");
         self.marks.insert(name.to_owned(), head);
     }
 
@@ -299,7 +299,7 @@ impl Scratch {
         let rest = self.filled(rest);
         if self.edit(verb, &rest) {
             if commits {
-                self.git(&["add", "--all"]);
+                self.git("add --all");
                 self.git(&["commit", "--quiet", "--allow-empty", "--message", verb]);
             }
             return;
@@ -399,7 +399,7 @@ impl Scratch {
             "merge" => drop(self.git(&["merge", "--quiet", "--no-ff", "--no-edit", &of])),
             "squash" => {
                 self.git(&["merge", "--quiet", "--squash", &of]);
-                self.git(&["commit", "--quiet", "--message", "squashed"]);
+                self.git("commit --quiet --message squashed");
             }
             "pick" => drop(self.git(&["cherry-pick", "--allow-empty", rest])),
             "tip" => {
@@ -492,7 +492,7 @@ fn relock(project: &Project) {
 /// What is wrong with the answer to a line; `None` where nothing is.
 fn complaint(line: &Line<'_>, shared: &Shared<'_>) -> Option<String> {
     let scratch = Scratch::after(&line.steps(), shared);
-    let before = scratch.git(&["for-each-ref"]);
+    let before = scratch.git("for-each-ref");
     if line.exit == 0 {
         scratch.project.prove();
     }
@@ -508,7 +508,7 @@ fn complaint(line: &Line<'_>, shared: &Shared<'_>) -> Option<String> {
         "it was judged by its own rules".to_owned()
     } else if scratch.outside("ran").exists() {
         "code of the change ran".to_owned()
-    } else if scratch.git(&["for-each-ref"]) != before {
+    } else if scratch.git("for-each-ref") != before {
         "references changed".to_owned()
     } else if scratch
         .project

@@ -5,7 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{self, ENDINGS, GPU, Project, RECORDED, Ran, VARIANTS, refresh, scale};
+use crate::common::{
+    self, Arguments, ENDINGS, GPU, Project, RECORDED, Ran, VARIANTS, refresh, scale,
+};
 use serde_json::{Value as Json, json};
 use sparsek_gate::baseline::{Entry, Lock};
 use sparsek_gate::hash::sha256_hex;
@@ -13,12 +15,9 @@ use sparsek_gate::profile::Profile;
 
 const CP_ASYNC: &str = "bsr_gemm/cp_async";
 
-fn lock_with(project: &Project, more: &[&str]) -> Ran {
-    let mut arguments = vec![
-        "baseline", "--lock", "--who", "a tester", "--from", RECORDED,
-    ];
-    arguments.extend(more);
-    project.run(&arguments)
+fn lock_with(project: &Project, more: impl Arguments) -> Ran {
+    let lock = common::words("baseline --lock --who tester --from recorded");
+    project.run(&[lock, more.list()].concat())
 }
 
 fn read_lock(project: &Project, variant: &str) -> Lock {
@@ -27,25 +26,29 @@ fn read_lock(project: &Project, variant: &str) -> Lock {
 
 /// Everything below the baselines, by path.
 fn stored(project: &Project) -> Vec<(String, Vec<u8>)> {
-    VARIANTS
-        .iter()
-        .flat_map(|variant| ENDINGS.map(|ending| Project::baseline_path(variant, ending)))
-        .filter_map(|path| Some((path.clone(), fs::read(project.path(&path)).ok()?)))
-        .collect()
+    let of = |variant| ENDINGS.map(|ending| Project::baseline_path(variant, ending));
+    let paths = VARIANTS.iter().flat_map(|variant| of(variant));
+    let read = |path: String| Some((path.clone(), fs::read(project.path(&path)).ok()?));
+    paths.filter_map(read).collect()
 }
 
-/// Locking a variant is refused with this code, and with `--all-or-none` nothing is locked.
+/// Such a lock is refused with this code and these words, and with `--all-or-none` nothing is locked.
 #[track_caller]
-fn refused_of(project: &Project, variant: &str, exit: i32, code: &str, words: &str) {
+fn none_is_locked(project: &Project, more: &str, exit: i32, code: &str, words: &str) {
     let before = stored(project);
-    let arguments = ["--reason", "because", "--format", "json", "--all-or-none"];
-    let ran = lock_with(project, &[&arguments[..], &[variant]].concat()).exits(exit);
+    let more = format!("--format json --all-or-none {more}");
+    let ran = lock_with(project, &more).exits(exit);
     let report = ran.json();
-    let denied = report.denied();
-    assert!(denied.contains(&code.to_owned()), "{denied:?}");
+    assert!(report.denies(code), "{:?}", report.denied());
     assert!(ran.out.contains(words), "{words:?} is not in\n{}", ran.out);
     assert_eq!(report.0["locked"], false);
     assert_eq!(stored(project), before);
+}
+
+#[track_caller]
+fn refused_of(project: &Project, variant: &str, exit: i32, code: &str, words: &str) {
+    let more = format!("--reason because {variant}");
+    none_is_locked(project, &more, exit, code, words);
 }
 
 #[track_caller]
@@ -56,18 +59,16 @@ fn refused(project: &Project, exit: i32, code: &str, words: &str) {
 #[test]
 fn locking_writes_four_files_for_a_variant_that_prove_each_other() {
     let project = Project::unlocked();
-    project
-        .lock("the first measurement")
-        .ends(0, "bsr_gemm/cp_async on nvidia-h200: locked");
+    let ran = project.lock("the first measurement");
+    ran.ends(0, "bsr_gemm/cp_async on nvidia-h200: locked");
+    let form = regex::Regex::new(r"^[a-z_]+: -?\d+\.\d\d$").unwrap();
     for variant in VARIANTS.iter() {
         let lock = read_lock(&project, variant);
         let [entry] = lock.ledger.as_slice() else {
             panic!("{:?}", lock.ledger)
         };
-        assert_eq!(
-            (entry.who.as_str(), entry.reason.as_str()),
-            ("a tester", "the first measurement")
-        );
+        assert_eq!(entry.who, "a tester");
+        assert_eq!(entry.reason, "the first measurement");
         assert_eq!(entry.previous, Entry::GENESIS);
         assert_eq!(lock.contradictions(), Vec::<String>::new());
         let norm = project.read(&Project::baseline_path(variant, "norm.txt"));
@@ -76,16 +77,7 @@ fn locking_writes_four_files_for_a_variant_that_prove_each_other() {
         sorted.sort_unstable();
         assert_eq!(norm.lines().collect::<Vec<_>>(), sorted);
         for line in norm.lines() {
-            let (name, value) = line.split_once(": ").unwrap();
-            assert!(
-                name.chars().all(|c| c.is_ascii_lowercase() || c == '_'),
-                "{line}"
-            );
-            let (_, decimals) = value.split_once('.').unwrap();
-            assert!(
-                decimals.len() == 2 && value.parse::<f64>().is_ok(),
-                "{line}"
-            );
+            assert!(form.is_match(line), "{line}");
         }
         let profile = project.read(&Project::baseline_path(variant, "profile.json"));
         assert_eq!(entry.profile_sha256, sha256_hex(profile.as_bytes()));
@@ -104,61 +96,40 @@ fn locking_writes_four_files_for_a_variant_that_prove_each_other() {
 
 #[test]
 fn sha256sum_accepts_the_hash_file_from_its_folder() {
+    if !common::are_here(&["sha256sum"]) {
+        return;
+    }
     let project = Project::locked();
     for variant in VARIANTS.iter() {
-        let output = Command::new("sha256sum")
-            .args(["--check", "--strict", &format!("{variant}.norm.txt.sha256")])
-            .current_dir(project.path(&format!("baselines/{GPU}/bsr_gemm")))
-            .output();
-        match output {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                common::aloud("SKIPPED: no sha256sum on this machine");
-                return;
-            }
-            output => {
-                let ran = Ran::of(&output.unwrap()).exits(0);
-                assert_eq!(ran.out, format!("{variant}.norm.txt: OK\n"));
-            }
-        }
+        let mut sum = Command::new("sha256sum");
+        sum.args(["--check", "--strict", &format!("{variant}.norm.txt.sha256")])
+            .current_dir(project.path(&format!("baselines/{GPU}/bsr_gemm")));
+        let ran = Ran::by(&mut sum).exits(0);
+        assert_eq!(ran.out, format!("{variant}.norm.txt: OK\n"));
     }
 }
 
 #[test]
-fn locking_needs_a_reason() {
+fn locking_needs_a_reason_and_a_name() {
     let project = Project::unlocked();
-    project
-        .run(&["baseline", "--lock", "--from", RECORDED])
-        .ends(2, "--reason");
+    lock_with(&project, "").ends(2, "--reason");
     for reason in ["", "  \n"] {
         lock_with(&project, &["--reason", reason]).ends(2, "--reason must say why");
     }
+    let mut lock = project.gate();
+    lock.args(LOCK).env("HOME", project.path(""));
+    lock.env_remove("XDG_CONFIG_HOME").env_remove("USER");
+    Ran::by(&mut lock).ends(2, "--who NAME");
     assert!(!project.path("baselines").exists());
 }
 
-#[test]
-fn locking_needs_a_name() {
-    let project = Project::unlocked();
-    let mut command = project.gate();
-    command
-        .args(["baseline", "--lock", "--reason", "x", "--from", RECORDED])
-        .env("HOME", project.path(""))
-        .env_remove("XDG_CONFIG_HOME")
-        .env_remove("USER");
-    Ran::of(&command.output().unwrap()).ends(2, "--who NAME");
-    assert!(!project.path("baselines").exists());
-}
+const LOCK: [&str; 6] = ["baseline", "--lock", "--reason", "x", "--from", RECORDED];
 
 #[test]
 fn locking_in_ci_needs_to_be_asked_for() {
     let project = Project::unlocked();
-    let lock = |ci: &str, more: &[&str]| {
-        let mut command = project.gate();
-        command
-            .env("CI", ci)
-            .args(["baseline", "--lock", "--reason", "x", "--from", RECORDED])
-            .args(more);
-        Ran::of(&command.output().unwrap())
-    };
+    let lock =
+        |ci: &str, more: &[&str]| Ran::by(project.gate().env("CI", ci).args(LOCK).args(more));
     for ci in ["true", "1", "yes"] {
         lock(ci, &[]).ends(2, "--in-ci");
         assert!(!project.path("baselines").exists());
@@ -173,25 +144,21 @@ fn locking_in_ci_needs_to_be_asked_for() {
 fn an_imported_profile_is_locked_knowingly_only() {
     let project = Project::timed_by_ncu();
     // One report is of one phase: what the counting phase measured is not in it.
-    project.configure(
-        "[suite.bsr_gemm]\n",
-        "[suite.bsr_gemm]\nmetrics = [\"duration\", \"sm_active\"]\n",
-    );
+    let suite = "[suite.bsr_gemm]\n";
+    let metrics = format!("{suite}metrics = [\"duration\", \"sm_active\"]\n");
+    project.configure(suite, &metrics);
     project.drop_config_lines("work = ");
-    let capture = format!("{RECORDED}/bsr_gemm/cp_async/capture-1.ncu-rep");
-    project
-        .run(&["import", &capture, "--variant", "bsr_gemm/cp_async"])
-        .exits(0);
-    let lock = |more: &[&str]| {
-        let mut arguments = vec!["baseline", "--lock", "--who", "w", "--reason", "x"];
-        arguments.extend(more);
-        project.run(&arguments)
+    let import = "import recorded/bsr_gemm/cp_async/capture-1.ncu-rep --variant bsr_gemm/cp_async";
+    project.run(import).exits(0);
+    let lock = |more: &str| {
+        project.run(&format!(
+            "baseline --lock --who w --reason x cp_async {more}"
+        ))
     };
-    let ran = lock(&["cp_async", "--format", "json"]).exits(6);
+    let ran = lock("--format json").ends(6, "--accept-imported");
     assert_eq!(ran.json().denied(), ["not-measured"]);
-    assert!(ran.out.contains("--accept-imported"), "{}", ran.out);
     assert_eq!(stored(&project), []);
-    lock(&["cp_async", "--accept-imported"]).exits(0);
+    lock("--accept-imported").exits(0);
 }
 
 /// Edits after which a recording is not locked: file | what is replaced, or `-` for all of it | by what, or `-`
@@ -215,17 +182,12 @@ config.toml | [metric.dram_read] | [metric.l2_throughput]\ndirection = "higher"\
 
 #[test]
 fn what_was_not_measured_is_not_locked() {
-    for row in UNMEASURED.trim().lines() {
-        let cells = row.split(" | ").collect::<Vec<_>>();
-        let [file, from, to, exit, code, words] = cells.try_into().unwrap();
+    for [file, from, to, exit, code, words] in &common::rows(UNMEASURED) {
         let project = Project::unlocked();
-        match (from, to) {
+        match (from.as_str(), to.as_str()) {
             ("-", "-") => fs::remove_file(project.path(file)).unwrap(),
             ("-", _) => project.write(file, to),
-            _ => {
-                let text = |cell: &str| cell.replace("\\n", "\n");
-                project.replace(file, &text(from), &text(to));
-            }
+            _ => project.replace(file, from, to),
         }
         refused(&project, exit.parse().unwrap(), code, words);
     }
@@ -236,55 +198,51 @@ fn what_was_not_measured_is_not_locked() {
     refused(&project, 4, "capture-missing", "names no capture");
 }
 
-#[test]
-fn one_refusal_keeps_all_of_the_selected_variants_from_being_locked_where_that_is_asked_for() {
+/// All were measured again, and the profile of `cp_async` was edited.
+fn one_of_three_is_altered() -> Project {
     let project = Project::locked();
-    for variant in ["baseline", "occupancy"] {
-        project.edit_profile(variant, |profile| {
-            profile["provenance"]["git"] = json!("0123456789")
-        });
+    for variant in VARIANTS.iter() {
+        project.edit_profile(variant, |it| it["provenance"]["git"] = json!("0123456789"));
     }
     project.edit_profile("cp_async", |profile| scale(profile, "duration", 0.9));
+    project
+}
+
+#[test]
+fn one_refusal_keeps_all_of_the_selected_variants_from_being_locked_where_that_is_asked_for() {
+    let project = one_of_three_is_altered();
     refused(&project, 4, "profile-altered", "duration");
-    let ran = lock_with(&project, &["--reason", "x", "--all-or-none"]).exits(4);
+    let ran = lock_with(&project, "--reason x --all-or-none").exits(4);
     common::contains(&ran.out, &["nothing was locked", "not locked"]);
     // Left out by name, it does not keep the others back.
-    lock_with(&project, &["--reason", "x", "baseline", "occupancy"]).exits(0);
+    lock_with(&project, "--reason x baseline occupancy").exits(0);
     assert_eq!(read_lock(&project, "occupancy").ledger.len(), 2);
     assert_eq!(read_lock(&project, "cp_async").ledger.len(), 1);
 }
 
 #[test]
 fn a_variant_that_cannot_be_locked_keeps_its_baseline_and_the_others_are_locked() {
-    let project = Project::locked();
-    for variant in VARIANTS.iter() {
-        project.edit_profile(variant, |profile| {
-            profile["provenance"]["git"] = json!("0123456789")
-        });
-    }
-    project.edit_profile("cp_async", |profile| scale(profile, "duration", 0.9));
-    let of = |variant: &str| -> Vec<Vec<u8>> {
-        let paths = ENDINGS.map(|ending| Project::baseline_path(variant, ending));
-        paths
-            .map(|path| fs::read(project.path(&path)).unwrap())
-            .into()
+    let project = one_of_three_is_altered();
+    let of = |variant: &str| {
+        ENDINGS.map(|ending| project.read(&Project::baseline_path(variant, ending)))
     };
     let (refused, sound) = (of("cp_async"), of("baseline"));
     let old = read_lock(&project, "cp_async").ledger[0].time.clone();
     // The code of the finding decides: the profile was altered.
-    let ran = lock_with(&project, &["--reason", "x"]).exits(4);
-    ran.says("bsr_gemm/baseline on nvidia-h200: locked")
+    let kept = format!(
+        "bsr_gemm/cp_async: not locked; its baseline is still the old one: nvidia-h200 of {old} (first measurement)\n"
+    );
+    lock_with(&project, "--reason x")
+        .ends(4, "bsr_gemm/baseline on nvidia-h200: locked")
         .says("profile-altered")
-        .says(&format!(
-            "bsr_gemm/cp_async: not locked; its baseline is still the old one: nvidia-h200 of {old} (first measurement)\n"
-        ))
+        .says(&kept)
         .says("2 baselines locked; not locked: bsr_gemm/cp_async\n");
     assert_eq!(of("cp_async"), refused);
     assert_ne!(of("baseline"), sound);
     assert_eq!(read_lock(&project, "occupancy").ledger.len(), 2);
-    project.run(&["baseline", "--verify"]).exits(0);
-    let json = ["--reason", "x", "--format", "json"];
-    let report = lock_with(&project, &json).exits(4).json();
+    project.run("baseline --verify").exits(0);
+    let ran = lock_with(&project, "--reason x --format json");
+    let report = ran.exits(4).json();
     assert_eq!(report.0["locked"], false);
     assert_eq!(report.0["baselines"].as_array().unwrap().len(), 2);
     let left_out = &report.0["left_out"];
@@ -300,12 +258,8 @@ fn locking_twice_chains_the_ledger_and_shows_old_and_new() {
     project.rotated("rotated");
     let old = project.read(&Project::baseline_path("cp_async", "norm.txt"));
     let first = read_lock(&project, "cp_async");
-    let ran = project
-        .run(&[
-            "baseline", "--lock", "--reason", "a new kernel", "--who", "b", "--from", "rotated",
-            "cp_async",
-        ])
-        .exits(0);
+    let lock = "baseline --lock --reason another --who b --from rotated cp_async";
+    let ran = project.run(lock).exits(0);
     let new = project.read(&Project::baseline_path("cp_async", "norm.txt"));
     let (mut changed, mut of) = (0, 0);
     for (old, new) in old.lines().zip(new.lines()) {
@@ -327,27 +281,26 @@ fn locking_twice_chains_the_ledger_and_shows_old_and_new() {
     assert_eq!(second.ledger[1].previous, first.head);
     assert_eq!(second.head, second.ledger[1].hash());
     assert_eq!(second.contradictions(), Vec::<String>::new());
-    project.run(&["baseline", "--verify"]).exits(0);
+    project.run("baseline --verify").exits(0);
 }
 
 #[test]
 fn a_lock_prints_what_changed_or_all_or_the_verdict_alone() {
     let project = Project::unlocked();
     project.drop_config_lines("expect = ");
-    let ran = lock_with(&project, &["--reason", "x", "cp_async"]).exits(0);
-    assert_eq!(
-        ran.out,
-        "bsr_gemm/cp_async on nvidia-h200: locked; first baseline, 21 values\n"
-    );
-    project.rotated("rotated");
-    let again = |more: &[&str]| {
-        let lock = ["baseline", "--lock", "--reason", "x", "cp_async", "--from"];
-        project.run(&[&lock, more].concat()).exits(0).out
+    let again = |more: &str| {
+        let ran = project.run(&format!(
+            "baseline --lock --reason x cp_async --from {more}"
+        ));
+        ran.exits(0).out
     };
-    let all = again(&["rotated", "-v"]);
+    let first = "bsr_gemm/cp_async on nvidia-h200: locked; first baseline, 21 values\n";
+    assert_eq!(again(RECORDED), first);
+    project.rotated("rotated");
+    let all = again("rotated -v");
     assert!(all.contains("  flop_fma: 0.00 → 0.00\n"), "{all}");
-    assert_eq!(again(&[RECORDED, "-q"]), "1 baseline locked\n");
-    assert_eq!(again(&[RECORDED, "-q"]), "0 baselines locked\n");
+    assert_eq!(again("recorded -q"), "1 baseline locked\n");
+    assert_eq!(again("recorded -q"), "0 baselines locked\n");
     for option in ["-q", "-v"] {
         let ran = project.run(&["baseline", "--show", option]).exits(2);
         ran.says("cannot be used with");
@@ -365,31 +318,30 @@ fn locking_what_is_locked_changes_nothing() {
 /// `baseline --verify` finds it, names it and exits with 4.
 #[track_caller]
 fn found(project: &Project, code: &str, words: &str) {
-    found_by(project, &["baseline", "--verify"], code, words);
+    found_by(project, "baseline --verify", code, words);
 }
 
 /// All commands that read baselines find it.
 #[track_caller]
 fn found_by_all(project: &Project, code: &str, words: &str) {
     for command in [
-        &["check", "--from", RECORDED][..],
-        &["baseline", "--verify"],
-        &["baseline", "--show"],
+        "check --from recorded", "baseline --verify", "baseline --show",
     ] {
         found_by(project, command, code, words);
     }
 }
 
 #[track_caller]
-fn found_by(project: &Project, command: &[&str], code: &str, words: &str) {
-    let ran = project.run(&[command, &["--format", "json"]].concat());
-    let report = ran.exits(4).json();
-    let denied = report.findings("deny");
-    let says = |text: &serde_json::Value| text.as_str().unwrap().contains(words);
-    let found = denied.iter().any(|finding| {
-        finding["code"] == code && (says(&finding["message"]) || says(&finding["next"]))
-    });
-    assert!(found, "{command:?}: no {code} {words:?} in {denied:#?}");
+fn found_by(project: &Project, command: &str, code: &str, words: &str) {
+    let ran = project.run(&format!("{command} --format json")).exits(4);
+    let report = ran.json();
+    let mut denied = report.findings("deny");
+    denied.retain(|finding| finding["code"] == code);
+    let says = |text: &Json| text.as_str().unwrap().contains(words);
+    let found = denied
+        .iter()
+        .any(|it| says(&it["message"]) || says(&it["next"]));
+    assert!(found, "{command}: no {code} {words:?} in {denied:#?}");
 }
 
 #[test]
@@ -466,8 +418,7 @@ fn sources_headers_and_flags_of_an_immutable_variant_stay_as_locked() {
         project.write(path, format!("{text}\n"));
         let words = format!("`{path}` changed since it was locked");
         found_by_all(&project, changed, &words);
-        let next =
-            "sparsek-gate baseline --lock --accept-immutable --reason '...' bsr_gemm/baseline";
+        let next = "baseline --lock --accept-immutable --reason '...' bsr_gemm/baseline";
         found(&project, changed, next);
         fs::remove_file(project.path(path)).unwrap();
         found(&project, changed, &format!("`{path}` cannot be read"));
@@ -514,72 +465,53 @@ fn an_immutable_variant_is_locked_with_other_sources_knowingly_only() {
     project.edit_profile("baseline", |profile| {
         profile["provenance"]["sources"][path] = json!(hash);
     });
-    refused_of(
-        &project, "baseline", 4, "immutable-changed", "--accept-immutable",
-    );
-    lock_with(&project, &["--reason", "x", "--accept-immutable"]).exits(0);
-    project.run(&["baseline", "--verify"]).exits(0);
+    let refused = |project: &Project| {
+        let accept = "--accept-immutable";
+        refused_of(project, "baseline", 4, "immutable-changed", accept);
+        lock_with(project, "--reason x --accept-immutable").exits(0);
+        project.run("baseline --verify").exits(0);
+    };
+    refused(&project);
     // Nor does dropping the mark get around it.
     let project = Project::locked();
     let config = project.read("config.toml");
     project.drop_config_lines("immutable = true");
-    refused_of(
-        &project, "baseline", 4, "immutable-changed", "--accept-immutable",
-    );
     // The lock of the same profile follows the mark, and lists the sources with it.
-    let both = ["--reason", "x", "--accept-immutable"];
-    lock_with(&project, &both).exits(0);
-    project.run(&["baseline", "--verify"]).exits(0);
+    refused(&project);
     project.write("config.toml", config);
-    let verify = ["baseline", "--verify"];
-    project.run(&verify).ends(4, "does not list its sources");
-    lock_with(&project, &["--reason", "x"]).exits(0);
-    project.run(&verify).exits(0);
+    found(&project, "immutable-changed", "does not list its sources");
+    lock_with(&project, "--reason x").exits(0);
+    project.run("baseline --verify").exits(0);
 }
 
 #[test]
 fn every_locked_number_is_derived_again_from_the_captures() {
     let project = Project::locked();
-    project
-        .run(&["baseline", "--verify", "--captures", RECORDED])
-        .ends(
-            0,
-            "nvidia-h200/bsr_gemm/cp_async: locked, and derived again from its captures",
-        );
+    let verify = |captures: &str| project.run(&format!("baseline --verify --captures {captures}"));
+    let words = "nvidia-h200/bsr_gemm/cp_async: locked, and derived again from its captures";
+    verify(RECORDED).ends(0, words);
     // Wherever the captures were put.
     fs::create_dir(project.path("elsewhere")).unwrap();
     for variant in VARIANTS.iter() {
         let profile = project.json(&Project::profile_path(variant));
         for capture in profile["provenance"]["captures"].as_array().unwrap() {
-            for part in ["report", "csv"] {
-                let Some(file) = capture[part]["file"].as_str() else {
-                    continue;
-                };
-                fs::rename(
-                    project.path(&format!("{RECORDED}/bsr_gemm/{variant}/{file}")),
-                    project.path(&format!("elsewhere/{variant}-of-yesterday-{file}")),
-                )
-                .unwrap();
+            let files = ["report", "csv"].map(|part| capture[part]["file"].as_str());
+            for file in files.into_iter().flatten() {
+                let from = project.path(&format!("{RECORDED}/bsr_gemm/{variant}/{file}"));
+                let to = project.path(&format!("elsewhere/{variant}-of-yesterday-{file}"));
+                fs::rename(from, to).unwrap();
             }
         }
     }
-    project
-        .run(&["baseline", "--verify", "--captures", "elsewhere"])
-        .exits(0);
-    project
-        .run(&["baseline", "--verify", "--captures", RECORDED])
-        .ends(6, "capture-missing");
-    project
-        .run(&["baseline", "--verify", "--captures", "nowhere"])
-        .ends(2, "nowhere");
-    project
-        .run(&["baseline", "--show", "--captures", "elsewhere"])
-        .exits(2);
+    verify("elsewhere").exits(0);
+    verify(RECORDED).ends(6, "capture-missing");
+    verify("nowhere").ends(2, "nowhere");
+    project.run("baseline --show --captures elsewhere").exits(2);
 }
 
 #[test]
 fn a_hand_written_profile_does_not_pass_for_a_measured_one() {
-    let forgeries: [fn(&mut serde_json::Value); 7] = [
+    let forgeries: [fn(&mut Json); 7] = [
         |profile| scale(profile, "duration", 1.2),
         |profile| scale(profile, "bank_conflicts", 0.5),
         |profile| {
@@ -595,10 +527,9 @@ fn a_hand_written_profile_does_not_pass_for_a_measured_one() {
         let project = Project::locked();
         project.forge("cp_async", forgery);
         // Every hash fits: neither the lock nor the hashes show it.
-        let verify = ["baseline", "--verify", "cp_async"];
-        project.run(&verify).exits(0);
-        let captures = ["--captures", RECORDED, "--format", "json"];
-        let ran = project.run(&[&verify[..], &captures].concat()).exits(4);
+        project.run("baseline --verify cp_async").exits(0);
+        let verify = "baseline --verify cp_async --captures recorded --format json";
+        let ran = project.run(verify).exits(4);
         // One finding a capture, where each of them contradicts the profile.
         let mut denied = ran.json().denied();
         denied.dedup();
@@ -609,47 +540,33 @@ fn a_hand_written_profile_does_not_pass_for_a_measured_one() {
 #[test]
 fn a_profile_that_names_the_captures_of_another_does_not_pass() {
     let project = Project::locked();
-    let captures =
-        project.json(&Project::profile_path("occupancy"))["provenance"]["captures"].clone();
-    project.forge("cp_async", |profile| {
-        profile["provenance"]["captures"] = captures
-    });
-    project.run(&["baseline", "--verify"]).exits(0);
-    project
-        .run(&["baseline", "--verify", "--captures", RECORDED])
-        .ends(4, "profile-altered");
+    let mut other = project.json(&Project::profile_path("occupancy"));
+    let captures = other["provenance"]["captures"].take();
+    project.forge("cp_async", |it| it["provenance"]["captures"] = captures);
+    project.run("baseline --verify").exits(0);
+    let ran = project.run("baseline --verify --captures recorded");
+    ran.ends(4, "profile-altered");
 }
 
 #[test]
 fn what_is_locked_is_shown_with_its_ledger() {
     let project = Project::unlocked();
-    project
-        .run(&["baseline", "--show"])
-        .ends(0, "nothing is locked yet");
-    project
-        .run(&["baseline", "--verify"])
-        .ends(4, "new-baseline");
+    let none = project.run("baseline --show");
+    none.ends(0, "nothing is locked yet");
+    project.run("baseline --verify").ends(4, "new-baseline");
     project.lock("the first measurement").exits(0);
-    let ran = project.run(&["baseline", "--show", "cp_async"]).exits(0);
+    let ran = project.run("baseline --show cp_async").exits(0);
     let norm = project.read(&Project::baseline_path("cp_async", "norm.txt"));
     for line in norm.lines() {
         assert!(ran.out.contains(line), "{line} is not in\n{}", ran.out);
     }
     common::contains(&ran.out, &["a tester: the first measurement"]);
     assert!(!ran.out.contains("occupancy"));
-    let shown = project
-        .run(&["baseline", "--show", "--format", "json"])
-        .exits(0)
-        .json();
-    assert_eq!(
-        shown.0["baselines"].as_array().unwrap().len(),
-        VARIANTS.len()
-    );
-    assert_eq!(
-        shown.0["baselines"][0]["lock"]["ledger"][0]["who"],
-        "a tester"
-    );
-    let described = shown.0["baselines"][0]["description"].as_str().unwrap();
+    let shown = project.run("baseline --show --format json").exits(0).json();
+    let shown = shown.0["baselines"].as_array().unwrap();
+    assert_eq!(shown.len(), VARIANTS.len());
+    assert_eq!(shown[0]["lock"]["ledger"][0]["who"], "a tester");
+    let described = shown[0]["description"].as_str().unwrap();
     assert!(described.contains("; "), "{described}");
 }
 
@@ -662,19 +579,14 @@ fn a_reason_cannot_steer_the_terminal() {
         ("x", "a\u{7}"),
         ("x", " "),
     ] {
-        let arguments = [
-            "baseline", "--lock", "--from", RECORDED, "--reason", reason, "--who", who,
-        ];
-        let ran = project.run(&arguments).exits(2);
+        let lock = ["baseline", "--lock", "--from", RECORDED, "--reason"];
+        let ran = project.run(&[&lock[..], &[reason, "--who", who]].concat());
+        let ran = ran.exits(2);
         assert!(!ran.out.contains('\u{1b}') && !ran.err.contains('\u{1b}'));
     }
-    project
-        .run(&["baseline", "--show"])
-        .ends(0, "nothing is locked yet");
+    assert_eq!(stored(&project), []);
     lock_with(&project, &["--reason", "two\nlines"]).exits(0);
-    project
-        .run(&["baseline", "--show"])
-        .ends(0, "two\n    lines");
+    project.run("baseline --show").ends(0, "two\n    lines");
 }
 
 #[test]
@@ -683,24 +595,24 @@ fn a_store_behind_a_link_is_changed_where_the_link_leads() {
     fs::create_dir_all(project.path("elsewhere/store")).unwrap();
     let _ = fs::remove_dir_all(project.path("baselines"));
     std::os::unix::fs::symlink("elsewhere/store", project.path("baselines")).unwrap();
-    lock_with(&project, &["--reason", "x"]).exits(0);
+    lock_with(&project, "--reason x").exits(0);
     assert!(project.path("baselines").is_symlink());
     assert!(project.path("elsewhere/store").join(GPU).is_dir());
-    project.run(&["baseline", "--verify"]).exits(0);
+    project.run("baseline --verify").exits(0);
 }
 
 #[test]
 fn a_dangling_link_beside_the_store_does_not_keep_it_from_being_locked() {
     let project = Project::unlocked();
     std::os::unix::fs::symlink("nowhere", project.path(".baselines.staged")).unwrap();
-    lock_with(&project, &["--reason", "x"]).exits(0);
+    lock_with(&project, "--reason x").exits(0);
     assert!(!project.path(".baselines.staged").is_symlink());
 }
 
 #[test]
 fn a_profile_that_hides_its_sources_or_has_a_page_for_a_report_is_not_locked() {
-    let hidden: fn(&mut serde_json::Value) = |profile| profile["provenance"]["sources"] = json!({});
-    let page: fn(&mut serde_json::Value) = |profile| {
+    let hidden: fn(&mut Json) = |profile| profile["provenance"]["sources"] = json!({});
+    let page: fn(&mut Json) = |profile| {
         let captures = profile["provenance"]["captures"].as_array_mut().unwrap();
         let mut captures = captures.iter_mut();
         let capture = captures.find(|one| one["phase"] == "counting").unwrap();
@@ -712,9 +624,7 @@ fn a_profile_that_hides_its_sources_or_has_a_page_for_a_report_is_not_locked() {
     ] {
         let project = Project::unlocked();
         project.edit_profile("cp_async", edit);
-        let ran = project.run(&[
-            "baseline", "--lock", "--from", RECORDED, "--reason", "x", "cp_async",
-        ]);
+        let ran = project.run("baseline --lock --from recorded --reason x cp_async");
         assert!([4, 6].contains(&ran.code), "{}", ran.code);
         ran.says(words);
     }
@@ -723,13 +633,10 @@ fn a_profile_that_hides_its_sources_or_has_a_page_for_a_report_is_not_locked() {
 #[test]
 fn an_import_does_not_clear_a_measurement_away() {
     let project = Project::timed_by_ncu();
-    let capture = format!("{RECORDED}/bsr_gemm/cp_async/capture-1.ncu-rep");
-    project
-        .run(&[
-            "import", &capture, "--variant", "bsr_gemm/cp_async", "--output", RECORDED,
-        ])
-        .ends(2, "contains a measured profile");
-    assert!(project.path(&capture).exists());
+    let capture = "recorded/bsr_gemm/cp_async/capture-1.ncu-rep";
+    let import = format!("import {capture} --variant bsr_gemm/cp_async --output recorded");
+    project.run(&import).ends(2, "contains a measured profile");
+    assert!(project.path(capture).exists());
 }
 
 const TIMED: [&str; 4] = ["duration", "sm_active", "tensor_core", "dram_bw"];
@@ -739,10 +646,8 @@ const TIMED: [&str; 4] = ["duration", "sm_active", "tensor_core", "dram_bw"];
 fn two_machines() -> Project {
     let project = Project::timed_by_ncu();
     project.drop_config_lines("work = ");
-    project.configure(
-        "[suite.bsr_gemm]\n",
-        &format!("[suite.bsr_gemm]\nmetrics = {TIMED:?}\n"),
-    );
+    let suite = "[suite.bsr_gemm]\n";
+    project.configure(suite, &format!("{suite}metrics = {TIMED:?}\n"));
     project.configure("processes = 4", "processes = 2");
     common::copy(&project.path(RECORDED), &project.path("second"));
     for variant in VARIANTS.iter() {
@@ -750,13 +655,15 @@ fn two_machines() -> Project {
             let path = format!("{folder}/bsr_gemm/{variant}/profile.json");
             project.edit(&path, |profile| half(profile, first));
         }
-        project.edit(&second(variant), |profile| {
-            let uuid = profile["provenance"]["gpu_uuid"].as_str().unwrap();
-            let text = profile.to_string().replace(uuid, OTHER_GPU);
-            *profile = serde_json::from_str(&text).unwrap();
-        });
+        project.edit(&second(variant), on_another_gpu);
     }
     project
+}
+
+fn on_another_gpu(profile: &mut Json) {
+    let uuid = profile["provenance"]["gpu_uuid"].as_str().unwrap();
+    let text = profile.to_string().replace(uuid, OTHER_GPU);
+    *profile = serde_json::from_str(&text).unwrap();
 }
 
 const OTHER_GPU: &str = "GPU-ffffffff-0000-0000-0000-000000000000";
@@ -784,31 +691,20 @@ fn half(profile: &mut Json, first: usize) {
     refresh(profile);
 }
 
-fn lock_both(project: &Project, more: &[&str]) -> Ran {
-    let mut arguments = vec!["--reason", "two GPUs", "--from", "second"];
-    arguments.extend(more);
-    lock_with(project, &arguments)
-}
-
 /// Both are refused together, with this code and these words, and nothing is locked.
 #[track_caller]
 fn refused_together(project: &Project, exit: i32, code: &str, words: &str) {
-    let ran = lock_both(project, &["--format", "json", "--all-or-none"]).exits(exit);
-    let denied = ran.json().denied();
-    assert!(denied.contains(&code.to_owned()), "{denied:?}");
-    assert!(ran.out.contains(words), "{words:?} is not in\n{}", ran.out);
-    assert_eq!(stored(project), []);
+    none_is_locked(project, "--reason x --from second", exit, code, words);
 }
 
 #[test]
 fn profiles_of_two_gpus_make_one_baseline_of_their_mean() {
     let project = two_machines();
-    lock_both(&project, &[]).exits(0);
+    lock_with(&project, "--reason x --from second").exits(0);
     for variant in VARIANTS.iter() {
         let value = |path: &str, metric: &str| {
-            project.json(path)["kernels"][0]["metrics"][metric]["value"]
-                .as_f64()
-                .unwrap()
+            let value = &project.json(path)["kernels"][0]["metrics"][metric]["value"];
+            value.as_f64().unwrap()
         };
         let locked = Project::baseline_path(variant, "profile.json");
         let own = Project::profile_path(variant);
@@ -816,11 +712,8 @@ fn profiles_of_two_gpus_make_one_baseline_of_their_mean() {
             let one = value(&own, metric);
             let mean = one.midpoint(value(&second(variant), metric));
             let found = value(&locked, metric);
-            let off = (found - mean).abs();
-            assert!(
-                off <= 1e-9 * one.abs(),
-                "{variant} {metric}: {found} {mean}"
-            );
+            let is_mean = (found - mean).abs() <= 1e-9 * one.abs();
+            assert!(is_mean, "{variant} {metric}: {found} {mean}");
         }
         let provenance = &project.json(&locked)["provenance"];
         assert_eq!(provenance["processes"], 4);
@@ -833,22 +726,19 @@ fn profiles_of_two_gpus_make_one_baseline_of_their_mean() {
         assert_eq!(reference["machines"], 2);
         assert_eq!(reference["value"], value(&locked, "duration"));
     }
-    project.run(&["baseline", "--verify"]).exits(0);
+    project.run("baseline --verify").exits(0);
     // The captures of both are where they were.
-    project
-        .run(&["baseline", "--verify", "--captures", "."])
-        .ends(0, "derived again from its captures");
-    project
-        .run(&["baseline", "--verify", "--captures", RECORDED])
-        .exits(0);
+    let ran = project.run("baseline --verify --captures .");
+    ran.ends(0, "derived again from its captures");
+    let ran = project.run("baseline --verify --captures recorded");
+    ran.exits(0);
 }
 
 /// The names of what lies in a folder, sorted.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
-    let mut names: Vec<String> = entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
     names.sort();
     names
 }
@@ -893,16 +783,12 @@ fn the_shipped_baselines_are_locked_again_from_the_recordings_they_were_locked_f
         together.entry(gpus).or_default().push(variant);
     }
     for (gpus, variants) in &together {
-        let mut arguments = vec!["baseline", "--lock", "--who", "w", "--reason", "r"];
-        let folders: Vec<String> = gpus
+        let from = gpus
             .iter()
-            .map(|gpu| recorded.join(gpu).display().to_string())
-            .collect();
-        for folder in &folders {
-            arguments.extend(["--from", folder]);
-        }
-        arguments.extend(variants.iter().map(String::as_str));
-        project.run(&arguments).exits(0);
+            .map(|gpu| format!("--from {} ", recorded.join(gpu).display()));
+        let (from, variants) = (from.collect::<String>(), variants.join(" "));
+        let lock = format!("baseline --lock --who w --reason r {from}{variants}");
+        project.run(&lock).exits(0);
     }
     let again = norms(&project.path("baselines"));
     assert_eq!(again, norms(&root.join("baselines")));
@@ -923,9 +809,7 @@ fn what_was_not_measured_alike_is_not_locked_together() {
 "#;
     let project = two_machines();
     let whole = project.read(&second("cp_async"));
-    for row in edits.trim().lines() {
-        let cells = row.split(" | ").collect::<Vec<_>>();
-        let [place, value, words] = cells.try_into().unwrap();
+    for [place, value, words] in &common::rows(edits) {
         project.write(&second("cp_async"), &whole);
         project.edit(&second("cp_async"), |profile| {
             *profile.pointer_mut(place).unwrap() = serde_json::from_str(value).unwrap();
@@ -949,9 +833,7 @@ fn what_one_of_two_folders_lacks_is_not_locked() {
     project.write(&second("cp_async"), "{");
     refused_together(&project, 5, "capture-unreadable", "second");
     let project = two_machines();
-    project.edit(&second("cp_async"), |profile| {
-        scale(profile, "duration", 0.9)
-    });
+    project.edit(&second("cp_async"), |it| scale(it, "duration", 0.9));
     refused_together(&project, 4, "profile-altered", "duration");
     let project = two_machines();
     for ending in ["ncu-rep", "csv"] {
@@ -966,24 +848,14 @@ fn what_one_of_two_folders_lacks_is_not_locked() {
 #[test]
 fn the_same_profile_twice_does_not_make_two_measurements() {
     let project = Project::unlocked();
-    for uuid in [None, Some(OTHER_GPU)] {
-        if let Some(other) = uuid {
-            common::copy(&project.path(RECORDED), &project.path("second"));
-            for variant in VARIANTS.iter() {
-                project.edit(&second(variant), |profile| {
-                    let own = profile["provenance"]["gpu_uuid"].as_str().unwrap();
-                    let text = profile.to_string().replace(own, other);
-                    *profile = serde_json::from_str(&text).unwrap();
-                });
-            }
-        }
-        let again = if uuid.is_some() { "second" } else { RECORDED };
-        let arguments = ["--reason", "x", "--from", again, "--format", "json"];
-        let denied = lock_with(&project, &arguments).exits(4).json().denied();
-        assert!(
-            denied.iter().all(|code| code == "profile-altered"),
-            "{denied:?}"
-        );
+    common::copy(&project.path(RECORDED), &project.path("second"));
+    for variant in VARIANTS.iter() {
+        project.edit(&second(variant), on_another_gpu);
+    }
+    for again in [RECORDED, "second"] {
+        let lock = format!("--reason x --format json --from {again}");
+        let report = lock_with(&project, &lock).exits(4).json();
+        assert_eq!(report.denied_besides(&["profile-altered"]), [""; 0]);
         assert_eq!(stored(&project), []);
     }
 }
@@ -1005,14 +877,12 @@ fn a_profile_of_one_process_is_not_locked_alone_nor_beside_another_gpu() {
 #[test]
 fn an_imported_capture_twice_does_not_make_two_processes() {
     let project = two_machines();
-    let capture = format!("{RECORDED}/bsr_gemm/cp_async/capture-1.ncu-rep");
-    let variant = ["--variant", "bsr_gemm/cp_async"];
+    let import = "import recorded/bsr_gemm/cp_async/capture-1.ncu-rep --variant bsr_gemm/cp_async";
     for output in ["one", "two"] {
-        let import = [&["import", &capture, "--output", output], &variant[..]];
-        project.run(&import.concat()).exits(0);
+        let import = format!("{import} --output {output}");
+        project.run(&import).exits(0);
     }
-    let lock = ["baseline", "--lock", "--reason", "x", "--who", "w"];
-    let both = ["--from", "one", "--from", "two", "--accept-imported"];
-    let ran = project.run(&[&lock[..], &both, &["cp_async"]].concat());
+    let both = "--from one --from two --accept-imported cp_async";
+    let ran = project.run(&format!("baseline --lock --reason x --who w {both}"));
     assert_ne!(ran.code, 0, "{}", ran.out);
 }

@@ -30,7 +30,7 @@ fn variants_that_share_a_build_command_are_built_by_one_run_of_it() {
     let shared = made("bench");
     let other_environment = format!("{shared}\nenv = {{ WIDTH = \"8\" }}");
     let project = project(&[("a", &shared), ("b", &shared), ("c", &other_environment)]);
-    project.run(&["build"]).exits(0);
+    project.run("build").exits(0);
     let one = "begin bench\nend bench\n";
     assert_eq!(project.read("journal"), [one, one].concat());
 }
@@ -51,7 +51,7 @@ fn build_commands_of_one_project_run_one_at_a_time() {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     let other = other.spawn();
-    project.run(&["build"]).exits(0);
+    project.run("build").exits(0);
     assert!(other.unwrap().wait().unwrap().success());
     let journal = project.read("journal");
     let lines: Vec<&str> = journal.lines().collect();
@@ -69,7 +69,7 @@ fn a_shared_build_command_that_fails_is_reported_for_each_of_its_variants() {
         "make.sh",
         "echo once >>journal\necho no rule to make bench\nexit 2\n",
     );
-    let ran = project.run(&["build"]).exits(5);
+    let ran = project.run("build").exits(5);
     let ran = ran.says("s/a").says("s/b").says("the build ended with");
     ran.says("no rule to make bench");
     assert_eq!(project.read("journal"), "once\n");

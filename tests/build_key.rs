@@ -28,7 +28,7 @@ fn project(head: &str, flags: &str) -> Project {
 }
 
 fn build(project: &Project) -> Ran {
-    project.run(&["build", "--format", "json"])
+    project.run("build --format json")
 }
 
 /// What `build` says of the variant.
@@ -330,7 +330,7 @@ fn flags_that_read_untracked_files_or_run_programs_of_the_change_are_refused() {
             }
             project.write("opts.txt", "-O1\n");
             project.program("tools/g++", "#!/bin/sh\ntouch ran\n");
-            let checked = project.run(&["check", "--static", "--format", "json"]);
+            let checked = project.run("check --static --format json");
             let report = checked.exits(5).json();
             let message = report.message("build-failed");
             assert!(message.contains("refused"), "{place} {flags}: {message}");
@@ -419,12 +419,12 @@ fn an_immutable_variant_whose_assembler_file_changed_fails() {
     project.configure("flags = []", "flags = []\nimmutable = true");
     project.write("slow.bin", "1");
     project.write(".gitignore", ".sparsek-gate/\n");
-    project.run(&["build"]).exits(0);
+    project.run("build").exits(0);
     let lock = common::words("baseline --lock --static --reason first --who tester");
     project.run(&lock).exits(0);
-    project.run(&["check", "--static"]).exits(0);
+    project.run("check --static").exits(0);
     project.write("slow.bin", "2");
-    let report = project.run(&["check", "--static", "--format", "json"]);
+    let report = project.run("check --static --format json");
     let report = report.exits(4).json();
     assert!(report.message("immutable-changed").contains("slow.bin"));
 }
@@ -467,7 +467,7 @@ fn a_program_that_changes_what_was_hashed_fails_and_leaves_no_profile() {
     ] {
         let machine = measured(run, does);
         let profile = machine.path(".sparsek-gate/profiles/bsr_gemm/baseline/profile.json");
-        let ran = machine.run(&["profile", "--format", "json"]);
+        let ran = machine.run("profile --format json");
         let Some(changes) = changes else {
             ran.exits(0);
             assert!(profile.exists());
@@ -602,11 +602,11 @@ fn a_source_reads_no_file_outside_of_its_checkout_unless_flags_list_its_folder()
     build(&listed).exits(0);
     // Behind a link that came with a commit, and behind one that did not.
     let linked = project("#include \"folder/token.h\"", "");
-    git(&linked.path(""), &["init", "--quiet"]);
+    git(&linked.path(""), "init --quiet");
     std::os::unix::fs::symlink(&outside, linked.path("kernels/folder")).unwrap();
     build(&linked).exits(0);
     fs::remove_dir_all(linked.path(".sparsek-gate")).unwrap();
-    git(&linked.path(""), &["add", "--all"]);
+    git(&linked.path(""), "add --all");
     build(&linked).ends(5, "which is neither in the checkout");
     // What is off, missing, or a folder with the name of a header is not read.
     let off = format!(
@@ -617,15 +617,15 @@ fn a_source_reads_no_file_outside_of_its_checkout_unless_flags_list_its_folder()
     build(&named).exits(0);
     // A committed link lists nothing, also for a header that is named as a whole.
     let listing = project(&format!("#include \"{place}/token.h\""), "\"-Iext\"");
-    git(&listing.path(""), &["init", "--quiet"]);
+    git(&listing.path(""), "init --quiet");
     std::os::unix::fs::symlink(&outside, listing.path("ext")).unwrap();
-    git(&listing.path(""), &["add", "--all"]);
+    git(&listing.path(""), "add --all");
     build(&listing).ends(5, "which is neither in the checkout");
     // A header and an archive behind links that stay in the checkout.
     let inside = project(
         "#include \"folder/own.h\"", "\"-Llib\", \"-lown\", \"-Ifar\"",
     );
-    git(&inside.path(""), &["init", "--quiet"]);
+    git(&inside.path(""), "init --quiet");
     // Found in another folder than the one of the file that names it.
     inside.write(
         "real/own.h",
@@ -637,7 +637,7 @@ fn a_source_reads_no_file_outside_of_its_checkout_unless_flags_list_its_folder()
     for (link, target) in [("kernels/folder", "../real"), ("lib/libown.a", "../real.a")] {
         std::os::unix::fs::symlink(target, inside.path(link)).unwrap();
     }
-    git(&inside.path(""), &["add", "--all"]);
+    git(&inside.path(""), "add --all");
     key(&inside);
     assert!(is_reused(&inside));
     inside.write("real/own.h", "// another");
@@ -649,5 +649,5 @@ fn a_source_reads_no_file_outside_of_its_checkout_unless_flags_list_its_folder()
     for file in ["config.toml", "kernels/k.cu"] {
         checkout.write(&format!("part/{file}"), beside.read(file));
     }
-    checkout.run(&["build", "-C", "part/config.toml"]).exits(0);
+    checkout.run("build -C part/config.toml").exits(0);
 }

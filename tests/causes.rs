@@ -181,9 +181,7 @@ fn slower(project: &Project, slowdown: f64, counters: &[(&str, By)]) -> Report {
         }
         refresh(profile);
     });
-    let report = project
-        .run(&["check", "--from", "recorded", "--format", "json"])
-        .json();
+    let report = project.run("check --from recorded --format json").json();
     project.write(&path, before);
     report
 }
@@ -247,7 +245,7 @@ fn what_is_smaller_than_the_effect_is_no_cause() {
 #[test]
 fn every_configuration_records_what_the_causes_need() {
     let project = project();
-    project.run(&["init", "--config", "new.toml"]).exits(0);
+    project.run("init --config new.toml").exits(0);
     for config in ["config.toml", "new.toml"] {
         let counters = counters(&project, config);
         let planted = PLANTED.iter().flat_map(|planted| planted.counters);

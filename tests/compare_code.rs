@@ -88,16 +88,14 @@ fn libraries_objects_and_cubins_are_compared_by_their_code() {
         assert_eq!(targets, if file == "k.fatbin" { 2 } else { 1 });
     }
     project
-        .run(&[
-            "compare", "old/libk.so", "new/libk.so", "--format", "markdown",
-        ])
+        .run("compare old/libk.so new/libk.so --format markdown")
         .ends(1, "    kernel ");
     nvcc(
         &project,
         "-arch=sm_90a -cubin -DFIRST -Dscale=other -Dfirst=one -o other.cubin k.cu",
     );
     project
-        .run(&["compare", "old/k.cubin", "other.cubin"])
+        .run("compare old/k.cubin other.cubin")
         .ends(6, "no kernel is on both sides");
 }
 

@@ -78,7 +78,7 @@ fn what_a_newer_ncu_writes_is_measured_locked_checked_and_stripped() {
         report::compress(&fs::read(repository().join("tests/data/ncu/full_set.ncu-rep")).unwrap()),
     );
     machine
-        .run(&["check", "--from", "public", "--baseline-ref", "none"])
+        .run("check --from public --baseline-ref none")
         .says("profile-altered");
 }
 
@@ -93,7 +93,7 @@ fn of_two_reports_of_one_process_none_is_taken() {
         "for word; do [ \"$last\" != --export ] || cp '{}' \"$word.ncu-repz\"; last=$word; done",
         good.display()
     ));
-    let ran = machine.run(&["profile", "--format", "json"]).exits(5);
+    let ran = machine.run("profile --format json").exits(5);
     assert_eq!(ran.json().denied(), ["altered-during-run"]);
     let message = ran.json().message("altered-during-run").to_owned();
     for ending in report::ENDINGS {
@@ -137,7 +137,7 @@ fn a_compressed_report_is_shown_compared_and_imported_by_its_content() {
     assert!(fs::read(imported).unwrap() == compressed(&from));
     // What else is compressed is named.
     project.write("other.ncu-repz", report::compress(b"hello there"));
-    let ran = project.run(&["inspect", "other.ncu-repz"]);
+    let ran = project.run("inspect other.ncu-repz");
     let ran = ran.ends(2, "found a Zstandard frame around a text of 11 bytes");
     assert!(!ran.err.contains("hello"), "{}", ran.err);
 }

@@ -637,7 +637,7 @@ fn a_small_file_with_many_metrics_or_slow_patterns_costs_little() {
     let list = |config: &str| {
         let project = project(config);
         project.write("k.cu", "");
-        project.run(&["list"])
+        project.run("list")
     };
     list(&config(800, 800, "k")).ends(
         2,
@@ -709,7 +709,7 @@ fn a_suite_without_variants_and_a_file_without_metrics_gate_nothing() {
         .says("the chip of `sm_91` is not known")
         .says("`sm_89`, `sm_90a`, `sm_100a`");
     project("[metric.duration]\ndirection = \"lower\"\ntolerance = '1'\n")
-        .run(&["list"])
+        .run("list")
         .ends(2, "there are none");
     load("[metric.duration]\nlevel = \"record\"\n[suite.s.variant.v]\nrun = [\"x\"]\n")
         .ends(2, "gates nothing");
@@ -721,11 +721,11 @@ fn a_suite_without_variants_and_a_file_without_metrics_gate_nothing() {
 #[test]
 fn a_file_that_is_missing_or_no_toml_is_refused() {
     Project::empty()
-        .run(&["check"])
+        .run("check")
         .ends(2, "config.toml: cannot read the configuration")
         .says("`sparsek-gate init` writes one");
     Project::empty()
-        .run(&["check", "--config", "other/place.toml"])
+        .run("check --config other/place.toml")
         .ends(2, "other/place.toml");
     for text in [
         "{\"metric\": {}}", "metric = ", "[metric", "\u{0}", "<xml/>",
@@ -737,7 +737,7 @@ fn a_file_that_is_missing_or_no_toml_is_refused() {
         .says("write TOML, and not JSON");
     let project = Project::empty();
     std::fs::create_dir(project.path("config.toml")).unwrap();
-    project.run(&["check"]).ends(2, "config.toml");
+    project.run("check").ends(2, "config.toml");
 }
 
 #[test]
@@ -785,23 +785,23 @@ fn a_slip_on_the_command_line_is_usage() {
     ] {
         project.run(arguments).exits(2);
     }
-    project.run(&["--help"]).ends(0, "Exit codes");
-    project.run(&["--version"]).exits(0);
+    project.run("--help").ends(0, "Exit codes");
+    project.run("--version").exits(0);
 }
 
 #[test]
 fn init_writes_a_configuration_once() {
     let project = Project::empty();
-    project.run(&["init"]).ends(0, "wrote config.toml");
+    project.run("init").ends(0, "wrote config.toml");
     let short = project.read("config.toml");
-    project.run(&["baseline", "--show"]).exits(0);
-    project.run(&["init"]).ends(2, "--force");
+    project.run("baseline --show").exits(0);
+    project.run("init").ends(2, "--force");
     project.write("config.toml", "broken");
-    project.run(&["init", "--force"]).exits(0);
+    project.run("init --force").exits(0);
     assert_eq!(project.read("config.toml"), short);
-    project.run(&["init", "--force", "--all"]).exits(0);
+    project.run("init --force --all").exits(0);
     assert!(project.read("config.toml").contains("[[waiver]]"));
-    project.run(&["baseline", "--show"]).exits(0);
+    project.run("baseline --show").exits(0);
 }
 
 #[test]
@@ -816,7 +816,7 @@ source_and_run | "kernels/a.cu" | "kernels/a.cu"\nrun = ["./a"]
     for [name, from, to] in crate::common::rows(rows) {
         insta::assert_snapshot!(name.as_str(), complaint(&from, &to, ""));
     }
-    let missing = Project::empty().run(&["check"]).exits(2).err;
+    let missing = Project::empty().run("check").exits(2).err;
     insta::assert_snapshot!("missing_file", missing);
 }
 

@@ -54,7 +54,7 @@ impl Checks {
 
 #[track_caller]
 fn examined(machine: &Machine, code: i32) -> Checks {
-    let ran = machine.run(&["doctor", "--format", "json"]).exits(code);
+    let ran = machine.run("doctor --format json").exits(code);
     Checks::of(&ran)
 }
 
@@ -102,7 +102,7 @@ fn a_machine_that_is_as_pinned_is_all_green() {
     ] {
         checks.says(what, "ok", words);
     }
-    let text = machine.run(&["doctor"]).exits(0).out;
+    let text = machine.run("doctor").exits(0).out;
     common::contains(&text, &["everything that is configured works here"]);
     assert!(!text.contains("next: "), "{text}");
     assert!(
@@ -190,7 +190,7 @@ fn without_cuda_and_without_a_driver_each_missing_thing_is_a_line() {
     for what in ["GPU", "kernel launch", "counters", "clock control"] {
         checks.says(what, "skipped", &[]);
     }
-    let text = machine.run(&["doctor"]).exits(3).out;
+    let text = machine.run("doctor").exits(3).out;
     assert!(text.contains("4 things to fix first"), "{text}");
     machine.drop_config_lines("nvcc = ");
     if !Path::new("/usr/local/cuda").exists() {
@@ -212,7 +212,7 @@ fn a_damaged_library_of_the_driver_is_reported_with_the_loaders_message() {
         if common::has_driver() {
             return;
         }
-        let mut gate = machine.gate(&["doctor", "--format", "json"]);
+        let mut gate = machine.gate("doctor --format json");
         gate.env("LD_LIBRARY_PATH", folder);
         let ran = Ran::of(&gate.output().unwrap()).exits(3);
         let words = [
@@ -246,7 +246,7 @@ fn a_library_of_the_driver_that_lacks_a_function_is_reported_without_a_panic() {
         machine.write("libcuda.c", source);
         let source = machine.path("libcuda.c");
         let folder = library(folder, "libcuda.so", &source);
-        let mut gate = machine.gate(&["doctor", "--format", "json"]);
+        let mut gate = machine.gate("doctor --format json");
         gate.env(
             "LD_LIBRARY_PATH",
             std::env::join_paths([&folder, &libraries()[1]]).unwrap(),
@@ -421,7 +421,7 @@ fn an_interrupted_doctor_leaves_no_process_and_no_file() {
         "bin/ncu",
         &ncu_that("echo $$ >\"$ARGV.new\"; mv \"$ARGV.new\" \"$ARGV\"; exec sleep 300"),
     );
-    let mut child = machine.gate(&["doctor"]).spawn().unwrap();
+    let mut child = machine.gate("doctor").spawn().unwrap();
     let started = machine.path("argv");
     while !started.exists() {
         assert!(
@@ -446,11 +446,11 @@ fn an_interrupted_doctor_leaves_no_process_and_no_file() {
 fn a_profile_beside_another_process_is_warned_of_before_it_is_measured() {
     let machine = Machine::new();
     let machine = machine.with("NVML_PROCESS", &std::process::id().to_string());
-    let ran = machine.run(&["profile"]).exits(6);
+    let ran = machine.run("profile").exits(6);
     let warned = ran.err.find("another process is on the GPU").unwrap();
     let measured = ran.err.find("profile bsr_gemm").unwrap();
     assert!(warned < measured, "{}", ran.err);
-    let ran = machine.run(&["baseline", "--lock", "--reason", "first", "--who", "tester"]);
+    let ran = machine.run("baseline --lock --reason first --who tester");
     ran.ends(6, "gpu-shared")
         .says("not locked, and has no baseline");
 }
@@ -499,7 +499,7 @@ fn without_a_configuration_the_defaults_are_examined_and_nothing_is_left_there()
         "/bin".into(),
     ])
     .unwrap();
-    let mut gate = machine.gate(&["doctor", "--format", "json"]);
+    let mut gate = machine.gate("doctor --format json");
     gate.current_dir(empty.path("")).env("PATH", &path);
     let ran = Ran::of(&gate.output().unwrap()).exits(0);
     let checks = Checks::of(&ran);
@@ -516,7 +516,7 @@ fn without_a_configuration_the_defaults_are_examined_and_nothing_is_left_there()
     checks.says("clock control", "ok", &["not tried"]);
     assert_eq!(fs::read_dir(empty.path("")).unwrap().count(), 0);
 
-    let mut named = machine.gate(&["-C", "no-such.toml", "doctor"]);
+    let mut named = machine.gate("-C no-such.toml doctor");
     Ran::of(&named.current_dir(empty.path("")).output().unwrap()).exits(2);
 }
 

@@ -29,7 +29,7 @@ fn names_of_subcommands() -> Vec<String> {
 #[test]
 fn the_schema_in_the_repository_is_the_one_of_the_types() {
     let committed = fs::read_to_string(repository().join("docs/config.schema.json")).unwrap();
-    let printed = Project::empty().run(&["generate", "schema"]).exits(0).out;
+    let printed = Project::empty().run("generate schema").exits(0).out;
     assert!(
         committed == printed,
         "docs/config.schema.json is not what the types in src/config/raw.rs say; write it again:\n  \
@@ -81,7 +81,7 @@ fn a_new_project_gets_the_schema_that_its_configuration_names() {
         assert_eq!(schema_complaints(&text), Vec::<String>::new());
         let named = Path::new(config).with_file_name(directive(&text));
         let schema = project.read(named.to_str().unwrap());
-        assert_eq!(schema, project.run(&["generate", "schema"]).out);
+        assert_eq!(schema, project.run("generate schema").out);
     }
 }
 
@@ -89,7 +89,7 @@ fn a_new_project_gets_the_schema_that_its_configuration_names() {
 fn an_init_that_is_refused_writes_no_schema_either() {
     let project = Project::empty();
     project.write("config.toml", "");
-    project.run(&["init"]).exits(2);
+    project.run("init").exits(2);
     assert_eq!(fs::read_dir(project.path("")).unwrap().count(), 1);
 }
 
@@ -133,16 +133,13 @@ fn every_shell_gets_completions_that_know_every_subcommand() {
             assert!(script.contains("racecheck"), "{shell}");
         }
     }
-    project.run(&["generate", "completions", "tcsh"]).exits(2);
+    project.run("generate completions tcsh").exits(2);
 }
 
 #[test]
 fn bash_completes_options() {
     let project = Project::empty();
-    project.write(
-        "script",
-        project.run(&["generate", "completions", "bash"]).out,
-    );
+    project.write("script", project.run("generate completions bash").out);
     let gate = Path::new(env!("CARGO_BIN_EXE_sparsek-gate"));
     let folder = gate.parent().unwrap().display().to_string();
     let complete = |words: &str| {
@@ -210,20 +207,18 @@ fn variants_are_listed_with_kernels_and_baselines_and_patterns_select_them() {
         tolerance = '1'\n[suite.s.variant.v]\n\
         description = \"a\\ns/other (immutable)\"\nrun = [\"a\"]\n";
     project.write("other.toml", text);
-    let listed = project.run(&["--config", "other.toml", "list"]).exits(0);
+    let listed = project.run("--config other.toml list").exits(0);
     assert!(!listed.out.contains("\ns/other"), "{}", listed.out);
 }
 
 #[test]
 fn there_is_a_man_page_for_the_program_and_for_each_subcommand() {
     let project = Project::empty();
-    project
-        .run(&["generate", "man", "--output", "pages/man1"])
-        .exits(0);
+    project.run("generate man --output pages/man1").exits(0);
     let page = |name: &str| project.read(&format!("pages/man1/{name}.1"));
     let names = names_of_subcommands();
     let whole = page("sparsek-gate");
-    assert_eq!(whole, project.run(&["generate", "man"]).out);
+    assert_eq!(whole, project.run("generate man").out);
     for name in &names {
         // A hyphen is escaped in a man page.
         assert!(

@@ -185,7 +185,7 @@ fn every_engine_packs_what_is_asked_for_beside_its_target_and_judges_by_the_hash
 #[test]
 fn the_script_for_slurm_removes_nothing_that_is_there() {
     let project = project();
-    let script = project.run(&["plan", "--format", "slurm"]).exits(0).out;
+    let script = project.run("plan --format slurm").exits(0).out;
     for name in ["logs", "slices", "gate.tar.zst"] {
         project.write(&format!("{name}/own"), "mine");
         let mut command = Command::new("sh");

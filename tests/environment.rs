@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::stand_in::Machine;
-use crate::common::{self, Project, Ran, aloud};
+use crate::common::{self, Arguments, Project, Ran, aloud};
 
 /// What a job of a pipeline has in its environment, and must not reach the code of a change.
 const SECRETS: [&str; 16] = [
@@ -69,7 +69,7 @@ fn names(project: &Project, file: &str) -> Vec<String> {
     text.lines().filter_map(name).collect()
 }
 
-fn gate(machine: &Machine, arguments: &[&str]) -> Command {
+fn gate(machine: &Machine, arguments: impl Arguments) -> Command {
     let mut gate = machine.gate(arguments);
     let all = SECRETS.iter().chain(&UNKNOWN).chain(&NEEDED);
     for name in all.chain(&OF_COMPILER) {
@@ -84,11 +84,11 @@ fn gate(machine: &Machine, arguments: &[&str]) -> Command {
 #[test]
 fn no_program_gets_a_credential_and_each_gets_what_it_needs() {
     let machine = machine();
-    Ran::of(&gate(&machine, &["profile"]).output().unwrap()).exits(0);
+    Ran::of(&gate(&machine, "profile").output().unwrap()).exits(0);
     // Asks git for the names of the committed files, and the sanitizer for its version.
-    Ran::of(&gate(&machine, &["doctor"]).output().unwrap());
+    Ran::of(&gate(&machine, "doctor").output().unwrap());
     Ran::of(
-        &gate(&machine, &["check", "--baseline-ref", "HEAD"])
+        &gate(&machine, "check --baseline-ref HEAD")
             .output()
             .unwrap(),
     );
@@ -124,10 +124,10 @@ fn no_program_gets_a_credential_and_each_gets_what_it_needs() {
 fn env_pass_names_what_programs_get_besides_and_doctor_prints_the_names() {
     let machine = machine();
     let machine = machine.configured("env_pass = [", "env_pass = [\"MY_DATA\", ");
-    Ran::of(&gate(&machine, &["profile"]).output().unwrap()).exits(0);
+    Ran::of(&gate(&machine, "profile").output().unwrap()).exits(0);
     assert!(names(&machine.project, "env.program").contains(&"MY_DATA".to_owned()));
 
-    let ran = Ran::of(&gate(&machine, &["doctor"]).output().unwrap());
+    let ran = Ran::of(&gate(&machine, "doctor").output().unwrap());
     let line = ran.out.lines().find(|line| line.contains("LC_ALL, "));
     let line = line.unwrap_or_else(|| panic!("{}{}", ran.out, ran.err));
     assert!(
@@ -140,13 +140,11 @@ fn env_pass_names_what_programs_get_besides_and_doctor_prints_the_names() {
 fn a_credential_in_env_pass_is_reported() {
     let machine = machine();
     let machine = machine.configured("env_pass = [", "env_pass = [\"GH_TOKEN\", ");
-    let ran = gate(&machine, &["check", "--format", "json"])
-        .output()
-        .unwrap();
+    let ran = gate(&machine, "check --format json").output().unwrap();
     let report = Ran::of(&ran).json();
     report.tells_all("credential-passed", &["`GH_TOKEN`"]);
     assert!(report.warns("credential-passed"));
-    Ran::of(&gate(&machine, &["doctor"]).output().unwrap())
+    Ran::of(&gate(&machine, "doctor").output().unwrap())
         .says("by their names, these hold credentials: GH_TOKEN");
 }
 
@@ -156,7 +154,7 @@ fn a_program_of_the_path_is_not_looked_for_in_the_folder_of_the_change() {
     machine.program("planted/sh", "#!/bin/sh\ntouch planted/ran\n");
     let path = std::env::var("PATH").unwrap();
     let host = machine.path("host");
-    let mut gate = machine.gate(&["profile", "bsr_gemm/own"]);
+    let mut gate = machine.gate("profile bsr_gemm/own");
     gate.env("PATH", format!("planted::{}:{path}", host.display()));
     Ran::of(&gate.output().unwrap()).exits(0);
     assert!(!machine.path("planted/ran").exists());
@@ -183,7 +181,7 @@ fn a_program_cannot_read_the_environment_of_the_tool() {
     let machine = machine();
     let read = "cat /proc/$PPID/environ >seen || echo denied >>log\n";
     machine.write("build.sh", read);
-    let gate = gate(&machine, &["build", "bsr_gemm/own"]);
+    let gate = gate(&machine, "build bsr_gemm/own");
     let mut command = if may_trace() {
         let mut command = Command::new("setpriv");
         let caps = common::words("--bounding-set=-all --inh-caps=-all --ambient-caps=-all");

@@ -17,16 +17,16 @@ fn copied(name: &str) -> Project {
 
 fn lock(project: &Project) {
     let lock = common::words("baseline --lock --static --reason first --who tests");
-    project.run(&["build"]).exits(0);
+    project.run("build").exits(0);
     project.run(&lock).exits(0);
-    project.run(&["check", "--static"]).ends(0, "PASS");
+    project.run("check --static").ends(0, "PASS");
 }
 
 #[test]
 fn every_example_has_a_configuration_that_is_valid_and_one_screen_about_it() {
     for name in EXAMPLES {
         let project = copied(name);
-        project.run(&["list"]).exits(0);
+        project.run("list").exits(0);
         let text = project.read("README.md");
         assert!(text.lines().count() <= 40, "{name} has a long README");
         let config = Config::load(&project.path("config.toml")).unwrap();
@@ -62,7 +62,7 @@ fn the_benchmark_fails_when_a_thread_keeps_more_of_the_row() {
     project.replace(
         "softmax.cu", "constexpr int THREADS = 256;", "constexpr int THREADS = 64;",
     );
-    project.run(&["check", "--static"]).ends(
+    project.run("check --static").ends(
         1,
         "regressed softmax/registers: `registers` of softmax_registers",
     );
@@ -79,8 +79,8 @@ fn the_cmake_project_is_built_once_and_fails_when_the_library_gets_worse() {
     let indexed = "float4 all[8];\n    for (int k = 0; k < 8; ++k)\n        all[k] = y[(i + k) % size];\n    \
                    const float4 p = x[i], q = all[int(p.x) & 7];";
     project.replace("vector_ops.cu", kept, indexed);
-    project.run(&["build"]).exits(0);
+    project.run("build").exits(0);
     project
-        .run(&["check", "--static"])
+        .run("check --static")
         .ends(1, "regressed axpy/library: `stack_bytes` of axpy_kernel");
 }

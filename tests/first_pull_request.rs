@@ -159,7 +159,7 @@ fn a_foreign_repository_gets_a_red_and_an_accepted_pull_request_in_twelve_comman
             typed(number, 0);
         }
         contains(&ci(0), &["the gate starts when this is merged"]);
-        git(&work, &["update-ref", "refs/remotes/origin/main", "HEAD"]);
+        git(&work, "update-ref refs/remotes/origin/main HEAD");
         typed(7, 0);
         typed(8, 0);
         let one = "metrics of 3 variants got worse by one change: `ops/each.cuh`";
@@ -178,7 +178,7 @@ fn a_foreign_repository_gets_a_red_and_an_accepted_pull_request_in_twelve_comman
             ],
         );
         // And once it is merged.
-        git(&work, &["update-ref", "refs/remotes/origin/main", "HEAD"]);
+        git(&work, "update-ref refs/remotes/origin/main HEAD");
         ci(0);
     }
 }

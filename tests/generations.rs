@@ -203,7 +203,7 @@ fn a_program_of_each_generation_is_locked_and_checked_and_the_loss_of_its_tensor
         );
         project.write("config.toml", config);
         project.write("k.cu", &source);
-        project.run(&["build"]).exits(0);
+        project.run("build").exits(0);
         let lock = common::words("baseline --lock --static --reason first --who tester");
         project.run(&lock).exits(0);
         let check = ["check", "--static", "--format", "json"];

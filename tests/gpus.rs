@@ -16,7 +16,7 @@ use crate::common::{self, PATIENCE, Ran, aloud};
 
 /// The UUID of the second GPU.
 const SECOND: &str = "GPU-00112233-4455-6677-8899-aabbccddeefe";
-const ALL: [&str; 3] = ["check", "--gpus", "all"];
+const ALL: &str = "check --gpus all";
 
 /// A machine with two GPUs, and so many equal variants whose baselines are locked.
 fn two_gpus(variants: u32) -> Machine {
@@ -26,15 +26,18 @@ fn two_gpus(variants: u32) -> Machine {
 
 /// The outcome of a run that exits so.
 #[track_caller]
-fn outcome(machine: &Machine, arguments: &[&str], code: i32) -> (Json, Ran) {
-    let report = machine.path("tmp/outcome.json");
-    let text = format!("json:{}", report.display());
-    let ran = machine
-        .run(&[arguments, &["--report", &text]].concat())
-        .exits(code);
-    let outcome = read_json(&report);
+fn outcome(machine: &Machine, arguments: &str, code: i32) -> (Json, Ran) {
+    let ran = machine.run(&format!("{arguments} --report json:tmp/outcome.json"));
+    let outcome = machine.json("tmp/outcome.json");
     assert_eq!(outcome["exit_code"], code);
-    (outcome, ran)
+    (outcome, ran.exits(code))
+}
+
+/// The message of the first finding with a code.
+fn message(outcome: &Json, code: &str) -> String {
+    let mut findings = outcome["findings"].as_array().unwrap().iter();
+    let found = findings.find(|one| one["code"] == code).unwrap();
+    found["message"].as_str().unwrap().to_owned()
 }
 
 fn read_json(path: &Path) -> Json {
@@ -43,11 +46,8 @@ fn read_json(path: &Path) -> Json {
 
 /// The UUIDs of the GPUs of a run, in the order of their slices.
 fn uuids(outcome: &Json) -> Vec<&str> {
-    let parts = outcome["gpus"].as_array().unwrap();
-    parts
-        .iter()
-        .map(|part| part["uuid"].as_str().unwrap())
-        .collect()
+    let parts = outcome["gpus"].as_array().unwrap().iter();
+    parts.map(|part| part["uuid"].as_str().unwrap()).collect()
 }
 
 /// The folders of the runs, the oldest first.
@@ -62,16 +62,12 @@ fn runs(machine: &Machine) -> Vec<PathBuf> {
 fn a_check_on_all_gpus_is_one_check_with_a_slice_for_each() {
     let machine = two_gpus(3);
     let costs = machine.read(".sparsek-gate/costs.json");
-    let (found, ran) = outcome(&machine, &ALL, 0);
+    let (found, ran) = outcome(&machine, ALL, 0);
     all_measured(&found, 3);
     // What processes took on one GPU alone stays what it was.
     assert_eq!(machine.read(".sparsek-gate/costs.json"), costs);
-    for part in [
-        &format!("GPU {SECOND} (NVIDIA H200): "),
-        "all GPUs together: build ",
-    ] {
-        assert!(ran.out.contains(part), "{part}: {}", ran.out);
-    }
+    let second = format!("GPU {SECOND} (NVIDIA H200): ");
+    common::contains(&ran.out, &[&second, "all GPUs together: build "]);
     assert_eq!(uuids(&found), [UUID, SECOND]);
     let mut measured = BTreeSet::new();
     for part in found["gpus"].as_array().unwrap() {
@@ -97,25 +93,22 @@ fn a_check_on_all_gpus_is_one_check_with_a_slice_for_each() {
     assert!(!run.join("gate.tar.zst").exists() && !run.join("sparsek-gate").exists());
 
     // More GPUs than variants.
-    let (found, ran) = outcome(&machine, &[&ALL[..], &["v-n_1"]].concat(), 0);
+    let (found, ran) = outcome(&machine, "check --gpus all v-n_1", 0);
     assert_eq!(uuids(&found), [UUID]);
-    common::contains(
-        &ran.err,
-        &[&format!(
-            "{SECOND} has no part: 1 variant is to be measured"
-        )],
-    );
+    ran.says(&format!(
+        "{SECOND} has no part: 1 variant is to be measured"
+    ));
     // By ordinal, among those that the user shows to programs.
     let machine = machine.with("CUDA_VISIBLE_DEVICES", SECOND);
-    let (found, _) = outcome(&machine, &["check", "--gpus", "0", "v-n_1"], 0);
+    let (found, _) = outcome(&machine, "check --gpus 0 v-n_1", 0);
     assert_eq!(uuids(&found), [SECOND]);
 }
 
 #[test]
 fn both_sides_are_measured_on_all_gpus() {
     let machine = two_gpus(2);
-    let against = ["--against", "HEAD", "--measure-all"];
-    let (found, _) = outcome(&machine, &[&ALL[..], &against].concat(), 0);
+    let check = "check --gpus all --against HEAD --measure-all";
+    let (found, _) = outcome(&machine, check, 0);
     all_measured(&found, 2);
     assert_eq!(uuids(&found), [UUID, SECOND]);
     let runs = runs(&machine);
@@ -133,29 +126,24 @@ fn gpus_that_cannot_be_had_are_refused_before_anything_is_built() {
     let machine = two_gpus(2);
     let _ = fs::remove_dir_all(machine.path(".sparsek-gate"));
     let compiled = machine.compiled();
-    for (gpus, code, why) in [
-        (
-            "2",
-            3,
-            "there is no GPU 2: the driver shows 0 (GPU-00112233-4455-",
-        ),
-        ("GPU-77", 3, "there is no GPU GPU-77"),
-        ("GPU-0011", 2, "that of several GPUs"),
-        ("1,1", 2, "twice"),
-        ("some", 2, "names no GPU: write all, 0,2 or GPU-1a2b3c4d"),
-    ] {
-        machine.run(&["check", "--gpus", gpus]).ends(code, why);
-    }
-    for more in [&["--static"][..], &["--from", "x"], &["--output", "x"]] {
-        machine
-            .run(&[&ALL[..], more].concat())
-            .ends(2, "cannot be used with");
+    let slips = "
+2 | 3 | there is no GPU 2: the driver shows 0 (GPU-00112233-4455-
+GPU-77 | 3 | there is no GPU GPU-77
+GPU-0011 | 2 | that of several GPUs
+1,1 | 2 | twice
+some | 2 | names no GPU: write all, 0,2 or GPU-1a2b3c4d
+all --static | 2 | cannot be used with
+all --from x | 2 | cannot be used with
+all --output x | 2 | cannot be used with";
+    for [gpus, code, why] in &common::rows(slips) {
+        let ran = machine.run(&format!("check --gpus {gpus}"));
+        ran.ends(code.parse().unwrap(), why);
     }
     assert_eq!(machine.compiled(), compiled);
     // What a machine lacks is said once, and not by every GPU.
     fs::remove_file(machine.path("bin/ncu")).unwrap();
-    let (_, ran) = outcome(&machine, &ALL, 3);
-    assert!(ran.err.contains("bin/ncu"), "{}", ran.err);
+    let (_, ran) = outcome(&machine, ALL, 3);
+    ran.says("bin/ncu");
     assert_eq!(machine.compiled(), compiled);
 }
 
@@ -167,14 +155,13 @@ fn measured_on(machine: &Machine, variant: &str) -> Vec<String> {
     }
     let record = sealed::content(&machine.project, &path);
     let on = record["on"].as_array().cloned().unwrap_or_default();
-    on.iter()
-        .map(|gpu| gpu.as_str().unwrap().to_owned())
-        .collect()
+    let on = on.iter().map(|gpu| gpu.as_str().unwrap().to_owned());
+    on.collect()
 }
 
 /// A run in the background.
-fn start(machine: &Machine, arguments: &[&str]) -> Child {
-    let mut command = machine.gate(&[&ALL[..], arguments].concat());
+fn start(machine: &Machine, arguments: &str) -> Child {
+    let mut command = machine.gate(arguments);
     let command = command.stdin(Stdio::null()).stdout(Stdio::null());
     command.stderr(Stdio::null()).spawn().unwrap()
 }
@@ -210,7 +197,7 @@ fn an_interrupt_of_the_check_leaves_no_process() {
     let machine = two_gpus(2);
     machine.slow(600.0);
     for signal in [Signal::TERM, Signal::INT] {
-        let mut check = start(&machine, &[]);
+        let mut check = start(&machine, ALL);
         wait_for(&machine, &["sleep 600"], 2);
         kill(Pid::from_child(&check).as_raw_nonzero().get(), signal);
         assert_eq!(check.wait().unwrap().code(), Some(130), "{signal:?}");
@@ -224,9 +211,7 @@ fn a_run_that_is_killed_leaves_no_program_on_any_gpu() {
     let machine = two_gpus(2);
     for command in ["check", "profile"] {
         machine.slow(300.0);
-        let mut run = machine.gate(&[command, "--gpus", "all"]);
-        let run = run.stdout(Stdio::null()).stderr(Stdio::null());
-        let mut run = run.spawn().unwrap();
+        let mut run = start(&machine, &format!("{command} --gpus all"));
         wait_for(&machine, &["sleep 300"], 2);
         run.kill().unwrap();
         run.wait().unwrap();
@@ -263,7 +248,7 @@ fn a_program_that_ends_ends_no_process_that_may_be_of_a_program_on_another_gpu()
         first = first.display(),
         found = found.display(),
     ));
-    let (outcome, _) = outcome(&machine, &ALL, 0);
+    let (outcome, _) = outcome(&machine, ALL, 0);
     all_measured(&outcome, 2);
     assert!(found.join("runs").exists());
     // At the end of its own program it ended.
@@ -273,18 +258,20 @@ fn a_program_that_ends_ends_no_process_that_may_be_of_a_program_on_another_gpu()
 #[test]
 fn profiling_on_all_gpus_goes_on_where_it_was_interrupted() {
     let machine = two_gpus(2);
-    let profile = ["profile", "--gpus", "all", "--format", "json"];
-    let resume = [&profile[..], &["--resume"]].concat();
+    let profile = "profile --gpus all --format json";
+    let resume = || {
+        machine
+            .run("profile --gpus all --format json --resume")
+            .exits(0)
+    };
     let measured = |ran: Ran| {
         let answer = ran.json().0;
         assert_eq!(answer["profiles"].as_array().unwrap().len(), 4);
         let findings = answer["findings"].as_array().unwrap().iter();
         let resumed = findings.filter(|one| one["code"] == "resumed");
-        let on_gpu = |one: &Json| {
-            let message = one["message"].as_str().unwrap();
-            message.split(": ").next().unwrap().to_owned()
-        };
-        resumed.map(on_gpu).collect::<BTreeSet<String>>()
+        let messages = resumed.map(|one| one["message"].as_str().unwrap());
+        let on_gpu = |message: &str| message.split(": ").next().unwrap().to_owned();
+        messages.map(on_gpu).collect::<BTreeSet<String>>()
     };
     // The first variant is whole on both GPUs, and the second one only begun.
     let slow = machine.path("tmp/slow");
@@ -294,16 +281,14 @@ fn profiling_on_all_gpus_goes_on_where_it_was_interrupted() {
         "echo \"$*\" >>\"$ARGV\"; [ -e {} ] && case $* in *v-n_2/capture-1*) sleep 300 ;; esac",
         slow.display()
     ));
-    let mut command = machine.gate(&profile);
-    let command = command.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = command.spawn().unwrap();
+    let mut child = start(&machine, profile);
     wait_for(&machine, &["sleep 300"], 2);
     child.kill().unwrap();
     child.wait().unwrap();
     fs::remove_file(&slow).unwrap();
     let both = BTreeSet::from([UUID, SECOND].map(|uuid| format!("on {uuid}")));
     let _ = fs::remove_file(machine.path("argv"));
-    assert_eq!(measured(machine.run(&resume).exits(0)), both);
+    assert_eq!(measured(resume()), both);
     let calls = machine.ncu_calls().into_iter();
     let again = calls.filter(|call| call.contains("--export") && call.contains("v-n_1/"));
     assert_eq!(again.count(), 0);
@@ -311,18 +296,16 @@ fn profiling_on_all_gpus_goes_on_where_it_was_interrupted() {
     // Both runs are over, and the profiles are those of all GPUs.
     let left = contents(&machine.path(".sparsek-gate/profiles"));
     let of_gpus = |path: &&PathBuf| path.ends_with("run.json") && path.components().count() == 2;
-    let runs = left.keys().filter(of_gpus);
-    let states: Vec<Json> = runs
-        .map(|path| {
-            let text = machine.read(&format!(".sparsek-gate/profiles/{}", path.display()));
-            serde_json::from_str::<Json>(&text).unwrap()["content"]["state"].take()
-        })
-        .collect();
-    assert_eq!(states, ["said", "said"]);
+    let runs: Vec<&PathBuf> = left.keys().filter(of_gpus).collect();
+    assert_eq!(runs.len(), 2);
+    for path in runs {
+        let path = format!(".sparsek-gate/profiles/{}", path.display());
+        assert_eq!(sealed::content(&machine, &path)["state"], "said");
+    }
     for variant in ["v-n_1", "v-n_2"] {
         assert_eq!(measured_on(&machine, variant), [UUID, SECOND]);
     }
-    assert_eq!(measured(machine.run(&resume).exits(0)), BTreeSet::new());
+    assert_eq!(measured(resume()), BTreeSet::new());
 }
 
 #[test]
@@ -343,7 +326,7 @@ fn a_profile_that_a_program_on_another_gpu_changed_is_not_locked() {
             .join("bsr_gemm/v-n_1/profile.json")
             .display()
     ));
-    let ran = machine.run(&["profile", "--gpus", "all"]).exits(5);
+    let ran = machine.run("profile --gpus all").exits(5);
     ran.says("changed after it was measured");
     assert_eq!(measured_on(&machine, "v-n_1"), [""; 0]);
 }
@@ -352,18 +335,12 @@ fn a_profile_that_a_program_on_another_gpu_changed_is_not_locked() {
 fn what_a_gpu_should_have_measured_whose_thread_failed_is_not_measured_and_the_others_go_on() {
     let machine = two_gpus(2);
     let lock = refuse_lock(&machine, SECOND);
-    let (found, _) = outcome(&machine, &ALL, 6);
-    let findings = found["findings"].as_array().unwrap();
-    let of = |code: &str| {
-        let found = findings.iter().find(|one| one["code"] == code).unwrap();
-        found["message"].as_str().unwrap().to_owned()
-    };
-    let unusable = of("slice-unusable");
+    let (found, _) = outcome(&machine, ALL, 6);
     let why = format!("{} is no lock file", lock.display());
-    for part in ["slice 2/2", SECOND, &why] {
-        assert!(unusable.contains(part), "{part}: {unusable}");
-    }
-    assert!(of("not-measured").contains("slice 2/2"));
+    let unusable = message(&found, "slice-unusable");
+    common::contains(&unusable, &["slice 2/2", SECOND, &why]);
+    assert!(message(&found, "not-measured").contains("slice 2/2"));
+    let findings = found["findings"].as_array().unwrap();
     let unmeasured = findings.iter().find(|one| one["code"] == "not-measured");
     assert_eq!(unmeasured.unwrap()["next"], "run the check again");
     assert_eq!(found["variants"].as_array().unwrap().len(), 1);
@@ -376,7 +353,7 @@ fn a_program_that_is_killed_on_one_gpu_fails_its_variant_alone() {
     machine.ncu(
         "case $1:$CUDA_VISIBLE_DEVICES in --import:* | --version:*) ;; *fe) kill -9 $$ ;; esac",
     );
-    let (found, _) = outcome(&machine, &ALL, 5);
+    let (found, _) = outcome(&machine, ALL, 5);
     let findings = found["findings"].as_array().unwrap();
     let failed = findings.iter().filter(|one| one["severity"] == "deny");
     let failed: Vec<&str> = failed.map(|one| one["code"].as_str().unwrap()).collect();
@@ -401,11 +378,8 @@ fn whatever_is_killed_nothing_unmeasured_passes_and_no_process_is_left() {
     let machine = two_gpus(2);
     machine.slow(0.05);
     let report = machine.path("tmp/outcome.json");
-    let text = format!("json:{}", report.display());
     let begun = Instant::now();
-    machine
-        .run(&[&ALL[..], &["--report", &text]].concat())
-        .exits(0);
+    outcome(&machine, ALL, 0);
     let whole = begun.elapsed();
     let mut state = u64::from(std::process::id()) << 16 | 1;
     aloud(&format!("kills on two GPUs: seed {state}, {whole:?} a run"));
@@ -416,7 +390,7 @@ fn whatever_is_killed_nothing_unmeasured_passes_and_no_process_is_left() {
         state ^= state << 17;
         let victim = VICTIMS[number as usize % VICTIMS.len()];
         let _ = fs::remove_file(&report);
-        let mut check = start(&machine, &["--report", &text]);
+        let mut check = start(&machine, "check --gpus all --report json:tmp/outcome.json");
         std::thread::sleep(whole.mul_f64((state % 1000) as f64 / 1000.0));
         let folder: &Path = &machine.path("");
         let found = match victim {
@@ -431,9 +405,8 @@ fn whatever_is_killed_nothing_unmeasured_passes_and_no_process_is_left() {
         if status.code() == Some(0) {
             all_measured(&read_json(&report), 2);
         }
-        *ended
-            .entry(format!("{victim:?}: {:?}", status.code()))
-            .or_insert(0_u32) += 1;
+        let how = format!("{victim:?}: {:?}", status.code());
+        *ended.entry(how).or_insert(0_u32) += 1;
     }
     aloud(&format!("kills on two GPUs: {ended:?}"));
 }
@@ -443,21 +416,16 @@ fn every_variant_is_profiled_on_all_gpus_and_one_call_locks_them() {
     let machine = two_gpus(2);
     let project = &machine.project;
     let compiled = machine.compiled();
-    let ran = machine
-        .run(&["profile", "--gpus", "all", "--format", "json"])
-        .exits(0);
+    let ran = machine.run("profile --gpus all --format json").exits(0);
     let answer = ran.json().0;
     assert_eq!(answer["profiles"].as_array().unwrap().len(), 4);
-    let folders: Vec<PathBuf> = answer["gpus"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|gpu| PathBuf::from(gpu["folder"].as_str().unwrap()))
-        .collect();
-    for (folder, uuid) in folders.iter().zip([UUID, SECOND]) {
+    let gpus = answer["gpus"].as_array().unwrap();
+    assert_eq!(gpus.len(), 2);
+    for (gpu, uuid) in gpus.iter().zip([UUID, SECOND]) {
+        let folder = Path::new(gpu["folder"].as_str().unwrap());
         assert!(folder.ends_with(format!(".sparsek-gate/profiles/{uuid}")));
         for variant in ["v-n_1", "v-n_2"] {
-            let profile = folder.join("bsr_gemm").join(variant).join("profile.json");
+            let profile = folder.join(format!("bsr_gemm/{variant}/profile.json"));
             let profile = read_json(&profile);
             assert_eq!(profile["provenance"]["gpu_uuid"], uuid);
         }
@@ -473,17 +441,15 @@ fn every_variant_is_profiled_on_all_gpus_and_one_call_locks_them() {
     machine.run(&lock).exits(0);
     assert_eq!(locked("v-n_1"), [true, true]);
     // A variant that is profiled again on one GPU is locked from that, and the others as before.
-    machine.run(&["profile", "v-n_2"]).exits(0);
+    machine.run("profile v-n_2").exits(0);
     machine.run(&lock).exits(0);
-    assert_eq!(
-        [locked("v-n_1"), locked("v-n_2")],
-        [[true, true], [true, false]]
-    );
-    machine.run(&ALL).exits(0);
+    assert_eq!(locked("v-n_1"), [true, true]);
+    assert_eq!(locked("v-n_2"), [true, false]);
+    machine.run(ALL).exits(0);
 
     // A GPU that fails: nothing is locked from fewer GPUs than were asked for.
     let lock = refuse_lock(&machine, SECOND);
-    let ran = machine.run(&["profile", "--gpus", "all"]).exits(6);
+    let ran = machine.run("profile --gpus all").exits(6);
     ran.says(&format!(
         "nothing counts of the profiles on {SECOND}: {} is no lock file",
         lock.display()
@@ -513,16 +479,9 @@ fn what_a_program_writes_to_the_slice_of_another_gpu_is_found() {
          esac",
         folder.display()
     ));
-    let (found, _) = outcome(&machine, &ALL, 6);
-    let findings = found["findings"].as_array().unwrap();
-    let unusable = findings
-        .iter()
-        .find(|one| one["code"] == "slice-unusable")
-        .unwrap();
-    let message = unusable["message"].as_str().unwrap();
-    for part in ["slice 1/2", UUID, "run.json is not what was written"] {
-        assert!(message.contains(part), "{part}: {message}");
-    }
+    let (found, _) = outcome(&machine, ALL, 6);
+    let words = ["slice 1/2", UUID, "run.json is not what was written"];
+    common::contains(&message(&found, "slice-unusable"), &words);
     assert_eq!(uuids(&found), [SECOND]);
     // It is a record all the same.
     let record = runs(&machine)[0].join("slices/1/run.json");
@@ -531,11 +490,12 @@ fn what_a_program_writes_to_the_slice_of_another_gpu_is_found() {
     assert_eq!(record["found"]["captures"]["spent"]["profiled"], 1000);
 }
 
+const INTO_SLICES: &str = "profile --gpus all --output tmp/d";
+
 /// Measures a check on both GPUs, for who judges it later: a slice on each.
 #[track_caller]
-fn both_measure(machine: &Machine, of: &[&str]) {
-    let profile = ["profile", "--gpus", "all", "--output", "tmp/d"];
-    let ran = machine.run(&[&profile[..], of].concat()).exits(0);
+fn both_measure(machine: &Machine, of: &str) {
+    let ran = machine.run(&format!("{INTO_SLICES} {of}")).exits(0);
     ran.says("2 slices in").says("nothing is judged yet");
     for (index, uuid) in [(1, UUID), (2, SECOND)] {
         let record = sealed::content(&machine.project, &format!("tmp/d/{index}/run.json"));
@@ -545,32 +505,31 @@ fn both_measure(machine: &Machine, of: &[&str]) {
     wait_for_orphans(&machine.path(""));
 }
 
-/// The archive's SHA-256, of a further one of the checkout.
+/// A further archive of the checkout, as a check takes it.
 fn packed(machine: &Machine) -> String {
-    let archive = ["archive", "--output", "tmp/a.tar.zst", "--format", "json"];
-    let packed: Json = serde_json::from_str(&machine.run(&archive).exits(0).out).unwrap();
-    packed["sha256"].as_str().unwrap().to_owned()
+    let packed = machine.run("archive --output tmp/a.tar.zst --format json");
+    let sha256 = packed.exits(0).json().0["sha256"].take();
+    let sha256 = sha256.as_str().unwrap();
+    format!("--archive tmp/a.tar.zst --archive-sha256 {sha256}")
 }
 
 #[test]
 fn all_gpus_measure_an_archive_that_is_judged_later() {
     let machine = two_gpus(2);
-    let sha256 = packed(&machine);
-    both_measure(&machine, &["--archive", "tmp/a.tar.zst"]);
-    let by = ["--archive", "tmp/a.tar.zst", "--archive-sha256", &sha256];
-    let judge = |from: &'static str| [&["check", "--from", from], &by[..]].concat();
+    let by = packed(&machine);
+    both_measure(&machine, "--archive tmp/a.tar.zst");
+    let judge = |from: &str| format!("check --from {from} {by}");
     let (found, _) = outcome(&machine, &judge("tmp/d"), 0);
     all_measured(&found, 2);
     assert_eq!(uuids(&found), [UUID, SECOND]);
     let (lacks, _) = outcome(&machine, &judge("tmp/d/1"), 6);
-    let codes = lacks["findings"].as_array().unwrap().iter();
-    let codes: Vec<&str> = codes.map(|one| one["code"].as_str().unwrap()).collect();
-    assert!(codes.contains(&"slice-unusable") && codes.contains(&"not-measured"));
+    for code in ["slice-unusable", "not-measured"] {
+        message(&lacks, code);
+    }
 
     // A GPU that cannot measure is named, and the other one's slice counts.
     let lock = refuse_lock(&machine, SECOND);
-    let profile = ["profile", "--gpus", "all", "--output", "tmp/d"];
-    let ran = machine.run(&[&profile[..], &by[..2]].concat());
+    let ran = machine.run(&format!("{INTO_SLICES} --archive tmp/a.tar.zst"));
     ran.ends(6, &format!("slice 2/2 on {SECOND} is not used"))
         .says(&format!("{} is no lock file", lock.display()));
     outcome(&machine, &judge("tmp/d"), 6);
@@ -579,46 +538,31 @@ fn all_gpus_measure_an_archive_that_is_judged_later() {
 #[test]
 fn all_gpus_measure_both_sides_of_a_check_that_is_judged_later() {
     let machine = two_gpus(2);
-    let variants = ["v-n_1", "v-n_2"];
-    both_measure(&machine, &["--against", "HEAD"]);
-    let by_slice: Vec<bool> = (1..=2)
-        .flat_map(|index| variants.map(|variant| (index, variant)))
-        .map(|(index, variant)| {
-            let base = format!("tmp/d/{index}/bsr_gemm/{variant}/base/profile.json");
-            machine.path(&base).is_file()
-        })
-        .collect();
-    assert_eq!(by_slice.iter().filter(|is_there| **is_there).count(), 2);
+    both_measure(&machine, "--against HEAD");
+    let places = [
+        "1/bsr_gemm/v-n_1", "1/bsr_gemm/v-n_2", "2/bsr_gemm/v-n_1", "2/bsr_gemm/v-n_2",
+    ];
+    let bases = places.map(|place| machine.path(&format!("tmp/d/{place}/base/profile.json")));
+    assert_eq!(bases.iter().filter(|base| base.is_file()).count(), 2);
     // They are judged as slices of a checkout, without what was packed for the GPUs.
-    let (found, _) = outcome(&machine, &["check", "--from", "tmp/d"], 0);
+    let (found, _) = outcome(&machine, "check --from tmp/d", 0);
     all_measured(&found, 2);
     assert_eq!(uuids(&found), [UUID, SECOND]);
     assert_eq!(found["origin"]["kind"], "recorded");
-    outcome(&machine, &["check", "--from", "tmp/d/2"], 6);
-    let sha256 = packed(&machine);
-    let by = ["--archive", "tmp/a.tar.zst", "--archive-sha256", &sha256];
-    outcome(
-        &machine,
-        &[&["check", "--from", "tmp/d"], &by[..]].concat(),
-        6,
-    );
+    outcome(&machine, "check --from tmp/d/2", 6);
+    let by = format!("check --from tmp/d {}", packed(&machine));
+    outcome(&machine, &by, 6);
 }
 
 #[test]
 fn slices_on_all_gpus_resume_their_own_runs() {
     let machine = two_gpus(4);
-    let against = ["--against", "HEAD"];
-    let profile = ["profile", "--gpus", "all", "--output", "tmp/d"];
     machine.slow(0.1);
-    let mut command = machine.gate(&[&profile[..], &against].concat());
-    let command = command.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut run = command.spawn().unwrap();
+    let mut run = start(&machine, &format!("{INTO_SLICES} --against HEAD"));
     let has_one = |index: u32| {
         let suite = machine.path(&format!("tmp/d/{index}/bsr_gemm"));
-        let variants = fs::read_dir(suite).into_iter().flatten().flatten();
-        variants
-            .map(|variant| variant.path().join("variant.json"))
-            .any(|record| record.exists())
+        let mut variants = fs::read_dir(suite).into_iter().flatten().flatten();
+        variants.any(|variant| variant.path().join("variant.json").exists())
     };
     let end = Instant::now() + PATIENCE;
     while !(has_one(1) && has_one(2)) {
@@ -628,11 +572,11 @@ fn slices_on_all_gpus_resume_their_own_runs() {
     run.kill().unwrap();
     run.wait().unwrap();
     wait_for_orphans(&machine.path(""));
-    let unjudged = machine.run(&["check", "--from", "tmp/d"]).exits(6);
+    let unjudged = machine.run("check --from tmp/d").exits(6);
     unjudged.says("it was cut off: its run did not end");
     // A program could read the script of ncu, so that stays as it is.
-    both_measure(&machine, &[&against[..], &["--resume"]].concat());
-    let (found, _) = outcome(&machine, &["check", "--from", "tmp/d"], 0);
+    both_measure(&machine, "--against HEAD --resume");
+    let (found, _) = outcome(&machine, "check --from tmp/d", 0);
     all_measured(&found, 4);
     let resumed = found["resumed"].as_array().unwrap();
     assert!(resumed.len() >= 2, "{resumed:?}");

@@ -202,7 +202,7 @@ fn an_outcome_of_many_samples_is_rendered_in_its_bound() {
 fn the_outcome_of_five_hundred_variants_is_read_and_written_in_130_megabytes() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let mut outcome = outcomes::large(500, 1, 20);
+    let mut outcome = outcomes::large([500, 1, 20]);
     let all = outcome.variants.iter_mut();
     for comparison in all.flat_map(|report| &mut report.comparisons) {
         comparison.samples = None;

@@ -12,44 +12,29 @@ fn data(name: &str) -> PathBuf {
     repository().join("tests/data/ncu").join(name)
 }
 
-fn inspect(path: &str, more: &[&str]) -> Ran {
-    let mut arguments = vec!["inspect", path];
-    arguments.extend(more);
-    Project::empty().run(&arguments)
+fn inspect(name: &str, more: &str) -> Ran {
+    let file = data(name);
+    Project::empty().run(&format!("inspect {} {more}", file.display()))
 }
 
 fn inspected(name: &str) -> Json {
-    inspect(data(name).to_str().unwrap(), &["--format", "json"])
-        .exits(0)
-        .json()
-        .0
+    inspect(name, "--format json").exits(0).json().0
 }
 
 #[test]
 fn names_and_conditions_of_a_launch_are_shown() {
     let report = inspected("twenty_launches.ncu-rep");
     let launch = &report["launches"][0];
-    assert_eq!(
-        (&report["schema"], &report["format"]),
-        (&json!(1), &json!("ncu-rep"))
-    );
+    assert_eq!(report["schema"], 1);
+    assert_eq!(report["format"], "ncu-rep");
     assert_eq!(launch["kind"], "kernel");
     assert_eq!(launch["mangled"], "_Z13bsr_gemm_wmmaPKiS0_PK6__halfS3_Pfi");
     assert_eq!(launch["grid"], json!([64, 64, 1]));
     assert_eq!(launch["block"], json!([128, 1, 1]));
     assert_eq!(launch["clock_locked"], false);
-    assert!(
-        report["profiler_version"]
-            .as_str()
-            .unwrap()
-            .starts_with("2025.3.1")
-    );
-    assert!(
-        report["command_line"]
-            .as_str()
-            .unwrap()
-            .contains("--clock-control none")
-    );
+    let text = |key: &str| report[key].as_str().unwrap();
+    assert!(text("profiler_version").starts_with("2025.3.1"));
+    assert!(text("command_line").contains("--clock-control none"));
     let duration = &launch["metrics"]["gpu__time_duration.sum"];
     assert_eq!(duration["unit"], "ns");
     // A page has the same by its own names.
@@ -63,24 +48,16 @@ fn names_and_conditions_of_a_launch_are_shown() {
 
 #[test]
 fn the_text_names_launches_metrics_and_units() {
-    let report = data("twenty_launches.ncu-rep");
-    let ran = inspect(
-        report.to_str().unwrap(),
-        &["--metric", "gpu__time_duration.sum"],
-    )
-    .exits(0);
+    let one = "--metric gpu__time_duration.sum";
+    let ran = inspect("twenty_launches.ncu-rep", one).ends(0, "1.71 ms");
     assert!(ran.out.starts_with("ncu-rep, 20 launches\n"), "{}", ran.out);
-    assert_eq!(
-        ran.out.matches("gpu__time_duration.sum").count(),
-        21,
-        "20 and the command line"
-    );
-    assert!(ran.out.contains("1.71 ms"), "{}", ran.out);
+    // 20 and the command line.
+    assert_eq!(ran.out.matches("gpu__time_duration.sum").count(), 21);
     assert!(!ran.out.contains("dram__bytes_write.avg"));
     for name in [
         "full_set.ncu-rep", "details_sections_and_rules.csv", "raw_scaled_units.csv",
     ] {
-        inspect(data(name).to_str().unwrap(), &[]).ends(0, "launches");
+        inspect(name, "").ends(0, "launches");
     }
 }
 
@@ -130,12 +107,7 @@ fn the_overview_of_any_file_fits_a_screen() {
         }
         common::contains(&ran.out, &["metrics a launch: --metric TEXT"]);
         let more = file == "17.csv" || file == "60.csv";
-        assert_eq!(
-            ran.out.contains(" more kernels: --all"),
-            more,
-            "{}",
-            ran.out
-        );
+        assert_eq!(ran.out.contains(" more kernels: --all"), more, "{file}");
     }
 }
 
@@ -143,30 +115,22 @@ fn the_overview_of_any_file_fits_a_screen() {
 fn the_overview_has_the_kernels_by_time_and_the_metrics_that_say_most() {
     let project = Project::empty();
     project.write("60.csv", page_of(60, "nsecond"));
-    let ran = project.run(&["inspect", "60.csv"]).exits(0);
+    let ran = project.run("inspect 60.csv").exits(0);
     // 2 x (1 + ... + 60) us, and 60 times 1 ns.
     let expected = "60.00 us, 3.3 % of the time, 2 launches: kernel_59<very_long, very_long";
     assert_eq!(&ran.out.lines().nth(1).unwrap()[..expected.len()], expected);
     let expected = "    grid 8×1×1   block 32×1×1   registers 40 register/thread";
-    assert!(
-        ran.out.lines().nth(2).unwrap().starts_with(expected),
-        "{}",
-        ran.out
-    );
+    assert_eq!(&ran.out.lines().nth(2).unwrap()[..expected.len()], expected);
     common::contains(&ran.out, &["\n44 more kernels: --all\n"]);
-    let all = project.run(&["inspect", "60.csv", "--all"]).exits(0);
+    let all = project.run("inspect 60.csv --all").exits(0);
     assert_eq!(all.out.matches("gpu__time_duration.sum").count(), 120);
     assert!(all.out.contains(&"very_long, ".repeat(40)));
     // Times of which the unit is not known have no sum: the order is that of the file.
     project.write("unknown.csv", page_of(60, "parsec"));
-    let ran = project.run(&["inspect", "unknown.csv"]).exits(0);
-    let first = ran.out.lines().nth(1).unwrap();
-    assert!(
-        first.starts_with("1000.50 (unit unknown), 2 launches: kernel_0<"),
-        "{first}"
-    );
+    let ran = project.run("inspect unknown.csv").exits(0);
+    ran.says("\n1000.50 (unit unknown), 2 launches: kernel_0<");
 
-    let ran = inspect(data("full_set.ncu-rep").to_str().unwrap(), &[]).exits(0);
+    let ran = inspect("full_set.ncu-rep", "").exits(0);
     for line in [
         "1.71 ms: bsr_gemm_wmma(const int *, const int *, const __half *, const __half *, float *, int)",
         "    grid             64×64×1",
@@ -183,22 +147,13 @@ fn the_overview_has_the_kernels_by_time_and_the_metrics_that_say_most() {
         "    bank_conflicts   176859367",
         "2243 metrics a launch: --metric TEXT lists those with TEXT in their names, --all lists all",
     ] {
-        assert!(
-            ran.out.lines().any(|one| one == line),
-            "{line}\n{}",
-            ran.out
-        );
+        let is_there = ran.out.lines().any(|one| one == line);
+        assert!(is_there, "{line}\n{}", ran.out);
     }
     // A details page names them by label.
-    inspect(
-        data("details_sections_and_rules.csv").to_str().unwrap(),
-        &[],
-    )
-    .ends(
-        0,
-        "37.38 us, 75.3 % of the time, 3 launches: void k2<float, 8>(T1 *, int)",
-    )
-    .says("warps_active     88.79 % (88.75 % to 88.93 %)");
+    let words = "37.38 us, 75.3 % of the time, 3 launches: void k2<float, 8>(T1 *, int)";
+    let ran = inspect("details_sections_and_rules.csv", "").ends(0, words);
+    ran.says("warps_active     88.79 % (88.75 % to 88.93 %)");
 }
 
 #[test]
@@ -206,21 +161,17 @@ fn a_file_that_is_foreign_or_cut_is_refused_with_what_it_is_and_where() {
     let project = Project::empty();
     let report = fs::read(data("four_metrics.ncu-rep")).unwrap();
     let page = fs::read(data("twenty_launches.raw.csv")).unwrap();
-    for (name, content, code, words) in [
-        ("program", &b"\x7fELF\x02\x01\x01"[..], 2, "an ELF file"),
-        ("text", b"to be or not to be\n", 2, "a text of 19 bytes"),
-        ("other.nsys-rep", b"\0\x01\x02\xff\xfe", 2, "Nsight Systems"),
-        (
-            "cut.ncu-rep",
-            &report[..report.len() / 2],
-            2,
-            "cut.ncu-rep: byte ",
-        ),
+    let half = &report[..report.len() / 2];
+    for (name, content, words) in [
+        ("program", &b"\x7fELF\x02\x01\x01"[..], "an ELF file"),
+        ("text", b"to be or not to be\n", "a text of 19 bytes"),
+        ("other.nsys-rep", b"\0\x01\x02\xff\xfe", "Nsight Systems"),
+        ("cut.ncu-rep", half, "cut.ncu-rep: byte "),
         // In the middle of a quoted cell.
-        ("cut.csv", &page[..page.len() - 3], 2, "cut.csv: line "),
+        ("cut.csv", &page[..page.len() - 3], "cut.csv: line "),
     ] {
         project.write(name, content);
-        let ran = project.run(&["inspect", name]).exits(code);
+        let ran = project.run(&["inspect", name]).exits(2);
         assert_eq!(ran.says(words).says(name).out, "");
     }
 }
@@ -232,10 +183,8 @@ fn a_file_that_is_missing_or_cannot_be_opened_is_named() {
     for path in ["nowhere.ncu-rep", "folder"] {
         project.run(&["inspect", path]).ends(2, path);
     }
-    let project = Project::unlocked();
-    project
-        .run(&["import", "nowhere.ncu-rep", "--variant", "cp_async"])
-        .ends(2, "nowhere.ncu-rep");
+    let ran = importing().run("import nowhere.ncu-rep --variant wmma");
+    ran.ends(2, "nowhere.ncu-rep");
 }
 
 const CONFIG: &str = r#"
@@ -267,55 +216,45 @@ fn importing() -> Project {
     project
 }
 
-fn import(project: &Project, file: &str, more: &[&str]) -> Ran {
-    let path = data(file);
-    let mut arguments = vec![
-        "import",
-        path.to_str().unwrap(),
-        "--variant",
-        "recorded/wmma",
-    ];
-    arguments.extend(more);
-    project.run(&arguments)
+fn import(project: &Project, file: &str, more: &str) -> Ran {
+    let file = data(file);
+    let import = format!("import {} --variant recorded/wmma {more}", file.display());
+    project.run(&import)
 }
 
 const PROFILES: &str = ".sparsek-gate/profiles";
 
 /// Locks what was imported, knowingly.
 fn lock(project: &Project, variant: &str) -> Ran {
-    let words = ["baseline", "--lock", "--reason", "theirs", "--who", "w"];
-    project.run(&[&words[..], &["--accept-imported", "-v", variant]].concat())
+    let lock = "baseline --lock --reason theirs --who w --accept-imported -v";
+    project.run(&format!("{lock} {variant}"))
 }
 
 /// A check of what was imported.
 fn check(project: &Project, variant: &str) -> Ran {
-    project.run(&["check", "--from", PROFILES, variant])
+    project.run(&format!("check --from {PROFILES} {variant}"))
 }
 
 fn verify(project: &Project, variant: &str) -> Ran {
-    project.run(&["baseline", "--verify", "--captures", PROFILES, variant])
+    project.run(&format!(
+        "baseline --verify --captures {PROFILES} {variant}"
+    ))
 }
 
 #[test]
 fn an_imported_report_can_be_locked_and_checked_against() {
     let project = importing();
-    import(&project, "twenty_launches.ncu-rep", &[])
-        .ends(0, "imported 20 launches of bsr_gemm_wmma on");
+    let ran = import(&project, "twenty_launches.ncu-rep", "");
+    ran.ends(0, "imported 20 launches of bsr_gemm_wmma on");
     let profile = project.json(&format!("{PROFILES}/recorded/wmma/profile.json"));
     assert_eq!(profile["provenance"]["origin"], "imported");
     // As `ncu --version` is read, which pins are compared with.
     assert_eq!(profile["provenance"]["profiler"], "2025.3.1.0");
     assert_eq!(profile["identity"]["clock_control"], "none");
-    assert_eq!(
-        profile["kernels"][0]["metrics"]["duration"]["samples"][0]
-            .as_array()
-            .unwrap()
-            .len(),
-        20
-    );
-    project
-        .run(&["baseline", "--lock", "--reason", "theirs", "wmma"])
-        .ends(6, "--accept-imported");
+    let samples = &profile["kernels"][0]["metrics"]["duration"]["samples"][0];
+    assert_eq!(samples.as_array().unwrap().len(), 20);
+    let ran = project.run("baseline --lock --reason theirs wmma");
+    ran.ends(6, "--accept-imported");
     lock(&project, "wmma").ends(0, "duration: – → ");
     // Its values are compared; one process does not show how much processes differ.
     check(&project, "wmma")
@@ -331,16 +270,14 @@ fn compiled_code_alone_is_no_recording_and_shows_that_a_report_is_of_another_var
     let missing = "contains no profile of it: no recorded/wmma/profile.json";
     fs::create_dir_all(project.path(PROFILES)).unwrap();
     check(&project, "wmma").ends(6, missing);
-    let code = repository()
-        .join("tests/data/stand_in/recordings/h200")
-        .join("bsr_gemm/cp_async/static.json");
+    let code = common::handed_over().join("h200/bsr_gemm/cp_async/static.json");
     let code = fs::read_to_string(code).unwrap();
     let code = code.replace("\"bsr_gemm/cp_async\"", "\"recorded/wmma\"");
     project.write(&format!("{PROFILES}/recorded/wmma/static.json"), code);
     // It is also of other sources.
     let ran = check(&project, "wmma").ends(4, missing);
     ran.says("it has compiled code alone: that is judged by `check --static`, without `--from`");
-    import(&project, "twenty_launches.ncu-rep", &[])
+    import(&project, "twenty_launches.ncu-rep", "")
         .ends(2, "the files have launches of bsr_gemm_wmma")
         .says("the compiled code of recorded/wmma has no kernel of that name");
 }
@@ -348,46 +285,35 @@ fn compiled_code_alone_is_no_recording_and_shows_that_a_report_is_of_another_var
 #[test]
 fn several_imported_reports_are_processes_whose_spread_is_known() {
     let project = importing();
-    let capture = |number: u32| {
-        let path = format!(
-            "tests/data/stand_in/recordings/h200/bsr_gemm/cp_async/capture-{number}.ncu-rep"
-        );
-        repository().join(path).to_str().unwrap().to_owned()
+    let recorded = common::handed_over();
+    // By folder and number.
+    let import = |files: &[(&str, u32)]| {
+        let path = |(folder, number): &(&str, u32)| {
+            format!("{}/{folder}/capture-{number}.ncu-rep", recorded.display())
+        };
+        let files: Vec<String> = files.iter().map(path).collect();
+        project.run(&format!(
+            "import {} --variant recorded/other",
+            files.join(" ")
+        ))
     };
-    let import = |numbers: &[u32]| {
-        let files: Vec<String> = numbers.iter().map(|number| capture(*number)).collect();
-        let files = files.iter().map(String::as_str);
-        let end = ["--variant", "recorded/other"];
-        project.run(
-            &["import"]
-                .into_iter()
-                .chain(files)
-                .chain(end)
-                .collect::<Vec<_>>(),
-        )
-    };
-    import(&[1, 2, 1]).ends(2, "a copy of another file");
-    let slower = repository().join("tests/data/stand_in/recordings/h200-worse/bsr_gemm/cp_async");
-    let slower = slower.join("capture-2.ncu-rep");
-    let files = ["import", &capture(1), slower.to_str().unwrap()];
-    project
-        .run(&[&files[..], &["--variant", "recorded/other"]].concat())
+    let [one, two, three, four] = [1, 2, 3, 4].map(|number| ("h200/bsr_gemm/cp_async", number));
+    import(&[one, two, one]).ends(2, "a copy of another file");
+    import(&[one, ("h200-worse/bsr_gemm/cp_async", 2)])
         .ends(2, "capture-2.ncu-rep: it is not of the program of")
         .says("bsr_gemm_cp_async has 65536 bytes of dynamic shared memory, there 75776");
-    let other = capture(1).replace("cp_async", "baseline");
-    let files = ["import", &capture(1), &other, "--variant", "recorded/other"];
-    project
-        .run(&files)
+    import(&[one, ("h200/bsr_gemm/baseline", 1)])
         .ends(2, "baseline/capture-1.ncu-rep: it is not of the program of")
         .says("it has bsr_gemm_baseline, and no launch of bsr_gemm_cp_async; leave it out");
-    let ran = import(&[1, 2, 3, 4]).ends(0, "imported 80 launches of bsr_gemm_cp_async on");
+    let ran =
+        import(&[one, two, three, four]).ends(0, "imported 80 launches of bsr_gemm_cp_async on");
     assert!(!ran.out.contains("not-measured"), "{}", ran.out);
     lock(&project, "other").exits(0);
     verify(&project, "other").exits(0);
     check(&project, "other").ends(0, "same: +0.00 % ±");
     // What one process cannot show is not to be had by more of this tool's own.
     let fewer = "1 process was measured in the timing phase, but 4 were requested";
-    import(&[1]).ends(0, fewer);
+    import(&[one]).ends(0, fewer);
     lock(&project, "other").ends(0, fewer);
     check(&project, "other").ends(6, "more imported reports");
 }
@@ -398,26 +324,18 @@ fn an_import_takes_the_kernels_that_the_variant_selects() {
     let names = |project: &Project| -> Vec<String> {
         let profile = project.json(&format!("{PROFILES}/recorded/other/profile.json"));
         let kernels = profile["kernels"].as_array().unwrap().iter();
-        kernels
-            .map(|kernel| kernel["name"].as_str().unwrap().to_owned())
-            .collect()
+        let names = kernels.map(|kernel| kernel["name"].as_str().unwrap().to_owned());
+        names.collect()
     };
     let file = data("two_kernels_three_times.ncu-rep");
-    let arguments = [
-        "import",
-        file.to_str().unwrap(),
-        "--variant",
-        "recorded/other",
-    ];
+    let unmeasured = "[metric.dram_bw]\ndirection = \"higher\"\ntolerance = '2'\n";
     let filter = |filter: &str| {
-        project.write(
-            "config.toml",
-            CONFIG.replace("regex:^bsr_gemm_", filter).replace(
-                "[metric.dram_bw]\ndirection = \"higher\"\ntolerance = '2'\n",
-                "",
-            ),
-        );
-        project.run(&arguments)
+        let config = CONFIG.replace("regex:^bsr_gemm_", filter);
+        project.write("config.toml", config.replace(unmeasured, ""));
+        project.run(&format!(
+            "import {} --variant recorded/other",
+            file.display()
+        ))
     };
     filter("regex:.").exits(0);
     let both = names(&project);
@@ -436,7 +354,7 @@ fn a_report_of_a_gpu_of_another_target_is_answered_with_the_key_of_the_target() 
     let project = importing();
     let target = "[toolchain]\narch = \"sm_80\"\n";
     project.write("config.toml", format!("{target}{CONFIG}"));
-    import(&project, "twenty_launches.ncu-rep", &[])
+    import(&project, "twenty_launches.ncu-rep", "")
         .ends(0, "(its target: `arch = \"sm_90a\"`)")
         .says("next: state the GPU's target in `toolchain.arch`, or measure on a GPU that runs");
 }
@@ -444,49 +362,38 @@ fn a_report_of_a_gpu_of_another_target_is_answered_with_the_key_of_the_target() 
 #[test]
 fn a_csv_says_less_than_a_report_and_what_it_lacks_must_be_stated() {
     let project = importing();
-    import(&project, "twenty_launches.raw.csv", &[]).exits(0);
+    import(&project, "twenty_launches.raw.csv", "").exits(0);
     // Two unknown conditions are not known to be the same.
     lock(&project, "wmma")
         .ends(6, "does not say how ncu measured")
         .says("--clock-control --cache-control --replay-mode --graph-profiling");
-    let stated = common::words(
-        "--clock-control none --cache-control all --replay-mode kernel --graph-profiling node",
-    );
-    import(&project, "twenty_launches.raw.csv", &stated).exits(0);
+    let stated =
+        "--clock-control none --cache-control all --replay-mode kernel --graph-profiling node";
+    import(&project, "twenty_launches.raw.csv", stated).exits(0);
     lock(&project, "wmma").exits(0);
-    let ran = project.run(&["check", "--from", PROFILES, "wmma", "--format", "json"]);
-    let mut denied = ran.exits(6).json().denied();
-    denied.dedup();
-    assert_eq!(denied, ["inconclusive"]);
+    let report = check(&project, "wmma --format json").exits(6).json();
+    assert_eq!(report.denied_besides(&["inconclusive"]), [""; 0]);
     // A report says it itself.
-    let state = |clock| {
-        import(
-            &project,
-            "twenty_launches.ncu-rep",
-            &["--clock-control", clock],
-        )
-    };
-    state("none").exits(0);
-    state("base").ends(2, "others than the stated ones");
+    let state = |clock| import(&project, "twenty_launches.ncu-rep", clock);
+    state("--clock-control none").exits(0);
+    state("--clock-control base").ends(2, "others than the stated ones");
 }
 
 #[test]
 fn a_recording_without_the_metrics_or_kernels_of_the_variant_is_told() {
     let project = importing();
-    import(&project, "two_kernels_three_times.ncu-rep", &[])
-        .ends(2, "selects none of its kernels: k1, k2");
+    let file = "two_kernels_three_times.ncu-rep";
+    import(&project, file, "").ends(2, "selects none of its kernels: k1, k2");
     project.configure("kernels = \"regex:^bsr_gemm_\"\n", "");
-    import(&project, "two_kernels_three_times.ncu-rep", &[])
-        .ends(5, "kernel-missing")
-        .says("not-measured");
+    let ran = import(&project, file, "").ends(5, "kernel-missing");
+    ran.says("not-measured");
     let report = data("twenty_launches.ncu-rep");
     for (name, words) in [
         ("nobody", "no variant or suite is called `nobody`"),
         ("recorded", "names several variants"),
     ] {
-        project
-            .run(&["import", report.to_str().unwrap(), "--variant", name])
-            .ends(2, words);
+        let ran = project.run(&["import", report.to_str().unwrap(), "--variant", name]);
+        ran.ends(2, words);
     }
     project.configure(
         "variant.other]",
@@ -496,43 +403,31 @@ fn a_recording_without_the_metrics_or_kernels_of_the_variant_is_told() {
         .run(&["import", report.to_str().unwrap(), "--variant", "other"])
         .ends(2, "name the variant that has them: --variant recorded/wmma");
     project.write("foreign", "x");
-    project
-        .run(&["import", "foreign", "--variant", "wmma"])
-        .ends(2, "foreign");
+    let ran = project.run("import foreign --variant wmma");
+    ran.ends(2, "foreign");
 }
 
 #[test]
 fn what_ncu_says_around_its_page_is_judged_as_in_a_run_of_this_tool() {
     let page = fs::read_to_string(data("twenty_launches.raw.csv")).unwrap();
     let project = importing();
-    for (before, words) in [
-        ("==ERROR== LaunchFailed", "LaunchFailed"),
-        (
-            "==ERROR== The application returned an error code (9).",
-            "error code (9)",
-        ),
-        (
-            "==WARNING== The application returned an error code (9).",
-            "error code (9)",
-        ),
-        (
-            "==ERROR== ERR_NVGPUCTRPERM - no permission",
-            "may not read the GPU's counters",
-        ),
-    ] {
+    let import = || project.run("import page.csv --variant recorded/wmma");
+    let messages = "
+==ERROR== LaunchFailed | LaunchFailed
+==ERROR== The application returned an error code (9). | error code (9)
+==WARNING== The application returned an error code (9). | error code (9)
+==ERROR== ERR_NVGPUCTRPERM - no permission | may not read the GPU's counters";
+    for [before, words] in &common::rows(messages) {
         project.write("page.csv", format!("{before}\n{page}"));
-        let arguments = ["import", "page.csv", "--variant", "recorded/wmma"];
-        project.run(&arguments).ends(2, words).says("page.csv");
+        import().ends(2, words).says("page.csv");
         assert!(!project.path(PROFILES).exists());
-        project.run(&["inspect", "page.csv"]).ends(0, before);
+        project.run("inspect page.csv").ends(0, before);
     }
     // What ncu always says, and what the program does.
     let around =
         format!("==WARNING== Note: Running with unmodified GPU clocks.\n==E== 7 (9)\n{page}");
     project.write("page.csv", around);
-    project
-        .run(&["import", "page.csv", "--variant", "recorded/wmma"])
-        .exits(0);
+    import().exits(0);
 }
 
 #[test]
@@ -542,18 +437,17 @@ fn a_page_that_lacks_launches_is_imported_with_a_warning() {
     let project = importing();
     project.write("part.csv", lines.collect::<Vec<_>>().join("\n"));
     project
-        .run(&["import", "part.csv", "--variant", "recorded/wmma"])
+        .run("import part.csv --variant recorded/wmma")
         .ends(0, "imported 19 launches")
         .says("warning capture-unreadable")
         .says("launch 7 is missing before launch 8");
-    project
-        .run(&["inspect", "part.csv"])
-        .ends(0, "launch 7 is missing");
+    let ran = project.run("inspect part.csv");
+    ran.ends(0, "launch 7 is missing");
 }
 
 #[test]
 fn a_page_that_does_not_name_the_gpu_is_answered_with_the_page_that_does() {
-    let ran = import(&importing(), "details_with_program_output.csv", &[]);
+    let ran = import(&importing(), "details_with_program_output.csv", "");
     let ran = ran.ends(2, "a details page does not").says("--page raw");
     assert!(!ran.err.contains("device__attribute"), "{}", ran.err);
 }
@@ -563,13 +457,11 @@ fn a_recording_in_the_folder_it_is_imported_to_is_not_lost() {
     let project = importing();
     let place = format!("{PROFILES}/recorded/wmma/mine.ncu-rep");
     project.write(&place, fs::read(data("four_metrics.ncu-rep")).unwrap());
-    project
-        .run(&["import", &place, "--variant", "recorded/wmma"])
-        .exits(0);
     let imported = format!("{PROFILES}/recorded/wmma/imported.ncu-rep");
-    project
-        .run(&["import", &imported, "--variant", "recorded/wmma"])
-        .exits(0);
+    for file in [&place, &imported] {
+        let import = format!("import {file} --variant recorded/wmma");
+        project.run(&import).exits(0);
+    }
     assert!(project.path(&imported).exists());
 }
 
@@ -598,7 +490,7 @@ fn a_work_folder_of_another_user_is_answered_with_whose_it_is() {
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
         command.arg(project.gate().get_program()).args(arguments);
         command.current_dir(project.path(""));
-        Ran::of(&command.env("TMPDIR", project.path("")).output().unwrap())
+        Ran::by(command.env("TMPDIR", project.path("")))
     };
     run(&["import", "x.ncu-rep", "--variant", "recorded/wmma"])
         .ends(3, "Permission denied")

@@ -29,7 +29,7 @@ fn machine(inputs: &str) -> Machine {
 
 /// The files that a profile says it was made of.
 fn sources(machine: &Machine) -> Vec<String> {
-    machine.run(&["profile"]).exits(0);
+    machine.run("profile").exits(0);
     let profile = ".sparsek-gate/profiles/bsr_gemm/baseline/profile.json";
     let profile = machine.json(profile);
     let sources = profile["provenance"]["sources"].as_object().unwrap();
@@ -69,7 +69,7 @@ fn links_are_followed_and_lead_round_no_circle() {
     // Like a single file that cannot be read.
     symlink("nowhere", folder.join("gone")).unwrap();
     machine
-        .run(&["build"])
+        .run("build")
         .ends(5, "the input `linked/gone` cannot be read");
 }
 
@@ -113,9 +113,9 @@ fn a_file_that_is_new_changed_or_gone_makes_another_program() {
 fn a_new_file_of_a_pattern_changes_an_immutable_variant() {
     let machine = machine("[\"src/*.py\"]\nimmutable = true");
     machine.lock_measured();
-    machine.run(&["check"]).exits(0);
+    machine.run("check").exits(0);
     machine.write("src/more.py", "");
-    machine.run(&["check"]).ends(
+    machine.run("check").ends(
         4,
         "it is also built from `src/more.py`, which its lock does not list",
     );
@@ -128,13 +128,13 @@ fn a_file_that_changes_while_the_variant_is_run_is_reported() {
         "bench.sh",
         "echo x >>src/a.py\necho 'variant: baseline'\necho 'recorded: h200'\n",
     );
-    machine.run(&["profile"]).ends(5, "`src/a.py` changed");
+    machine.run("profile").ends(5, "`src/a.py` changed");
 }
 
 #[test]
 fn a_profile_of_another_filter_is_not_locked() {
     let machine = machine("[\"src/*.py\"]");
-    machine.run(&["profile"]).exits(0);
+    machine.run("profile").exits(0);
     let lock = ["baseline", "--lock", "--reason", "first"];
     for (now, words) in [
         ("kernels = \"regex:_gemm_\"", "and now `regex:_gemm_`"),
@@ -159,14 +159,14 @@ fn a_profile_of_another_filter_is_not_locked() {
 fn profile_prints_a_line_and_every_value_where_it_is_asked_for() {
     let machine = machine("[\"src/*.py\"]");
     let line = "bsr_gemm/baseline on NVIDIA H200: duration of bsr_gemm_baseline ";
-    let short = machine.run(&["profile"]).exits(0).out;
+    let short = machine.run("profile").exits(0).out;
     assert!(short.starts_with(line), "{short}");
     common::contains(&short, &[" us, 80 launches in 4 processes\n"]);
     assert!(!short.contains("sm_active"), "{short}");
-    let all = machine.run(&["profile", "-v"]).exits(0).out;
+    let all = machine.run("profile -v").exits(0).out;
     common::contains(&all, &["bsr_gemm/baseline on NVIDIA H200\n  "]);
     assert!(all.contains("\n  sm_active: "), "{all}");
-    let quiet = machine.run(&["profile", "-q"]).exits(0).out;
+    let quiet = machine.run("profile -q").exits(0).out;
     assert!(!quiet.contains("bsr_gemm/baseline"), "{quiet}");
     assert!(quiet.contains("profiles in "), "{quiet}");
 }
@@ -212,7 +212,7 @@ fn the_modules_that_a_python_program_imports_are_inputs() {
     let lock = ["baseline", "--lock", "--reason", "first"];
     machine.run(&lock).exits(0);
     machine.replace("bench/ops/words.py", "h200", "h200 h200");
-    let ran = machine.run(&["check", "--from", ".sparsek-gate/profiles"]);
+    let ran = machine.run("check --from .sparsek-gate/profiles");
     ran.says("profile-stale").says("bench/ops/words.py");
     machine.run(&lock).ends(6, "`bench/ops/words.py` changed");
     machine.replace("bench/ops/words.py", "h200 h200", "h200");
@@ -225,13 +225,12 @@ fn the_modules_that_a_python_program_imports_are_inputs() {
 fn a_python_program_is_measured_for_any_change_whatever_it_seems_to_import() {
     let machine = python_machine();
     let project = &machine.project;
-    let ours = "/journal\n/reports\n/argv\n/tmp/\n/home/\n/.sparsek-gate/\n__pycache__/\n";
-    project.write(".git/info/exclude", ours);
+    machine.without("__pycache__/\n");
     machine.lock_measured();
     project.commit();
     let measured = |why: &str| {
         project.write("journal", "");
-        let ran = machine.run(&["check", "--against", "HEAD"]).exits(0);
+        let ran = machine.run("check --against HEAD").exits(0);
         let measured = !project.read("journal").is_empty();
         assert_eq!(measured, !why.is_empty(), "{}", ran.err);
         assert!(ran.err.contains(why), "{}", ran.err);
@@ -243,7 +242,7 @@ fn a_python_program_is_measured_for_any_change_whatever_it_seems_to_import() {
         project.read("bench/ops/words.py") + "#",
     );
     measured("its program differs");
-    project.git(&["checkout", "--quiet", "."]);
+    project.git("checkout --quiet .");
     project.write("bench/ops/unused.py", "#");
     measured("what it reads is not known for certain, and `bench/ops/unused.py` changed");
 }
@@ -260,7 +259,7 @@ fn refused(inputs: &str, words: &[&str]) {
     project.write("config.toml", config);
     project.write("bench.sh", "true\n");
     fs::create_dir(project.path("empty")).unwrap();
-    let ran: Ran = project.run(&["build"]).exits(2);
+    let ran: Ran = project.run("build").exits(2);
     for word in words {
         assert!(ran.err.contains(word), "{word:?} is not in\n{}", ran.err);
     }

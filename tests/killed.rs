@@ -44,7 +44,7 @@ fn a_lock_that_is_killed_leaves_the_old_baselines_or_the_new_ones() {
         *runs.borrow_mut() += 1;
         if matches!(*runs.borrow() % 18, 1 | 5 | 11) {
             // A command may finish what a killed one began.
-            project.run(&["baseline", "--verify"]);
+            project.run("baseline --verify");
             let seen = locked_from(&project, "baselines");
             assert!(seen == found || (found.is_none() && seen == Some(*wanted.borrow())));
             assert_eq!(leftovers(&project), Vec::<String>::new());
@@ -182,7 +182,7 @@ fn signing_that_is_killed_leaves_the_old_signatures_or_the_new_ones() {
     let signed = Signed::new();
     let look = |ended| signed.look(ended);
     kill_at_random("baseline --sign", kills(4), || signed.sign(), look);
-    signed.project.run(&["baseline", "--verify"]).exits(0);
+    signed.project.run("baseline --verify").exits(0);
     assert_eq!(leftovers(&signed.project), Vec::<String>::new());
 }
 
@@ -325,7 +325,7 @@ fn an_import_that_is_killed_leaves_the_old_profile_or_the_new_one() {
 }
 
 fn profile(machine: &Machine) -> Command {
-    machine.gate(&["profile", "--format", "json"])
+    machine.gate("profile --format json")
 }
 
 #[test]
@@ -387,7 +387,7 @@ fn a_full_disk_ends_a_lock_or_a_signature_and_nothing_is_lost() {
             *state.borrow_mut() = found;
         },
     );
-    project.run(&["baseline", "--verify"]).exits(0);
+    project.run("baseline --verify").exits(0);
     let signed = Signed::new();
     let folder = signed.project.path("");
     let look = |_, ended| signed.look(ended);
@@ -507,7 +507,7 @@ fn a_disk_that_the_profiler_fills_ends_a_profile_and_the_earlier_one_is_kept() {
 #[test]
 fn a_command_that_must_not_wait_for_another_one_ends_with_3_and_names_it() {
     let machine = Machine::new();
-    Ran::of(&machine.gate(&["profile"]).output().unwrap()).exits(0);
+    Ran::of(&machine.gate("profile").output().unwrap()).exits(0);
     let folder = fs::File::open(machine.project.path(PROFILES)).unwrap();
     let ends = |arguments: &[&str], code: i32| {
         let arguments = [arguments, &["--no-wait"]].concat();

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use crate::common::stand_in::{Sources, compiled};
-use crate::common::{self, Project, Ran, Report, aloud, install, repository};
+use crate::common::{self, Arguments, Project, Ran, Report, aloud, install, repository};
 use serde_json::{Value as Json, json};
 use sparsek_gate::capture::kernel_records::{Incomplete, ProcessRecords};
 
@@ -129,7 +129,7 @@ impl Machine {
     fn locked() -> Machine {
         static LOCKED: LazyLock<Vec<u8>> = LazyLock::new(|| {
             let machine = Machine::accepting("kernel-times");
-            machine.run(&["profile"]).exits(0);
+            machine.run("profile").exits(0);
             machine.lock().exits(0);
             machine.commit();
             machine.project.packed()
@@ -141,13 +141,13 @@ impl Machine {
     }
 
     fn lock(&self) -> Ran {
-        self.run(&["baseline", "--lock", "--reason", "first", "--who", "tester"])
+        self.run("baseline --lock --reason first --who tester")
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    fn command(&self, arguments: impl Arguments) -> Command {
         let mut command = self.project.gate();
         command
-            .args(arguments)
+            .args(arguments.list())
             .env("LD_LIBRARY_PATH", self.driver)
             .env("RECORDS", repository().join("tests/data/cupti"))
             .env("JOURNAL", self.path("tmp/journal"))
@@ -158,14 +158,12 @@ impl Machine {
         command
     }
 
-    fn run(&self, arguments: &[&str]) -> Ran {
-        Ran::of(&self.command(arguments).output().unwrap())
+    fn run(&self, arguments: impl Arguments) -> Ran {
+        Ran::by(&mut self.command(arguments))
     }
 
     fn profile(&self, code: i32) -> Report {
-        self.run(&["profile", "--format", "json"])
-            .exits(code)
-            .json()
+        self.run("profile --format json").exits(code).json()
     }
 
     #[track_caller]
@@ -226,8 +224,8 @@ fn an_accepted_tier_is_measured_locked_and_passes_with_a_warning() {
     let machine = Machine::locked();
     let values = "duration: 261035.87\ndynamic_shared_bytes: 75776.00\n";
     assert_eq!(machine.read(LOCKED), values);
-    let captures = common::words("baseline --verify --captures .sparsek-gate/profiles");
-    machine.run(&captures).ends(0, "derived again");
+    let verify = "baseline --verify --captures .sparsek-gate/profiles";
+    machine.run(verify).ends(0, "derived again");
     let report = machine.check(&[], 0);
     assert_eq!(report.denied(), Vec::<String>::new());
     assert!(report.warns("no-permission"));
@@ -239,7 +237,7 @@ fn an_accepted_tier_is_measured_locked_and_passes_with_a_warning() {
         let why = comparison["why"].as_str().unwrap();
         assert!(why.contains("cannot be measured by kernel-times"), "{why}");
     }
-    let shown = machine.run(&["check", "-v"]).exits(0);
+    let shown = machine.run("check -v").exits(0);
     common::contains(&shown.out, &["kernel-times without counters"]);
     let again = machine.check(&["--from", ".sparsek-gate/profiles"], 0);
     assert_eq!(again.verdict("cp_async", "duration"), "pass");
@@ -296,11 +294,8 @@ fn journal(machine: &Machine) -> Vec<String> {
 /// `compare` of `cp_async.sh` with itself, on a machine whose ncu may not read the counters.
 fn compare_with_itself(machine: &Machine) -> Command {
     let project = &machine.project;
-    let path = format!(
-        "{}:{}",
-        project.path("bin").display(),
-        std::env::var("PATH").unwrap()
-    );
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", project.path("bin").display());
     fs::create_dir_all(project.path("bin")).unwrap();
     fs::create_dir_all(project.path("lib64")).unwrap();
     for (from, to) in [
@@ -319,6 +314,10 @@ fn compare_with_itself(machine: &Machine) -> Command {
     command
 }
 
+fn compared(machine: &Machine) -> Ran {
+    Ran::by(&mut compare_with_itself(machine))
+}
+
 #[test]
 fn programs_start_together_and_work_in_turn_and_one_after_the_other_where_they_cannot_be_held() {
     let machine = Machine::new();
@@ -326,7 +325,7 @@ fn programs_start_together_and_work_in_turn_and_one_after_the_other_where_they_c
     let held = program(0, "echo starts >>\"$JOURNAL\"").replace(HOLD, &format!("{HOLD}\n{works}"));
     let held = format!("{held}echo leaves >>\"$JOURNAL\"\n");
     machine.write("cp_async.sh", &held);
-    Ran::of(&compare_with_itself(&machine).output().unwrap()).exits(0);
+    compared(&machine).exits(0);
     let lines = journal(&machine);
     let at = |wanted: &str| lines.iter().position(|line| line == wanted).unwrap();
     assert_eq!(lines[..2], ["starts", "starts"], "{lines:?}");
@@ -350,7 +349,7 @@ fn programs_start_together_and_work_in_turn_and_one_after_the_other_where_they_c
     // Nothing holds it, as where another library in the program gets the calls.
     let alone = held.replace(HOLD, "").replace("; echo turn 0 1000 0", "");
     machine.write("cp_async.sh", alone.replace(OVER, ""));
-    let ran = Ran::of(&compare_with_itself(&machine).output().unwrap()).exits(0);
+    let ran = compared(&machine).exits(0);
     assert!(ran.err.contains("cannot be held"), "{}", ran.err);
     let lines = journal(&machine);
     // What two processes left that ran side by side does not count.
@@ -371,7 +370,7 @@ fn a_program_that_runs_in_the_turn_of_another_is_not_measured_beside_others() {
     let held = program(0, "echo $$ >>\"$JOURNAL\"").replace("echo run", "echo $$");
     let held = held.replace(HOLD, &format!("{HOLD}\n{wakes}"));
     machine.write("cp_async.sh", held);
-    let ran = Ran::of(&compare_with_itself(&machine).output().unwrap()).exits(0);
+    let ran = compared(&machine).exits(0);
     let why = "one of them ran in the turn of another program";
     assert!(ran.err.contains(why), "{}", ran.err);
 }
@@ -411,7 +410,7 @@ done <"$RECORDS/cp_async.process" >>"$own"
 fn programs_that_leave_the_gpu_idle_compute_side_by_side_and_have_another_turn() {
     let machine = Machine::new();
     machine.write("cp_async.sh", computing(""));
-    let ran = Ran::of(&compare_with_itself(&machine).output().unwrap()).exits(0);
+    let ran = compared(&machine).exits(0);
     assert!(!ran.err.contains(" processes "), "{}", ran.err);
     let lines = journal(&machine);
     // As many start together as there are cores, two at least.
@@ -434,24 +433,22 @@ fn programs_that_leave_the_gpu_idle_compute_side_by_side_and_have_another_turn()
 fn what_others_write_between_two_turns_of_a_program_is_found() {
     let machine = Machine::new();
     let all = "\"${SPARSEK_GATE_KERNEL_RECORDS%/*}\"/*.process.*";
-    machine.write(
-        "cp_async.sh",
-        computing(&format!("sed -i s/1000/1001/ {all}")),
-    );
-    Ran::of(&compare_with_itself(&machine).output().unwrap())
+    let changes = format!("sed -i s/1000/1001/ {all}");
+    machine.write("cp_async.sh", computing(&changes));
+    compared(&machine)
         .exits(5)
         .says("changed while the program ran");
     let launches = "k 9 3000 3500 0 1 7 1 1 1 1 1 1 1 0 0 0 name";
     for line in [launches, "turn 0 5000 9", "idle 5000"] {
         let adds = format!("for one in {all}; do echo '{line}' >>$one; done");
         machine.write("cp_async.sh", computing(&adds));
-        let ran = Ran::of(&compare_with_itself(&machine).output().unwrap());
+        let ran = compared(&machine);
         let expected = "each has one whole turn: its processes cannot be held at their first work on the GPU: one of them ran in the turn of another program";
         assert!(ran.err.contains(expected), "{}", ran.err);
     }
     // A file of another is gone.
     machine.write("cp_async.sh", computing(&format!("rm -f {all}")));
-    Ran::of(&compare_with_itself(&machine).output().unwrap())
+    compared(&machine)
         .exits(5)
         .says("changed while the program ran");
 }
@@ -465,7 +462,7 @@ fn a_turn_is_over_once_all_processes_of_a_program_have_written_what_they_did() {
     let ends = "echo 'end 0 0' >>$other";
     let program = program(0, begins).replace(OVER, &format!("{OVER}\n{ends}"));
     machine.write("cp_async.sh", program);
-    let ran = Ran::of(&compare_with_itself(&machine).output().unwrap()).exits(0);
+    let ran = compared(&machine).exits(0);
     assert!(!ran.err.contains(" processes "), "{}", ran.err);
 }
 
@@ -476,7 +473,7 @@ fn a_program_that_fails_beside_others_is_measured_alone() {
     let claims =
         "exec 9>\"$JOURNAL.claimed\"\nflock -n 9 || { echo refused >>\"$JOURNAL\"; exit 3; }";
     machine.write("cp_async.sh", program(0, claims));
-    let ran = Ran::of(&compare_with_itself(&machine).output().unwrap()).exits(0);
+    let ran = compared(&machine).exits(0);
     assert!(ran.err.contains("fewer start together"), "{}", ran.err);
     ran.says("measured again, with fewer beside it");
     assert!(journal(&machine).contains(&"refused".to_owned()));
@@ -538,10 +535,8 @@ fn a_profile_of_one_tier_is_never_compared_with_a_baseline_of_another() {
         profile["identity"]["tier"] = json!("kernel-times");
     });
     let report = project.check(&["cp_async"], 3);
-    report.tells_all(
-        "not-comparable",
-        &["(tier kernel-times), and has a baseline only for nvidia-h200"],
-    );
+    let words = "(tier kernel-times), and has a baseline only for nvidia-h200";
+    report.tells_all("not-comparable", &[words]);
     assert_eq!(report.0["variants"], json!([]));
 
     // Put into the folder of another tier by hand, it does not fit that folder.
@@ -577,11 +572,8 @@ it crashes | kill -SEGV $$ | 5 | program-failed | SIGSEGV
         assert_eq!(report.denied()[0], finding, "{case}");
         report.tells_all(&finding, &[&why]);
         // Why ncu did not measure is reported too, where it was tried.
-        assert_eq!(
-            report.warns("no-permission"),
-            ["profiler-unsupported", "kernel-missing"].contains(&finding.as_str()),
-            "{case}"
-        );
+        let is_tried = ["profiler-unsupported", "kernel-missing"].contains(&finding.as_str());
+        assert_eq!(report.warns("no-permission"), is_tried, "{case}");
     }
 }
 
@@ -610,20 +602,16 @@ fn a_profiler_that_does_not_work_at_all_is_stepped_down_from_too() {
 #[test]
 fn a_variant_of_which_no_lower_tier_measures_anything_is_denied() {
     let machine = Machine::accepting("kernel-times");
-    let suite =
-        "metrics = [\"dram_bw\"]\n[suite.other.variant.lone]\nrun = [\"sh\", \"cp_async.sh\"]\n";
-    let config = machine.read("config.toml");
-    machine.write("config.toml", format!("{config}\n[suite.other]\n{suite}"));
+    let lone = "[suite.other.variant.lone]\nrun = [\"sh\", \"cp_async.sh\"]\n";
+    let suite = format!("\n[suite.other]\nmetrics = [\"dram_bw\"]\n{lone}");
+    machine.append("config.toml", &suite);
     machine.commit();
     // Whether it is the first to be denied or not.
-    for names in [&["bsr_gemm", "other"][..], &["other"]] {
-        let all = [&["profile", "--format", "json"], names].concat();
-        assert_eq!(
-            machine.run(&all).exits(3).json().denied(),
-            ["no-permission"]
-        );
-        let all = [&["check", "--against", "HEAD", "--format", "json"], names].concat();
-        let report = machine.run(&all).exits(3).json();
+    for names in ["bsr_gemm other", "other"] {
+        let profiled = machine.run(&format!("profile --format json {names}"));
+        assert_eq!(profiled.exits(3).json().denied(), ["no-permission"]);
+        let check = format!("check --against HEAD --format json {names}");
+        let report = machine.run(&check).exits(3).json();
         assert!(report.denies("no-permission"));
     }
 }
@@ -1036,7 +1024,7 @@ fn what_the_compiler_made_passes_alone_only_where_that_tier_is_accepted() {
     let head = head.replace("counts = { bytes_written = 32 }\n", "");
     let head = head.replace("\"libcupti.so.13\"", "\"nowhere.so\"");
     project.write("config.toml", format!("{head}{suite}"));
-    machine.run(&["build"]).exits(0);
+    machine.run("build").exits(0);
     let lock = common::words("baseline --lock --static --reason first --who tester");
     machine.run(&lock).exits(0);
 
@@ -1104,7 +1092,7 @@ fn programs_are_compared_by_the_times_of_their_kernels_without_a_right_to_the_co
     );
     project.write("alone.sh", text);
     let output = machine
-        .command(&["init", "--", "sh", "alone.sh", "--mode", "profile"])
+        .command("init -- sh alone.sh --mode profile")
         .env("CUDA_HOME", &toolkit)
         .env("PATH", &path)
         .output();

@@ -102,13 +102,11 @@ fn machine_code_alone_makes_a_variant() {
     let config = "[toolchain]\narch = \"sm_90a\"\n[static.tensor_instructions]\nlevel = \"record\"\n\
         [static.wgmma_instructions]\nlevel = \"record\"\n[suite.s.variant.v]\nprogram = \"build/kernel.cubin\"\n";
     project.write("config.toml", config);
-    project.run(&["build"]).exits(0);
+    project.run("build").exits(0);
     project
-        .run(&[
-            "baseline", "--lock", "--static", "--reason", "x", "--who", "t",
-        ])
+        .run("baseline --lock --static --reason x --who t")
         .exits(0);
-    project.run(&["check", "--static"]).exits(0);
+    project.run("check --static").exits(0);
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn cubin(report: &[u8]) -> (usize, Vec<u8>) {
 }
 
 fn check(machine: &Machine, code: i32) -> Json {
-    let ran = machine.run(&["check", "--format", "json"]).exits(code);
+    let ran = machine.run("check --format json").exits(code);
     ran.json().0
 }
 
@@ -144,7 +144,7 @@ fn a_program_that_its_change_only_states_the_code_of_is_not_measured() {
         config.replace(run, "program = \"k.cubin\"\n"),
     );
     machine
-        .run(&["check", "--against", "HEAD"])
+        .run("check --against HEAD")
         .says("nothing of it runs, and its base does")
         .says("not-measured s/v");
 }
@@ -161,10 +161,10 @@ fn the_static_profile_of_a_program_is_made_again_with_what_its_launches_have() {
         let profile: Json = machine.json(path);
         profile["kernels"][0]["metrics"][name]["value"].clone()
     };
-    machine.run(&["build"]).exits(0);
+    machine.run("build").exits(0);
     assert_eq!(metric("dynamic_shared_bytes"), 100_000.0);
     assert_eq!(metric("occupancy_limit_shared_mem"), 1.0);
-    machine.run(&["profile"]).ends(
+    machine.run("profile").ends(
         0,
         "`dynamic_shared_bytes` 100000, but was launched with 0: the launch counts",
     );
@@ -253,7 +253,7 @@ fn a_process_that_tunes_what_it_measures_is_refused_after_the_first() {
     let config = CONFIG.replace("profiler_range = true\n", "");
     machine.write("config.toml", config);
     program(&machine, "recorded: first", &sentence("M: 128"));
-    let ran = machine.run(&["profile"]).exits(6);
+    let ran = machine.run("profile").exits(6);
     ran.says("the measured process tuned `bsr_gemm_wmma`")
         .says("profiler_range = true");
     let profiled = machine.read("journal");
@@ -264,7 +264,7 @@ fn a_process_that_tunes_what_it_measures_is_refused_after_the_first() {
         "recorded: first",
         &sentence("M: 128").replace(KERNEL, "another"),
     );
-    machine.run(&["profile"]).exits(0);
+    machine.run("profile").exits(0);
 }
 
 #[test]
@@ -273,12 +273,12 @@ fn code_that_differs_from_process_to_process_is_no_static_profile() {
     record(&machine, "again", other_instruction);
     program(&machine, "recorded: first again", "");
     machine
-        .run(&["profile"])
+        .run("profile")
         .ends(6, "code-varies")
         .says("`_Z13bsr_gemm_wmma")
         .says("TRITON_CACHE_AUTOTUNING");
     machine
-        .run(&["baseline", "--lock", "--reason", "first", "--who", "Ada"])
+        .run("baseline --lock --reason first --who Ada")
         .ends(6, "it has no static profile");
 }
 
@@ -290,7 +290,7 @@ fn code_that_was_not_kept_is_said_and_the_measured_profile_stays() {
         report[start] = 0;
     });
     machine
-        .run(&["profile"])
+        .run("profile")
         .ends(6, "the machine code that it loaded is not known");
     assert!(
         machine
@@ -309,7 +309,7 @@ fn without_a_gpu_loaded_code_is_reported_as_not_judged() {
     let machine = machine();
     machine.lock_measured();
     machine
-        .run(&["check", "--static"])
+        .run("check --static")
         .says("the static gate cannot judge it: its machine code is loaded while it runs")
         .says("next: measure it: sparsek-gate check s/v");
 }
@@ -326,7 +326,7 @@ fn a_static_profile_that_is_not_that_of_its_captures_is_found_and_not_locked() {
     let ran = machine.run(&["check", "--from", from.to_str().unwrap()]);
     ran.says("the static profile differs from the captures: `bsr_gemm_wmma` has other code");
     machine
-        .run(&["baseline", "--lock", "--reason", "again", "--who", "Ada"])
+        .run("baseline --lock --reason again --who Ada")
         .ends(4, "profile-altered");
 }
 
@@ -346,9 +346,7 @@ fn a_regression_names_the_choice_of_the_autotuner_first() {
         machine.write("bench.sh", text);
     };
     program("h200", 4);
-    machine.git(&["init", "--quiet"]);
-    let ours = "/journal\n/reports\n/argv\n/tmp/\n/home/\n/.sparsek-gate/\n";
-    machine.write(".git/info/exclude", ours);
+    machine.without("");
     machine.lock_measured();
     machine.commit();
     program("h200-worse", 8);
@@ -382,7 +380,7 @@ fn processes_that_choose_differently_are_a_warning_where_no_code_is_gated() {
         echo \"Triton autotuning for function bsr_gemm_wmma finished after 1s; best config selected: N: $n;\"\n";
     machine.write("bench.sh", text);
     machine
-        .run(&["profile"])
+        .run("profile")
         .ends(0, "warning code-varies s/v")
         .says("chose different configurations of `bsr_gemm_wmma`: N: 0; N: 1");
 }

@@ -31,7 +31,7 @@ fn a_lock_whose_files_may_not_grow_names_the_file_and_leaves_the_old_baselines()
         Ran::of(&limited).ends(3, "File too large");
         assert_eq!(locked_from(&project, "baselines"), Some(RECORDED));
         // The next command need not be a lock to clear up.
-        project.run(&["baseline", "--verify"]).exits(0);
+        project.run("baseline --verify").exits(0);
         assert_eq!(locked_from(&project, "baselines"), Some(RECORDED));
         assert_eq!(leftovers(&project), Vec::<String>::new());
     }
@@ -119,7 +119,7 @@ fn locks_at_once_leave_one_whole_set_and_lose_no_entry_of_the_ledger() {
         }
         assert!(locked_from(&project, "baselines").is_some());
         assert_eq!(entries(&project), before + locked);
-        project.run(&["baseline", "--verify"]).exits(0);
+        project.run("baseline --verify").exits(0);
         assert_eq!(leftovers(&project), Vec::<String>::new());
     }
 }
@@ -138,7 +138,7 @@ fn readers_during_locks_never_see_a_half_written_baseline() {
             }
         });
         while Instant::now() < end {
-            project.run(&["baseline", "--verify"]).exits(0);
+            project.run("baseline --verify").exits(0);
         }
     });
 }

@@ -278,14 +278,14 @@ const LOCK: [&str; 7] = [
 #[track_caller]
 fn checked(project: &Project, code: i32) -> common::Report {
     project
-        .run(&["check", "--static", "--format", "json"])
+        .run("check --static --format json")
         .exits(code)
         .json()
 }
 
 #[track_caller]
 fn refused(project: &Project, code: i32, finding: &str, words: &str) {
-    let ran = project.run(&["build", "--format", "json"]).exits(code);
+    let ran = project.run("build --format json").exits(code);
     let json: Json = ran.json().0;
     let findings = json["findings"].as_array().unwrap();
     assert_eq!(findings.len(), 1, "{findings:?}");
@@ -298,7 +298,7 @@ fn refused(project: &Project, code: i32, finding: &str, words: &str) {
 fn a_program_that_stands_ready_is_locked_and_checked_without_a_gpu_or_a_compiler() {
     let project = project("program = \"build/bench\"");
     project.write("build/bench", data("host.o"));
-    project.run(&["build"]).exits(0);
+    project.run("build").exits(0);
     project.run(&LOCK).exits(0);
     let report = checked(&project, 0);
     let comparisons = report.0["variants"][0]["comparisons"].as_array().unwrap();
@@ -313,7 +313,7 @@ fn a_program_that_stands_ready_is_locked_and_checked_without_a_gpu_or_a_compiler
     assert!(!comparisons.iter().any(absent), "{comparisons:?}");
 
     let unknown = "spilled bytes and the compiler's warnings are not known";
-    project.run(&["check", "--static"]).ends(0, unknown);
+    project.run("check --static").ends(0, unknown);
 
     // Another program, with more registers for this target: the kernel of sm_80 has fewer.
     let mut other = data("kernel_zstd.fatbin");
@@ -321,7 +321,7 @@ fn a_program_that_stands_ready_is_locked_and_checked_without_a_gpu_or_a_compiler
     other[16 + 64 + 1016 + 28] = 90;
     project.write("build/bench", &other);
     checked(&project, 0);
-    project.run(&["build"]).exits(0);
+    project.run("build").exits(0);
     project.run(&LOCK).exits(0);
     project.write("build/bench", data("host.o"));
     let report = checked(&project, 1);
@@ -358,7 +358,7 @@ fn two_different_kernels_of_one_name_are_refused_and_two_copies_are_one() {
     let twice = project("program = \"build/bench\"\nlibraries = [\"x.cubin\"]");
     twice.write("build/bench", data("host.o"));
     twice.write("x.cubin", data("kernel.cubin"));
-    twice.run(&["build"]).exits(0);
+    twice.run("build").exits(0);
     twice.write("x.cubin", data("no_shared.cubin"));
     refused(
         &twice, 5, "build-failed", "two different kernels with the name",
@@ -370,7 +370,7 @@ fn code_of_another_compiler_is_not_compared() {
     let cubin = project("libraries = [\"x.cubin\"]");
     let code = data("kernel.cubin");
     cubin.write("x.cubin", &code);
-    cubin.run(&["build"]).exits(0);
+    cubin.run("build").exits(0);
     cubin.run(&LOCK).exits(0);
     let version = b", V13.0.";
     let at = code.windows(8).position(|bytes| bytes == version).unwrap();
@@ -392,8 +392,8 @@ fn a_static_check_runs_no_build_command_and_reads_what_the_command_made() {
     let make = "echo made >>made\nmkdir -p build\ncp host.o build/bench\n";
     project.write("make.sh", make);
     project.write(".gitignore", "*.json\n");
-    project.git(&["init", "--quiet"]);
-    project.run(&["build"]).exits(0);
+    project.git("init --quiet");
+    project.run("build").exits(0);
     project
         .run(&LOCK)
         .ends(0, "git ignores files of the baselines");
@@ -429,7 +429,7 @@ fn fewer_registers_that_spill_and_more_registers_fail_the_static_check_of_a_prog
         link(&folder, &["-o", "build/bench", "k.o"]);
     };
     build("64");
-    project.run(&["build"]).exits(0);
+    project.run("build").exits(0);
     project.run(&LOCK).exits(0);
     checked(&project, 0);
     build("128");

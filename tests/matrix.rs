@@ -124,7 +124,7 @@ fn produced_variants_are_named_selected_waived_and_given_tolerances_like_others(
     let glob = shown("s/v-*");
     assert!(glob.contains("./v 1") && glob.contains("./v 2") && !glob.contains("./w"));
     project
-        .run(&["list", "s/v"])
+        .run("list s/v")
         .ends(2, "'s/v-*' selects all variants that begin with it");
     for (from, to, words) in [
         ("[\"s/v-n_1\"]", "[\"s/v\"]", "no variant is called `s/v`"),
@@ -140,7 +140,7 @@ fn produced_variants_are_named_selected_waived_and_given_tolerances_like_others(
 fn refused(keys: &str, words: [&str; 3]) {
     let project = Project::empty();
     project.write("config.toml", with(&format!("[suite.s.variant.v]\n{keys}")));
-    let ran = project.run(&["list"]).exits(2);
+    let ran = project.run("list").exits(2);
     for word in words {
         assert!(ran.err.contains(word), "{word:?} is not in\n{}", ran.err);
     }
@@ -224,14 +224,14 @@ fn locked() -> Machine {
          defines = { TILE = \"{tile}\" }\nargs = [\"{mode}\"]",
     );
     machine.lock_measured();
-    machine.run(&["check"]).exits(0);
+    machine.run("check").exits(0);
     machine.write(".gitignore", ".sparsek-gate/\n");
     machine.commit();
     machine
 }
 
 fn checked(machine: &Machine) -> Ran {
-    machine.run(&["check", "--baseline-ref", "HEAD", "--format", "json"])
+    machine.run("check --baseline-ref HEAD --format json")
 }
 
 #[test]

@@ -2,15 +2,17 @@
 //! driver's library and ncu are stand-ins (`tests/data/stand_in`); the reports that they hand over
 //! are those that the real ones recorded on an H200.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::ops::Deref;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use crate::common::crash::wait_for_orphans;
 use crate::common::stand_in::{self, UUID, libraries};
-use crate::common::{self, PATIENCE, Project, Ran, Report, repository};
+use crate::common::{self, Arguments, PATIENCE, Project, Ran, Report, repository};
 use serde_json::{Value as Json, json};
 use sparsek_gate::metric::Role;
 use sparsek_gate::process::shell_line;
@@ -57,6 +59,14 @@ struct Machine {
     folder: &'static str,
 }
 
+impl Deref for Machine {
+    type Target = Project;
+
+    fn deref(&self) -> &Project {
+        &self.project
+    }
+}
+
 impl Machine {
     /// A project with the repository's metrics and settings, committed. Nothing is locked.
     fn new() -> Machine {
@@ -84,10 +94,10 @@ impl Machine {
         for path in ["journal", "reports"] {
             machine.project.write(&format!("{STAND_IN}/{path}"), "");
         }
-        machine.project.git(&["init", "--quiet"]);
+        machine.git("init --quiet");
         let ours = format!("/tmp/\n/{STAND_IN}/\n");
         machine.project.write(".git/info/exclude", ours);
-        machine.project.commit();
+        machine.commit();
         machine
     }
 
@@ -105,10 +115,10 @@ impl Machine {
     }
 
     fn lock(&self) {
-        self.run(&["profile"]).exits(0);
-        self.run(&["baseline", "--lock", "--reason", "first", "--who", "tester"])
-            .exits(0);
-        self.project.commit();
+        self.run("profile").exits(0);
+        let lock = "baseline --lock --reason first --who tester";
+        self.run(lock).exits(0);
+        self.commit();
         self.forget();
     }
 
@@ -144,10 +154,10 @@ impl Machine {
     }
 
     /// The program on this machine.
-    fn gate(&self, arguments: &[&str]) -> Command {
+    fn gate(&self, arguments: impl Arguments) -> Command {
         let mut command = self.project.gate();
         command
-            .args(arguments)
+            .args(arguments.list())
             .current_dir(self.path(""))
             .env("LD_LIBRARY_PATH", &libraries()[0])
             .env("RECORDINGS", common::handed_over())
@@ -161,7 +171,7 @@ impl Machine {
         command
     }
 
-    fn run(&self, arguments: &[&str]) -> Ran {
+    fn run(&self, arguments: impl Arguments) -> Ran {
         Ran::of(&self.gate(arguments).output().unwrap())
     }
 
@@ -193,15 +203,12 @@ impl Machine {
     /// No worktree is left, neither known to git nor lying about.
     #[track_caller]
     fn is_clean(&self) {
-        let known = self.project.git(&["worktree", "list"]);
+        let known = self.project.git("worktree list");
         assert_eq!(known.lines().count(), 1, "{known}");
         let places = self.path(".sparsek-gate/worktrees");
-        let left: Vec<PathBuf> = fs::read_dir(places)
-            .into_iter()
-            .flatten()
-            .map(|entry| entry.unwrap().path())
-            .collect();
-        assert_eq!(left, Vec::<PathBuf>::new());
+        let left = fs::read_dir(places).into_iter().flatten();
+        let left: Vec<PathBuf> = left.map(|entry| entry.unwrap().path()).collect();
+        assert!(left.is_empty(), "{left:?}");
     }
 
     fn left(&self, variant: &str, file: &str) -> PathBuf {
@@ -215,10 +222,8 @@ impl Machine {
     /// The captures of a profile that was left.
     fn captures(&self, variant: &str, file: &str) -> Vec<Json> {
         let profile = self.left_json(variant, file);
-        profile["provenance"]["captures"]
-            .as_array()
-            .unwrap()
-            .clone()
+        let captures = &profile["provenance"]["captures"];
+        captures.as_array().unwrap().clone()
     }
 }
 
@@ -256,7 +261,7 @@ fn runs(pid: &str) -> bool {
 fn a_profile_is_one_counting_process_and_then_the_asked_timing_processes() {
     const UNSTATED: &str = Role::RegistersPerThread.counter();
     let machine = Machine::new();
-    machine.run(&["profile", "cp_async"]).exits(0);
+    machine.run("profile cp_async").exits(0);
     assert_eq!(machine.order("cp_async"), alone(4));
     assert_eq!(machine.journal().len(), 5);
     let profile = machine.left_json("cp_async", "profile.json");
@@ -264,26 +269,17 @@ fn a_profile_is_one_counting_process_and_then_the_asked_timing_processes() {
     assert_eq!(provenance["gpu_uuid"], UUID);
     assert_eq!(provenance["processes"], 4);
     assert_eq!(provenance["profiler"], "2025.3.1.0");
-    assert_eq!(
-        provenance["git"],
-        machine.project.git(&["rev-parse", "HEAD"])
-    );
+    assert_eq!(provenance["git"], machine.git("rev-parse HEAD"));
     let captures = machine.captures("cp_async", "profile.json");
-    let files: Vec<&str> = captures
-        .iter()
-        .map(|capture| {
-            assert_eq!(capture["gpu_uuid"], UUID);
-            assert!(capture["device"].is_null());
-            capture["report"]["file"].as_str().unwrap()
-        })
-        .collect();
-    assert_eq!(
-        files,
-        [
-            "counting.ncu-rep", "capture-1.ncu-rep", "capture-2.ncu-rep", "capture-3.ncu-rep",
-            "capture-4.ncu-rep"
-        ]
-    );
+    let expected = [
+        "counting", "capture-1", "capture-2", "capture-3", "capture-4",
+    ];
+    assert_eq!(captures.len(), expected.len());
+    for (capture, name) in captures.iter().zip(expected) {
+        assert_eq!(capture["gpu_uuid"], UUID);
+        assert!(capture["device"].is_null());
+        assert_eq!(capture["report"]["file"], format!("{name}.ncu-rep"));
+    }
     // The numbers are those of the recording, sample by sample.
     let recorded = common::handed_over().join("h200/bsr_gemm/cp_async/profile.json");
     let recorded: Json = serde_json::from_slice(&fs::read(recorded).unwrap()).unwrap();
@@ -317,7 +313,7 @@ fn a_profile_is_one_counting_process_and_then_the_asked_timing_processes() {
 fn a_program_that_fails_its_own_check_is_never_profiled() {
     let machine = Machine::new();
     machine.write("cp_async.sh", "exit 1\n");
-    let ran = machine.run(&["profile", "--format", "json"]).exits(5);
+    let ran = machine.run("profile --format json").exits(5);
     assert_eq!(ran.json().denied(), ["wrong-numbers"]);
     assert_eq!(machine.order("cp_async"), Vec::<String>::new());
     assert_eq!(machine.order("baseline"), alone(4));
@@ -336,10 +332,7 @@ fn unchanged_code_passes_against_its_base_in_rounds_of_alternating_order() {
         assert_eq!(order, rounds(count));
         let judged = report.variant(variant);
         assert_eq!(judged["mode"], "against");
-        assert_eq!(
-            judged["reference"]["git"],
-            machine.project.git(&["rev-parse", "HEAD"])
-        );
+        assert_eq!(judged["reference"]["git"], machine.git("rev-parse HEAD"));
         for file in ["profile.json", "base/profile.json"] {
             let profile = machine.left_json(variant, file);
             assert_eq!(profile["provenance"]["processes"], json!(2 * count));
@@ -356,8 +349,8 @@ fn unchanged_code_passes_against_its_base_in_rounds_of_alternating_order() {
 fn both_sides_are_measured_with_as_many_launches_as_are_configured() {
     let machine = Machine::locked();
     machine.configure("launches = 20", "launches = 5");
-    machine.project.commit();
-    machine.run(&["check", "--against", "HEAD", "--measure-all", "cp_async"]);
+    machine.commit();
+    machine.run("check --against HEAD --measure-all cp_async");
     for file in ["profile.json", "base/profile.json"] {
         let profile = machine.left_json("cp_async", file);
         assert_eq!(profile["provenance"]["launches"], 5);
@@ -377,16 +370,13 @@ fn both_sides_are_measured_with_as_many_launches_as_are_configured() {
 #[test]
 fn ncu_counts_each_kernel_by_itself_by_an_identifier_that_contains_the_filter() {
     let machine = stand_in::Machine::new();
-    machine
-        .project
-        .configure("[profile]\n", "[profile]\nskip = 1\n");
-    machine.run(&["profile", "baseline"]);
+    machine.configure("[profile]\n", "[profile]\nskip = 1\n");
+    machine.run("profile baseline");
     for (stem, numbers) in [
         ("capture-1", "^([2-9]|1[0-9]|2[0-1])$"),
         ("counting", "^([2-3])$"),
     ] {
-        let argv = format!(".sparsek-gate/profiles/bsr_gemm/baseline/{stem}.argv");
-        let argv = machine.project.read(&argv);
+        let argv = machine.read(&format!("{PROFILES}/bsr_gemm/baseline/{stem}.argv"));
         let id = format!("::regex:^bsr_gemm_:{numbers}");
         let id = shell_line(&["--kernel-id".to_owned(), id]);
         assert!(argv.contains(&id), "{id} is not in {argv}");
@@ -405,7 +395,7 @@ fn the_base_is_the_code_of_the_revision_and_the_head_that_of_the_working_tree() 
     assert_eq!(report.verdict("cp_async", "duration"), "regressed");
     // What is clear at the first look is not measured longer.
     assert_eq!(machine.order("cp_async"), rounds(3));
-    let commit = machine.project.git(&["rev-parse", "HEAD"]);
+    let commit = machine.git("rev-parse HEAD");
     let of_git = |file| machine.left_json("cp_async", file)["provenance"]["git"].clone();
     assert_eq!(of_git("base/profile.json"), json!(commit));
     assert_eq!(of_git("profile.json"), json!(format!("{commit}+dirty")));
@@ -414,7 +404,7 @@ fn the_base_is_the_code_of_the_revision_and_the_head_that_of_the_working_tree() 
     assert_eq!(machine.order("cp_async"), alone(4));
 
     // The other way round: the revision has the slower kernel, the working tree does not.
-    machine.project.commit();
+    machine.commit();
     machine.program("cp_async", SAME, "");
     machine.forget();
     // More than twice as fast needs a person's consent.
@@ -461,93 +451,64 @@ fn only_what_is_asked_for_is_measured_and_an_immutable_variant_first() {
     let measured = |variants: &[&str]| {
         machine.forget();
         machine.check(variants, 0);
-        let lines = machine.journal();
-        let names = lines
-            .iter()
-            .map(|line| line.split(' ').nth(1).unwrap().to_owned());
+        let lines = machine.journal().into_iter();
+        let names = lines.map(|line| line.split(' ').nth(1).unwrap().to_owned());
         let mut names: Vec<String> = names.collect();
         names.dedup();
         names
     };
     assert_eq!(measured(&["cp_async"]), ["cp_async"]);
-    assert_eq!(
-        measured(&["cp_async", "baseline"]),
-        ["baseline", "cp_async"]
-    );
+    let both = measured(&["cp_async", "baseline"]);
+    assert_eq!(both, ["baseline", "cp_async"]);
 }
 
 /// Why a base cannot serve, and how it comes to be so.
 #[test]
 fn a_base_that_cannot_be_measured_is_told_and_the_head_judged_against_its_baseline() {
-    type Break = fn(&Machine);
-    let cases: [(&str, Break, &str); 6] = [
+    let machine = Machine::locked();
+    let broken = |profiled: &str| machine.program("cp_async", SAME, profiled);
+    let third = "test $(grep -c 'base cp_async timing' \"$JOURNAL\") -lt 2 || exit 3";
+    let config = machine.read("config.toml");
+    let at = config.find("[suite.bsr_gemm.variant.cp_async]").unwrap();
+    let cases: [(&dyn Fn(), &str); 6] = [
+        (&|| broken("exit 3"), "failed under ncu (exit status 3)"),
+        (&|| broken(third), "failed under ncu (exit status 3)"),
         (
-            "fails under ncu",
-            |machine| machine.program("cp_async", SAME, "exit 3"),
-            "failed under ncu (exit status 3)",
-        ),
-        (
-            "fails in its third timing process",
-            |machine| {
-                machine.program(
-                    "cp_async",
-                    SAME,
-                    "test $(grep -c 'base cp_async timing' \"$JOURNAL\") -lt 2 || exit 3",
-                );
-            },
-            "failed under ncu (exit status 3)",
-        ),
-        (
-            "has wrong numbers",
-            |machine| machine.write("cp_async.sh", "exit 1\n"),
+            &|| machine.write("cp_async.sh", "exit 1\n"),
             "the program's own check failed",
         ),
         (
-            "does not exist",
-            |machine| {
-                let text = fs::read_to_string(machine.path("config.toml")).unwrap();
-                let (kept, _) = text
-                    .split_once("[suite.bsr_gemm.variant.cp_async]")
-                    .unwrap();
-                machine.write("config.toml", kept);
-            },
+            &|| machine.configure(&config[at..], ""),
             "has no such variant",
         ),
         (
-            "has another workload",
-            |machine| {
-                machine.configure("\"--m\", \"8192\"", "\"--m\", \"4096\"");
-            },
+            &|| machine.configure("\"--m\", \"8192\"", "\"--m\", \"4096\""),
             "its workload (`args`) differs",
         ),
         (
-            "is invalid",
-            |machine| machine.configure("processes = 4", "processes = \"4\""),
+            &|| machine.configure("processes = 4", "processes = \"4\""),
             "config.toml",
         ),
     ];
-    let machine = Machine::locked();
-    let sound = machine.project.git(&["rev-parse", "HEAD"]);
-    for (case, break_it, why) in cases {
+    let sound = machine.git("rev-parse HEAD");
+    for (break_it, why) in cases {
         machine.forget();
-        break_it(&machine);
-        machine.project.commit();
-        machine
-            .project
-            .git(&["checkout", "--quiet", &sound, "--", "."]);
+        break_it();
+        machine.commit();
+        machine.git(&["checkout", "--quiet", &sound, "--", "."]);
         let report = machine.check(&["--against", "HEAD", "cp_async"], 0);
-        let commit = machine.project.git(&["rev-parse", "HEAD"]);
+        let commit = machine.git("rev-parse HEAD");
         report.tells_all("base-unavailable", &[why, &commit[..10]]);
         assert!(report.warns("base-unavailable"));
         let judged = report.variant("cp_async");
-        assert_eq!(judged["mode"], "stored", "{case}");
+        assert_eq!(judged["mode"], "stored", "{why}");
         // What was measured of the head beside a base is measured again, alone.
         let order = machine.order("cp_async");
-        assert!(order.ends_with(&alone(4)), "{case}: {order:?}");
+        assert!(order.ends_with(&alone(4)), "{why}: {order:?}");
         assert!(!machine.left("cp_async", "base/profile.json").exists());
         let processes = &machine.left_json("cp_async", "profile.json")["provenance"]["processes"];
         let captures = machine.captures("cp_async", "profile.json").len();
-        assert_eq!(json!(captures - 1), *processes, "{case}");
+        assert_eq!(json!(captures - 1), *processes, "{why}");
     }
 }
 
@@ -585,24 +546,24 @@ exit $STATUS
     machine.configure("[toolchain]\n", named);
     let asked = "[verify]\nsanitizer = [\"racecheck\"]\n";
     machine.configure("[verify]\n", asked);
-    machine.project.commit();
-    let recorded =
-        |name: &str| repository().join(format!("tests/data/sanitizer/{name}.racecheck.log"));
-    let check = |log: &Path, status: &str| {
-        let arguments = common::words("check --against HEAD --measure-all cp_async --format json");
-        let mut gate = machine.gate(&arguments);
-        gate.env("LOG", log).env("STATUS", status);
-        Ran::of(&gate.output().unwrap())
+    machine.commit();
+    let check = |name: &str, status: &str| {
+        let log = repository().join(format!("tests/data/sanitizer/{name}.racecheck.log"));
+        let arguments = "check --against HEAD --measure-all cp_async --format json";
+        Ran::by(
+            machine
+                .gate(arguments)
+                .env("LOG", log)
+                .env("STATUS", status),
+        )
     };
-    check(&recorded("cp_async"), "0").exits(0);
+    check("cp_async", "0").exits(0);
     let of_variant = machine.order("cp_async");
     assert_eq!(of_variant[..2], ["head racecheck", "base counting"]);
     assert!(!of_variant.contains(&"base racecheck".to_owned()));
     machine.forget();
-    assert_eq!(
-        check(&recorded("race"), "86").exits(5).json().denied(),
-        ["sanitizer"]
-    );
+    let report = check("race", "86").exits(5).json();
+    assert_eq!(report.denied(), ["sanitizer"]);
     assert_eq!(machine.order("cp_async"), ["head racecheck"]);
 }
 
@@ -611,19 +572,18 @@ fn what_a_live_check_left_gives_the_same_verdicts_when_it_is_judged_again() {
     let machine = Machine::new();
     machine.lock();
     machine.program("cp_async", WORSE, "");
-    for arguments in [&["--against", "HEAD"][..], &["cp_async"]] {
-        let live = [&["check", "--report", "live.json"], arguments].concat();
+    for arguments in ["--against HEAD", "cp_async"] {
+        let live = format!("check --report live.json {arguments}");
         machine.run(&live).exits(1);
-        let mut live: Json =
-            serde_json::from_slice(&fs::read(machine.path("live.json")).unwrap()).unwrap();
+        let mut live = machine.json("live.json");
         // Of the argument: that its base is HEAD.
         let findings = live["findings"].as_array_mut().unwrap();
         findings.retain(|one| one["code"] != "rule-doubtful");
-        let mut from = vec!["--from", PROFILES];
-        from.extend(arguments.iter().filter(|word| **word == "cp_async"));
-        let again = machine.check(&from, 1);
+        let one = arguments == "cp_async";
+        let from = ["--from", PROFILES, "cp_async"];
+        let again = machine.check(&from[..2 + usize::from(one)], 1);
         for part in ["variants", "findings", "exit_code"] {
-            assert_eq!(live[part], again.0[part], "{part} of {arguments:?}");
+            assert_eq!(live[part], again.0[part], "{part} of {arguments}");
         }
     }
 }
@@ -637,19 +597,10 @@ fn a_project_in_a_folder_of_its_repository_is_compared_with_that_folder_of_the_b
         .write("config.toml", "not = a = configuration");
     machine.lock();
     // Called from the root, with the configuration named.
-    let named = ["-C", "some/project/config.toml", "check", "cp_async"];
-    let ran = machine
-        .gate(
-            &[
-                &named[..],
-                &["--against", "HEAD", "--measure-all", "--format", "json"],
-            ]
-            .concat(),
-        )
-        .current_dir(machine.project.path(""))
-        .output()
-        .unwrap();
-    let report = Ran::of(&ran).exits(0).json();
+    let check = "check cp_async --against HEAD --measure-all --format json";
+    let mut gate = machine.gate(&format!("-C some/project/config.toml {check}"));
+    let ran = Ran::by(gate.current_dir(machine.project.path("")));
+    let report = ran.exits(0).json();
     // There is no NVML here.
     assert_eq!(report.codes("warn"), ["rule-doubtful", "gpu-unwatched"]);
     assert_eq!(report.denied(), Vec::<String>::new());
@@ -672,18 +623,19 @@ fn is_waiting(machine: &Machine) {
 
 /// A base that waits in its profiled run, and a check that was begun.
 fn waiting(machine: &Machine) -> Child {
-    machine.program(
-        "cp_async",
-        SAME,
-        "echo $$ >\"$JOURNAL.waits\"; exec sleep 300",
-    );
-    machine.project.commit();
-    let child = machine
-        .gate(&["check", "--against", "HEAD", "--measure-all", "cp_async"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let waits = "echo $$ >\"$JOURNAL.waits\"; exec sleep 300";
+    machine.program("cp_async", SAME, waits);
+    machine.commit();
+    begun(
+        machine,
+        machine.gate("check --against HEAD --measure-all cp_async"),
+    )
+}
+
+/// A command that was begun, and of which a program waits.
+fn begun(machine: &Machine, mut command: Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
     is_waiting(machine);
     child
 }
@@ -693,8 +645,7 @@ fn a_comparison_that_is_interrupted_leaves_nothing_and_the_next_clears_what_a_ki
     let machine = Machine::locked();
     let child = waiting(&machine);
     terminate(&child);
-    let ran = Ran::of(&child.wait_with_output().unwrap());
-    assert_eq!(ran.code, 130, "{}\n{}", ran.out, ran.err);
+    Ran::of(&child.wait_with_output().unwrap()).exits(130);
     machine.is_clean();
     let pid = machine.project.read(WAITS);
     assert!(!runs(pid.trim()), "process {pid} still runs");
@@ -703,11 +654,11 @@ fn a_comparison_that_is_interrupted_leaves_nothing_and_the_next_clears_what_a_ki
     let mut child = waiting(&machine);
     child.kill().unwrap();
     child.wait().unwrap();
-    let known = machine.project.git(&["worktree", "list"]);
+    let known = machine.git("worktree list");
     assert_eq!(known.lines().count(), 2);
     wait_for_orphans(&machine.path(""));
     machine.program("cp_async", SAME, "");
-    machine.project.commit();
+    machine.commit();
     machine.check(&["--against", "HEAD", "--measure-all", "cp_async"], 0);
 }
 
@@ -721,12 +672,8 @@ fn importing(machine: &Machine) -> Vec<String> {
 fn no_import_outlives_a_run_in_which_a_later_process_fails() {
     let machine = Machine::locked();
     machine.program("cp_async", SAME, "exit 3");
-    let ran = machine
-        .gate(&["check", "--against", "HEAD", "cp_async"])
-        .env("IMPORT_SLEEPS", "5")
-        .output()
-        .unwrap();
-    Ran::of(&ran).exits(5);
+    let mut gate = machine.gate("check --against HEAD cp_async");
+    Ran::by(gate.env("IMPORT_SLEEPS", "5")).exits(5);
     let begun = importing(&machine);
     assert!(!begun.is_empty());
     assert!(!begun.iter().any(|pid| runs(pid)), "one of {begun:?} runs");
@@ -735,26 +682,18 @@ fn no_import_outlives_a_run_in_which_a_later_process_fails() {
 #[test]
 fn no_import_outlives_an_interrupted_run() {
     let machine = Machine::locked();
-    machine.program(
-        "cp_async",
-        SAME,
-        "if grep -q 'head cp_async counting' \"$JOURNAL\"; then \
-         echo $$ >\"$JOURNAL.waits\"; exec sleep 300; fi",
-    );
+    let waits = "if grep -q 'head cp_async counting' \"$JOURNAL\"; then \
+         echo $$ >\"$JOURNAL.waits\"; exec sleep 300; fi";
+    machine.program("cp_async", SAME, waits);
     // It is a race, which the reading thread wins at times. An import may also be ended before it says
     // that it was begun.
     for _ in 0..12 {
         for file in ["journal", "journal.waits", "journal.importing"] {
             machine.project.write(&format!("{STAND_IN}/{file}"), "");
         }
-        let child = machine
-            .gate(&["profile", "cp_async"])
-            .env("IMPORT_SLEEPS", "10")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        is_waiting(&machine);
+        let mut gate = machine.gate("profile cp_async");
+        gate.env("IMPORT_SLEEPS", "10");
+        let child = begun(&machine, gate);
         terminate(&child);
         Ran::of(&child.wait_with_output().unwrap()).exits(130);
         let begun = importing(&machine);
@@ -770,26 +709,15 @@ fn no_import_outlives_an_interrupted_run() {
 #[test]
 fn a_pull_request_is_measured_by_the_tools_and_settings_of_its_base() {
     let machine = Machine::locked();
-    machine
-        .project
-        .git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
-    let of_base = fs::read_to_string(machine.path("config.toml")).unwrap();
-    let ncu = of_base
-        .lines()
-        .find(|line| line.starts_with("ncu = "))
-        .unwrap();
-    let of_head = of_base
-        .replacen(ncu, "ncu = \"./ncu\"", 1)
-        .replacen("\nlaunches = 20 ", "\nlaunches = 5 ", 1);
-    machine.write("config.toml", &of_head);
+    machine.git("update-ref refs/remotes/origin/main HEAD");
+    let of_base = machine.read("config.toml");
+    let ncu = of_base.lines().find(|line| line.starts_with("ncu = "));
+    machine.configure(ncu.unwrap(), "ncu = \"./ncu\"");
+    machine.configure("\nlaunches = 20 ", "\nlaunches = 5 ");
     common::write_program(&machine.path("ncu"), "#!/bin/sh\ntouch ran\nexit 1\n");
-    machine.project.commit();
-    let mut gate = machine.gate(&common::words(
-        "check --against refs/remotes/origin/main --format json cp_async",
-    ));
-    gate.env("GITHUB_EVENT_NAME", "pull_request")
-        .env("GITHUB_BASE_REF", "main");
-    let report = Ran::of(&gate.output().unwrap()).exits(4).json();
+    machine.commit();
+    let check = "--against refs/remotes/origin/main cp_async";
+    let report = in_pull_request(&machine, check).exits(4).json();
     machine.is_clean();
     assert!(!machine.path("ran").exists());
     assert_eq!(machine.order("cp_async"), rounds(3));
@@ -799,22 +727,19 @@ fn a_pull_request_is_measured_by_the_tools_and_settings_of_its_base() {
 
 /// A target that moved on by what `step` commits, and a change that only adds a text.
 fn moved_on(machine: &Machine, step: impl FnOnce()) {
-    let first = machine.project.git(&["rev-parse", "HEAD"]);
+    let first = machine.git("rev-parse HEAD");
     step();
-    machine.project.commit();
-    machine
-        .project
-        .git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
-    machine.project.git(&["reset", "--quiet", "--hard", &first]);
+    machine.commit();
+    machine.git("update-ref refs/remotes/origin/main HEAD");
+    machine.git(&["reset", "--quiet", "--hard", &first]);
     machine.write("notes.md", "a change\n");
-    machine.project.commit();
+    machine.commit();
 }
 
-fn in_pull_request(machine: &Machine, arguments: &[&str]) -> Ran {
-    let mut gate = machine.gate(&[&["check", "--format", "json"], arguments].concat());
-    gate.env("GITHUB_EVENT_NAME", "pull_request")
-        .env("GITHUB_BASE_REF", "main");
-    Ran::of(&gate.output().unwrap())
+fn in_pull_request(machine: &Machine, arguments: &str) -> Ran {
+    let mut gate = machine.gate(&format!("check --format json {arguments}"));
+    gate.env("GITHUB_EVENT_NAME", "pull_request");
+    Ran::by(gate.env("GITHUB_BASE_REF", "main"))
 }
 
 #[test]
@@ -822,64 +747,44 @@ fn a_change_is_measured_merged_with_its_target_and_outputs_stay_in_the_checkout(
     let machine = Machine::locked();
     // Only the target made it worse: what is checked out would pass.
     moved_on(&machine, || machine.program("cp_async", WORSE, ""));
-    let report = in_pull_request(&machine, &["cp_async"]).exits(1).json();
-    let mut denied = report.denied();
-    denied.dedup();
-    assert_eq!(denied, ["regressed"]);
+    let report = in_pull_request(&machine, "cp_async").exits(1).json();
+    assert!(report.denies("regressed"));
+    assert_eq!(report.denied_besides(&["regressed"]), [""; 0]);
     machine.is_clean();
-    assert_eq!(
-        fs::read_dir(machine.path(".sparsek-gate/merges"))
-            .unwrap()
-            .count(),
-        0
-    );
-    assert!(
-        machine
-            .path(PROFILES)
-            .join("bsr_gemm/cp_async/profile.json")
-            .is_file()
-    );
+    let merges = fs::read_dir(machine.path(".sparsek-gate/merges"));
+    assert_eq!(merges.unwrap().count(), 0);
+    assert!(machine.left("cp_async", "profile.json").is_file());
     // Side by side with the target nothing differs.
-    let against = ["--against", "refs/remotes/origin/main", "cp_async"];
-    in_pull_request(&machine, &against).exits(0);
+    let against = "--against refs/remotes/origin/main cp_async";
+    in_pull_request(&machine, against).exits(0);
     machine.is_clean();
 }
 
 #[test]
 fn a_program_that_git_does_not_track_is_not_in_the_merge_and_the_next_step_is_named() {
     let machine = Machine::locked();
-    machine
-        .project
-        .git(&["rm", "--quiet", "--cached", "cp_async.sh"]);
+    machine.git("rm --quiet --cached cp_async.sh");
     machine.write(".gitignore", ".sparsek-gate/\ncp_async.sh\n");
-    machine.project.commit();
+    machine.commit();
     moved_on(&machine, || machine.write("more.md", "more\n"));
-    in_pull_request(&machine, &["cp_async"])
+    in_pull_request(&machine, "cp_async")
         .ends(3, "needs `cp_async.sh`, which git does not track")
         .says("merge the target before the step that makes the file");
     machine.is_clean();
     // The same of a folder that an earlier step configured.
     let command = "[suite.bsr_gemm.variant.cp_async]\nrun = [\"sh\", \"cp_async.sh\"]";
-    assert!(
-        fs::read_to_string(machine.path("config.toml"))
-            .unwrap()
-            .contains(command)
-    );
-    machine.project.git(&["add", "--force", "cp_async.sh"]);
+    machine.git("add --force cp_async.sh");
     machine.write(".gitignore", ".sparsek-gate/\nmade/\n");
     let with_build = format!("{command}\nbuild = [\"true\", \"--build\", \"made\"]");
     machine.configure(command, &with_build);
     machine.write("made/CMakeCache.txt", "");
-    machine.project.commit();
-    in_pull_request(&machine, &["cp_async"]).ends(3, "needs `made`, which git does not track");
+    machine.commit();
+    in_pull_request(&machine, "cp_async").ends(3, "needs `made`, which git does not track");
     // What a build looks for is known once it fails.
-    machine.configure(
-        &with_build,
-        &with_build.replace("\"true\", \"--build\", \"made\"", "\"sh\", \"build.sh\""),
-    );
+    machine.configure("\"true\", \"--build\", \"made\"", "\"sh\", \"build.sh\"");
     machine.write("build.sh", "cat made/CMakeCache.txt\n");
-    machine.project.commit();
-    in_pull_request(&machine, &["cp_async"])
+    machine.commit();
+    in_pull_request(&machine, "cp_async")
         .ends(3, "lacks `made/CMakeCache.txt`, which git does not track")
         .says("machine-lacks");
 }
@@ -888,16 +793,12 @@ fn a_program_that_git_does_not_track_is_not_in_the_merge_and_the_next_step_is_na
 fn a_check_against_a_base_works_from_a_git_hook() {
     let machine = Machine::locked();
     machine.program("cp_async", WORSE, "");
-    machine.project.git(&["add", "--all"]);
-    let staged = machine.project.git(&["ls-files", "--stage"]);
-    let ran = machine
-        .gate(&["check", "--against", "HEAD", "cp_async"])
-        // As git 2.47 calls `pre-commit`.
-        .env("GIT_INDEX_FILE", ".git/index")
-        .output()
-        .unwrap();
-    Ran::of(&ran).exits(1);
-    assert_eq!(machine.project.git(&["ls-files", "--stage"]), staged);
+    machine.git("add --all");
+    let staged = machine.git("ls-files --stage");
+    let mut gate = machine.gate("check --against HEAD cp_async");
+    // As git 2.47 calls `pre-commit`.
+    Ran::by(gate.env("GIT_INDEX_FILE", ".git/index")).exits(1);
+    assert_eq!(machine.git("ls-files --stage"), staged);
     machine.is_clean();
 }
 
@@ -912,42 +813,79 @@ const WRONG: &str = r#"{"correct": false, "checked": 9, "wrong": 4}"#;
 #[test]
 fn the_measured_process_itself_shows_that_its_numbers_are_correct() {
     // Right where it is verified; what it does where it is measured, and what comes of it.
-    let last_wrong = format!(
-        "case $SPARSEK_GATE_RESULT in */capture-4.*) {} ;; *) {} ;; esac",
-        reports(WRONG),
-        reports(CORRECT)
-    );
-    let counted_wrong = format!(
-        "case $SPARSEK_GATE_RESULT in */counting.*) {} ;; *) {} ;; esac",
-        reports(WRONG),
-        reports(CORRECT)
-    );
+    let wrong_in = |process: &str| {
+        let (wrong, correct) = (reports(WRONG), reports(CORRECT));
+        format!("case $SPARSEK_GATE_RESULT in */{process}.*) {wrong} ;; *) {correct} ;; esac")
+    };
+    let endless = "ln -s /dev/zero \"$SPARSEK_GATE_RESULT\"";
+    let laid_out = "case $SPARSEK_GATE_RESULT in */counting.*) for next in counting capture-1 capture-2 capture-3 capture-4; do \
+        echo '{\"correct\": true}' >\"${SPARSEK_GATE_RESULT%/*}/$next.result.json\"; done ;; esac";
     let cases: [(&str, bool, String, i32, &str, usize); 13] = [
         ("correct", true, reports(CORRECT), 0, "", 5),
-        ("correct by the variable alone", false, reports(CORRECT), 0, "", 5),
+        (
+            "correct by the variable alone",
+            false,
+            reports(CORRECT),
+            0,
+            "",
+            5,
+        ),
         ("says nothing, and need not", false, String::new(), 0, "", 0),
         ("wrong", true, reports(WRONG), 5, "wrong-numbers", 0),
-        ("wrong by the variable alone", false, reports(WRONG), 5, "wrong-numbers", 0),
-        ("wrong, and fails", true, format!("{}\nexit 1", reports(WRONG)), 5, "wrong-numbers", 0),
-        ("wrong in the last process", true, last_wrong, 5, "wrong-numbers", 0),
-        ("wrong where work is counted", true, counted_wrong, 5, "wrong-numbers", 0),
-        ("not checked", true, reports(r#"{"correct": null}"#), 5, "wrong-numbers", 0),
+        (
+            "wrong by the variable alone",
+            false,
+            reports(WRONG),
+            5,
+            "wrong-numbers",
+            0,
+        ),
+        (
+            "wrong, and fails",
+            true,
+            format!("{}\nexit 1", reports(WRONG)),
+            5,
+            "wrong-numbers",
+            0,
+        ),
+        (
+            "wrong in the last process",
+            true,
+            wrong_in("capture-4"),
+            5,
+            "wrong-numbers",
+            0,
+        ),
+        (
+            "wrong where work is counted",
+            true,
+            wrong_in("counting"),
+            5,
+            "wrong-numbers",
+            0,
+        ),
+        (
+            "not checked",
+            true,
+            reports(r#"{"correct": null}"#),
+            5,
+            "wrong-numbers",
+            0,
+        ),
         ("no file", true, String::new(), 5, "program-failed", 0),
         ("no JSON", true, reports("correct"), 5, "program-failed", 0),
         (
             "a file without an end",
             false,
-            "ln -s /dev/zero \"$SPARSEK_GATE_RESULT\"".to_owned(),
+            endless.to_owned(),
             5,
             "program-failed",
             0,
         ),
         (
-            "a result that an earlier process laid out",
+            "what an earlier one laid out",
             true,
-            "case $SPARSEK_GATE_RESULT in */counting.*) for next in counting capture-1 capture-2 capture-3 capture-4; do \
-             echo '{\"correct\": true}' >\"${SPARSEK_GATE_RESULT%/*}/$next.result.json\"; done ;; esac"
-                .to_owned(),
+            laid_out.to_owned(),
             5,
             "program-failed",
             0,
@@ -959,7 +897,7 @@ fn the_measured_process_itself_shows_that_its_numbers_are_correct() {
     for (what, given, profiled, code, finding, processes) in cases {
         let machine = if given { &machine } else { &without };
         machine.program("cp_async", SAME, &profiled);
-        let ran = machine.run(&["profile", "cp_async", "--format", "json"]);
+        let ran = machine.run("profile cp_async --format json");
         let report = ran.exits(code).json();
         assert_eq!(report.denied().concat(), finding, "{what}");
         let kept = machine.left("cp_async", "profile.json");
@@ -979,22 +917,18 @@ fn each_process_gets_a_seed_of_its_own_that_only_its_pair_shares() {
     let seeded = format!("{arguments}, \"--seed\", \"{{seed}}\"");
     machine.configure(arguments, &seeded);
     // Neither the configuration nor the environment of the tool fixes it.
-    machine.configure(
-        "run = [\"sh\", \"cp_async.sh\"]",
-        "run = [\"sh\", \"cp_async.sh\"]\nenv = { SPARSEK_GATE_SEED = \"1\" }",
-    );
-    machine.program("cp_async", SAME, "");
-    let program = fs::read_to_string(machine.path("cp_async.sh")).unwrap();
+    let inputs = "inputs = [\"cp_async.sh\"]\n";
+    let fixed = format!("{inputs}env = {{ SPARSEK_GATE_SEED = \"1\" }}\n");
+    machine.configure(inputs, &fixed);
+    let program = machine.read("cp_async.sh");
     let notes = "for word; do case $before in --seed) seed=$word ;; esac; before=$word; done\n\
                  echo \"$PWD $SPARSEK_GATE_SEED $seed ${SPARSEK_GATE_RESULT##*/}\" >>\"$JOURNAL.seeds\"\n";
     machine.write("cp_async.sh", &format!("{notes}{program}"));
-    machine.project.commit();
     machine.lock();
     let seeds = machine.project.path(&format!("{STAND_IN}/journal.seeds"));
     fs::remove_file(&seeds).unwrap();
-    let mut gate = machine.gate(&["check", "--against", "HEAD", "--measure-all", "cp_async"]);
-    gate.env("SPARSEK_GATE_SEED", "1");
-    Ran::of(&gate.output().unwrap()).exits(0);
+    let mut gate = machine.gate("check --against HEAD --measure-all cp_async");
+    Ran::by(gate.env("SPARSEK_GATE_SEED", "1")).exits(0);
 
     let mut of_process: Vec<(bool, String, String)> = Vec::new();
     for line in fs::read_to_string(&seeds).unwrap().lines() {
@@ -1004,11 +938,8 @@ fn each_process_gets_a_seed_of_its_own_that_only_its_pair_shares() {
         };
         assert_eq!(variable, argument, "{line}");
         assert!(variable.parse::<u32>().is_ok(), "{line}");
-        of_process.push((
-            folder.contains("/worktrees/"),
-            result.to_owned(),
-            variable.to_owned(),
-        ));
+        let is_base = folder.contains("/worktrees/");
+        of_process.push((is_base, result.to_owned(), variable.to_owned()));
     }
     let measured = |name: &str| name.starts_with("capture-") || name.starts_with("counting.");
     for (of_base, name, seed) in &of_process {
@@ -1019,14 +950,10 @@ fn each_process_gets_a_seed_of_its_own_that_only_its_pair_shares() {
         assert_eq!(others.len(), usize::from(paired), "{name}: {of_process:?}");
         assert!(others.iter().all(|(_, other, _)| other == name));
     }
-    let count = of_process
-        .iter()
-        .filter(|(_, name, _)| measured(name))
-        .count();
+    let count = of_process.iter().filter(|(_, name, _)| measured(name));
+    let count = count.count();
     assert_eq!(count, machine.order("cp_async").len());
-    let mut distinct: Vec<&String> = of_process.iter().map(|(_, _, seed)| seed).collect();
-    distinct.sort_unstable();
-    distinct.dedup();
+    let distinct: BTreeSet<&String> = of_process.iter().map(|(_, _, seed)| seed).collect();
     // Two runs verify, and each pair measures.
     assert!(distinct.len() >= 2 + count / 2, "{of_process:?}");
 
@@ -1036,10 +963,7 @@ fn each_process_gets_a_seed_of_its_own_that_only_its_pair_shares() {
     assert_eq!(workload.last().unwrap(), "{seed}");
     for capture in machine.captures("cp_async", "profile.json") {
         let seed = capture["seed"].to_string();
-        assert!(
-            of_process.iter().any(|(_, _, given)| *given == seed),
-            "{seed}"
-        );
+        assert!(distinct.contains(&seed), "{seed}");
         let argv = capture["argv"].as_array().unwrap();
         assert!(argv.contains(&json!(seed)), "{argv:?}");
     }
@@ -1049,13 +973,10 @@ fn each_process_gets_a_seed_of_its_own_that_only_its_pair_shares() {
 #[test]
 fn a_change_brings_no_options_for_the_profiler() {
     let machine = Machine::new();
-    machine.program("cp_async", SAME, "");
     machine.lock();
     // ncu reads this file in the folder where it runs, also for the import of a report.
-    machine.write(
-        "config.ncu-cfg",
-        "[Launch-and-attach]\n--kernel-id = :::9\n",
-    );
+    let options = "[Launch-and-attach]\n--kernel-id = :::9\n";
+    machine.write("config.ncu-cfg", options);
     machine.check(&["cp_async"], 0);
 }
 
@@ -1066,17 +987,17 @@ fn a_program_that_no_longer_checks_what_is_measured_fails() {
     machine.lock();
     machine.check(&["cp_async"], 0);
     machine.program("cp_async", SAME, "");
-    for arguments in [&["cp_async"][..], &["cp_async", "--against", "HEAD"]] {
-        assert_eq!(machine.check(arguments, 5).denied(), ["numbers-unchecked"]);
+    for arguments in [
+        &["cp_async"][..],
+        &["cp_async", "--against", "HEAD"],
+        &["cp_async", "--from", PROFILES],
+    ] {
+        let report = machine.check(arguments, 5);
+        assert_eq!(report.denied(), ["numbers-unchecked"]);
     }
-    assert_eq!(
-        machine.check(&["cp_async", "--from", PROFILES], 5).denied(),
-        ["numbers-unchecked"]
-    );
     // A lock of it is written, and says what it gives up.
-    let lock = common::words("baseline --lock --reason needed --who tester --format json");
-    let ran = machine.run(&lock);
-    common::contains(&ran.out, &["numbers-unchecked"]);
+    let ran = machine.run("baseline --lock --reason needed --who tester --format json");
+    ran.says("numbers-unchecked");
     // A program that begins to check is what is wanted.
     machine.lock();
     machine.program("cp_async", SAME, &reports(CORRECT));
@@ -1134,14 +1055,8 @@ fn a_program_that_cupti_does_not_record_is_measured_by_ncu_side_by_side() {
     let machine = Machine::new();
     listing(&machine, "libcupti.so.13");
     machine.lock();
-    let ran = machine.run(&["check", "cp_async", "--against", "HEAD", "--measure-all"]);
-    assert!(
-        ran.err
-            .contains("ncu measures the duration: no kernel was recorded"),
-        "{}",
-        ran.err
-    );
-    ran.exits(0);
+    let ran = machine.run("check cp_async --against HEAD --measure-all");
+    ran.ends(0, "ncu measures the duration: no kernel was recorded");
     let profile = machine.left_json("cp_async", "profile.json");
     assert!(profile["provenance"]["as_it_runs"].is_null());
 }
@@ -1201,16 +1116,12 @@ fn launches_beside_the_measured_ones_are_counted_and_fail_where_they_run_between
     let listed = machine.project.path(&format!("{STAND_IN}/journal.listed"));
     let listings = || fs::read_to_string(&listed).unwrap().lines().count();
     assert_eq!(listings(), 2);
+    let one_between = format!("ffmm{}", "m".repeat(18).replacen("mm", "mcm", 1));
     for (what, order, code, severity) in [
         ("the same", format!("ff{measured}c"), 0, ""),
         ("fewer", measured.clone(), 0, ""),
         ("one more before", format!("fff{measured}c"), 0, "warn"),
-        (
-            "one between",
-            format!("ffmm{}", "m".repeat(18).replacen("mm", "mcm", 1)),
-            0,
-            "warn",
-        ),
+        ("one between", one_between, 0, "warn"),
         ("another beside each", between("x"), 4, "deny"),
         ("a known one beside each", between("f"), 4, "deny"),
     ] {
@@ -1225,15 +1136,13 @@ fn launches_beside_the_measured_ones_are_counted_and_fail_where_they_run_between
             let found = found.map_or("", |one| one["severity"].as_str().unwrap());
             assert_eq!(found, severity, "{what}, {arguments:?}");
             // Each process that is timed lists them.
-            let expected = if arguments.len() > 1 { 12 } else { 2 };
-            assert_eq!(listings(), expected, "{what}, {arguments:?}");
             // Side by side, ncu counts first, and prints it while processes are timed.
-            let captures = machine.captures("cp_async", "profile.json");
-            let first = if arguments.len() > 1 {
-                "counting"
-            } else {
-                "timing"
+            let (expected, first) = match arguments.len() {
+                1 => (2, "timing"),
+                _ => (12, "counting"),
             };
+            assert_eq!(listings(), expected, "{what}, {arguments:?}");
+            let captures = machine.captures("cp_async", "profile.json");
             assert_eq!(captures[0]["phase"], first, "{what}, {arguments:?}");
         }
         // Recordings are judged alike, and nothing is run for it.
@@ -1241,18 +1150,14 @@ fn launches_beside_the_measured_ones_are_counted_and_fail_where_they_run_between
     }
     // Locked with that kernel, it is known.
     machine.program("cp_async", NINE, &launches(&between("x")));
-    let profiled = machine.run(&["profile", "cp_async", "--format", "json"]);
-    let profiled = profiled.exits(0).json();
-    assert!(profiled.warns("other-launches"));
+    let profiled = machine.run("profile cp_async --format json");
+    assert!(profiled.exits(0).json().warns("other-launches"));
     machine.lock();
     let report = machine.check(&["cp_async"], 0);
     assert!(!report.warns("other-launches"));
     // A program that is wrong in that process is wrong.
     let wrong = format!("{}\n{}", launches(&measured), reports(WRONG));
-    machine.program(
-        "cp_async",
-        NINE,
-        &format!("case $SPARSEK_GATE_RESULT in */capture-1.*)\n{wrong}\n;; esac"),
-    );
+    let wrong = format!("case $SPARSEK_GATE_RESULT in */capture-1.*)\n{wrong}\n;; esac");
+    machine.program("cp_async", NINE, &wrong);
     assert_eq!(machine.check(&["cp_async"], 5).denied(), ["wrong-numbers"]);
 }

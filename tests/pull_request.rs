@@ -1,6 +1,7 @@
 //! A pull request that is judged by what it could not edit: every way to make a slower kernel, or
 //! a later one, pass by changing what it is judged by.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -20,25 +21,31 @@ const VARIANT: &str = "cp_async";
 /// The tolerance of the duration against a baseline.
 const STORED: &str = "stored = \"4 %\"";
 
+/// What marks a run of GitHub for a pull request.
+const IN_CHANGE: [(&str, &str); 2] = [
+    ("GITHUB_EVENT_NAME", "pull_request"),
+    ("GITHUB_BASE_REF", "main"),
+];
+/// The target is what is checked out.
+const MOVES: &str = "update-ref refs/remotes/origin/main HEAD";
+
 /// A project that is its own repository, with `origin/main` at its only commit.
 fn committed(project: &Project) {
-    git(&project.path(""), &["init", "--quiet"]);
-    commit(project);
-    let folder = project.path("");
-    git(&folder, &["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    project.git("init --quiet");
+    merge(project);
+}
+
+/// What is staged becomes the target.
+fn is_target(project: &Project) {
+    project.git("commit --quiet --message before");
+    project.git(MOVES);
 }
 
 /// Everything but recordings, which come from elsewhere.
 fn commit(project: &Project) {
-    let folder = project.path("");
     let but = format!(":(exclude,glob)**/{RECORDED}/**");
-    git(&folder, &["add", "--all", "--force", ".", &but]);
-    git(
-        &folder,
-        &[
-            "commit", "--quiet", "--allow-empty", "--message", "a change",
-        ],
-    );
+    project.git(&["add", "--all", "--force", ".", &but]);
+    project.git("commit --quiet --allow-empty --message change");
 }
 
 /// What is there before any pull request: the shipped baselines, and recordings that pass.
@@ -73,25 +80,16 @@ fn checked(project: &Project, further: &[&str]) -> Ran {
 /// The same, whatever proves its numbers.
 fn judged(project: &Project, further: &[&str]) -> Ran {
     let mut command = project.gate();
-    command
-        .env("CI", "true")
-        .env("GITHUB_EVENT_NAME", "pull_request")
-        .env("GITHUB_BASE_REF", "main")
-        .args(["check", "--from", RECORDED, "--format", "json"])
-        .args(further);
-    Ran::of(&command.output().unwrap())
+    let check = ["check", "--from", RECORDED, "--format", "json"];
+    command.env("CI", "true").envs(IN_CHANGE);
+    Ran::by(command.args(check).args(further))
 }
 
 /// Hashes that the findings that deny ask consent for.
 fn asked(report: &Report) -> Vec<String> {
-    let findings = report.findings("deny");
-    let mut hashes: Vec<String> = findings
-        .iter()
-        .filter_map(|finding| Some(finding["accept"].as_str()?.to_owned()))
-        .collect();
-    hashes.sort();
-    hashes.dedup();
-    hashes
+    let findings = report.findings("deny").into_iter();
+    let hashes = findings.filter_map(|finding| Some(finding["accept"].as_str()?.to_owned()));
+    hashes.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// The token that a message prints.
@@ -124,6 +122,13 @@ fn relock_with(
     project.relock(variant, &profile, edit_lock);
 }
 
+fn remove_variant(project: &Project) {
+    let config = project.read("config.toml");
+    let start = config.find("[suite.bsr_gemm.variant.cp_async]").unwrap();
+    let end = config.find("[suite.bsr_gemm.variant.occupancy]").unwrap();
+    project.configure(&config[start..end], "");
+}
+
 fn remove_baseline(project: &Project, variant: &str) {
     for ending in ENDINGS {
         fs::remove_file(project.path(&Project::baseline_path(variant, ending))).unwrap();
@@ -145,11 +150,10 @@ fn change_code(project: &Project, variant: &str) {
 }
 
 fn add_waiver(project: &Project, expires: &str) {
-    let config = project.read("config.toml");
     let waiver = format!(
         "\n[[waiver]]\nvariant = \"bsr_gemm/cp_async\"\nmetric = \"duration\"\nreason = \"needed\"\nwho = \"Eve\"\nexpires = {expires}\n"
     );
-    project.write("config.toml", config + &waiver);
+    project.append("config.toml", &waiver);
 }
 
 struct Attack {
@@ -223,11 +227,7 @@ const ATTACKS: &[Attack] = &[
     Attack {
         name: "variant and baseline are removed",
         edit: |project| {
-            let config = project.read("config.toml");
-            let start = config.find("[suite.bsr_gemm.variant.cp_async]").unwrap();
-            let end = config.find("[suite.bsr_gemm.variant.occupancy]").unwrap();
-            let kept = format!("{}{}", &config[..start], &config[end..]);
-            project.write("config.toml", kept);
+            remove_variant(project);
             remove_baseline(project, VARIANT);
         },
         finding: ("variant-gone", "it is locked and was not checked"),
@@ -238,11 +238,8 @@ const ATTACKS: &[Attack] = &[
         edit: |project| {
             slower(project);
             project.forge(VARIANT, |profile| scale(profile, "duration", 1.1));
-            let folder = project.path("");
-            fs::rename(folder.join("baselines"), folder.join("others")).unwrap();
-            let config = project.read("config.toml");
-            let paths = "[paths]\nbaselines = \"others\"\n";
-            project.write("config.toml", config.replace("[paths]\n", paths));
+            fs::rename(project.path("baselines"), project.path("others")).unwrap();
+            project.configure("[paths]\n", "[paths]\nbaselines = \"others\"\n");
         },
         finding: ("policy-changed", "`paths.baselines` "),
         // A rewritten ledger stays rewritten.
@@ -262,8 +259,7 @@ const ATTACKS: &[Attack] = &[
     Attack {
         name: "the baselines are put where an interrupted store leaves them",
         edit: |project| {
-            let folder = project.path("");
-            fs::rename(folder.join("baselines"), folder.join(".baselines.next")).unwrap();
+            fs::rename(project.path("baselines"), project.path(".baselines.next")).unwrap();
             commit(project);
         },
         finding: ("tampered", "a name that only an interrupted store leaves"),
@@ -275,9 +271,7 @@ const ATTACKS: &[Attack] = &[
             let source = "source = \"kernels/bsr_gemm/cp_async.cu\"\n";
             project.configure(source, "build = [\"make\"]\nrun = [\"./slow\"]\n");
             project.drop_config_lines("dynamic_shared_bytes = 75776");
-            project.edit_profile(VARIANT, |profile| {
-                profile["provenance"]["sources"] = json!({});
-            });
+            project.edit_profile(VARIANT, |it| it["provenance"]["sources"] = json!({}));
         },
         finding: (
             "profile-stale",
@@ -355,18 +349,11 @@ fn weaken(project: &Project, table: &'static str) -> Vec<&'static str> {
 #[test]
 fn whatever_a_pull_request_changes_of_its_own_rules_is_caught() {
     LazyLock::force(&BASE);
-    let next = std::sync::atomic::AtomicUsize::new(0);
     // Two at a time, as the machines that run this have processors.
+    let (some, others) = ATTACKS.split_at(ATTACKS.len() / 2);
     std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                while let Some(attack) =
-                    ATTACKS.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
-                {
-                    try_out(attack);
-                }
-            });
-        }
+        scope.spawn(|| some.iter().for_each(try_out));
+        others.iter().for_each(try_out);
     });
 }
 
@@ -378,11 +365,11 @@ fn every_weakened_rule_has_a_finding_of_its_own() {
         let report = checked(&project, &[]).exits(4).json();
         let mut denied = report.findings("deny");
         denied.retain(|finding| finding["code"] == "policy-changed");
+        let messages = denied.iter().map(|finding| finding["message"].as_str());
+        let messages: Vec<&str> = messages.map(Option::unwrap).collect();
         for text in &says {
-            let found = denied
-                .iter()
-                .any(|finding| finding["message"].as_str().unwrap().contains(text));
-            assert!(found, "{text}: {denied:#?}");
+            let found = messages.iter().any(|message| message.contains(text));
+            assert!(found, "{text}: {messages:#?}");
         }
         assert_eq!(denied.len(), says.len(), "{denied:#?}");
         let hashes = asked(&report);
@@ -415,10 +402,8 @@ fn try_out(attack: &Attack) {
     let denied = report.findings("deny");
     let relocked = denied.iter().filter(|one| one["code"] == "relocked");
     let relocked: Vec<&serde_json::Value> = relocked.map(|one| &one["variant"]).collect();
-    for finding in denied
-        .iter()
-        .filter(|one| relocked.contains(&&one["variant"]))
-    {
+    let of_these = |one: &&&serde_json::Value| relocked.contains(&&one["variant"]);
+    for finding in denied.iter().filter(of_these) {
         let next = finding["next"].as_str().unwrap();
         let again = next.contains("baseline --lock") || next.contains("remove the baseline");
         assert!(!again, "{name}: {next}");
@@ -429,14 +414,7 @@ fn try_out(attack: &Attack) {
         return;
     };
     assert!(!hashes.is_empty(), "{name}");
-    let ran = checked(&project, &["--accept", &hashes.join(",")]);
-    assert_eq!(
-        ran.code,
-        expected,
-        "{name}, with consent: {}\n{:#}",
-        ran.err,
-        ran.json().0["findings"]
-    );
+    let ran = checked(&project, &["--accept", &hashes.join(",")]).exits(expected);
     if code != "variant-gone" && code != "immutable-changed" {
         assert!(has(&ran.json(), "warn"), "{name}: consent is not reported");
     }
@@ -451,11 +429,10 @@ fn a_pull_request_of_code_alone_passes() {
     commit(&project);
     let report = checked(&project, &[]).exits(0).json();
     assert_eq!(report.warned(), [""; 0]);
-    let head = git(&project.path(""), &["rev-parse", "HEAD~1"]);
-    assert_eq!(
-        report.0["authority"],
-        json!({"kind": "revision", "commit": head, "found_by": "tip of refs/remotes/origin/main"})
-    );
+    let head = project.git("rev-parse HEAD~1");
+    let tip = "tip of refs/remotes/origin/main";
+    let authority = json!({"kind": "revision", "commit": head, "found_by": tip});
+    assert_eq!(report.0["authority"], authority);
     // And slower code is slower.
     slower(&project);
     checked(&project, &[]).exits(1);
@@ -466,10 +443,8 @@ fn rules_that_only_get_stricter_warn() {
     let project = pull_request();
     project.configure(STORED, "stored = \"3 %\"");
     let report = checked(&project, &[]).exits(0).json();
-    assert_eq!(
-        report.message("policy-changed"),
-        "this change tightens `duration` from 4 % to 3 %"
-    );
+    let words = "this change tightens `duration` from 4 % to 3 %";
+    assert_eq!(report.message("policy-changed"), words);
     let shown = &report.comparison(VARIANT, "duration")["tolerance"];
     assert_eq!(*shown, json!({"relative_percent": 4.0}));
 }
@@ -479,11 +454,7 @@ fn a_waiver_cannot_be_extended_by_how_its_day_is_spelled() {
     let project = pull_request();
     let config = project.read("config.toml");
     add_waiver(&project, "2099-12-31");
-    commit(&project);
-    git(
-        &project.path(""),
-        &["update-ref", "refs/remotes/origin/main", "HEAD"],
-    );
+    merge(&project);
     for (expires, code) in [
         ("2099-12-30", 0),
         ("2999-12-31", 4),
@@ -518,30 +489,21 @@ fn what_is_asked_for_by_name_decides_whose_rules_count() {
     let hash = "0".repeat(64);
     let report = checked(&project, &["--accept", &hash]).exits(4).json();
     report.tells_all("accept-unused", &[&hash]);
-    let text = project
-        .gate()
-        .args(["check", "--from", RECORDED, "--baseline-ref", "HEAD~1"])
-        .output()
-        .unwrap();
-    Ran::of(&text)
-        .says("; baselines, tolerances and waivers of ")
+    let ran = project.run("check --from recorded --baseline-ref HEAD~1");
+    ran.says("; baselines, tolerances and waivers of ")
         .says("(--baseline-ref HEAD~1)");
 }
 
 #[test]
 fn a_base_that_is_not_here_or_cannot_be_read_ends_the_run() {
     let project = pull_request();
-    let folder = project.path("");
-    git(&folder, &["update-ref", "-d", "refs/remotes/origin/main"]);
+    project.git("update-ref -d refs/remotes/origin/main");
     checked(&project, &[])
         .ends(3, "there is no refs/remotes/origin/main")
         .says("'+refs/heads/*:refs/remotes/origin/*'");
     // A history that does not reach back.
-    let orphan = git(&folder, &["commit-tree", "HEAD^{tree}", "-m", "cut off"]);
-    git(
-        &folder,
-        &["update-ref", "refs/remotes/origin/main", &orphan],
-    );
+    let orphan = project.git(&["commit-tree", "HEAD^{tree}", "-m", "cut off"]);
+    project.git(&["update-ref", "refs/remotes/origin/main", &orphan]);
     checked(&project, &[])
         .ends(3, "have no common history")
         .says("next: begin the change at its target: git switch --create NEW ");
@@ -565,13 +527,8 @@ fn a_base_that_is_not_here_or_cannot_be_read_ends_the_run() {
 #[test]
 fn a_project_that_the_pull_request_begins_has_no_rules_yet() {
     let project = pull_request();
-    let folder = project.path("");
-    git(
-        &folder,
-        &common::words("rm -r --quiet --cached config.toml baselines"),
-    );
-    git(&folder, &["commit", "--quiet", "--message", "before"]);
-    git(&folder, &["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    project.git("rm -r --quiet --cached config.toml baselines");
+    is_target(&project);
     commit(&project);
     let starts = "the gate starts when this is merged";
     let report = checked(&project, &[]).exits(0).json();
@@ -582,11 +539,10 @@ fn a_project_that_the_pull_request_begins_has_no_rules_yet() {
     assert_eq!(locked.count(), VARIANTS.len());
     assert_eq!(report.verdict(VARIANT, "duration"), "pass");
     checked(&project, &["--report", "text:out.txt"]).exits(0);
-    let first = project.read("out.txt").lines().next().unwrap().to_owned();
-    assert!(
-        first.ends_with(&format!("{starts}, exit code 0")),
-        "{first}"
-    );
+    let text = project.read("out.txt");
+    let first = text.lines().next().unwrap();
+    let ends = format!("{starts}, exit code 0");
+    assert!(first.ends_with(&ends), "{first}");
     // What it brings is judged by its own locks, and a kernel without one does not pass.
     slower(&project);
     let report = checked(&project, &[]).exits(1).json();
@@ -599,30 +555,23 @@ fn a_project_that_the_pull_request_begins_has_no_rules_yet() {
 #[test]
 fn a_base_with_baselines_or_with_something_else_on_the_way_to_the_configuration_has_rules() {
     let project = pull_request();
-    let folder = project.path("");
-    let remove = common::words("rm -r --quiet --cached config.toml");
-    git(&folder, &remove);
-    git(&folder, &["commit", "--quiet", "--message", "before"]);
-    git(&folder, &["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    project.git("rm -r --quiet --cached config.toml");
+    is_target(&project);
     commit(&project);
     checked(&project, &[]).ends(4, "which has baselines: every rule comes from this change");
 
     let project = in_a_folder();
-    let folder = project.path("");
-    let head = git(&folder, &["rev-parse", "HEAD"]);
+    let head = project.git("rev-parse HEAD");
     for mode in ["160000", "120000", "100644"] {
         let object = match mode {
             "160000" => head.trim().to_owned(),
-            _ => git(&folder, &["rev-parse", "HEAD:gate/config.toml"])
-                .trim()
-                .to_owned(),
+            _ => project.git("rev-parse HEAD:gate/config.toml"),
         };
-        git(&folder, &["rm", "-r", "--quiet", "--cached", "gate"]);
+        project.git("rm -r --quiet --cached gate");
         let entry = format!("{mode},{object},gate");
-        git(&folder, &["update-index", "--add", "--cacheinfo", &entry]);
-        git(&folder, &["commit", "--quiet", "--message", "other"]);
-        git(&folder, &["update-ref", "refs/remotes/origin/main", "HEAD"]);
-        git(&folder, &["rm", "--quiet", "--cached", "gate"]);
+        project.git(&["update-index", "--add", "--cacheinfo", &entry]);
+        is_target(&project);
+        project.git("rm --quiet --cached gate");
         commit(&project);
         checked_in_folder(&project).ends(4, "`gate` is no folder at ");
     }
@@ -630,19 +579,6 @@ fn a_base_with_baselines_or_with_something_else_on_the_way_to_the_configuration_
 
 #[test]
 fn a_configuration_that_the_change_moves_or_edits_elsewhere_begins_no_gate() {
-    let in_gate = |project: &Project, further: &[&str]| {
-        let mut command = project.gate();
-        let variables = [
-            ("CI", "true"),
-            ("GITHUB_EVENT_NAME", "pull_request"),
-            ("GITHUB_BASE_REF", "main"),
-        ];
-        command.envs(variables).args([
-            "check", "-C", "gate/config.toml", "--format", "json", "--from",
-        ]);
-        command.arg(format!("gate/{RECORDED}")).args(further);
-        Ran::of(&command.output().unwrap())
-    };
     let beside = |moves: bool| {
         let project = pull_request();
         copy(&BASE.path(""), &project.path("gate"));
@@ -672,9 +608,8 @@ fn a_configuration_that_the_change_moves_or_edits_elsewhere_begins_no_gate() {
     // Without a configuration the locks show that there was a gate.
     let bare = pull_request();
     let folder = bare.path("");
-    git(&folder, &["rm", "--quiet", "--cached", "config.toml"]);
-    git(&folder, &["commit", "--quiet", "--message", "before"]);
-    git(&folder, &["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    bare.git("rm --quiet --cached config.toml");
+    is_target(&bare);
     fs::create_dir(bare.path("gate")).unwrap();
     for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
         if entry.file_name() != "gate" && entry.file_name() != ".git" {
@@ -724,13 +659,7 @@ fn a_lock_counts_at_once_where_the_base_has_none_that_would_be_compared_with() {
 /// A pull request in a repository whose code owners accept.
 fn owned(owners: &str) -> Project {
     let project = pull_request();
-    let config = project.read("config.toml");
-    let accept = "accept = \"code-owners\"";
-    let config = match config.contains("[trust]\n") {
-        true => config.replace("[trust]\n", &format!("[trust]\n{accept}\n")),
-        false => format!("{config}\n[trust]\n{accept}\n"),
-    };
-    project.write("config.toml", config);
+    project.append("config.toml", "\n[trust]\naccept = \"code-owners\"\n");
     project.write(".github/CODEOWNERS", owners);
     merge(&project);
     project
@@ -747,20 +676,12 @@ fn what_code_owners_must_review_is_accepted_where_the_base_says_so() {
     let report = report.json();
     let mut found = report.findings("warn").into_iter();
     let relocked = found.find(|one| one["code"] == "relocked").unwrap();
-    let next = &relocked["next"];
-    assert_eq!(
-        next,
-        "nothing here: `.github/CODEOWNERS` names who must review it, if the target branch requires that, \
-         which cannot be seen from here"
-    );
-    let text = project.read("out.txt");
-    common::contains(
-        &text,
-        &[
-            "accepts: bsr_gemm/cp_async: this change re-locks it on nvidia-h200: `faster epilogue` by Ada: \
-         duration ",
-        ],
-    );
+    let next = "nothing here: `.github/CODEOWNERS` names who must review it, if the target branch requires that, \
+        which cannot be seen from here";
+    assert_eq!(relocked["next"], next);
+    let words = "accepts: bsr_gemm/cp_async: this change re-locks it on nvidia-h200: `faster epilogue` by Ada: \
+        duration ";
+    common::contains(&project.read("out.txt"), &[words]);
     // A looser rule, and a waiver.
     let project = owned(OWNERS);
     add_waiver(&project, "2999-12-31");
@@ -769,11 +690,9 @@ fn what_code_owners_must_review_is_accepted_where_the_base_says_so() {
     checked(&project, &[]).exits(0);
     // Not on a service that has no code owners.
     let mut command = project.gate();
-    command
-        .env("CI", "true")
-        .args(["check", "--from", RECORDED]);
-    command.args(["--baseline-ref", "refs/remotes/origin/main"]);
-    Ran::of(&command.output().unwrap()).ends(4, "neither GitHub nor GitLab runs this");
+    let check = "check --from recorded --baseline-ref refs/remotes/origin/main";
+    let ran = Ran::by(command.env("CI", "true").args(check.split(' ')));
+    ran.ends(4, "neither GitHub nor GitLab runs this");
 }
 
 #[test]
@@ -782,21 +701,15 @@ fn a_waiver_without_a_last_day_ends_with_its_merge() {
     slower(&project);
     checked(&project, &[]).exits(1);
     add_waiver(&project, "2999-12-31");
-    project.replace(
-        "config.toml", "expires = 2999-12-31\n", "up_to = \"15 %\"\n",
-    );
+    project.configure("expires = 2999-12-31\n", "up_to = \"15 %\"\n");
     let report = checked(&project, &[]).exits(0).json();
-    let words = "waived until the merge by Eve: needed";
-    assert!(report.message("regressed").contains(words));
+    report.tells_all("regressed", &["waived until the merge by Eve: needed"]);
     let words = "adds a waiver of `duration` until the merge up to 15 % by Eve: needed";
     report.tells_all("policy-changed", &[words]);
     merge(&project);
-    for other in [
-        "",
-        "\n[metric.other]\ncounter = \"sm__cycles_elapsed.max\"\nlevel = \"record\"\n",
-    ] {
-        let config = project.read("config.toml");
-        project.write("config.toml", config + other);
+    let other = "\n[metric.other]\ncounter = \"sm__cycles_elapsed.max\"\nlevel = \"record\"\n";
+    for other in ["", other] {
+        project.append("config.toml", other);
         let report = checked(&project, &[]).exits(1).json();
         assert!(report.denies("regressed"));
         let words = "the waiver of `duration` by Eve ended when it was merged";
@@ -829,9 +742,8 @@ fn a_kernel_slower_than_its_base_passes_within_a_lock_that_was_accepted() {
 fn an_accepted_lock_of_another_gpu_model_allows_nothing() {
     let project = owned(OWNERS);
     let files = ENDINGS.map(|ending| Project::baseline_path(VARIANT, ending));
-    let elsewhere = files
-        .clone()
-        .map(|path| path.replace(GPU, "nvidia-h100-80gb-hbm3"));
+    let h100 = |path: String| path.replace(GPU, "nvidia-h100-80gb-hbm3");
+    let elsewhere = files.clone().map(h100);
     let relock_elsewhere = |who: &str| {
         let own = files.clone().map(|path| project.read(&path));
         for (here, there) in files.iter().zip(&elsewhere) {
@@ -865,22 +777,14 @@ fn code_owners_accept_nothing_that_they_need_not_review_or_that_acts_before() {
         slower(project);
         relock(project, VARIANT, |profile| scale(profile, "duration", 1.1));
     };
-    for (owners, why) in [
-        (
-            "/config.toml @a\n/baselines/ @a\n",
-            "`.github/CODEOWNERS` names no owner of `.github/CODEOWNERS`",
-        ),
-        (
-            "/baselines/ @a\n/.github/ @a\n", "names no owner of `config.toml`",
-        ),
-        (
-            "* @a\n/baselines/**\n",
-            "names no owner of `baselines/nvidia-h200/bsr_gemm/cp_async.",
-        ),
-        ("* @a\n*.norm.txt\n", "cp_async.norm.txt`"),
-        ("* @a\n[Section]\n", "is not understood: line 2"),
-        ("", "names no owner of"),
-    ] {
+    let cases = r"
+/config.toml @a\n/baselines/ @a | `.github/CODEOWNERS` names no owner of `.github/CODEOWNERS`
+/baselines/ @a\n/.github/ @a | names no owner of `config.toml`
+* @a\n/baselines/** | names no owner of `baselines/nvidia-h200/bsr_gemm/cp_async.
+* @a\n*.norm.txt | cp_async.norm.txt`
+* @a\n[Section] | is not understood: line 2
+# | names no owner of";
+    for [owners, why] in &common::rows(cases) {
         let project = owned(owners);
         relocked(&project);
         checked(&project, &[]).ends(4, why);
@@ -908,10 +812,7 @@ fn code_owners_accept_nothing_that_they_need_not_review_or_that_acts_before() {
     project.write("config.toml", format!("env_pass = [\"SECRET\"]\n{config}"));
     checked(&project, &[]).ends(4, "env_pass");
     let project = owned(OWNERS);
-    project.write(
-        &Project::baseline_path(VARIANT, "norm.txt"),
-        project.read(&Project::baseline_path(VARIANT, "norm.txt")) + "\n",
-    );
+    project.append(&Project::baseline_path(VARIANT, "norm.txt"), "\n");
     checked(&project, &[]).exits(4);
 }
 
@@ -923,8 +824,7 @@ fn checked_in(project: &Project, number: &str, accept: &str) -> Ran {
 /// What is in the change becomes the base.
 fn merge(project: &Project) {
     commit(project);
-    let folder = project.path("");
-    git(&folder, &["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    project.git(MOVES);
 }
 
 #[test]
@@ -938,9 +838,8 @@ fn consent_covers_one_action_from_one_content_to_another_in_one_pull_request() {
     let token = asked(&report).remove(0);
     let finding = &report.findings("deny")[0];
     let next = finding["next"].as_str().unwrap();
-    let path = format!("baselines/{GPU}/bsr_gemm/{VARIANT}");
-    common::contains(next, &[&format!("covers re-locking `{path}`, from ")]);
-    assert!(next.ends_with(", in pull request 7)"), "{next}");
+    let path = format!("covers re-locking `baselines/{GPU}/bsr_gemm/{VARIANT}`, from ");
+    common::contains(next, &[&path, ", in pull request 7)"]);
     checked_in(&project, "7", &token).exits(0);
     // Another pull request, or one that nobody names.
     for ran in [
@@ -949,22 +848,17 @@ fn consent_covers_one_action_from_one_content_to_another_in_one_pull_request() {
     ] {
         let report = ran.exits(4).json();
         assert_eq!(report.denied(), ["relocked", "regressed"]);
-        let unused = report.message("accept-unused");
-        assert!(unused.contains("nothing in this change has this token"));
+        let words = ["nothing in this change has this token"];
+        report.tells_all("accept-unused", &words);
     }
     // The hash of the lock is no token.
     let hash = sha256_file(&project.path(&lock)).unwrap();
-    checked_in(&project, "7", &hash).ends(
-        4,
-        &format!("{hash} was accepted, and nothing in this change has this token"),
-    );
+    let words = format!("{hash} was accepted, and nothing in this change has this token");
+    checked_in(&project, "7", &hash).ends(4, &words);
 
     // Once it is locked, the same token does not remove it, or lock anything on top.
-    let files: Vec<(String, String)> = ENDINGS
-        .iter()
-        .map(|ending| Project::baseline_path(VARIANT, ending))
-        .map(|path| (path.clone(), project.read(&path)))
-        .collect();
+    let files = ENDINGS.map(|ending| Project::baseline_path(VARIANT, ending));
+    let files = files.map(|path| (path.clone(), project.read(&path)));
     merge(&project);
     slower(&project);
     remove_baseline(&project, VARIANT);
@@ -992,22 +886,15 @@ fn the_pull_request_that_consent_is_for_is_the_one_of_the_run() {
     add_waiver(&project, "2999-12-31");
     let run = |variables: &[(&str, &str)], further: &[&str]| {
         let mut command = project.gate();
-        command
-            .env("GITHUB_EVENT_NAME", "pull_request")
-            .env("GITHUB_BASE_REF", "main")
-            .envs(variables.iter().copied())
-            .args(["check", "--from", RECORDED, "--format", "json"])
-            .args(further);
-        Ran::of(&command.output().unwrap())
+        let check = ["check", "--from", RECORDED, "--format", "json"];
+        command.envs(IN_CHANGE).envs(variables.iter().copied());
+        Ran::by(command.args(check).args(further))
     };
     let seven = [("GITHUB_REF", "refs/pull/7/merge")];
     let token = asked(&run(&seven, &[]).exits(4).json()).remove(0);
     run(&seven, &["--accept", &token]).exits(0);
-    run(
-        &[("GITHUB_REF", "refs/pull/8/merge")],
-        &["--accept", &token],
-    )
-    .exits(4);
+    let eight = [("GITHUB_REF", "refs/pull/8/merge")];
+    run(&eight, &["--accept", &token]).exits(4);
     project.write("event.json", r#"{"pull_request": {"number": 7}}"#);
     let target = [
         ("GITHUB_REF", "refs/heads/main"),
@@ -1023,20 +910,19 @@ fn the_pull_request_that_consent_is_for_is_the_one_of_the_run() {
     }
 }
 
+/// The first word that a shell prints in a folder.
+fn printed_first(folder: &Path, script: &str) -> String {
+    let mut shell = Command::new("bash");
+    shell.args(["-c", script]).env("LC_ALL", "C");
+    let printed = Ran::by(shell.current_dir(folder)).exits(0).out;
+    printed.split(' ').next().unwrap().to_owned()
+}
+
 #[test]
 fn a_token_can_be_made_again_with_plain_tools() {
     let project = pull_request();
     let folder = project.path(&format!("baselines/{GPU}/bsr_gemm"));
-    let content = || {
-        let script = format!("sha256sum {VARIANT}.* | sha256sum");
-        let output = Command::new("bash")
-            .args(["-c", &script])
-            .env("LC_ALL", "C")
-            .current_dir(&folder)
-            .output();
-        let printed = Ran::of(&output.unwrap()).exits(0).out;
-        printed.split(' ').next().unwrap().to_owned()
-    };
+    let content = || printed_first(&folder, &format!("sha256sum {VARIANT}.* | sha256sum"));
     let before = content();
     relock(&project, VARIANT, |profile| scale(profile, "duration", 1.1));
     let path = format!("baselines/{GPU}/bsr_gemm/{VARIANT}");
@@ -1053,13 +939,7 @@ fn a_signature_that_nothing_verifies_is_reported_as_such() {
     let path = Project::baseline_path(VARIANT, "lock.toml.minisig");
     let keys = Project::empty();
     let (file, public) = key(&keys, "ada.key");
-    let signed = {
-        let project = pull_request();
-        let signer = Signer::open(Path::new(&file)).unwrap();
-        let id = format!("bsr_gemm/{VARIANT}").try_into().unwrap();
-        let lock = project.read(&Project::baseline_path(VARIANT, "lock.toml"));
-        signer.sign(GPU, &id, &lock).unwrap().into_bytes()
-    };
+    let signed = signature(&BASE, &file).into_bytes();
     let garbage: [(&[u8], &str); 3] = [
         (b"", "is not a signature of minisign"),
         (b"\xff\xfe\0", "is not a signature of minisign"),
@@ -1073,18 +953,13 @@ fn a_signature_that_nothing_verifies_is_reported_as_such() {
         report.tells_all("unsigned", &[text]);
         assert!(!report.warns("relocked"), "{text}");
         assert!(!report.0.to_string().contains("the lock is the same"));
-        assert!(
-            project
-                .check(&[VARIANT], 0)
-                .message("unsigned")
-                .contains(text)
-        );
-        project.run(&["baseline", "--verify"]).ends(0, text);
+        let report = project.check(&[VARIANT], 0);
+        report.tells_all("unsigned", &[text]);
+        project.run("baseline --verify").ends(0, text);
     }
     let base = pull_request();
     demand_signatures(&base, &public);
-    base.run(&["baseline", "--sign", "--sign-key", &file])
-        .exits(0);
+    sign_all(&base, &file).exits(0);
     fs::remove_file(base.path(&path)).unwrap();
     merge(&base);
     let project = change_of(&base);
@@ -1103,10 +978,8 @@ fn a_signature_that_nothing_verifies_is_reported_as_such() {
     let ran = checked(&project, &[]).exits(4);
     ran.says("lock.toml.minisig` is a folder in the place of a file");
     let project = pull_request();
-    project.write(
-        "baselines/nvidia-h200/bsr_gemm/ghost.lock.toml.minisig",
-        "x",
-    );
+    let ghost = "baselines/nvidia-h200/bsr_gemm/ghost.lock.toml.minisig";
+    project.write(ghost, "x");
     let report = checked(&project, &[]).exits(4).json();
     report.tells_all("tampered", &["ghost.lock.toml is missing"]);
 }
@@ -1123,8 +996,7 @@ fn attributes_that_hide_rules_from_review_are_reported() {
         project.write(".gitattributes", format!("{text}{line}\n"));
         let report = checked(&project, &[]).exits(4).json();
         assert_eq!(report.denied(), ["hidden-from-review"], "{line}");
-        let message = report.message("hidden-from-review");
-        assert!(message.contains("this change hides") && message.contains(by));
+        report.tells_all("hidden-from-review", &["this change hides", by]);
     }
     let hidden = format!("{text}baselines/** linguist-generated\n");
     project.write(".gitattributes", &hidden);
@@ -1163,13 +1035,14 @@ fn in_a_folder() -> Project {
 }
 
 fn checked_in_folder(project: &Project) -> Ran {
+    in_gate(project, &[])
+}
+
+fn in_gate(project: &Project, further: &[&str]) -> Ran {
     let mut command = project.gate();
-    command
-        .env("GITHUB_EVENT_NAME", "pull_request")
-        .env("GITHUB_BASE_REF", "main")
-        .args(["check", "-C", "gate/config.toml", "--format", "json"])
-        .args(["--from", &format!("gate/{RECORDED}")]);
-    Ran::of(&command.output().unwrap())
+    let check = "check -C gate/config.toml --format json --from gate/recorded";
+    command.envs(IN_CHANGE).args(check.split(' '));
+    Ran::by(command.args(further))
 }
 
 #[test]
@@ -1190,7 +1063,7 @@ fn a_project_in_a_folder_cannot_be_swapped_for_another() {
     // Files that make of the folder a repository of its own, in which the loose rules are those of
     // the base, and with a program to run.
     let marker = project.path("ran");
-    git(&gate, &["init", "--quiet", "--bare", "."]);
+    git(&gate, "init --quiet --bare .");
     for (key, value) in [
         ("core.bare", "false"),
         ("core.worktree", ".."),
@@ -1223,10 +1096,24 @@ fn key(project: &Project, name: &str) -> (String, String) {
 fn demand_signatures(project: &Project, key: &str) {
     let config = project.read("config.toml");
     let kept = config.split("\n[trust]\n").next().unwrap();
-    project.write(
-        "config.toml",
-        format!("{kept}\n[trust]\npublic_keys = [\"{key}\"]\n"),
-    );
+    let keys = format!("{kept}\n[trust]\npublic_keys = [\"{key}\"]\n");
+    project.write("config.toml", keys);
+}
+
+/// The signature of a key for the lock of the variant.
+fn signature(project: &Project, key: &str) -> String {
+    let signer = Signer::open(Path::new(key)).unwrap();
+    let id = format!("bsr_gemm/{VARIANT}").try_into().unwrap();
+    let lock = project.read(&Project::baseline_path(VARIANT, "lock.toml"));
+    signer.sign(GPU, &id, &lock).unwrap()
+}
+
+fn sign_all(project: &Project, key: &str) -> Ran {
+    project.run(&["baseline", "--sign", "--sign-key", key])
+}
+
+fn verified(project: &Project, code: i32, words: &str) {
+    project.run("baseline --verify").ends(code, words);
 }
 
 #[test]
@@ -1236,65 +1123,48 @@ fn signatures_are_made_carried_along_and_verified() {
     let (file, public) = key(&keys, "ada.key");
     let (eves, _) = key(&keys, "eve.key");
     demand_signatures(&project, &public);
-    project
-        .run(&["baseline", "--verify"])
-        .ends(4, "unsigned")
-        .says("is not signed");
-    project
-        .run(&["baseline", "--sign", "--sign-key", &file])
-        .ends(0, "nvidia-h200/bsr_gemm/cp_async: signed");
-    project.run(&["baseline", "--verify"]).exits(0);
+    verified(&project, 4, "is not signed");
+    sign_all(&project, &file).ends(0, "nvidia-h200/bsr_gemm/cp_async: signed");
+    verified(&project, 0, "");
     project.check(&[], 0);
     let signature = project.path(&Project::baseline_path(VARIANT, "lock.toml.minisig"));
     verify_with_minisign(&project, &public);
 
     // A lock by another key, then none: the old signature goes with the old lock.
     let relock = |key: Option<&str>| {
-        let mut arguments = vec![
-            "baseline", "--lock", "--reason", "again", "--who", "Ada", "--from", RECORDED, VARIANT,
-        ];
-        arguments.extend(key.iter().flat_map(|key| ["--sign-key", key]));
-        project.run(&arguments)
+        let mut lock = common::words("baseline --lock --reason again --who Ada --from recorded");
+        lock.push(VARIANT);
+        lock.extend(key.iter().flat_map(|key| ["--sign-key", key]));
+        project.run(&lock)
     };
     relock(Some(&eves)).ends(0, "does not name");
-    project
-        .run(&["baseline", "--verify"])
-        .ends(4, "tampered")
-        .says("made with a key that `trust.public_keys` does not name");
+    let words = "made with a key that `trust.public_keys` does not name";
+    verified(&project, 4, words);
     project.check(&[VARIANT], 4);
-    let mut profile = project.json(&Project::profile_path(VARIANT));
-    profile["provenance"]["created"] = json!("2026-11-21T12:00:00Z");
-    project.write(&Project::profile_path(VARIANT), profile.to_string());
-    relock(None)
-        .ends(0, "the locks are not signed")
-        .says("baseline --sign --sign-key FILE");
+    let made = |day: &str| {
+        project.edit_profile(VARIANT, |it| it["provenance"]["created"] = json!(day));
+    };
+    made("2026-11-21T12:00:00Z");
+    let ran = relock(None).ends(0, "the locks are not signed");
+    ran.says("baseline --sign --sign-key FILE");
     assert!(!signature.exists());
-    profile["provenance"]["created"] = json!("2026-11-21T12:00:01Z");
-    project.write(&Project::profile_path(VARIANT), profile.to_string());
+    made("2026-11-21T12:00:01Z");
     relock(Some(&file)).exits(0);
-    project.run(&["baseline", "--verify"]).exits(0);
+    verified(&project, 0, "");
     assert!(signature.exists());
-    project
-        .run(&["baseline", "--verify", "--sign-key", &file])
-        .exits(2);
-    project
-        .run(&["baseline", "--sign", "--sign-key", "config.toml"])
-        .ends(2, "not a minisign secret key");
+    let verify = ["baseline", "--verify", "--sign-key", &file];
+    project.run(&verify).exits(2);
+    sign_all(&project, "config.toml").ends(2, "not a minisign secret key");
 }
 
 /// The plain tool agrees, where it is installed.
 fn verify_with_minisign(project: &Project, public: &str) {
     let lock = project.path(&Project::baseline_path(VARIANT, "lock.toml"));
-    match Command::new("minisign")
-        .arg("-Vm")
-        .arg(lock)
-        .args(["-P", public])
-        .output()
-    {
+    let mut minisign = Command::new("minisign");
+    minisign.arg("-Vm").arg(lock).args(["-P", public]);
+    match minisign.output() {
         Ok(output) => drop(Ran::of(&output).exits(0)),
-        Err(_) => aloud(
-            "SKIPPED: minisign itself was not asked, it is not on the PATH (apt install minisign)",
-        ),
+        Err(_) => aloud("SKIPPED: minisign itself was not asked (apt install minisign)"),
     }
 }
 
@@ -1306,13 +1176,10 @@ fn a_password_opens_a_key() {
     keys.write("key", pair.sk.to_box(None).unwrap().into_string());
     let file = keys.path("key").display().to_string();
     for (password, code) in [("wrong", 2), ("right", 0)] {
-        let output = project
-            .gate()
-            .env("SPARSEK_GATE_KEY_PASSWORD", password)
-            .args(["baseline", "--sign", "--sign-key", &file, VARIANT])
-            .output()
-            .unwrap();
-        Ran::of(&output).exits(code);
+        let mut gate = project.gate();
+        gate.env("SPARSEK_GATE_KEY_PASSWORD", password);
+        let sign = ["baseline", "--sign", "--sign-key", &file, VARIANT];
+        Ran::by(gate.args(sign)).exits(code);
     }
 }
 
@@ -1323,19 +1190,12 @@ fn the_keys_of_a_pull_request_are_not_those_that_count() {
     let (eves, eve) = key(&keys, "eve.key");
     let base = change_of(&BASE);
     demand_signatures(&base, &ada);
-    base.run(&["baseline", "--sign", "--sign-key", &adas])
-        .exits(0);
+    sign_all(&base, &adas).exits(0);
     committed(&base);
     checked(&base, &[]).exits(0);
     let sign = |project: &Project, key: &str| {
-        let signer = Signer::open(Path::new(key)).unwrap();
-        let id = format!("bsr_gemm/{VARIANT}").try_into().unwrap();
-        let lock = project.read(&Project::baseline_path(VARIANT, "lock.toml"));
-        let signature = signer.sign(GPU, &id, &lock).unwrap();
-        project.write(
-            &Project::baseline_path(VARIANT, "lock.toml.minisig"),
-            signature,
-        );
+        let path = Project::baseline_path(VARIANT, "lock.toml.minisig");
+        project.write(&path, signature(project, key));
     };
 
     // A lock by the own key, which the change names.
@@ -1363,10 +1223,7 @@ fn the_keys_of_a_pull_request_are_not_those_that_count() {
     let report = checked(&project, &[]).exits(4).json();
     assert_eq!(report.denied(), ["relocked"]);
     let report = checked(&project, &["--accept", &asked(&report)[0]]).json();
-    assert_eq!(
-        report.comparison(VARIANT, "duration")["verdict"],
-        "improved"
-    );
+    assert_eq!(report.verdict(VARIANT, "duration"), "improved");
 }
 
 #[test]
@@ -1380,9 +1237,7 @@ fn a_tool_of_the_repository_is_followed_through_links() {
     base.write("tools/ncu-2026", "#!/bin/sh\n");
     link(&base, "./ncu-2026", "tools/ncu");
     base.write("other/ncu", "#!/bin/sh\necho faster\n");
-    let config = base.read("config.toml");
-    let toolchain = "[toolchain]\nncu = \"tools/ncu\"\n";
-    base.write("config.toml", config.replace("[toolchain]\n", toolchain));
+    base.configure("[toolchain]\n", "[toolchain]\nncu = \"tools/ncu\"\n");
     committed(&base);
     checked(&base, &[]).exits(0);
     let change = || {
@@ -1417,15 +1272,12 @@ fn a_tool_of_the_repository_is_followed_through_links() {
 
     // A repository of its own in the place of the folder.
     let project = change();
-    let folder = project.path("");
-    git(&folder, &["rm", "-r", "--quiet", "tools"]);
-    fs::rename(folder.join("other"), folder.join("tools")).unwrap();
-    git(&folder.join("tools"), &["init", "--quiet"]);
-    git(&folder.join("tools"), &["add", "--all"]);
-    git(
-        &folder.join("tools"),
-        &["commit", "--quiet", "--message", "ncu"],
-    );
+    project.git("rm -r --quiet tools");
+    let tools = project.path("tools");
+    fs::rename(project.path("other"), &tools).unwrap();
+    for arguments in ["init --quiet", "add --all", "commit --quiet --message ncu"] {
+        git(&tools, arguments);
+    }
     let report = brings(&project, "tools").json();
     assert_eq!(asked(&report), Vec::<String>::new());
 }
@@ -1436,20 +1288,16 @@ fn a_recording_of_the_change_does_not_count_wherever_it_is_in_the_repository() {
     let folder = project.path("");
     let from = |recorded: &str, exit: i32| {
         let mut command = project.gate();
-        command
-            .env("GITHUB_EVENT_NAME", "pull_request")
-            .env("GITHUB_BASE_REF", "main")
-            .args(["check", "-C", "config.toml", "--format", "json"])
-            .args(["--from", recorded])
-            .current_dir(folder.join("gate"));
-        let report = Ran::of(&command.output().unwrap()).exits(exit).json();
-        report.denied()
+        command.envs(IN_CHANGE).current_dir(folder.join("gate"));
+        let check = ["check", "-C", "config.toml", "--format", "json", "--from"];
+        let ran = Ran::by(command.args(check).arg(recorded)).exits(exit);
+        ran.json().denied()
     };
     let code = "recorded-in-change".to_owned();
     assert_eq!(from(RECORDED, 0), [""; 0]);
     let beside = folder.join("recorded");
     fs::rename(folder.join("gate").join(RECORDED), &beside).unwrap();
-    git(&folder, &["add", "--force", "recorded"]);
+    project.git("add --force recorded");
     commit(&project);
     assert_eq!(from("../recorded", 6), std::slice::from_ref(&code));
     // Beside the repository it is an artifact, as a workflow hands it over that runs nothing of it.
@@ -1457,31 +1305,24 @@ fn a_recording_of_the_change_does_not_count_wherever_it_is_in_the_repository() {
     copy(&BASE.path(""), &workspace.path("change"));
     let change = workspace.path("change");
     fs::rename(change.join(RECORDED), workspace.path("profiles")).unwrap();
-    let output = workspace
-        .gate()
-        .args(["check", "--from", "../profiles", "--format", "json"])
-        .args(["--baseline-ref", "HEAD"])
-        .current_dir(change)
-        .output();
-    let report = Ran::of(&output.unwrap()).exits(0).json();
-    assert!(!report.denied().contains(&code));
+    let check = "check --from ../profiles --format json --baseline-ref HEAD";
+    let mut command = workspace.gate();
+    let ran = Ran::by(command.args(check.split(' ')).current_dir(change));
+    assert!(!ran.exits(0).json().denied().contains(&code));
 }
 
 #[test]
 fn a_committed_recording_counts_once_it_is_accepted_from_outside_the_change() {
     let project = pull_request();
     change_code(&project, VARIANT);
-    git(&project.path(""), &["add", "--force", RECORDED]);
+    project.git("add --force recorded");
     commit(&project);
     let report = checked_in(&project, "7", "").exits(6).json();
     assert_eq!(report.denied(), ["recorded-in-change"]);
     let script = format!("find {RECORDED} -type f | sort | xargs sha256sum | sha256sum");
-    let mut plain = Command::new("bash");
-    plain.args(["-c", &script]).env("LC_ALL", "C");
-    let listed = Ran::of(&plain.current_dir(project.path("")).output().unwrap());
+    let after = printed_first(&project.path(""), &script);
     let text = format!(
-        "sparsek-gate consent 1\naction: record\npath: \"{RECORDED}/bsr_gemm\"\nbefore: absent\nafter: {}\npull request: 7\n",
-        listed.exits(0).out.split(' ').next().unwrap()
+        "sparsek-gate consent 1\naction: record\npath: \"{RECORDED}/bsr_gemm\"\nbefore: absent\nafter: {after}\npull request: 7\n"
     );
     let token = sha256_hex(text.as_bytes());
     assert_eq!(asked(&report), [token.as_str()]);
@@ -1509,11 +1350,8 @@ fn a_recorded_base_is_of_the_revisions_code_and_vouched_for() {
     let report = checked(&project, &[VARIANT]).exits(4).json();
     // What the base was measured by is not here.
     assert_eq!(report.denied(), ["capture-missing", "profile-stale"]);
-    assert!(
-        report
-            .message("profile-stale")
-            .starts_with("the recorded base was built from different sources than the base commit"),
-    );
+    let words = "the recorded base was built from different sources than the base commit";
+    report.tells_all("profile-stale", &[words]);
     // With the hash of the base's code only the baseline contradicts it.
     project.edit(&Project::base_path(VARIANT), |base| {
         base["provenance"]["sources"][&source] = json!(sha256_hex(BASE.read(&source).as_bytes()));
@@ -1527,11 +1365,8 @@ fn a_recorded_base_is_of_the_revisions_code_and_vouched_for() {
         project.write(&path, text.replace("NVIDIA H200", "NVIDIA L4"));
     }
     let report = checked(&project, &[VARIANT]).exits(3).json();
-    assert!(
-        report
-            .message("drift")
-            .ends_with("no baseline on NVIDIA L4 confirms the numbers of that base")
-    );
+    let words = "no baseline on NVIDIA L4 confirms the numbers of that base";
+    report.tells_all("drift", &[words]);
 }
 
 #[test]
@@ -1539,10 +1374,8 @@ fn altered_samples_deny_where_the_recording_comes_with_the_change() {
     let project = Project::shipped();
     committed(&project);
     project.edit_profile(VARIANT, |profile| scale(profile, "duration", 0.99));
-    assert_eq!(
-        judged(&project, &[VARIANT]).exits(4).json().denied(),
-        ["profile-altered"]
-    );
+    let report = judged(&project, &[VARIANT]).exits(4).json();
+    assert_eq!(report.denied(), ["profile-altered"]);
     let unproven = "no capture proves the values of 1 variant";
     let first = |further: &[&str], code: i32| {
         let arguments = [&["check", "--from", RECORDED, VARIANT, "--quiet"], further].concat();
@@ -1574,16 +1407,14 @@ fn a_lock_without_a_variant_is_verified_too() {
         "config.toml",
         format!("{}{}", &config[..start], &config[end..]),
     );
-    project
-        .run(&["baseline", "--verify"])
-        .ends(0, "lock-unused")
-        .says("it is not in the configuration");
+    let ran = project.run("baseline --verify").ends(0, "lock-unused");
+    ran.says("it is not in the configuration");
     let norm = Project::baseline_path(VARIANT, "norm.txt");
     project.write(
         &norm,
         project.read(&norm).replace("duration: ", "duration: 1"),
     );
     project
-        .run(&["baseline", "--verify"])
+        .run("baseline --verify")
         .ends(4, "is not what was locked");
 }

@@ -83,9 +83,7 @@ impl Site {
             let machine = Machine::new()
                 .configured("ncu = \"bin/ncu\"\n", "")
                 .with_programs(CP_ASYNC);
-            machine.git(&["init", "--quiet"]);
-            let ours = "/journal\n/reports\n/argv\n/tmp/\n/home/\n/.sparsek-gate/\n/bin/\n";
-            machine.write(".git/info/exclude", ours);
+            machine.without("/bin/\n");
             let path = format!("{}:/usr/bin:/bin", machine.path("bin").display());
             for words in [
                 &["profile"][..],
@@ -100,7 +98,7 @@ impl Site {
             machine.commit();
             machine
         });
-        machine.git(&["checkout", "--quiet", "-b", "change"]);
+        machine.git("checkout --quiet -b change");
         let site = Site {
             machine,
             place: Project::empty(),
@@ -128,21 +126,20 @@ impl Site {
                 .write(b, source_of("cp_async").replace("h200", "h200-worse")),
             "first" => {
                 // The target has nothing yet.
-                self.machine.git(&["branch", "--quiet", "--force", "all"]);
-                self.machine
-                    .git(&["checkout", "--quiet", "--orphan", "start"]);
-                self.machine.git(&["rm", "-r", "--quiet", "--cached", "."]);
+                self.machine.git("branch --quiet --force all");
+                self.machine.git("checkout --quiet --orphan start");
+                self.machine.git("rm -r --quiet --cached .");
                 // Tools are on the machine.
-                self.machine.git(&["add", "README.md", "toolkit"]);
+                self.machine.git("add README.md toolkit");
                 let commit = ["commit", "--quiet", "--message", "first"];
                 self.machine.git(&commit);
-                self.machine.git(&["branch", "--force", "main"]);
-                self.machine.git(&["add", "--all"]);
+                self.machine.git("branch --force main");
+                self.machine.git("add --all");
             }
             other => unreachable!("{other}"),
         }
         self.machine.commit();
-        self.machine.git(&["checkout", "--quiet", "-B", "change"]);
+        self.machine.git("checkout --quiet -B change");
     }
 
     fn fresh(&self, folder: &str, checkout: bool) -> PathBuf {
@@ -152,10 +149,7 @@ impl Site {
         if checkout {
             let from = self.machine.path("").display().to_string();
             git(&folder, &["clone", "--quiet", "--no-hardlinks", &from, "."]);
-            git(
-                &folder,
-                &["checkout", "--quiet", "--detach", "origin/change"],
-            );
+            git(&folder, "checkout --quiet --detach origin/change");
         }
         folder
     }
@@ -287,8 +281,8 @@ impl Site {
 
     /// GitHub: the exit code of the last job that ran, or of one that failed.
     fn github(&self, event: &str, document: &Json, jobs: &[&str], fails: &str) -> (i32, String) {
-        let head = self.machine.git(&["rev-parse", "change"]);
-        let base = self.machine.git(&["rev-parse", "main"]);
+        let head = self.machine.git("rev-parse change");
+        let base = self.machine.git("rev-parse main");
         let from = if self.fork {
             "them/kernels"
         } else {

@@ -41,9 +41,7 @@ impl Checkout {
              case $* in *--export*$(cat '{}' 2>&1)*) sleep 600 ;; esac",
             project.path("tmp/slow").display()
         ));
-        project.git(&["init", "--quiet"]);
-        let ours = "/.sparsek-gate/\n/journal*\n/reports\n/argv\n/tmp/\n/home/\n";
-        project.write(".git/info/exclude", ours);
+        machine.without("");
         let checkout = Checkout(machine);
         // Locked once for all tests of this file.
         static LOCKED: OnceLock<Vec<(String, Vec<u8>)>> = OnceLock::new();
@@ -56,7 +54,7 @@ impl Checkout {
 
     /// Locks the baselines, and returns what that wrote.
     fn locked(&self) -> Vec<(String, Vec<u8>)> {
-        self.run(&["profile"]).exits(0);
+        self.run("profile").exits(0);
         let lock = ["baseline", "--lock", "--reason", "first", "--who", "tester"];
         self.run(&lock).exits(0);
         let folder = self.path("baselines");
@@ -230,7 +228,7 @@ fn complete_variants_of_an_interrupted_run_are_used_and_the_rest_is_measured() {
     // `profile` the same.
     checkout.interrupt(&["profile"], "baseline");
     checkout.calls("");
-    let ran = checkout.run(&["profile", "--resume"]).exits(0);
+    let ran = checkout.run("profile --resume").exits(0);
     ran.says("what it measured of these variants is used: bsr_gemm/baseline");
     assert_eq!(checkout.calls(BASELINE), 0);
 }
@@ -301,7 +299,7 @@ fn what_was_changed_of_a_variant_is_measured_anew_as_a_whole() {
         let half = &text[..text.len() / 2];
         project.write(&path, if file == "variant.json" { half } else { b"x" });
     }
-    let report = checkout.run(&["check", "--resume", "--format", "json"]);
+    let report = checkout.run("check --resume --format json");
     let report = report.json();
     let findings = report.0["findings"].as_array().unwrap().iter();
     let anew = findings.filter(|one| one["code"] == "resumed" && one["variant"].is_string());
@@ -400,7 +398,7 @@ fn what_failed_before_a_kill_stays_failed_until_its_program_is_another_one() {
         if at == "crash" {
             // Killed once more.
             let capture = project.path(&format!("{PROFILES}/bsr_gemm/cp_async/capture-1.argv"));
-            kill_once(checkout.0.gate(&["check", "--resume"]), &capture);
+            kill_once(checkout.0.gate("check --resume"), &capture);
             wait_for_orphans(&project.path(""));
         }
         checkout.calls("");
@@ -534,7 +532,7 @@ fn a_run_that_still_measures_was_not_interrupted() {
     let checkout = Checkout::new();
     let slow = checkout.path("tmp/slow");
     fs::write(&slow, "").unwrap();
-    let mut check = checkout.0.gate(&["check", "baseline"]);
+    let mut check = checkout.0.gate("check baseline");
     let mut check = check
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -542,13 +540,13 @@ fn a_run_that_still_measures_was_not_interrupted() {
         .unwrap();
     // By then it has the lock on its file.
     checkout.wait_for_sleep(&mut check);
-    let ran = checkout.run(&["check", "--resume", "baseline"]).exits(3);
+    let ran = checkout.run("check --resume baseline").exits(3);
     ran.says("was not interrupted: it still measures into")
         .says("fuser -v");
     check.kill().unwrap();
     check.wait().unwrap();
     fs::remove_file(&slow).unwrap();
-    checkout.run(&["check", "--resume", "baseline"]).exits(0);
+    checkout.run("check --resume baseline").exits(0);
     // Its programs would go on for ten minutes.
     wait_for_orphans(&checkout.path(""));
 }
@@ -563,7 +561,7 @@ fn a_signal_that_ends_a_whole_job_is_no_failure_of_its_programs() {
         return;
     }
     fs::remove_file(checkout.path("tmp/slow")).unwrap();
-    checkout.run(&["check", "baseline", "--resume"]).exits(0);
+    checkout.run("check baseline --resume").exits(0);
 }
 
 /// A profiler gets a signal, and the gate that runs it gets it later: whether that was soon. Then the gate
@@ -571,7 +569,7 @@ fn a_signal_that_ends_a_whole_job_is_no_failure_of_its_programs() {
 fn both_are_signalled(checkout: &Checkout) -> bool {
     let project = &checkout.0.project;
     fs::write(project.path("tmp/slow"), "baseline/capture-2").unwrap();
-    let mut check = checkout.0.gate(&["check", "baseline"]);
+    let mut check = checkout.0.gate("check baseline");
     let check = check.stdout(Stdio::null()).stderr(Stdio::null());
     let mut check = check.spawn().unwrap();
     checkout.wait_for_sleep(&mut check);

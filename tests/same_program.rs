@@ -60,17 +60,13 @@ impl Checkout {
         project.write("kernels/b.cuh", "extern int unused;\n");
         project.write("README.md", "Words.\n");
         let checkout = Checkout(machine);
-        checkout.git(&["init", "--quiet"]);
-        let ours = "/journal\n/reports\n/argv\n/tmp/\n/home/\n/.sparsek-gate/\n";
-        checkout.write(".git/info/exclude", ours);
+        checkout.without("");
         checkout.lock();
         checkout
     }
 
     fn lock(&self) {
-        self.0.run(&["profile"]).exits(0);
-        let lock = ["baseline", "--lock", "--reason", "first", "--who", "tester"];
-        self.0.run(&lock).exits(0);
+        self.lock_measured();
         self.commit();
         self.write("journal", "");
     }
@@ -133,7 +129,7 @@ fn an_unchanged_program_needs_no_gpu_and_every_report_says_so() {
 
     // With something to measure, the GPU is missing.
     blind.write("kernels/b.cu", program("cp_async", "", "puts(\"more\");"));
-    blind.0.run(&["check", "--against", "HEAD"]).exits(3);
+    blind.0.run("check --against HEAD").exits(3);
 }
 
 /// What a change does, and the variants that must then be measured.
@@ -176,7 +172,7 @@ fn what_changed_decides_which_variants_are_measured() {
         (
             "a source that the index hides",
             |it| {
-                it.git(&["update-index", "--skip-worktree", "kernels/a.cu"]);
+                it.git("update-index --skip-worktree kernels/a.cu");
                 it.write("kernels/a.cu", program("baseline", "", "puts(\"more\");"));
             },
             &["baseline"],
@@ -191,7 +187,7 @@ fn what_changed_decides_which_variants_are_measured() {
             |it| {
                 it.write(".gitignore", "data.bin\n");
                 it.write("data.bin", "1");
-                it.git(&["add", "--force", ".gitignore", "data.bin"]);
+                it.git("add --force .gitignore data.bin");
             },
             &["baseline", "cp_async"],
         ),
@@ -208,9 +204,9 @@ fn what_changed_decides_which_variants_are_measured() {
         });
         let unmeasured: Vec<&str> = unmeasured.copied().collect();
         assert_eq!(same(&report), unmeasured, "{what}");
-        checkout.git(&["update-index", "--no-skip-worktree", "kernels/a.cu"]);
-        checkout.git(&["reset", "--quiet", "--hard"]);
-        checkout.git(&["clean", "--quiet", "-fd"]);
+        checkout.git("update-index --no-skip-worktree kernels/a.cu");
+        checkout.git("reset --quiet --hard");
+        checkout.git("clean --quiet -fd");
     }
 }
 
@@ -237,11 +233,11 @@ fn a_program_that_may_load_what_changed_is_measured() {
         let report = checkout.check(&["--against", "HEAD"], 0);
         assert_eq!(same(&report), [""; 0], "{head}");
         assert_eq!(checkout.measured(), ["baseline", "cp_async"]);
-        checkout.git(&["checkout", "--quiet", "kernels/b.cuh"]);
+        checkout.git("checkout --quiet kernels/b.cuh");
         checkout.write("README.md", "Other words.\n");
         let report = checkout.check(&["--against", "HEAD"], 0);
         assert_eq!(same(&report), BOTH, "{head}");
-        checkout.git(&["checkout", "--quiet", "README.md"]);
+        checkout.git("checkout --quiet README.md");
     }
 }
 
@@ -261,7 +257,7 @@ fn a_file_that_arguments_or_variables_name_is_measured() {
         let report = checkout.check(&["--against", "HEAD"], 0);
         assert_eq!(same(&report), [""; 0], "{setting}");
         assert_eq!(checkout.measured(), ["baseline", "cp_async"], "{setting}");
-        checkout.git(&["checkout", "--quiet", "kernels/b.cuh"]);
+        checkout.git("checkout --quiet kernels/b.cuh");
         before = named;
     }
 }
@@ -281,7 +277,7 @@ fn a_change_cannot_say_itself_that_only_the_compiler_reads_a_file() {
     assert_eq!(checkout.measured(), ["baseline", "cp_async"]);
 
     // The base has no such file, so none of its programs depends on it.
-    checkout.git(&["checkout", "--quiet", "kernels/table.h"]);
+    checkout.git("checkout --quiet kernels/table.h");
     checkout.write("kernels/new.h", "\n");
     checkout.write(
         "kernels/b.cu",
@@ -309,7 +305,7 @@ fn a_build_command_may_write_what_another_program_reads() {
     assert_eq!(same(&report), [""; 0]);
     checkout.measured();
     // Documentation is not read by anything; the command itself is.
-    checkout.git(&["checkout", "--quiet", "kernels/b.cuh"]);
+    checkout.git("checkout --quiet kernels/b.cuh");
     checkout.write("README.md", "Other words.\n");
     let report = checkout.check(&["--against", "HEAD"], 0);
     assert_eq!(same(&report), BOTH);
@@ -435,7 +431,7 @@ fn everything_is_measured_where_it_is_asked_for_and_against_a_stored_baseline() 
         );
     }
     // There is nothing to ask for without a comparison side by side.
-    checkout.0.run(&["check", "--measure-all"]).exits(2);
+    checkout.0.run("check --measure-all").exits(2);
 }
 
 #[test]
@@ -479,7 +475,7 @@ fn a_check_says_how_long_it_will_take_and_where_its_time_went() {
         ran.out
     );
     checkout.write("README.md", "Other words.\n");
-    let ran = checkout.0.run(&["check", "--against", "HEAD"]).exits(0);
+    let ran = checkout.0.run("check --against HEAD").exits(0);
     assert!(
         ran.out.contains("time: ") && !ran.out.contains("profiled"),
         "{}",
@@ -490,8 +486,8 @@ fn a_check_says_how_long_it_will_take_and_where_its_time_went() {
 #[test]
 fn a_change_cannot_say_itself_which_files_no_program_reads() {
     let checkout = Checkout::new();
-    checkout.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
-    checkout.git(&["checkout", "--quiet", "-b", "change"]);
+    checkout.git("update-ref refs/remotes/origin/main HEAD");
+    checkout.git("checkout --quiet -b change");
     checkout.configure("[\"*.md\",", "[\"**\",");
     checkout.write("weights.bin", "1");
     checkout.commit();

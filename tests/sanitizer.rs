@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::path::PathBuf;
 
 use crate::common::stand_in::libraries;
-use crate::common::{self, Project, Ran, Report, repository};
+use crate::common::{self, Arguments, Project, Ran, Report, repository};
 use serde_json::Value as Json;
 use sparsek_gate::toolchain::SanitizerLog;
 
@@ -205,16 +205,16 @@ impl Machine {
         self.project.program("compute-sanitizer", text);
     }
 
-    fn run(&self, arguments: &[&str]) -> Ran {
+    fn run(&self, arguments: impl Arguments) -> Ran {
         let mut command = self.project.gate();
         command
-            .args(arguments)
+            .args(arguments.list())
             .env("LD_LIBRARY_PATH", &libraries()[0])
             .env("SANITIZED", recordings())
             .env("JOURNAL", self.path("journal"))
             .env("TMPDIR", self.path("tmp"))
             .env_remove("CUDA_VISIBLE_DEVICES");
-        Ran::of(&command.output().unwrap())
+        Ran::by(&mut command)
     }
 
     #[track_caller]
@@ -255,20 +255,14 @@ const ALL: &str = "memcheck,racecheck,initcheck,synccheck";
 fn a_kernel_without_fault_is_clean_under_every_tool() {
     let machine = Machine::new(&[("cp_async", 0)]);
     let report = machine.verify(&["--sanitizer", ALL], 0);
-    assert_eq!(
-        results(&report),
-        [
-            "memcheck clean", "racecheck clean", "initcheck clean", "synccheck clean"
-        ]
-    );
+    let tools = || ALL.split(',');
+    let clean = tools().map(|tool| format!("{tool} clean"));
+    assert!(results(&report).into_iter().eq(clean), "{:#}", report.0);
     assert_eq!(report.0["sanitizer"]["version"], "2025.3.1.0");
     assert_eq!(report.denied(), Vec::<String>::new());
     assert_eq!(report.0["variants"][0]["variant"], "s/cp_async");
-    assert_eq!(
-        machine.journal(),
-        ["memcheck", "racecheck", "initcheck", "synccheck"]
-            .map(|tool| format!("{tool} sh cp_async.sh --size 8192 --check"))
-    );
+    let ran = tools().map(|tool| format!("{tool} sh cp_async.sh --size 8192 --check"));
+    assert!(machine.journal().into_iter().eq(ran));
 }
 
 #[test]
@@ -277,11 +271,9 @@ fn a_race_whose_numbers_are_right_is_denied_for_the_race() {
     let report = machine.verify(&["--sanitizer", "memcheck,racecheck"], 5);
     assert_eq!(results(&report), ["memcheck clean", "racecheck errors"]);
     assert_eq!(report.denied(), ["sanitizer"]);
-    assert_eq!(
-        report.message("sanitizer"),
-        "racecheck found 16 errors, the first: Race reported between Read access at mma.hpp:91 \
-         and Write access at cp_async.cuh:11"
-    );
+    let found = "racecheck found 16 errors, the first: Race reported between Read access at mma.hpp:91 \
+        and Write access at cp_async.cuh:11";
+    assert_eq!(report.message("sanitizer"), found);
     let racecheck = &report.0["sanitizer"]["variants"][0]["tools"][1];
     assert_eq!(racecheck["errors"], 16);
     assert_eq!(racecheck["ending"]["exited"], 86);
@@ -294,11 +286,8 @@ fn numbers_that_are_wrong_only_under_a_tool_that_finds_nothing_are_told_as_such(
     let report = machine.verify(&["--sanitizer", "synccheck"], 5);
     assert_eq!(results(&report), ["synccheck clean"]);
     assert_eq!(report.denied(), ["wrong-numbers"]);
-    let message = report.message("wrong-numbers");
-    assert!(
-        message.starts_with("under synccheck, which found no error: "),
-        "{message}"
-    );
+    let words = "under synccheck, which found no error: ";
+    report.tells_all("wrong-numbers", &[words]);
 }
 
 #[test]
@@ -306,11 +295,8 @@ fn wrong_numbers_are_no_error_of_the_sanitizer_and_told_once() {
     let machine = Machine::new(&[("wrong_numbers", 1)]);
     let report = machine.verify(&["--sanitizer", ALL], 5);
     assert_eq!(report.denied(), ["wrong-numbers"]);
-    assert!(
-        results(&report)
-            .iter()
-            .all(|result| result.ends_with(" clean"))
-    );
+    let mut found = results(&report).into_iter();
+    assert!(found.all(|result| result.ends_with(" clean")));
 }
 
 #[test]
@@ -318,35 +304,23 @@ fn a_program_that_fails_is_told_together_with_where_it_goes_wrong() {
     let machine = Machine::new(&[("out_of_bounds", 4)]);
     let report = machine.verify(&["--sanitizer", "memcheck"], 5);
     assert_eq!(report.denied(), ["wrong-numbers", "sanitizer"]);
-    assert_eq!(
-        report.message("sanitizer"),
-        "memcheck found 2 errors, the first: Invalid __global__ write of size 4 bytes in \
-         bsr_gemm_out_of_bounds at out_of_bounds.cu:20, address 0xff04e2890400"
-    );
+    let words = "memcheck found 2 errors, the first: Invalid __global__ write of size 4 bytes in \
+        bsr_gemm_out_of_bounds at out_of_bounds.cu:20, address 0xff04e2890400";
+    assert_eq!(report.message("sanitizer"), words);
     let found = report.findings("deny")[1];
     assert_eq!(found["kernel"], "bsr_gemm_out_of_bounds");
-    assert!(
-        found["detail"]
-            .as_str()
-            .unwrap()
-            .contains("by thread (0,0,0) in block (1,1,0)")
-    );
-    assert!(
-        found["next"].as_str().unwrap().contains("--tool memcheck"),
-        "{found}"
-    );
+    let text = |key: &str| found[key].as_str().unwrap();
+    common::contains(text("detail"), &["by thread (0,0,0) in block (1,1,0)"]);
+    common::contains(text("next"), &["--tool memcheck"]);
 }
 
 #[test]
 fn the_configuration_asks_for_tools_and_the_command_line_for_others() {
     let machine = Machine::new(&[("cp_async", 0), ("baseline", 0)]);
     let asked = "verify = { sanitizer = [\"memcheck\", \"memcheck\"] }\n";
-    let config = machine.read("config.toml");
     let head = "[suite.s.variant.cp_async]\n";
-    machine.write(
-        "config.toml",
-        config.replace(head, &format!("{head}{asked}")) + "[verify]\nsanitizer = [\"initcheck\"]\n",
-    );
+    machine.configure(head, &format!("{head}{asked}"));
+    machine.append("config.toml", "[verify]\nsanitizer = [\"initcheck\"]\n");
     machine.verify(&[], 0);
     let tools = |journal: &[String]| -> Vec<String> {
         let words = |line: &String| line.split(' ').take(3).collect::<Vec<_>>().join(" ");
@@ -369,16 +343,14 @@ fn a_smaller_problem_stands_in_the_place_of_all_arguments() {
     machine.configure(key, &smaller);
     machine.verify(&["--sanitizer", "racecheck,memcheck"], 0);
     let journal = machine.journal();
-    let seeds: Vec<&str> = ["racecheck", "memcheck"]
-        .into_iter()
-        .zip(&journal)
-        .map(|(tool, line)| {
-            let expected = format!("{tool} sh cp_async.sh --size 256 --launches 20 ");
-            line.strip_prefix(&expected).unwrap()
-        })
-        .collect();
-    assert!(seeds.iter().all(|seed| seed.parse::<u32>().is_ok()));
-    assert_ne!(seeds[0], seeds[1]);
+    let seed = |tool: &str, line: &str| -> u32 {
+        let expected = format!("{tool} sh cp_async.sh --size 256 --launches 20 ");
+        line.strip_prefix(&expected).unwrap().parse().unwrap()
+    };
+    assert_ne!(
+        seed("racecheck", &journal[0]),
+        seed("memcheck", &journal[1])
+    );
 }
 
 #[test]
@@ -386,11 +358,10 @@ fn a_missing_compute_sanitizer_ends_the_run_before_anything_runs() {
     let machine = Machine::new(&[("cp_async", 0)]);
     fs::remove_file(machine.path("compute-sanitizer")).unwrap();
     machine.write("cp_async.sh", "touch ran\n");
-    machine
-        .run(&["verify", "--sanitizer", "memcheck"])
-        .ends(3, "`toolchain.compute_sanitizer` is ");
+    let ran = machine.run("verify --sanitizer memcheck");
+    ran.ends(3, "`toolchain.compute_sanitizer` is ");
     assert!(!machine.path("ran").exists());
-    machine.run(&["verify"]).exits(0);
+    machine.run("verify").exits(0);
 }
 
 #[test]
@@ -398,34 +369,21 @@ fn a_tool_that_does_not_say_that_there_are_no_errors_is_not_trusted() {
     let machine = Machine::new(&[("cp_async", 0)]);
     let clean = recordings().join("cp_async.memcheck.log");
     let clean = format!("cat '{}' >\"$log\"", clean.display());
-    for (lines, why) in [
-        // As the recorded one with `--xml` and without `--save`.
-        (
-            "echo '--xml was enabled but no save location was specified'; exit 255".to_owned(),
-            "its log cannot be read",
-        ),
-        (
-            ": >\"$log\"; \"$@\"".to_owned(),
-            "it wrote no summary (exit status 0)",
-        ),
-        (
-            format!("{clean}; \"$@\"; exit 86"),
-            "its log counts no error, but its exit status means that there are some (exit status 86)",
-        ),
-        (
-            format!("{clean}; \"$@\"; kill -9 $$"),
-            "it ended with signal 9 (SIGKILL)",
-        ),
-    ] {
-        machine.other_sanitizer(&lines);
+    // The first is as the recorded one with `--xml` and without `--save`.
+    let cases = r#"
+echo '--xml was enabled but no save location was specified'; exit 255 | its log cannot be read
+: >"$log"; "$@" | it wrote no summary (exit status 0)
+CLEAN; "$@"; exit 86 | its log counts no error, but its exit status means that there are some (exit status 86)
+CLEAN; "$@"; kill -9 $$ | it ended with signal 9 (SIGKILL)
+"#;
+    for [lines, why] in &common::rows(&cases.replace("CLEAN", &clean)) {
+        machine.other_sanitizer(lines);
         let report = machine.verify(&["--sanitizer", "memcheck"], 5);
         assert_eq!(report.denied(), ["sanitizer"], "{lines}");
         assert_eq!(results(&report), ["memcheck untrusted"], "{lines}");
         report.tells_all("sanitizer", &[why]);
-        assert_eq!(
-            report.0["sanitizer"]["variants"][0]["tools"][0]["errors"],
-            Json::Null
-        );
+        let tool = &report.0["sanitizer"]["variants"][0]["tools"][0];
+        assert!(tool["errors"].is_null(), "{lines}");
     }
 }
 
@@ -440,10 +398,8 @@ fn a_tool_that_never_ran_the_program_is_found_by_the_missing_result() {
     machine.other_sanitizer(&format!("{clean}; \"$@\""));
     machine.verify(&["--sanitizer", "memcheck"], 0);
     machine.other_sanitizer(&clean);
-    assert_eq!(
-        machine.verify(&["--sanitizer", "memcheck"], 5).denied(),
-        ["program-failed"]
-    );
+    let report = machine.verify(&["--sanitizer", "memcheck"], 5);
+    assert_eq!(report.denied(), ["program-failed"]);
     // Nor does it vanish behind what was wrong before.
     machine.write("cp_async.sh", "exit 1\n");
     let report = machine.verify(&["--sanitizer", "memcheck"], 5);
@@ -465,11 +421,8 @@ fn a_warning_of_a_tool_is_a_warning() {
     let report = machine.verify(&["--sanitizer", "racecheck"], 0);
     assert_eq!(results(&report), ["racecheck warnings"]);
     assert_eq!(report.warned(), ["sanitizer"]);
-    let message = report.message("sanitizer");
-    assert!(
-        message.starts_with("racecheck found 16 warnings, the first: Race"),
-        "{message}"
-    );
+    let words = "racecheck found 16 warnings, the first: Race";
+    report.tells_all("sanitizer", &[words]);
 }
 
 #[test]
@@ -500,23 +453,16 @@ fn what_the_configured_tool_denies_is_never_profiled() {
     let found = format!("[toolchain]\nncu = {:?}", ncu.display().to_string());
     let asked = "[verify]\nsanitizer = [\"racecheck\"]\n";
     machine.write("config.toml", config.replace("[toolchain]", &found) + asked);
-    let ran = machine.run(&["profile", "race"]).exits(5);
+    let ran = machine.run("profile race").exits(5);
     ran.says("sanitizer s/race: racecheck found 16 errors");
-    let journal = machine.journal();
-    assert_eq!(journal, ["racecheck sh race.sh --size 8192 --check"]);
+    let of = |name: &str| format!("racecheck sh {name}.sh --size 8192 --check");
+    assert_eq!(machine.journal(), [of("race")]);
     // A clean one comes as far as ncu; there are no recordings of that to hand over.
-    machine.run(&["profile", "cp_async"]);
-    assert_eq!(
-        machine.journal()[1],
-        "racecheck sh cp_async.sh --size 8192 --check"
-    );
-    assert!(
-        machine.journal()[2].contains("timing"),
-        "{:?}",
-        machine.journal()
-    );
+    machine.run("profile cp_async");
+    let journal = machine.journal();
+    assert_eq!(journal[1], of("cp_async"));
+    assert!(journal[2].contains("timing"), "{journal:?}");
     machine.write("compute-sanitizer", "");
-    machine
-        .run(&["profile", "cp_async"])
-        .ends(3, "`toolchain.compute_sanitizer` is ");
+    let ran = machine.run("profile cp_async");
+    ran.ends(3, "`toolchain.compute_sanitizer` is ");
 }

@@ -361,7 +361,7 @@ fn what_a_killed_run_saw_of_a_defect_counts_in_the_run_that_resumes_it() {
         : >tmp/hangs; sleep 600; fi ;; esac";
     ncu(&machine, &hook.replace("UNHEARD", UNHEARD));
     let project = &machine.project;
-    project.git(&["commit", "--quiet", "--all", "-m", "ncu"]);
+    project.git("commit --quiet --all -m ncu");
     // The control has three processes; the fifth hangs.
     let killed = || {
         project.write("tmp/from", "");
@@ -409,7 +409,7 @@ fn nothing_is_locked_from_a_gpu_that_is_sick_while_all_are_profiled() {
     );
     let machine = machine.with("NVML_SICK", SECOND).with("NVML_XID", "95");
     let machine = machine.with("NVML_WHEN", &xid);
-    machine.run(&["profile", "--gpus", "all"]).exits(6);
+    machine.run("profile --gpus all").exits(6);
     let ran = machine.run(&[&LOCK[..], &["tester"]].concat()).exits(6);
     ran.says("0 baselines locked")
         .says("contains no profile of it");

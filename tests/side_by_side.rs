@@ -109,7 +109,7 @@ fn what_drifts_on_both_sides_is_a_warning_and_fails_nothing() {
         let of_base = of_base.iter().find(|drift| drift["metric"] == DURATION);
         assert!((percent(of_base.unwrap()) - (factor - 1.0) * 100.0).abs() < 1e-6);
         project
-            .run(&["check", "--from", RECORDED, "cp_async", "-v"])
+            .run("check --from recorded cp_async -v")
             .ends(0, "drift of the base from its locked baseline: ");
     }
 }
@@ -285,7 +285,7 @@ fn the_tables_show_the_tolerance_of_this_mode_and_where_it_fails() {
         assert!(threshold.abs() > tolerance, "{threshold} {tolerance}");
         assert_eq!(threshold > 0.0, metric == DURATION);
         let ran = project
-            .run(&["check", "--from", RECORDED, "cp_async", "-v"])
+            .run("check --from recorded cp_async -v")
             .ends(1, "fails beyond")
             .says("base");
         let mut lines = ran.out.lines();
@@ -309,11 +309,11 @@ fn a_side_of_fewer_launches_or_processes_than_asked_never_passes() {
     for (what, edit) in edits {
         let project = recorded();
         edit_base(&project, "cp_async", edit);
-        let ran = project.run(&["check", "--from", RECORDED, "cp_async"]);
+        let ran = project.run("check --from recorded cp_async");
         assert_ne!(ran.code, 0, "{what}: {}", ran.out);
         let project = recorded();
         project.edit_profile("cp_async", edit);
-        let ran = project.run(&["check", "--from", RECORDED, "cp_async", "--format", "json"]);
+        let ran = project.run("check --from recorded cp_async --format json");
         assert_ne!(ran.code, 0, "{what}: {}", ran.out);
         let expected = match what {
             "launches" => "not-measured",
@@ -332,7 +332,7 @@ fn an_edited_base_is_told() {
     std::fs::rename(project.path("captures"), head.join("base")).unwrap();
     // Whether its noise reaches across the tolerance is not the question here.
     let warned = || {
-        let ran = project.run(&["check", "--from", RECORDED, "--format", "json", "cp_async"]);
+        let ran = project.run("check --from recorded --format json cp_async");
         ran.json().warned()
     };
     assert_eq!(warned(), Vec::<String>::new());
@@ -371,7 +371,7 @@ fn repository() -> Project {
 /// HEAD beside the work.
 fn check_out(project: &Project, config: &str) -> BaseProject {
     let config = Config::load(&project.path(config)).unwrap();
-    BaseProject::check_out(&config, &project.git(&["rev-parse", "HEAD"])).unwrap()
+    BaseProject::check_out(&config, &project.git("rev-parse HEAD")).unwrap()
 }
 
 /// What a person asks to compare with.
@@ -387,7 +387,7 @@ fn against(project: &Project, revision: &str) -> Result<Bases, Error> {
 fn worktrees(project: &Project) -> (usize, usize) {
     let folder = project.path(".sparsek-gate/worktrees");
     let left = std::fs::read_dir(folder).map_or(0, Iterator::count);
-    let known = project.git(&["worktree", "list"]);
+    let known = project.git("worktree list");
     (known.lines().count(), left)
 }
 
@@ -395,7 +395,7 @@ fn worktrees(project: &Project) -> (usize, usize) {
 fn a_base_is_checked_out_beside_the_work_and_leaves_nothing_behind() {
     let project = repository();
     let base = check_out(&project, "config.toml");
-    assert_eq!(base.commit(), Some(&*project.git(&["rev-parse", "HEAD"])));
+    assert_eq!(base.commit(), Some(&*project.git("rev-parse HEAD")));
     assert_eq!(worktrees(&project), (2, 1));
     drop(base);
     assert_eq!(worktrees(&project), (1, 0));
@@ -425,7 +425,7 @@ fn what_a_killed_run_left_does_not_stand_in_the_way() {
 #[test]
 fn a_revision_that_is_not_there_is_a_slip_and_leaves_no_worktree() {
     let project = repository();
-    project.git(&["tag", "on-a-file", "HEAD:config.toml"]);
+    project.git("tag on-a-file HEAD:config.toml");
     for revision in [
         "nowhere", "", "HEAD~7", "on-a-file", "--help", "-1", "--output=x", "a b",
         "HEAD:config.toml",
@@ -472,13 +472,13 @@ fn a_project_below_the_root_of_its_repository_is_found_in_the_base() {
 fn against_needs_a_gpu_and_no_recording() {
     let project = repository();
     project
-        .run(&["check", "--against", "HEAD", "--from", "."])
+        .run("check --against HEAD --from .")
         .ends(2, "cannot be used with");
     if common::has_driver() {
         return;
     }
     project
-        .run(&["check", "--against", "HEAD"])
+        .run("check --against HEAD")
         // Without ncu that is named first.
         .ends(3, "next: ");
     assert_eq!(worktrees(&project), (1, 0));

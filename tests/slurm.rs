@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::common::crash::{kills, running};
 use crate::common::slurm::Cluster;
 use crate::common::stand_in::{Machine, all_measured};
-use crate::common::{Ran, aloud};
+use crate::common::{Arguments, Ran, aloud};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value as Json;
 
@@ -66,8 +66,8 @@ impl Login {
         command
     }
 
-    fn run(&self, options: &[&str]) -> Ran {
-        Ran::of(&self.script(options).output().unwrap())
+    fn run(&self, options: impl Arguments) -> Ran {
+        Ran::of(&self.script(&options.list()).output().unwrap())
     }
 
     /// The same, without waiting for its end.
@@ -103,9 +103,7 @@ fn the_script_is_one_check_whose_slices_run_on_different_gpus() {
     let Some(login) = Login::new() else { return };
     let project = &login.machine.project;
     // Its arguments are options of sbatch, but the number of slices is its own.
-    login
-        .run(&["--gres=gpu:h200:1", "--time=5", "--array=7"])
-        .exits(0);
+    login.run("--gres=gpu:h200:1 --time=5 --array=7").exits(0);
     all_measured(&login.outcome(), 2);
     let mut gpus = BTreeSet::new();
     for slice in 1..=2 {
@@ -118,7 +116,7 @@ fn the_script_is_one_check_whose_slices_run_on_different_gpus() {
     assert_eq!(gpus.len(), 2, "{gpus:?}");
     login.is_clean();
 
-    let refused = login.run(&["--partition=none"]).exits(3);
+    let refused = login.run("--partition=none").exits(3);
     assert!(refused.err.contains("invalid partition"), "{}", refused.err);
     assert!(refused.err.ends_with("Slurm took no job\n"));
 

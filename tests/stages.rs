@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::crash::{contents, wait_until_it_has};
 use crate::common::stand_in::HOST;
-use crate::common::{self, PATIENCE, Project, Ran};
+use crate::common::{self, Arguments, PATIENCE, Project, Ran};
 use serde_json::Value as Json;
 
 /// Answers as nvcc 13.0 does, and "compiles" to a script with the source in it. Every call is
@@ -117,12 +117,12 @@ fn build_as(project: &Project, format: &str, arguments: &[&str]) -> Ran {
 }
 
 /// The program, with the host compiler of the project.
-fn gate(project: &Project, arguments: &[&str]) -> Command {
+fn gate(project: &Project, arguments: impl Arguments) -> Command {
     let host = project.path("host").display().to_string();
     let path = std::env::var("PATH").unwrap();
     let mut command = project.gate();
     command
-        .args(arguments)
+        .args(arguments.list())
         .env("PATH", format!("{host}:{path}"));
     command
 }
@@ -408,7 +408,7 @@ fn ended_build(signal: Signal) {
         "toolkit/bin/nvcc",
         &NVCC.replace("echo \"$source$flags\" >>calls", "echo $$ >pid; sleep 600"),
     );
-    let mut build = gate(&project, &["build", "a"]);
+    let mut build = gate(&project, "build a");
     let mut child = build.env("TMPDIR", project.path("tmp")).spawn().unwrap();
     let end = Instant::now() + PATIENCE;
     while !fs::read_to_string(project.path("pid")).is_ok_and(|pid| pid.ends_with('\n')) {
@@ -487,7 +487,7 @@ fn a_variant_of_any_command_is_built_by_its_own() {
     );
 
     fs::remove_file(project.path("make it")).unwrap();
-    let ran = project.run(&["build"]).exits(2);
+    let ran = project.run("build").exits(2);
     ran.says("`./make it` is several arguments in one");
 }
 
@@ -524,14 +524,14 @@ fn without_a_gpu_the_stages_that_need_one_say_so_and_exit_3() {
 fn without_ncu_profiling_says_so_and_exits_3() {
     let project = project();
     project.configure("flags = [\"-O3\"]", "flags = [\"-O3\"]\nncu = \"bin/ncu\"");
-    project.run(&["profile"]).ends(3, "bin/ncu").says("next: ");
+    project.run("profile").ends(3, "bin/ncu").says("next: ");
     // It looks for the baselines of this machine's GPU first.
     let missing = if common::has_driver() {
         "bin/ncu"
     } else {
         "no GPU"
     };
-    project.run(&["check"]).ends(3, missing).says("next: ");
+    project.run("check").ends(3, missing).says("next: ");
 }
 
 #[test]

@@ -85,7 +85,7 @@ fn a_stripped_folder_is_judged_as_the_original_and_says_what_it_is() {
         fs::copy(text, project.path("own").join(variant).join(name)).unwrap();
     }
     let answer = project
-        .run(&["strip", "own", "public", "--format", "json"])
+        .run("strip own public --format json")
         .exits(0)
         .json();
     assert_eq!(answer.0["not_copied"].as_array().unwrap().len(), 0);
@@ -134,7 +134,7 @@ fn what_is_of_no_known_kind_is_listed_and_not_copied() {
     }
     std::os::unix::fs::symlink("/etc/hostname", project.path("kept/link.log")).unwrap();
     let answer = project
-        .run(&["strip", "kept", "public", "--format", "json"])
+        .run("strip kept public --format json")
         .exits(0)
         .json();
     let left: Vec<&str> = answer.0["not_copied"]
@@ -156,7 +156,7 @@ fn what_is_of_no_known_kind_is_listed_and_not_copied() {
 #[test]
 fn a_stripped_profile_cannot_be_locked() {
     let project = Project::unlocked();
-    project.run(&["strip", RECORDED, "public"]).exits(0);
+    project.run("strip recorded public").exits(0);
     let lock = |from: &str| {
         project.run(&[
             "baseline", "--lock", "--reason", "r", "--who", "w", "--from", from, "--format", "json",
@@ -177,17 +177,17 @@ fn a_copy_appears_whole_or_not_at_all() {
         b"NVR\0\x02\0\0\0\x08\x07\xff\0\0\0",
     );
     project
-        .run(&["strip", RECORDED, "public"])
+        .run("strip recorded public")
         .ends(2, "capture-1.ncu-rep");
     project.write("here/file.log", "x");
-    project.run(&["strip", RECORDED, "here"]).ends(2, "exists");
+    project.run("strip recorded here").ends(2, "exists");
     project
         .run(&["strip", RECORDED, &format!("{RECORDED}/copy")])
         .ends(2, "to be copied");
     project
-        .run(&["strip", "config.toml", "copy.toml"])
+        .run("strip config.toml copy.toml")
         .ends(2, "files of this kind cannot be stripped");
-    project.run(&["strip", "nowhere", "copy"]).exits(2);
+    project.run("strip nowhere copy").exits(2);
     let left: Vec<String> = fs::read_dir(project.path(""))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -246,10 +246,8 @@ fn a_report_that_cannot_be_read_has_no_copy() {
         // No field of a message begins with this.
         damaged[at] = 0x07;
         project.write("damaged.ncu-rep", &damaged);
-        let read = project.run(&["inspect", "damaged.ncu-rep"]).code;
-        let stripped = project
-            .run(&["strip", "damaged.ncu-rep", "copy.ncu-rep"])
-            .code;
+        let read = project.run("inspect damaged.ncu-rep").code;
+        let stripped = project.run("strip damaged.ncu-rep copy.ncu-rep").code;
         assert!(read == 0 || stripped == 2, "byte {at}: {read}, {stripped}");
         assert_eq!(project.path("copy.ncu-rep").exists(), stripped == 0);
         let _ = fs::remove_file(project.path("copy.ncu-rep"));
@@ -274,9 +272,7 @@ fn a_file_whose_name_is_forbidden_leaves_no_copy() {
     let name = std::os::unix::ffi::OsStrExt::from_bytes(b"of-\xff.json");
     let name: &std::ffi::OsStr = name;
     fs::write(project.path("from").join(name), "{}").unwrap();
-    let ran = project
-        .run(&["strip", "from", "other", "--format", "json"])
-        .exits(0);
+    let ran = project.run("strip from other --format json").exits(0);
     assert_eq!(ran.json().0["files"].as_array().unwrap().len(), 2);
 }
 
@@ -304,7 +300,7 @@ fn busy(times: u32, retries: u32) -> Machine {
 fn a_busy_profiler_is_tried_again_and_each_time_is_reported() {
     let machine = busy(2, 2);
     // There is no baseline, and nothing else is wrong.
-    let ran = machine.run(&["check", "--format", "json"]).exits(4);
+    let ran = machine.run("check --format json").exits(4);
     let report = ran.json();
     assert_eq!(report.denied(), ["new-baseline"]);
     let messages = messages(&report, "retried");
@@ -326,7 +322,7 @@ fn a_busy_profiler_is_tried_again_and_each_time_is_reported() {
 fn what_stays_busy_is_the_machines_finding_after_as_many_retries_as_are_configured() {
     for (retries, left) in [(0, "8"), (1, "7")] {
         let machine = busy(9, retries);
-        let ran = machine.run(&["profile", "--format", "json"]).exits(3);
+        let ran = machine.run("profile --format json").exits(3);
         assert_eq!(ran.json().denied(), ["profiler-busy"]);
         assert_eq!(machine.read("busy").trim(), left);
         let tries = ran.out.contains("(in each of 2 tries)");
@@ -342,9 +338,7 @@ fn base_and_head_are_both_measured_again() {
     let machine = busy(1, 2);
     machine.commit();
     // The count lies in the folder that is measured in, so each side finds the GPU taken once.
-    let report = machine
-        .run(&["check", "--against", "HEAD", "--format", "json"])
-        .json();
+    let report = machine.run("check --against HEAD --format json").json();
     let messages = messages(&report, "retried");
     assert_eq!(messages.len(), 2, "{messages:?}");
     assert_eq!(report.variant("baseline")["mode"], "against");
@@ -363,10 +357,7 @@ fn a_gpu_that_the_driver_loses_is_reported_as_lost() {
     let lost = machine.path("lost").display().to_string();
     machine.write("loses", "");
     let machine = machine.with("NVML_LOST", &lost);
-    let report = machine
-        .run(&["profile", "--format", "json"])
-        .exits(3)
-        .json();
+    let report = machine.run("profile --format json").exits(3).json();
     assert_eq!(
         report.denied_besides(&["gpu-sick", "not-measured"]),
         ["gpu-lost"]
@@ -393,10 +384,7 @@ fn crashes_once(machine: &Machine) {
          case \" $* \" in *' --export '*) echo x >>tries; : >lost; kill -SEGV $$ ;; esac\n\
          echo 'Version 2025.3.1.0 (build 36398880) (public-release)'\n",
     );
-    let report = machine
-        .run(&["profile", "--format", "json"])
-        .exits(5)
-        .json();
+    let report = machine.run("profile --format json").exits(5).json();
     assert_eq!(report.denied(), ["program-failed"]);
     assert_eq!(machine.read("tries").lines().count(), 1);
     assert_eq!(report.warned(), Vec::<String>::new());
@@ -407,7 +395,7 @@ fn a_disturbed_gpu_is_measured_again_and_its_finding_stands_when_it_stays_so() {
     let machine = busy(0, 1);
     // The driver of this machine knows a process that is not ours.
     let machine = machine.with("NVML_PROCESS", "1");
-    let report: Ran = machine.run(&["profile", "--format", "json"]);
+    let report: Ran = machine.run("profile --format json");
     let report = report.exits(6).json();
     assert_eq!(report.denied(), ["gpu-shared"]);
     report.tells_all("retried", &["another process was on the GPU"]);

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::sync::OnceLock;
 
 use crate::common::stand_in::{Machine, NVCC_OF_C};
-use crate::common::{Ran, Report, repository};
+use crate::common::{Arguments, Ran, Report, repository};
 
 /// Notes each run in `runs`, and reports correct numbers unless the file `wrong` is there.
 const PROGRAM: &str = r#"#include <stdio.h>
@@ -52,7 +52,7 @@ impl Checkout {
         checkout.commit();
         // That record is of the variables of another folder.
         std::fs::remove_file(checkout.path(RECORDS)).unwrap();
-        checkout.0.run(&["profile"]).exits(0);
+        checkout.0.run("profile").exits(0);
         assert_eq!(checkout.verified(), 1);
         checkout
     }
@@ -73,11 +73,9 @@ impl Checkout {
         project.write("kernels/a.cu", PROGRAM.replace("BODY", ""));
         project.write("weights.txt", "1\n");
         let checkout = Checkout(machine);
-        checkout.git(&["init", "--quiet"]);
-        let ours = "/journal\n/reports\n/argv\n/runs\n/wrong\n/tmp/\n/home/\n/.sparsek-gate/\n";
-        checkout.write(".git/info/exclude", ours);
+        checkout.without("/runs\n/wrong\n");
         checkout.commit();
-        checkout.0.run(&["profile"]).exits(0);
+        checkout.0.run("profile").exits(0);
         let lock = ["baseline", "--lock", "--reason", "first", "--who", "tester"];
         checkout.0.run(&lock).exits(0);
         checkout.commit();
@@ -85,13 +83,13 @@ impl Checkout {
         checkout
     }
 
-    fn run(&self, arguments: &[&str]) -> Ran {
-        self.0
-            .run(&[&["check", "--format", "json"], arguments].concat())
+    fn run(&self, arguments: impl Arguments) -> Ran {
+        let check = vec!["check", "--format", "json"];
+        self.0.run(&[check, arguments.list()].concat())
     }
 
     fn check(&self) -> Report {
-        self.run(&[]).exits(0).json()
+        self.run("").exits(0).json()
     }
 
     /// How often the program verified itself since the last question.
@@ -120,7 +118,7 @@ fn reused(report: &Report) -> Vec<(&str, bool)> {
 #[test]
 fn a_verification_is_not_repeated_and_every_report_says_so() {
     let checkout = Checkout::new();
-    let ran = checkout.run(&[]).exits(0);
+    let ran = checkout.run("").exits(0);
     assert_eq!(checkout.verified(), 0);
     assert!(ran.err.contains("reused: correct on 2"), "{}", ran.err);
     let report = ran.json();
@@ -147,9 +145,9 @@ fn a_run_of_all_variants_serves_a_check_of_one() {
     checkout.write("kernels/other.cu", PROGRAM.replace("BODY", "puts(\"\");"));
     let last = "[suite.bsr_gemm.variant.baseline]";
     checkout.configure(last, &format!("{other}\n{last}"));
-    checkout.0.run(&["profile"]).exits(0);
+    checkout.0.run("profile").exits(0);
     assert_eq!(checkout.verified(), 2);
-    let report = checkout.run(&["baseline"]).exits(0).json();
+    let report = checkout.run("baseline").exits(0).json();
     assert_eq!(reused(&report), REUSED);
     assert_eq!(checkout.verified(), 0);
 }
@@ -159,11 +157,11 @@ fn the_base_that_is_measured_beside_a_change_is_not_verified_again() {
     let checkout = Checkout::new();
     let changed = PROGRAM.replace("BODY", "puts(\"more\");");
     checkout.write("kernels/a.cu", &changed);
-    let report = checkout.run(&["--against", "HEAD"]).exits(0).json();
+    let report = checkout.run("--against HEAD").exits(0).json();
     assert_eq!(reused(&report), [("bsr_gemm/baseline", true)]);
     assert_eq!(checkout.verified(), 1);
     // This run verified the change, and recorded it.
-    let report = checkout.run(&["--against", "HEAD"]).exits(0).json();
+    let report = checkout.run("--against HEAD").exits(0).json();
     let both = [("bsr_gemm/baseline", false), ("bsr_gemm/baseline", true)];
     assert_eq!(reused(&report), both);
 }
@@ -209,7 +207,7 @@ fn whatever_could_change_the_answer_is_verified_again() {
     for (what, change) in cases {
         let checkout = Checkout::new();
         change(&checkout);
-        let report = checkout.run(&[]).json();
+        let report = checkout.run("").json();
         assert_eq!(reused(&report), [], "{what}");
         assert_eq!(checkout.verified(), 1, "{what}");
     }
@@ -277,10 +275,10 @@ fn what_is_locked_was_verified_by_the_run_that_measured_it() {
         refused.out,
         refused.err
     );
-    checkout.0.run(&["profile"]).exits(0);
+    checkout.0.run("profile").exits(0);
     assert_eq!(checkout.verified(), 1);
     checkout.0.run(&lock).exits(0);
-    checkout.0.run(&["verify"]).exits(0);
+    checkout.0.run("verify").exits(0);
     assert_eq!(checkout.verified(), 1);
 }
 
@@ -289,7 +287,7 @@ fn the_check_of_what_is_measured_is_made_all_the_same() {
     let checkout = Checkout::new();
     // Git does not show this file.
     checkout.write("wrong", "");
-    let report = checkout.run(&[]).exits(5).json();
+    let report = checkout.run("").exits(5).json();
     assert_eq!(reused(&report), REUSED);
     assert_eq!(report.denied(), ["wrong-numbers"]);
 }
@@ -327,7 +325,7 @@ fn a_program_that_is_not_known_for_certain_is_always_verified() {
         let checkout = Checkout::new();
         change(&checkout);
         for _ in 0..2 {
-            let report = checkout.run(&[]).json();
+            let report = checkout.run("").json();
             assert_eq!(reused(&report), [], "{what}");
             assert_eq!(checkout.verified(), 1, "{what}");
         }
@@ -345,15 +343,15 @@ fn a_project_without_git_is_always_verified() {
 fn a_trial_is_neither_recorded_nor_reused() {
     let checkout = Checkout::new();
     std::fs::remove_file(checkout.path(RECORDS)).unwrap();
-    checkout.0.run(&["profile", "--define", "A=1"]).exits(0);
+    checkout.0.run("profile --define A=1").exits(0);
     assert_eq!(checkout.records(), None);
 }
 
 #[test]
 fn a_pull_request_reuses_records_and_writes_none() {
     let checkout = Checkout::new();
-    checkout.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
-    checkout.git(&["checkout", "--quiet", "-b", "change"]);
+    checkout.git("update-ref refs/remotes/origin/main HEAD");
+    checkout.git("checkout --quiet -b change");
     checkout.write("README.md", "Words.\n");
     checkout.commit();
     let before = checkout.records();
@@ -367,7 +365,7 @@ fn a_pull_request_reuses_records_and_writes_none() {
     checkout.commit();
     for _ in 0..2 {
         assert_eq!(reused(&checkout.check()), []);
-        checkout.0.run(&["profile"]).exits(0);
+        checkout.0.run("profile").exits(0);
         assert_eq!(checkout.verified(), 2);
     }
     assert_eq!(checkout.records(), before);
@@ -377,7 +375,7 @@ fn a_pull_request_reuses_records_and_writes_none() {
 fn a_run_for_a_pull_request_by_hand_writes_no_record() {
     let checkout = Checkout::new();
     std::fs::remove_file(checkout.path(RECORDS)).unwrap();
-    checkout.run(&["--pull-request", "7"]).exits(0);
+    checkout.run("--pull-request 7").exits(0);
     assert_eq!(checkout.records(), None);
     checkout.check();
     assert!(checkout.records().is_some());
@@ -425,7 +423,7 @@ fn a_program_that_writes_a_record_is_found_and_the_records_are_removed() {
             "#include <string.h>\n#include <signal.h>\n#include <unistd.h>",
         );
         checkout.write("kernels/a.cu", program.replace("BODY", &body));
-        let report = checkout.run(&[]).exits(code).json();
+        let report = checkout.run("").exits(code).json();
         if code == 5 {
             assert_eq!(report.denied(), ["altered-during-run"], "{at}");
         }

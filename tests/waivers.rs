@@ -1,7 +1,7 @@
 //! `[[waiver]]`: what it lets pass, until when, and what it never covers.
 
 use crate::common::{Project, samples, scale};
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 const DURATION: &str = "duration";
 
@@ -99,18 +99,12 @@ fn a_waiver_past_its_last_day_lets_nothing_pass_and_is_told() {
         project.read("config.toml").contains(&format!("\n{key} = ")),
         "{cause}"
     );
-    // A day after today and one before it, whatever midnight does meanwhile.
-    for (from_now, code) in [(1, 0), (-1, 1)] {
-        let project = slower();
-        waive(&project, DURATION, &day(from_now));
-        project.check(&["cp_async"], code);
-    }
 }
 
 #[test]
 fn nothing_that_is_not_about_a_value_is_ever_waived() {
     type Case = (&'static str, i32, fn(&Project));
-    let cases: [Case; 6] = [
+    let cases: [Case; 3] = [
         ("tampered", 4, |project| {
             let path = Project::baseline_path("cp_async", "norm.txt");
             project.write(&path, project.read(&path) + "\n");
@@ -118,20 +112,6 @@ fn nothing_that_is_not_about_a_value_is_ever_waived() {
         ("not-measured", 6, |project| {
             project.edit_profile("cp_async", |profile| {
                 *samples(profile, DURATION)[3] = Json::Null;
-            });
-        }),
-        ("not-comparable", 4, |project| {
-            project.edit_profile("cp_async", |profile| {
-                profile["identity"]["metrics"][DURATION]["unit"] = json!("us");
-            });
-        }),
-        ("capture-unreadable", 5, |project| {
-            project.write(&Project::profile_path("cp_async"), "{");
-        }),
-        ("gpu-shared", 6, |project| {
-            project.edit_profile("cp_async", |profile| {
-                profile["provenance"]["captures"][1]["device"] =
-                    json!({ "other_processes": [{ "pid": 7 }] });
             });
         }),
         ("work-changed", 4, |project| {
@@ -149,30 +129,5 @@ fn nothing_that_is_not_about_a_value_is_ever_waived() {
         }
         let report = project.check(&["cp_async"], exit);
         assert!(report.denied().contains(&code.to_owned()), "{code}");
-    }
-}
-
-#[test]
-fn wrong_numbers_of_a_waived_metric_are_not_let_pass() {
-    // A waiver is about how fast; `verify` fails before anything is measured, with no metric.
-    use sparsek_gate::finding::{Code, Finding, Severity};
-    use sparsek_gate::judge::apply_waivers;
-    let project = Project::steady();
-    waive(&project, DURATION, &day(30));
-    let config = sparsek_gate::config::Config::load(&project.path("config.toml")).unwrap();
-    let waiver = &config.waivers[0];
-    for code in [Code::WrongNumbers, Code::ProgramFailed, Code::BuildFailed] {
-        let wrong = Finding::deny(code, &waiver.variant, "it is wrong", "mend it");
-        let mut findings = vec![wrong.clone(), wrong.metric(DURATION)];
-        apply_waivers(
-            &config.waivers,
-            waiver.expires.unwrap(),
-            &mut findings,
-            |_, _| true,
-            |_, _| None,
-        );
-        for finding in &findings[..2] {
-            assert_eq!(finding.severity, Severity::Deny, "{code:?}");
-        }
     }
 }

@@ -346,7 +346,7 @@ fn noise_of_the_clock_is_locked_with_a_warning_that_the_baseline_repeats() {
         ran.says("cp_async on nvidia-h200: locked")
             .says("warning clock-changed")
             .says(words);
-        let shown = project.run(&["baseline", "--show", "cp_async"]).exits(0);
+        let shown = project.run("baseline --show cp_async").exits(0);
         shown.says("warning clock-changed").says(words);
         // A check of the same profile has the same noise, at the same clock.
         let report = project.check(&["cp_async"], 0);
@@ -424,14 +424,12 @@ fn a_regression_names_what_moved_with_it() {
         let message = report.message("regressed");
         let change = message.split(", +20.0").nth(1).unwrap();
         let change = change.split(" ±").next().unwrap();
-        project
-            .run(&["check", "--from", RECORDED, "cp_async", "-v"])
-            .ends(
-                1,
-                &format!(
-                    "`duration` +20.0{change}; with it: {}",
-                    message.split("; with it: ").nth(1).unwrap()
-                ),
-            );
+        project.run("check --from recorded cp_async -v").ends(
+            1,
+            &format!(
+                "`duration` +20.0{change}; with it: {}",
+                message.split("; with it: ").nth(1).unwrap()
+            ),
+        );
     }
 }

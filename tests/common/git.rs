@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::{Project, Ran};
+use super::{Arguments, Project, Ran};
 
 /// What git prints in a folder, without the settings of this machine.
 #[track_caller]
-pub fn git(folder: &Path, arguments: &[&str]) -> String {
+pub fn git(folder: &Path, arguments: impl Arguments) -> String {
     const SETTINGS: [&str; 8] = [
         "user.name=a tester", "user.email=tester@localhost", "init.defaultBranch=main",
         "gc.auto=0", "maintenance.auto=false", "core.logAllRefUpdates=true",
@@ -15,7 +15,7 @@ pub fn git(folder: &Path, arguments: &[&str]) -> String {
     ];
     let output = Command::new("git")
         .args(SETTINGS.iter().flat_map(|setting| ["-c", setting]))
-        .args(arguments)
+        .args(arguments.list())
         .current_dir(folder)
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_CONFIG_NOSYSTEM", "1")
@@ -27,7 +27,7 @@ pub fn git(folder: &Path, arguments: &[&str]) -> String {
 impl Project {
     /// What git prints in this folder.
     #[track_caller]
-    pub fn git(&self, arguments: &[&str]) -> String {
+    pub fn git(&self, arguments: impl Arguments) -> String {
         git(&self.path(""), arguments)
     }
 

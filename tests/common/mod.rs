@@ -10,6 +10,7 @@ pub mod browser;
 pub mod crash;
 pub mod git;
 pub mod locking;
+pub mod outcome;
 pub mod outcomes;
 pub mod sealed;
 pub mod sick;
@@ -69,6 +70,11 @@ impl Ran {
             out: text(&output.stdout),
             err: text(&output.stderr),
         }
+    }
+
+    /// Of a command that is run.
+    pub fn by(command: &mut Command) -> Ran {
+        Ran::of(&command.output().unwrap())
     }
 
     /// Fails the test with everything that was printed, unless the program exited so.
@@ -393,6 +399,11 @@ impl Project {
         fs::write(path, text).unwrap();
     }
 
+    /// Writes more at the end of a file.
+    pub fn append(&self, path: &str, text: &str) {
+        self.write(path, self.read(path) + text);
+    }
+
     /// Writes a program, as [`write_program`] does.
     #[track_caller]
     pub fn program(&self, path: &str, text: &str) {
@@ -429,8 +440,8 @@ impl Project {
         command
     }
 
-    pub fn run(&self, arguments: &[&str]) -> Ran {
-        Ran::of(&self.gate().args(arguments).output().unwrap())
+    pub fn run(&self, arguments: impl Arguments) -> Ran {
+        Ran::by(self.gate().args(arguments.list()))
     }
 
     pub fn lock(&self, reason: &str) -> Ran {
@@ -454,11 +465,12 @@ impl Project {
             code_sha256: lock.code_sha256(),
             previous: lock.head.clone(),
         };
-        self.write_baseline(GPU, variant, &norm, &text, (lock, entry));
+        let id = format!("bsr_gemm/{variant}");
+        self.write_baseline(GPU, &id, &norm, &text, (lock, entry));
     }
 
     /// Writes the files of a baseline, with this entry as the last one of the lock.
-    fn write_baseline(
+    pub fn write_baseline(
         &self,
         folder: &str,
         variant: &str,
@@ -468,13 +480,11 @@ impl Project {
     ) {
         lock.head = entry.hash();
         lock.ledger.push(entry);
-        let hash = format!("{}  {variant}.norm.txt\n", sha256_hex(norm.as_bytes()));
+        let name = variant.split('/').next_back().unwrap();
+        let hash = format!("{}  {name}.norm.txt\n", sha256_hex(norm.as_bytes()));
         let lock = lock.to_toml();
         for (ending, text) in ENDINGS.iter().zip([&lock, norm, &hash, profile]) {
-            self.write(
-                &format!("baselines/{folder}/bsr_gemm/{variant}.{ending}"),
-                text,
-            );
+            self.write(&format!("baselines/{folder}/{variant}.{ending}"), text);
         }
     }
 
@@ -576,7 +586,8 @@ impl Project {
         let mut entry: Entry = lock.ledger.pop().unwrap();
         entry.norm_sha256 = sha256_hex(norm.as_bytes());
         entry.profile_sha256 = sha256_hex(profile.as_bytes());
-        self.write_baseline(folder, variant, norm, profile, (lock, entry));
+        let id = format!("bsr_gemm/{variant}");
+        self.write_baseline(folder, &id, norm, profile, (lock, entry));
     }
 }
 
@@ -640,7 +651,42 @@ pub fn aloud(text: &str) {
 
 /// The words of a command line without quotes.
 pub fn words(line: &str) -> Vec<&str> {
-    line.split(' ').collect()
+    line.split_whitespace().collect()
+}
+
+/// What a program is called with: a line of words without blanks in them, or a list of any.
+pub trait Arguments {
+    fn list(&self) -> Vec<&str>;
+}
+
+impl Arguments for &str {
+    fn list(&self) -> Vec<&str> {
+        words(self)
+    }
+}
+
+impl Arguments for &String {
+    fn list(&self) -> Vec<&str> {
+        words(self)
+    }
+}
+
+impl Arguments for &[&str] {
+    fn list(&self) -> Vec<&str> {
+        self.to_vec()
+    }
+}
+
+impl<const N: usize> Arguments for &[&str; N] {
+    fn list(&self) -> Vec<&str> {
+        self.to_vec()
+    }
+}
+
+impl Arguments for &Vec<&str> {
+    fn list(&self) -> Vec<&str> {
+        self.to_vec()
+    }
 }
 
 /// A table in a text: a row a line, with `|` between its cells. `\n` in a cell is the end of a line.

@@ -1,28 +1,24 @@
 //! A large outcome, made of a recorded one by repetition.
 
-#![allow(
-    dead_code,
-    reason = "tests and benches use another part of these helpers"
-)]
-
 use sparsek_gate::finding::Finding;
 use sparsek_gate::judge::{Outcome, VariantReport};
 use sparsek_gate::terms::VariantId;
 
-/// Kernels of a variant of a large outcome.
-const KERNELS_OF_A_VARIANT: usize = 50;
-
-/// An outcome of so many kernels of so many metrics each, 50 kernels a variant: comparisons, causes
-/// and findings are those of a recorded outcome, in turn, under names of their own. Without samples
-/// it is a tenth of the size.
-pub fn large(recorded: &Outcome, kernels: usize, metrics: usize, samples: bool) -> Outcome {
+/// An outcome of so many variants of so many kernels of so many metrics each: comparisons, causes and
+/// findings are those of a recorded outcome, in turn, under names of their own. Without samples it is
+/// a tenth of the size.
+pub fn large(
+    recorded: &Outcome,
+    [variants, kernels, metrics]: [usize; 3],
+    samples: bool,
+) -> Outcome {
     let mut outcome = Outcome {
         variants: Vec::new(),
         findings: Vec::new(),
         places: Vec::new(),
         ..recorded.clone()
     };
-    for at in 0..kernels.div_ceil(KERNELS_OF_A_VARIANT) {
+    for at in 0..variants {
         let template = &recorded.variants[at % recorded.variants.len()];
         let mut report = VariantReport {
             variant: VariantId {
@@ -40,7 +36,7 @@ pub fn large(recorded: &Outcome, kernels: usize, metrics: usize, samples: bool) 
                 outcome.places.push(place);
             }
         }
-        for of_variant in 0..KERNELS_OF_A_VARIANT.min(kernels - at * KERNELS_OF_A_VARIANT) {
+        for of_variant in 0..kernels {
             let kernel =
                 format!("ns::gemm_{at}_{of_variant}<float, {of_variant}>(float const*, int)");
             for cause in &template.causes {

@@ -1,5 +1,6 @@
 //! Outcomes to render.
 
+use super::outcome;
 use sparsek_gate::judge::Outcome;
 use sparsek_gate::report::{Form, Rendering};
 
@@ -20,37 +21,17 @@ pub fn every_verdict() -> Outcome {
     serde_json::from_str(include_str!("../data/outcomes/every_verdict.json")).unwrap()
 }
 
-/// So many variants of so many kernels of so many metrics, made of the judged ones of
-/// [`every_verdict`]: each has samples.
-pub fn large(variants: usize, kernels: usize, metrics: usize) -> Outcome {
-    let mut outcome = every_verdict();
-    let judged: Vec<_> = outcome
-        .variants
-        .iter()
-        .flat_map(|report| &report.comparisons)
-        .filter(|comparison| comparison.samples.is_some())
-        .cloned()
-        .collect();
-    let model = outcome
-        .variants
-        .iter()
-        .find(|report| report.comparisons.iter().any(|c| c.samples.is_some()))
-        .unwrap()
-        .clone();
-    outcome.variants = (0..variants)
-        .map(|variant| {
-            let mut report = model.clone();
-            report.variant.variant = format!("variant_{variant}");
-            report.comparisons = (0..kernels * metrics)
-                .map(|at| {
-                    let mut comparison = judged[at % judged.len()].clone();
-                    comparison.kernel = format!("kernel_{variant}_{}<float, 128>", at / metrics);
-                    comparison.metric = format!("{}_{}", comparison.metric, at % metrics);
-                    comparison
-                })
-                .collect();
-            report
-        })
-        .collect();
-    outcome
+/// So many variants of so many kernels of so many metrics, with samples, and the findings of [`every_verdict`].
+pub fn large(size: [usize; 3]) -> Outcome {
+    let mut recorded = every_verdict();
+    let reports = recorded.variants.iter();
+    let judged = reports.flat_map(|report| report.comparisons.clone());
+    let judged: Vec<_> = judged.filter(|one| one.samples.is_some()).collect();
+    recorded.variants.truncate(1);
+    recorded.variants[0].comparisons = judged;
+    recorded.variants[0].causes.clear();
+    Outcome {
+        findings: recorded.findings.clone(),
+        ..outcome::large(&recorded, size, true)
+    }
 }

@@ -23,13 +23,8 @@ const PROFILES: [&str; 4] = [
 /// Slices of a recording, in `slices/1` and so on: the folders.
 pub fn made(project: &Project, recording: &str, count: u32, names: &[&str]) -> Vec<String> {
     let places = [recording, "slices"].map(|path| project.path(path));
-    made_in(
-        &project.path("config.toml"),
-        &places[0],
-        &places[1],
-        count,
-        names,
-    );
+    let config = project.path("config.toml");
+    made_in(&config, &places[0], &places[1], count, names);
     (1..=count).map(|index| format!("slices/{index}")).collect()
 }
 

@@ -9,7 +9,7 @@ use std::sync::{LazyLock, OnceLock};
 
 use serde_json::Value as Json;
 
-use super::{Project, Ran, aloud, handed_over, repository};
+use super::{Arguments, Project, Ran, aloud, handed_over, repository};
 
 /// As the stand-in of the driver reports it.
 pub const UUID: &str = "GPU-00112233-4455-6677-8899-aabbccddeeff";
@@ -299,12 +299,12 @@ expect = ["bsr_gemm_baseline"]
     }
 
     /// The program on this machine.
-    pub fn gate(&self, arguments: &[&str]) -> Command {
+    pub fn gate(&self, arguments: impl Arguments) -> Command {
         let path = std::env::var("PATH").unwrap();
         let libraries = std::env::join_paths(&self.libraries).unwrap();
         let mut command = self.project.gate();
         command
-            .args(arguments)
+            .args(arguments.list())
             .env("PATH", format!("{}:{path}", self.path("host").display()))
             .env("LD_LIBRARY_PATH", libraries)
             .env("ARGV", self.path("argv"))
@@ -321,14 +321,21 @@ expect = ["bsr_gemm_baseline"]
         command
     }
 
-    pub fn run(&self, arguments: &[&str]) -> Ran {
+    pub fn run(&self, arguments: impl Arguments) -> Ran {
         Ran::of(&self.gate(arguments).output().unwrap())
+    }
+
+    /// A repository that does not track what stand-ins and runs leave, nor these paths, a line each.
+    pub fn without(&self, more: &str) {
+        self.git("init --quiet");
+        let ours = "/.sparsek-gate/\n/journal*\n/reports\n/argv\n/tmp/\n/home/\n";
+        self.write(".git/info/exclude", format!("{ours}{more}"));
     }
 
     /// Profiles all variants, and locks what was measured.
     #[track_caller]
     pub fn lock_measured(&self) {
-        self.run(&["profile"]).exits(0);
+        self.run("profile").exits(0);
         let lock = ["baseline", "--lock", "--reason", "first", "--who", "tester"];
         self.run(&lock).exits(0);
     }

@@ -153,7 +153,7 @@ fn a_foreign_project_is_gated_in_six_commands_as_its_document_tells() {
          [ \"$1\" != init ] || cat ../metric.toml >>config.toml\n"
     );
     machine.program("bin/sparsek-gate", &gate);
-    common::git::git(&machine.path("work"), &["init", "--quiet"]);
+    common::git::git(&machine.path("work"), "init --quiet");
     let libraries = machine.gate(&[]);
     let env: Vec<(&str, String)> = libraries
         .get_envs()
@@ -185,7 +185,7 @@ fn the_configurations_for_benchmark_frameworks_are_valid() {
     ] {
         let project = Project::empty();
         project.write("config.toml", of_benchmarks(file));
-        project.run(&["list"]).exits(0);
+        project.run("list").exits(0);
         fs::create_dir_all(project.path("src")).unwrap();
         fs::create_dir_all(project.path("bench")).unwrap();
         project.write("src/a.cu", "");
@@ -246,7 +246,7 @@ fn google_benchmark_launches_as_often_as_it_is_asked() {
         "[suite.axpy]\nverify_args = [\"--benchmark_min_time=0\"]",
     );
     project.write("config.toml", config);
-    machine.run(&["profile"]).exits(0);
+    machine.run("profile").exits(0);
     let launches = project.read("launches.txt");
     // It verifies, and two processes are measured.
     assert_eq!(launches.lines().collect::<Vec<_>>(), ["1", "20", "20"]);

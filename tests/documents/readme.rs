@@ -144,7 +144,7 @@ fn the_five_lines_of_configuration_are_enough() {
     let project = Project::empty();
     project.write("config.toml", lines);
     project.write("kernels/softmax.cu", "");
-    project.run(&["list"]).ends(0, "softmax/cuda");
+    project.run("list").ends(0, "softmax/cuda");
     let config = Config::load(&project.path("config.toml")).unwrap();
     let timed = |variant: &Variant| !VariantPlan::alone(variant).rounds.is_empty();
     assert!(config.variants().all(timed));

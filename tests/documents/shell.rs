@@ -93,8 +93,8 @@ fn checkout() -> Project {
     let config = std::fs::read(root.join("config.toml")).unwrap();
     project.write("work/config.toml", config);
     let work = project.path("work");
-    git(&work, &["init", "--quiet"]);
-    git(&work, &["add", "config.toml", "kernels", "baselines"]);
+    git(&work, "init --quiet");
+    git(&work, "add config.toml kernels baselines");
     git(&work, &["commit", "--quiet", "--message", "A clone"]);
     std::fs::create_dir(project.path("bin")).unwrap();
     symlink(
@@ -214,7 +214,7 @@ fn every_example_of_a_configuration_can_be_pasted_beside_the_files_that_it_names
         for file in files.split(' ') {
             project.write(file, "");
         }
-        let listed = project.run(&["list"]).exits(0).out;
+        let listed = project.run("list").exits(0).out;
         for variant in variants {
             assert!(listed.contains(variant), "{variant}\n{listed}");
         }
