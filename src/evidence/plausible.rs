@@ -318,12 +318,13 @@ mod tests {
     }
 
     /// Findings of a comparison.
-    fn compared(base: &[&State], current: &[&State]) -> Vec<Finding> {
+    fn compared(base: &[State], current: &[State]) -> Vec<Finding> {
         judged_for(Purpose::Verdict(None), base, current)
     }
 
-    fn judged_for(purpose: Purpose, base: &[&State], current: &[&State]) -> Vec<Finding> {
-        let sides = [("base", base.to_vec()), ("current", current.to_vec())];
+    fn judged_for(purpose: Purpose, base: &[State], current: &[State]) -> Vec<Finding> {
+        let sides = [("base", base), ("current", current)];
+        let sides = sides.map(|(side, states)| (side, states.iter().collect()));
         device_findings(&variant(), &sides, purpose)
     }
 
@@ -398,98 +399,70 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_quiet_gpu_has_no_finding() {
-        let (one, other) = (at(1980), at(1965));
-        assert_eq!(compared(&[&one, &one], &[&other]), []);
-        assert_eq!(compared(&[], &[]), []);
-        assert_eq!(compared(&[&State::default()], &[&one]), []);
-    }
-
-    #[test]
-    fn heat_is_denied_even_where_all_captures_had_it() {
-        for reason in [
-            Slowdown::HwThermal,
-            Slowdown::SwThermal,
-            Slowdown::HwSlowdown,
-            Slowdown::PowerBrake,
-        ] {
-            let hot = slowed_by(reason);
-            let findings = compared(&[&hot], &[&hot]);
-            assert_eq!(kinds(&findings), [(Code::ClockChanged, Severity::Deny)]);
-            let expected = format!("{} in base 1, current 1", reason.as_str());
-            assert!(findings[0].message.contains(&expected));
+    /// A free GPU, one at another clock, or one that was slowed by the reason of this name.
+    fn named(name: &str) -> State {
+        match name {
+            "free" => at(1980),
+            "near" => at(1965),
+            "slow" => at(1755),
+            "unread" => State {
+                working_readings: 2,
+                ..at(345)
+            },
+            "unknown" => State::default(),
+            "capped-low" => State {
+                sm_clock_mhz: at(1530).sm_clock_mhz,
+                ..named("sw-power-cap")
+            },
+            reason => slowed_by(serde_json::from_value(reason.into()).unwrap()),
         }
     }
 
     #[test]
-    fn a_power_cap_is_denied_where_it_changed_and_else_a_warning() {
-        let (capped, free) = (slowed_by(Slowdown::SwPowerCap), at(1980));
-        assert_eq!(
-            kinds(&compared(&[&capped], &[&capped])),
-            [(Code::ClockChanged, Severity::Warn)]
-        );
-        for (base, current) in [
-            (vec![&capped], vec![&free]),
-            (vec![&capped, &free], vec![&capped, &free]),
-        ] {
+    fn what_slowed_the_clock_denies_unless_every_capture_had_it_for_the_power_limit() {
+        let cases = "
+            free free | near | |
+            | | |
+            unknown | free | |
+            free | unread | |
+            free slow | free | Deny | 1755 MHz in base 2
+            sw-power-cap | sw-power-cap | Warn | in every capture (sw-power-cap)
+            sw-power-cap | free | Deny | base 1
+            sw-power-cap free | sw-power-cap free | Deny | base 1, current 1
+            sw-power-cap capped-low | capped-low | Warn |
+            sw-power-cap capped-low | slow | Deny |
+            hw-thermal | hw-thermal | Deny | hw-thermal in base 1, current 1
+            sw-thermal | sw-thermal | Deny | sw-thermal in base 1, current 1
+            hw-slowdown | hw-slowdown | Deny | hw-slowdown in base 1, current 1
+            power-brake | power-brake | Deny | power-brake in base 1, current 1";
+        for case in cases.trim().lines() {
+            let cells: Vec<&str> = case.split('|').map(str::trim).collect();
+            let side = |names: &str| names.split_whitespace().map(named).collect::<Vec<_>>();
+            let [base, current] = [side(cells[0]), side(cells[1])];
             let findings = compared(&base, &current);
-            assert_eq!(kinds(&findings), [(Code::ClockChanged, Severity::Deny)]);
-            assert!(findings[0].message.contains("base 1"));
-            assert!(!findings[0].message.contains("base 2"));
+            assert!(findings.iter().all(|one| one.code == Code::ClockChanged));
+            let denies = findings.iter().any(Finding::denies);
+            let worst = ["", "Warn", "Deny"][findings.len().min(1) + usize::from(denies)];
+            let said: String = findings.iter().map(|one| &*one.message).collect();
+            assert_eq!(worst, cells[2], "{case}: {said}");
+            assert!(said.contains(cells[3]), "{case}: {said}");
         }
-    }
-
-    #[test]
-    fn two_clocks_only_warn_where_the_power_limit_set_them_in_every_capture() {
-        let capped = |mhz| State {
-            sm_clock_mhz: at(mhz).sm_clock_mhz,
-            ..slowed_by(Slowdown::SwPowerCap)
-        };
-        let (high, low) = (capped(1980), capped(1530));
-        for finding in compared(&[&high, &low], &[&low]) {
-            assert_eq!(finding.severity, Severity::Warn, "{}", finding.message);
-        }
-        let findings = compared(&[&high, &low], &[&at(1530)]);
-        assert!(
-            findings
-                .iter()
-                .any(|found| found.severity == Severity::Deny)
-        );
-    }
-
-    #[test]
-    fn captures_at_two_clocks_are_denied_and_name_both() {
-        let findings = compared(&[&at(1980), &at(1755)], &[&at(1980)]);
-        assert_eq!(kinds(&findings), [(Code::ClockChanged, Severity::Deny)]);
-        assert!(findings[0].message.contains("1755 MHz in base 2"));
     }
 
     #[test]
     fn noise_that_a_baseline_has_in_its_spread_only_warns_and_faults_do_not() {
-        let locked = |states: &[&State]| judged_for(Purpose::Baseline, &[], states);
-        let capped = slowed_by(Slowdown::SwPowerCap);
-        for states in [
-            [&at(1980), &at(1755)],
-            [&at(1980), &capped],
-            [&at(1980), &slowed_by(Slowdown::SyncBoost)],
+        let locked = |other: State| judged_for(Purpose::Baseline, &[], &[at(1980), other]);
+        for other in [
+            at(1755),
+            slowed_by(Slowdown::SwPowerCap),
+            slowed_by(Slowdown::SyncBoost),
         ] {
-            let findings = locked(&states);
+            let findings = locked(other);
             assert_eq!(kinds(&findings), [(Code::ClockChanged, Severity::Warn)]);
             assert!(findings[0].next.starts_with("nothing, if"));
         }
-        let hot = slowed_by(Slowdown::HwThermal);
-        let fault = locked(&[&at(1980), &hot]);
+        let fault = locked(slowed_by(Slowdown::HwThermal));
         assert_eq!(kinds(&fault), [(Code::ClockChanged, Severity::Deny)]);
-    }
-
-    #[test]
-    fn a_clock_that_was_hardly_read_is_not_compared() {
-        let hardly = State {
-            working_readings: 2,
-            ..at(345)
-        };
-        assert_eq!(compared(&[&at(1980)], &[&hardly]), []);
     }
 
     #[test]
@@ -503,7 +476,7 @@ mod tests {
             ..at(1980)
         };
         let (small, large) = (shared(1_000), shared(3_000_000_000));
-        let findings = compared(&[&at(1980), &small, &large], &[&small]);
+        let findings = compared(&[at(1980), small.clone(), large], &[small]);
         assert_eq!(kinds(&findings), [(Code::GpuShared, Severity::Deny)]);
         assert_eq!(
             findings[0].message,
@@ -513,6 +486,6 @@ mod tests {
             unknown_processes: 1,
             ..at(1980)
         };
-        assert_eq!(compared(&[&ours_in_a_container], &[]), []);
+        assert_eq!(compared(&[ours_in_a_container], &[]), []);
     }
 }

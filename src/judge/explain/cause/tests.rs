@@ -519,15 +519,3 @@ fn what_cannot_be_compared_moves_nothing() {
     });
     assert!(only(&twice, LessWork).contains("68.72 GFLOP → 51.54 GFLOP"));
 }
-
-#[test]
-fn kinds_are_written_in_kebab_case() {
-    let cause = Cause {
-        kind: LostTensorCores,
-        text: "t".to_owned(),
-        share: None,
-    };
-    let text = serde_json::to_string(&cause).unwrap();
-    assert_eq!(text, r#"{"kind":"lost-tensor-cores","text":"t"}"#);
-    assert_eq!(serde_json::from_str::<Cause>(&text).unwrap(), cause);
-}
