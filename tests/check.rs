@@ -889,52 +889,8 @@ fn a_reader_that_closes_the_pipe_early_is_no_error() {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         drop(child.stdout.take());
-<<<<<<< HEAD
-        let mut err = String::new();
-        child
-            .stderr
-            .take()
-            .unwrap()
-            .read_to_string(&mut err)
-            .unwrap();
-        let status = child.wait().unwrap();
-        assert_eq!((status.code(), err.as_str()), (Some(code), ""));
-    }
-}
-
-#[test]
-fn colours_come_on_request_only_where_there_is_no_terminal() {
-    let project = Project::locked();
-    let plain = project.run(&["check", "--from", RECORDED]).exits(0);
-    assert!(!plain.out.contains('\u{1b}'));
-    let colored = project
-        .run(&["--color", "always", "check", "--from", RECORDED])
-        .exits(0);
-    assert!(colored.out.contains('\u{1b}'));
-}
-
-#[test]
-fn names_in_a_profile_do_not_steer_the_terminal() {
-    let project = expecting_nothing();
-    project.edit_profile("cp_async", |profile| {
-        profile["kernels"][0]["name"] = json!("evil\u{1b}]0;owned\u{7}\u{202e}name");
-        profile["kernels"][0]["mangled"] = json!("evil");
-        refresh(profile);
-    });
-    for format in ["text", "markdown"] {
-        let ran = project
-            .run(&["check", "--from", RECORDED, "--format", format, "cp_async"])
-            .exits(5);
-        for sign in ['\u{1b}', '\u{7}', '\u{202e}'] {
-            assert!(
-                !ran.out.contains(sign) && !ran.err.contains(sign),
-                "{format} {sign:?}"
-            );
-        }
-=======
         let ran = common::Ran::of(&child.wait_with_output().unwrap());
         assert_eq!((ran.code, ran.err.as_str()), (code, ""));
->>>>>>> h-tst
     }
 }
 
