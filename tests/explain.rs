@@ -191,7 +191,9 @@ fn samples_that_the_captures_do_not_hold_are_told() {
         "ring.cuh"
     );
     let altered = || {
-        let ran = project.run(&["check", "--from", folder, "faults/bank_conflict", "--format", "json"]);
+        let ran = project.run(&[
+            "check", "--from", folder, "faults/bank_conflict", "--format", "json",
+        ]);
         let report = ran.json();
         let warned = report.findings("warn").into_iter();
         let altered = warned.filter(|finding| finding["code"] == "profile-altered");

@@ -662,7 +662,7 @@ fn the_static_check_compares_with_a_base_revision_that_it_compiles() {
     std::fs::rename(&here, &there).unwrap();
     project.commit();
     std::fs::rename(&there, &here).unwrap();
-    check_static(&project, &["--against", "HEAD", "s/held"]).ends(
+    check_static(&project, "--against HEAD s/held").ends(
         4,
         "its configuration is `gate/config.toml`, which was moved since",
     );
