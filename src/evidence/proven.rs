@@ -28,7 +28,7 @@ pub fn numbers_unchecked(
         match current.provenance.origin {
             ProfileOrigin::Imported => {
                 let id = &variant.id;
-                let next = format!("an import has no results of its program: measure it, `sparsek-gate profile {id}`, or compare it with an imported lock: `baseline --lock --accept-imported`");
+                let next = format!("an import has no results of its program: measure it, `sparsek-gate profile {id}`, or compare it with a lock of an import, `baseline --accept-imported --lock`");
                 Finding::deny(Code::NumbersUnchecked, id, message, next)
             }
             _ => Finding::of(Code::NumbersUnchecked, &variant.id, message),

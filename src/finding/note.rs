@@ -32,6 +32,8 @@ pub enum Note {
     Locked,
     /// The change does something to its baseline that nobody accepted yet.
     Relocked,
+    /// Its profile is of other code, and a lock of it would be refused.
+    Stale,
     /// A waiver covers it.
     Waived {
         /// Its last day.
@@ -57,7 +59,7 @@ impl Note {
             Note::SameOccupancy => format!("{message}, while the occupancy does not fall"),
             Note::Tries(tries) => format!("{message} (in each of {tries} tries)"),
             Note::Earlier => format!("{message} (in the interrupted run; not measured again)"),
-            Note::Relocked => message,
+            Note::Relocked | Note::Stale => message,
             Note::Accepted => format!("{message}; accepted"),
             Note::Locked => format!("{message}; the accepted baseline allows it"),
             Note::New => format!("{message}: it is new, and counts once this is merged"),
@@ -72,6 +74,7 @@ impl Note {
         match self {
             Note::Locked => "nothing: the new baseline counts once this is merged".to_owned(),
             Note::Relocked => "undo the change, or have what it does to the baseline accepted: `relocked` says how".to_owned(),
+            Note::Stale => "fix the kernel, or record it again from this code, which can then be locked".to_owned(),
             Note::Waived { until, .. } => format!("nothing, until {until}"),
             Note::Earlier => format!("{next}; to measure it anew, run without --resume"),
             _ => next,

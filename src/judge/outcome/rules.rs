@@ -95,23 +95,24 @@ pub fn judge(mut captures: Captures, rules: &Rules<'_>) -> Outcome {
     outcome
 }
 
-/// What the change does to a baseline already is not to be done again: somebody must accept it.
+/// What the change does to a baseline already is not to be done again: somebody must accept it. And no profile
+/// of other code is locked.
 fn await_consent(findings: &mut [Finding]) {
-    let waits = |one: &&Finding| one.code == Code::Relocked && one.denies();
-    let waiting: BTreeSet<_> = findings
-        .iter()
-        .filter(waits)
-        .filter_map(|one| one.variant.clone())
-        .collect();
-    for finding in findings {
-        let of_lock = finding.code == Code::VariantGone || finding.next.contains("baseline --lock");
-        if of_lock
-            && finding
-                .variant
-                .as_ref()
-                .is_some_and(|id| waiting.contains(id))
-        {
-            *finding = finding.clone().with(Note::Relocked);
+    for (code, note) in [
+        (Code::Relocked, Note::Relocked),
+        (Code::ProfileStale, Note::Stale),
+    ] {
+        let is_relocked = code == Code::Relocked;
+        let waits = |one: &&Finding| one.code == code && (one.denies() || !is_relocked);
+        let waiting = findings.iter().filter(waits);
+        let waiting: BTreeSet<_> = waiting.filter_map(|one| one.variant.clone()).collect();
+        let waits = |finding: &&mut Finding| {
+            let of_lock = is_relocked && finding.code == Code::VariantGone
+                || finding.next.contains("baseline --lock");
+            of_lock && finding.variant.as_ref().is_some_and(|id| waiting.contains(id))
+        };
+        for finding in findings.iter_mut().filter(waits) {
+            *finding = finding.clone().with(note.clone());
         }
     }
 }
