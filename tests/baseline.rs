@@ -425,6 +425,8 @@ fn the_files_of_another_variant_do_not_stand_in() {
         project.write(&Project::baseline_path("cp_async", ending), other);
     }
     found(&project, "tampered", "is the lock of bsr_gemm/occupancy");
+    let restored = format!("git checkout HEAD -- 'baselines/{GPU}/bsr_gemm/cp_async.*'");
+    found(&project, "tampered", &restored);
 }
 
 #[test]
