@@ -430,6 +430,30 @@ fn the_files_of_another_variant_do_not_stand_in() {
 }
 
 #[test]
+fn a_lock_that_was_removed_and_not_committed_so_is_found_wherever_the_configuration_is_named() {
+    let project = Project::whole();
+    project.commit();
+    fs::create_dir(project.path("below")).unwrap();
+    let verify = |dir: &str, config: &str, code: i32| {
+        let mut gate = project.gate();
+        gate.current_dir(project.path(dir));
+        gate.args(["-C", config, "baseline", "--verify", "cp_async"]);
+        Ran::of(&gate.output().unwrap()).exits(code)
+    };
+    verify("below", "../config.toml", 0);
+    for ending in ENDINGS {
+        fs::remove_file(project.path(&Project::baseline_path("cp_async", ending))).unwrap();
+    }
+    let restored = format!("git checkout HEAD -- ':/baselines/{GPU}/bsr_gemm/cp_async.*'");
+    for (dir, config) in [("", "config.toml"), ("below", "../config.toml")] {
+        verify(dir, config, 4).says(&restored);
+    }
+    fs::remove_dir_all(project.path("baselines")).unwrap();
+    let ran = verify("", "config.toml", 4).says(&restored);
+    assert!(!ran.out.contains("no baseline yet"), "{}", ran.out);
+}
+
+#[test]
 fn a_norm_text_that_is_not_the_profiles_is_found_even_where_every_hash_fits() {
     let project = Project::locked();
     let profile = project.read(&Project::baseline_path("cp_async", "profile.json"));
