@@ -992,9 +992,10 @@ fn what_one_of_two_folders_lacks_is_not_locked() {
 #[test]
 fn the_same_profile_twice_does_not_make_two_measurements() {
     let project = Project::unlocked();
+    lock_with(&project, &["--reason", "x", "--from", RECORDED]).ends(2, "twice");
+    common::copy(&project.path(RECORDED), &project.path("second"));
     for uuid in [None, Some(OTHER_GPU)] {
         if let Some(other) = uuid {
-            common::copy(&project.path(RECORDED), &project.path("second"));
             for variant in VARIANTS.iter() {
                 project.edit(&second(variant), |profile| {
                     let own = profile["provenance"]["gpu_uuid"].as_str().unwrap();
@@ -1003,8 +1004,7 @@ fn the_same_profile_twice_does_not_make_two_measurements() {
                 });
             }
         }
-        let again = if uuid.is_some() { "second" } else { RECORDED };
-        let arguments = ["--reason", "x", "--from", again, "--format", "json"];
+        let arguments = ["--reason", "x", "--from", "second", "--format", "json"];
         let denied = lock_with(&project, &arguments).exits(4).json().denied();
         assert!(
             denied.iter().all(|code| code == "profile-altered"),
