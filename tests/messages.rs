@@ -84,6 +84,7 @@ source = "k.cu" | compare ./bench.sh | 2 | the file `./bench.sh` is not executab
 source = "k.cu" | check --from old | 6 | old contains no profile of it; s/v; next: name the folder in it: `--from old/profiles`
 source = "k.cu" | check --accept zz | 2 | takes the token that the finding prints; `--accept zz`; 64 hexadecimal digits
 source = "k.cu" | check --accept "0000000000000000000000000000000000000000000000000000000000000000 0000000000000000000000000000000000000000000000000000000000000000" | 2 | several have a comma between them: `--accept A,B`
+source = "k.cu" | baseline --sign --sign-key k.cpp | 2 | k.cpp: not a minisign secret key, which `minisign -G -s FILE` makes
 source = "k.cu" | baseline --sign --sign-key key.pub | 2 | key.pub: it is a public key of minisign: name the file of the secret key
 source = "k.cu" | inspect bench.sh | 2 | no CSV header of ncu; bench.sh; found a text of ; name a `.ncu-rep`
 source = "k.cu" | inspect stored.json | 2 | it is a JSON file; stored.json; name a report
