@@ -157,7 +157,7 @@ source = "k.cu" | plan --slices 50 | 0 | slice 1/1: 1 variant
 source = "k.cu" | baseline --verify | 4 | it has no baseline yet; s/v; baseline --lock --reason; `--static`: its compiled code
 source = "k.cu" | compare './a "b' | 2 | a quote or a backslash at its end is not closed; `./a "b`
 source = "k.cu" | compare . . | 2 | there is no ./profile.json; name the folder of one variant: DIR/SUITE/VARIANT
-source = "k.cu" | -C other.toml check | 2 | cannot read the configuration; other.toml; `sparsek-gate init` writes one
+source = "k.cu" | -C other.toml check | 2 | cannot read the configuration; other.toml; name the one that is there: `-C config.toml`
 source = "k.cu" | init | 2 | config.toml exists; --force replaces it
 "#;
 
