@@ -366,7 +366,7 @@ fn several_imported_reports_are_processes_whose_spread_is_known() {
                 .collect::<Vec<_>>(),
         )
     };
-    import(&[1, 2, 1]).ends(2, "a copy of another file");
+    import(&[1, 2, 1]).ends(2, "are of the same process");
     let slower = repository().join("tests/data/stand_in/recordings/h200-worse/bsr_gemm/cp_async");
     let slower = slower.join("capture-2.ncu-rep");
     let files = ["import", &capture(1), slower.to_str().unwrap()];
@@ -458,6 +458,21 @@ fn a_csv_says_less_than_a_report_and_what_it_lacks_must_be_stated() {
     let mut denied = ran.exits(6).json().denied();
     denied.dedup();
     assert_eq!(denied, ["inconclusive"]);
+    // The page of a report is no process of its own.
+    let page = data("twenty_launches.raw.csv");
+    import(
+        &project,
+        "twenty_launches.ncu-rep",
+        &[page.to_str().unwrap()],
+    )
+    .ends(2, "are of the same process");
+    let again = fs::read_to_string(&page)
+        .unwrap()
+        .replace(",\"535\",", ",\"1\",");
+    project.write("two.csv", fs::read_to_string(&page).unwrap() + &again);
+    project
+        .run(&["import", "two.csv", "--variant", "wmma"])
+        .ends(2, "it has launches of 2 processes: make one file of each");
     // A report says it itself.
     let state = |clock| {
         import(

@@ -26,6 +26,7 @@ fn project(config: &[u8]) -> Project {
     project.write("old/profiles/empty", "");
     project.write("x.ncu-rep", "");
     project.write("t/v/profile.json", "{}");
+    project.write("d/t/v/profile.json", "{}");
     project.write("excel.csv", "ID;Process ID;Process Name\n0;1;bench\n");
     project.write("lib.cu", "__global__ void k() {}\n");
     project.write("key.pub", PUBLIC_KEY);
@@ -73,6 +74,8 @@ source = "k.cu" | check --from t/v/profile.json | 2 | is not a folder; next: nam
 source = "k.cu" | check --from stored.json | 2 | is not a folder; next: name the folder that has SUITE/VARIANT/profile.json
 source = "k.cu" | import old --variant s/v | 2 | old: a folder is not imported; next: name its files: old/*.ncu-rep; sparsek-gate check --from old s/v
 source = "k.cu" | import excel.csv --variant s/v | 2 | it is a page of ncu that another program wrote again; name the report, or the page as ncu printed it
+source = "k.cu" | import d/t/v --variant s/v | 2 | of profiles of this tool: sparsek-gate check --from d s/v
+source = "k.cu" | import t/v --variant s/v | 2 | of profiles of this tool: sparsek-gate check --from /
 source = "k.cu" | compare x.ncu-rep x.ncu-rep --tolerance 1 --strict | 2 | --tolerance, --strict: no effect on stored measurements; for a verdict; sparsek-gate import x.ncu-rep --variant SUITE/VARIANT; check --from .sparsek-gate/profiles
 source = "k.cu" | compare stored.json stored.json --verify true --kernels k --skip 0 --launches 20 --timeout 300 --counters --clock-control none --gpu 0 --env-pass A --output d | 2 | --verify, --kernels, --skip, --launches, --timeout, --counters, --clock-control, --gpu, --env-pass, --output: no effect
 source = "k.cu" | compare --tolerance -1 ./none 'sh bench.sh' | 2 | --tolerance; must be at least 0 and below 100
