@@ -77,6 +77,7 @@ source = "k.cu" | import excel.csv --variant s/v | 2 | it is a page of ncu that 
 source = "k.cu" | import d/t/v --variant s/v | 2 | of profiles of this tool: sparsek-gate check --from d s/v
 source = "k.cu" | import t/v --variant s/v | 2 | of profiles of this tool: sparsek-gate check --from /
 source = "k.cu" | compare x.ncu-rep x.ncu-rep --tolerance 1 --strict | 2 | --tolerance, --strict: no effect on stored measurements; for a verdict; sparsek-gate import x.ncu-rep --variant SUITE/VARIANT; check --from .sparsek-gate/profiles
+source = "k.cu" | compare old.json stored.json | 2 | old.json: not a profile: it has no `kernels`; the outcome of a check is rendered by `sparsek-gate report`
 source = "k.cu" | compare stored.json stored.json --verify true --kernels k --skip 0 --launches 20 --timeout 300 --counters --clock-control none --gpu 0 --env-pass A --output d | 2 | --verify, --kernels, --skip, --launches, --timeout, --counters, --clock-control, --gpu, --env-pass, --output: no effect
 source = "k.cu" | compare --tolerance -1 ./none 'sh bench.sh' | 2 | --tolerance; must be at least 0 and below 100
 source = "k.cu" | compare --tolerance '1 %' ./none 'sh bench.sh' | 2 | there is no program `./none`
