@@ -27,6 +27,7 @@ fn project(config: &[u8]) -> Project {
     project.write("x.ncu-rep", "");
     project.write("t/v/profile.json", "{}");
     project.write("d/t/v/profile.json", "{}");
+    project.write("d/t/v/capture-1.records", "");
     project.write("excel.csv", "ID;Process ID;Process Name\n0;1;bench\n");
     project.write("lib.cu", "__global__ void k() {}\n");
     project.write("key.pub", PUBLIC_KEY);
@@ -76,8 +77,10 @@ source = "k.cu" | import old --variant s/v | 2 | old: a folder is not imported; 
 source = "k.cu" | import excel.csv --variant s/v | 2 | it is a page of ncu that another program wrote again; name the report, or the page as ncu printed it
 source = "k.cu" | import d/t/v --variant s/v | 2 | of profiles of this tool: sparsek-gate check --from d s/v
 source = "k.cu" | import t/v --variant s/v | 2 | of profiles of this tool: sparsek-gate check --from /
-source = "k.cu" | compare x.ncu-rep x.ncu-rep --tolerance 1 --strict | 2 | --tolerance, --strict: no effect on stored measurements; for a verdict; sparsek-gate import x.ncu-rep --variant SUITE/VARIANT; check --from .sparsek-gate/profiles
+source = "k.cu" | compare x.ncu-rep x.ncu-rep --tolerance 1 --strict | 2 | --tolerance, --strict: no effect on stored measurements; for a verdict; sparsek-gate import x.ncu-rep MORE --variant SUITE/VARIANT; check --from .sparsek-gate/profiles; files of two processes at least
+source = "k.cu" | compare d/t/v d/t/v/profile.json --strict | 2 | beside a config.toml: sparsek-gate baseline --lock --reason '...' --from /; /d SUITE/VARIANT; sparsek-gate check --from /
 source = "k.cu" | compare old.json stored.json | 2 | old.json: not a profile: it has no `kernels`; the outcome of a check is rendered by `sparsek-gate report`
+source = "k.cu" | compare d/t/v/capture-1.records d/t/v/capture-1.records | 2 | d/t/v/capture-1.records: it is kernel records of this tool, and no program; next: name the folder that has it and profile.json: d/t/v
 source = "k.cu" | compare stored.json stored.json --verify true --kernels k --skip 0 --launches 20 --timeout 300 --counters --clock-control none --gpu 0 --env-pass A --output d | 2 | --verify, --kernels, --skip, --launches, --timeout, --counters, --clock-control, --gpu, --env-pass, --output: no effect
 source = "k.cu" | compare --tolerance -1 ./none 'sh bench.sh' | 2 | --tolerance; must be at least 0 and below 100
 source = "k.cu" | compare --tolerance '1 %' ./none 'sh bench.sh' | 2 | there is no program `./none`
