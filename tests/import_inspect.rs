@@ -472,7 +472,10 @@ fn a_csv_says_less_than_a_report_and_what_it_lacks_must_be_stated() {
     project.write("two.csv", fs::read_to_string(&page).unwrap() + &again);
     project
         .run(&["import", "two.csv", "--variant", "wmma"])
-        .ends(2, "it has launches of 2 processes: make one file of each");
+        .ends(
+            2,
+            "it has launches of several processes: make one file of each",
+        );
     // A report says it itself.
     let state = |clock| {
         import(

@@ -163,7 +163,7 @@ impl<'a> NvccBuild<'a> {
         }
         let scratch = Scratch::in_store(&self.store)?;
         let (started, lists, library) = self.compile(&scratch, &reach, named)?;
-        let (made, known) = self.made(named, lists, scratch.kept.path())?;
+        let (made, known) = self.made(named, lists, &disk::leads_to(scratch.kept.path()))?;
         let content = self.content_as_compiled(named, &made, started)?;
         let program = scratch.path(PROGRAM);
         let program_sha256 = sha256_file(&program).map_err(Error::io("read", program))?;
@@ -350,15 +350,13 @@ impl<'a> NvccBuild<'a> {
     }
 
     /// What the program was made of, and whether it is known that nothing else decides it. `kept` has what
-    /// nvcc made.
+    /// nvcc made; its path has no `..`, since GCC shortens such paths.
     fn made(&self, named: &FlagInputs, lists: Lists, kept: &Path) -> Result<(Made, bool), Stop> {
         let root = &self.config.root;
-        // GCC shortens a path with `..` in it.
-        let kept = disk::leads_to(kept);
         // These lists also name what the tools made themselves, and removed.
         let stored = |file: &String| {
             let real = git::real_input(&root.join(file)).ok()?;
-            let is_input = disk::is_file(&real) && !real.starts_with(&kept);
+            let is_input = disk::is_file(&real) && !real.starts_with(kept);
             is_input.then(|| below(root, file))
         };
         let included = lists.included.iter().chain(self.sources);

@@ -4,7 +4,6 @@ use super::answer::{answer, named, unreadable};
 use super::judging::check_from;
 use super::select::load;
 use super::stored::recording_of;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::capture::{self, Format};
@@ -183,11 +182,10 @@ fn read(variant: &Variant, paths: &[PathBuf]) -> Result<Vec<File>, Error> {
             let names: Vec<String> = names.into_iter().collect();
             Error::input(path.clone(), selects_none(variant, "its kernels", &names))
         })?;
-        let launches = recording.launches.iter();
-        let processes: BTreeSet<u32> = launches.filter_map(|one| one.process_id).collect();
-        if format == Format::Csv && processes.len() > 1 {
-            let count = processes.len();
-            let cause = format!("it has launches of {count} processes: make one file of each");
+        let mut processes = recording.launches.iter().map(|launch| launch.process_id);
+        let process = processes.next();
+        if format == Format::Csv && processes.any(|it| Some(it) != process) {
+            let cause = "it has launches of several processes: make one file of each";
             return Err(Error::input(path, cause));
         }
         let stem = match paths.len() {
