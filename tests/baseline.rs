@@ -377,6 +377,32 @@ fn the_files_of_another_variant_do_not_stand_in() {
         project.write(&Project::baseline_path("cp_async", ending), other);
     }
     found(&project, "tampered", "is the lock of bsr_gemm/occupancy");
+    let restored = format!("git checkout HEAD -- 'baselines/{GPU}/bsr_gemm/cp_async.*'");
+    found(&project, "tampered", &restored);
+}
+
+#[test]
+fn a_lock_that_was_removed_and_not_committed_so_is_found_wherever_the_configuration_is_named() {
+    let project = Project::whole();
+    project.commit();
+    fs::create_dir(project.path("below")).unwrap();
+    let verify = |dir: &str, config: &str, code: i32| {
+        let mut gate = project.gate();
+        gate.current_dir(project.path(dir));
+        gate.args(["-C", config, "baseline", "--verify", "cp_async"]);
+        Ran::of(&gate.output().unwrap()).exits(code)
+    };
+    verify("below", "../config.toml", 0);
+    for ending in ENDINGS {
+        fs::remove_file(project.path(&Project::baseline_path("cp_async", ending))).unwrap();
+    }
+    let restored = format!("git checkout HEAD -- ':/baselines/{GPU}/bsr_gemm/cp_async.*'");
+    for (dir, config) in [("", "config.toml"), ("below", "../config.toml")] {
+        verify(dir, config, 4).says(&restored);
+    }
+    fs::remove_dir_all(project.path("baselines")).unwrap();
+    let ran = verify("", "config.toml", 4).says(&restored);
+    assert!(!ran.out.contains("no baseline yet"), "{}", ran.out);
 }
 
 #[test]
@@ -848,13 +874,14 @@ fn what_one_of_two_folders_lacks_is_not_locked() {
 #[test]
 fn the_same_profile_twice_does_not_make_two_measurements() {
     let project = Project::unlocked();
+    lock_with(&project, &format!("--reason x --from {RECORDED}")).ends(2, "twice");
     common::copy(&project.path(RECORDED), &project.path("second"));
-    for variant in VARIANTS.iter() {
-        project.edit(&second(variant), on_another_gpu);
-    }
-    for again in [RECORDED, "second"] {
-        let lock = format!("--reason x --format json --from {again}");
-        let report = lock_with(&project, &lock).exits(4).json();
+    for is_of_another_gpu in [false, true] {
+        for variant in VARIANTS.iter().filter(|_| is_of_another_gpu) {
+            project.edit(&second(variant), on_another_gpu);
+        }
+        let lock = "--reason x --format json --from second";
+        let report = lock_with(&project, lock).exits(4).json();
         assert_eq!(report.denied_besides(&["profile-altered"]), [""; 0]);
         assert_eq!(stored(&project), []);
     }

@@ -377,6 +377,30 @@ fn texts_of_the_configuration_reach_no_shell() {
 }
 
 #[test]
+fn a_configuration_or_a_work_folder_that_is_named_by_two_dots_builds() {
+    if !are_here(&["nvcc", "nvdisasm", "g++"]) {
+        return;
+    }
+    let project = project("", "");
+    let mut gate = project.gate();
+    gate.args(["build", "-C", "../config.toml"]);
+    gate.current_dir(project.path("kernels"));
+    Ran::of(&gate.output().unwrap()).exits(0);
+    // The same build, wherever it is asked for.
+    assert_eq!(sources(&project), ["kernels/k.cu"]);
+    let (_, is_known) = key(&project);
+    assert!(is_known);
+    let beside = tempfile::tempdir().unwrap();
+    let name = beside.path().file_name().unwrap().to_str().unwrap();
+    let config = project.read("config.toml");
+    project.write(
+        "config.toml",
+        format!("{config}[paths]\nwork = \"../{name}\"\n"),
+    );
+    build(&project).exits(0);
+}
+
+#[test]
 fn checkouts_in_different_folders_have_the_same_key() {
     if !are_here(&["nvcc", "nvdisasm", "g++"]) {
         return;

@@ -488,6 +488,13 @@ fn a_lock_of_ncus_that_cannot_be_opened_fails() {
 }
 
 #[test]
+fn a_work_folder_that_is_a_file_fails() {
+    let machine = Machine::new();
+    machine.write(".sparsek-gate", "");
+    examined(&machine, 3).says("work folder", "fail", &["not a folder", "remove it"]);
+}
+
+#[test]
 fn without_a_configuration_the_defaults_are_examined_and_nothing_is_left_there() {
     let machine = Machine::new();
     let empty = Project::empty();

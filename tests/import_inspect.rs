@@ -298,7 +298,7 @@ fn several_imported_reports_are_processes_whose_spread_is_known() {
         ))
     };
     let [one, two, three, four] = [1, 2, 3, 4].map(|number| ("h200/bsr_gemm/cp_async", number));
-    import(&[one, two, one]).ends(2, "a copy of another file");
+    import(&[one, two, one]).ends(2, "are of the same process");
     import(&[one, ("h200-worse/bsr_gemm/cp_async", 2)])
         .ends(2, "capture-2.ncu-rep: it is not of the program of")
         .says("bsr_gemm_cp_async has 65536 bytes of dynamic shared memory, there 75776");
@@ -373,6 +373,17 @@ fn a_csv_says_less_than_a_report_and_what_it_lacks_must_be_stated() {
     lock(&project, "wmma").exits(0);
     let report = check(&project, "wmma --format json").exits(6).json();
     assert_eq!(report.denied_besides(&["inconclusive"]), [""; 0]);
+    // The page of a report is no process of its own.
+    let page = data("twenty_launches.raw.csv");
+    import(&project, "twenty_launches.ncu-rep", page.to_str().unwrap())
+        .ends(2, "are of the same process");
+    let text = fs::read_to_string(&page).unwrap();
+    let again = text.replace(",\"535\",", ",\"1\",");
+    project.write("two.csv", text + &again);
+    project.run("import two.csv --variant wmma").ends(
+        2,
+        "it has launches of several processes: make one file of each",
+    );
     // A report says it itself.
     let state = |clock| import(&project, "twenty_launches.ncu-rep", clock);
     state("--clock-control none").exits(0);

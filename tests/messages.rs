@@ -26,6 +26,8 @@ fn project(config: &[u8]) -> Project {
     project.write("old/profiles/empty", "");
     project.write("x.ncu-rep", "");
     project.write("t/v/profile.json", "{}");
+    project.write("d/t/v/profile.json", "{}");
+    project.write("d/t/v/capture-1.records", "");
     project.write("excel.csv", "ID;Process ID;Process Name\n0;1;bench\n");
     project.write("lib.cu", "__global__ void k() {}\n");
     project.write("key.pub", PUBLIC_KEY);
@@ -77,7 +79,12 @@ source = "k.cu" | check --from t/v/profile.json | 2 | is not a folder; next: nam
 source = "k.cu" | check --from stored.json | 2 | is not a folder; next: name the folder that has SUITE/VARIANT/profile.json
 source = "k.cu" | import old --variant s/v | 2 | old: a folder is not imported; next: name its files: old/*.ncu-rep; sparsek-gate check --from old s/v
 source = "k.cu" | import excel.csv --variant s/v | 2 | it is a page of ncu that another program wrote again; name the report, or the page as ncu printed it
-source = "k.cu" | compare x.ncu-rep x.ncu-rep --tolerance 1 --strict | 2 | --tolerance, --strict: no effect on stored measurements; for a verdict; sparsek-gate import x.ncu-rep --variant SUITE/VARIANT; check --from .sparsek-gate/profiles
+source = "k.cu" | import d/t/v --variant s/v | 2 | of profiles of this tool: sparsek-gate check --from d s/v
+source = "k.cu" | import t/v --variant s/v | 2 | of profiles of this tool: sparsek-gate check --from /
+source = "k.cu" | compare x.ncu-rep x.ncu-rep --tolerance 1 --strict | 2 | --tolerance, --strict: no effect on stored measurements; for a verdict; sparsek-gate import x.ncu-rep MORE --variant SUITE/VARIANT; check --from .sparsek-gate/profiles; files of two processes at least
+source = "k.cu" | compare d/t/v d/t/v/profile.json --strict | 2 | beside a config.toml: sparsek-gate baseline --lock --reason '...' --from /; /d SUITE/VARIANT; sparsek-gate check --from /
+source = "k.cu" | compare old.json stored.json | 2 | old.json: not a profile: it has no `kernels`; the outcome of a check is rendered by `sparsek-gate report`
+source = "k.cu" | compare d/t/v/capture-1.records d/t/v/capture-1.records | 2 | d/t/v/capture-1.records: it is kernel records of this tool, and no program; next: name the folder that has it and profile.json: d/t/v
 source = "k.cu" | compare stored.json stored.json --verify true --kernels k --skip 0 --launches 20 --timeout 300 --counters --clock-control none --gpu 0 --env-pass A --output d | 2 | --verify, --kernels, --skip, --launches, --timeout, --counters, --clock-control, --gpu, --env-pass, --output: no effect
 source = "k.cu" | compare --tolerance -1 ./none 'sh bench.sh' | 2 | --tolerance; must be at least 0 and below 100
 source = "k.cu" | compare --tolerance '1 %' ./none 'sh bench.sh' | 2 | there is no program `./none`
@@ -88,6 +95,7 @@ source = "k.cu" | compare ./bench.sh | 2 | the file `./bench.sh` is not executab
 source = "k.cu" | check --from old | 6 | old contains no profile of it; s/v; next: name the folder in it: `--from old/profiles`
 source = "k.cu" | check --accept zz | 2 | takes the token that the finding prints; `--accept zz`; 64 hexadecimal digits
 source = "k.cu" | check --accept "0000000000000000000000000000000000000000000000000000000000000000 0000000000000000000000000000000000000000000000000000000000000000" | 2 | several have a comma between them: `--accept A,B`
+source = "k.cu" | baseline --sign --sign-key k.cpp | 2 | k.cpp: not a minisign secret key, which `minisign -G -s FILE` makes
 source = "k.cu" | baseline --sign --sign-key key.pub | 2 | key.pub: it is a public key of minisign: name the file of the secret key
 source = "k.cu" | inspect bench.sh | 2 | no CSV header of ncu; bench.sh; found a text of ; name a `.ncu-rep`
 source = "k.cu" | inspect stored.json | 2 | it is a JSON file; stored.json; name a report
@@ -160,7 +168,7 @@ source = "k.cu" | plan --slices 50 | 0 | slice 1/1: 1 variant
 source = "k.cu" | baseline --verify | 4 | it has no baseline yet; s/v; baseline --lock --reason; `--static`: its compiled code
 source = "k.cu" | compare './a "b' | 2 | a quote or a backslash at its end is not closed; `./a "b`
 source = "k.cu" | compare . . | 2 | there is no ./profile.json; name the folder of one variant: DIR/SUITE/VARIANT
-source = "k.cu" | -C other.toml check | 2 | cannot read the configuration; other.toml; `sparsek-gate init` writes one
+source = "k.cu" | -C other.toml check | 2 | cannot read the configuration; other.toml; name the one that is there: `-C config.toml`
 source = "k.cu" | init | 2 | config.toml exists; --force replaces it
 "#;
 

@@ -13,7 +13,7 @@ use super::norm_line::{NormLine, norm_lines};
 use super::rederive_loaded::rederive_loaded;
 use super::signature::{Signer, unknown_key};
 use super::store::{NewBaseline, Store};
-use super::verify_selected::lock_in_git;
+use super::verify_selected::{lock_in_git, was_removed};
 use crate::comparable::merge;
 use crate::config::{Config, Selected, Variant};
 use crate::disk;
@@ -302,9 +302,7 @@ impl Locking<'_> {
         if stored.is_none()
             && let Some(next) = lock_in_git(self.config, profile)
         {
-            let message = "it has a lock that was removed, and not committed so";
-            let finding = Finding::deny(Code::NewBaseline, &variant.id, message, next);
-            self.refusals.push(finding);
+            self.refusals.push(was_removed(&variant.id, &next));
             return Ok(());
         }
         let decision = decide(&Candidate {

@@ -123,16 +123,17 @@ impl Signer {
             let cause = "it is a public key of minisign: name the file of the secret key, as `minisign -G -s FILE` made it";
             return Err(refused(cause.to_owned()));
         }
-        let read = |text: &str| {
-            minisign::SecretKeyBox::from_string(text)
-                .map_err(|error| refused(format!("not a minisign secret key: {error}")))
-        };
+        let read = || minisign::SecretKeyBox::from(text.clone());
         // The key file itself says whether it has a password.
-        let secret = match read(&text)?.into_unencrypted_secret_key() {
+        let secret = match read().into_unencrypted_secret_key() {
             Ok(secret) => secret,
+            Err(error) if !error.to_string().contains("encrypted") => {
+                let cause = "not a minisign secret key, which `minisign -G -s FILE` makes";
+                return Err(refused(format!("{cause}: {error}")));
+            }
             Err(_) => {
                 let password = std::env::var(PASSWORD_VARIABLE).ok();
-                read(&text)?.into_secret_key(password).map_err(|error| {
+                read().into_secret_key(password).map_err(|error| {
                     refused(format!(
                         "not a minisign secret key, or it cannot be opened: {error}; give its password on a terminal or in {PASSWORD_VARIABLE}"
                     ))

@@ -126,7 +126,8 @@ pub(super) fn repair(config: &Config, stored: &Stored) -> String {
             "keep all its files as the target branch has them, or else the last commit before (git log -- '{here}'): git checkout {from} -- '{here}'; then lock what the merged code gives: {lock}"
         );
     }
-    if let Some(home) = home(stored) {
+    // Files with the name of another variant were copied.
+    if let Some(home) = home(stored).filter(|it| it.variant.variant == id.variant) {
         let home = format!("{baselines}/{}/{}", home.gpu, home.variant.suite);
         return format!("move its files back: mkdir -p {home} && mv {here} {home}/");
     }

@@ -1,5 +1,8 @@
 //! Verifies what is locked: of the selected variants, and of those that nothing gates.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use super::capture_index::CaptureIndex;
 use super::rederive::rederive;
 use super::store::{Store, Stored};
@@ -33,11 +36,17 @@ pub fn verify_selected(
 ) -> Result<VerifyReport, Error> {
     let config = &selected.config;
     let mut report = VerifyReport::default();
+    let removed = removed_locks(config).unwrap_or_default();
     for variant in selected.variants() {
-        let baselines = store.all_of(&variant.id)?;
-        if baselines.is_empty() {
+        let id = &variant.id;
+        let own = format!("/{id}");
+        let gone = removed.iter().filter(|(lock, _)| lock.ends_with(&own));
+        let gone: Vec<Finding> = gone.map(|(_, next)| was_removed(id, next)).collect();
+        let baselines = store.all_of(id)?;
+        if baselines.is_empty() && gone.is_empty() {
             report.findings.push(no_baseline(variant));
         }
+        report.findings.extend(gone);
         for stored in baselines {
             let trusted = report.verify(config, captures, Some(variant), &stored);
             let unpinned = trusted.as_ref().and_then(measured_unpinned);
@@ -115,22 +124,48 @@ pub fn lock_elsewhere(config: &Config, profile: &Profile) -> Option<String> {
 /// What to do where the lock of a profile's variant is not used: it is part of the change, or was removed
 /// and HEAD has it. A new one would begin its ledger again.
 pub fn lock_in_git(config: &Config, profile: &Profile) -> Option<String> {
-    let top = git::repository(&config.root).ok()?.top;
+    let (_, baselines) = baselines_in_git(config)?;
     let own = format!("{}/{}", profile.identity.folder(), profile.variant);
-    let own = config.baselines.join(own);
-    let own = own.strip_prefix(&top).ok()?.to_str()?;
     let lock = format!("{own}.lock.toml");
-    if disk::is_there(top.join(&lock)) {
-        return Some(format!(
-            "`{lock}` is part of this change, and counts once it is accepted"
-        ));
+    match disk::is_there(config.baselines.join(&lock)) {
+        true => Some(format!(
+            "`{baselines}/{lock}` is part of this change, and counts once it is accepted"
+        )),
+        false => removed_locks(config)?.remove(&own),
     }
-    let committed = git::files_at(&top, "HEAD", &lock).ok()?;
-    let restore = match git::is_left_out(&top, &lock) {
-        true => "the sparse checkout leaves its lock out: git sparse-checkout disable".to_owned(),
-        false => format!("HEAD has its lock: restore it: git checkout HEAD -- ':/{own}.*'"),
+}
+
+/// The top of the repository, and the folder of the baselines as seen from there.
+fn baselines_in_git(config: &Config) -> Option<(PathBuf, String)> {
+    let top = git::repository(&config.root).ok()?.top;
+    // Git knows the folder without links and `..`.
+    let below = config.baselines.strip_prefix(&config.root).ok()?;
+    let baselines = disk::leads_to(&config.root).join(below);
+    let baselines = baselines.strip_prefix(&top).ok()?.to_str()?.to_owned();
+    Some((top, baselines))
+}
+
+/// The locks that HEAD has and the working tree lacks, `GPU folder/suite/variant`, with what to do.
+fn removed_locks(config: &Config) -> Option<BTreeMap<String, String>> {
+    let (top, baselines) = baselines_in_git(config)?;
+    let committed = git::objects_at(&top, "HEAD").ok()?;
+    let removed = committed.keys().filter(|it| !disk::is_there(top.join(it)));
+    let restored = |lock: &String| {
+        let path = lock.strip_suffix(".lock.toml")?;
+        let own = path.strip_prefix(&baselines)?.strip_prefix('/')?;
+        let next = match git::is_left_out(&top, lock) {
+            true => "the sparse checkout leaves its lock out: git sparse-checkout disable".to_owned(),
+            false => format!("HEAD has its lock: restore it: git checkout HEAD -- ':/{path}.*'"),
+        };
+        Some((own.to_owned(), next))
     };
-    (!committed.is_empty()).then_some(restore)
+    Some(removed.filter_map(restored).collect())
+}
+
+/// That a lock of a variant is missing which HEAD has.
+pub(super) fn was_removed(id: &VariantId, next: &str) -> Finding {
+    let message = "it has a lock that was removed, and not committed so";
+    Finding::deny(Code::NewBaseline, id, message, next)
 }
 
 /// That a variant has no baseline.

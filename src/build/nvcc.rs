@@ -156,7 +156,7 @@ impl<'a> NvccBuild<'a> {
         }
         let scratch = Scratch::in_store(&self.store)?;
         let (started, lists, library) = self.compile(&scratch, &reach)?;
-        let (made, known) = self.made(lists)?;
+        let (made, known) = self.made(lists, &disk::leads_to(scratch.kept.path()))?;
         let content = self.content_as_compiled(&made, started)?;
         let program = scratch.path(PROGRAM);
         let program_sha256 = sha256_file(&program).map_err(Error::io("read", program))?;
@@ -337,13 +337,15 @@ impl<'a> NvccBuild<'a> {
         Err(self.failed(message, next).into())
     }
 
-    /// What the program was made of, and whether it is known that nothing else decides it.
-    fn made(&self, lists: Lists) -> Result<(Made, bool), Stop> {
+    /// What the program was made of, and whether it is known that nothing else decides it. `kept` has what
+    /// nvcc made; its path has no `..`, since GCC shortens such paths.
+    fn made(&self, lists: Lists, kept: &Path) -> Result<(Made, bool), Stop> {
         let root = &self.config.root;
         // These lists also name what the tools made themselves, and removed.
         let stored = |file: &String| {
-            let path = root.join(file);
-            (git::is_input_file(&path) && !path.starts_with(&self.store)).then(|| below(root, file))
+            let real = git::real_input(&root.join(file)).ok()?;
+            let is_input = disk::is_file(&real) && !real.starts_with(kept);
+            is_input.then(|| below(root, file))
         };
         let included = lists.included.iter().chain(self.sources);
         let included: BTreeSet<String> = included.filter_map(stored).collect();

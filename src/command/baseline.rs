@@ -1,5 +1,6 @@
 //! `sparsek-gate baseline`.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -17,6 +18,7 @@ use crate::baseline::{
 };
 use crate::cli::BaselineArgs;
 use crate::config::Selected;
+use crate::disk::leads_to;
 use crate::finding::{Error, ExitCode};
 use crate::git;
 use crate::report::Detail;
@@ -57,6 +59,11 @@ fn lock(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
             })
             .collect::<Result<_, _>>()?,
     };
+    let mut seen = BTreeSet::new();
+    if let Some(twice) = folders.iter().find(|it| !seen.insert(leads_to(it))) {
+        let message = format!("`--from` names {} twice", twice.display());
+        return Err(Error::Usage(message));
+    }
     let _locked = from::locked(&folders)?;
     let report = lock_selected(
         selected,

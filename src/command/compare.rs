@@ -11,15 +11,15 @@ use super::compare_code;
 use super::judging::refuse_targets;
 use super::program::{Folders, name};
 use super::select::variable;
-use super::stored;
+use super::stored::{self, recording_of};
 use crate::cli::{CompareArgs, Format};
 use crate::config::{
     ClockControl, Config, KernelFilter, Program, ProgramSettings, Purpose, Selected, Selection,
     Verification,
 };
 use crate::device::Gpu;
-use crate::disk;
-use crate::files::ends_in;
+use crate::disk::{self, folder_of};
+use crate::files::{PROFILE_FILE, ends_in};
 use crate::finding::{Error, ExitCode};
 use crate::git;
 use crate::judge::{
@@ -40,12 +40,20 @@ const FILES: [&str; 8] = [
 
 pub(super) fn run(config: &Path, arguments: &CompareArgs) -> Result<ExitCode, Error> {
     let started = Instant::now();
-    let is_file = |name: &&String| ends_in(Path::new(name), &FILES);
+    let ends_in = |name: &String, endings| ends_in(Path::new(name), endings);
     let is_missing = |name: &&String| {
-        is_file(name) && !name.contains(char::is_whitespace) && !disk::is_there(name)
+        ends_in(name, &FILES) && !name.contains(char::is_whitespace) && !disk::is_there(name)
     };
-    if let Some(missing) = arguments.programs.iter().find(is_missing) {
+    let mut names = arguments.programs.iter();
+    if let Some(missing) = names.clone().find(is_missing) {
         return Err(Error::Usage(format!("there is no file {missing}")));
+    }
+    if let Some(records) = names.find(|name| ends_in(name, &["records"]) && disk::is_file(name)) {
+        let folder = folder_of(Path::new(records)).display();
+        let message = format!(
+            "{records}: it is kernel records of this tool, and no program\n  next: name the folder that has it and profile.json: {folder}"
+        );
+        return Err(Error::Usage(message));
     }
     refuse_names(config, arguments)?;
     if let Some(code) = compare_code::run(config, arguments)? {
@@ -151,8 +159,18 @@ fn of_stored(arguments: &CompareArgs) -> Result<Option<ExitCode>, Error> {
         (&[before, after], [first, second]) => {
             let stated = arguments.of_measuring();
             if !stated.is_empty() {
+                let [old, new] = [first, second].map(|it| recording_of(folder_of(it)));
+                let [old, new] = [old.display(), new.display()];
+                let next = match first.ends_with(PROFILE_FILE) && second.ends_with(PROFILE_FILE) {
+                    true => format!(
+                        "sparsek-gate baseline --lock --reason '...' --from {old} SUITE/VARIANT; sparsek-gate check --from {new} SUITE/VARIANT"
+                    ),
+                    false => format!(
+                        "sparsek-gate import {before} MORE --variant SUITE/VARIANT; sparsek-gate baseline --lock --accept-imported --reason '...'; sparsek-gate import {after} MORE --variant SUITE/VARIANT; sparsek-gate check --from .sparsek-gate/profiles; each import needs files of two processes at least, and of CSVs the options of ncu (--clock-control, --cache-control, --replay-mode, --graph-profiling)"
+                    ),
+                };
                 return Err(Error::Usage(format!(
-                    "{stated}: no effect on stored measurements, which are only shown side by side\n  next: for a verdict, lock the first and check the second, beside a config.toml: sparsek-gate import {before} --variant SUITE/VARIANT; sparsek-gate baseline --lock --accept-imported --reason '...'; sparsek-gate import {after} --variant SUITE/VARIANT; sparsek-gate check --from .sparsek-gate/profiles"
+                    "{stated}: no effect on stored measurements, which are only shown side by side\n  next: for a verdict, lock the first and check the second, beside a config.toml: {next}"
                 )));
             }
             let format = format_without_report(arguments)?;

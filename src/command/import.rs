@@ -3,9 +3,10 @@
 use super::answer::{answer, named, unreadable};
 use super::judging::check_from;
 use super::select::load;
+use super::stored::recording_of;
 use std::path::{Path, PathBuf};
 
-use crate::capture;
+use crate::capture::{self, Format};
 use crate::cli::ImportArgs;
 use crate::config::{Selection, Variant};
 use crate::disk;
@@ -22,7 +23,7 @@ use crate::profile::{Conditions, FileHash, Profile, norm_text};
 use crate::profiler::judge_printed;
 use crate::report::say;
 use crate::terms::{Phase, first};
-use ncu_report::Recording;
+use ncu_report::{Recording, agree};
 
 pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Error> {
     let selection = Selection {
@@ -141,12 +142,25 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
 /// What was recorded, in a file of this name and hash; and the file's content.
 type File = ((Recording, FileHash), Vec<u8>);
 
+/// Whether two recordings have the same launches of the same process: one may be a page of the other.
+fn is_of_same_process(one: &Recording, other: &Recording) -> bool {
+    const DURATION: &str = "gpu__time_duration.sum";
+    let process = |of: &Recording| {
+        let timed = (of.launches.iter()).find(|launch| launch.metrics.get(DURATION).is_some());
+        timed.and_then(|launch| launch.process_id)
+    };
+    let is_page = |report, page| agree(report, page, &[DURATION]).is_ok();
+    let same = process(one).is_some_and(|it| process(other) == Some(it));
+    one == other || same && (is_page(one, other) || is_page(other, one))
+}
+
 /// Reads the files, with the launches that the variant selects.
 fn read(variant: &Variant, paths: &[PathBuf]) -> Result<Vec<File>, Error> {
     let mut files: Vec<File> = Vec::new();
     for (path, number) in paths.iter().zip(1..) {
         if disk::is_dir(path) {
-            let (folder, judge) = (path.display(), check_from(path, &variant.id.to_string()));
+            let judge = check_from(&recording_of(path), &variant.id.to_string());
+            let folder = path.display();
             return Err(Error::Usage(format!(
                 "{folder}: a folder is not imported\n  next: name its files: {folder}/*.ncu-rep; of profiles of this tool: {judge}"
             )));
@@ -168,6 +182,12 @@ fn read(variant: &Variant, paths: &[PathBuf]) -> Result<Vec<File>, Error> {
             let names: Vec<String> = names.into_iter().collect();
             Error::input(path.clone(), selects_none(variant, "its kernels", &names))
         })?;
+        let mut processes = recording.launches.iter().map(|launch| launch.process_id);
+        let process = processes.next();
+        if format == Format::Csv && processes.any(|it| Some(it) != process) {
+            let cause = "it has launches of several processes: make one file of each";
+            return Err(Error::input(path, cause));
+        }
         let stem = match paths.len() {
             1 => "imported".to_owned(),
             _ => format!("imported-{number}"),
@@ -176,10 +196,11 @@ fn read(variant: &Variant, paths: &[PathBuf]) -> Result<Vec<File>, Error> {
             file: format!("{stem}.{ending}"),
             sha256: sha256_hex(&bytes),
         };
-        let mut others = files.iter().map(|((_, other), _)| other);
-        if others.any(|other| other.sha256 == file.sha256) {
+        let is_again = |((other, _), _): &File| is_of_same_process(other, &recording);
+        if let Some(at) = files.iter().position(is_again) {
             return Err(Error::Usage(format!(
-                "{} is a copy of another file that is imported: each file must be of a process of its own",
+                "{} and {} are of the same process, and each file must be of one of its own: leave one out",
+                paths[at].display(),
                 path.display()
             )));
         }

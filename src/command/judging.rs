@@ -193,7 +193,9 @@ fn refuse_link(folder: &Path, action: &'static str) -> Result<(), Error> {
 /// The command that judges what is in a folder of profiles.
 pub(super) fn check_from(folder: &Path, variant: &str) -> String {
     let here = std::env::current_dir().unwrap_or_default();
-    let folder = folder.strip_prefix(here).unwrap_or(folder).display();
+    let below = folder.strip_prefix(here).ok();
+    let below = below.filter(|it| !it.as_os_str().is_empty());
+    let folder = below.unwrap_or(folder).display();
     format!("sparsek-gate check --from {folder} {variant}")
 }
 

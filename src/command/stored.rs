@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::answer::{answer, unreadable};
 use crate::capture;
 use crate::cli::Format;
-use crate::disk;
+use crate::disk::{self, folder_of};
 use crate::files::{PROFILE_FILE, ends_in};
 use crate::finding::{Error, ExitCode};
 use crate::judge::{Stored, StoredKernel, StoredMetric};
@@ -57,6 +57,15 @@ pub(super) fn file_of(argument: &str) -> Option<PathBuf> {
         return Some(path.join(PROFILE_FILE));
     }
     (ends_in(path, &ENDINGS) && disk::is_there(path)).then(|| path.to_owned())
+}
+
+/// What `--from` names of a folder: where that is SUITE/VARIANT, the one above.
+pub(super) fn recording_of(folder: &Path) -> PathBuf {
+    let whole = std::path::absolute(folder).unwrap_or_default();
+    match disk::is_file(folder.join(PROFILE_FILE)) {
+        true => folder_of(folder_of(&whole)).to_owned(),
+        false => folder.to_owned(),
+    }
 }
 
 /// Shows two stored measurements side by side.

@@ -86,6 +86,10 @@ fn free_space(what: &'static str, folder: &Path) -> Check {
         .ancestors()
         .find(|folder| disk::is_there(folder))
         .unwrap_or(folder);
+    if !disk::is_dir(there) {
+        let detail = format!("{} is not a folder", there.display());
+        return Check::fail(what, detail, "remove it, or set another folder");
+    }
     if let Err(error) = disk::may_change(there) {
         let next = of_another_user(there);
         let next = next.unwrap_or_else(|| "let this user write it, or set another".to_owned());

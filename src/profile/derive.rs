@@ -61,7 +61,7 @@ pub enum DeriveError {
     SeveralGpus(String, String),
     /// Captures were taken under different conditions.
     #[error(
-        "the captures were taken with different options of ncu (clock control, cache control, replay mode, graphs)"
+        "the captures were taken with different options of ncu (clock control, cache control, replay mode, graphs); of a CSV these are stated by arguments"
     )]
     SeveralConditions,
     /// What is stated is not what a capture contains.

@@ -23,6 +23,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use schemars::JsonSchema;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 pub use derive::{DeriveError, Derived, Source, derive};
@@ -332,14 +333,19 @@ impl Profile {
         #[derive(Deserialize)]
         struct Schema {
             schema: u32,
+            kernels: Option<IgnoredAny>,
         }
         let no_profile = |cause: String| format!("not a profile: {cause}");
         let found: Schema = json(text).map_err(no_profile)?;
+        if found.kernels.is_none() && found.schema != Profile::SCHEMA {
+            let cause =
+                "it has no `kernels`; the outcome of a check is rendered by `sparsek-gate report`";
+            return Err(no_profile(cause.to_owned()));
+        }
         if found.schema != Profile::SCHEMA {
-            let newer = if found.schema > Profile::SCHEMA {
-                ": a newer version of this tool wrote it"
-            } else {
-                ""
+            let newer = match found.schema > Profile::SCHEMA {
+                true => ": a newer version of this tool wrote it",
+                false => "",
             };
             return Err(format!(
                 "profile schema {} (this version reads {}){newer}",
