@@ -451,7 +451,7 @@ mismatch = "warn" | mismatch = "warm" | unknown value `warm`; did you mean `warn
 /// As [`REFUSED`], of the waiver: the complaint names a line of it.
 const REFUSED_WAIVERS: &str = r#"
 variant = "s/a" | variant = "s/x" | there is no variant `s/x`
-variant = "s/a" | variant = "a" | `a` is not a variant (suite/variant)
+variant = "s/a" | variant = "a" | there is no variant `a`: write suite/variant
 variant = "s/a" | variant = "s/aa" | there is no variant `s/aa` for a waiver; did you mean `s/a`?
 metric = "duration"\nreason | metric = "durations"\nreason | did you mean `duration`?
 metric = "duration"\nreason | metric = "sm_active"\nreason | has no metric `sm_active` to waive

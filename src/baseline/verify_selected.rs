@@ -154,7 +154,9 @@ fn removed_locks(config: &Config) -> Option<BTreeMap<String, String>> {
         let path = lock.strip_suffix(".lock.toml")?;
         let own = path.strip_prefix(&baselines)?.strip_prefix('/')?;
         let next = match git::is_left_out(&top, lock) {
-            true => "the sparse checkout leaves its lock out: git sparse-checkout disable".to_owned(),
+            true => {
+                "the sparse checkout leaves its lock out: git sparse-checkout disable".to_owned()
+            }
             false => format!("HEAD has its lock: restore it: git checkout HEAD -- ':/{path}.*'"),
         };
         Some((own.to_owned(), next))

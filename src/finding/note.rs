@@ -74,7 +74,11 @@ impl Note {
         match self {
             Note::Locked => "nothing: the new baseline counts once this is merged".to_owned(),
             Note::Relocked => "undo the change, or have what it does to the baseline accepted: `relocked` says how".to_owned(),
-            Note::Stale => "fix the kernel, or record it again from this code, which can then be locked".to_owned(),
+            Note::Stale => match next.starts_with("fix the kernel") {
+                true => "fix the kernel, or record it again from this code, which can then be locked",
+                false => "if that is meant, record it again from this code, which can then be locked",
+            }
+            .to_owned(),
             Note::Waived { until, .. } => format!("nothing, until {until}"),
             Note::Earlier => format!("{next}; to measure it anew, run without --resume"),
             _ => next,

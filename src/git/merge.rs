@@ -33,12 +33,13 @@ const IDENTITY: [(&str, &str); 6] = [
 /// # Errors
 /// [`Error::Environment`] where git cannot, such as one older than 2.38.
 pub fn trial_merge(root: &Path, tip: &str) -> Result<Merged, Error> {
-    let unmerged = ["diff", "--name-only", "--diff-filter=U"];
+    let unmerged = ["ls-files", "--unmerged", "--full-name", ":/"];
     let unmerged = text_of(root, &unmerged).map_err(|why| cannot(root, tip, &why))?;
+    let unmerged = unmerged.lines().filter_map(|line| line.split_once('\t'));
+    let mut unmerged: Vec<String> = unmerged.map(|(_, file)| file.to_owned()).collect();
+    unmerged.dedup();
     if !unmerged.is_empty() {
-        return Ok(Merged::Conflict(
-            unmerged.lines().map(str::to_owned).collect(),
-        ));
+        return Ok(Merged::Conflict(unmerged));
     }
     let ours = as_commit(root).map_err(|why| cannot(root, tip, &why))?;
     let arguments = [

@@ -49,7 +49,8 @@ impl File<'_> {
             let help = suggest(&waiver.metric, &names);
             return Err(wrong("metric", message).help(help));
         };
-        if metric.level == Level::Record {
+        let mut named = metrics.iter().filter(|one| one.alias == waiver.metric);
+        if named.all(|one| one.level == Level::Record) {
             let message = format!(
                 "`{}` is only recorded: there is nothing to waive",
                 waiver.metric

@@ -107,9 +107,16 @@ fn await_consent(findings: &mut [Finding]) {
         let waiting = findings.iter().filter(waits);
         let waiting: BTreeSet<_> = waiting.filter_map(|one| one.variant.clone()).collect();
         let waits = |finding: &&mut Finding| {
-            let of_lock = is_relocked && finding.code == Code::VariantGone
-                || finding.next.contains("baseline --lock");
-            of_lock && finding.variant.as_ref().is_some_and(|id| waiting.contains(id))
+            let is_proposed = |words: &str| finding.next.contains(words);
+            let of_lock = match is_relocked {
+                true => finding.code == Code::VariantGone || is_proposed("baseline --lock"),
+                false => is_proposed("or accept it: ") || is_proposed("meant, lock it: "),
+            };
+            of_lock
+                && finding
+                    .variant
+                    .as_ref()
+                    .is_some_and(|id| waiting.contains(id))
         };
         for finding in findings.iter_mut().filter(waits) {
             *finding = finding.clone().with(note.clone());
