@@ -17,6 +17,7 @@ use crate::files::{
 };
 use crate::finding::{Code, Error, ExitCode, Finding, WarnReason, with_files};
 use crate::hash::sha256_hex;
+use crate::metric::Role;
 use crate::process::{self, Access};
 use crate::profile::import::{importable, is_measured, other_program, profile_of, select};
 use crate::profile::{Conditions, FileHash, Profile, norm_text};
@@ -144,7 +145,7 @@ type File = ((Recording, FileHash), Vec<u8>);
 
 /// Whether two recordings have the same launches of the same process: one may be a page of the other.
 fn is_of_same_process(one: &Recording, other: &Recording) -> bool {
-    const DURATION: &str = "gpu__time_duration.sum";
+    const DURATION: &str = Role::Duration.counter();
     let process = |of: &Recording| {
         let timed = (of.launches.iter()).find(|launch| launch.metrics.get(DURATION).is_some());
         timed.and_then(|launch| launch.process_id)
