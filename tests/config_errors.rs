@@ -289,6 +289,7 @@ work = { flop = 1024, bytes_written = 4096 } | work = { bytes = 1 }
 direction = "higher"\ntolerance = '2'\nunless_faster = true | exact = true | `exact` is for counts: a time or a percentage differs from launch to launch
 level = "deny" | unless_faster = true | has no meaning for the duration itself
 # A counter is one that the chip has.
+sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32.sum | sm__inst_executed_pipe_tc.sum | other chips have it: correct `toolchain.arch`
 gpu__time_duration.sum | gpu__time_duration.summ | did you mean `gpu__time_duration.sum`?
 [metric.sm_active] | [metric.sm_activ] | `sm_activ` is not a built-in name on `sm_90a`; did you mean `sm_active`?
 metrics = ["duration", "flop", "stored"] | metrics = ["durations"] | no metric is called `durations`; did you mean `duration`?

@@ -131,7 +131,13 @@ fn judged(
     let known = current.selectable();
     let recorded = |name: &&String| read.iter().any(|from| disk::is_dir(from.join(name)));
     let mut others = arguments.selection.names.iter();
-    if let Some(name) = others.find(|name| !known.contains(name) && recorded(name)) {
+    // A variant that has a matrix now is several.
+    let is_known = |name: &str| {
+        known
+            .iter()
+            .any(|one| one == name || one.starts_with(&format!("{name}-")))
+    };
+    if let Some(name) = others.find(|name| !is_known(name) && recorded(name)) {
         let file = current.path.display();
         return Err(Error::Usage(format!(
             "`{name}` was recorded in another project, and {file} has no such variant: run the check there, or name its configuration: `-C FILE`"

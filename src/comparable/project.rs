@@ -2,6 +2,7 @@
 
 use crate::build::stated_flags;
 use crate::config::{Config, Recipe, Variant};
+use crate::disk;
 use crate::git;
 use crate::profile::{Conditions, Profile, ProfileOrigin};
 use crate::terms::Tier;
@@ -20,7 +21,11 @@ pub fn changed_code(config: &Config, variant: &Variant, profile: &Profile) -> Ve
     for named in own_sources(config, variant) {
         let listed = profile.provenance.sources.contains_key(&named);
         if profile.provenance.origin == ProfileOrigin::Measured && !listed {
-            code.push(format!("`{named}` (not listed in the profile)"));
+            let why = match disk::is_there(config.root.join(&named)) {
+                true => "not listed in the profile",
+                false => "there is no such file: correct `source` or `inputs`",
+            };
+            code.push(format!("`{named}` ({why})"));
         }
     }
     // Constants of a trial are flags too, and are reported as such.
@@ -56,9 +61,10 @@ fn same_flags(config: &Config, variant: &Variant, profile: &Profile) -> bool {
         }
         // `nvcc FLAGS... SOURCES...`
         (Recipe::Nvcc { sources, .. }, ProfileOrigin::Measured) => {
+            // A source of another name is reported itself.
             let stated = stated_flags(&config.toolchain, variant);
-            let expected = stated.iter().chain(sources);
-            provenance.build_argv.iter().skip(1).eq(expected)
+            let recorded = provenance.build_argv.get(1..).unwrap_or_default();
+            recorded.len() == stated.len() + sources.len() && recorded.starts_with(&stated)
         }
     }
 }

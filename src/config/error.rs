@@ -320,6 +320,25 @@ pub(crate) fn suggest(wrong: &str, known: &[impl AsRef<str>]) -> String {
     }
 }
 
+/// What to say of a variant that is not known: of its suite alone, since all names of one are alike.
+pub(crate) fn suggest_variant(wrong: &str, known: &[String]) -> String {
+    // A variant with a matrix is several.
+    let made = format!("{wrong}-");
+    if known.iter().any(|name| name.starts_with(&made)) {
+        return format!("'{made}*' selects all variants that begin with it: name each");
+    }
+    let (suite, variant) = wrong.split_once('/').unwrap_or((wrong, wrong));
+    let own = known
+        .iter()
+        .filter_map(|name| name.strip_prefix(suite)?.strip_prefix('/'));
+    let own: Vec<&str> = own.collect();
+    match nearest(variant, &own) {
+        _ if own.is_empty() || suite == wrong => suggest(wrong, known),
+        Some(name) => format!("did you mean `{suite}/{name}`?"),
+        None => format!("`{suite}` has {}", own.join(", ")),
+    }
+}
+
 impl From<ConfigError> for crate::finding::Error {
     fn from(error: ConfigError) -> Self {
         match error.is_link {

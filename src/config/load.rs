@@ -28,6 +28,9 @@ impl Config {
             let below = below.find(|file| path == Path::new(FILE_NAME) && disk::is_file(file));
             let below = below.or_else(|| Some(path.with_file_name(FILE_NAME)).filter(|it| disk::is_file(it)));
             let help = match (error.kind(), above.find(|file| disk::is_file(file))) {
+                _ if Linked::is_cause(&error) => {
+                    "put the file itself in the place of the link".to_owned()
+                }
                 _ if disk::is_dir(path) => {
                     let file = path.join(FILE_NAME);
                     match disk::is_file(&file) {

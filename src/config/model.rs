@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::choices::{
     CacheControl, ClockControl, DEFAULT_ARCH, GraphProfiling, ReplayMode, SanitizerTool,
 };
-use super::error::suggest;
+use super::error::suggest_variant;
 use super::kernel_filter::KernelFilter;
 use super::launches::LaunchSelection;
 use super::pins::Pins;
@@ -25,7 +25,7 @@ use super::unread::Unread;
 use crate::binary::{LaunchShape, StaticRule};
 use crate::disk;
 use crate::git;
-use crate::terms::{Phase, Tier, VariantId, joined};
+use crate::terms::{Phase, Tier, VariantId, joined, nearest};
 
 /// The name of the configuration file.
 pub const FILE_NAME: &str = "config.toml";
@@ -560,16 +560,19 @@ impl Config {
     }
 
     fn selects_nothing(&self, text: &str) -> String {
-        let mut known = self.selectable();
+        let known = self.selectable();
         let is_pattern = text.contains(['*', '?', '[']);
-        let suite = text.split_once('/').map(|(suite, _)| format!("{suite}/"));
-        if let Some(suite) = suite.filter(|suite| known.iter().any(|it| it.starts_with(suite))) {
-            known.retain(|name| name.starts_with(&suite));
-        }
-        // Such as the name of a variant with a matrix.
-        let beginning = format!("{text}-");
-        let help = if known.iter().any(|name| name.starts_with(&beginning)) {
-            format!("'{beginning}*' selects all variants that begin with it")
+        let suites: Vec<&str> = self
+            .suites
+            .iter()
+            .map(|suite| suite.name.as_str())
+            .collect();
+        let slip = text.split_once('/').and_then(|(suite, rest)| {
+            let near = nearest(suite, &suites).filter(|near| *near != suite)?;
+            Some(format!("did you mean `{near}/{rest}`?"))
+        });
+        let help = if let Some(slip) = slip {
+            slip
         } else if text.starts_with('-') {
             "arguments of a program are `args` in the configuration".to_owned()
         } else if text.contains(',') {
@@ -586,10 +589,10 @@ impl Config {
         } else if git::commit_of(&self.root, text).is_some() {
             format!("it is a git revision: `--against {text}`")
         } else {
-            match suggest(if is_pattern { "" } else { text }, &known) {
-                near if near.ends_with('?') => near,
-                _ if known.len() > 20 => format!("none of {} names is like it", known.len()),
-                list if text.contains('/') => list,
+            match suggest_variant(text, &known) {
+                near if near.ends_with('?') || !near.starts_with("known are ") => near,
+                _ if known.len() > 20 => format!("{} names are known", known.len()),
+                list if text.contains('/') || is_pattern => list,
                 list => format!("{list}; a text of several words is quoted"),
             }
         };

@@ -2,7 +2,7 @@
 
 use crate::config::Variant;
 use crate::finding::{Code, Finding, WarnReason};
-use crate::profile::{LaunchList, Profile};
+use crate::profile::{LaunchList, Profile, ProfileOrigin};
 
 /// The finding that the measured command line launches what is not measured, and what no reference
 /// launches. It fails where such launches run between the measured ones about once each.
@@ -16,7 +16,9 @@ pub fn other_launches(
         .filter_map(|reference| reference.provenance.launch_list.as_ref());
     let reference = lists.next();
     let Some(list) = &current.provenance.launch_list else {
-        return reference.map(|_| unknown(variant));
+        // That of an import is said as such.
+        let is_import = current.provenance.origin == ProfileOrigin::Imported;
+        return reference.filter(|_| !is_import).map(|_| unknown(variant));
     };
     let beyond = list.beyond(reference);
     if beyond.others.is_empty() {

@@ -60,9 +60,12 @@ fn next_step(path: &Path, source: &std::io::Error) -> String {
             "free space on the disk of this path, and run the command again; what was there before is kept".to_owned(),
         ),
         ErrorKind::PermissionDenied => Some(of_another_user(path).unwrap_or_else(|| {
-            "let this user write there, or name a work folder that it may write to: `paths.work`"
+            "let this user write there, or name another place: of a report, or `paths.work` for the work folder"
                 .to_owned()
         })),
+        ErrorKind::NotADirectory => {
+            Some("a file is where a folder must be: move it away".to_owned())
+        }
         _ => None,
     };
     next.map_or_else(String::new, |next| format!("\n  next: {next}"))

@@ -7,7 +7,7 @@ use crate::baseline::{Entry, FILES, Lock, Store, Stored, Trusted, verify_files};
 use crate::config::Config;
 use crate::files::{if_there, read_regular};
 use crate::finding::{Code, Error, Finding, Note, WarnReason};
-use crate::git;
+use crate::git::{self, short};
 use crate::hash::sha256_hex;
 use crate::metric::{Level, display_value};
 use crate::profile::Profile;
@@ -106,7 +106,9 @@ impl ChangeUnderReview<'_> {
             false => (
                 "this change removes",
                 format!(
-                    "restore it ({name}), and lock a new one over it; where the variant goes too, accept the removal"
+                    "restore it: git checkout {} -- ':/{}.*', and lock a new one over it; where the variant goes too, accept the removal",
+                    short(&self.root.commit),
+                    act.path
                 ),
             ),
         };

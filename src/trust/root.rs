@@ -466,8 +466,14 @@ impl Place<'_> {
             Kind::Queue { .. } => "a merge queue, and does not name its base".to_owned(),
             _ => "this check, and it is not known for which change".to_owned(),
         };
+        // What the branch itself is says nothing of what was there before.
+        let is_itself = matches!(&self.run.kind, Kind::Push { branch: Some(branch), before: None, .. } if reference(branch) == reference(&self.likely_target()));
+        let named = match is_itself {
+            true => String::new(),
+            false => format!("{line} (the branch that changes are merged into), or "),
+        };
         Error::Baseline(format!(
-            "{} runs {what}: it is unknown whose rules and baselines count, and those of the change itself are not used silently\n  next: add {line} (the branch that changes are merged into), or --baseline-ref none to use the files of the working tree, which the change may have edited",
+            "{} runs {what}: it is unknown whose rules and baselines count, and those of the change itself are not used silently\n  next: add {named}--baseline-ref none to use the files of the working tree, which the change may have edited",
             self.run.service
         ))
     }

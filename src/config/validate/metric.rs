@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::file::File;
 use super::static_metric::of_compiler;
-use crate::config::error::{ConfigError, suggest};
+use crate::config::error::{ConfigError, suggest, suggest_variant};
 use crate::config::model::{Counts, Metric, Suite, Toolchain, Variant};
 use crate::config::raw::RawMetric;
 use crate::config::tolerance::RawTolerances;
@@ -71,7 +71,7 @@ impl File<'_> {
             if let Some(unknown) = named.iter().find(|name| !ids.contains(name)) {
                 return Err(self
                     .error(&at, format!("no variant is called `{unknown}`"))
-                    .help(suggest(unknown, &ids)));
+                    .help(suggest_variant(unknown, &ids)));
             }
             for variant in suites.iter_mut().flat_map(|suite| &mut suite.variants) {
                 let id = variant.id.to_string();
@@ -134,7 +134,7 @@ impl File<'_> {
                 if !names.contains(name) {
                     return Err(self
                         .error(&at, format!("no suite and no variant is called `{name}`"))
-                        .help(suggest(name, &names)));
+                        .help(suggest_variant(name, &names)));
                 }
                 if raw.exact || raw.level == Some(Level::Record) {
                     return Err(self.error(&at, format!("`{alias}` is not judged by a tolerance")));
@@ -224,8 +224,15 @@ impl File<'_> {
         let Existence::Unknown { nearest } = ncu_report::exists(chip, counter) else {
             return Ok(counter.clone());
         };
-        let message = format!("the chip `{}` has no counter `{counter}`", chip.name());
+        let (name, arch) = (chip.name(), &toolchain.arch);
+        let message = format!("the chip `{name}` of `{arch}` has no counter `{counter}`");
         let error = self.error(&at, message);
+        let has = |chip| !matches!(ncu_report::exists(chip, counter), Existence::Unknown { .. });
+        if Chip::all().any(has) {
+            return Err(
+                error.help("other chips have it: correct `toolchain.arch`, or remove the metric")
+            );
+        }
         // One of nvprof, which had other names, is like another quantity.
         Err(match nearest.filter(|_| counter.contains("__")) {
             Some(name) => error.help(format!("did you mean `{name}`?")),

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::file::File;
-use crate::config::error::{ConfigError, suggest};
+use crate::config::error::{ConfigError, suggest, suggest_variant};
 use crate::config::model::{Metric, Suite, Variant, Waiver};
 use crate::metric::Level;
 
@@ -35,7 +35,7 @@ impl File<'_> {
         let Some(variant) = variants.iter().find(|variant| variant.id == waiver.variant) else {
             let names: Vec<String> = variants.iter().map(|v| v.id.to_string()).collect();
             let message = format!("there is no variant `{}` for a waiver", waiver.variant);
-            let help = suggest(&waiver.variant.to_string(), &names);
+            let help = suggest_variant(&waiver.variant.to_string(), &names);
             return Err(wrong("variant", message).help(help));
         };
         let metrics = variant.metrics.iter().chain(&variant.static_metrics);

@@ -34,8 +34,8 @@ impl Mode {
         match self {
             Mode::Stored => format!("fix the kernel, or accept it: {}", tier.lock_command(&variant.id)),
             Mode::Against | Mode::New => format!(
-                "fix the kernel, or accept it: where it is locked, {}; else with a `[[waiver]]`: `variant = \"{}\"`, `metric`, `reason`, `who`, and `up_to`, a share such as `\"5 %\"`, or an amount in the metric's unit, `\"8\"`",
-                tier.lock_command(&variant.id), variant.id
+                "fix the kernel, or accept it: with a `[[waiver]]`, `variant = \"{}\"`, `metric`, `reason`, `who`, and `up_to`, a share such as `\"5 %\"`, or an amount in the metric's unit, `\"8\"`; where it is locked, a pull request can have a new lock accepted instead: {}",
+                variant.id, tier.lock_command(&variant.id)
             ),
             Mode::Programs if tier == Tier::Static => {
                 "compare the sources, flags and compilers of both".to_owned()
