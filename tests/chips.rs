@@ -109,7 +109,7 @@ fn a_counter_of_another_chip_is_refused_with_the_nearest_of_this_one() {
         "sm_120",
         "[metric.reads]\nlevel = \"record\"\ncounter = \"dram__bytes_read.sum\"",
         &[
-            "the chip `gb202` has no counter `dram__bytes_read.sum`",
+            "the chip `gb202` of `sm_120` has no counter `dram__bytes_read.sum`",
             "`dram__bytes_op_read.sum`",
         ],
     );

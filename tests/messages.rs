@@ -156,7 +156,7 @@ source = "k.cu" | check --against refs/remotes/origin/ | 2 | the variable that n
 source = "k.cu" | check static | 2 | the option is `--static`
 source = "k.cu" | check s/v,s/w | 2 | several names are arguments of their own: `SUITE/A SUITE/B`
 source = "k.cu" | check k.cu | 2 | a pattern of names is quoted
-source = "k.cu" | -C below check | 2 | not a regular file but a folder; remove the folder and restore the file
+source = "k.cu" | -C below check | 2 | not a regular file but a folder; `-C` takes the file of the configuration
 source = "k.cu" | -C . check | 2 | name the file: `-C ./config.toml`
 source = "k.cu" | compare --nvcc nvcc --nvcc no/nvcc | 2 | no/nvcc` is no program
 source = "k.cu" | baseline lock --reason x | 2 | did you mean `--lock`?
@@ -322,6 +322,26 @@ fn an_unknown_revision_is_answered_with_how_to_list_those_that_there_are() {
     let ran = project.run("check --against nonsense").exits(2);
     ran.says("`--against nonsense`: there is no such revision")
         .says("next: name a branch, a tag or a commit");
+}
+
+#[test]
+fn a_source_in_a_submodule_that_is_not_there_is_answered_with_the_command_that_brings_it() {
+    if !common::are_here(&["nvcc"]) {
+        return;
+    }
+    let project = project(with("source = \"lib/k.cu\"").as_bytes());
+    let submodule = format!("160000,{},lib", "1".repeat(40));
+    for arguments in [
+        &["init", "-q"][..],
+        &["add", "-A"],
+        &["commit", "-qm", "first"],
+        &["update-index", "--add", "--cacheinfo", &submodule],
+    ] {
+        common::git::git(&project.path(""), arguments);
+    }
+    let ran = project.run(&["build"]).exits(5);
+    ran.says("there is no source `lib/k.cu`")
+        .says("next: check out its submodule: git submodule update --init lib");
 }
 
 #[test]

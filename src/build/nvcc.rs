@@ -225,10 +225,20 @@ impl<'a> NvccBuild<'a> {
                     true => format!("the source `{source}` is no file{to}"),
                     false => format!("there is no source `{source}`{to}"),
                 };
-                let next = format!(
-                    "{}, a path from the folder of that file and no pattern; or commit the source",
-                    self.check_setting("source")
-                );
+                let submodule = git::repository(root).ok().and_then(|found| {
+                    let tracked = git::tracked(&found.top, ".").ok()?.into_iter();
+                    let mut modules = tracked.filter_map(|(at, commit)| commit.map(|_| at));
+                    modules.find(|at| path.starts_with(found.top.join(at)))
+                });
+                let next = match submodule {
+                    Some(at) => format!(
+                        "check out its submodule: git submodule update --init {at} (actions/checkout: `submodules: true`)"
+                    ),
+                    None => format!(
+                        "{}, a path from the folder of that file and no pattern; or commit the source",
+                        self.check_setting("source")
+                    ),
+                };
                 return Err(self.failed(message, next));
             }
         }

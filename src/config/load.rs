@@ -35,7 +35,8 @@ impl Config {
                     let file = path.join(FILE_NAME);
                     match disk::is_file(&file) {
                         true => format!("name the file: `-C {}`", file.display()),
-                        false => "remove the folder and restore the file (docker makes a folder where it mounts a file that is missing), or name another file: `-C FILE`".to_owned(),
+                        false if path.ends_with(FILE_NAME) => "a folder is in its place, as docker makes one where it mounts a file that is missing: restore the file".to_owned(),
+                        false => "`-C` takes the file of the configuration: `-C config.toml`".to_owned(),
                     }
                 }
                 (ErrorKind::InvalidData, _) => {

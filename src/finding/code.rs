@@ -212,7 +212,7 @@ codes! {
     /// A recorded profile was measured from other sources or flags than the current ones.
     ProfileStale = "profile-stale", Either => Baseline,
         "The code changed after the recording, or the recording used `-D`.",
-        "Record it again from this revision.";
+        "Record it again from this revision, on a GPU: `sparsek-gate profile --output DIR VARIANT`.";
     /// The recording is part of the change under review, so its author could have edited it.
     RecordedInChange = "recorded-in-change", Either => Inconclusive,
         "The profiles are committed in the same change.",

@@ -227,11 +227,13 @@ impl File<'_> {
         let (name, arch) = (chip.name(), &toolchain.arch);
         let message = format!("the chip `{name}` of `{arch}` has no counter `{counter}`");
         let error = self.error(&at, message);
+        if let Some(same) = Role::of(counter).and_then(|role| role.on(Some(chip))) {
+            return Err(error.help(format!("did you mean `{same}`?")));
+        }
         let has = |chip| !matches!(ncu_report::exists(chip, counter), Existence::Unknown { .. });
         if Chip::all().any(has) {
-            return Err(
-                error.help("other chips have it: correct `toolchain.arch`, or remove the metric")
-            );
+            let help = "other chips have it: correct `toolchain.arch`, or remove the metric";
+            return Err(error.help(help));
         }
         // One of nvprof, which had other names, is like another quantity.
         Err(match nearest.filter(|_| counter.contains("__")) {
