@@ -262,8 +262,9 @@ impl CompiledKernel {
                 EIATTR_SHARED_SCRATCH => {
                     self.spill_shared_bytes = words(payload).get(1).copied().unwrap_or(0);
                 }
-                EIATTR_NUM_BARRIERS if let [barriers, ..] = payload => {
-                    self.resources.barriers = u32::from(*barriers);
+                EIATTR_NUM_BARRIERS => {
+                    let barriers = payload.first().map(|barriers| u32::from(*barriers));
+                    self.resources.barriers = barriers.unwrap_or(self.resources.barriers);
                 }
                 _ => {}
             }
