@@ -61,10 +61,14 @@ fn same_flags(config: &Config, variant: &Variant, profile: &Profile) -> bool {
         }
         // `nvcc FLAGS... SOURCES...`
         (Recipe::Nvcc { sources, .. }, ProfileOrigin::Measured) => {
-            // A source of another name is reported itself.
             let stated = stated_flags(&config.toolchain, variant);
             let recorded = provenance.build_argv.get(1..).unwrap_or_default();
-            recorded.len() == stated.len() + sources.len() && recorded.starts_with(&stated)
+            let files = recorded.strip_prefix(&stated[..]);
+            files.is_some_and(|files| {
+                // One that the profile does not list is reported itself.
+                let same = |(was, is)| was == is || !provenance.sources.contains_key(is);
+                files.len() == sources.len() && files.iter().zip(sources).all(same)
+            })
         }
     }
 }
