@@ -901,6 +901,14 @@ fn a_recording_of_other_code_does_not_pass_for_this_code() {
     project.write(source, project.read(source) + "// edited\n");
     let report = project.check(&["cp_async"], 4);
     report.denies_only("profile-stale", &[source]);
+    // It read the source, too, and another one was compiled.
+    let project = Project::locked();
+    project.edit_profile("cp_async", |profile| {
+        let argv = profile["provenance"]["build_argv"].as_array_mut();
+        *argv.unwrap().last_mut().unwrap() = json!("kernels/bsr_gemm/harness.cuh");
+    });
+    let report = project.check(&["cp_async"], 4);
+    report.denies_only("profile-stale", &["the flags in the configuration"]);
 }
 
 #[test]
