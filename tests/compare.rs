@@ -321,7 +321,10 @@ fn a_mistake_in_the_arguments_ends_with_2_and_names_the_argument() {
         (&[old, new, "--tolerance", "100"], "below 100"),
         (&[old, new, "--launches", "0"], "--launches"),
         (&[old, new, "--report", "no/where.html"], "does not exist"),
-        (&[old, new, new], "one or two programs"),
+        (
+            &[old, new, new],
+            "3 programs are named, and at most two are compared",
+        ),
         (&[], "COMMAND"),
     ] {
         run(&machine, arguments).ends(2, words);

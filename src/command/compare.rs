@@ -64,7 +64,14 @@ pub(super) fn run(config: &Path, arguments: &CompareArgs) -> Result<ExitCode, Er
     }
     if arguments.programs.len() > 2 {
         let quoted = quoted_programs(&arguments.programs);
-        let message = format!("one or two programs are compared, each as one argument: {quoted}");
+        let given = shell_words::join(&arguments.programs);
+        let message = match quoted.ends_with(&format!("compare {given}")) {
+            true => format!(
+                "{} programs are named, and at most two are compared; what a program takes stands in its quotes: compare './a --n 4' ./b",
+                arguments.programs.len()
+            ),
+            false => format!("one or two programs are compared, each as one argument: {quoted}"),
+        };
         return Err(Error::Usage(message));
     }
     trust::refuse_in_target(variable)?;

@@ -177,7 +177,12 @@ impl File<'_> {
         };
         let words =
             format!("`{key}` belongs to a variant with `{kind}`, not to one with `{other}`");
-        Err(self.error(&["suite", suite, "variant", name, key], words))
+        let help = match kind {
+            "run" => "remove it: what the compiler reads and makes of a `source` is known",
+            _ => "remove it: the command in `build` decides it",
+        };
+        let error = self.error(&["suite", suite, "variant", name, key], words);
+        Err(error.help(help))
     }
 
     fn nvcc_recipe(
