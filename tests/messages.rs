@@ -60,6 +60,7 @@ run = ["sh", "bench.sh"]\nbuild = ["no-such-tool", "all"] | build | 5 | the prog
 run = ["./none"]\nbuild = ["true"] | build | 5 | the build succeeded, but there is no program `./none`; let `build` make it, or correct `run` of s/v
 source = "k.cu"\n[paths]\nwork = "." | list | 2 | `work` must be a folder of its own; write `.sparsek-gate`
 source = "k.cu" | list w | 2 | no variant or suite is called `w`; known are `s`, `s/v`, `v`; a text of several words is quoted (`sparsek-gate list` shows all
+source = "k.cu" | list ./k.cu | 2 | it is a file, and variants have names
 source = "k.cu" | list ss/v* | 2 | no variant or suite matches `ss/v*`; did you mean `s/v*`?
 source = "k.cu" | list s/x* | 2 | no variant or suite matches `s/x*`; `s` has v (`sparsek-gate list` shows all
 source = "k.cu" | check --report text:k.cu | 2 | `--report k.cu` would replace a file that is read

@@ -571,9 +571,7 @@ impl Config {
             let near = nearest(suite, &suites).filter(|near| *near != suite)?;
             Some(format!("did you mean `{near}/{rest}`?"))
         });
-        let help = if let Some(slip) = slip {
-            slip
-        } else if text.starts_with('-') {
+        let help = if text.starts_with('-') {
             "arguments of a program are `args` in the configuration".to_owned()
         } else if text.contains(',') {
             "several names are arguments of their own: `SUITE/A SUITE/B`".to_owned()
@@ -588,6 +586,8 @@ impl Config {
                 .to_owned()
         } else if git::commit_of(&self.root, text).is_some() {
             format!("it is a git revision: `--against {text}`")
+        } else if let Some(slip) = slip {
+            slip
         } else {
             match suggest_variant(text, &known) {
                 near if near.ends_with('?') || !near.starts_with("known are ") => near,
