@@ -417,7 +417,7 @@ skip = 1 | skip = -1 | integer `-1`; expected a whole number, 0 or more
 launches = 20 | launches = 2.5 | floating point `2.5`; expected a whole number, 0 or more
 launches = 20 | launches = "20" | Launches of each kernel in one process
 flags = ["-O3"] | flags = "-O3"
-expect = ["k"] | expect = "k" | expected a list; such as `["--n", "4096"]`
+expect = ["k"] | expect = "k" | expected a list, such as `["k"]`
 args = ["--m", "8"] | args = ["--m", 8]
 experimental = false | experimental = "no"
 immutable = true | immutable = 1 | expected `true` or `false`

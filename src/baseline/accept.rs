@@ -326,11 +326,18 @@ impl Candidate<'_> {
             .collect();
         let same_code = old.sources == new.sources && old.flags == new.flags;
         if old.immutable && !self.acceptance.immutable && !same_code {
-            findings.push(self.refuse(
-                Code::ImmutableChanged,
-                "its sources, headers or flags differ from the locked ones".to_owned(),
-                "undo the change; if the reference must change: --accept-immutable",
-            ));
+            let (message, instead) = match new.sources.is_empty() {
+                true => (
+                    "it is immutable, and an import does not list its sources",
+                    "measure it",
+                ),
+                false => (
+                    "its sources, headers or flags differ from the locked ones",
+                    "undo the change",
+                ),
+            };
+            let next = format!("{instead}; if the reference must change: --accept-immutable");
+            findings.push(self.refuse(Code::ImmutableChanged, message.to_owned(), &next));
         }
         findings
     }

@@ -251,7 +251,8 @@ impl Locking<'_> {
             None => profile,
         };
         let locked = locked.filter(|locked| {
-            locked.kernels == profile.kernels
+            locked.variant == profile.variant
+                && locked.kernels == profile.kernels
                 && locked.identity == profile.identity
                 && locked.provenance.sources == profile.provenance.sources
                 && locked.provenance.warnings == profile.provenance.warnings

@@ -5,6 +5,7 @@ use super::lock::{Entry, Lock};
 use super::signature::unsigned;
 use super::store::Stored;
 use crate::config::{Config, Variant};
+use crate::disk;
 use crate::finding::{Code, Finding};
 use crate::git;
 use crate::hash::sha256_hex;
@@ -130,6 +131,23 @@ pub(super) fn repair(config: &Config, stored: &Stored) -> String {
     if let Some(home) = home(stored).filter(|it| it.variant.variant == id.variant) {
         let home = format!("{baselines}/{}/{}", home.gpu, home.variant.suite);
         return format!("move its files back: mkdir -p {home} && mv {here} {home}/");
+    }
+    if let Some(home) = home(stored) {
+        let (of, there) = (&home.variant, files(&home.gpu, &home.variant));
+        let is_copy = disk::is_there(config.baselines.join(home.name("lock.toml")));
+        let (undo, first) = match is_copy {
+            true => (format!("rm {here}"), "remove the copy"),
+            false => (
+                format!(
+                    "for it in {}; do mv \"$it\" {baselines}/{}/{of}.\"${{it#*/{}.}}\"; done",
+                    here, home.gpu, id.variant
+                ),
+                "a new name needs a lock of its own: give the files the old name again",
+            ),
+        };
+        return format!(
+            "these are the files of {of}. {first}: {undo}; then lock the new one, {lock}, and remove {there} if {of} is gone"
+        );
     }
     let locked = stored.lock.as_deref().map(Lock::parse);
     let in_order =

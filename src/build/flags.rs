@@ -212,7 +212,9 @@ fn unknown(word: &str) -> String {
         "nvcc takes a number: write `-O3`".to_owned()
     } else if host(word) && !word.starts_with("-max") {
         format!("it is one of the host compiler: write `-Xcompiler={word}`")
-    } else if let Some(near) = nearest(word.trim_start_matches('-'), &names) {
+    } else if let Some(near) = nearest(word.trim_start_matches('-'), &names)
+        && strsim::damerau_levenshtein(word.trim_start_matches('-'), near) <= word.len() / 4
+    {
         let dashes = if near.len() > 1 { "--" } else { "-" };
         format!("did you mean `{dashes}{near}`?")
     } else {

@@ -64,7 +64,7 @@ pub(super) fn run_build(
             let says = |words| by_nvcc && log.contains(words);
             let has_submodules = disk::is_there(config.root.join(".gitmodules"));
             let next = if says("Unsupported gpu architecture") {
-                "correct `toolchain.arch`, or install a newer nvcc: `nvcc --list-gpu-code` lists what this one knows".to_owned()
+                "correct `toolchain.arch`, or install an nvcc that knows it: `nvcc --list-gpu-code` lists what this one knows (sm_101 is sm_110 since CUDA 13)".to_owned()
             } else if says("'__global__' does not name a type") {
                 "rename the source to `.cu`: nvcc compiles kernels in files with this ending alone"
                     .to_owned()
@@ -102,6 +102,9 @@ fn left_out(config: &Config, log: &str) -> Option<String> {
     log.lines().filter(|_| is_other).find_map(|line| {
         let (before, _) = line.split_once(": No such file")?;
         let file = Path::new(before.rsplit(' ').next()?).file_name()?;
-        git::untracked(&config.checkout, file.to_str()?)
+        let named = format!(":(glob)**/{}", file.to_str()?);
+        git::untracked(&config.checkout, &[named])
+            .into_iter()
+            .next()
     })
 }

@@ -54,6 +54,10 @@ impl Judging {
             grounds.findings.push(finding);
         }
         let plan = select(grounds.config.clone(), selection, &[])?;
+        let has_base = grounds.authority != Authority::WorkingTree || bases.against.is_some();
+        if has_base && variable("CI").is_none() {
+            grounds.findings.extend(not_in_git(&plan));
+        }
         Judging::of(grounds, plan, bases.against)
     }
 
@@ -110,6 +114,31 @@ impl Judging {
         outcome.places = places(&self.plan, &outcome);
         outcome
     }
+}
+
+/// The warning that a pull request would lack sources which its author has.
+fn not_in_git(plan: &Selected) -> Option<Finding> {
+    let own = plan
+        .variants
+        .iter()
+        .filter_map(|it| plan.config.own_files(it).ok());
+    let named: Vec<String> = own
+        .flatten()
+        .map(|file| format!(":(literal){file}"))
+        .collect();
+    let files = match named.is_empty() {
+        true => Vec::new(),
+        false => git::untracked(&plan.config.root, &named),
+    };
+    let message = format!(
+        "git does not track {}: no other clone has it",
+        files.join(", ")
+    );
+    let next = format!(
+        "git add {} (`-f` where a `.gitignore` names it)",
+        files.join(" ")
+    );
+    (!files.is_empty()).then(|| Finding::of_project(Code::RuleDoubtful, message, next))
 }
 
 /// A report must have a folder to lie in, and must not replace what the command reads.

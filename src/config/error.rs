@@ -102,6 +102,9 @@ impl ConfigError {
                 let help = "a dot begins a table, and no name has one: write `_` in its place";
                 self.help = Some(help.to_owned());
             }
+            (_, Some("nvcc")) if before.is_some_and(|it| it.rfind("pins") > it.rfind("\n[")) => {
+                self.help = Some("the release of nvcc is `cuda`".to_owned());
+            }
             (_, Some("gpu" | "gpus" | "device")) => {
                 self.help = Some("`--gpus` of `check` and `profile` selects GPUs; `gpus` of `[toolchain.pins]` names the models that count".to_owned());
             }
@@ -130,12 +133,21 @@ impl ConfigError {
             }
             (Some(path), _) if self.message.contains("expected ") => {
                 self.help = meaning(&path).or(self.help);
+                let value = self.span.clone().and_then(|it| self.source.get(it));
+                if let Some(value) = value.filter(|it| it.starts_with('"'))
+                    && self.message.ends_with("expected a list")
+                {
+                    self.message = format!("{}, such as `[{value}]`", self.message);
+                }
             }
             _ => {}
         }
         if let Some(name) = self.message.strip_prefix("missing field `") {
             let name = name.trim_end_matches('`');
-            self.help = meaning(&[name]);
+            self.help = match line.is_some_and(|line| line.starts_with("[[waiver")) {
+                true => meaning(&["waiver", name]),
+                false => meaning(&[name]),
+            };
             self.message = format!("`{name}` is missing");
         }
         self
@@ -276,7 +288,7 @@ fn in_words(message: &str) -> String {
         ("u64", "a whole number, 0 or more"),
         ("usize", "a whole number, 0 or more"),
         ("i64", "a whole number"),
-        ("a sequence", "a list, such as `[\"--n\", \"4096\"]`"),
+        ("a sequence", "a list"),
         ("a map", "a table"),
         ("a boolean", "`true` or `false`"),
     ];

@@ -75,6 +75,7 @@ fn text(node: Option<&'static Value>, name: &str) -> Option<&'static str> {
 /// An entry of a table of the schema: a key, or what each name stands for.
 fn entry(table: &'static Value, key: &str) -> Option<&'static Value> {
     let table = resolved(table);
+    let table = table.get("items").map_or(table, resolved);
     let named = table.get("properties").and_then(|keys| keys.get(key));
     named.or_else(|| table.get("additionalProperties"))
 }

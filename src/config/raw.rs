@@ -243,7 +243,7 @@ pub(super) struct RawVariant {
 
 /// The CUDA sources of a program.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "a text, or a list of texts")]
+#[serde(untagged, expecting = "expected a text, or a list of texts")]
 #[schemars(rename = "source")]
 pub(super) enum Source {
     /// One file.
@@ -278,7 +278,10 @@ fn axes(_: &mut SchemaGenerator) -> Schema {
 
 /// The value of a `-D` constant.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "a whole number, a text or a boolean")]
+#[serde(
+    untagged,
+    expecting = "expected a whole number, a text or a boolean; `matrix` makes a variant of each value"
+)]
 #[schemars(rename = "define")]
 pub(super) enum Define {
     /// The name alone, or nothing.

@@ -25,8 +25,8 @@ impl Unread {
     /// The first pattern that cannot be read, and why.
     pub fn of(patterns: &[String]) -> Result<Unread, String> {
         let read = patterns.iter().map(|pattern| {
-            let matcher = match pattern.is_empty() || pattern.starts_with('/') {
-                true => Err("a pattern is a path from the top of the repository, without a slash at its beginning".to_owned()),
+            let matcher = match pattern.is_empty() || pattern.starts_with(['/', '!']) {
+                true => Err("a pattern is a path from the top of the repository, without a slash or `!` at its beginning".to_owned()),
                 false => glob(pattern),
             };
             matcher.map_err(|why| format!("`{pattern}` cannot be read: {why}"))

@@ -42,10 +42,24 @@ impl VersionRange {
                 .ok_or_else(|| format!("`{part}` is not a version, and not a bound on one"))?;
             Ok((bound, numbers))
         };
-        Ok(VersionRange {
+        let range = VersionRange {
             text: text.trim().to_owned(),
             bounds: text.split(',').map(bound).collect::<Result<_, String>>()?,
-        })
+        };
+        // Versions at each bound, directly above it and directly below it.
+        let mut near = range.bounds.iter().flat_map(|(_, wanted)| {
+            let (last, before) = wanted.split_last().unwrap_or((&0, &[]));
+            let below = [before, &[last.saturating_sub(1), u64::MAX]].concat();
+            [
+                wanted.clone(),
+                [before, &[last.saturating_add(1)]].concat(),
+                below,
+            ]
+        });
+        match near.any(|version| range.has(&version)) {
+            true => Ok(range),
+            false => Err(format!("no version is within `{}`", range.text)),
+        }
     }
 
     /// Whether a version is in the range. A text that is not a version is in none.
@@ -53,6 +67,10 @@ impl VersionRange {
         let Some(numbers) = numbers(version.trim_start_matches(['V', 'v'])) else {
             return false;
         };
+        self.has(&numbers)
+    }
+
+    fn has(&self, numbers: &[u64]) -> bool {
         self.bounds.iter().all(|(bound, wanted)| {
             let order = (0..wanted.len())
                 .map(|at| numbers.get(at).unwrap_or(&0).cmp(&wanted[at]))

@@ -1,7 +1,7 @@
 //! Whether a profile is a complete measurement.
 
 use crate::binary::StaticRule;
-use crate::config::{Metric, StatedBy, Variant};
+use crate::config::{KernelFilter, Metric, StatedBy, Variant};
 use crate::finding::{Code, Finding, WarnReason};
 use crate::metric::{Level, Role, measures};
 use crate::profile::{KernelProfile, Profile, ProfileOrigin};
@@ -223,28 +223,38 @@ pub fn selects_none(variant: &Variant, of: &str, names: &[String]) -> String {
     // Without a filter every kernel is selected.
     let filter = variant.kernels.as_deref().unwrap_or_default();
     let is_pattern = filter.contains(['*', '|', '^']) && !filter.starts_with("regex:");
-    let why = match names.first().filter(|_| is_pattern) {
-        Some(name) => &format!(
-            " (it is one name: a pattern begins with `regex:`, as in `regex:^{}`)",
-            base_name(name)
-        ),
-        None => "",
+    let meant = match filter.contains('^') {
+        true => format!("regex:{filter}"),
+        false => format!("regex:^({})$", filter.replace(".*", "*").replace('*', ".*")),
+    };
+    let matches = |filter: &KernelFilter| names.iter().any(|it| filter.matches(&base_name(it)));
+    let why = match KernelFilter::of(Some(&meant)) {
+        Ok(pattern) if is_pattern && matches(&pattern) => {
+            &format!(" (it is one name: the pattern is `{meant}`)")
+        }
+        _ if is_pattern => " (it is one name: a pattern begins with `regex:`)",
+        _ => "",
     };
     let names = names.join(", ");
     format!("`kernels = \"{filter}\"` selects none of {of}{why}: {names}")
 }
 
-/// The warning that an imported profile does not say how ncu measured.
-pub fn conditions_unknown(profile: &Profile) -> Option<Finding> {
+/// The next step after the import of a profile that does not say how ncu measured.
+pub fn import_again(profile: &Profile) -> Option<String> {
     let conditions = profile.identity.conditions.named().into_iter();
     let unknown = conditions.filter(|(_, value)| value.is_none());
     let options = unknown.map(|(name, _)| format!(" --{}", name.replace(' ', "-")));
     let options: String = options.collect();
     let is_unknown = profile.identity.tier == Tier::Counters && !options.is_empty();
+    is_unknown.then(|| format!("import it again, with{options} (`import --help` has their values)"))
+}
+
+/// The warning that an imported profile does not say how ncu measured.
+pub fn conditions_unknown(profile: &Profile) -> Option<Finding> {
     let message = "it does not say how ncu measured, so that no check could compare with it";
-    let next = format!("import it again, with{options} (`import --help` has their values)");
+    let next = import_again(profile)?;
     let finding = Finding::deny(Code::NotMeasured, &profile.variant, message, next);
-    is_unknown.then(|| finding.warn_for(WarnReason::ImportAllowed))
+    Some(finding.warn_for(WarnReason::ImportAllowed))
 }
 
 /// The warning that an imported profile has fewer processes or launches than the configuration asks

@@ -14,7 +14,7 @@ mod table;
 mod tuning;
 
 pub use clock::SameClock;
-pub use complete::{conditions_unknown, selects_none};
+pub use complete::{conditions_unknown, import_again, selects_none};
 pub use complete::{fewer_imported, incomplete, incomplete_compiled, incomplete_side};
 pub(crate) use complete::{
     missing_launches_side, static_value, tier_gap_accepted, why_not_measured,

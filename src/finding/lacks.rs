@@ -16,7 +16,11 @@ const LACKS: [(&str, &str, &str); 11] = [
     (
         "cicc: not found", "the toolkit lacks cicc", "install the whole CUDA toolkit",
     ),
-    ("No space left on device", "the disk is full", "free space"),
+    (
+        "No space left on device",
+        "the disk is full",
+        "free space on the disk of the work folder and on that of TMPDIR",
+    ),
     (
         "Cannot allocate memory", "there is too little memory", "free memory",
     ),

@@ -183,6 +183,12 @@ impl Finding {
         }
     }
 
+    /// With this next step, where there is a better one than that of its code.
+    pub fn or_next(mut self, next: Option<String>) -> Self {
+        self.next = next.unwrap_or(self.next);
+        self
+    }
+
     /// The same of no single variant.
     pub fn of_project(code: Code, message: impl Into<String>, next: impl Into<String>) -> Self {
         Finding {

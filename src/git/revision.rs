@@ -93,6 +93,19 @@ pub fn how_to_fetch(root: &Path) -> String {
     }
 }
 
+/// That the remote of a reference such as `refs/remotes/origin/main` is none of this clone's, and the
+/// reference that is meant.
+fn unknown_remote(root: &Path, revision: &str) -> Option<String> {
+    let (remote, branch) = revision.strip_prefix("refs/remotes/")?.split_once('/')?;
+    let remotes = git(root, &["remote"]).unwrap_or_default();
+    let remotes: Vec<&str> = remotes.lines().collect();
+    let meant = nearest(remote, &remotes).or(remotes.first().copied())?;
+    (remote != "origin" && !remotes.contains(&remote)).then(|| {
+        let all = remotes.join("`, `");
+        format!("no remote is called `{remote}`, only `{all}`\n  next: write refs/remotes/{meant}/{branch}")
+    })
+}
+
 /// Why a revision is not known, and what may help.
 pub fn why_unknown(root: &Path, revision: &str) -> String {
     if let Err(why) = repository(root) {
@@ -100,6 +113,9 @@ pub fn why_unknown(root: &Path, revision: &str) -> String {
     }
     if commit_of(root, "HEAD").is_none() {
         return "the repository has no commit yet: commit first; until there is another one to compare with, leave `--against` out".to_owned();
+    }
+    if let Some(why) = unknown_remote(root, revision) {
+        return why;
     }
     let shallow = if is_shallow(root) {
         "; this clone is shallow and may lack it (`fetch-depth: 0`, or `git fetch --unshallow`)"

@@ -138,12 +138,13 @@ pub fn tracked(top: &Path, path: &str) -> Result<BTreeMap<String, Option<String>
     printed::index(&readable(&listing))
 }
 
-/// A file with this name below a folder that git does not track, by its path from there.
-pub fn untracked(folder: &Path, name: &str) -> Option<String> {
-    let pattern = format!(":(glob)**/{name}");
-    let arguments = ["ls-files", "--others", "-z", "--", &pattern];
-    let found = git_bytes(folder, &arguments).ok()?;
+/// The files that git does not track and that one of these pathspecs names, by their paths from the
+/// folder.
+pub fn untracked(folder: &Path, pathspecs: &[String]) -> Vec<String> {
+    let mut arguments = vec!["ls-files", "--others", "-z", "--"];
+    arguments.extend(pathspecs.iter().map(String::as_str));
+    let found = git_bytes(folder, &arguments).unwrap_or_default();
     let found = String::from_utf8_lossy(&found);
-    let first = found.split('\0').next()?;
-    (!first.is_empty()).then(|| first.to_owned())
+    let names = found.split('\0').filter(|name| !name.is_empty());
+    names.map(str::to_owned).collect()
 }

@@ -51,7 +51,11 @@ pub(crate) fn configured<'a>(
     match path.as_deref() {
         Some(path) if !is_program(path) => {
             let path_shown = path.display();
-            let (why, next) = match disk::is_file(leads_to(path)) {
+            let start = disk::read(leads_to(path)).unwrap_or_default();
+            let is_code = [&b"\x7fELF"[..], b"#!"]
+                .iter()
+                .any(|it| start.starts_with(it));
+            let (why, next) = match is_code {
                 true => ("may not be executed", format!("chmod +x {path_shown}")),
                 false => ("is no program", NEXT.to_owned()),
             };

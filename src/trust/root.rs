@@ -173,7 +173,8 @@ impl Choice {
                     .iter()
                     .any(|it| revision.starts_with(it));
                 let is_shallow = git::is_shallow(folder);
-                if !whole && !of_remote && !is_shallow {
+                let is_misspelt = why.starts_with("no remote");
+                if is_misspelt || !whole && !of_remote && !is_shallow {
                     return Err(Error::Usage(format!("`{flag} {revision}`: {why}")));
                 }
                 let next = match revision.ends_with("origin/HEAD") {

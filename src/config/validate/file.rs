@@ -74,10 +74,18 @@ impl File<'_> {
         if below {
             return Ok(());
         }
-        Err(self.error(
+        let error = self.error(
             at,
             format!("`{path}` must be a relative path below the configuration's folder"),
-        ))
+        );
+        let folder = self.path.canonicalize().unwrap_or_default();
+        let inside = folder
+            .parent()
+            .and_then(|it| Path::new(path).strip_prefix(it).ok());
+        Err(match inside {
+            Some(inside) => error.help(format!("write `{}`", inside.display())),
+            None => error,
+        })
     }
 
     /// Refuses a flag of nvcc that names a target: what is judged is the code for that of `[toolchain]`.

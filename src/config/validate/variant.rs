@@ -318,7 +318,11 @@ impl File<'_> {
         let separated = pattern.or(kernels.map(String::as_str));
         if by_id && separated.is_some_and(|filter| filter.contains(':')) {
             let message = "a filter must have no `:`: ncu separates its `--kernel-id` by it";
-            return Err(self.error(at, message));
+            let is_scope = separated.is_some_and(|filter| filter.contains("::"));
+            return Err(self.error(at, message).help(match is_scope {
+                true => "write the function's own name, without its namespace or class",
+                false => "a name has no prefix, and a pattern begins with `regex:`",
+            }));
         }
         // Only read: a short pattern may take long to compile, and most runs need none.
         let error = pattern.and_then(|pattern| regex_syntax::parse(pattern).err());

@@ -11,8 +11,8 @@ use super::work::{declared_findings, not_faster, work_findings};
 use crate::comparable::{measured, side_by_side};
 use crate::config::{Metric, Variant};
 use crate::evidence::{
-    Purpose, SameClock, below_counters, disturbances, disturbed, incomplete, incomplete_side,
-    missing_launches_side, unwatched,
+    Purpose, SameClock, below_counters, disturbances, disturbed, import_again, incomplete,
+    incomplete_side, missing_launches_side, unwatched,
 };
 use crate::finding::{Code, Finding, WarnReason};
 use crate::judge::explain::explanation::{CodeChanges, Explanation};
@@ -51,7 +51,8 @@ pub(crate) fn compare_with_code(
             mode.reference(),
             differences.join("; ")
         );
-        findings.push(Finding::of(Code::NotComparable, &variant.id, message));
+        let finding = Finding::of(Code::NotComparable, &variant.id, message);
+        findings.push(finding.or_next(import_again(current)));
         return (report, findings);
     }
     let (found, in_total) = judge_total(case, &mut report);

@@ -11,7 +11,7 @@ use crate::baseline::{CaptureIndex, rederive, rederive_loaded};
 use crate::comparable::changed_code;
 use crate::config::{Config, Variant};
 use crate::disk;
-use crate::evidence::conditions_unknown;
+use crate::evidence::{conditions_unknown, import_again};
 use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, recorded_base_folder, recorded_folder};
 use crate::finding::{Code, Error, Finding, WarnReason, by_variant};
 use crate::measure::Captures;
@@ -313,6 +313,7 @@ impl Reading<'_> {
             let message =
                 "the profile was imported: the requested launches and the measured code are unknown";
             Finding::of(Code::ProfileImported, &variant.id, message)
+            .or_next(import_again(profile))
             .warn_for((!replaces_measured).then_some(WarnReason::ImportAllowed))
         })
     }

@@ -260,8 +260,23 @@ impl BaseProject {
         let at = short(self.commit().unwrap_or_default());
         let is_new = |base: &Config| base.variant(&variant.id).is_none();
         if self.config.as_ref().is_ok_and(is_new) {
-            let message = format!("the base at {at} has no such variant");
-            let next = "nothing, unless the variant has another name there";
+            let gate = self
+                .config
+                .as_ref()
+                .ok()
+                .filter(|base| base.suites.is_empty());
+            let (lacks, next) = match gate.and_then(|base| base.path.strip_prefix(&base.root).ok())
+            {
+                Some(file) => (
+                    format!("`{}`", file.display()),
+                    "nothing, if the gate begins with this change; else name a revision that has it",
+                ),
+                None => (
+                    "such variant".to_owned(),
+                    "nothing, unless the variant has another name there",
+                ),
+            };
+            let message = format!("the base at {at} has no {lacks}");
             let finding = Finding::deny(Code::BaseUnavailable, &variant.id, message, next);
             return finding.with(Note::New);
         }
