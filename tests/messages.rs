@@ -195,7 +195,7 @@ source = "k.cu"\nflags = ["-ccbin", "g++"] | build | 5 | the flag `-ccbin` is re
 source = "k.cu"\nflags = ["-std=c++99"] | build | 5 | Value 'c++99' is not defined for option 'std'; s/v; fix the source or the flags
 source = "k.cu"\nthreads_per_block = 256 | check --static | 4 | launch-mismatch s/v; stated to have `threads_per_block` 256, but its launch bounds allow 128
 source = "k.cu"\nkernels = "softmin" | check --static | 5 | `kernels = "softmin"` selects none of the compiled kernels: softmax; s/v; compare `kernels`, `expect`
-source = "k.cu"\nkernels = "soft*" | check --static | 5 | `kernels = "soft*"` selects none of the compiled kernels (it is one name: a pattern begins with `regex:`, as in `regex:^softmax`): softmax; s/v
+source = "k.cu"\nkernels = "soft*" | check --static | 5 | `kernels = "soft*"` selects none of the compiled kernels (it is one name: the pattern is `regex:^(soft.*)$`): softmax; s/v
 source = "k.cu"\n[metric.registers]\ndirection = "lower"\ntolerance = "8" | check --static | 4 | the tolerance of `[metric.registers]` is for what a run measures alone; state it in `[static.registers]` too
 source = "k.py" | build | 5 | Don't know what to do with; s/v; `source` is for nvcc; of another program write `run`
 source = "k.cu"\nexpect = ["softmin"] | check --static | 5 | did not produce the expected kernel `softmin`; compiled kernels: softmax; compare `kernels`, `expect`
@@ -266,7 +266,7 @@ fn a_tool_that_the_configuration_names_wrongly_is_answered_with_its_key() {
         ("nvcc", "build", "no/tool", missing),
         ("ncu", "profile", "no/tool", missing),
         (
-            "nvcc", "build", "k.cu", "which may not be executed; chmod +x",
+            "nvcc", "build", "k.cu", "which is no program; correct the path",
         ),
     ] {
         let named = format!("[toolchain]\n{key} = \"{path}\"");

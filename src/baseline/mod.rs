@@ -29,5 +29,5 @@ pub use signature::{PASSWORD_VARIABLE, Signer, unsigned};
 pub use store::{FILES, NewBaseline, Store, Stored};
 pub use verify::{Trusted, verify_files, verify_stored};
 pub use verify_selected::{
-    VerifyReport, lock_elsewhere, lock_in_git, measured_unpinned, verify_selected,
+    VerifyReport, lock_elsewhere, lock_in_git, measured_unpinned, removed, verify_selected,
 };

@@ -132,7 +132,13 @@ pub(super) fn repair(config: &Config, stored: &Stored) -> String {
         let home = format!("{baselines}/{}/{}", home.gpu, home.variant.suite);
         return format!("move its files back: mkdir -p {home} && mv {here} {home}/");
     }
-    if let Some(home) = home(stored) {
+    let lock_file = stored.name("lock.toml");
+    let committed = git::objects_at(&config.checkout, "HEAD");
+    let is_new = |_: &Stored| {
+        let mut names = committed.iter().flat_map(|it| it.keys());
+        committed.is_ok() && !names.any(|path| path.ends_with(&lock_file))
+    };
+    if let Some(home) = home(stored).filter(is_new) {
         let (of, there) = (&home.variant, files(&home.gpu, &home.variant));
         let is_copy = disk::is_there(config.baselines.join(home.name("lock.toml")));
         let (undo, first) = match is_copy {
@@ -152,7 +158,7 @@ pub(super) fn repair(config: &Config, stored: &Stored) -> String {
     let locked = stored.lock.as_deref().map(Lock::parse);
     let in_order =
         |lock: Result<Lock, String>| lock.is_ok_and(|lock| lock.contradictions().is_empty());
-    let again = match locked.is_none_or(in_order) {
+    let again = match locked.is_some_and(in_order) {
         true => format!("or lock again: {lock}"),
         false => format!("only where git has none, begin a new ledger: rm {here} && {lock}"),
     };

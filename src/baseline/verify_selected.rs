@@ -39,9 +39,7 @@ pub fn verify_selected(
     let removed = removed_locks(config).unwrap_or_default();
     for variant in selected.variants() {
         let id = &variant.id;
-        let own = format!("/{id}");
-        let gone = removed.iter().filter(|(lock, _)| lock.ends_with(&own));
-        let gone: Vec<Finding> = gone.map(|(_, next)| was_removed(id, next)).collect();
+        let gone = removed_of(&removed, id);
         let baselines = store.all_of(id)?;
         if baselines.is_empty() && gone.is_empty() {
             report.findings.push(no_baseline(variant));
@@ -64,6 +62,21 @@ pub fn verify_selected(
         }
     }
     Ok(report)
+}
+
+/// The findings that locks of these variants are missing which HEAD has.
+pub fn removed(selected: &Selected) -> Vec<Finding> {
+    let removed = removed_locks(&selected.config).unwrap_or_default();
+    let variants = selected.variants.iter();
+    variants
+        .flat_map(|one| removed_of(&removed, &one.id))
+        .collect()
+}
+
+fn removed_of(removed: &BTreeMap<String, String>, id: &VariantId) -> Vec<Finding> {
+    let own = format!("/{id}");
+    let gone = removed.iter().filter(|(lock, _)| lock.ends_with(&own));
+    gone.map(|(_, next)| was_removed(id, next)).collect()
 }
 
 impl VerifyReport {

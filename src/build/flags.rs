@@ -309,13 +309,19 @@ fn accept(tool: Tool, option: &str) -> Result<(), String> {
         Tool::Host => ("the host compiler", host(option)),
         Tool::Ptxas => ("ptxas", ptxas(option)),
     };
-    match known {
-        true => Ok(()),
-        false => Err(format!(
-            "the option `{}` for {name} is refused: this tool does not know which files and programs it uses",
-            option.escape_debug()
-        )),
-    }
+    let body = option.trim_start_matches('-');
+    let near = nearest(body, PTXAS).filter(|near| {
+        matches!(tool, Tool::Ptxas) && strsim::damerau_levenshtein(body, near) <= body.len() / 4
+    });
+    let why = match near {
+        _ if known => return Ok(()),
+        Some(near) => format!("did you mean `--{near}`?"),
+        None => "this tool does not know which files and programs it uses".to_owned(),
+    };
+    let option = option.escape_debug();
+    Err(format!(
+        "the option `{option}` for {name} is refused: {why}"
+    ))
 }
 
 fn host(option: &str) -> bool {

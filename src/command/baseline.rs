@@ -14,7 +14,7 @@ use super::select::load;
 use crate::baseline::{
     Acceptance, CaptureIndex, FILES, LeftOut, Lock, LockOrder, LockReport, LockedBaseline,
     NormLine, Signer, Store, lock_selected, measured_unpinned, noise, norm_lines,
-    refuse_in_pipeline, sign_selected, verify_selected, verify_stored,
+    refuse_in_pipeline, removed, sign_selected, verify_selected, verify_stored,
 };
 use crate::cli::BaselineArgs;
 use crate::config::Selected;
@@ -243,6 +243,9 @@ fn show(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
                 lock: stored.lock.and_then(|text| Lock::parse(&text).ok()),
             });
         }
+    }
+    if baselines.is_empty() {
+        findings.extend(removed(selected));
     }
     let content = named("baselines", &baselines);
     answer(arguments.format, content, &findings, || {

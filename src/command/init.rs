@@ -5,7 +5,7 @@ use std::path::Path;
 use super::answer::answer;
 use super::survey::{survey, template};
 use crate::cli::{Format, InitArgs};
-use crate::config::Config;
+use crate::config::{Config, FILE_NAME};
 use crate::device::Gpu;
 use crate::disk;
 use crate::files::write_named;
@@ -16,6 +16,14 @@ use crate::finding::{Error, ExitCode, with_files};
 const SCHEMA_NAME: &str = ".sparsek-gate.schema.json";
 
 pub(super) fn run(config: &Path, arguments: &InitArgs) -> Result<ExitCode, Error> {
+    if disk::is_dir(config) {
+        let file = config.join(FILE_NAME);
+        return Err(Error::Usage(format!(
+            "{} is a folder: name the file: `-C {}`",
+            config.display(),
+            file.display()
+        )));
+    }
     if disk::is_there(config) && !arguments.force {
         return Err(Error::Usage(format!(
             "{} exists; --force replaces it, --config FILE names another",

@@ -8,6 +8,7 @@ use super::model::{Config, FILE_NAME};
 use super::validate::validate;
 use crate::disk::{self, Linked, folder_of};
 use crate::files::{most, read_text_up_to};
+use crate::git;
 
 impl Config {
     /// Reads and validates a configuration.
@@ -42,6 +43,9 @@ impl Config {
                 (ErrorKind::InvalidData, _) => {
                     "save it as UTF-8: `iconv -f LATIN1 -t UTF-8`, or `-f UTF-16`".to_owned()
                 }
+                (ErrorKind::NotFound, _) if is_in_git(path) => {
+                    format!("it was deleted, and git has it: git restore {}", path.display())
+                }
                 (ErrorKind::NotFound, Some(file)) if path == Path::new(FILE_NAME) => {
                     format!("run it in {}, which has one", folder_of(&file).display())
                 }
@@ -65,6 +69,13 @@ impl Config {
     pub fn parse(path: &Path, source: &str) -> Result<Config, ConfigError> {
         validate(path, source)
     }
+}
+
+/// Whether the index of git has a file.
+fn is_in_git(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let listed = name.and_then(|name| git::tracked(folder_of(path), name).ok());
+    listed.is_some_and(|listed| !listed.is_empty())
 }
 
 #[cfg(test)]

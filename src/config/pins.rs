@@ -106,7 +106,14 @@ impl Pin {
     /// What was found and what is pinned, in a few words.
     pub fn words(&self) -> String {
         let found = self.found.as_deref().unwrap_or("unknown");
-        format!("{}: {found}, where `{}` is pinned", self.what, self.wanted)
+        let whole = match self.what.as_str() {
+            "gpus" => " (the whole name counts; `*` stands for any text)",
+            _ => "",
+        };
+        format!(
+            "{}: {found}, where `{}` is pinned{whole}",
+            self.what, self.wanted
+        )
     }
 }
 

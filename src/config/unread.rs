@@ -26,7 +26,7 @@ impl Unread {
     pub fn of(patterns: &[String]) -> Result<Unread, String> {
         let read = patterns.iter().map(|pattern| {
             let matcher = match pattern.is_empty() || pattern.starts_with(['/', '!']) {
-                true => Err("a pattern is a path from the top of the repository, without a slash or `!` at its beginning".to_owned()),
+                true => Err("a pattern is a path from the top of the repository, without a slash at its beginning; `!` excepts nothing".to_owned()),
                 false => glob(pattern),
             };
             matcher.map_err(|why| format!("`{pattern}` cannot be read: {why}"))

@@ -265,7 +265,7 @@ codes! {
     LockUnused = "lock-unused", Warns => Baseline,
         "Its variant was removed or is experimental.",
         "Put the variant back, or remove its baseline.";
-    /// The sources, headers or flags of an immutable variant changed.
+    /// The sources, headers or flags of an immutable variant are not those that its lock lists.
     ImmutableChanged = "immutable-changed", Fails => Baseline,
         "A shared header, a flag or the reference itself was edited.",
         "Undo the change, or make a new variant. To lock it anyway: `sparsek-gate baseline --lock --accept-immutable --reason '...' VARIANT`.";

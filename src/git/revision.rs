@@ -112,7 +112,7 @@ pub fn why_unknown(root: &Path, revision: &str) -> String {
         return why;
     }
     if commit_of(root, "HEAD").is_none() {
-        return "the repository has no commit yet: commit first; until there is another one to compare with, leave `--against` out".to_owned();
+        return "the repository has no commit yet: commit first; until there is another one, leave the option out".to_owned();
     }
     if let Some(why) = unknown_remote(root, revision) {
         return why;
@@ -130,7 +130,8 @@ pub fn why_unknown(root: &Path, revision: &str) -> String {
         }
     };
     let names = git(root, &["for-each-ref", "--format=%(refname:short)"]).unwrap_or_default();
-    let names: Vec<&str> = names.lines().collect();
+    // The name of the remote alone is its default branch.
+    let names: Vec<&str> = names.lines().filter(|name| *name != "origin").collect();
     let meant = nearest(revision, &names).map(|name| format!(", did you mean `{name}`?"));
     let meant = meant.unwrap_or_default();
     format!("there is no such revision{meant}{shallow}\n  next: {next}")

@@ -30,7 +30,9 @@ impl Profile {
         for kernel in &mut completed.kernels {
             let mut others = locked.kernels.iter();
             let other = others.find(|other| other.identity() == kernel.identity());
-            if other.is_some_and(|other| complete(&self.identity.gpu, kernel, other, taken)) {
+            let by_nvcc = self.identity.compiler.is_some();
+            let other = other.map(|other| without_code_of(other, kernel, by_nvcc));
+            if other.is_some_and(|other| complete(&self.identity.gpu, kernel, &other, taken)) {
                 names.insert(self.label(kernel).to_owned());
             }
         }
@@ -46,6 +48,18 @@ impl Profile {
         }
         (completed, names)
     }
+}
+
+/// Another profile of a kernel without what its code, and no launch, shows: that it takes no dynamic shared
+/// memory. The PTX of what nvcc compiles shows it, and where it does not, other code may take some.
+fn without_code_of(other: &KernelProfile, kernel: &KernelProfile, by_nvcc: bool) -> KernelProfile {
+    let bytes = OF_LAUNCH[0];
+    let mut other = other.clone();
+    let takes_none = number(&other, bytes) == Some(0) && number(kernel, bytes).is_none();
+    if by_nvcc && takes_none && other.code != kernel.code {
+        other.metrics.remove(bytes);
+    }
+    other
 }
 
 /// Takes what belongs to a kernel's launch from another profile of it, and says whether there was

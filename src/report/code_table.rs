@@ -120,8 +120,16 @@ impl CompiledRow<'_> {
         let residency =
             |side: &Values<'_>| Residency::of(self.arch, |name| side.get(name).copied());
         let limiter = residency(&self.is).limiter();
-        let occupancy = self.both(|side| residency(side).percent())
-            + &limiter.map_or_else(String::new, |by| format!(", {by}"));
+        let percent = |side: &Values<'_>| {
+            let percent = residency(side).percent()?;
+            let most = percent.rsplit('–').next().unwrap_or_default();
+            Some(match side.contains_key("dynamic_shared_bytes") {
+                true => percent,
+                false => format!("≤ {most}"),
+            })
+        };
+        let occupancy =
+            self.both(percent) + &limiter.map_or_else(String::new, |by| format!(", {by}"));
         let instructions = |side: &Values<'_>| side.get("instructions").map(f64::to_string);
         let kinds = KINDS.iter().filter_map(|(kind, names)| {
             let count = |side: &Values<'_>| {

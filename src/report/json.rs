@@ -64,7 +64,7 @@ pub fn read(path: &Path) -> Result<Outcome, Error> {
 /// [`Error::Input`], as [`read`].
 pub fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
     #[derive(Deserialize)]
-    #[serde(expecting = "an object with `schema`")]
+    #[serde(expecting = "an outcome")]
     struct Head {
         schema: u32,
         exit_code: Option<u8>,

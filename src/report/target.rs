@@ -41,6 +41,11 @@ fn target(named: &Path) -> Result<Target, Error> {
             "`--report {text}`: a report is written to a file; `--format` selects what is printed"
         )));
     }
+    if text.starts_with(':') {
+        return Err(Error::Usage(format!(
+            "`--report {text}` names no form before the colon: check that the variable with its name is set"
+        )));
+    }
     let stated = text
         .split_once(':')
         .and_then(|(name, file)| Some((form(name)?, PathBuf::from(file))));

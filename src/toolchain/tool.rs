@@ -35,7 +35,7 @@ impl Tool {
         }
         Err(Error::environment(
             format!("`{} --version` names no version", self.path.display()),
-            "name the tool itself in `[toolchain]`, or check the installation",
+            "name the tool itself (in `[toolchain]`, or by `--nvcc`), or check the installation",
         ))
     }
 }

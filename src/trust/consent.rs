@@ -170,7 +170,7 @@ impl Consent {
     /// The option that consents to an action, and what it covers, for people.
     pub fn how(&self, act: &Act) -> String {
         let owners = match self.review(act) {
-            Some(Err(why)) => format!("; its code owners cannot, by the base's file: {why}"),
+            Some(Err(why)) => format!("; its code owners cannot: {why}"),
             _ => String::new(),
         };
         if self.takes_none {

@@ -98,10 +98,11 @@ impl ChangeUnderReview<'_> {
         let act = self.act(Action::Remove, before, (Some(before), None));
         let name = before.name("lock.toml");
         let path = format!("{}/{name}", self.baselines());
-        let (who, next) = match git::is_left_out(&config.checkout, &path) {
+        let is_left_out = git::is_left_out(&config.checkout, &path);
+        let (who, next) = match is_left_out {
             true => (
                 "the sparse checkout leaves out",
-                format!("git sparse-checkout disable ({name})"),
+                "git sparse-checkout disable".to_owned(),
             ),
             false => (
                 "this change removes",
@@ -121,7 +122,10 @@ impl ChangeUnderReview<'_> {
             ),
             next,
         );
-        vec![self.consent.settles(finding, &act)]
+        vec![match is_left_out {
+            true => finding,
+            false => self.consent.settles(finding, &act),
+        }]
     }
 
     /// The findings on a baseline that is new or was replaced. `is_first` is whether the base has none that could
@@ -223,7 +227,8 @@ impl ChangeUnderReview<'_> {
                 after.name("lock.toml")
             ),
             format!(
-                "a rewritten ledger cannot be accepted: restore the files of the base (git checkout BASE -- '{}/{}/{}.*'), and lock again: {}",
+                "a rewritten ledger cannot be accepted: restore the files of the base (git checkout {} -- '{}/{}/{}.*'), and lock again: {}",
+                short(&self.root.commit),
                 self.baselines(),
                 after.gpu,
                 after.variant,

@@ -177,6 +177,11 @@ fn owned(text: &str, service: Owning) -> Result<bool, String> {
         if word.starts_with('#') && service == Owning::GitHub {
             break;
         }
+        if word.starts_with("@@") {
+            return Err(format!(
+                "`{word}` is a role, which the author may have, too: name users or groups"
+            ));
+        }
         let (before, name) = word.split_once('@').unwrap_or((word, ""));
         let known = |c: char| c.is_ascii_alphanumeric() || "-_./+".contains(c);
         if name.is_empty() || !name.chars().all(known) || !before.chars().all(known) {

@@ -159,11 +159,12 @@ impl Choice {
         let commit = match git::named(folder, revision) {
             Named::Commit(commit) => commit,
             Named::Ambiguous(names) => {
-                let remote = names.iter().find(|name| name.starts_with("refs/remotes/"));
+                let of = |start: &str| names.iter().find(|name| name.starts_with(start));
+                let branch = of("refs/remotes/").or_else(|| of("refs/heads/"));
                 return Err(Error::Baseline(format!(
                     "`{flag} {revision}` is ambiguous: it may be {}\n  next: write the whole name: {flag} {}",
                     names.join(" or "),
-                    remote.unwrap_or(&names[0])
+                    branch.unwrap_or(&names[0])
                 )));
             }
             Named::Missing => {
@@ -337,10 +338,16 @@ impl Place<'_> {
         stated.or(here).ok_or_else(|| {
             let mut starts = ["refs/heads/", "origin/"].iter();
             let plain = starts.find_map(|start| target.strip_prefix(start));
-            let plain = plain.map_or_else(String::new, |plain| {
-                format!(" (the target is named `{target}`, which may be `{plain}`)")
-            });
-            self.missing(&format!("there is no {reference}{plain}"))
+            match plain {
+                Some(plain) => Error::environment(
+                    format!(
+                        "{} names the target `{target}`, which may be `{plain}`, and there is no {reference}",
+                        self.run.service
+                    ),
+                    format!("let the variable name the branch alone: `{plain}`"),
+                ),
+                None => self.missing(&format!("there is no {reference}")),
+            }
         })
     }
 
@@ -437,11 +444,8 @@ impl Place<'_> {
 
     fn no_ancestor(&self, stated: &Stated, why: &str) -> Error {
         Error::Baseline(format!(
-            "{}: {} is {}, and HEAD does not contain it: {why}, so that the rules of the tip before do not apply\n  next: review what was pushed, and name the revision to judge by: --baseline-ref refs/remotes/origin/{}",
-            self.run.service,
-            stated.by,
-            stated.commit,
-            self.likely_target()
+            "{}: {} is {}, and HEAD does not contain it: {why}, so that the rules of the tip before do not apply\n  next: review it; then --baseline-ref none judges it by its own rules",
+            self.run.service, stated.by, stated.commit
         ))
     }
 
@@ -490,10 +494,13 @@ impl Place<'_> {
             }
             Ok(_) => {
                 let fetch = git::how_to_fetch(self.folder);
-                let next = format!(
-                    "{fetch}; if that branch is gone there, give the change another target, and run it again"
-                );
-                (what.to_owned(), next)
+                let else_do = match self.run.kind {
+                    Kind::Push { .. } => "if the push rewrote history, review what was pushed",
+                    _ => {
+                        "if that branch is gone there, give the change another target, and run it again"
+                    }
+                };
+                (what.to_owned(), format!("{fetch}; {else_do}"))
             }
         };
         git::error(

@@ -83,6 +83,7 @@ pub fn judge(mut captures: Captures, rules: &Rules<'_>) -> Outcome {
     outcome.spent = (captures.spent != Spent::default()).then_some(captures.spent);
     outcome.findings.extend(rules.unchecked.iter().cloned());
     await_consent(&mut outcome.findings);
+    name_consent_to_immutable(&mut outcome.findings);
     waive(&judge.config().waivers, &mut outcome);
     if outcome.origin != Origin::Compiled {
         account_for_all(
@@ -120,6 +121,23 @@ fn await_consent(findings: &mut [Finding]) {
         };
         for finding in findings.iter_mut().filter(waits) {
             *finding = finding.clone().with(note.clone());
+        }
+    }
+}
+
+/// No lock replaces that of an immutable variant whose code changed, but on purpose.
+fn name_consent_to_immutable(findings: &mut [Finding]) {
+    let is_changed = |one: &&Finding| one.code == Code::ImmutableChanged;
+    let changed = findings.iter().filter(is_changed);
+    let changed: BTreeSet<_> = changed.filter_map(|one| one.variant.clone()).collect();
+    for one in findings.iter_mut() {
+        let is_of_it = one.variant.as_ref().is_some_and(|id| changed.contains(id));
+        if is_of_it
+            && one.code != Code::ImmutableChanged
+            && !one.next.contains("--accept-immutable")
+        {
+            let lock = "baseline --lock --accept-immutable ";
+            one.next = one.next.replace("baseline --lock ", lock);
         }
     }
 }

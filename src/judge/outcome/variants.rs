@@ -533,6 +533,10 @@ impl<'a> Judge<'a> {
         if !self.needs_locks || judged {
             return None;
         }
+        let is_trusted = |gpu: &&str| {
+            let key = ((*gpu).to_owned(), variant.id.clone());
+            self.locked.contains_key(&key)
+        };
         let what = match tier {
             Tier::Static => "static baseline",
             _ => "baseline",
@@ -549,7 +553,8 @@ impl<'a> Judge<'a> {
                         format!("review its profile, lock it, and commit the lock: {lock}")
                     }),
             ))
-        } else if !gpus.contains(&profile.identity.folder().as_str()) {
+        } else if !gpus.contains(&profile.identity.folder().as_str()) && gpus.iter().any(is_trusted)
+        {
             let how = match tier {
                 Tier::Static => "compiled for",
                 _ => "measured on",

@@ -88,7 +88,7 @@ pub fn unpack(file: &Path, expected: Option<&str>) -> Result<Unpacking, Error> {
         Err(error) => {
             let why = Error::unless_full(folder.path(), error)?;
             return Err(refused(format!(
-                "it cannot be unpacked as an archive of the gate: {why}"
+                "it cannot be unpacked as an archive of the gate (if it was one, it is cut: copy it again): {why}"
             )));
         }
     };
