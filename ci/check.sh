@@ -16,7 +16,11 @@
 # If the program is not on the PATH, set $SPARSEK_GATE to its path. `ci/install.sh FOLDER` downloads the
 # released one and verifies it.
 set -euo pipefail
-reports=${1:?usage: ci/check.sh FOLDER [ARGUMENT OF check...]}
+reports=${1:-}
+if [[ ! $reports || $reports == -* ]] || [[ -e $reports && ! -d $reports ]]; then
+  echo 'usage: ci/check.sh FOLDER [ARGUMENT OF check...]: the reports are written into FOLDER' >&2
+  exit 2
+fi
 shift
 gate=${SPARSEK_GATE:-sparsek-gate}
 

@@ -21,6 +21,15 @@ fn own_path() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().map(behind_own_links)
 }
 
+/// The number of a pull request.
+fn number_of_request(text: &str) -> Result<u64, &'static str> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or(match text.is_empty() {
+        true => "the variable that names it is empty: leave the option out there",
+        false => "it is a number, 1 or more",
+    })
+}
+
 /// A git revision.
 fn revision(text: &str) -> Result<String, &'static str> {
     Err(match text {
@@ -584,7 +593,7 @@ pub struct TrustArgs {
     #[arg(long, value_name = "TOKEN", value_delimiter = ',')]
     pub accept: Vec<String>,
     /// The number of the pull request [default: as the CI service names it]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = number_of_request)]
     pub pull_request: Option<u64>,
 }
 

@@ -27,7 +27,7 @@ pub use rederive_loaded::rederive_loaded;
 pub use sign_selected::{SignReport, sign_selected};
 pub use signature::{PASSWORD_VARIABLE, Signer, unsigned};
 pub use store::{FILES, NewBaseline, Store, Stored};
-pub use verify::{Trusted, verify_files, verify_stored};
+pub use verify::{Trusted, shown_baselines, verify_files, verify_stored};
 pub use verify_selected::{
     VerifyReport, lock_elsewhere, lock_in_git, measured_unpinned, removed, verify_selected,
 };

@@ -76,16 +76,23 @@ fn conflict(stored: &Stored) -> Option<(String, usize)> {
     files.find_map(|(ending, text)| Some((stored.name(ending), git::conflict(text?)?)))
 }
 
-/// The folder of the baselines, as seen from the folder of the configuration.
-fn baselines(config: &Config) -> std::path::Display<'_> {
+/// The folder of the baselines for a command of the shell: as seen from here, where it is below.
+pub fn shown_baselines(config: &Config) -> String {
     let mut roots = [&config.root, &config.checkout].into_iter();
     let below = roots.find_map(|root| config.baselines.strip_prefix(root).ok());
-    below.unwrap_or(&config.baselines).display()
+    let whole = below.map(|below| disk::leads_to(&config.checkout).join(below));
+    let whole = whole.as_deref().unwrap_or(&config.baselines);
+    let here = std::env::current_dir().unwrap_or_default();
+    whole
+        .strip_prefix(here)
+        .unwrap_or(whole)
+        .display()
+        .to_string()
 }
 
 /// What something converted the files of a baseline to, and the commands that undo it.
 fn converted(config: &Config, stored: &Stored) -> Option<(String, String)> {
-    let (id, all) = (&stored.variant, baselines(config));
+    let (id, all) = (&stored.variant, shown_baselines(config));
     let is_pointer = |bytes: &[u8]| bytes.starts_with(b"version https://git-lfs");
     let mut files = stored.files().into_iter();
     if let Some((ending, _)) = files.find(|(_, bytes)| bytes.is_some_and(is_pointer)) {
@@ -104,7 +111,7 @@ fn converted(config: &Config, stored: &Stored) -> Option<(String, String)> {
 
 /// What to do where a stored baseline is not what was locked.
 pub(super) fn repair(config: &Config, stored: &Stored) -> String {
-    let (id, baselines) = (&stored.variant, baselines(config));
+    let (id, baselines) = (&stored.variant, shown_baselines(config));
     let files = |folder: &str, id: &VariantId| format!("{baselines}/{folder}/{id}.*");
     let here = files(&stored.gpu, id);
     let lock = Tier::of_folder(&stored.gpu).lock_command(id);
@@ -156,6 +163,11 @@ pub(super) fn repair(config: &Config, stored: &Stored) -> String {
         );
     }
     let locked = stored.lock.as_deref().map(Lock::parse);
+    if let Some(Err(why)) = &locked
+        && why.contains("this version reads")
+    {
+        return "update sparsek-gate: another version wrote the lock".to_owned();
+    }
     let in_order =
         |lock: Result<Lock, String>| lock.is_ok_and(|lock| lock.contradictions().is_empty());
     let again = match locked.is_some_and(in_order) {

@@ -63,7 +63,10 @@ pub(super) fn run_build(
             let by_nvcc = matches!(variant.recipe, Recipe::Nvcc { .. });
             let says = |words| by_nvcc && log.contains(words);
             let has_submodules = disk::is_there(config.root.join(".gitmodules"));
-            let next = if says("Unsupported gpu architecture") {
+            let next = if says("identifier \"version\" is undefined") && log.contains("git-lfs") {
+                "a source is a pointer of Git LFS: git lfs pull (actions/checkout: `lfs: true`)"
+                    .to_owned()
+            } else if says("Unsupported gpu architecture") {
                 "correct `toolchain.arch`, or install an nvcc that knows it: `nvcc --list-gpu-code` lists what this one knows (sm_101 is sm_110 since CUDA 13)".to_owned()
             } else if says("'__global__' does not name a type") {
                 "rename the source to `.cu`: nvcc compiles kernels in files with this ending alone"

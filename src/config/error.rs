@@ -345,7 +345,11 @@ pub(crate) fn suggest_variant(wrong: &str, known: &[String]) -> String {
         .filter_map(|name| name.strip_prefix(suite)?.strip_prefix('/'));
     let own: Vec<&str> = own.collect();
     match nearest(variant, &own) {
-        _ if own.is_empty() || suite == wrong => suggest(wrong, known),
+        _ if suite == wrong => suggest(wrong, known),
+        _ if own.is_empty() => {
+            let is_alike = |name: &&String| name.contains('/') || nearest(wrong, &[name]).is_none();
+            suggest(wrong, &known.iter().filter(is_alike).collect::<Vec<_>>())
+        }
         Some(name) => format!("did you mean `{suite}/{name}`?"),
         None => format!("`{suite}` has {}", own.join(", ")),
     }

@@ -35,7 +35,7 @@ impl Config {
                 _ if disk::is_dir(path) => {
                     let file = path.join(FILE_NAME);
                     match disk::is_file(&file) {
-                        true => format!("name the file: `-C {}`", file.display()),
+                        true => format!("name the file: `-C {}`", shell_words::quote(&file.to_string_lossy())),
                         false if path.ends_with(FILE_NAME) => "a folder is in its place, as docker makes one where it mounts a file that is missing: restore the file".to_owned(),
                         false => "`-C` takes the file of the configuration: `-C config.toml`".to_owned(),
                     }
@@ -51,7 +51,7 @@ impl Config {
                 }
                 (ErrorKind::PermissionDenied, _) => "let this user read it: `chmod`".to_owned(),
                 _ => match below {
-                    Some(file) => format!("name the one that is there: `-C {}`", file.display()),
+                    Some(file) => format!("name the one that is there: `-C {}`", shell_words::quote(&file.to_string_lossy())),
                     None => {
                         "`sparsek-gate init` writes one; `--config FILE` names another".to_owned()
                     }

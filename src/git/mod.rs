@@ -20,7 +20,9 @@ pub use call::error;
 pub use changed::changed_since;
 pub use links::{behind_own_links, is_input_file, is_input_folder, real_input, sha256_of_input};
 pub use merge::{Merged, conflict, trial_merge};
-pub use name::{Named, former_commits, full_name, is_whole_hash, named, of_reference};
+pub use name::{
+    Named, former_commits, full_name, is_whole_hash, named, of_reference, remote_branch_at,
+};
 pub use revision::{
     Repository, commit_of, contains, how_to_fetch, is_shallow, merge_base, origin, person,
     repository, revision, short, was, why_unknown,

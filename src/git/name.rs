@@ -65,6 +65,20 @@ pub fn of_reference(root: &Path, reference: &str) -> Option<String> {
     }
 }
 
+/// A branch of a remote whose tip is this commit.
+pub fn remote_branch_at(root: &Path, commit: &str) -> Option<String> {
+    let points = format!("--points-at={commit}");
+    let listed = git(
+        root,
+        &[
+            "for-each-ref", "--format=%(refname)", &points, "refs/remotes",
+        ],
+    )
+    .ok()?;
+    let branch = listed.lines().find(|name| !name.ends_with("/HEAD"));
+    branch.map(str::to_owned)
+}
+
 /// The whole name of the one reference that a name means; `None` of a hash, of an expression such
 /// as `main~1`, and of a name without or with several meanings.
 pub fn full_name(root: &Path, revision: &str) -> Option<String> {

@@ -60,7 +60,14 @@ pub(super) fn render(outcome: &Outcome) -> String {
 fn annotation(kind: &str, concern: &Concern<'_>) -> String {
     let finding = concern.finding;
     let title = format!("{} {}", finding.code.as_str(), finding.subject());
-    let message = format!("{}\nnext: {}", finding.message, finding.next);
+    let is_error = |line: &&str| line.contains("error");
+    let detail = finding.detail.as_deref().unwrap_or_default();
+    let error = detail
+        .lines()
+        .find(is_error)
+        .map(|line| format!("\n{line}"));
+    let error = error.unwrap_or_default();
+    let message = format!("{}{error}\nnext: {}", finding.message, finding.next);
     let place = (concern.file, concern.line.unwrap_or(1));
     command(kind, &title, Some(place), &message)
 }

@@ -1,10 +1,11 @@
 //! Where the judged variants and kernels are in the sources.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::config::{Recipe, Selected};
-use crate::files::{is_below, read_regular_up_to};
+use crate::config::{Config, Recipe, Selected};
+use crate::disk::leads_to;
+use crate::files::{is_below, read_regular_up_to, resolved};
 use crate::finding::by_variant;
 use crate::git;
 use crate::judge::{Outcome, Place, VariantReport};
@@ -28,6 +29,7 @@ pub fn places(plan: &Selected, outcome: &Outcome) -> Vec<Place> {
         own.or_insert_with(Vec::new).push(report);
     }
     let found = by_variant(&outcome.findings);
+    let below = below_top(&plan.config);
     let mut places = Vec::new();
     let none = Constants::new();
     for variant in plan.variants() {
@@ -42,7 +44,7 @@ pub fn places(plan: &Selected, outcome: &Outcome) -> Vec<Place> {
         places.push(Place {
             variant: variant.id.clone(),
             kernel: None,
-            file: source.clone(),
+            file: in_repository(&below, source),
             line: None,
         });
         let none = Vec::new();
@@ -58,12 +60,27 @@ pub fn places(plan: &Selected, outcome: &Outcome) -> Vec<Place> {
             places.extend(found.map(|(file, line)| Place {
                 variant: variant.id.clone(),
                 kernel: Some(kernel.clone()),
-                file: (*file).to_owned(),
+                file: in_repository(&below, file),
                 line: Some(line),
             }));
         }
     }
     places
+}
+
+/// The folder of the configuration in its repository; empty at the top, or without one.
+fn below_top(config: &Config) -> PathBuf {
+    let top = git::repository(&config.checkout).map(|found| found.top);
+    let folder = leads_to(&config.checkout);
+    let below = top
+        .ok()
+        .and_then(|top| Some(folder.strip_prefix(top).ok()?.to_owned()));
+    below.unwrap_or_default()
+}
+
+/// A file as the services name it, from the top of the repository.
+fn in_repository(below: &Path, file: &str) -> String {
+    resolved(&below.join(file)).display().to_string()
 }
 
 /// The variant's own files first, then what its profile lists. A path in a profile is data: it may not

@@ -171,6 +171,9 @@ impl Consent {
     pub fn how(&self, act: &Act) -> String {
         let owners = match self.review(act) {
             Some(Err(why)) => format!("; its code owners cannot: {why}"),
+            None if self.owners.get().is_some() => {
+                "; code owners cannot: it takes effect before a review".to_owned()
+            }
             _ => String::new(),
         };
         if self.takes_none {

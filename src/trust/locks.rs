@@ -227,7 +227,7 @@ impl ChangeUnderReview<'_> {
                 after.name("lock.toml")
             ),
             format!(
-                "a rewritten ledger cannot be accepted: restore the files of the base (git checkout {} -- '{}/{}/{}.*'), and lock again: {}",
+                "a rewritten ledger cannot be accepted: restore the files of the base (git checkout {} -- ':/{}/{}/{}.*'), and lock again: {}",
                 short(&self.root.commit),
                 self.baselines(),
                 after.gpu,

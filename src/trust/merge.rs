@@ -41,7 +41,7 @@ pub(super) fn judged(checkout: Config, root: &Root) -> Result<(Config, Option<Wo
         Merged::Commit(commit) => commit,
         Merged::Conflict(files) => {
             return Err(Error::Baseline(format!(
-                "this change conflicts with its base {} ({}) in {}: there is no merged code to check\n  next: merge or rebase onto the base, and resolve the conflicts",
+                "this change conflicts with its base {} ({}) in {}: there is no merged code to check\n  next: merge or rebase onto the base, and resolve the conflicts; of a lock keep the base's files, and lock again: no ledger can be merged",
                 short(&root.commit),
                 root.found_by,
                 first(files.iter().map(|file| format!("`{file}`")), 5)

@@ -309,7 +309,8 @@ impl Place<'_> {
                 {
                     return Ok(choice.root());
                 }
-                let likely = reference(&self.likely_target());
+                let same = git::remote_branch_at(self.folder, &choice.commit);
+                let likely = same.unwrap_or_else(|| reference(&self.likely_target()));
                 Err(choice.refused("and no branch of a remote by name", &likely))
             }
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::baseline::Store;
+use crate::baseline::{Store, shown_baselines};
 use crate::config::Selected;
 use crate::finding::{Code, Error, Finding};
 use crate::terms::{Tier, VariantId};
@@ -14,8 +14,7 @@ use crate::terms::{Tier, VariantId};
 /// [`Error::Io`].
 pub fn unchecked(plan: &Selected, store: &Store) -> Result<Vec<Finding>, Error> {
     let mut findings = Vec::new();
-    let folder = plan.config.baselines.strip_prefix(&plan.config.root);
-    let folder = folder.unwrap_or(&plan.config.baselines).display();
+    let folder = shown_baselines(&plan.config);
     let gone = |id: &VariantId, message: String, gpus: &str| {
         let back = match message.ends_with("no `program` that counts is stated") {
             true => {

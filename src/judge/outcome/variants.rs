@@ -548,6 +548,11 @@ impl<'a> Judge<'a> {
                 format!("it has no {what} yet"),
                 lock_in_git(&self.plan.config, profile)
                     .or_else(|| lock_elsewhere(&self.plan.config, profile))
+                    .or_else(|| {
+                        let again =
+                            "restore the removed lock, and lock over it: its ledger goes on";
+                        self.is_relocked(variant, profile).then(|| again.to_owned())
+                    })
                     .unwrap_or_else(|| {
                         let lock = tier.lock_command(&variant.id);
                         format!("review its profile, lock it, and commit the lock: {lock}")
