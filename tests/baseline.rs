@@ -382,6 +382,25 @@ fn the_files_of_another_variant_do_not_stand_in() {
 }
 
 #[test]
+fn a_lock_does_not_move_with_the_name_of_its_variant() {
+    let project = Project::locked();
+    let path = |name: &str, ending: &str| project.path(&Project::baseline_path(name, ending));
+    for ending in ENDINGS {
+        fs::remove_file(path("cp_async", ending)).unwrap();
+    }
+    project.commit();
+    for ending in ENDINGS {
+        fs::copy(path("occupancy", ending), path("cp_async", ending)).unwrap();
+    }
+    let copied = "these are the files of bsr_gemm/occupancy: remove the copy, rm baselines/";
+    found(&project, "tampered", copied);
+    for ending in ENDINGS {
+        fs::remove_file(path("occupancy", ending)).unwrap();
+    }
+    found(&project, "tampered", "do mv \"$it\" baselines/");
+}
+
+#[test]
 fn a_lock_that_was_removed_and_not_committed_so_is_found_wherever_the_configuration_is_named() {
     let project = Project::whole();
     project.commit();

@@ -60,6 +60,9 @@ run = ["sh", "bench.sh"]\nbuild = ["no-such-tool", "all"] | build | 5 | the prog
 run = ["./none"]\nbuild = ["true"] | build | 5 | the build succeeded, but there is no program `./none`; let `build` make it, or correct `run` of s/v
 source = "k.cu"\n[paths]\nwork = "." | list | 2 | `work` must be a folder of its own; write `.sparsek-gate`
 source = "k.cu" | list w | 2 | no variant or suite is called `w`; known are `s`, `s/v`, `v`; a text of several words is quoted (`sparsek-gate list` shows all
+source = "k.cu" | check --report :out.md | 2 | `--report :out.md` names no form before the colon
+source = "k.cu" | check --pull-request '' | 2 | the variable that names it is empty: leave the option out
+source = "k.cu" | -C below init | 2 | below is a folder: name the file: `-C below/config.toml`
 source = "k.cu" | list ./k.cu | 2 | it is a file, and variants have names
 source = "k.cu" | list ss/v* | 2 | no variant or suite matches `ss/v*`; did you mean `s/v*`?
 source = "k.cu" | list s/x* | 2 | no variant or suite matches `s/x*`; `s` has v (`sparsek-gate list` shows all
@@ -188,6 +191,9 @@ source = "k.cu"\nflags = ["-march=native"] | build | 5 | it is one of the host c
 source = "k.cu"\nflags = ["-I include -DSMALL=1"] | build | 5 | one argument is one item: write `["-I", "include", "-DSMALL=1"]`
 source = "k.cu"\nflags = ["-DA=1 -lineinfo"] | build | 5 | one argument is one item: write `["-DA=1", "-lineinfo"]`
 source = "calls.cu" | build | 5 | undefined reference; name each file that defines it: `source = ["a.cu", "b.cu"]`
+source = "k.cu"\nflags = ["-run"] | build | 5 | the flag `-run` is refused: this tool does not know which files and programs it uses
+source = "k.cu"\nflags = ["-Xptxas=--warn-on-spillz"] | build | 5 | for ptxas is refused: did you mean `--warn-on-spills`?
+source = "k.cu"\nkernels = "soft|none" | check --static | 5 | (it is one name: the pattern is `regex:^(soft|none)$`)
 source = "k.cu"\nflags = ["-O9x"] | build | 5 | the flag `-O9x` is refused: nvcc takes a number: write `-O3`
 source = "k.cu"\nflags = ["--use_fst_math"] | build | 5 | the flag `--use_fst_math` is refused: did you mean `--use_fast_math`?; check `flags` of s/v
 source = "k.cu"\nflags = ["-Xptxas -dlcm=ca"] | build | 5 | is refused: one argument is one item: write `["-Xptxas", "-dlcm=ca"]`

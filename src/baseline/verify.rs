@@ -146,21 +146,17 @@ pub(super) fn repair(config: &Config, stored: &Stored) -> String {
         committed.is_ok() && !names.any(|path| path.ends_with(&lock_file))
     };
     if let Some(home) = home(stored).filter(is_new) {
-        let (of, there) = (&home.variant, files(&home.gpu, &home.variant));
-        let is_copy = disk::is_there(config.baselines.join(home.name("lock.toml")));
-        let (undo, first) = match is_copy {
-            true => (format!("rm {here}"), "remove the copy"),
-            false => (
-                format!(
-                    "for it in {}; do mv \"$it\" {baselines}/{}/{of}.\"${{it#*/{}.}}\"; done",
-                    here, home.gpu, id.variant
-                ),
-                "a new name needs a lock of its own: give the files the old name again",
+        let (of, name) = (&home.variant, &id.variant);
+        return match disk::is_there(config.baselines.join(home.name("lock.toml"))) {
+            true => format!(
+                "these are the files of {of}: remove the copy, rm {here}, and lock this variant: {lock}"
+            ),
+            false => format!(
+                "these are the files of {of}, and a lock does not move to another name: for it in {here}; do mv \"$it\" {baselines}/{}/{of}.\"${{it#*/{name}.}}\"; done; then lock this variant, {lock}, and remove {} if that one is gone",
+                home.gpu,
+                files(&home.gpu, of)
             ),
         };
-        return format!(
-            "these are the files of {of}. {first}: {undo}; then lock the new one, {lock}, and remove {there} if {of} is gone"
-        );
     }
     let locked = stored.lock.as_deref().map(Lock::parse);
     if let Some(Err(why)) = &locked

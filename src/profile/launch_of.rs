@@ -156,6 +156,22 @@ mod tests {
     }
 
     #[test]
+    fn that_the_base_takes_no_dynamic_shared_memory_says_nothing_of_other_code() {
+        let mut locked = locked();
+        let metrics = &mut locked.kernels[0].metrics;
+        metrics.insert("dynamic_shared_bytes".to_owned(), Series::of_one(0.0));
+        let mut current = locked.clone();
+        current.kernels[0].metrics.remove("dynamic_shared_bytes");
+        let bytes = |current: &Profile| {
+            let (completed, _) = current.with_launches_of(&locked, Taken::Unknown);
+            number(&completed.kernels[0], "dynamic_shared_bytes")
+        };
+        assert_eq!(bytes(&current), Some(0));
+        current.kernels[0].code = None;
+        assert_eq!(bytes(&current), None);
+    }
+
+    #[test]
     fn fewer_threads_that_are_only_stated_cannot_raise_the_occupancy() {
         let mut locked = locked();
         let mut stated = locked.clone();

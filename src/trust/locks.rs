@@ -3,6 +3,7 @@
 use super::brought::listing;
 use super::change::ChangeUnderReview;
 use super::consent::{Act, Action};
+use super::place::inside;
 use crate::baseline::{Entry, FILES, Lock, Store, Stored, Trusted, verify_files};
 use crate::config::Config;
 use crate::files::{if_there, read_regular};
@@ -99,7 +100,15 @@ impl ChangeUnderReview<'_> {
         let name = before.name("lock.toml");
         let path = format!("{}/{name}", self.baselines());
         let is_left_out = git::is_left_out(&config.checkout, &path);
+        let of_base = self.place.join(&inside(&config.root, &config.baselines));
         let (who, next) = match is_left_out {
+            _ if of_base != self.baselines() => (
+                "`paths.baselines` names another folder, so that this change removes",
+                format!(
+                    "move the baselines there, git mv {of_base} {}, or correct the key",
+                    self.baselines()
+                ),
+            ),
             true => (
                 "the sparse checkout leaves out",
                 "git sparse-checkout disable".to_owned(),
