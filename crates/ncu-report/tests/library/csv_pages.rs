@@ -549,6 +549,11 @@ fn a_launch_that_is_missing_between_others_is_reported() {
     let gap = part.gap.unwrap();
     assert_eq!(gap, "line 4: launch 1 is missing before launch 2");
     assert_eq!(read(&without(2)).gap, None);
+    let twice = error(&[&page[..], &page[2..]].concat().join("\n"));
+    assert!(
+        twice.starts_with("line 6: launch 0 is there twice"),
+        "{twice}"
+    );
     // The output of a run has all of them.
     let run = |rows: String| format!("==PROF== Connected to process 14 (app)\n{rows}\n");
     assert!(error(&run(without(3))).starts_with("line 5: launch 1 is missing"));
