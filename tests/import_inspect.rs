@@ -463,12 +463,12 @@ fn a_duration_that_is_none_is_named_with_its_place() {
         r#"
 "1,712,896" | "-5" | `gpu__time_duration.sum` is -5 in launch 2 of process 1
 "1,712,896" | "0" | `gpu__time_duration.sum` is 0 in launch 2 of process 1
-"byte","ns" | "byte","cycle" | the unit of `gpu__time_duration.sum` is `cycle`, which is no time
+"ns" | "cycle" | the unit of `gpu__time_duration.sum` is `cycle`, which is no time
 "#,
     ) {
         let project = importing();
         assert!(page.contains(from), "{from}");
-        project.write("page.csv", page.replacen(from, to, 1));
+        project.write("page.csv", page.replace(from, to));
         let import = project.run("import page.csv --variant recorded/wmma");
         import
             .ends(6, words)
