@@ -352,6 +352,9 @@ impl Run {
 
     fn profile(&mut self, bytes: &[u8]) -> Result<String, String> {
         let mut profile = Profile::parse(bytes)?;
+        if profile.provenance.stripped {
+            return Err("it is a stripped copy already, and can be published as it is".to_owned());
+        }
         let scrubber = &mut self.scrubber;
         let lines = |scrubber: &mut Scrubber, lines: &mut Vec<String>| {
             for line in lines {

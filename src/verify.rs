@@ -11,8 +11,10 @@ use crate::config::{Config, Variant, Verification};
 pub(crate) use crate::files::remove_file as remove_result;
 use crate::files::{empty_variant_folder, if_there, json, read_regular};
 use crate::finding::{Code, Error, Finding, Stop, machine_lacks};
+use crate::git;
 use crate::process::{self, Ending, Invocation};
 use crate::terms::{Phase, Seed};
+use crate::toolchain::can_start;
 
 /// A variant with correct numbers.
 #[derive(Clone, Debug, Serialize)]
@@ -89,11 +91,13 @@ pub fn verify(
         Ok(finished) => finished,
         Err(error) => {
             let error = Error::unless_full(&log, error)?;
-            return deny(
-                Code::NotStarted,
-                format!("the program could not be started: {error}"),
-                format!("run it by hand: {line}"),
-            );
+            let program = run.argv.first().map(String::as_str).unwrap_or_default();
+            let why = why_not_startable(&config.root, program);
+            let (message, next) = why.unwrap_or_else(|| {
+                let message = format!("the program could not be started: {error}");
+                (message, format!("let a script begin with the line `#!` and the program that runs it, without a carriage return; run it by hand: {line}"))
+            });
+            return deny(Code::NotStarted, message, next);
         }
     };
     let then_run = |next: &str| format!("{next}: {line}");
@@ -129,6 +133,34 @@ pub fn verify(
             }
         },
     }
+}
+
+/// Why a program cannot be started in a folder, and the next step.
+pub fn why_not_startable(root: &Path, program: &str) -> Option<(String, String)> {
+    if can_start(program, root) {
+        return None;
+    }
+    let is_file = git::is_input_file(root.join(program));
+    let (what, next) = match (is_file, program.contains('/')) {
+        (true, true) => (
+            format!("the file `{program}` is not executable"),
+            format!(
+                "make it executable (chmod +x {program}), or name what runs it, such as python3"
+            ),
+        ),
+        (true, false) => (
+            format!("there is no program `{program}` on the PATH"),
+            format!("write ./{program}: a name without a slash is looked up on the PATH"),
+        ),
+        (false, _) => (
+            format!("there is no program `{program}`"),
+            format!(
+                "correct its name, or build it; programs run in {}",
+                root.display()
+            ),
+        ),
+    };
+    Some((what, next))
 }
 
 /// What the verifying run is given.
@@ -256,7 +288,7 @@ pub(crate) fn judge(
             Code::ProgramFailed,
             format!("the program exited 0, but its result file cannot be read: {error}"),
             &format!(
-                "it should be JSON with `correct`, see {}; run it by hand",
+                "it should be JSON with `correct`, in which null is written for NaN, see {}; run it by hand",
                 result_path.display()
             ),
         ),
@@ -285,7 +317,7 @@ pub(crate) fn judge(
         // A program that writes a result file would have reported a failed check in it.
         (Ending::Exited(_), _) if asks_for_result => fail(
             Code::ProgramFailed,
-            format!("the program failed before it checked its numbers ({ending})"),
+            format!("the program failed before or after the check of its numbers ({ending})"),
             "run it by hand",
         ),
         (Ending::Exited(_), _) => fail(
@@ -312,7 +344,7 @@ fn describe(result: &ResultFile) -> String {
     let mut parts = vec![match result.correct {
         Some(true) => "correct".to_owned(),
         Some(false) => "not correct".to_owned(),
-        None => "not checked".to_owned(),
+        None => "it has no `correct`: true or false".to_owned(),
     }];
     if let (Some(wrong), Some(checked)) = (result.wrong, result.checked) {
         parts.push(format!("{wrong} of {checked} wrong"));

@@ -457,6 +457,26 @@ fn a_page_that_lacks_launches_is_imported_with_a_warning() {
 }
 
 #[test]
+fn a_duration_that_is_none_is_named_with_its_place() {
+    let page = fs::read_to_string(data("twenty_launches.raw.csv")).unwrap();
+    for [from, to, words] in &common::rows(
+        r#"
+"1,712,896" | "-5" | `gpu__time_duration.sum` is -5 in launch 2 of process 1
+"1,712,896" | "0" | `gpu__time_duration.sum` is 0 in launch 2 of process 1
+"ns" | "cycle" | the unit of `gpu__time_duration.sum` is `cycle`, which is no time
+"#,
+    ) {
+        let project = importing();
+        assert!(page.contains(from), "{from}");
+        project.write("page.csv", page.replace(from, to));
+        let import = project.run("import page.csv --variant recorded/wmma");
+        import
+            .ends(6, words)
+            .says("import the report itself, or its page as ncu printed it");
+    }
+}
+
+#[test]
 fn a_page_that_does_not_name_the_gpu_is_answered_with_the_page_that_does() {
     let ran = import(&importing(), "details_with_program_output.csv", "");
     let ran = ran.ends(2, "a details page does not").says("--page raw");

@@ -147,7 +147,7 @@ fn a_profile_of_another_filter_is_not_locked() {
             .run(&lock)
             .ends(
                 6,
-                "`kernels` changed since it was measured: it selected `regex:^bsr_gemm_`",
+                "`kernels` in the configuration (it selected `regex:^bsr_gemm_`",
             )
             .says(words);
         machine.write("config.toml", original);

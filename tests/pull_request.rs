@@ -309,7 +309,6 @@ stored = "4 %", | stored = "30 %", | loosens `duration` from 4 % to 30 %
 against = "0.5 %" | against = "5 %" | loosens `duration` side by side from 0.5 % to 5 %
 [metric.bank_conflicts]\n | [metric.bank_conflicts]\nunless_faster = true\n | sets `metric.bank_conflicts.unless_faster` to true
 [static.occupancy]\n | [static.occupancy]\nunless_as_fast = true\n | `static.occupancy.unless_as_fast`
-kernels = "regex:^bsr_gemm_" | kernels = "regex:bsr_gemm_" | `suite.bsr_gemm.kernels`
 expect = ["bsr_gemm_cp_async"]\n | | no longer sets `suite.bsr_gemm.variant.cp_async.expect`
 processes = 4  | processes = 2  | changes `profile.processes` from 4 to 2
 launches = 20  | launches = 2  | changes `profile.launches` from 20 to 2
@@ -326,6 +325,7 @@ counter = "gpu__time_duration.sum"\n | counter = "gpu__time_duration.sum"\nlevel
 [metric.tensor_core] | [metric.tensor_cores] | `tensor_core` is no longer judged
 expect = ["bsr_gemm_cp_async"]\n | expect = ["bsr_gemm_cp_async"]\nexperimental = true\n | sets `suite.bsr_gemm.variant.cp_async.experimental` to true
 immutable = true\n | | no longer sets `suite.bsr_gemm.variant.baseline.immutable`
+kernels = "regex:^bsr_gemm_" | kernels = "regex:bsr_gemm_" | `suite.bsr_gemm.kernels`
 [toolchain]\n | [toolchain]\nncu = "./tools/ncu"\n | sets `toolchain.ncu` to "./tools/ncu"
 work = { flop = 68719476736, | work = { flop = 1, | changes `suite.bsr_gemm.work.flop` from 68719476736 to 1
 "--m", "8192" | "--m", "256" | `suite.bsr_gemm.args`

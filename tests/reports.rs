@@ -788,6 +788,11 @@ fn a_stored_outcome_is_rendered_as_the_check_rendered_it() {
     }
     let printed = project.run("report checked/a.json --format junit").exits(0);
     assert!(printed.out == project.read("checked/a.junit.xml"));
+    // As PowerShell writes it.
+    let marked = format!("\u{feff}{}", project.read("checked/a.json"));
+    project.write("marked.json", marked);
+    let printed = project.run("report marked.json --format junit").exits(0);
+    assert!(printed.out == project.read("checked/a.junit.xml"));
 }
 
 #[test]

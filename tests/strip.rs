@@ -157,6 +157,8 @@ fn what_is_of_no_known_kind_is_listed_and_not_copied() {
 fn a_stripped_profile_cannot_be_locked() {
     let project = Project::unlocked();
     project.run("strip recorded public").exits(0);
+    let again = project.run("strip public other");
+    again.ends(2, "it is a stripped copy already");
     let lock = |from: &str| {
         project.run(&[
             "baseline", "--lock", "--reason", "r", "--who", "w", "--from", from, "--format", "json",

@@ -14,11 +14,10 @@ use crate::evidence::{Purpose, conditions_unknown, disturbed, incomplete, incomp
 use crate::finding::{Code, Error, Finding};
 use crate::hash::sha256_hex;
 use crate::profile::{Profile, ProfileOrigin, norm_text, now};
-use crate::profiler::filter_in;
 use crate::terms::{Phase, Tier};
 
 /// What to do where a profile cannot become a baseline.
-const AGAIN: &str = "measure it again with `sparsek-gate profile`, which always verifies, by this version and from this configuration";
+const AGAIN: &str = "measure it again with `sparsek-gate profile` (`--output DIR` for `--from DIR`), which always verifies, by this version and from this configuration";
 
 /// Who accepts, when, and why.
 #[derive(Clone, Debug)]
@@ -146,7 +145,10 @@ impl Candidate<'_> {
         }
         let mut findings = incomplete_compiled(variant, profile);
         let reasons = reasons.into_iter();
-        let next = format!("compile it again: `sparsek-gate build {}`", variant.id);
+        let next = format!(
+            "where it was recorded, record it again (`profile --output DIR`); else compile it again: `sparsek-gate build {}`",
+            variant.id
+        );
         findings.extend(reasons.map(|why| self.refuse(Code::NotMeasured, why, &next)));
         self.decide(norm_text(profile), findings)
     }
@@ -211,7 +213,6 @@ impl Candidate<'_> {
             .iter()
             .map(|change| self.again(format!("{change} changed since it was measured")))
             .collect();
-        findings.extend(self.other_filter());
         if provenance.origin == ProfileOrigin::Measured && provenance.captures.is_empty() {
             let message = "the profile names no capture";
             findings.push(self.refuse(Code::CaptureMissing, message.to_owned(), AGAIN));
@@ -225,28 +226,6 @@ impl Candidate<'_> {
             ));
         }
         findings
-    }
-
-    /// That ncu selected by another filter than the configuration's: what a wider one selects was not
-    /// measured, and the next check would find it new.
-    fn other_filter(&self) -> Option<Finding> {
-        let provenance = &self.profile.provenance;
-        if provenance.origin != ProfileOrigin::Measured || provenance.stripped {
-            return None;
-        }
-        let now = self.variant.kernels.as_deref().unwrap_or_default();
-        let mut captures = provenance.captures.iter();
-        let was = captures
-            .find_map(|capture| filter_in(&capture.argv).filter(|filter| *filter != now))?;
-        let named = |filter: &str| match filter {
-            "" => "every kernel".to_owned(),
-            filter => format!("`{filter}`"),
-        };
-        Some(self.again(format!(
-            "`kernels` changed since it was measured: it selected {}, and now {}",
-            named(was),
-            named(now)
-        )))
     }
 
     /// The baseline with its lock, if there is no finding.

@@ -8,11 +8,12 @@ use ncu_report::{ReadError, Recording};
 
 use crate::capture::{self, Format};
 use crate::disk;
-use crate::files::{ends_in, most, read_regular_up_to};
+use crate::files::{PROFILE_FILE, ends_in, most, read_regular_up_to};
 use crate::finding::Error;
 use crate::hash::{sha256_file, sha256_hex};
 use crate::parallel;
 use crate::profile::FileHash;
+use crate::terms::VariantId;
 
 /// The endings of captures' names.
 const ENDINGS: [&str; 6] = ["ncu-rep", "ncu-repz", "csv", "counters", "records", "times"];
@@ -90,10 +91,11 @@ impl CaptureIndex {
         })
     }
 
-    /// Whether a capture of this name is in the folder itself, and can be read.
-    pub(super) fn has_beside(&self, name: &str) -> bool {
-        let mut files = self.files.iter();
-        files.any(|path| self.is_beside(path, name) && sha256_file(path).is_ok())
+    /// The files of this name beside the profile, or in a folder of its variant.
+    pub(super) fn named(&self, name: &str, id: &VariantId) -> impl Iterator<Item = &Path> {
+        let place = format!("{id}/{name}");
+        let files = self.files.iter().map(PathBuf::as_path);
+        files.filter(move |path| self.is_beside(path, name) || path.ends_with(&place))
     }
 
     fn is_beside(&self, path: &Path, name: &str) -> bool {
@@ -109,4 +111,25 @@ impl CaptureIndex {
                 .collect()
         })
     }
+}
+
+/// What to do where a folder has no profile of a variant: where that is, or what was not copied.
+/// `recorded` is the folder of the variant in it.
+pub fn find_profile(folder: &Path, recorded: &Path, id: &VariantId) -> Option<String> {
+    let is_file = |inner: &Path| disk::is_file(folder.join(inner).join(PROFILE_FILE));
+    if is_file(Path::new("")) || is_file(Path::new(&id.variant)) {
+        let next = "name the folder above it that has all: `--from DIR` for DIR/SUITE/VARIANT/profile.json";
+        return Some(next.to_owned());
+    }
+    let entries = disk::read_dir(folder).ok()?;
+    let mut names = entries.iter().map(disk::Entry::text);
+    let own = |name: &str| Path::new(name).join(&id.suite).join(&id.variant);
+    if let Some(inner) = names.find(|name| *name == "profiles" || is_file(&own(name))) {
+        let folder = folder.display();
+        return Some(format!("name the folder in it: `--from {folder}/{inner}`"));
+    }
+    let captures = CaptureIndex::of(recorded).ok()?;
+    (!captures.files.is_empty()).then(|| {
+        format!("its captures are there without their {PROFILE_FILE}: copy the whole folder of the recording again; one that was interrupted is measured again")
+    })
 }

@@ -7,22 +7,22 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::accept::{Acceptance, Candidate, Decision, noise};
-use super::capture_index::CaptureIndex;
+use super::capture_index::{CaptureIndex, find_profile};
 use super::lock::{Entry, Lock};
 use super::norm_line::{NormLine, norm_lines};
 use super::rederive_loaded::rederive_loaded;
 use super::signature::{Signer, unknown_key};
 use super::store::{NewBaseline, Store};
 use super::verify_selected::{lock_in_git, was_removed};
-use crate::comparable::merge;
+use crate::comparable::{merge, same_captures};
 use crate::config::{Config, Selected, Variant};
 use crate::disk;
-use crate::evidence::{fewer_imported, numbers_unchecked, unpinned};
+use crate::evidence::{fewer_imported, numbers_unchecked, pins_of, unpinned};
 use crate::files::{SICK_FILE, recorded_folder};
 use crate::finding::{Code, Error, Finding, Stop, WarnReason};
 use crate::measure::folders_of;
 use crate::process;
-use crate::profile::{Profile, Taken};
+use crate::profile::{Profile, Taken, norm_text};
 use crate::terms::VariantId;
 
 /// What is to be locked, and by whom.
@@ -167,7 +167,11 @@ impl Locking<'_> {
             let next = "lock profiles of the same code that were taken under the same conditions";
             Finding::deny(Code::NotComparable, &variant.id, message, next)
         })?;
-        let measured = unpinned(&variant.id, "measured", &profile.provenance.pins);
+        // What was pinned when it was measured, and what is now.
+        let measured = unpinned(&variant.id, "measured", &profile.provenance.pins).or_else(|| {
+            let now = pins_of(&self.config.toolchain, &profile);
+            unpinned(&variant.id, "measured", &now)
+        });
         self.warnings.extend(measured);
         self.warnings.extend(fewer_imported(variant, &profile));
         self.decide(variant, &profile, |candidate| {
@@ -187,8 +191,8 @@ impl Locking<'_> {
     fn recorded(&self, variant: &Variant) -> Result<(Vec<Profile>, CaptureIndex), Stop> {
         let mut profiles = Vec::new();
         let mut captures = CaptureIndex::default();
-        for folder in self.folders(variant)? {
-            let folder = folder.as_path();
+        let folders = self.folders(variant)?;
+        for folder in &folders {
             match readable(Profile::recorded(folder, &variant.id), variant)? {
                 Some(_) if disk::is_there(folder.join(SICK_FILE)) => {
                     let folder = folder.display();
@@ -196,15 +200,23 @@ impl Locking<'_> {
                         format!("the run that measured into {folder} saw that its GPU is sick");
                     return Err(Finding::of(Code::GpuSick, &variant.id, message).into());
                 }
-                Some(profile) => profiles.push(profile),
+                Some(profile) => {
+                    if let Some(at) = profiles.iter().position(|it| same_captures(it, &profile)) {
+                        let [one, other] = [&folders[at], folder].map(|it| it.display());
+                        let message = format!("{one} and {other} have the same captures");
+                        let (code, next) = (Code::NotComparable, "leave one of them out");
+                        return Err(Finding::deny(code, &variant.id, message, next).into());
+                    }
+                    profiles.push(profile);
+                }
                 None => {
                     let message = format!("{} contains no profile of it", folder.display());
-                    let next = format!(
-                        "measure it: `sparsek-gate profile {}`; its compiled code alone is locked by `baseline --lock --static`",
-                        variant.id
-                    );
-                    let code = Code::ProfileMissing;
-                    return Err(Finding::deny(code, &variant.id, message, next).into());
+                    let (code, id) = (Code::ProfileMissing, &variant.id);
+                    let found = find_profile(folder, &recorded_folder(folder, id), id);
+                    let next = found.unwrap_or_else(|| format!(
+                        "measure it: `sparsek-gate profile {id}` (`--output DIR` for `--from DIR`); its compiled code alone is locked by `baseline --lock --static`"
+                    ));
+                    return Err(Finding::deny(code, id, message, next).into());
                 }
             }
             captures.add(&recorded_folder(folder, &variant.id))?;
@@ -336,15 +348,17 @@ impl Locking<'_> {
             .extend(unchecked.map(|finding| finding.warn_for(WarnReason::Replaced)));
         let same_norm =
             norm.as_deref() == Some(new.norm.as_bytes()) && norm_sha256 == Some(new.norm_sha256());
+        // The text may be damaged, or missing.
+        let locked_norm = before
+            .as_ref()
+            .and_then(norm_text)
+            .unwrap_or_else(|| String::from_utf8_lossy(&norm.unwrap_or_default()).into_owned());
         let unchanged =
             same_norm && same_lock && locked.is_some_and(|locked| locked == new.profile.as_bytes());
         self.baselines.push(LockedBaseline {
             variant: variant.id.clone(),
             gpu: new.gpu.clone(),
-            changes: norm_lines(
-                &String::from_utf8_lossy(&norm.unwrap_or_default()),
-                &new.norm,
-            ),
+            changes: norm_lines(&locked_norm, &new.norm),
             entry: new.lock.ledger.last().cloned().filter(|_| !unchanged),
         });
         if !unchanged {
@@ -418,9 +432,7 @@ fn readable(
 ) -> Result<Option<Profile>, Stop> {
     profile.map_err(|error| match error {
         Error::Input { .. } | Error::Io { .. } => {
-            let again = "make it again: `sparsek-gate profile` (a static profile: `build`)";
-            let why = error.to_string();
-            Finding::deny(Code::CaptureUnreadable, &variant.id, why, again).into()
+            Finding::of(Code::CaptureUnreadable, &variant.id, error.to_string()).into()
         }
         error => error.into(),
     })

@@ -15,7 +15,7 @@ mod verify;
 mod verify_selected;
 
 pub use accept::{Acceptance, noise};
-pub use capture_index::CaptureIndex;
+pub use capture_index::{CaptureIndex, find_profile};
 pub use immutable::immutable_additions;
 pub use lock::{Entry, Lock};
 pub use lock_selected::{

@@ -1,17 +1,21 @@
 //! Whether a profile is what its captures contain.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use super::capture_index::CaptureIndex;
 use crate::capture::Format;
 use crate::config::Variant;
+use crate::disk;
 use crate::finding::{Code, Finding};
+use crate::hash::sha256_file;
 use crate::profile::import::conditions_of;
 use crate::profile::{
     CaptureRecord, Derived, FileHash, Hotspots, Identity, KernelProfile, Profile, ProfileOrigin,
     Source, derive,
 };
 use crate::terms::{Phase, Tier};
+use crate::verify::Proof;
 use ncu_report::Recording;
 
 /// Derives a profile's kernels from its captures again, and reports where they differ from it.
@@ -21,12 +25,14 @@ pub fn rederive(variant: &Variant, profile: &Profile, captures: &CaptureIndex) -
     for record in &profile.provenance.captures {
         let mut read = |file| {
             let unread = |(code, message)| findings.push(Finding::of(code, &variant.id, message));
-            read(captures, file).map_err(unread).ok()
+            read(profile, captures, file).map_err(unread).ok()
         };
         let report = read(&record.report);
         let csv = record.csv.as_ref().and_then(read);
         recordings.extend(report.map(|report| (record, report, csv)));
     }
+    let mut checked = profile.provenance.captures.iter().filter(|it| it.checked);
+    findings.extend(checked.find_map(|record| unproven(variant, captures, record)));
     if !findings.is_empty() {
         return findings;
     }
@@ -83,12 +89,17 @@ fn leave_out(variant: &Variant, profile: &Profile, derived: &mut Derived) {
 type Capture = (Format, Recording);
 
 /// Reads a capture that a profile names. `Err` where it is missing or cannot be read.
-fn read(captures: &CaptureIndex, file: &FileHash) -> Result<Capture, (Code, String)> {
+fn read(
+    profile: &Profile,
+    captures: &CaptureIndex,
+    file: &FileHash,
+) -> Result<Capture, (Code, String)> {
     let (name, sha256) = (&file.file, &file.sha256);
+    let mut named = captures.named(name, &profile.variant);
     Err(match captures.read(file) {
         Some(Ok(found)) => return Ok(found),
         Some(Err(error)) => (Code::CaptureUnreadable, error.to_string()),
-        None if captures.has_beside(name) => (
+        None if named.any(|path| is_other(profile, name, path)) => (
             Code::ProfileAltered,
             format!(
                 "the capture `{name}` beside the profile is not the one that the profile names (sha256 {sha256})"
@@ -99,6 +110,31 @@ fn read(captures: &CaptureIndex, file: &FileHash) -> Result<Capture, (Code, Stri
             format!("the capture `{name}` (sha256 {sha256}) that the profile names is missing"),
         ),
     })
+}
+
+/// Whether a file has the name of a capture, and is none of the profile's of that name.
+fn is_other(profile: &Profile, name: &str, path: &Path) -> bool {
+    let captures = profile.provenance.captures.iter();
+    let files = captures.flat_map(|one| std::iter::once(&one.report).chain(&one.csv));
+    let mut own = files.filter(|file| file.file == name);
+    sha256_file(path).is_ok_and(|found| !own.any(|own| own.sha256 == found))
+}
+
+/// That a process was correct by the profile, and not by the file that it wrote beside its capture.
+fn unproven(variant: &Variant, captures: &CaptureIndex, record: &CaptureRecord) -> Option<Finding> {
+    let mut places = captures.named(&record.report.file, &variant.id);
+    let path = places.find_map(|capture| {
+        let path = capture.with_extension("result.json");
+        (!matches!(Proof::read(&path, true), Proof::Correct)).then_some(path)
+    })?;
+    let shown = path.file_name()?.display();
+    let message =
+        format!("the profile says that its process was correct, and `{shown}` beside it does not");
+    let code = match disk::is_there(&path) {
+        true => Code::ProfileAltered,
+        false => Code::CaptureMissing,
+    };
+    Some(Finding::of(code, &variant.id, message))
 }
 
 /// Why the captures cannot be those of this tool: one report with its CSV for each process, none twice.

@@ -25,13 +25,14 @@ use crate::git;
 use crate::judge::{
     ComparedProgram, ComparedPrograms, KernelOverview, Origin, Outcome, Rules, judge,
 };
-use crate::measure::{BaseProject, Place, Plan, measure, why_not_startable};
+use crate::measure::{BaseProject, Place, Plan, measure};
 use crate::metric::display_value;
 use crate::process;
 use crate::report::{self, Form, Progress, one_line, plain_table, table_lines};
 use crate::terms::dimensions;
 use crate::tips::quoted_programs;
 use crate::trust;
+use crate::verify::why_not_startable;
 
 /// The endings of what is compared and is no program.
 const FILES: [&str; 8] = [
@@ -187,7 +188,7 @@ fn of_stored(arguments: &CompareArgs) -> Result<Option<ExitCode>, Error> {
             let gone = names.iter().find(|name| !disk::is_there(name));
             let gone = gone.map(|name| format!("there is no file or folder {name}: "));
             Err(Error::Usage(format!(
-                "{}a stored measurement is compared with another one: state two files or folders that are there, or two programs",
+                "{}a stored measurement is compared with another one: state two files or folders that are there (a packed file is unpacked before), or two programs",
                 gone.unwrap_or_default()
             )))
         }

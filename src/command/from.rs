@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::archive::Opened;
 use super::judging::{Judging, refuse_without_folder};
 use crate::disk::{self, leads_to};
-use crate::finding::{Error, name_recordings};
+use crate::finding::{Error, name_recordings, with_files};
 use crate::judge::{Outcome, PackedBase, examined};
 use crate::measure::{Captures, SliceOf, Source, Spent};
 use crate::process::{self, Access};
@@ -73,7 +73,11 @@ pub(super) fn recorded(judging: &Judging, from: &[PathBuf]) -> Result<Outcome, E
     let usual = judging.plan.profiles(None)?;
     let others = from.iter().filter(|folder| leads_to(folder) != usual);
     name_recordings(others, imported);
-    Ok(judging.judged(captures, &rules))
+    let mut outcome = judging.judged(captures, &rules);
+    for finding in &mut outcome.findings {
+        finding.next = with_files(std::mem::take(&mut finding.next));
+    }
+    Ok(outcome)
 }
 
 /// Judges slices by the rules, the locks and the plan of the archive that they were measured from.

@@ -30,6 +30,16 @@ pub fn merge(profiles: Vec<Profile>) -> Result<Profile, String> {
     Ok(merged)
 }
 
+/// Whether both name a capture of the same content.
+pub fn same_captures(one: &Profile, other: &Profile) -> bool {
+    let [mut one, other] = [one, other].map(|profile| profile.provenance.captures.iter());
+    one.any(|one| {
+        other
+            .clone()
+            .any(|it| it.report.sha256 == one.report.sha256)
+    })
+}
+
 /// What must not differ between profiles that are merged.
 fn mergeable(one: &Profile, other: &Profile) -> Vec<String> {
     let (was, is) = (&one.provenance, &other.provenance);

@@ -4,6 +4,6 @@ mod merge;
 mod profiles;
 mod project;
 
-pub use merge::merge;
+pub use merge::{merge, same_captures};
 pub use profiles::{added_sources, compiled, measured, measured_where_known, side_by_side};
 pub use project::{changed_code, changed_conditions};

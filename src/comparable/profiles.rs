@@ -1,7 +1,6 @@
 //! The differences of two profiles.
 
-use std::collections::BTreeSet;
-
+use super::merge::same_captures;
 use crate::process::shell_line;
 use crate::profile::{Profile, ProfileOrigin};
 use crate::terms::{Phase, Tier, joined_or};
@@ -80,13 +79,7 @@ pub fn side_by_side(base: &Profile, current: &Profile) -> Vec<String> {
             "the base was measured in {was} processes, current in {is}"
         ));
     }
-    fn hashes(profile: &Profile) -> BTreeSet<&str> {
-        let captures = profile.provenance.captures.iter();
-        captures
-            .map(|capture| capture.report.sha256.as_str())
-            .collect()
-    }
-    if !hashes(base).is_disjoint(&hashes(current)) {
+    if same_captures(base, current) {
         differences.push("base and current name the same captures".to_owned());
     }
     if base.provenance.origin != ProfileOrigin::Measured {

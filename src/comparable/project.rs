@@ -5,6 +5,7 @@ use crate::config::{Config, Recipe, Variant};
 use crate::disk;
 use crate::git;
 use crate::profile::{Conditions, Profile, ProfileOrigin};
+use crate::profiler::other_selection;
 use crate::terms::Tier;
 
 /// Sources, headers and flags that changed since a profile was measured.
@@ -92,6 +93,11 @@ pub fn changed_conditions(variant: &Variant, profile: &Profile) -> Vec<String> {
                 .filter(|(stated, measured)| stated != measured)
                 .map(|((name, _), _)| format!("{name} in the configuration")),
         );
+    }
+    // What others select was not measured, and the next check would find it new.
+    if measured && !profile.provenance.stripped {
+        let mut captures = profile.provenance.captures.iter();
+        changed.extend(captures.find_map(|it| other_selection(variant, it.phase?, &it.argv)));
     }
     changed
 }

@@ -4,7 +4,7 @@ use crate::binary::StaticRule;
 use crate::config::{KernelFilter, Metric, StatedBy, Variant};
 use crate::finding::{Code, Finding, WarnReason};
 use crate::metric::{Level, Role, measures};
-use crate::profile::{KernelProfile, Profile, ProfileOrigin};
+use crate::profile::{KernelProfile, Profile, ProfileOrigin, Series};
 use crate::terms::{Phase, Tier, counted, joined_or};
 use crate::verdict::LOOKS;
 use ncu_report::base_name;
@@ -97,12 +97,14 @@ fn next_of_missing(
     profile: &Profile,
     kernel: &KernelProfile,
 ) -> &'static str {
-    let some_process_has_none = kernel
-        .metrics
-        .get(&metric.alias)
-        .is_some_and(|series| series.samples.iter().any(Vec::is_empty));
+    let series = kernel.metrics.get(&metric.alias);
+    let some_process_has_none =
+        series.is_some_and(|series| series.samples.iter().any(Vec::is_empty));
     let is_imported = profile.provenance.origin == ProfileOrigin::Imported;
     match (is_imported, some_process_has_none) {
+        (true, false) if series.is_some_and(|it| wrong(metric, profile, it).is_some()) => {
+            "import the report itself, or its page as ncu printed it: the file was edited, converted or damaged"
+        }
         (true, true) => {
             "import files that all have a launch of it, or state in `kernels` what they have in common"
         }
@@ -184,27 +186,15 @@ pub(crate) fn why_not_measured(
         return Some("the kernel was launched in only some of the processes".to_owned());
     }
     let launches = series.launch_count();
-    let present = series
-        .samples
-        .iter()
-        .flatten()
-        .flatten()
-        .filter(|sample| sample.is_finite() && **sample >= 0.0)
-        .count();
+    let present = series.samples.iter().flatten().flatten().count();
     if present < launches || launches == 0 {
         return Some(format!(
             "`{}` has a valid value in {present} of {launches} launches",
             metric.counter
         ));
     }
-    let took_no_time = metric.role() == Some(Role::Duration)
-        && series
-            .samples
-            .iter()
-            .flatten()
-            .any(|sample| *sample == Some(0.0));
-    if took_no_time {
-        return Some("a launch has a duration of zero".to_owned());
+    if let Some(wrong) = wrong(metric, profile, series) {
+        return Some(wrong);
     }
     let of_others = profile.launches_of(kernel, definition.phase);
     if launches < of_others {
@@ -212,10 +202,30 @@ pub(crate) fn why_not_measured(
             "it has {launches} launches, but other metrics have {of_others}"
         ));
     }
-    if definition.unit.is_none() {
-        return Some(format!("the unit of `{}` is not known", metric.counter));
-    }
     None
+}
+
+/// Why the values of a metric cannot be those of its counter: none counts below zero, and a duration is
+/// a time.
+fn wrong(metric: &Metric, profile: &Profile, series: &Series) -> Option<String> {
+    let (counter, is_time) = (&metric.counter, metric.role() == Some(Role::Duration));
+    let is_wrong = |value: f64| !(value.is_finite() && (value > 0.0 || value == 0.0 && !is_time));
+    for (launches, process) in series.samples.iter().zip(1..) {
+        let mut launches = launches.iter().zip(1..);
+        let found = launches.find(|(sample, _)| sample.is_some_and(is_wrong));
+        if let Some((Some(value), launch)) = found {
+            return Some(format!(
+                "`{counter}` is {value} in launch {launch} of process {process}"
+            ));
+        }
+    }
+    match profile.identity.metrics.get(&metric.alias)?.unit.as_deref() {
+        None => Some(format!("the unit of `{counter}` is not known")),
+        Some(unit) if is_time && !["ns", "us", "ms", "s"].contains(&unit) => Some(format!(
+            "the unit of `{counter}` is `{unit}`, which is no time"
+        )),
+        Some(_) => None,
+    }
 }
 
 /// That a variant's filter selects none of these kernels.

@@ -112,7 +112,7 @@ codes! {
     /// A kernel is missing in the capture or in the machine code, or no kernel at all was profiled.
     KernelMissing = "kernel-missing", Fails => Failed,
         "The kernel was renamed or removed, `kernels` selects none that the program launches, or `expect` names others.",
-        "Compare `kernels`, `expect`, `skip` and `profiler_range` (`compare --kernels` and `--skip`) with the names in the message, and of machine code also `program` and `libraries`.";
+        "Compare `kernels`, `expect`, `skip` and `profiler_range` (`compare --kernels` and `--skip`) with the names in the message, and of machine code also `program` and `libraries`. Where it names none, run the program by hand, and look whether it reaches its launches.";
     /// The variant could not be built.
     BuildFailed = "build-failed", Fails => Failed,
         "An error in the sources, a missing file or library, or a wrong flag.",
@@ -192,7 +192,7 @@ codes! {
     /// A report, a CSV or a profile cannot be used.
     CaptureUnreadable = "capture-unreadable", Either => Failed,
         "The file is cut, damaged, edited, of an unknown format, lacks launches, or is a profile of another variant, tier or version.",
-        "Profile again. For a newer ncu, update sparsek-gate.";
+        "If it was copied or edited, copy or restore it; otherwise profile again. If a newer ncu or sparsek-gate wrote it, update sparsek-gate.";
     /// The report and its CSV contain different numbers.
     ReadersDisagree = "readers-disagree", Fails => Failed,
         "One of the two files was changed, or a reader has a defect.",
@@ -208,7 +208,7 @@ codes! {
     /// The samples of a profile are not those of its captures.
     ProfileAltered = "profile-altered", Either => Baseline,
         "The profile or a capture was edited, or they come from different runs.",
-        "Record the profile again, and keep its captures unchanged.";
+        "Take the whole folder of the recording that the profile is of, unchanged (in git with `* -text` in its `.gitattributes`); if it is lost, record the profile again.";
     /// A recorded profile was measured from other sources or flags than the current ones.
     ProfileStale = "profile-stale", Either => Baseline,
         "The code changed after the recording, or the recording used `-D`.",
@@ -236,7 +236,7 @@ codes! {
     /// A variant or a metric is locked, but was not checked.
     VariantGone = "variant-gone", Fails => Baseline,
         "It was removed from the configuration, or renamed, or the variant became experimental.",
-        "Put it back, remove the baseline of the variant, or lock one without the metric.";
+        "Put it back, remove the baseline of the variant, or record it without the metric and lock that.";
     /// A locked file, or the lock itself, is not what was locked.
     Tampered = "tampered", Fails => Baseline,
         "A file in `baselines/` was edited by hand, damaged in a merge, or put in another folder.",

@@ -31,7 +31,12 @@ pub fn with_files(text: String) -> String {
         "verify",
     ];
     let text = match RECORDINGS.get() {
-        Some(options) => text.replace("baseline --lock ", &format!("baseline --lock {options}")),
+        Some(options) => {
+            // What was found before may be said again.
+            let lock = format!("baseline --lock {options}");
+            let plain = text.replace(&lock, "baseline --lock ");
+            plain.replace("baseline --lock ", &lock)
+        }
         None => text,
     };
     let Some(config) = CONFIG.get() else {

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
 use thiserror::Error;
 
 use super::ExitCode;
@@ -64,8 +65,11 @@ fn next_step(path: &Path, source: &std::io::Error) -> String {
                 .to_owned()
         })),
         ErrorKind::NotADirectory => {
-            Some("a file is where a folder must be: move it away".to_owned())
+            Some("a file is where a folder must be: put a folder there, or name another place".to_owned())
         }
+        _ if source.raw_os_error() == Some(Errno::FBIG.raw_os_error()) => Some(
+            "raise the limit of the file size (`ulimit -f`), and run the command again; what was there before is kept".to_owned(),
+        ),
         _ => None,
     };
     next.map_or_else(String::new, |next| format!("\n  next: {next}"))

@@ -4,7 +4,7 @@ use super::{Code, Finding};
 use crate::terms::VariantId;
 
 /// What they write, what is missing, and what to do.
-const LACKS: [(&str, &str, &str); 11] = [
+const LACKS: [(&str, &str, &str); 12] = [
     (
         "File size limit exceeded",
         "a file may not become so large (`ulimit -f`)",
@@ -44,6 +44,11 @@ const LACKS: [(&str, &str, &str); 11] = [
         "no CUDA-capable device is detected",
         "the program sees no GPU",
         "check CUDA_VISIBLE_DEVICES and the driver",
+    ),
+    (
+        "CUDA driver version is insufficient",
+        "the driver is older than the CUDA that the program was built with",
+        "update the driver, or build with an older toolkit",
     ),
 ];
 

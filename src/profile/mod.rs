@@ -15,6 +15,7 @@ use crate::files::{
     PROFILE_FILE, STATIC_PROFILE_FILE, if_there, json, pretty_json_in_lines, recorded_folder,
     write_atomically,
 };
+use crate::git;
 use crate::hash::sha256_hex;
 use crate::metric::measures;
 use crate::terms::{Phase, Seed, Tier, VariantId};
@@ -289,7 +290,10 @@ impl Profile {
     /// [`Error::Io`], or [`Error::Input`] where the text is no profile of this version.
     pub fn read(path: &Path) -> Result<Profile, Error> {
         let text = crate::files::read_regular(path).map_err(Error::io("read", path))?;
-        Profile::parse(&text).map_err(|cause| Error::input(path.to_path_buf(), cause))
+        Profile::parse(&text).map_err(|cause| {
+            let conflict = |line| format!("git left a conflict of a merge in line {line}");
+            Error::input(path, git::conflict(&text).map_or(cause, conflict))
+        })
     }
 
     /// The recorded profile of a variant below a folder of profiles, if there is one.

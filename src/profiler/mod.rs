@@ -12,7 +12,7 @@ mod profilers;
 mod session;
 
 pub use capture::{Capture, Pending, Times};
-pub(crate) use ncu::{NCU_LOCK, filter_in, home, judge_printed, reports};
+pub(crate) use ncu::{NCU_LOCK, home, judge_printed, other_selection, reports};
 pub use ncu::{Ncu, Trouble};
 pub use profilers::{LibraryFile, Profilers};
 pub use session::{Left, Profiler, Ran, Session, Written, in_turn, run};

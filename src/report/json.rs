@@ -15,6 +15,7 @@ use crate::finding::{Error, Reported, Severity};
 use crate::judge::Outcome;
 use crate::terms::VariantId;
 use crate::verdict::Verdict;
+use ncu_report::csv;
 
 /// What `sparsek-gate check --format json` prints: the outcome of one run.
 // With its exit code, so that a script need not know the rules.
@@ -77,6 +78,8 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
             path.display()
         ))
     };
+    // PowerShell writes what it redirects with a mark, or as UTF-16.
+    let text = &*csv::utf8(text);
     let head: Head = json(text).map_err(no_outcome)?;
     if head.meaning.is_none() {
         return Err(no_outcome("it states no `meaning`".to_owned()));

@@ -27,9 +27,9 @@ pub(crate) fn find(
             places.push(place);
         }
     }
-    let relative = ["CUDA_HOME", "CUDA_PATH"]
-        .into_iter()
-        .find(|name| std::env::var_os(name).is_some_and(|folder| Path::new(&folder).is_relative()));
+    let relative = ["CUDA_HOME", "CUDA_PATH"].into_iter().find(|name| {
+        std::env::var_os(name).is_some_and(|it| !it.is_empty() && Path::new(&it).is_relative())
+    });
     let not = relative.map(|name| format!(" (not {name}, which is a relative path)"));
     Err(format!(
         "looked at {}{}",

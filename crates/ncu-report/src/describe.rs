@@ -1,7 +1,7 @@
 //! What a file is that a reader cannot read.
 
 /// The steps that several kinds of files share.
-const UNPACK: &str = "unpack it, and name the report or the page in it";
+pub(crate) const UNPACK: &str = "unpack it, and name the report or the page in it";
 const BY_NCU: &str = "name a report (`.ncu-rep`) of ncu, or a CSV page that it printed";
 const AS_RAW: &str = "print the raw page of the report: ncu --import REPORT --csv --page raw";
 const AS_CSV: &str = "add `--csv --page raw` to the command line of ncu";

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::recordings::Recordings;
 use super::rules::Rules;
 use super::variants::Judge;
-use crate::baseline::{CaptureIndex, rederive, rederive_loaded};
+use crate::baseline::{CaptureIndex, find_profile, rederive, rederive_loaded};
 use crate::comparable::changed_code;
 use crate::config::{Config, Variant};
 use crate::disk;
@@ -190,7 +190,9 @@ impl Reading<'_> {
     /// The measured profile of a variant. Without one nothing would be judged.
     fn current(&mut self, variant: &Variant, recorded: Recorded) -> Result<(), Error> {
         let finding = match recorded.profile {
-            Ok(Some(profile)) if profile.variant == variant.id => {
+            Ok(Some(profile))
+                if profile.variant == variant.id && profile.identity.tier != Tier::Static =>
+            {
                 self.altered(variant, recorded.altered?, |finding| finding);
                 if let Some(stale) = recorded.stale {
                     self.stale.insert(variant.id.clone());
@@ -209,20 +211,11 @@ impl Reading<'_> {
                 let shown = self.recordings.shown.display();
                 let (code, id) = (Code::ProfileMissing, &variant.id);
                 let message = format!("{shown} contains no profile of it: no {id}/{PROFILE_FILE}");
-                let next = "it has compiled code alone: that is judged by `check --static`, without `--from`; what a GPU measures is recorded by `profile --output DIR`";
-                let own = self.recordings.shown.join(PROFILE_FILE);
-                let below = self.recordings.shown.join(&id.variant).join(PROFILE_FILE);
-                if disk::is_file(own) || disk::is_file(below) {
-                    let next = "name the folder above it that has all: `--from DIR` for DIR/SUITE/VARIANT/profile.json";
-                    Finding::deny(code, id, message, next)
-                } else if let Some(inner) = self.inner(id) {
-                    let next = format!("name the folder in it: `--from {shown}/{inner}`");
-                    Finding::deny(code, id, message, next)
-                } else if disk::is_file(recorded.folder.join(STATIC_PROFILE_FILE)) {
-                    Finding::deny(code, id, message, next)
-                } else {
-                    Finding::of(code, id, message)
-                }
+                let is_compiled = disk::is_file(recorded.folder.join(STATIC_PROFILE_FILE));
+                let next = find_profile(&self.recordings.shown, &recorded.folder, id);
+                let code_alone = "it has compiled code alone: that is judged by `check --static`, without `--from`; what a GPU measures is recorded by `profile --output DIR`";
+                let next = next.or_else(|| is_compiled.then(|| code_alone.to_owned()));
+                Finding::of(code, id, message).or_next(next)
             }
             Err(error @ (Error::Input { .. } | Error::Io { .. })) => {
                 unreadable(variant, error.to_string())
@@ -231,16 +224,6 @@ impl Reading<'_> {
         };
         self.findings.push(finding);
         Ok(())
-    }
-
-    /// The folder in the named one that has profiles of the variant, or of some.
-    fn inner(&self, id: &VariantId) -> Option<String> {
-        let folders = disk::read_dir(&self.recordings.shown).ok()?;
-        let profile = Path::new(&id.suite).join(&id.variant).join(PROFILE_FILE);
-        let mut names = folders.iter().map(|folder| folder.text());
-        names.find(|name| {
-            *name == "profiles" || disk::is_file(self.recordings.shown.join(name).join(&profile))
-        })
     }
 
     /// The profile of the base revision, where there is one.
@@ -289,7 +272,10 @@ impl Reading<'_> {
             {
                 return Some(profile);
             }
-            Ok(Some(profile)) => format!("it is a profile of {}", profile.variant),
+            Ok(Some(profile)) => {
+                let (id, tier) = (&profile.variant, profile.identity.tier);
+                format!("it is a profile of {id}, by {tier}")
+            }
             Err(error) => error.to_string(),
         };
         let message = format!("its static profile cannot be used: {why}");
@@ -382,6 +368,10 @@ fn unreadable(variant: &Variant, why: String) -> Finding {
 
 fn of_another(variant: &Variant, place: &Path, profile: &Profile) -> Finding {
     let (place, other) = (place.display(), &profile.variant);
+    if *other == variant.id {
+        let message = format!("{place} has its static profile in the place of the measured one");
+        return unreadable(variant, message);
+    }
     let message = format!("{place} contains a profile of {other}");
     let next = format!(
         "move it to the folder {other}, or record {} again",

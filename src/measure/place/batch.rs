@@ -116,6 +116,10 @@ impl Batch<'_> {
         for (variant, artifact) in self.variants.iter().zip(artifacts) {
             // A library has no numbers of its own.
             let Some(artifact) = artifact.as_ref().filter(|one| !one.run.is_empty()) else {
+                if artifact.is_some() {
+                    let why = "not run: its source has no `main`";
+                    self.watch.ended(variant, "verify", why);
+                }
                 verified.push(None);
                 continue;
             };

@@ -21,7 +21,7 @@ use log::{Logs, judge};
 pub use log::Trouble;
 pub(crate) use log::{NCU_LOCK, judge_printed};
 pub use tool::Ncu;
-pub(crate) use tool::{filter_in, home, reports};
+pub(crate) use tool::{home, other_selection, reports};
 
 impl Profiler for Ncu {
     fn process_name(&self) -> &'static str {

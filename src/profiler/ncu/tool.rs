@@ -172,24 +172,42 @@ fn kernel_id(variant: &Variant, selection: LaunchSelection) -> String {
     format!("::{name}:{}", selection.pattern())
 }
 
-/// The filter of kernels in an argv that [`Ncu::profile_argv`] made, empty where it has none; `None` of
-/// any other argv. What follows the last option is the program's.
-pub(crate) fn filter_in(argv: &[String]) -> Option<&str> {
+/// What the configuration selects by another value than an argv that [`Ncu::profile_argv`] made for this
+/// phase; `None` of any other argv. What follows the last option is the program's.
+pub(crate) fn other_selection(variant: &Variant, phase: Phase, argv: &[String]) -> Option<String> {
     let own = argv.iter().position(|word| word == "--force-overwrite")?;
     let options = argv.get(..own)?;
     let value = |name: &str| {
         let at = options.iter().position(|word| word == name)?;
         options.get(at + 1).map(String::as_str)
     };
-    if let Some(filter) = value("--kernel-name") {
-        return Some(filter);
-    }
-    let Some(id) = value("--kernel-id") else {
-        return Some("");
-    };
     // `::FILTER:INVOCATIONS`, and a filter contains no colon but that of `regex:`.
-    let (filter, _) = id.strip_prefix("::")?.rsplit_once(':')?;
-    Some(filter)
+    let id = value("--kernel-id").and_then(|id| id.strip_prefix("::")?.rsplit_once(':'));
+    let filter = value("--kernel-name").or(id.map(|(filter, _)| filter));
+    let filters = [filter, variant.kernels.as_deref()].map(Option::unwrap_or_default);
+    if filters[0] != filters[1] {
+        let [was, now] = filters.map(|filter| match filter {
+            "" => "every kernel".to_owned(),
+            filter => format!("`{filter}`"),
+        });
+        return Some(format!(
+            "`kernels` in the configuration (it selected {was}, and now {now})"
+        ));
+    }
+    let own = variant.selection(phase);
+    let same_skip = match id {
+        Some((_, pattern)) => {
+            (1..=10_000).any(|count| LaunchSelection { count, ..own }.pattern() == pattern)
+        }
+        None => value("--launch-skip").is_none_or(|skip| skip == own.skip.to_string()),
+    };
+    let in_range = value("--profile-from-start").is_some();
+    let other = match in_range == variant.profile.profiler_range {
+        true if same_skip => return None,
+        true => "`skip` in the configuration",
+        false => "`profiler_range` in the configuration",
+    };
+    Some(other.to_owned())
 }
 
 /// The folder of section files of a process whose files begin with `stem`. It is empty.

@@ -78,6 +78,7 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
     }
     let gap = reading.gap(console.is_of_run, console.profiled);
     let gap = gap.map(|(line, problem)| ReadError::line(line, problem));
+    reading.none_twice()?;
     match gap {
         Some(gap) if console.is_of_run => Err(gap),
         gap => Ok(Recording {

@@ -222,6 +222,21 @@ impl Reading {
         ))
     }
 
+    /// Refuses a launch that a run has twice, once [`Reading::gap`] sorted them.
+    pub(super) fn none_twice(&self) -> Result<(), ReadError> {
+        let twice = self.runs.iter().zip(0..).find_map(|(run, own)| {
+            // Processes that share a console may each have it.
+            let mut others = self.processes.values().filter(|of| **of == own);
+            let is_alone = others.nth(1).is_none();
+            let mut pairs = run.ids.iter().zip(run.ids.get(1..)?);
+            let (id, _) = pairs.find(|(one, next)| is_alone && one == next)?;
+            let jump = run.jumps.iter().find(|(at, _)| at == id);
+            let problem = format!("launch {id} is there twice: import each page of a run once");
+            Some(ReadError::line(jump.map_or(1, |(_, line)| *line), problem))
+        });
+        twice.map_or(Ok(()), Err)
+    }
+
     /// Keeps the largest scale of a metric: the details page may scale each launch differently.
     pub(super) fn note_scale(&mut self, name: &Arc<str>, exponent: i8) {
         if exponent == 0 {

@@ -1,5 +1,6 @@
 //! Blocks: counts, and the payload that they count.
 
+use super::file::MAGIC;
 use super::wire::Slice;
 use crate::error::ReadError;
 
@@ -25,6 +26,10 @@ impl<'a> Block<'a> {
             return Ok(None);
         }
         let at = blocks.offset();
+        if blocks.bytes.starts_with(MAGIC) {
+            let problem = "another report begins here: two files were joined; import each of them";
+            return Err(ReadError::report(at, problem));
+        }
         let header = blocks.take_sized(format_args!("the header of the block at byte {at}"))?;
         let [mut kernels, mut ranges, mut command_lists, mut graphs] = [0; 4];
         let (mut sources, mut payload_size, mut process_id) = (0, 0, None);

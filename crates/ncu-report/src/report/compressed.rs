@@ -7,7 +7,7 @@ use ruzstd::decoding::StreamingDecoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
 use super::file::MAGIC;
-use crate::describe::describe;
+use crate::describe::{UNPACK, describe};
 use crate::error::ReadError;
 use crate::limits::MAX_FILE_SIZE;
 
@@ -77,7 +77,7 @@ pub(super) fn plain(file: &[u8]) -> Result<Cow<'_, [u8]>, ReadError> {
     // What else is compressed is named before its damage.
     if !report.starts_with(MAGIC) && !report.is_empty() {
         return Err(ReadError::NotAReport {
-            found: format!("a Zstandard frame around {}", describe(&report)),
+            found: format!("a Zstandard frame around {}; {UNPACK}", describe(&report)),
         });
     }
     read.map_err(|error| {

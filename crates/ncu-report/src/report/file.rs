@@ -31,7 +31,7 @@ impl<'a> File<'a> {
         if rest.bytes.is_empty() {
             return Err(ReadError::report(
                 rest.offset(),
-                "expected a block after the file header",
+                "expected a block after the file header: the file is cut, copy it again",
             ));
         }
         Ok(File {

@@ -58,7 +58,7 @@ impl<'a> Slice<'a> {
         ReadError::report(
             self.offset(),
             format!(
-                "{what} needs {length} bytes, only {left} are left: the file is cut, copy it again"
+                "{what} needs {length} bytes, only {left} are left: the file is cut, or has something else at its end: copy it again"
             ),
         )
     }
@@ -229,7 +229,9 @@ fn long_varint(bytes: &[u8]) -> Option<(u64, usize)> {
 fn no_field(offset: usize, what: &str, found: u64) -> ReadError {
     ReadError::report(
         offset,
-        format!("expected a field of a message, found the {what} {found}"),
+        format!(
+            "expected a field of a message, found the {what} {found}: the file is damaged, copy it again as binary"
+        ),
     )
 }
 

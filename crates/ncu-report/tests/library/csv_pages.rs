@@ -307,7 +307,9 @@ fn rows_with_the_same_letters_in_other_cells_are_different() {
     // Sorted and unsorted columns are compared in different ways.
     for names in [["a__.sum", "b__.sum"], ["b__.sum", "a__.sum"]] {
         let rows = [["1", "23"], ["12", "3"], ["12", "3"], ["", "no data"]];
-        let rows = rows.map(|cells| row("0", "7", &cells)).join("\n");
+        let rows = rows.iter().zip(["0", "1", "2", "3"]);
+        let rows: Vec<String> = rows.map(|(cells, id)| row(id, "7", cells)).collect();
+        let rows = rows.join("\n");
         let page = [header(&names), units(&["", "us"]), rows].join("\n");
         let launches = read(&page).launches;
         let values = |column: usize| -> Vec<Value> {
@@ -549,6 +551,11 @@ fn a_launch_that_is_missing_between_others_is_reported() {
     let gap = part.gap.unwrap();
     assert_eq!(gap, "line 4: launch 1 is missing before launch 2");
     assert_eq!(read(&without(2)).gap, None);
+    let twice = error(&[&page[..], &page[2..]].concat().join("\n"));
+    assert!(
+        twice.starts_with("line 6: launch 0 is there twice"),
+        "{twice}"
+    );
     // The output of a run has all of them.
     let run = |rows: String| format!("==PROF== Connected to process 14 (app)\n{rows}\n");
     assert!(error(&run(without(3))).starts_with("line 5: launch 1 is missing"));

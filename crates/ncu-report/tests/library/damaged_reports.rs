@@ -149,19 +149,19 @@ fn an_error_states_the_offset_and_what_was_expected() {
     for (bytes, problem) in [
         (
             &whole[..100],
-            "byte 14: the header of the block at byte 10 needs 127 bytes, only 86 are left: the file is cut, copy it again",
+            "byte 14: the header of the block at byte 10 needs 127 bytes, only 86 are left: the file is cut, or has something else at its end: copy it again",
         ),
         (
             &whole[..60_000],
-            "byte 59189: the header of the block at byte 59185 needs 9720 bytes, only 811 are left: the file is cut, copy it again",
+            "byte 59189: the header of the block at byte 59185 needs 9720 bytes, only 811 are left: the file is cut, or has something else at its end: copy it again",
         ),
         (
             b"NVR\0",
-            "byte 4: the length of the file header needs 4 bytes, only 0 are left: the file is cut, copy it again",
+            "byte 4: the length of the file header needs 4 bytes, only 0 are left: the file is cut, or has something else at its end: copy it again",
         ),
         (
             &made(&[]),
-            "byte 10: expected a block after the file header",
+            "byte 10: expected a block after the file header: the file is cut, copy it again",
         ),
     ] {
         assert_eq!(message(bytes), problem);
@@ -172,11 +172,19 @@ fn an_error_states_the_offset_and_what_was_expected() {
     for (bytes, problem) in [
         (
             made(&[(counting(2), vec![empty()])]),
-            "the length of a kernel result needs 4 bytes, only 0 are left: the file is cut, copy it again",
+            "the length of a kernel result needs 4 bytes, only 0 are left: the file is cut, or has something else at its end: copy it again",
         ),
         (
             made(&[(empty(), vec![empty().integer(1, 1)])]),
             "6 bytes follow the last result that the block's header counts",
+        ),
+        (
+            [&whole[..], &whole[..]].concat(),
+            "another report begins here: two files were joined; import each of them",
+        ),
+        (
+            [&whole[..], b"behind it"].concat(),
+            "the file is cut, or has something else at its end: copy it again",
         ),
         (
             report_of(&[b"a"], &[], &[unnamed]),
