@@ -134,7 +134,7 @@ pub enum Command {
         after_help = "Examples:\n  sparsek-gate profile\n  sparsek-gate profile bsr_gemm/cp_async -D SMEM_PAD=0 --output trial\n\nA variant whose numbers are wrong is never profiled. Captures (report, CSV, logs, argv) stay\nbeside each profile."
     )]
     Profile(ProfileArgs),
-    /// Lock the latest profiles as baselines, or verify, sign or show the locked ones.
+    /// Lock the latest profiles as baselines, or verify or show the locked ones.
     #[command(
         after_help = "Examples:\n  sparsek-gate baseline --lock --reason 'faster epilogue' bsr_gemm/cp_async\n  sparsek-gate baseline --verify --captures captures\n  sparsek-gate baseline --show"
     )]
@@ -397,13 +397,13 @@ pub struct InspectArgs {
 
 /// The actions of `baseline` but for `--lock`. clap does not enforce `requires` between an option and an
 /// action where another action is given.
-const NOT_LOCK: [&str; 3] = ["sign", "verify", "show"];
+const NOT_LOCK: [&str; 2] = ["verify", "show"];
 
 /// Arguments of `baseline`.
 #[derive(Args, Debug)]
 #[command(mut_arg("verbose", |option| option.conflicts_with_all(NOT_LOCK)))]
 #[command(mut_arg("quiet", |option| option.conflicts_with_all(NOT_LOCK)))]
-#[command(group(clap::ArgGroup::new("action").required(true).args(["lock", "sign", "verify", "show"])))]
+#[command(group(clap::ArgGroup::new("action").required(true).args(["lock", "verify", "show"])))]
 pub struct BaselineArgs {
     /// Selected variants.
     #[command(flatten)]
@@ -414,14 +414,7 @@ pub struct BaselineArgs {
     /// With --lock: lock only the static profiles.
     #[arg(long, requires = "lock", conflicts_with_all = NOT_LOCK)]
     pub r#static: bool,
-    /// Sign the present locks; requires --sign-key.
-    #[arg(long, requires = "sign_key")]
-    pub sign: bool,
-    /// A minisign secret key. Its password is read from the terminal or SPARSEK_GATE_KEY_PASSWORD.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["verify", "show"])]
-    pub sign_key: Option<PathBuf>,
-    /// Verify that the locked files are unchanged, and their signatures; with --captures, also the
-    /// numbers.
+    /// Verify that the locked files are unchanged; with --captures, also the numbers.
     #[arg(long)]
     pub verify: bool,
     /// Show the locked values and the ledger.
@@ -438,7 +431,7 @@ pub struct BaselineArgs {
     #[arg(long, value_parser = own_path(), value_name = "DIR", requires = "lock")]
     pub from: Vec<PathBuf>,
     /// Derive every locked number again from the captures in this folder.
-    #[arg(long, value_parser = own_path(), value_name = "DIR", requires = "verify", conflicts_with_all = ["lock", "sign", "show"])]
+    #[arg(long, value_parser = own_path(), value_name = "DIR", requires = "verify", conflicts_with_all = ["lock", "show"])]
     pub captures: Option<PathBuf>,
     /// Lock nothing if a selected variant cannot be locked.
     #[arg(long, requires = "lock", conflicts_with_all = NOT_LOCK)]

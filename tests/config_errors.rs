@@ -26,7 +26,6 @@ flags = ["-O3"]
 
 [trust]
 accept = "code-owners"
-public_keys = ["RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3"]
 
 [profile]
 launches = 20
@@ -358,8 +357,6 @@ kernels = "k" | kernels = "regex:[k" | not a regular expression: unclosed charac
 kernels = "k" | kernels = "regex:(?!slow)k" | only ncu can read this pattern; look-around; regex:^(first|second)_
 # The launches of each kernel are not counted where something else is a launch.
 kernels = "regex:^k" | kernels = "regex:^(?:k|l)" | a filter must have no `:`
-# A key that signs is one of minisign.
-RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3 | RWnonsense | `RWnonsense` is not a minisign public key; public_keys = ["RWnonsense"]
 # Those whose review accepts.
 accept = "code-owners" | accept = "owners" | unknown value `owners`; known are `code-owners`
 # A tier is one that there is.

@@ -9,11 +9,11 @@ use crate::common::stand_in::Machine;
 use crate::common::{self, Arguments, Project, Ran, aloud};
 
 /// What a job of a pipeline has in its environment, and must not reach the code of a change.
-const SECRETS: [&str; 16] = [
+const SECRETS: [&str; 15] = [
     "GH_TOKEN", "GITHUB_TOKEN", "GITHUB_ENV", "GITHUB_OUTPUT", "GITHUB_PATH",
     "GITHUB_STEP_SUMMARY", "ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_URL",
-    "AWS_SECRET_ACCESS_KEY", "CI_JOB_TOKEN", "SPARSEK_GATE_KEY_PASSWORD", "SPARSEK_GATE_TOKEN",
-    "SSH_AUTH_SOCK", "NVIDIA_API_KEY", "HF_TOKEN", "GIT_ASKPASS",
+    "AWS_SECRET_ACCESS_KEY", "CI_JOB_TOKEN", "SPARSEK_GATE_TOKEN", "SSH_AUTH_SOCK",
+    "NVIDIA_API_KEY", "HF_TOKEN", "GIT_ASKPASS",
 ];
 /// What the user's locale is made of.
 const OF_LOCALE: [&str; 4] = ["LANG", "LANGUAGE", "LC_ALL", "LC_NUMERIC"];

@@ -102,90 +102,6 @@ fn an_interrupt_ends_a_command_with_130_and_what_was_there_is_there() {
     interrupt_at_random("check --from", kills(6), check, |_| {});
 }
 
-/// A project whose baselines are signed with one of two keys in turn.
-struct Signed {
-    project: Project,
-    folder: Project,
-    keys: [minisign::PublicKey; 2],
-    /// The files besides the signatures.
-    others: Contents,
-    /// The key of the present signatures.
-    state: RefCell<usize>,
-}
-
-impl Signed {
-    fn new() -> Signed {
-        let folder = Project::empty();
-        let keys = [0, 1].map(|at| {
-            let pair = minisign::KeyPair::generate_unencrypted_keypair().unwrap();
-            let text = pair.sk.to_box(None).unwrap().into_string();
-            folder.write(&format!("key{at}"), text);
-            pair.pk
-        });
-        let project = Project::locked();
-        let signed = Signed {
-            others: Signed::others(&project),
-            project,
-            folder,
-            keys,
-            state: RefCell::new(1),
-        };
-        Ran::of(&signed.sign().output().unwrap()).exits(0);
-        signed.look(true);
-        signed
-    }
-
-    fn others(project: &Project) -> Contents {
-        let mut files = contents(&project.path("baselines"));
-        files.retain(|path, _| path.extension().is_none_or(|ending| ending != "minisig"));
-        files
-    }
-
-    /// Signs with the key that did not make the present signatures.
-    fn sign(&self) -> Command {
-        let mut command = self.project.gate();
-        let key = format!("key{}", 1 - *self.state.borrow());
-        let file = self.folder.path(&key);
-        command.args(["baseline", "--sign", "--sign-key"]).arg(file);
-        command
-    }
-
-    /// All locks have valid signatures of one key, and the other files are as they were.
-    #[track_caller]
-    fn look(&self, succeeded: bool) {
-        assert_eq!(Signed::others(&self.project), self.others);
-        let of = |variant: &String| {
-            let lock = self
-                .project
-                .read(&Project::baseline_path(variant, "lock.toml"));
-            let signature = Project::baseline_path(variant, "lock.toml.minisig");
-            let signature = self.project.read(&signature);
-            let signature = minisign::SignatureBox::from_string(&signature).unwrap();
-            let mut keys = self.keys.iter();
-            keys.position(|key| {
-                let lock = std::io::Cursor::new(lock.as_bytes());
-                minisign::verify(key, &signature, lock, true, false, false).is_ok()
-            })
-        };
-        let all: Vec<usize> = VARIANTS
-            .iter()
-            .map(|variant| of(variant).unwrap())
-            .collect();
-        assert!(all.iter().all(|key| *key == all[0]), "mixed: {all:?}");
-        assert!(!succeeded || all[0] != *self.state.borrow());
-        *self.state.borrow_mut() = all[0];
-    }
-}
-
-#[test]
-fn signing_that_is_killed_leaves_the_old_signatures_or_the_new_ones() {
-    let signed = Signed::new();
-    let look = |ended| signed.look(ended);
-    kill_at_random("baseline --sign", kills(4), || signed.sign(), look);
-    signed.project.run("baseline --verify").exits(0);
-    assert_eq!(leftovers(&signed.project), Vec::<String>::new());
-}
-
 /// A folder to strip, outside of any project.
 fn to_strip() -> (Project, Contents) {
     let project = Project::empty();
@@ -360,7 +276,7 @@ fn a_profile_that_is_killed_leaves_the_old_profile_or_the_new_one() {
 }
 
 #[test]
-fn a_full_disk_ends_a_lock_or_a_signature_and_nothing_is_lost() {
+fn a_full_disk_ends_a_lock_and_nothing_is_lost() {
     let project = locking::project();
     let state = RefCell::new(None);
     let wanted = RefCell::new(RECORDED);
@@ -388,10 +304,6 @@ fn a_full_disk_ends_a_lock_or_a_signature_and_nothing_is_lost() {
         },
     );
     project.run("baseline --verify").exits(0);
-    let signed = Signed::new();
-    let folder = signed.project.path("");
-    let look = |_, ended| signed.look(ended);
-    fill_the_disk("baseline --sign", &folder, 8, || signed.sign(), look);
 }
 
 #[test]

@@ -30,7 +30,6 @@ fn project(config: &[u8]) -> Project {
     project.write("d/t/v/capture-1.records", "");
     project.write("excel.csv", "ID;Process ID;Process Name\n0;1;bench\n");
     project.write("lib.cu", "__global__ void k() {}\n");
-    project.write("key.pub", PUBLIC_KEY);
     project.write("bench.cu", "int main() { return 0; }\n");
     project.write("calls.cu", "int other();\nint main() { return other(); }\n");
     std::os::unix::fs::symlink("nowhere.cu", project.path("gone.cu")).unwrap();
@@ -39,9 +38,6 @@ fn project(config: &[u8]) -> Project {
 
 const SOURCE: &str = "__global__ void __launch_bounds__(128) softmax(float* x) { x[0] = 1; }\n\
     int main() { softmax<<<1, 1>>>(nullptr); }\n";
-
-const PUBLIC_KEY: &str = "untrusted comment: minisign public key\n\
-    RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3\n";
 
 /// Mistakes, one a line: the keys of the variant | the command that meets it | its exit code | what is wrong,
 /// where, and the next step. `\n` is the end of a line. What is wrong in the configuration alone has its table
@@ -102,8 +98,6 @@ source = "k.cu" | compare ./bench.sh | 2 | the file `./bench.sh` is not executab
 source = "k.cu" | check --from old | 6 | old contains no profile of it; s/v; next: name the folder in it: `--from old/profiles`
 source = "k.cu" | check --accept zz | 2 | takes the token that the finding prints; `--accept zz`; 64 hexadecimal digits
 source = "k.cu" | check --accept "0000000000000000000000000000000000000000000000000000000000000000 0000000000000000000000000000000000000000000000000000000000000000" | 2 | several have a comma between them: `--accept A,B`
-source = "k.cu" | baseline --sign --sign-key k.cpp | 2 | k.cpp: not a minisign secret key, which `minisign -G -s FILE` makes
-source = "k.cu" | baseline --sign --sign-key key.pub | 2 | key.pub: it is a public key of minisign: name the file of the secret key
 source = "k.cu" | inspect bench.sh | 2 | no CSV header of ncu; bench.sh; found a text of ; name a `.ncu-rep`
 source = "k.cu" | inspect stored.json | 2 | it is a JSON file; stored.json; name a report
 source = "k.cu" | inspect . | 2 | not a regular file but a folder

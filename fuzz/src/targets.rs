@@ -5,11 +5,11 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
 use ncu_report::{LineTable, csv, report};
-use sparsek_gate::baseline::{Lock, Stored, norm_lines, unsigned};
+use sparsek_gate::baseline::{Lock, norm_lines};
 use sparsek_gate::binary::{census, compiler_warnings, has_kernels, kernels_of, listing, spills};
 use sparsek_gate::capture::kernel_records::{self, KernelCapture, ProcessRecords};
 use sparsek_gate::capture::tuned;
-use sparsek_gate::config::{Config, KernelFilter, Selected, Selection, Trust, VersionRange};
+use sparsek_gate::config::{Config, KernelFilter, Selected, Selection, VersionRange};
 use sparsek_gate::git::printed;
 use sparsek_gate::hash::sha256_hex;
 use sparsek_gate::judge::Outcome;
@@ -20,7 +20,7 @@ use sparsek_gate::profiler::Trouble;
 use sparsek_gate::report::{FORMS, form};
 use sparsek_gate::share::{indexed_paths, unpack};
 use sparsek_gate::strip::strip_bytes;
-use sparsek_gate::terms::{Phase, Tier, VariantId};
+use sparsek_gate::terms::{Phase, Tier};
 use sparsek_gate::toolchain::SanitizerLog;
 use sparsek_gate::verify::ResultFile;
 
@@ -67,7 +67,7 @@ const fn target(name: &'static str, most: usize, mutation: Mutation, run: fn(&[u
 }
 
 /// All targets. A reader whose target takes long inputs makes fewer executions a second.
-pub static TARGETS: [Target; 33] = [
+pub static TARGETS: [Target; 32] = [
     target("report", 16384, Mutation::Report, read_report),
     target("report_edits", 97, Mutation::Bytes, edits::check),
     target("machine_code", 16384, Mutation::Report, machine_code),
@@ -92,7 +92,6 @@ pub static TARGETS: [Target; 33] = [
     target("sources", 2048, Mutation::Bytes, sources),
     target("sanitizer", 2048, Mutation::Bytes, sanitizer),
     target("ncu_log", 1024, Mutation::Bytes, ncu_log),
-    target("signature", 1024, Mutation::Bytes, signature),
     target("git", 1024, Mutation::Bytes, git),
     target("process_records", 1024, Mutation::Bytes, process_records),
     target("kernel_records", 1024, Mutation::Bytes, read_kernel_records),
@@ -426,42 +425,6 @@ fn ncu_log(input: &[u8]) {
     let log = text(input);
     if let Some(trouble) = Trouble::in_log(&log) {
         assert!(!trouble.words().is_empty());
-    }
-}
-
-/// A key whose secret half nobody has, and the one text that it signed.
-const KEY: &str = include_str!("../signed/key.pub");
-const SIGNED: &str = include_str!("../signed/lock");
-
-fn signature(input: &[u8]) {
-    let [lock, signature] = parts(input);
-    let trust = Trust {
-        public_keys: vec![
-            KEY.trim().to_owned(),
-            text(signature)
-                .lines()
-                .next()
-                .unwrap_or_default()
-                .to_owned(),
-        ],
-        ..Trust::default()
-    };
-    let known = Trust {
-        public_keys: vec![KEY.trim().to_owned()],
-        ..Trust::default()
-    };
-    let stored = Stored {
-        gpu: "gpu".to_owned(),
-        variant: VariantId::try_from("s/v".to_owned()).expect("a name"),
-        lock: Some(text(lock).into_owned()),
-        norm: None,
-        norm_sha256: None,
-        profile: None,
-        signature: Some(text(signature).into_owned()),
-    };
-    let _ = unsigned(&trust, &stored);
-    if unsigned(&known, &stored).is_none() {
-        assert_eq!(text(lock), SIGNED, "a text that nobody signed");
     }
 }
 

@@ -277,7 +277,6 @@ impl Candidate<'_> {
             lock,
             norm,
             profile,
-            signature: None,
         })
     }
 

@@ -11,7 +11,6 @@ use super::capture_index::{CaptureIndex, find_profile};
 use super::lock::{Entry, Lock};
 use super::norm_line::{NormLine, norm_lines};
 use super::rederive_loaded::rederive_loaded;
-use super::signature::{Signer, unknown_key};
 use super::store::{NewBaseline, Store};
 use super::verify_selected::{lock_in_git, was_removed};
 use crate::comparable::{merge, same_captures};
@@ -35,8 +34,6 @@ pub struct LockOrder<'a> {
     pub static_only: bool,
     /// Who accepts it, and why.
     pub acceptance: &'a Acceptance,
-    /// Who signs the locks.
-    pub signer: Option<&'a Signer>,
     /// Whether nothing is locked where a variant is refused.
     pub all_or_none: bool,
 }
@@ -106,7 +103,7 @@ pub fn refuse_in_pipeline(ci: Option<&str>, allowed: bool) -> Result<(), Error> 
 /// with its earlier baselines unchanged.
 ///
 /// # Errors
-/// [`Error::Io`], and [`Error::Baseline`] where a lock cannot be signed.
+/// [`Error::Io`].
 pub fn lock_selected(selected: &Selected, order: &LockOrder<'_>) -> Result<LockReport, Error> {
     let store = Store::open_to_change(&selected.config.baselines)?;
     let mut locking = Locking {
@@ -388,15 +385,7 @@ impl Locking<'_> {
             self.new.retain(|new| !refused.contains(&new.lock.variant));
             self.baselines.retain(|one| !refused.contains(&one.variant));
         }
-        if let Some(signer) = self.order.signer {
-            for new in &mut self.new {
-                let id = &new.lock.variant;
-                new.signature = Some(signer.sign(&new.gpu, id, &new.lock.to_toml())?);
-            }
-        }
         if !self.new.is_empty() {
-            self.warnings
-                .extend(unknown_key(self.config, self.order.signer));
             self.store.replace(&self.new)?;
         }
         self.refusals.extend(self.warnings);

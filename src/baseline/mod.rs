@@ -8,8 +8,6 @@ mod lock_selected;
 mod norm_line;
 mod rederive;
 mod rederive_loaded;
-mod sign_selected;
-mod signature;
 mod store;
 mod verify;
 mod verify_selected;
@@ -24,8 +22,6 @@ pub use lock_selected::{
 pub use norm_line::{NormLine, norm_lines};
 pub use rederive::rederive;
 pub use rederive_loaded::rederive_loaded;
-pub use sign_selected::{SignReport, sign_selected};
-pub use signature::{PASSWORD_VARIABLE, Signer, unsigned};
 pub use store::{FILES, NewBaseline, Store, Stored};
 pub use verify::{Trusted, shown_baselines, verify_files, verify_stored};
 pub use verify_selected::{

@@ -43,8 +43,6 @@ pub struct Stored {
     pub norm_sha256: Option<String>,
     /// `<variant>.profile.json`.
     pub profile: Option<Vec<u8>>,
-    /// `<variant>.lock.toml.minisig`.
-    pub signature: Option<String>,
 }
 
 impl NewBaseline {
@@ -62,14 +60,13 @@ impl Stored {
     }
 
     /// Its files by their endings, in the order of [`FILES`].
-    pub fn files(&self) -> [(&'static str, Option<&[u8]>); 5] {
-        let [lock, norm, norm_sha256, profile, signature] = FILES;
+    pub fn files(&self) -> [(&'static str, Option<&[u8]>); 4] {
+        let [lock, norm, norm_sha256, profile] = FILES;
         [
             (lock, self.lock.as_deref().map(str::as_bytes)),
             (norm, self.norm.as_deref()),
             (norm_sha256, self.norm_sha256.as_deref().map(str::as_bytes)),
             (profile, self.profile.as_deref()),
-            (signature, self.signature.as_deref().map(str::as_bytes)),
         ]
     }
 }
@@ -85,15 +82,10 @@ pub struct NewBaseline {
     pub norm: String,
     /// The profile's JSON form.
     pub profile: String,
-    /// The signature of the lock, if it is signed. That of an older lock is removed.
-    pub signature: Option<String>,
 }
 
 /// The endings of a baseline's files, after `<variant>.`.
-pub const FILES: [&str; 5] = [
-    "lock.toml", "norm.txt", "norm.txt.sha256", "profile.json", SIGNATURE,
-];
-pub(super) const SIGNATURE: &str = "lock.toml.minisig";
+pub const FILES: [&str; 4] = ["lock.toml", "norm.txt", "norm.txt.sha256", "profile.json"];
 
 impl Store {
     fn at(root: &Path) -> Store {
@@ -152,7 +144,7 @@ impl Store {
         if files.iter().all(|(_, content)| content.is_none()) {
             return Ok(None);
         }
-        let [lock, norm, norm_sha256, profile, signature] = files.map(|(_, content)| content);
+        let [lock, norm, norm_sha256, profile] = files.map(|(_, content)| content);
         let text = |bytes: Option<Vec<u8>>| {
             bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         };
@@ -163,7 +155,6 @@ impl Store {
             norm,
             norm_sha256: text(norm_sha256),
             profile,
-            signature: text(signature),
         }))
     }
 
@@ -233,33 +224,14 @@ impl Store {
             for baseline in baselines {
                 let id = &baseline.lock.variant;
                 let contents = [
-                    Some(baseline.lock.to_toml()),
-                    Some(baseline.norm.clone()),
-                    Some(baseline.norm_sha256()),
-                    Some(baseline.profile.clone()),
-                    baseline.signature.clone(),
+                    &baseline.lock.to_toml(),
+                    &baseline.norm,
+                    &baseline.norm_sha256(),
+                    &baseline.profile,
                 ];
                 for (ending, content) in FILES.iter().zip(contents) {
-                    staging.put(
-                        &baseline.gpu,
-                        id,
-                        ending,
-                        content.as_deref().map(str::as_bytes),
-                    )?;
+                    staging.put(&baseline.gpu, id, ending, Some(content.as_bytes()))?;
                 }
-            }
-            Ok(())
-        })
-    }
-
-    /// Puts signatures beside locks, `(GPU folder, variant, signature)`; all of them or none.
-    ///
-    /// # Errors
-    /// [`Error::Io`], or [`Error::Baseline`] where the store is not open to be changed.
-    pub fn sign(&self, signatures: &[(String, VariantId, String)]) -> Result<(), Error> {
-        self.change(|staging| {
-            for (gpu, variant, signature) in signatures {
-                staging.put(gpu, variant, SIGNATURE, Some(signature.as_bytes()))?;
             }
             Ok(())
         })

@@ -13,8 +13,8 @@ use super::judging::refuse_without_folder;
 use super::select::load;
 use crate::baseline::{
     Acceptance, CaptureIndex, FILES, LeftOut, Lock, LockOrder, LockReport, LockedBaseline,
-    NormLine, Signer, Store, lock_selected, measured_unpinned, noise, norm_lines,
-    refuse_in_pipeline, removed, sign_selected, verify_selected, verify_stored,
+    NormLine, Store, lock_selected, measured_unpinned, noise, norm_lines, refuse_in_pipeline,
+    removed, verify_selected, verify_stored,
 };
 use crate::cli::BaselineArgs;
 use crate::config::Selected;
@@ -28,8 +28,6 @@ pub(super) fn run(config: &Path, arguments: &BaselineArgs) -> Result<ExitCode, E
     let selected = load(config, &arguments.selection, &[])?;
     if arguments.lock {
         lock(&selected, arguments)
-    } else if arguments.sign {
-        sign(&selected, arguments)
     } else if arguments.verify {
         verify(&selected, arguments)
     } else {
@@ -45,9 +43,6 @@ fn lock(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
     let reason = arguments.reason.as_deref().unwrap_or_default();
     let (imported, immutable) = (arguments.accept_imported, arguments.accept_immutable);
     let acceptance = Acceptance::new(reason, &who, imported, immutable)?;
-    // Before anything else: a key that cannot be opened must be reported first.
-    let signer = arguments.sign_key.as_deref().map(Signer::open);
-    let signer = signer.transpose()?;
     refuse_in_pipeline(std::env::var("CI").ok().as_deref(), arguments.in_ci)?;
     let folders = match arguments.from.as_slice() {
         [] => vec![selected.profiles(None)?],
@@ -71,7 +66,6 @@ fn lock(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
             folders: &folders,
             static_only: arguments.r#static,
             acceptance: &acceptance,
-            signer: signer.as_ref(),
             all_or_none: arguments.all_or_none,
         },
     )?;
@@ -89,10 +83,9 @@ fn lock(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
 /// What keeps a lock from other clones.
 fn to_commit(baselines: &Path, locked: &[LockedBaseline]) -> &'static str {
     let is_lock = |path: &str| path.ends_with(".lock.toml");
-    let files = locked.iter().flat_map(|one| {
-        let files = FILES.iter().filter(|ending| !ending.ends_with("minisig"));
-        files.map(|ending| format!("{}/{}.{ending}", one.gpu, one.variant))
-    });
+    let files = locked
+        .iter()
+        .flat_map(|one| FILES.map(|ending| format!("{}/{}.{ending}", one.gpu, one.variant)));
     let ignored = |shown: Vec<String>| files.into_iter().any(|file| !shown.contains(&file));
     if git::shown(baselines).is_ok_and(ignored) {
         return "git ignores files of the baselines, so that no clone has them: `git check-ignore -v baselines/*/*` shows the rule\n";
@@ -174,22 +167,6 @@ fn left_out_words(left_out: &[LeftOut]) -> Vec<String> {
 /// A value of the normalized text, for people.
 fn value(value: &Option<String>) -> &str {
     value.as_deref().unwrap_or("–")
-}
-
-fn sign(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
-    let Some(key) = &arguments.sign_key else {
-        return Err(Error::Usage("`--sign` needs `--sign-key FILE`".to_owned()));
-    };
-    let signer = Signer::open(key)?;
-    let report = sign_selected(selected, &signer)?;
-    answer(arguments.format, &report, &report.findings, || {
-        if !report.signed {
-            return "nothing was signed: either all selected locks are signed, or none\n"
-                .to_owned();
-        }
-        let lines = report.locks.iter();
-        lines.map(|name| format!("{name}: signed\n")).collect()
-    })
 }
 
 fn verify(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error> {

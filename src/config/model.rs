@@ -71,9 +71,6 @@ pub struct Config {
 pub struct Trust {
     /// Whose review accepts what a change does to rules and locks, besides `--accept`. Default: nobody's.
     pub accept: Option<Accept>,
-    /// minisign public keys; each lock must be signed with one of them. Default: none.
-    #[serde(deserialize_with = "range::public_keys")]
-    pub public_keys: Vec<String>,
     /// Whether `--resume` may go on with what an interrupted run of a change under review left.
     /// Default: false.
     #[schemars(extend("x-stricter" = "false", "x-absent" = false))]

@@ -69,19 +69,6 @@ pub(super) fn models<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, 
     Ok(names)
 }
 
-/// Public keys of minisign.
-pub(super) fn public_keys<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-    let keys = Vec::<String>::deserialize(from)?;
-    for key in &keys {
-        if let Err(error) = minisign_verify::PublicKey::from_base64(key) {
-            return Err(D::Error::custom(format!(
-                "`{key}` is not a minisign public key: {error}; it is the second line of minisign.pub, 56 characters that begin with `RW`"
-            )));
-        }
-    }
-    Ok(keys)
-}
-
 /// Names of environment variables.
 pub(super) fn variables<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     let names = Vec::<String>::deserialize(from)?;

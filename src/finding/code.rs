@@ -74,7 +74,6 @@ impl Code {
                 | Code::PolicyChanged
                 | Code::Relocked
                 | Code::Tampered
-                | Code::Unsigned
         )
     }
 }
@@ -241,10 +240,6 @@ codes! {
     Tampered = "tampered", Fails => Baseline,
         "A file in `baselines/` was edited by hand, damaged in a merge, or put in another folder.",
         "Restore all files of the baseline from one commit (`git check-ignore -v FILE` shows a rule that keeps one out); `sparsek-gate baseline --verify VARIANT` prints the command.";
-    /// A lock has no valid signature although one is required, or its signature cannot be verified.
-    Unsigned = "unsigned", Either => Baseline,
-        "It was locked without `--sign-key`, or by a key that `trust.public_keys` does not name.",
-        "Review the lock, and have the owner of a key sign it: `sparsek-gate baseline --sign --sign-key FILE VARIANT`.";
     /// The change under review locks, re-locks or removes a baseline. The lock from before the change is used.
     Relocked = "relocked", Either => Baseline,
         "A baseline was locked in the same change as the code.",

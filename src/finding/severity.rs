@@ -99,18 +99,12 @@ reasons! {
     Tightens => PolicyChanged,
     /// The change under review states code, and the launches show what it does.
     LaunchesShow => PolicyChanged,
-    /// Only the signature of the lock is new.
-    OnlySigned => Relocked,
     /// The launches that are not measured come before and after those that are.
     BesideMeasured => OtherLaunches,
     /// The total of all kernels is judged, and contains it.
     InTotal => KernelsChanged | LaunchChanged,
-    /// Checks do not count the signature, or miss it; the lock itself is written.
-    SignerUnknown => Unsigned,
     /// A baseline is replaced, and checks compare with the new one.
     Replaced => NumbersUnchecked,
-    /// No public key is configured, so that no signature counts.
-    NoKeys => Unsigned,
     /// The base has it already.
     InBase => HiddenFromReview,
 }

@@ -153,7 +153,7 @@ mod tests {
         for name in PASSED {
             assert!(!is_credential(name.trim_end_matches('*')), "{name}");
         }
-        let credentials = "GH_TOKEN GITHUB_TOKEN CI_JOB_TOKEN SPARSEK_GATE_KEY_PASSWORD \
+        let credentials = "GH_TOKEN GITHUB_TOKEN CI_JOB_TOKEN \
                            AWS_SESSION_TOKEN NVIDIA_API_KEY HF_TOKEN DOCKER_AUTH_CONFIG \
                            GIT_ASKPASS MY_PAT OMP_SECRET ACTIONS_RUNTIME_URL \
                            ACTIONS_ID_TOKEN_REQUEST_URL GITHUB_ENV SSH_AUTH_SOCK";

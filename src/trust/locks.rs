@@ -157,13 +157,6 @@ impl ChangeUnderReview<'_> {
         if !trusted.lock.ledger.starts_with(past) {
             return vec![self.rewritten(after, past, &trusted.lock.ledger)];
         }
-        if before.is_some_and(|before| only_signed(before, after)) {
-            // A signature that was not verified proves nothing: `found` reports it.
-            if found.is_empty() {
-                found.push(signed(after));
-            }
-            return found;
-        }
         let new = trusted.lock.ledger.get(past.len()..).unwrap_or_default();
         let old = before.and_then(|before| Profile::parse(before.profile.as_deref()?).ok());
         let (action, what) = match (before, new) {
@@ -281,29 +274,6 @@ fn is_of(folder: &str, other: &str) -> bool {
         (Tier::Static, _) | (_, Tier::Static) => false,
         _ => one.1 == other.1,
     }
-}
-
-/// Whether a signature was added, and nothing else changed.
-fn only_signed(before: &Stored, after: &Stored) -> bool {
-    let unsigned = Stored {
-        signature: None,
-        ..after.clone()
-    };
-    after.signature.is_some() && unsigned == *before
-}
-
-/// A valid signature of a lock that is otherwise the base's.
-fn signed(after: &Stored) -> Finding {
-    let finding = Finding::deny(
-        Code::Relocked,
-        &after.variant,
-        format!(
-            "this change signs its lock on {}, with a key that `trust.public_keys` names",
-            after.gpu
-        ),
-        "nothing: the signature is valid, and the lock is the same",
-    );
-    finding.warn_for(WarnReason::OnlySigned)
 }
 
 /// The words for a baseline whose processes no longer check their numbers, though those of the one
