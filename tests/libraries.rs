@@ -123,6 +123,16 @@ fn a_program_that_becomes_a_library_does_not_pass_by_its_code() {
         "not-measured",
         &["nothing of it runs, and its base or its baseline"],
     );
+    if are_here(&["nvcc", "nvdisasm"]) {
+        // Nor without a GPU, where the lock of a measurement shows that it ran.
+        let source = "kernels/attention/scalar.cu";
+        let text = project.read(source).replace("int main(", "int other(");
+        project.write(source, text);
+        let words = "nothing of it runs, and its base or its baseline";
+        project
+            .run("check --static attention/scalar")
+            .ends(6, words);
+    }
     // Where nothing of it was measured before, its code is all that there is.
     for file in std::fs::read_dir(project.path("baselines")).unwrap() {
         let folder = file.unwrap().path();
