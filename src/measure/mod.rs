@@ -22,11 +22,10 @@ pub use folder::{
 };
 pub use key::verified::{RecordUse, ReusedVerification, tool};
 pub use place::base::BaseProject;
-pub use place::batch::Batch;
+pub use place::batch::{Batch, why_not_startable};
 pub use place::bench::{Bench, gpu_env};
 pub use place::order::{Locks, Packed, Place, Plan};
 pub use place::prebuilt::{Prebuilt, PrebuiltSide};
 pub use run::compile::compile;
-pub use run::in_turn::why_not_startable;
 pub use run::measuring::{measure, programs};
 pub use watch::{Silent, Watch};

@@ -1,19 +1,20 @@
 //! The stages that variants go through before they are measured.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::build::{Artifact, Builder, compiled_profile};
 use crate::config::{Config, Variant};
 use crate::disk;
 use crate::files::STATIC_PROFILE_FILE;
-use crate::finding::{Error, Finding};
+use crate::finding::{Code, Error, Finding};
+use crate::git;
 use crate::measure::job::seeds::fresh_seed;
 use crate::measure::watch::Watch;
 use crate::profile::Profile;
 use crate::sanitize::{Sanitized, SanitizedVariant, SanitizerRun, sanitize};
 use crate::terms::VariantId;
-use crate::toolchain::Sanitizer;
+use crate::toolchain::{Sanitizer, can_start};
 use crate::verify::{Verified, verify};
 
 /// Variants of one project that go through the stages together.
@@ -61,9 +62,33 @@ impl Batch<'_> {
         let mut findings = Vec::new();
         let artifacts = results
             .into_iter()
-            .map(|result| result.map_err(|finding| findings.push(finding)).ok())
+            .zip(self.variants)
+            .map(|(result, variant)| {
+                let artifact = result.map_err(|finding| findings.push(finding)).ok()?;
+                let missing = self.missing_program(variant, &artifact);
+                // What a command makes is not there yet.
+                let missing = missing.filter(|_| runs_commands);
+                findings.extend(missing.clone());
+                missing.is_none().then_some(artifact)
+            })
             .collect();
         Ok((artifacts, findings))
+    }
+
+    /// The finding that a program, or the script of Python, is not in the project: another machine may have what is
+    /// elsewhere.
+    fn missing_program(&self, variant: &Variant, artifact: &Artifact) -> Option<Finding> {
+        let root = &self.config.root;
+        let is_ours = |word: &&String| word.contains('/') && root.join(word).starts_with(root);
+        let program = artifact.run.first()?;
+        let script = artifact.run.get(1).filter(|word| {
+            program.starts_with("python")
+                && word.ends_with(".py")
+                && !disk::is_there(root.join(word))
+        });
+        let missing = script.or(Some(program).filter(is_ours))?;
+        let (what, next) = why_not_startable(root, missing)?;
+        Some(Finding::deny(Code::NotStarted, &variant.id, what, next))
     }
 
     /// Static profiles of what was built.
@@ -201,4 +226,36 @@ impl Batch<'_> {
         }
         Ok((sanitized, findings))
     }
+}
+
+/// Why a program cannot be started in a folder, and the next step.
+pub fn why_not_startable(root: &Path, program: &str) -> Option<(String, String)> {
+    if can_start(program, root) {
+        return None;
+    }
+    let is_file = git::is_input_file(root.join(program));
+    let (what, next) = match (is_file, program.contains('/')) {
+        (true, true) => (
+            format!("the file `{program}` is not executable"),
+            format!(
+                "make it executable (chmod +x {program}), or name what runs it, such as python3"
+            ),
+        ),
+        (true, false) => (
+            format!("there is no program `{program}` on the PATH"),
+            format!("write ./{program}: a name without a slash is looked up on the PATH"),
+        ),
+        _ if program.starts_with(['~', '$']) => (
+            format!("there is no program `{program}`"),
+            "`~` and variables are not expanded here: write the path itself".to_owned(),
+        ),
+        (false, _) => (
+            format!("there is no program `{program}`"),
+            format!(
+                "correct its name, or build it; programs run in {}",
+                root.display()
+            ),
+        ),
+    };
+    Some((what, next))
 }

@@ -13,7 +13,6 @@ use crate::files::{
     STATIC_PROFILE_FILE, base_folder, clear_measured, has_room, settle, variant_folder,
 };
 use crate::finding::{Code, Error, Finding, Stop};
-use crate::git;
 use crate::measure::captures::{Captures, Resumed};
 use crate::measure::cost::{Spent, Times};
 use crate::measure::folder::{
@@ -28,7 +27,7 @@ use crate::measure::key::parts::Keys;
 use crate::measure::key::readable::ReadableFiles;
 use crate::measure::key::verified::{Records, ReusedVerification, VerificationRecord, tool};
 use crate::measure::place::base::{BaseProject, BaseVariant};
-use crate::measure::place::batch::Batch;
+use crate::measure::place::batch::{Batch, why_not_startable};
 use crate::measure::place::bench::Bench;
 use crate::measure::place::order::Order;
 use crate::measure::place::sides::Sides;
@@ -38,7 +37,6 @@ use crate::plan::{Side, VariantPlan};
 use crate::process::interrupted_soon;
 use crate::profile::Profile;
 use crate::terms::{Phase, Tier, VariantId, counted};
-use crate::toolchain::can_start;
 use crate::verdict::Stopping;
 
 /// A variant as it is timed as its program runs.
@@ -715,34 +713,6 @@ fn unheard(gpu: &str, why: &str) -> Finding {
 fn missing_program(batch: Batch<'_>, variant: &Variant, artifact: &Artifact) -> Option<Finding> {
     let (what, next) = why_not_startable(&batch.config.root, artifact.run.first()?)?;
     Some(Finding::deny(Code::NotStarted, &variant.id, what, next))
-}
-
-/// Why a program cannot be started in a folder, and the next step.
-pub fn why_not_startable(root: &Path, program: &str) -> Option<(String, String)> {
-    if can_start(program, root) {
-        return None;
-    }
-    let is_file = git::is_input_file(root.join(program));
-    let (what, next) = match (is_file, program.contains('/')) {
-        (true, true) => (
-            format!("the file `{program}` is not executable"),
-            format!(
-                "make it executable (chmod +x {program}), or name what runs it, such as python3"
-            ),
-        ),
-        (true, false) => (
-            format!("there is no program `{program}` on the PATH"),
-            format!("write ./{program}: a name without a slash is looked up on the PATH"),
-        ),
-        (false, _) => (
-            format!("there is no program `{program}`"),
-            format!(
-                "correct its name, or build it; programs run in {}",
-                root.display()
-            ),
-        ),
-    };
-    Some((what, next))
 }
 
 /// The base's version of a variant, about to be measured.
