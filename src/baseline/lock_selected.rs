@@ -341,10 +341,14 @@ impl Locking<'_> {
         self.baselines.push(LockedBaseline {
             variant: variant.id.clone(),
             gpu: new.gpu.clone(),
-            changes: norm_lines(
-                &String::from_utf8_lossy(&norm.unwrap_or_default()),
-                &new.norm,
-            ),
+            changes: match same_lock {
+                // Only its files were altered, and are written again.
+                true => norm_lines(&new.norm, &new.norm),
+                false => norm_lines(
+                    &String::from_utf8_lossy(&norm.unwrap_or_default()),
+                    &new.norm,
+                ),
+            },
             entry: new.lock.ledger.last().cloned().filter(|_| !unchanged),
         });
         if !unchanged {
