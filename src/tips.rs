@@ -16,6 +16,7 @@ const ELSEWHERE: &str = "\
 --update --update-baselines --accept lock update accept | `baseline --lock --reason TEXT` locks what was measured
 --unlock --remove --delete remove delete | `git rm 'baselines/*/SUITE/VARIANT.*'` removes a baseline
 -o --output | a report is a file: `--report FILE` of `check` and `report`; the rest is printed: `>FILE`
+--list | `list` shows what is configured, `baseline --show` what is locked
 -m --message | `--reason TEXT`
 -c | `-C FILE` or `--config FILE`
 --base --ref --baseline | `--against REV`: a git revision
@@ -99,7 +100,10 @@ fn tip(wrong: &str, words: &[String]) -> Option<String> {
             }
             "init" => Some("`init` writes config.toml here, or the FILE of `--config`".to_owned()),
             "generate" if after.first().is_some_and(|what| what == "man") => {
-                Some(format!("`--output {wrong}`"))
+                Some(match cli.find_subcommand(wrong) {
+                    Some(_) => format!("`--output man1`, and `man man1/sparsek-gate-{wrong}.1`"),
+                    None => format!("`--output {wrong}`"),
+                })
             }
             _ => elsewhere(wrong),
         };
@@ -127,12 +131,15 @@ fn tip(wrong: &str, words: &[String]) -> Option<String> {
     let key = key.map(|place| format!("in the configuration, {place}"));
     let meant = (!others.is_empty()).then(of_others).into_iter().chain(key);
     let meant: Vec<String> = meant.collect();
-    let near = nearest(wrong, &own).filter(|own| own.starts_with("--"));
-    let slip = near.filter(|own| strsim::damerau_levenshtein(own, wrong) == 1);
+    let long: Vec<&str> = own.iter().filter_map(|it| it.strip_prefix("--")).collect();
+    let near = nearest(wrong.trim_start_matches('-'), &long);
+    let near = near.map(|name| format!("--{name}"));
+    let slip = near.as_deref();
+    let slip = slip.filter(|own| strsim::damerau_levenshtein(own, wrong) == 1);
     elsewhere(wrong)
         .or_else(|| similar(slip?))
         .or_else(|| (!meant.is_empty()).then(|| meant.join("; ")))
-        .or_else(|| similar(near?))
+        .or_else(|| similar(near.as_deref()?))
         .or_else(|| (name == "compare").then(|| each_is_one(after)))
 }
 

@@ -152,6 +152,10 @@ pub fn why_not_startable(root: &Path, program: &str) -> Option<(String, String)>
             format!("there is no program `{program}` on the PATH"),
             format!("write ./{program}: a name without a slash is looked up on the PATH"),
         ),
+        _ if program.starts_with(['~', '$']) => (
+            format!("there is no program `{program}`"),
+            "`~` and variables are not expanded here: write the path itself".to_owned(),
+        ),
         (false, _) => (
             format!("there is no program `{program}`"),
             format!(

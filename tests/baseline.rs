@@ -175,8 +175,8 @@ recorded/bsr_gemm/cp_async/profile.json | "overrides": [] | "overrides": ["TILE=
 recorded/bsr_gemm/cp_async/profile.json | "bsr_gemm/cp_async" | "bsr_gemm/occupancy" | 5 | capture-unreadable | bsr_gemm/occupancy
 kernels/common/cp_async.cuh | - | // another | 6 | not-measured | `kernels/common/cp_async.cuh` changed since it was measured
 kernels/common/cp_async.cuh | - | - | 6 | not-measured | `kernels/common/cp_async.cuh` changed since it was measured
-config.toml | "-lineinfo" | "-lineinfo", "-G" | 6 | not-measured | the flags in the configuration changed
-config.toml | expect = ["bsr_gemm_cp_async"] | defines = { A = 1 } | 6 | not-measured | the flags in the configuration changed
+config.toml | "-lineinfo" | "-lineinfo", "-G" | 6 | not-measured | the flags in the configuration (+`-G`) changed
+config.toml | expect = ["bsr_gemm_cp_async"] | defines = { A = 1 } | 6 | not-measured | the flags in the configuration (+`-DA=1`) changed
 config.toml | expect = ["bsr_gemm_cp_async"] | args = ["--seed", "2"] | 6 | not-measured | the workload
 config.toml | clock_control = "none" | clock_control = "base" | 6 | not-measured | clock control
 config.toml | launches = 20 | launches = 30 | 6 | not-measured | at most 20 launches of a kernel were measured in a process of the timing phase, but 30 of each kernel were requested

@@ -169,7 +169,8 @@ const REFUSED: &str = r#"
 # A misspelled placeholder is named.
 profile_args = ["--profile"]\nkernels = "regex:^k" | profile_args = ["{launch}"]\nkernels = "regex:^k" | `{launch}` is no placeholder; did you mean `launches`?
 profile_args = ["--profile"]\nkernels = "k" | profile_args = ["{results}"]\nkernels = "k" | `{results}` is no placeholder; did you mean `result`?; `{launches}`
-profile_args = ["--profile"]\nkernels = "k" | profile_args = ["--out={Result}{seeds}"]\nkernels = "k" | is no placeholder; seeds
+profile_args = ["--profile"]\nkernels = "k" | profile_args = ["--out={Result}{seeds}"]\nkernels = "k" | `{Result}` is no placeholder; did you mean `result`?
+profile_args = ["--profile"]\nkernels = "k" | profile_args = ["{ launches }"]\nkernels = "k" | `{ launches }` is no placeholder; did you mean `launches`?
 # A pattern of unread files is a path from the top of the repository.
 "docs/**" | "docs/[" | unclosed character class; `docs/[`
 "docs/**" | "/docs/**" | without a slash at its beginning; `/docs/**`
@@ -191,6 +192,14 @@ direction = "lower" | direction = "higher" | `duration` is better where it is lo
 direction = "higher" | direction = "lower" | `sm_active` is better where it is higher
 exact = true\ncounts = { flop = 1 } | exact = true\narch = "sm_90" | `arch` belongs to `[toolchain]`
 description = "a suite" | source = "k.cu" | `source` belongs to `[suite.NAME.variant.NAME]`
+description = "a suite" | defines = { TILE = 4 } | `defines` belongs to `[suite.NAME.variant.NAME]`
+description = "a suite" | matrix = { n = [1] } | `matrix` belongs to `[suite.NAME.variant.NAME]`
+description = "a suite" | static = { registers = { min = 1 } } | `static` belongs to the top of the file
+description = "a suite" | title = "a suite" | = help: known are `description`
+env_pass = ["MY_DATA"] | version = 1 | remove it: `[toolchain.pins]` has versions
+metrics = ["duration", "flop", "stored"] | metrics = ["sm_active", "flop", "stored"] | `unless_faster` of `sm_active`; add `duration` to `metrics`
+metrics = ["duration", "flop", "stored"] | metrics = ["flop", "stored", "flop"] | `flop` is named twice
+[metric.sm_active] | [metric.fma]\nexact = true\n[metric.sm_active] | needs a `counter`; by default it is `counter = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"`
 description = "a suite" | launches = 5 | `launches` belongs to `[profile]` or `[suite.NAME.profile]`
 description = "a variant" | arch = "sm_90" | `arch` belongs to `[toolchain]`
 [suite.s.profile] | [suite.s.metric] | `metric` belongs to the top of the file: `[metric]` in no other table
@@ -382,8 +391,14 @@ run = ["./b"] | run = ["A=1 ./b"] | `run` is run without a shell; ["sh", "-c", "
 build = ["make"] | build = ["CC=gcc", "make"] | `build` is run without a shell; ["sh", "-c", "CC=gcc make"]
 build = ["make"] | build = ["cd", "src"] | `build` is run without a shell; ["sh", "-c", "cd src && ..."]
 build = ["make"] | build = ["cd", "src", "&&", "make"] | ["sh", "-c", "cd src && make"]
-profile_args = ["--profile"]\nkernels = "k" | profile_args = ["--n", "$LAUNCHES"]\nkernels = "k" | no shell replaces the variable `$LAUNCHES`; may contain `{launches}`
-profile_args = ["--profile"]\nkernels = "k" | profile_args = ["${N}"]\nkernels = "k" | no shell replaces the variable `${N}`
+profile_args = ["--profile"]\nkernels = "k" | profile_args = ["--n", "$LAUNCHES"]\nkernels = "k" | no shell replaces `$LAUNCHES`; may contain `{launches}`
+profile_args = ["--profile"]\nkernels = "k" | profile_args = ["${N}"]\nkernels = "k" | no shell replaces `${N}`; write the value itself
+"--n", "8" | "$HOME/m" | no shell replaces `$HOME/m`; write the value itself
+"--n", "8" | "--m=~/m" | no shell replaces `--m=~/m`
+"--n", "8" | "--m", "|", "cat" | no shell reads `|`; remove it
+env = { A = "b" } | env = { PATH = "/opt/bin:$PATH" } | no shell replaces `/opt/bin:$PATH`; `env_pass` at the top of the file
+env = { A = "b" } | env = { "A=b" = "1" } | `A=b` cannot be the name of an environment variable; `env = { NAME = "value" }`
+nvcc = "bin/nvcc" | nvcc = "~/bin/nvcc" | `~/bin/nvcc` is no path; `~` and variables are not expanded
 # More than a block of the chip can have.
 dynamic_shared_bytes = 1024 | dynamic_shared_bytes = 232449 | a block has at most 232448 bytes of shared memory on this chip
 # A slip within the table is likelier than a key of another one.

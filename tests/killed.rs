@@ -15,7 +15,7 @@ use crate::common::crash::{
 };
 use crate::common::locking::{self, leftovers, locked_from, other_than};
 use crate::common::stand_in::Machine;
-use crate::common::{Project, RECORDED, Ran, VARIANTS, aloud, handed_over};
+use crate::common::{Project, RECORDED, Ran, aloud, handed_over};
 use sparsek_gate::files::{PROFILE_FILE, recorded_folder};
 use sparsek_gate::hash::sha256_file;
 use sparsek_gate::profile::Profile;

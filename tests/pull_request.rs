@@ -9,10 +9,10 @@ use std::sync::LazyLock;
 
 use crate::common::git::git;
 use crate::common::{
-    self, ENDINGS, GPU, Project, RECORDED, Ran, Report, VARIANTS, aloud, copy, refresh, scale,
+    self, ENDINGS, GPU, Project, RECORDED, Ran, Report, VARIANTS, copy, refresh, scale,
 };
 use serde_json::json;
-use sparsek_gate::baseline::{Entry, Lock, Signer};
+use sparsek_gate::baseline::{Entry, Lock};
 use sparsek_gate::files;
 use sparsek_gate::hash::{sha256_file, sha256_hex};
 use sparsek_gate::profile::Profile;

@@ -364,7 +364,7 @@ impl Locking<'_> {
         Ok(())
     }
 
-    /// Signs and stores the accepted baselines of the variants of which none was refused.
+    /// Stores the accepted baselines of the variants of which none was refused.
     fn finish(mut self) -> Result<LockReport, Error> {
         let refused: BTreeSet<VariantId> = self
             .refusals

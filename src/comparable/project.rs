@@ -6,7 +6,10 @@ use crate::disk;
 use crate::git;
 use crate::profile::{Conditions, Profile, ProfileOrigin};
 use crate::profiler::other_selection;
-use crate::terms::Tier;
+use crate::terms::{Tier, first};
+
+/// The most files or flags that are named.
+pub const NAMED: usize = 3;
 
 /// Sources, headers and flags that changed since a profile was measured.
 pub fn changed_code(config: &Config, variant: &Variant, profile: &Profile) -> Vec<String> {
@@ -31,13 +34,32 @@ pub fn changed_code(config: &Config, variant: &Variant, profile: &Profile) -> Ve
     }
     // Constants of a trial are flags too, and are reported as such.
     if profile.provenance.overrides.is_empty() && !same_flags(config, variant, profile) {
-        let what = match variant.recipe {
-            Recipe::Nvcc { .. } => "the flags in the configuration",
-            Recipe::Command { .. } => "the build command in the configuration",
-        };
-        code.push(what.to_owned());
+        let stated = stated_flags(&config.toolchain, variant);
+        let changed = changed_flags(&profile.provenance.build_argv, &stated);
+        code.push(match variant.recipe {
+            Recipe::Nvcc { .. } if changed.is_empty() => {
+                "the flags in the configuration".to_owned()
+            }
+            Recipe::Nvcc { .. } => {
+                let changed = first(changed.into_iter(), NAMED);
+                format!("the flags in the configuration ({changed})")
+            }
+            Recipe::Command { .. } => "the build command in the configuration".to_owned(),
+        });
     }
     code
+}
+
+/// The flags that one command of nvcc has and another has not, each with a sign.
+pub fn changed_flags(was: &[String], is: &[String]) -> Vec<String> {
+    let flags = |argv: &[String], other: &[String], sign: char| -> Vec<String> {
+        let flags = argv.iter().filter(|flag| flag.starts_with('-'));
+        flags
+            .filter(|flag| !other.contains(flag))
+            .map(|flag| format!("{sign}`{flag}`"))
+            .collect()
+    };
+    [flags(is, was, '+'), flags(was, is, '−')].concat()
 }
 
 /// The files that the configuration itself names as the variant's. Of what it names and is not

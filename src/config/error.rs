@@ -105,6 +105,9 @@ impl ConfigError {
             (_, Some("nvcc")) if before.is_some_and(|it| it.rfind("pins") > it.rfind("\n[")) => {
                 self.help = Some("the release of nvcc is `cuda`".to_owned());
             }
+            (_, Some("version")) if before.is_some_and(|it| !it.contains('[')) => {
+                self.help = Some("remove it: `[toolchain.pins]` has versions of tools".to_owned());
+            }
             (_, Some("gpu" | "gpus" | "device")) => {
                 self.help = Some("`--gpus` of `check` and `profile` selects GPUs; `gpus` of `[toolchain.pins]` names the models that count".to_owned());
             }
@@ -114,7 +117,13 @@ impl ConfigError {
                     in_header && line.is_some_and(|line| line.starts_with(&header))
                 });
                 let of_suite = of_suite.map(|table| format!("write `[suite.{name}.{table}]`"));
-                self.help = home(name, in_header).or(of_suite).or(self.help);
+                // A table may be written in one line.
+                let place = home(name, in_header).or_else(|| home(name, true));
+                let list = self.help.map(|help| match help.split_once("]`; ") {
+                    Some((_, list)) if !in_header => list.to_owned(),
+                    _ => help,
+                });
+                self.help = place.or(of_suite).or(list);
             }
             (Some(path), _) if self.message.starts_with("must be ") => {
                 let key = path.last().unwrap_or(&"");

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::model::{Config, Recipe, Variant};
 use super::selector::Selector;
 use crate::disk;
-use crate::files::ends_in;
+use crate::files::{ends_in, resolved};
 use crate::finding::Error;
 use crate::terms::{VariantId, is_identifier};
 
@@ -113,7 +113,16 @@ impl Selected {
                     folder.display()
                 )))
             }
-            Some(folder) => std::path::absolute(folder).map_err(Error::io("find", folder)),
+            Some(folder) => {
+                let whole = std::path::absolute(folder).map_err(Error::io("find", folder))?;
+                match resolved(&whole).starts_with(resolved(&self.config.baselines)) {
+                    false => Ok(whole),
+                    true => Err(Error::Usage(format!(
+                        "`--output {}` is in the folder of baselines: name another one, or leave the option out",
+                        folder.display()
+                    ))),
+                }
+            }
             None => Ok(self.config.work.join("profiles")),
         }
     }

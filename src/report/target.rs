@@ -11,6 +11,7 @@ use crate::files::write_named;
 use crate::finding::Error;
 use crate::git::behind_own_links;
 use crate::judge::Outcome;
+use crate::terms::nearest;
 
 /// Names the file of a step's summary, which other programs of the step write to as well.
 const STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
@@ -78,6 +79,13 @@ fn target(named: &Path) -> Result<Target, Error> {
         )));
     }
     let Some(format) = form_of_file(&name) else {
+        let ending = name.rsplit('.').next().unwrap_or_default().to_lowercase();
+        if let Some(form) = nearest(&ending, &FORMS.map(|form| form.name)) {
+            let file = if text == form { "FILE" } else { &text };
+            return Err(Error::Usage(format!(
+                "`--report {text}`: the ending of the file's name selects no form: write `--report {form}:{file}`"
+            )));
+        }
         return Err(Error::Usage(format!(
             "`--report {text}`: the ending of the file's name selects no form. The endings are: {}. Or write a form before the name, as in `--report markdown:{text}`: {}",
             endings(),

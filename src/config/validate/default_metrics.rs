@@ -28,6 +28,14 @@ pub(super) fn add(tree: &mut DeTable<'_>) {
     tree.extend(defaults);
 }
 
+/// What to write of a metric that is there by default, and is no built-in name.
+pub(super) fn default_counter(name: &str) -> Option<String> {
+    let defaults = DeTable::parse(METRICS).ok()?;
+    let counter = defaults.get_ref().get("metric")?.get_ref().get(name)?;
+    let counter = counter.get_ref().get("counter")?.get_ref().as_str()?;
+    Some(format!("by default it is `counter = \"{counter}\"`"))
+}
+
 /// Whether a chip can measure a metric.
 fn has(chip: Chip, name: &str, metric: &DeValue<'_>) -> bool {
     match metric.get("counter").and_then(|it| it.get_ref().as_str()) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::default_metrics::default_counter;
 use super::file::File;
 use super::static_metric::of_compiler;
 use crate::config::error::{ConfigError, suggest, suggest_variant};
@@ -269,12 +270,13 @@ impl File<'_> {
             let known: Vec<&str> = aliases
                 .chain(of_types.iter().map(|(name, _)| &**name))
                 .collect();
+            let help = of_compiler(name).or_else(|| default_counter(name));
             return Err(self
                 .error(
                     &["metric", name],
                     format!("`{name}` is not a built-in name on `{arch}`, so the metric needs a `counter`"),
                 )
-                .help(of_compiler(name).unwrap_or_else(|| suggest(name, &known))));
+                .help(help.unwrap_or_else(|| suggest(name, &known))));
         };
         let counter = alias.role.on(toolchain.chip).map(str::to_owned);
         counter.ok_or_else(|| {

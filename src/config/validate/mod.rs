@@ -178,10 +178,15 @@ impl File<'_> {
         }
         toolchain.chip = chip_of_arch(arch);
         self.no_target(&["toolchain", "flags"], &toolchain.flags)?;
-        for tool in [
-            &mut toolchain.nvcc, &mut toolchain.ncu, &mut toolchain.compute_sanitizer,
-            &mut toolchain.cupti,
+        for (key, tool) in [
+            ("nvcc", &mut toolchain.nvcc),
+            ("ncu", &mut toolchain.ncu),
+            ("compute_sanitizer", &mut toolchain.compute_sanitizer),
+            ("cupti", &mut toolchain.cupti),
         ] {
+            if let Some(path) = tool.as_deref().and_then(Path::to_str) {
+                self.literal(&["toolchain", key], path)?;
+            }
             *tool = tool.take().map(|path| root.join(path));
         }
         Ok(toolchain)

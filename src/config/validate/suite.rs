@@ -22,7 +22,7 @@ impl File<'_> {
         self.name(&at, name)?;
         let metrics = self.metrics_of_suite(name, raw, common.metrics)?;
         self.work(&["suite", name, "work"], &raw.work, &metrics)?;
-        self.suite_gates(name, &metrics)?;
+        self.suite_gates(name, &metrics, common.metrics)?;
         if raw.variant.is_empty() {
             return Err(self
                 .error(&at, format!("the suite `{name}` has no variants"))
@@ -56,6 +56,10 @@ impl File<'_> {
         if aliases.is_empty() {
             return Err(self.error(&at, "a suite without metrics gates nothing"));
         }
+        let mut rest = aliases.iter().enumerate();
+        if let Some((_, twice)) = rest.find(|(count, one)| aliases[..*count].contains(one)) {
+            return Err(self.error(&at, format!("`{twice}` is named twice")));
+        }
         let named = |alias: &String| {
             let mut all = metrics.iter();
             let found = all.find(|metric| metric.alias == *alias).cloned();
@@ -74,7 +78,12 @@ impl File<'_> {
     }
 
     /// Whether any metric of a suite is judged, and `unless_faster` can be decided.
-    fn suite_gates(&self, name: &str, metrics: &[Metric]) -> Result<(), ConfigError> {
+    fn suite_gates(
+        &self,
+        name: &str,
+        metrics: &[Metric],
+        all: &[Metric],
+    ) -> Result<(), ConfigError> {
         if metrics.iter().all(|metric| metric.level == Level::Record) {
             let message = format!(
                 "every metric of the suite `{name}` is only recorded, so the suite gates nothing"
@@ -84,14 +93,20 @@ impl File<'_> {
                 .help("add `[metric.duration]`, which is gated where no `[metric]` is stated; or give one of them the level `deny` or `warn`"));
         }
         if let Some(metric) = excused_without_duration(metrics) {
-            return Err(self.error(
+            let mut all = all.iter();
+            let timed = all.find(|one| one.role() == Some(Role::Duration));
+            let help = timed.map_or_else(String::new, |one| {
+                format!("add `{}` to `metrics`", one.alias)
+            });
+            let error = self.error(
                 &["suite", name, "metrics"],
                 format!(
                     "`unless_faster` of `{}` needs a metric of the counter {} in the suite",
                     metric.alias,
                     Role::Duration
                 ),
-            ));
+            );
+            return Err(error.help(help));
         }
         Ok(())
     }

@@ -15,6 +15,9 @@ use crate::terms::{VariantId, is_identifier, nearest, words};
 /// What the tool fills in.
 pub(super) const PLACEHOLDERS: [&str; 4] = ["launches", "result", "seed", "skip"];
 
+/// Words that only a shell reads.
+const SHELL: [&str; 8] = words("&& || | & > >> < 2>&1");
+
 /// Whether an argument is an option with its value behind a blank, which no program reads as two.
 fn is_several(item: &str) -> bool {
     let first = item.split_once(' ').map(|(first, _)| first);
@@ -49,6 +52,16 @@ impl File<'_> {
             if let Some(item) = list.iter().find(|item| is_several(item)) {
                 return Err(self.several(&[&at[..], &[key]].concat(), item));
             }
+        }
+        if let Some(name) = raw.env.keys().find(|name| !is_identifier(name)) {
+            let message = format!("`{name}` cannot be the name of an environment variable");
+            let help = "a name has letters, digits and `_`: `env = { NAME = \"value\" }`";
+            return Err(self.error(&key("env"), message).help(help));
+        }
+        if let Some(value) = raw.env.values().find(|value| is_expanded(value)) {
+            let message = format!("no shell replaces `{value}`");
+            let help = "write the value itself; `env_pass` at the top of the file passes a variable of the environment";
+            return Err(self.error(&key("env"), message).help(help));
         }
         let threads = raw.threads_per_block;
         if threads.is_some_and(|count| !(1..=1024).contains(&count)) {
@@ -124,18 +137,24 @@ impl File<'_> {
             let known = format!(
                 "`{key}` may contain `{{launches}}`, `{{result}}`, `{{seed}}` and `{{skip}}`"
             );
-            let mut variables = arguments.iter().filter_map(|it| it.strip_prefix('$'));
-            if let Some(name) = variables.find(|it| is_identifier(it.trim_matches(['{', '}']))) {
-                let message = format!("no shell replaces the variable `${name}`");
-                return Err(self.error(&place, message).help(known));
+            if let Some(item) = arguments.iter().find(|item| is_expanded(item)) {
+                let message = format!("no shell replaces `{item}`");
+                let help = format!("write the value itself; {known}");
+                return Err(self.error(&place, message).help(help));
+            }
+            if let Some(word) = arguments.iter().find(|it| SHELL.contains(&it.as_str())) {
+                let message = format!("no shell reads `{word}`: the program would get it");
+                let help = "remove it, and what a shell would do with it: the tool keeps what a program prints";
+                return Err(self.error(&place, message).help(help));
             }
             let wrong = arguments.iter().flat_map(|argument| in_braces(argument));
             let wrong = wrong
                 .filter(|name| !PLACEHOLDERS.contains(name))
-                .find(|name| nearest(name, &PLACEHOLDERS).is_some());
+                .find(|name| nearest(&name.trim().to_lowercase(), &PLACEHOLDERS).is_some());
             if let Some(name) = wrong {
                 let message = format!("`{{{name}}}` is no placeholder");
-                let help = format!("{}; {known}", suggest(name, &PLACEHOLDERS));
+                let name = name.trim().to_lowercase();
+                let help = format!("{}; {known}", suggest(&name, &PLACEHOLDERS));
                 return Err(self.error(&place, message).help(help));
             }
         }
@@ -421,18 +440,23 @@ fn cannot_be_together(files: &[String]) -> Option<(String, &'static str)> {
 /// Whether only a shell can run it: a word or a command of a shell alone, a variable that is set before the
 /// program, or a whole line in its place.
 fn needs_shell(first: &str, argv: &[String]) -> bool {
-    const WORDS: [&str; 8] = words("&& || | & > >> < 2>&1");
     let is_line = |text: &str| text.contains(' ') && text.contains(['&', '|', ';', '<', '>']);
     let name = first.split('=').next().unwrap_or_default();
     let is_set = name != first && is_identifier(name);
     let of_shell = is_set || is_line(first) || ["cd", "export", "source"].contains(&first);
-    of_shell || argv.iter().any(|word| WORDS.contains(&word.as_str()))
+    of_shell || argv.iter().any(|word| SHELL.contains(&word.as_str()))
+}
+
+/// Whether a shell would write something else in the place of a part of a text. `$ORIGIN` is the loader's.
+fn is_expanded(text: &str) -> bool {
+    let is_name = |name: &str| is_identifier(name.trim_matches(['{', '}'])) && name != "ORIGIN";
+    let mut parts = text.split(['/', ':', '=']);
+    parts.any(|part| part == "~" || part.strip_prefix('$').is_some_and(is_name))
 }
 
 /// The words in braces.
 fn in_braces(argument: &str) -> impl Iterator<Item = &str> {
     let parts = argument.split('{').skip(1);
     let names = parts.filter_map(|part| Some(part.split_once('}')?.0));
-    names
-        .filter(|name| name.chars().all(|c| c.is_ascii_lowercase() || c == '_') && !name.is_empty())
+    names.filter(|name| is_identifier(name.trim()) && !name.contains(|c: char| c.is_ascii_digit()))
 }

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use crate::comparable::{NAMED, changed_flags};
 use crate::finding::Finding;
 use crate::profile::Profile;
 use crate::terms::first;
-
-/// The most files or flags that are named.
-const NAMED: usize = 3;
 
 /// What changed, in words; `None` where nothing is known to.
 fn changed_inputs(before: &Profile, now: &Profile) -> Option<String> {
@@ -31,18 +29,10 @@ fn changed_inputs(before: &Profile, now: &Profile) -> Option<String> {
             .collect();
         parts.extend(named(&files));
     }
-    let flags = |argv: &[String], other: &[String], sign: char| -> Vec<String> {
-        let own = argv.iter().skip(1);
-        own.filter(|flag| !other.contains(flag) && flag.starts_with('-'))
-            .map(|flag| format!("{sign}`{flag}`"))
-            .collect()
-    };
-    let mut changed = Vec::new();
     if !was.build_argv.is_empty() && !is.build_argv.is_empty() {
-        changed.extend(flags(&is.build_argv, &was.build_argv, '+'));
-        changed.extend(flags(&was.build_argv, &is.build_argv, '−'));
+        let changed = changed_flags(&was.build_argv, &is.build_argv);
+        parts.extend(named(&changed).map(|flags| format!("flags {flags}")));
     }
-    parts.extend(named(&changed).map(|flags| format!("flags {flags}")));
     let compilers = (&before.identity.compiler, &now.identity.compiler);
     if let (Some(before), Some(now)) = compilers
         && before != now

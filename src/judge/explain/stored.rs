@@ -202,6 +202,9 @@ fn named(kernel: &KernelProfile) -> String {
     let name = kernel.demangled.as_deref().filter(|name| !name.is_empty());
     let (name, launches) = (name.unwrap_or(&kernel.name), kernel.metrics.values());
     let launches = launches.map(Series::launch_count).max().unwrap_or(0);
+    if kernel.grid == [0, 0, 0] {
+        return format!("{name}, compiled code without launches");
+    }
     format!(
         "{name} grid {:?} block {:?}, {launches} launches",
         kernel.grid, kernel.block

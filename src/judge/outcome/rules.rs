@@ -85,14 +85,12 @@ pub fn judge(mut captures: Captures, rules: &Rules<'_>) -> Outcome {
     await_consent(&mut outcome.findings);
     name_consent_to_immutable(&mut outcome.findings);
     waive(&judge.config().waivers, &mut outcome);
-    if outcome.origin != Origin::Compiled {
-        account_for_all(
-            judge,
-            &captures.source,
-            [&captures.compiled, &captures.compiled_bases],
-            &mut outcome,
-        );
-    }
+    account_for_all(
+        judge,
+        &captures.source,
+        [&captures.compiled, &captures.compiled_bases],
+        &mut outcome,
+    );
     outcome
 }
 
@@ -168,7 +166,12 @@ fn account_for_all(
         // What ran before must run.
         let ran = judge.has_measured_lock(id) || of(id, bases).is_some() && !is_library(bases, id);
         let by_code = variant.accepts(Tier::Static) || is_library(compiled, id) && !ran;
-        accounted.contains(id) || by_code && of_code.contains(id)
+        match source {
+            // Nothing runs now, and whether the base ever ran is not known.
+            Source::Compiler if by_code || !is_library(compiled, id) => true,
+            Source::Compiler => accounted.contains(id) || !judge.has_run(id),
+            _ => accounted.contains(id) || by_code && of_code.contains(id),
+        }
     };
     let (message, next) = match source {
         Source::Slices => (

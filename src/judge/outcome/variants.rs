@@ -509,6 +509,15 @@ impl<'a> Judge<'a> {
         folders.any(|folder| Tier::of_folder(folder) != Tier::Static)
     }
 
+    /// Whether a run of a variant is locked that this tool measured: what is imported may have run elsewhere.
+    pub(super) fn has_run(&self, id: &VariantId) -> bool {
+        self.locked.iter().any(|((folder, locked), profile)| {
+            locked == id
+                && Tier::of_folder(folder) != Tier::Static
+                && profile.provenance.origin == ProfileOrigin::Measured
+        })
+    }
+
     /// Whether the base has no such variant, and no baseline of it.
     fn is_new(&self, variant: &Variant, outcome: &Outcome) -> bool {
         let mut findings = outcome.findings.iter();

@@ -7,14 +7,14 @@ use crate::build::{Artifact, Builder, compiled_profile};
 use crate::config::{Config, Variant};
 use crate::disk;
 use crate::files::STATIC_PROFILE_FILE;
-use crate::finding::{Error, Finding};
+use crate::finding::{Code, Error, Finding};
 use crate::measure::job::seeds::fresh_seed;
 use crate::measure::watch::Watch;
 use crate::profile::Profile;
 use crate::sanitize::{Sanitized, SanitizedVariant, SanitizerRun, sanitize};
 use crate::terms::VariantId;
 use crate::toolchain::Sanitizer;
-use crate::verify::{Verified, verify};
+use crate::verify::{Verified, verify, why_not_startable};
 
 /// Variants of one project that go through the stages together.
 #[derive(Clone, Copy)]
@@ -61,9 +61,33 @@ impl Batch<'_> {
         let mut findings = Vec::new();
         let artifacts = results
             .into_iter()
-            .map(|result| result.map_err(|finding| findings.push(finding)).ok())
+            .zip(self.variants)
+            .map(|(result, variant)| {
+                let artifact = result.map_err(|finding| findings.push(finding)).ok()?;
+                let missing = self.missing_program(variant, &artifact);
+                // What a command makes is not there yet.
+                let missing = missing.filter(|_| runs_commands);
+                findings.extend(missing.clone());
+                missing.is_none().then_some(artifact)
+            })
             .collect();
         Ok((artifacts, findings))
+    }
+
+    /// The finding that a program, or the script of Python, is not in the project: another machine may have what is
+    /// elsewhere.
+    fn missing_program(&self, variant: &Variant, artifact: &Artifact) -> Option<Finding> {
+        let root = &self.config.root;
+        let is_ours = |word: &&String| word.contains('/') && root.join(word).starts_with(root);
+        let program = artifact.run.first()?;
+        let script = artifact.run.get(1).filter(|word| {
+            program.starts_with("python")
+                && word.ends_with(".py")
+                && !disk::is_there(root.join(word))
+        });
+        let missing = script.or(Some(program).filter(is_ours))?;
+        let (what, next) = why_not_startable(root, missing)?;
+        Some(Finding::deny(Code::NotStarted, &variant.id, what, next))
     }
 
     /// Static profiles of what was built.
