@@ -157,7 +157,7 @@ mod tests {
                 "{named}"
             );
         }
-        for named in ["a", "a.pdf", "a.csv", "json", "md"] {
+        for named in ["a", "a.pdf", "a.csv"] {
             let error = target(Path::new(named)).unwrap_err().to_string();
             for form in FORMS {
                 assert!(error.contains(form.name), "{}: {error}", form.name);
@@ -165,6 +165,13 @@ mod tests {
                     assert!(error.contains(ending), "{ending}: {error}");
                 }
             }
+        }
+        for (named, meant) in [("json", "json:FILE"), ("out.JSON", "json:out.JSON")] {
+            let error = target(Path::new(named)).unwrap_err().to_string();
+            assert!(
+                error.contains(&format!("write `--report {meant}`")),
+                "{error}"
+            );
         }
         assert!(target(Path::new("markdown:")).is_err());
         let unknown = target(Path::new("pdf:a.md")).unwrap_err().to_string();
