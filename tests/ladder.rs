@@ -2,13 +2,12 @@
 //! stand-ins; the kernel records are those that the injected library wrote on an H200.
 
 use std::fs;
-use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use crate::common::stand_in::{Sources, compiled};
-use crate::common::{self, Arguments, Project, Ran, Report, aloud, install, repository};
+use crate::common::stand_in::{Machine, Sources, compiled};
+use crate::common::{self, Project, Ran, Report, aloud, install, repository};
 use serde_json::{Value as Json, json};
 use sparsek_gate::capture::kernel_records::{Incomplete, ProcessRecords};
 
@@ -93,98 +92,59 @@ done <"$RECORDS/cp_async.process" >"$SPARSEK_GATE_KERNEL_RECORDS.$$"
 }
 
 /// A machine with an H200 on which ncu may not read the counters, as far as the program sees.
-struct Machine {
-    project: Project,
-    driver: &'static Path,
+fn machine() -> Machine {
+    let machine = of(Project::empty());
+    machine.write("config.toml", format!("{}{CONFIG}", common::ENV_PASS));
+    let ignored = ".sparsek-gate/\n/tmp/\n/denied\n/journal*\n";
+    machine.write(".gitignore", ignored);
+    for (name, from) in [
+        ("denied-ncu", repository().join("tests/gpu/denied-ncu")),
+        ("libcupti.so.13", stand_ins().join("libcupti.so.13")),
+    ] {
+        install(&from, &machine.path(name));
+    }
+    machine.write("cp_async.sh", program(0, ""));
+    machine.write("journal", "");
+    machine.commit();
+    machine
 }
 
-impl Machine {
-    fn new() -> Machine {
-        let driver = stand_ins();
-        let project = Project::empty();
-        fs::create_dir(project.path("tmp")).unwrap();
-        project.write("config.toml", format!("{}{CONFIG}", common::ENV_PASS));
-        project.write(".gitignore", ".sparsek-gate/\n/tmp/\n/denied\n");
-        for (name, from) in [
-            ("denied-ncu", repository().join("tests/gpu/denied-ncu")),
-            ("libcupti.so.13", driver.join("libcupti.so.13")),
-        ] {
-            install(&from, &project.path(name));
-        }
-        project.write("cp_async.sh", program(0, ""));
-        project.write("tmp/journal", "");
-        let machine = Machine { project, driver };
-        machine.commit();
-        machine
-    }
-
-    fn accepting(tier: &str) -> Machine {
-        let machine = Machine::new();
-        let accepted = format!("[profile]\naccept_tiers = [\"{tier}\"]");
-        machine.configure("[profile]", &accepted);
-        machine.commit();
-        machine
-    }
-
-    fn locked() -> Machine {
-        static LOCKED: LazyLock<Vec<u8>> = LazyLock::new(|| {
-            let machine = Machine::accepting("kernel-times");
-            machine.run("profile").exits(0);
-            machine.lock().exits(0);
-            machine.commit();
-            machine.project.packed()
-        });
-        Machine {
-            project: Project::unpacked(&LOCKED),
-            driver: stand_ins(),
-        }
-    }
-
-    fn lock(&self) -> Ran {
-        self.run("baseline --lock --reason first --who tester")
-    }
-
-    fn command(&self, arguments: impl Arguments) -> Command {
-        let mut command = self.project.gate();
-        command
-            .args(arguments.list())
-            .env("LD_LIBRARY_PATH", self.driver)
-            .env("RECORDS", repository().join("tests/data/cupti"))
-            .env("JOURNAL", self.path("tmp/journal"))
-            .env("TMPDIR", self.path("tmp"))
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .env_remove("CUDA_VISIBLE_DEVICES");
-        command
-    }
-
-    fn run(&self, arguments: impl Arguments) -> Ran {
-        Ran::by(&mut self.command(arguments))
-    }
-
-    fn profile(&self, code: i32) -> Report {
-        self.run("profile --format json").exits(code).json()
-    }
-
-    #[track_caller]
-    fn check(&self, arguments: &[&str], code: i32) -> Report {
-        let all = [&["check", "--format", "json"], arguments].concat();
-        self.run(&all).exits(code).json()
-    }
+fn of(project: Project) -> Machine {
+    let records = repository().join("tests/data/cupti").display().to_string();
+    Machine::of(project, &[stand_ins()]).with("RECORDS", &records)
 }
 
-impl Deref for Machine {
-    type Target = Project;
+fn accepting(tier: &str) -> Machine {
+    let machine = machine();
+    let accepted = format!("[profile]\naccept_tiers = [\"{tier}\"]");
+    machine.configure("[profile]", &accepted);
+    machine.commit();
+    machine
+}
 
-    fn deref(&self) -> &Project {
-        &self.project
-    }
+fn locked() -> Machine {
+    static LOCKED: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let machine = accepting("kernel-times");
+        machine.lock_measured();
+        machine.commit();
+        machine.packed()
+    });
+    of(Project::unpacked(&LOCKED))
+}
+
+fn lock(machine: &Machine) -> Ran {
+    machine.run("baseline --lock --reason first --who tester")
+}
+
+fn profile(machine: &Machine, code: i32) -> Report {
+    let ran = machine.run("profile --format json");
+    ran.exits(code).json()
 }
 
 #[test]
 fn denied_counters_fail_and_what_was_measured_all_the_same_is_labelled() {
-    let machine = Machine::new();
-    let report = machine.profile(3);
+    let machine = machine();
+    let report = profile(&machine, 3);
     let mut denied = report.denied();
     denied.dedup();
     assert_eq!(denied, ["not-measured", "no-permission"]);
@@ -213,15 +173,15 @@ fn denied_counters_fail_and_what_was_measured_all_the_same_is_labelled() {
             }]
         })
     );
-    assert_eq!(machine.read("tmp/journal").lines().count(), 2);
-    let refused = machine.lock().exits(3);
+    assert_eq!(machine.read("journal").lines().count(), 2);
+    let refused = lock(&machine).exits(3);
     assert!(refused.out.contains("no-permission"), "{}", refused.out);
     assert!(!machine.path("baselines").exists());
 }
 
 #[test]
 fn an_accepted_tier_is_measured_locked_and_passes_with_a_warning() {
-    let machine = Machine::locked();
+    let machine = locked();
     let values = "duration: 261035.87\ndynamic_shared_bytes: 75776.00\n";
     assert_eq!(machine.read(LOCKED), values);
     let verify = "baseline --verify --captures .sparsek-gate/profiles";
@@ -253,22 +213,22 @@ fn an_accepted_tier_is_measured_locked_and_passes_with_a_warning() {
 
 #[test]
 fn wrong_numbers_in_a_measured_process_fail_on_every_tier() {
-    let machine = Machine::accepting("kernel-times");
+    let machine = accepting("kernel-times");
     let reports =
         |correct: bool| format!("echo '{{\"correct\": {correct}}}' >\"$SPARSEK_GATE_RESULT\"");
     machine.write("cp_async.sh", program(0, &reports(true)));
-    machine.profile(0);
-    let profile = machine.json(PROFILE);
-    let captures = profile["provenance"]["captures"].as_array().unwrap();
+    profile(&machine, 0);
+    let measured = machine.json(PROFILE);
+    let captures = measured["provenance"]["captures"].as_array().unwrap();
     assert!(captures.iter().all(|capture| capture["checked"] == true));
     machine.write("cp_async.sh", program(0, &reports(false)));
-    assert!(machine.profile(5).denies("wrong-numbers"));
+    assert!(profile(&machine, 5).denies("wrong-numbers"));
     assert!(!machine.path(PROFILE).exists());
 }
 
 #[test]
 fn side_by_side_on_kernel_times_unchanged_code_passes_and_a_slower_kernel_fails() {
-    let machine = Machine::locked();
+    let machine = locked();
     fs::remove_file(machine.path("denied")).unwrap();
     let report = machine.check(&["--against", "HEAD", "--measure-all"], 0);
     assert_eq!(report.variant("cp_async")["mode"], "against");
@@ -286,7 +246,7 @@ fn side_by_side_on_kernel_times_unchanged_code_passes_and_a_slower_kernel_fails(
 
 /// The starts and the beginnings and ends of the work of the measured processes, in their order.
 fn journal(machine: &Machine) -> Vec<String> {
-    let journal = machine.read("tmp/journal");
+    let journal = machine.read("journal");
     let lines = journal.lines().filter(|line| *line != "run");
     lines.map(str::to_owned).collect()
 }
@@ -305,11 +265,11 @@ fn compare_with_itself(machine: &Machine) -> Command {
         fs::copy(project.path(from), project.path(to)).unwrap();
     }
     let _ = fs::remove_file(project.path("config.toml"));
-    project.write("tmp/journal", "");
+    project.write("journal", "");
     let program = "sh cp_async.sh --mode profile";
     let kernels = common::words("--kernels regex:^bsr_gemm_ --env-pass JOURNAL,RECORDS");
     let arguments = [&["compare", program, program][..], &kernels].concat();
-    let mut command = machine.command(&arguments);
+    let mut command = machine.gate(&arguments);
     command.env("CUDA_HOME", project.path("")).env("PATH", path);
     command
 }
@@ -320,7 +280,7 @@ fn compared(machine: &Machine) -> Ran {
 
 #[test]
 fn programs_start_together_and_work_in_turn_and_one_after_the_other_where_they_cannot_be_held() {
-    let machine = Machine::new();
+    let machine = machine();
     let works = "echo begins >>\"$JOURNAL\"; sleep 0.05; echo ends >>\"$JOURNAL\"";
     let held = program(0, "echo starts >>\"$JOURNAL\"").replace(HOLD, &format!("{HOLD}\n{works}"));
     let held = format!("{held}echo leaves >>\"$JOURNAL\"\n");
@@ -364,7 +324,7 @@ fn programs_start_together_and_work_in_turn_and_one_after_the_other_where_they_c
 
 #[test]
 fn a_program_that_runs_in_the_turn_of_another_is_not_measured_beside_others() {
-    let machine = Machine::new();
+    let machine = machine();
     // Once one works, those that wait are woken.
     let wakes = "kill -CONT $(cat \"$JOURNAL\") 2>/dev/null; sleep 0.2";
     let held = program(0, "echo $$ >>\"$JOURNAL\"").replace("echo run", "echo $$");
@@ -408,7 +368,7 @@ done <"$RECORDS/cp_async.process" >>"$own"
 
 #[test]
 fn programs_that_leave_the_gpu_idle_compute_side_by_side_and_have_another_turn() {
-    let machine = Machine::new();
+    let machine = machine();
     machine.write("cp_async.sh", computing(""));
     let ran = compared(&machine).exits(0);
     assert!(!ran.err.contains(" processes "), "{}", ran.err);
@@ -431,7 +391,7 @@ fn programs_that_leave_the_gpu_idle_compute_side_by_side_and_have_another_turn()
 
 #[test]
 fn what_others_write_between_two_turns_of_a_program_is_found() {
-    let machine = Machine::new();
+    let machine = machine();
     let all = "\"${SPARSEK_GATE_KERNEL_RECORDS%/*}\"/*.process.*";
     let changes = format!("sed -i s/1000/1001/ {all}");
     machine.write("cp_async.sh", computing(&changes));
@@ -455,7 +415,7 @@ fn what_others_write_between_two_turns_of_a_program_is_found() {
 
 #[test]
 fn a_turn_is_over_once_all_processes_of_a_program_have_written_what_they_did() {
-    let machine = Machine::new();
+    let machine = machine();
     // Another process of it ends later than the first.
     let begins =
         "other=$SPARSEK_GATE_KERNEL_RECORDS.99999\necho 'process 99999 cupti 130001' >$other";
@@ -468,7 +428,7 @@ fn a_turn_is_over_once_all_processes_of_a_program_have_written_what_they_did() {
 
 #[test]
 fn a_program_that_fails_beside_others_is_measured_alone() {
-    let machine = Machine::new();
+    let machine = machine();
     // As where the memory of the GPU is too small for two.
     let claims =
         "exec 9>\"$JOURNAL.claimed\"\nflock -n 9 || { echo refused >>\"$JOURNAL\"; exit 3; }";
@@ -481,7 +441,7 @@ fn a_program_that_fails_beside_others_is_measured_alone() {
 
 #[test]
 fn a_program_that_waits_for_what_another_one_has_is_measured_after_it() {
-    let machine = Machine::new();
+    let machine = machine();
     let waits = "exec 9>\"$JOURNAL.claimed\"\nflock 9";
     machine.write("cp_async.sh", program(0, waits));
     let mut command = compare_with_itself(&machine);
@@ -491,7 +451,7 @@ fn a_program_that_waits_for_what_another_one_has_is_measured_after_it() {
 
 #[test]
 fn an_interrupt_while_programs_wait_for_their_turn_leaves_no_process() {
-    let machine = Machine::new();
+    let machine = machine();
     let never = "echo $$ >>\"$JOURNAL\"";
     let held = program(0, never).replace(HOLD, &format!("{HOLD}\nsleep 60"));
     machine.write("cp_async.sh", held);
@@ -518,7 +478,7 @@ fn an_interrupt_while_programs_wait_for_their_turn_leaves_no_process() {
 
 #[test]
 fn an_accepted_tier_that_is_accepted_no_longer_fails_again() {
-    let machine = Machine::locked();
+    let machine = locked();
     let accepted = "accept_tiers = [\"kernel-times\"]\n";
     machine.configure(accepted, "");
     let report = machine.check(&["--from", ".sparsek-gate/profiles"], 3);
@@ -540,7 +500,7 @@ fn a_profile_of_one_tier_is_never_compared_with_a_baseline_of_another() {
     assert_eq!(report.0["variants"], json!([]));
 
     // Put into the folder of another tier by hand, it does not fit that folder.
-    let machine = Machine::locked();
+    let machine = locked();
     let folder = machine.path("baselines/nvidia-h200+kernel-times");
     fs::rename(folder, machine.path("baselines/nvidia-h200")).unwrap();
     let report = machine.check(&["--from", ".sparsek-gate/profiles"], 4);
@@ -565,10 +525,10 @@ it crashes | kill -SEGV $$ | 5 | program-failed | SIGSEGV
 "#;
     let cases = cases.replace(" RECORDED", &format!(" {recorded}"));
     let cases = cases.replace("RECORDS;", &format!("{records};"));
-    let machine = Machine::accepting("kernel-times");
+    let machine = accepting("kernel-times");
     for [case, lines, code, finding, why] in common::rows(&cases) {
         machine.write("cp_async.sh", program(0, &lines));
-        let report = machine.profile(code.parse().unwrap());
+        let report = profile(&machine, code.parse().unwrap());
         assert_eq!(report.denied()[0], finding, "{case}");
         report.tells_all(&finding, &[&why]);
         // Why ncu did not measure is reported too, where it was tried.
@@ -579,29 +539,29 @@ it crashes | kill -SEGV $$ | 5 | program-failed | SIGSEGV
 
 #[test]
 fn a_setting_that_only_ncu_can_honour_leaves_the_tier_out_of_reach() {
-    let machine = Machine::accepting("kernel-times");
+    let machine = accepting("kernel-times");
     let with = CONFIG.replace("[profile]", "[profile]\ngraph_profiling = \"graph\"");
     machine.write("config.toml", with);
-    let report = machine.profile(3);
+    let report = profile(&machine, 3);
     assert_eq!(report.denied(), ["no-permission", "profiler-unsupported"]);
     report.tells_all("profiler-unsupported", &["a whole CUDA graph"]);
 }
 
 #[test]
 fn a_profiler_that_does_not_work_at_all_is_stepped_down_from_too() {
-    let machine = Machine::accepting("kernel-times");
+    let machine = accepting("kernel-times");
     let ncu = machine.read("denied-ncu");
     let (before, _) = ncu.split_once("echo '==ERROR==").unwrap();
     // As ncu says under gVisor.
     let text = "echo '==ERROR== Failed to initialize the profiler: LibraryNotLoaded'\nexit 1\n";
     fs::write(machine.path("denied-ncu"), format!("{before}{text}")).unwrap();
-    machine.profile(0);
+    profile(&machine, 0);
     assert_eq!(machine.json(PROFILE)["identity"]["tier"], "kernel-times");
 }
 
 #[test]
 fn a_variant_of_which_no_lower_tier_measures_anything_is_denied() {
-    let machine = Machine::accepting("kernel-times");
+    let machine = accepting("kernel-times");
     let lone = "[suite.other.variant.lone]\nrun = [\"sh\", \"cp_async.sh\"]\n";
     let suite = format!("\n[suite.other]\nmetrics = [\"dram_bw\"]\n{lone}");
     machine.append("config.toml", &suite);
@@ -618,7 +578,7 @@ fn a_variant_of_which_no_lower_tier_measures_anything_is_denied() {
 
 #[test]
 fn other_failures_of_ncu_are_not_stepped_down_from() {
-    let machine = Machine::accepting("kernel-times");
+    let machine = accepting("kernel-times");
     let ncu = machine.read("denied-ncu");
     let (before, _) = ncu.split_once("echo '==ERROR==").unwrap();
     for (said, code, finding) in [
@@ -631,16 +591,16 @@ fn other_failures_of_ncu_are_not_stepped_down_from() {
     ] {
         let text = format!("{before}echo '{said}'\nexit 9\n");
         fs::write(machine.path("denied-ncu"), text).unwrap();
-        assert_eq!(machine.profile(code).denied(), [finding]);
+        assert_eq!(profile(&machine, code).denied(), [finding]);
         assert!(!machine.path(PROFILE).exists());
     }
 }
 
 #[test]
 fn without_cupti_no_tier_is_left() {
-    let machine = Machine::accepting("kernel-times");
+    let machine = accepting("kernel-times");
     fs::remove_file(machine.path("libcupti.so.13")).unwrap();
-    let report = machine.profile(3);
+    let report = profile(&machine, 3);
     assert_eq!(report.denied(), ["profiler-unsupported"]);
     assert!(report.warns("no-permission"));
     report.tells_all("profiler-unsupported", &["does not exist"]);
@@ -648,13 +608,13 @@ fn without_cupti_no_tier_is_left() {
 
 #[test]
 fn an_edited_record_is_found() {
-    let machine = Machine::locked();
+    let machine = locked();
     machine.edit(PROFILE, |profile| {
         profile["kernels"][0]["metrics"]["duration"]["samples"][0][3] = json!(200_000.0);
     });
     let report = machine.check(&["--from", ".sparsek-gate/profiles"], 0);
     report.tells_all("profile-altered", &["other samples"]);
-    machine.lock().ends(4, "profile-altered");
+    lock(&machine).ends(4, "profile-altered");
 }
 
 #[test]
@@ -675,20 +635,18 @@ fn a_tier_that_does_not_exist_is_a_slip_in_the_configuration() {
     }
 }
 
-impl Machine {
-    /// A stand-in program with the injected library, as it is embedded in this program.
-    fn injected(&self, how: &str, records: &Path) -> Command {
-        let folder = self.path(".sparsek-gate/cupti");
-        let injection = fs::read_dir(&folder).unwrap().next().unwrap();
-        let mut command = Command::new(self.driver.join("program"));
-        command
-            .arg(how)
-            .env("CUDA_INJECTION64_PATH", injection.unwrap().path())
-            .env("SPARSEK_GATE_CUPTI", self.driver.join("libcupti.so.13"))
-            .env("SPARSEK_GATE_KERNEL_RECORDS", records.join("process"))
-            .env("LD_LIBRARY_PATH", self.driver);
-        command
-    }
+/// A stand-in program with the injected library, as it is embedded in this program.
+fn with_injection(machine: &Machine, how: &str, records: &Path) -> Command {
+    let folder = machine.path(".sparsek-gate/cupti");
+    let injection = fs::read_dir(&folder).unwrap().next().unwrap();
+    let mut command = Command::new(stand_ins().join("program"));
+    command
+        .arg(how)
+        .env("CUDA_INJECTION64_PATH", injection.unwrap().path())
+        .env("SPARSEK_GATE_CUPTI", stand_ins().join("libcupti.so.13"))
+        .env("SPARSEK_GATE_KERNEL_RECORDS", records.join("process"))
+        .env("LD_LIBRARY_PATH", stand_ins());
+    command
 }
 
 /// What the injected library writes about a stand-in program; with a setting in the environment, which
@@ -701,8 +659,7 @@ fn injected(
 ) -> (Option<i32>, Vec<String>) {
     let left = machine.path(&format!("tmp/{how}{goes_wrong}{}", setting.is_some()));
     fs::create_dir(&left).unwrap();
-    let status = machine
-        .injected(how, &left)
+    let status = with_injection(machine, how, &left)
         .envs(setting.map(|name| (name, "1")))
         .env("STAND_IN_CUPTI", goes_wrong)
         .status()
@@ -717,8 +674,8 @@ fn injected(
 #[test]
 fn launches_outside_of_the_ranges_of_the_profiler_are_not_recorded() {
     const RANGE: Option<&str> = Some("SPARSEK_GATE_PROFILER_RANGE");
-    let machine = Machine::accepting("kernel-times");
-    machine.profile(0);
+    let machine = accepting("kernel-times");
+    profile(&machine, 0);
     for (how, setting, expected) in [
         ("range", RANGE, &[2, 3][..]),
         // Without a range nothing is in one.
@@ -754,11 +711,11 @@ impl Drop for HeldProgram {
 impl HeldProgram {
     /// `tool` is the number of the process that holds it.
     fn start(machine: &Machine, how: &str, tool: u32) -> HeldProgram {
-        machine.profile(0);
+        profile(machine, 0);
         let [turn, log, records] =
             ["turn", "log", "records"].map(|it| machine.path(&format!("tmp/{it}")));
         fs::create_dir(&records).unwrap();
-        let mut program = machine.injected(how, &records);
+        let mut program = with_injection(machine, how, &records);
         program.env("SPARSEK_GATE_TURN", &turn);
         let namespace = fs::read_link("/proc/self/ns/pid").unwrap();
         let tool = format!("{tool} {}", namespace.display());
@@ -816,7 +773,7 @@ impl HeldProgram {
 
 #[test]
 fn the_injected_library_holds_a_program_at_its_first_work_and_whenever_it_leaves_the_gpu_idle() {
-    let machine = Machine::accepting("kernel-times");
+    let machine = accepting("kernel-times");
     let held = HeldProgram::start(&machine, "pauses", std::process::id());
     assert_eq!(held.stops().0, "allocated\n");
     // Somebody else's signal is not its turn.
@@ -870,7 +827,7 @@ fn the_injected_library_holds_a_program_at_its_first_work_and_whenever_it_leaves
 
 #[test]
 fn a_program_whose_turn_goes_on_when_it_leaves_the_gpu_idle_is_not_stopped_for_that_again() {
-    let machine = Machine::accepting("kernel-times");
+    let machine = accepting("kernel-times");
     let held = HeldProgram::start(&machine, "pauses", std::process::id());
     held.stops();
     held.gets_its_turn();
@@ -895,8 +852,8 @@ fn a_program_whose_turn_goes_on_when_it_leaves_the_gpu_idle_is_not_stopped_for_t
 
 #[test]
 fn a_program_that_starts_itself_again_keeps_what_it_recorded_before() {
-    let machine = Machine::accepting("kernel-times");
-    machine.profile(0);
+    let machine = accepting("kernel-times");
+    profile(&machine, 0);
     let (status, mut texts) = injected(&machine, "exec", "", None);
     assert_eq!(status, Some(0));
     texts.sort_by_key(String::len);
@@ -912,7 +869,7 @@ fn a_program_that_starts_itself_again_keeps_what_it_recorded_before() {
 
 #[test]
 fn a_program_that_works_in_two_contexts_keeps_its_turn() {
-    let machine = Machine::accepting("kernel-times");
+    let machine = accepting("kernel-times");
     let held = HeldProgram::start(&machine, "contexts", std::process::id());
     held.stops();
     held.gets_its_turn();
@@ -923,7 +880,7 @@ fn a_program_that_works_in_two_contexts_keeps_its_turn() {
 
 #[test]
 fn a_held_program_ends_where_the_tool_was_killed() {
-    let machine = Machine::accepting("kernel-times");
+    let machine = accepting("kernel-times");
     let mut tool = Command::new("sleep").arg("300").spawn().unwrap();
     let mut held = HeldProgram::start(&machine, "launch", tool.id());
     held.stops();
@@ -939,13 +896,13 @@ fn a_held_program_ends_where_the_tool_was_killed() {
 
 #[test]
 fn a_range_of_the_profiler_is_asked_for_where_the_configuration_has_one() {
-    let machine = Machine::accepting("kernel-times");
+    let machine = accepting("kernel-times");
     let asked = "echo \"${SPARSEK_GATE_PROFILER_RANGE-no}\" >>asked";
     machine.write("cp_async.sh", program(0, asked));
-    machine.profile(0);
+    profile(&machine, 0);
     let range = "[profile]\nprofiler_range = true";
     machine.configure("[profile]", range);
-    machine.profile(0);
+    profile(&machine, 0);
     let lines = machine.read("asked");
     let answers: std::collections::BTreeSet<&str> = lines.lines().collect();
     assert_eq!(answers.into_iter().collect::<Vec<_>>(), ["1", "no"]);
@@ -953,8 +910,8 @@ fn a_range_of_the_profiler_is_asked_for_where_the_configuration_has_one() {
 
 #[test]
 fn the_injected_library_writes_what_cupti_hands_over_and_never_stops_the_program() {
-    let machine = Machine::accepting("kernel-times");
-    machine.profile(0);
+    let machine = accepting("kernel-times");
+    profile(&machine, 0);
     for how in ["exit", "fork"] {
         let (status, texts) = injected(&machine, how, "", None);
         assert_eq!(status, Some(0));
@@ -1013,7 +970,7 @@ fn what_the_compiler_made_passes_alone_only_where_that_tier_is_accepted() {
         );
         return;
     }
-    let machine = Machine::accepting("static");
+    let machine = accepting("static");
     let project = &machine.project;
     let source = fs::read(repository().join("tests/data/static/ladder.cu")).unwrap();
     project.write("ladder.cu", source);
@@ -1046,7 +1003,7 @@ fn what_the_compiler_made_passes_alone_only_where_that_tier_is_accepted() {
 
 #[test]
 fn programs_are_compared_by_the_times_of_their_kernels_without_a_right_to_the_counters() {
-    let machine = Machine::new();
+    let machine = machine();
     let project = &machine.project;
     project.write("slow.sh", program(5, ""));
     // No configuration says where ncu and libcupti are.
@@ -1068,7 +1025,7 @@ fn programs_are_compared_by_the_times_of_their_kernels_without_a_right_to_the_co
             "regex:^bsr_gemm_", "sh cp_async.sh --mode profile",
         ];
         let output = machine
-            .command(&[&base, arguments].concat())
+            .gate(&[&base, arguments].concat())
             .env("CUDA_HOME", &toolkit)
             .env("PATH", &path)
             .output();
@@ -1088,11 +1045,11 @@ fn programs_are_compared_by_the_times_of_their_kernels_without_a_right_to_the_co
     let text = format!(
         "export RECORDS='{}' JOURNAL='{}'\nexec sh cp_async.sh --mode profile\n",
         repository().join("tests/data/cupti").display(),
-        project.path("tmp/journal").display()
+        project.path("journal").display()
     );
     project.write("alone.sh", text);
     let output = machine
-        .command("init -- sh alone.sh --mode profile")
+        .gate("init -- sh alone.sh --mode profile")
         .env("CUDA_HOME", &toolkit)
         .env("PATH", &path)
         .output();

@@ -12,14 +12,12 @@ use std::time::{Duration, Instant};
 
 use crate::common::crash::wait_for_orphans;
 use crate::common::stand_in::{self, UUID, libraries};
-use crate::common::{self, Arguments, PATIENCE, Project, Ran, Report, repository};
+use crate::common::{self, PATIENCE, Project, Ran, Report, repository};
 use serde_json::{Value as Json, json};
 use sparsek_gate::metric::Role;
 use sparsek_gate::process::shell_line;
 use sparsek_gate::profile::Identity;
 
-/// Where reports and journal of the stand-in lie, out of the project's way.
-const STAND_IN: &str = "stand-in";
 /// The profiles that `profile` and `check` leave.
 const PROFILES: &str = ".sparsek-gate/profiles";
 /// Recordings of one GPU.
@@ -53,32 +51,28 @@ expect = ["bsr_gemm_cp_async"]
 "#;
 
 /// A project in a git repository, on a machine with an H200 and ncu, as far as the program sees.
-struct Machine {
-    project: Project,
-    /// Where the configuration lies, with a slash at its end; empty in the repository's root.
-    folder: &'static str,
-}
+struct Machine(stand_in::Machine);
 
 impl Deref for Machine {
-    type Target = Project;
+    type Target = stand_in::Machine;
 
-    fn deref(&self) -> &Project {
-        &self.project
+    fn deref(&self) -> &stand_in::Machine {
+        &self.0
     }
 }
 
 impl Machine {
-    /// A project with the repository's metrics and settings, committed. Nothing is locked.
-    fn new() -> Machine {
-        Machine::within("")
+    fn of(project: Project) -> Machine {
+        let reports = project.path("reports").display().to_string();
+        let recordings = common::handed_over().display().to_string();
+        let machine = stand_in::Machine::of(project, &[&libraries()[0]]);
+        let machine = machine.with("RECORDINGS", &recordings);
+        Machine(machine.with("REPORTS", &reports))
     }
 
-    fn within(folder: &'static str) -> Machine {
-        let project = Project::empty();
-        for part in ["tmp", STAND_IN] {
-            fs::create_dir(project.path(part)).unwrap();
-        }
-        let machine = Machine { project, folder };
+    /// A project with the repository's metrics and settings, committed. Nothing is locked.
+    fn new() -> Machine {
+        let machine = Machine::of(Project::empty());
         let text = common::configuration();
         let (settings, _) = text.split_once("[suite.").unwrap();
         let ncu = repository().join("tests/data/stand_in/ncu");
@@ -87,16 +81,14 @@ impl Machine {
         // A stand-in of the driver's library is no kernel driver, and has no version.
         let settings = settings.replacen("driver = \">=580\"\n", "", 1);
         let passed = common::ENV_PASS;
-        machine.write("config.toml", &format!("{passed}{settings}{SUITE}"));
+        machine.write("config.toml", format!("{passed}{settings}{SUITE}"));
         machine.write(".gitignore", ".sparsek-gate/\n");
         machine.program("baseline", SAME, "");
         machine.program("cp_async", SAME, "");
         for path in ["journal", "reports"] {
-            machine.project.write(&format!("{STAND_IN}/{path}"), "");
+            machine.write(path, "");
         }
-        machine.git("init --quiet");
-        let ours = format!("/tmp/\n/{STAND_IN}/\n");
-        machine.project.write(".git/info/exclude", ours);
+        machine.without("");
         machine.commit();
         machine
     }
@@ -106,80 +98,36 @@ impl Machine {
         static LOCKED: LazyLock<Vec<u8>> = LazyLock::new(|| {
             let machine = Machine::new();
             machine.lock();
-            machine.project.packed()
+            machine.packed()
         });
-        Machine {
-            project: Project::unpacked(&LOCKED),
-            folder: "",
-        }
+        Machine::of(Project::unpacked(&LOCKED))
     }
 
     fn lock(&self) {
-        self.run("profile").exits(0);
-        let lock = "baseline --lock --reason first --who tester";
-        self.run(lock).exits(0);
+        self.lock_measured();
         self.commit();
         self.forget();
     }
 
     /// Forgets what was profiled.
     fn forget(&self) {
-        self.project.write(&format!("{STAND_IN}/journal"), "");
-    }
-
-    fn path(&self, path: &str) -> PathBuf {
-        self.project.path(&format!("{}{path}", self.folder))
-    }
-
-    fn write(&self, path: &str, text: &str) {
-        self.project.write(&format!("{}{path}", self.folder), text);
-    }
-
-    #[track_caller]
-    fn configure(&self, from: &str, to: &str) {
-        let path = format!("{}config.toml", self.folder);
-        self.project.replace(&path, from, to);
+        self.write("journal", "");
     }
 
     /// A variant's program: it has the reports of these recordings made of it. The further lines
     /// run in profiled runs alone.
     fn program(&self, variant: &str, recorded: &str, profiled: &str) {
-        self.write(
-            &format!("{variant}.sh"),
-            &format!(
-                "echo 'variant: {variant}'\necho 'recorded: {recorded}'\n\
-                 case \" $* \" in *\" --mode profile \"*)\n:\n{profiled}\n;; esac\n"
-            ),
+        let text = format!(
+            "echo 'variant: {variant}'\necho 'recorded: {recorded}'\n\
+             case \" $* \" in *\" --mode profile \"*)\n:\n{profiled}\n;; esac\n"
         );
-    }
-
-    /// The program on this machine.
-    fn gate(&self, arguments: impl Arguments) -> Command {
-        let mut command = self.project.gate();
-        command
-            .args(arguments.list())
-            .current_dir(self.path(""))
-            .env("LD_LIBRARY_PATH", &libraries()[0])
-            .env("RECORDINGS", common::handed_over())
-            .env("JOURNAL", self.project.path("stand-in/journal"))
-            .env("REPORTS", self.project.path("stand-in/reports"))
-            // The lock on the GPU is one of this machine's alone.
-            .env("TMPDIR", self.project.path("tmp"))
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .env_remove("CUDA_VISIBLE_DEVICES");
-        command
-    }
-
-    fn run(&self, arguments: impl Arguments) -> Ran {
-        Ran::of(&self.gate(arguments).output().unwrap())
+        self.write(&format!("{variant}.sh"), text);
     }
 
     /// `check` in its JSON form. Whatever it says, it leaves no worktree.
     #[track_caller]
     fn check(&self, arguments: &[&str], code: i32) -> Report {
-        let all = [&["check", "--format", "json"], arguments].concat();
-        let report = self.run(&all).exits(code).json();
+        let report = self.0.check(arguments, code);
         assert_eq!(report.0["exit_code"], code);
         self.is_clean();
         report
@@ -187,8 +135,7 @@ impl Machine {
 
     /// What was profiled, in order: side, variant, phase, and its number among these.
     fn journal(&self) -> Vec<String> {
-        let text = self.project.read(&format!("{STAND_IN}/journal"));
-        text.lines().map(str::to_owned).collect()
+        self.read("journal").lines().map(str::to_owned).collect()
     }
 
     /// What was profiled of a variant, in the form `base timing`.
@@ -203,7 +150,7 @@ impl Machine {
     /// No worktree is left, neither known to git nor lying about.
     #[track_caller]
     fn is_clean(&self) {
-        let known = self.project.git("worktree list");
+        let known = self.git("worktree list");
         assert_eq!(known.lines().count(), 1, "{known}");
         let places = self.path(".sparsek-gate/worktrees");
         let left = fs::read_dir(places).into_iter().flatten();
@@ -590,17 +537,18 @@ fn what_a_live_check_left_gives_the_same_verdicts_when_it_is_judged_again() {
 
 #[test]
 fn a_project_in_a_folder_of_its_repository_is_compared_with_that_folder_of_the_base() {
-    let machine = Machine::within("some/project/");
+    let machine = Machine::locked();
+    fs::create_dir_all(machine.path("some/project")).unwrap();
+    for part in ["baselines", "cp_async.sh", "config.toml"] {
+        let place = machine.path(&format!("some/project/{part}"));
+        fs::rename(machine.path(part), place).unwrap();
+    }
     // What lies in the root must not be taken for it.
-    machine
-        .project
-        .write("config.toml", "not = a = configuration");
-    machine.lock();
-    // Called from the root, with the configuration named.
-    let check = "check cp_async --against HEAD --measure-all --format json";
-    let mut gate = machine.gate(&format!("-C some/project/config.toml {check}"));
-    let ran = Ran::by(gate.current_dir(machine.project.path("")));
-    let report = ran.exits(0).json();
+    machine.write("config.toml", "not = a = configuration");
+    machine.commit();
+    let check =
+        "check -C some/project/config.toml cp_async --against HEAD --measure-all --format json";
+    let report = machine.run(check).exits(0).json();
     // There is no NVML here.
     assert_eq!(report.codes("warn"), ["rule-doubtful", "gpu-unwatched"]);
     assert_eq!(report.denied(), Vec::<String>::new());
@@ -609,11 +557,11 @@ fn a_project_in_a_folder_of_its_repository_is_compared_with_that_folder_of_the_b
 }
 
 /// Where a program that waits leaves its process number.
-const WAITS: &str = "stand-in/journal.waits";
+const WAITS: &str = "journal.waits";
 
 #[track_caller]
 fn is_waiting(machine: &Machine) {
-    let waits = machine.project.path(WAITS);
+    let waits = machine.path(WAITS);
     let end = Instant::now() + PATIENCE;
     while !fs::read_to_string(&waits).is_ok_and(|pid| pid.ends_with('\n')) {
         assert!(Instant::now() < end, "no program waits");
@@ -647,10 +595,10 @@ fn a_comparison_that_is_interrupted_leaves_nothing_and_the_next_clears_what_a_ki
     terminate(&child);
     Ran::of(&child.wait_with_output().unwrap()).exits(130);
     machine.is_clean();
-    let pid = machine.project.read(WAITS);
+    let pid = machine.read(WAITS);
     assert!(!runs(pid.trim()), "process {pid} still runs");
 
-    fs::remove_file(machine.project.path(WAITS)).unwrap();
+    fs::remove_file(machine.path(WAITS)).unwrap();
     let mut child = waiting(&machine);
     child.kill().unwrap();
     child.wait().unwrap();
@@ -664,7 +612,7 @@ fn a_comparison_that_is_interrupted_leaves_nothing_and_the_next_clears_what_a_ki
 
 /// Process numbers of the imports that were begun.
 fn importing(machine: &Machine) -> Vec<String> {
-    let text = machine.project.read("stand-in/journal.importing");
+    let text = machine.read("journal.importing");
     text.lines().map(str::to_owned).collect()
 }
 
@@ -689,7 +637,7 @@ fn no_import_outlives_an_interrupted_run() {
     // that it was begun.
     for _ in 0..12 {
         for file in ["journal", "journal.waits", "journal.importing"] {
-            machine.project.write(&format!("{STAND_IN}/{file}"), "");
+            machine.write(file, "");
         }
         let mut gate = machine.gate("profile cp_async");
         gate.env("IMPORT_SLEEPS", "10");
@@ -923,9 +871,9 @@ fn each_process_gets_a_seed_of_its_own_that_only_its_pair_shares() {
     let program = machine.read("cp_async.sh");
     let notes = "for word; do case $before in --seed) seed=$word ;; esac; before=$word; done\n\
                  echo \"$PWD $SPARSEK_GATE_SEED $seed ${SPARSEK_GATE_RESULT##*/}\" >>\"$JOURNAL.seeds\"\n";
-    machine.write("cp_async.sh", &format!("{notes}{program}"));
+    machine.write("cp_async.sh", format!("{notes}{program}"));
     machine.lock();
-    let seeds = machine.project.path(&format!("{STAND_IN}/journal.seeds"));
+    let seeds = machine.path("journal.seeds");
     fs::remove_file(&seeds).unwrap();
     let mut gate = machine.gate("check --against HEAD --measure-all cp_async");
     Ran::by(gate.env("SPARSEK_GATE_SEED", "1")).exits(0);
@@ -1113,7 +1061,7 @@ fn launches_beside_the_measured_ones_are_counted_and_fail_where_they_run_between
             "steps": 20
         })
     );
-    let listed = machine.project.path(&format!("{STAND_IN}/journal.listed"));
+    let listed = machine.path("journal.listed");
     let listings = || fs::read_to_string(&listed).unwrap().lines().count();
     assert_eq!(listings(), 2);
     let one_between = format!("ffmm{}", "m".repeat(18).replacen("mm", "mcm", 1));
