@@ -81,11 +81,7 @@ fn a_file_that_is_new_changed_or_gone_makes_another_program() {
     let stale = |what: &str| {
         let ran = machine.run(&["check", "--from", profiles, "--format", "json"]);
         let report = ran.json();
-        let findings = report.0["findings"].as_array().unwrap().iter();
-        let told = findings.filter(|finding| finding["code"] == "profile-stale");
-        let told: Vec<&str> = told
-            .map(|finding| finding["message"].as_str().unwrap())
-            .collect();
+        let told = report.told("profile-stale", "message");
         match what {
             "" => assert!(told.is_empty(), "{told:?}"),
             _ => assert!(

@@ -7,8 +7,8 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use crate::common::stand_in::{Machine, Sources, compiled};
-use crate::common::{self, Project, Ran, Report, aloud, install, repository};
-use serde_json::{Value as Json, json};
+use crate::common::{self, Arguments, Project, Ran, Report, aloud, install, repository};
+use serde_json::json;
 use sparsek_gate::capture::kernel_records::{Incomplete, ProcessRecords};
 
 const CONFIG: &str = r#"
@@ -251,27 +251,37 @@ fn journal(machine: &Machine) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// `compare` of `cp_async.sh` with itself, on a machine whose ncu may not read the counters.
-fn compare_with_itself(machine: &Machine) -> Command {
-    let project = &machine.project;
-    let path = std::env::var("PATH").unwrap();
-    let path = format!("{}:{path}", project.path("bin").display());
-    fs::create_dir_all(project.path("bin")).unwrap();
-    fs::create_dir_all(project.path("lib64")).unwrap();
+/// The program where no configuration says where ncu and libcupti are.
+fn unconfigured(machine: &Machine, arguments: impl Arguments) -> Command {
     for (from, to) in [
-        ("denied-ncu", "bin/ncu"),
-        ("libcupti.so.13", "lib64/libcupti.so.13"),
+        ("denied-ncu", "toolkit/bin/ncu"),
+        ("libcupti.so.13", "toolkit/lib64/libcupti.so.13"),
     ] {
-        fs::copy(project.path(from), project.path(to)).unwrap();
+        if !machine.path(to).exists() {
+            install(&machine.path(from), &machine.path(to));
+        }
     }
-    let _ = fs::remove_file(project.path("config.toml"));
-    project.write("journal", "");
-    let program = "sh cp_async.sh --mode profile";
-    let kernels = common::words("--kernels regex:^bsr_gemm_ --env-pass JOURNAL,RECORDS");
-    let arguments = [&["compare", program, program][..], &kernels].concat();
-    let mut command = machine.gate(&arguments);
-    command.env("CUDA_HOME", project.path("")).env("PATH", path);
+    let _ = fs::remove_file(machine.path("config.toml"));
+    let path = std::env::var("PATH").unwrap();
+    let own = machine.path("toolkit/bin");
+    let mut command = machine.gate(arguments);
+    command.env("CUDA_HOME", machine.path("toolkit"));
+    command.env("PATH", format!("{}:{path}", own.display()));
     command
+}
+
+/// `compare` of `cp_async.sh` with other programs, on a machine whose ncu may not read the counters.
+fn compare(machine: &Machine, more: &[&str]) -> Command {
+    let base = [
+        "compare", "--env-pass", "JOURNAL,RECORDS", "--kernels", "regex:^bsr_gemm_",
+        "sh cp_async.sh --mode profile",
+    ];
+    unconfigured(machine, &[&base, more].concat())
+}
+
+fn compare_with_itself(machine: &Machine) -> Command {
+    machine.write("journal", "");
+    compare(machine, &["sh cp_async.sh --mode profile"])
 }
 
 fn compared(machine: &Machine) -> Ran {
@@ -289,22 +299,14 @@ fn programs_start_together_and_work_in_turn_and_one_after_the_other_where_they_c
     let lines = journal(&machine);
     let at = |wanted: &str| lines.iter().position(|line| line == wanted).unwrap();
     assert_eq!(lines[..2], ["starts", "starts"], "{lines:?}");
-    let works: Vec<&str> = lines
-        .iter()
-        .map(String::as_str)
-        .filter(|it| ["begins", "ends"].contains(it))
-        .collect();
-    assert!(
-        works.chunks(2).all(|pair| pair == ["begins", "ends"]),
-        "{lines:?}"
-    );
+    let mut works = lines.clone();
+    works.retain(|it| ["begins", "ends"].contains(&it.as_str()));
+    let in_turn = works.chunks(2).all(|pair| pair == ["begins", "ends"]);
+    assert!(in_turn, "{lines:?}");
     // Both of the first window have worked before one of them leaves.
     let before = lines[..at("leaves")].iter();
-    assert_eq!(
-        before.filter(|line| *line == "ends").count(),
-        2,
-        "{lines:?}"
-    );
+    let ends = before.filter(|line| *line == "ends");
+    assert_eq!(ends.count(), 2, "{lines:?}");
 
     // Nothing holds it, as where another library in the program gets the calls.
     let alone = held.replace(HOLD, "").replace("; echo turn 0 1000 0", "");
@@ -313,13 +315,9 @@ fn programs_start_together_and_work_in_turn_and_one_after_the_other_where_they_c
     assert!(ran.err.contains("cannot be held"), "{}", ran.err);
     let lines = journal(&machine);
     // What two processes left that ran side by side does not count.
-    let alone = &lines[lines.len() - 24..];
-    assert!(
-        alone
-            .chunks(4)
-            .all(|one| one == ["starts", "begins", "ends", "leaves"]),
-        "{lines:?}"
-    );
+    let mut alone = lines[lines.len() - 24..].chunks(4);
+    let one = ["starts", "begins", "ends", "leaves"];
+    assert!(alone.all(|each| each == one), "{lines:?}");
 }
 
 #[test]
@@ -376,41 +374,28 @@ fn programs_that_leave_the_gpu_idle_compute_side_by_side_and_have_another_turn()
     // As many start together as there are cores, two at least.
     let together = lines.iter().take_while(|line| *line == "works").count();
     assert!(together >= 2, "{lines:?}");
-    let then = &lines[together..];
-    assert!(
-        then[..together].iter().all(|line| line == "computed"),
-        "{lines:?}"
-    );
-    assert!(
-        then[together..2 * together]
-            .iter()
-            .all(|line| line == "again"),
-        "{lines:?}"
-    );
+    for (at, what) in [(1, "computed"), (2, "again")] {
+        let mut then = lines[at * together..(at + 1) * together].iter();
+        assert!(then.all(|line| line == what), "{lines:?}");
+    }
 }
 
 #[test]
 fn what_others_write_between_two_turns_of_a_program_is_found() {
     let machine = machine();
     let all = "\"${SPARSEK_GATE_KERNEL_RECORDS%/*}\"/*.process.*";
-    let changes = format!("sed -i s/1000/1001/ {all}");
-    machine.write("cp_async.sh", computing(&changes));
-    compared(&machine)
-        .exits(5)
-        .says("changed while the program ran");
+    // Also a file of another that is gone.
+    for does in [format!("sed -i s/1000/1001/ {all}"), format!("rm -f {all}")] {
+        machine.write("cp_async.sh", computing(&does));
+        compared(&machine).ends(5, "changed while the program ran");
+    }
     let launches = "k 9 3000 3500 0 1 7 1 1 1 1 1 1 1 0 0 0 name";
     for line in [launches, "turn 0 5000 9", "idle 5000"] {
         let adds = format!("for one in {all}; do echo '{line}' >>$one; done");
         machine.write("cp_async.sh", computing(&adds));
-        let ran = compared(&machine);
         let expected = "each has one whole turn: its processes cannot be held at their first work on the GPU: one of them ran in the turn of another program";
-        assert!(ran.err.contains(expected), "{}", ran.err);
+        compared(&machine).says(expected);
     }
-    // A file of another is gone.
-    machine.write("cp_async.sh", computing(&format!("rm -f {all}")));
-    compared(&machine)
-        .exits(5)
-        .says("changed while the program ran");
 }
 
 #[test]
@@ -456,24 +441,26 @@ fn an_interrupt_while_programs_wait_for_their_turn_leaves_no_process() {
     let held = program(0, never).replace(HOLD, &format!("{HOLD}\nsleep 60"));
     machine.write("cp_async.sh", held);
     let mut run = compare_with_itself(&machine).spawn().unwrap();
-    let state = |pid: &str| {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
-        stat.ok()
-            .and_then(|stat| stat.split(' ').nth(2).map(str::to_owned))
-    };
-    while !journal(&machine)
-        .iter()
-        .any(|pid| state(pid).as_deref() == Some("T"))
-    {
+    let holds = |pid: &String| state_of(pid).as_deref() == Some("T");
+    while !journal(&machine).iter().any(holds) {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    let sent = Command::new("kill")
-        .args(["-INT", &run.id().to_string()])
-        .status();
-    assert!(sent.unwrap().success());
+    send("-INT", run.id());
     assert_eq!(run.wait().unwrap().code(), Some(130));
     let pids = journal(&machine);
-    assert!(pids.iter().all(|pid| state(pid).is_none()), "{pids:?}");
+    assert!(pids.iter().all(|pid| state_of(pid).is_none()), "{pids:?}");
+}
+
+/// The state of a process, where there is one.
+fn state_of(pid: &str) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.split(' ').nth(2).map(str::to_owned)
+}
+
+fn send(signal: &str, pid: u32) {
+    let mut kill = Command::new("kill");
+    let sent = kill.args([signal, &pid.to_string()]).status();
+    assert!(sent.unwrap().success());
 }
 
 #[test]
@@ -671,6 +658,11 @@ fn injected(
     (status.code(), texts)
 }
 
+fn is_unfinished(text: &str) -> bool {
+    let read = ProcessRecords::parse(text);
+    matches!(read, Err(Incomplete::Unfinished { .. }))
+}
+
 #[test]
 fn launches_outside_of_the_ranges_of_the_profiler_are_not_recorded() {
     const RANGE: Option<&str> = Some("SPARSEK_GATE_PROFILER_RANGE");
@@ -732,23 +724,15 @@ impl HeldProgram {
         }
     }
 
-    fn state(&self) -> Option<String> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.program.id())).unwrap();
-        stat.split(' ').nth(2).map(str::to_owned)
-    }
-
     /// Waits until it has stopped itself; what it has printed and written until then.
     fn stops(&self) -> (String, String) {
-        while self.state().as_deref() != Some("T") {
+        while state_of(&self.program.id().to_string()).as_deref() != Some("T") {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        let written = fs::read_dir(&self.records)
-            .unwrap()
-            .next()
-            .unwrap()
-            .unwrap();
+        let mut written = fs::read_dir(&self.records).unwrap();
+        let written = written.next().unwrap().unwrap().path();
         let [printed, written] =
-            [&self.log, &written.path()].map(|path| fs::read_to_string(path).unwrap());
+            [&self.log, &written].map(|path| fs::read_to_string(path).unwrap());
         (printed, written)
     }
 
@@ -763,9 +747,7 @@ impl HeldProgram {
     }
 
     fn go_on(&self) {
-        let id = self.program.id().to_string();
-        let sent = Command::new("kill").args(["-CONT", &id]).status();
-        assert!(sent.unwrap().success());
+        send("-CONT", self.program.id());
         // A stop of before is not seen for the next one.
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
@@ -785,32 +767,22 @@ fn the_injected_library_holds_a_program_at_its_first_work_and_whenever_it_leaves
     assert_eq!(printed, "allocated\ncaptured\n");
     let last = written.lines().last().unwrap();
     assert!(last.starts_with("idle "), "{written}");
-    assert_eq!(
-        written
-            .lines()
-            .filter(|line| line.starts_with("k "))
-            .count(),
-        4
-    );
+    assert_eq!(written.matches("\nk ").count(), 4);
     // It computes without a turn, and waits for one at its next work.
     fs::remove_file(&held.turn).unwrap();
     let stood = std::time::Duration::from_millis(300);
     std::thread::sleep(stood);
     held.go_on();
-    assert_eq!(
-        held.stops(),
-        ("allocated\ncaptured\ncomputed\n".to_owned(), written)
-    );
+    let computed = "allocated\ncaptured\ncomputed\n".to_owned();
+    assert_eq!(held.stops(), (computed, written));
     held.gets_its_turn();
     // All is written before it stops again, and it ends outside of its turn.
     let written = held.stops().1;
     assert_eq!(ProcessRecords::parse(&written).unwrap().turn, Some(2));
     // The time in which it stood still is known, and shorter than that between its turns.
     let numbers = |line: &str| -> Vec<u64> {
-        line.split(' ')
-            .skip(1)
-            .map(|word| word.parse().unwrap())
-            .collect()
+        let words = line.split(' ').skip(1);
+        words.map(|word| word.parse().unwrap()).collect()
     };
     let of = |what: &str| {
         let lines = written.lines().filter(|line| line.starts_with(what));
@@ -818,10 +790,8 @@ fn the_injected_library_holds_a_program_at_its_first_work_and_whenever_it_leaves
     };
     let (turns, idle) = (of("turn "), of("idle "));
     let between = turns[1][1] - idle[0][0];
-    assert!(
-        (stood.as_nanos()..=u128::from(between)).contains(&u128::from(turns[1][2])),
-        "{written}"
-    );
+    let stood = stood.as_nanos()..=u128::from(between);
+    assert!(stood.contains(&u128::from(turns[1][2])), "{written}");
     held.ends();
 }
 
@@ -838,15 +808,10 @@ fn a_program_whose_turn_goes_on_when_it_leaves_the_gpu_idle_is_not_stopped_for_t
     held.go_on();
     let (printed, written) = held.stops();
     assert!(printed.ends_with("computed\n"), "{printed}");
-    assert!(
-        written.lines().last().unwrap().starts_with("end "),
-        "{written}"
-    );
+    let last = written.lines().last().unwrap();
+    assert!(last.starts_with("end "), "{written}");
     let after_idle = written.split("\nidle ").nth(1).unwrap().lines().nth(1);
-    assert!(
-        after_idle.is_some_and(|line| line.starts_with("turn 0 ")),
-        "{written}"
-    );
+    assert!(after_idle.unwrap().starts_with("turn 0 "), "{written}");
     held.ends();
 }
 
@@ -860,10 +825,7 @@ fn a_program_that_starts_itself_again_keeps_what_it_recorded_before() {
     let [first, second] = &texts[..] else {
         panic!("{texts:?}")
     };
-    assert!(matches!(
-        ProcessRecords::parse(first),
-        Err(Incomplete::Unfinished { .. })
-    ));
+    assert!(is_unfinished(first));
     assert_eq!(ProcessRecords::parse(second).unwrap().kernels.len(), 4);
 }
 
@@ -888,10 +850,8 @@ fn a_held_program_ends_where_the_tool_was_killed() {
     tool.wait().unwrap();
     held.go_on();
     let status = held.program.wait().unwrap();
-    assert_eq!(
-        std::os::unix::process::ExitStatusExt::signal(&status),
-        Some(9)
-    );
+    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+    assert_eq!(signal, Some(9));
 }
 
 #[test]
@@ -918,36 +878,20 @@ fn the_injected_library_writes_what_cupti_hands_over_and_never_stops_the_program
         assert_eq!(texts.len(), 1, "{texts:?}");
         let process = ProcessRecords::parse(&texts[0]).unwrap();
         assert_eq!(process.cupti_version, 130001);
-        let records: Vec<(u64, Option<u64>, &str)> = process
-            .kernels
-            .iter()
-            .map(|kernel| (kernel.correlation, kernel.duration_ns(), &*kernel.name))
-            .collect();
-        let (first, second) = ("_Z5firstPf", "_ZN1a6secondIiEEvv");
-        assert_eq!(
-            records,
-            [
-                (1, Some(100_000), first),
-                (2, Some(200_000), second),
-                (3, Some(300_000), first),
-                (4, Some(400_000), second)
-            ]
-        );
+        let records = process.kernels.iter();
+        let records = records.map(|it| (it.correlation, it.duration_ns(), &*it.name));
+        let names = ["_Z5firstPf", "_ZN1a6secondIiEEvv"].into_iter().cycle();
+        let expected = (1..=4).zip(names);
+        let expected = expected.map(|(at, name)| (at, Some(100_000 * at), name));
+        assert!(records.eq(expected), "{}", texts[0]);
         let kernel = &process.kernels[0];
         assert_eq!((kernel.grid, kernel.block), ([64, 32, 16], [128, 64, 32]));
-        assert_eq!(
-            (
-                kernel.registers, kernel.static_shared, kernel.dynamic_shared
-            ),
-            (40, 1024, 2048)
-        );
+        let shared = [kernel.static_shared, kernel.dynamic_shared];
+        assert_eq!((kernel.registers, shared), (40, [1024, 2048]));
     }
     let (status, texts) = injected(&machine, "_exit", "", None);
     assert_eq!(status, Some(0));
-    assert!(matches!(
-        ProcessRecords::parse(&texts[0]),
-        Err(Incomplete::Unfinished { .. })
-    ));
+    assert!(is_unfinished(&texts[0]));
     for (goes_wrong, why) in [
         ("old", "is older than 14"),
         ("refuses", "cuptiActivityRegisterCallbacks answered 39"),
@@ -988,13 +932,8 @@ fn what_the_compiler_made_passes_alone_only_where_that_tier_is_accepted() {
     let report = machine.check(&[], 0);
     assert_eq!(report.denied(), Vec::<String>::new());
     assert!(report.warns("no-permission"), "{:?}", report.warned());
-    let tiers: Vec<&Json> = report.0["variants"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|variant| &variant["tier"])
-        .collect();
-    assert_eq!(tiers, [&json!("static")]);
+    let variants = report.0["variants"].as_array().unwrap().iter();
+    assert!(variants.map(|variant| &variant["tier"]).eq(["static"]));
 
     project.configure("accept_tiers = [\"static\"]\n", "");
     let report = machine.check(&[], 3);
@@ -1004,40 +943,17 @@ fn what_the_compiler_made_passes_alone_only_where_that_tier_is_accepted() {
 #[test]
 fn programs_are_compared_by_the_times_of_their_kernels_without_a_right_to_the_counters() {
     let machine = machine();
-    let project = &machine.project;
-    project.write("slow.sh", program(5, ""));
-    // No configuration says where ncu and libcupti are.
-    fs::create_dir_all(project.path("toolkit/bin")).unwrap();
-    fs::create_dir_all(project.path("toolkit/lib64")).unwrap();
-    fs::rename(project.path("denied-ncu"), project.path("toolkit/bin/ncu")).unwrap();
-    let cupti = project.path("toolkit/lib64/libcupti.so.13");
-    fs::rename(project.path("libcupti.so.13"), cupti).unwrap();
-    fs::remove_file(project.path("config.toml")).unwrap();
-    let toolkit = project.path("toolkit");
-    let path = format!(
-        "{}:{}",
-        toolkit.join("bin").display(),
-        std::env::var("PATH").unwrap()
-    );
-    let compare = |arguments: &[&str]| {
-        let base = [
-            "compare", "--format", "json", "--env-pass", "JOURNAL,RECORDS", "--kernels",
-            "regex:^bsr_gemm_", "sh cp_async.sh --mode profile",
-        ];
-        let output = machine
-            .gate(&[&base, arguments].concat())
-            .env("CUDA_HOME", &toolkit)
-            .env("PATH", &path)
-            .output();
-        Ran::of(&output.unwrap())
+    machine.write("slow.sh", program(5, ""));
+    let compare = |more: &[&str], code: i32| {
+        let more = [more, &["--format", "json"]].concat();
+        Ran::by(&mut compare(&machine, &more)).exits(code).json()
     };
-    let slow = "sh slow.sh --mode profile";
-    let report = compare(&[slow]).exits(1).json();
+    let report = compare(&["sh slow.sh --mode profile"], 1);
     // The sum, and the kernel.
     assert_eq!(report.denied(), ["regressed", "regressed"]);
     assert_eq!(report.0["variants"][0]["tier"], "kernel-times");
-    compare(&["sh cp_async.sh --mode profile"]).exits(0);
-    let report = compare(&[]).exits(0).json();
+    compare(&["sh cp_async.sh --mode profile"], 0);
+    let report = compare(&[], 0);
     let kernel = &report.0["kernels"][0];
     assert_eq!(kernel["kernel"], "bsr_gemm_cp_async");
     assert!(kernel["duration_ns"].is_number() && kernel["bound"].is_null());
@@ -1045,16 +961,12 @@ fn programs_are_compared_by_the_times_of_their_kernels_without_a_right_to_the_co
     let text = format!(
         "export RECORDS='{}' JOURNAL='{}'\nexec sh cp_async.sh --mode profile\n",
         repository().join("tests/data/cupti").display(),
-        project.path("journal").display()
+        machine.path("journal").display()
     );
-    project.write("alone.sh", text);
-    let output = machine
-        .gate("init -- sh alone.sh --mode profile")
-        .env("CUDA_HOME", &toolkit)
-        .env("PATH", &path)
-        .output();
-    let ran = Ran::of(&output.unwrap()).exits(0);
-    assert!(project.path("config.toml").is_file());
+    machine.write("alone.sh", text);
+    let mut init = unconfigured(&machine, "init -- sh alone.sh --mode profile");
+    let ran = Ran::by(&mut init).exits(0);
+    assert!(machine.path("config.toml").is_file());
     ran.says("warning no-permission")
         .says("accept the tier: `accept_tiers` under `[profile]`");
 }

@@ -218,14 +218,13 @@ fn a_profile_is_one_counting_process_and_then_the_asked_timing_processes() {
     assert_eq!(provenance["profiler"], "2025.3.1.0");
     assert_eq!(provenance["git"], machine.git("rev-parse HEAD"));
     let captures = machine.captures("cp_async", "profile.json");
-    let expected = [
-        "counting", "capture-1", "capture-2", "capture-3", "capture-4",
-    ];
-    assert_eq!(captures.len(), expected.len());
-    for (capture, name) in captures.iter().zip(expected) {
+    let expected = "counting capture-1 capture-2 capture-3 capture-4";
+    let expected = expected.split(' ').map(|it| json!(format!("{it}.ncu-rep")));
+    let files = captures.iter().map(|it| it["report"]["file"].clone());
+    assert!(files.eq(expected), "{captures:?}");
+    for capture in captures {
         assert_eq!(capture["gpu_uuid"], UUID);
         assert!(capture["device"].is_null());
-        assert_eq!(capture["report"]["file"], format!("{name}.ncu-rep"));
     }
     // The numbers are those of the recording, sample by sample.
     let recorded = common::handed_over().join("h200/bsr_gemm/cp_async/profile.json");
@@ -239,15 +238,16 @@ fn a_profile_is_one_counting_process_and_then_the_asked_timing_processes() {
     };
     assert_eq!(identity(&profile), identity(&recorded));
     // It has more processes.
-    let samples = |profile: &Json| -> Vec<(String, Vec<Json>)> {
-        let metrics = profile["kernels"][0]["metrics"].as_object().unwrap();
-        let first = |series: &Json| {
-            let samples = series["samples"].as_array().unwrap().iter();
-            samples.take(4).cloned().collect()
-        };
-        let all = metrics.iter().filter(|(alias, _)| *alias != UNSTATED);
-        all.map(|(alias, series)| (alias.clone(), first(series)))
-            .collect()
+    let samples = |profile: &Json| {
+        let mut metrics = profile["kernels"][0]["metrics"].clone();
+        let all = metrics.as_object_mut().unwrap();
+        all.remove(UNSTATED);
+        for series in all.values_mut() {
+            let samples = series["samples"].as_array_mut().unwrap();
+            samples.truncate(4);
+            *series = json!(samples);
+        }
+        metrics
     };
     assert_eq!(samples(&profile), samples(&recorded));
     // What explains is recorded without a key in the configuration, as far as ncu measured it.
@@ -417,30 +417,26 @@ fn a_base_that_cannot_be_measured_is_told_and_the_head_judged_against_its_baseli
     let third = "test $(grep -c 'base cp_async timing' \"$JOURNAL\") -lt 2 || exit 3";
     let config = machine.read("config.toml");
     let at = config.find("[suite.bsr_gemm.variant.cp_async]").unwrap();
-    let cases: [(&dyn Fn(), &str); 6] = [
-        (&|| broken("exit 3"), "failed under ncu (exit status 3)"),
-        (&|| broken(third), "failed under ncu (exit status 3)"),
+    let failed = "failed under ncu (exit status 3)";
+    // A program, or an edit of the configuration.
+    let cases = [
+        ("exit 3", "", failed),
+        (third, "", failed),
+        ("", "", "the program's own check failed"),
+        (&config[at..], "", "has no such variant"),
         (
-            &|| machine.write("cp_async.sh", "exit 1\n"),
-            "the program's own check failed",
+            "\"8192\", \"--n\"", "\"4096\", \"--n\"", "its workload (`args`) differs",
         ),
-        (
-            &|| machine.configure(&config[at..], ""),
-            "has no such variant",
-        ),
-        (
-            &|| machine.configure("\"--m\", \"8192\"", "\"--m\", \"4096\""),
-            "its workload (`args`) differs",
-        ),
-        (
-            &|| machine.configure("processes = 4", "processes = \"4\""),
-            "config.toml",
-        ),
+        ("processes = 4", "processes = \"4\"", "config.toml"),
     ];
     let sound = machine.git("rev-parse HEAD");
-    for (break_it, why) in cases {
+    for (from, to, why) in cases {
         machine.forget();
-        break_it();
+        match from {
+            "" => machine.write("cp_async.sh", "exit 1\n"),
+            from if why == failed => broken(from),
+            from => machine.configure(from, to),
+        }
         machine.commit();
         machine.git(&["checkout", "--quiet", &sound, "--", "."]);
         let report = machine.check(&["--against", "HEAD", "cp_async"], 0);
@@ -496,13 +492,8 @@ exit $STATUS
     machine.commit();
     let check = |name: &str, status: &str| {
         let log = repository().join(format!("tests/data/sanitizer/{name}.racecheck.log"));
-        let arguments = "check --against HEAD --measure-all cp_async --format json";
-        Ran::by(
-            machine
-                .gate(arguments)
-                .env("LOG", log)
-                .env("STATUS", status),
-        )
+        let mut gate = machine.gate("check --against HEAD --measure-all cp_async --format json");
+        Ran::by(gate.env("LOG", log).env("STATUS", status))
     };
     check("cp_async", "0").exits(0);
     let of_variant = machine.order("cp_async");
@@ -574,10 +565,8 @@ fn waiting(machine: &Machine) -> Child {
     let waits = "echo $$ >\"$JOURNAL.waits\"; exec sleep 300";
     machine.program("cp_async", SAME, waits);
     machine.commit();
-    begun(
-        machine,
-        machine.gate("check --against HEAD --measure-all cp_async"),
-    )
+    let gate = machine.gate("check --against HEAD --measure-all cp_async");
+    begun(machine, gate)
 }
 
 /// A command that was begun, and of which a program waits.
@@ -760,100 +749,42 @@ const WRONG: &str = r#"{"correct": false, "checked": 9, "wrong": 4}"#;
 
 #[test]
 fn the_measured_process_itself_shows_that_its_numbers_are_correct() {
-    // Right where it is verified; what it does where it is measured, and what comes of it.
-    let wrong_in = |process: &str| {
-        let (wrong, correct) = (reports(WRONG), reports(CORRECT));
-        format!("case $SPARSEK_GATE_RESULT in */{process}.*) {wrong} ;; *) {correct} ;; esac")
-    };
-    let endless = "ln -s /dev/zero \"$SPARSEK_GATE_RESULT\"";
-    let laid_out = "case $SPARSEK_GATE_RESULT in */counting.*) for next in counting capture-1 capture-2 capture-3 capture-4; do \
-        echo '{\"correct\": true}' >\"${SPARSEK_GATE_RESULT%/*}/$next.result.json\"; done ;; esac";
-    let cases: [(&str, bool, String, i32, &str, usize); 13] = [
-        ("correct", true, reports(CORRECT), 0, "", 5),
-        (
-            "correct by the variable alone",
-            false,
-            reports(CORRECT),
-            0,
-            "",
-            5,
-        ),
-        ("says nothing, and need not", false, String::new(), 0, "", 0),
-        ("wrong", true, reports(WRONG), 5, "wrong-numbers", 0),
-        (
-            "wrong by the variable alone",
-            false,
-            reports(WRONG),
-            5,
-            "wrong-numbers",
-            0,
-        ),
-        (
-            "wrong, and fails",
-            true,
-            format!("{}\nexit 1", reports(WRONG)),
-            5,
-            "wrong-numbers",
-            0,
-        ),
-        (
-            "wrong in the last process",
-            true,
-            wrong_in("capture-4"),
-            5,
-            "wrong-numbers",
-            0,
-        ),
-        (
-            "wrong where work is counted",
-            true,
-            wrong_in("counting"),
-            5,
-            "wrong-numbers",
-            0,
-        ),
-        (
-            "not checked",
-            true,
-            reports(r#"{"correct": null}"#),
-            5,
-            "wrong-numbers",
-            0,
-        ),
-        ("no file", true, String::new(), 5, "program-failed", 0),
-        ("no JSON", true, reports("correct"), 5, "program-failed", 0),
-        (
-            "a file without an end",
-            false,
-            endless.to_owned(),
-            5,
-            "program-failed",
-            0,
-        ),
-        (
-            "what an earlier one laid out",
-            true,
-            laid_out.to_owned(),
-            5,
-            "program-failed",
-            0,
-        ),
-    ];
+    // Right where it is verified; whether it is given the file, what it does where it is measured, and what
+    // comes of it.
+    let cases = r#"
+correct | given | CORRECT | 0 | | 5
+correct by the variable alone | | CORRECT | 0 | | 5
+says nothing, and need not | | | 0 | | 0
+wrong | given | WRONG | 5 | wrong-numbers | 0
+wrong by the variable alone | | WRONG | 5 | wrong-numbers | 0
+wrong, and fails | given | WRONG\nexit 1 | 5 | wrong-numbers | 0
+wrong in the last process | given | case RESULT in */capture-4.*) WRONG ;; *) CORRECT ;; esac | 5 | wrong-numbers | 0
+wrong where work is counted | given | case RESULT in */counting.*) WRONG ;; *) CORRECT ;; esac | 5 | wrong-numbers | 0
+not checked | given | echo '{"correct": null}' >RESULT | 5 | wrong-numbers | 0
+no file | given | | 5 | program-failed | 0
+no JSON | given | echo correct >RESULT | 5 | program-failed | 0
+a file without an end | | ln -s /dev/zero RESULT | 5 | program-failed | 0
+what an earlier one laid out | given | case RESULT in */counting.*) for next in counting capture-1 capture-2 capture-3 capture-4; do echo '{"correct": true}' >"${SPARSEK_GATE_RESULT%/*}/$next.result.json"; done ;; esac | 5 | program-failed | 0
+"#;
     let (machine, without) = (Machine::new(), Machine::new());
     let given = "\"{launches}\", \"{result}\"]";
     machine.configure("\"{launches}\"]", given);
-    for (what, given, profiled, code, finding, processes) in cases {
-        let machine = if given { &machine } else { &without };
+    for [what, given, profiled, code, finding, processes] in &common::rows(cases) {
+        let machine = if given.is_empty() { &without } else { &machine };
+        let profiled = profiled.replace("CORRECT", &reports(CORRECT));
+        let profiled = profiled.replace("WRONG", &reports(WRONG));
+        let profiled = profiled.replace(" RESULT", " \"$SPARSEK_GATE_RESULT\"");
+        let profiled = profiled.replace(">RESULT", ">\"$SPARSEK_GATE_RESULT\"");
         machine.program("cp_async", SAME, &profiled);
         let ran = machine.run("profile cp_async --format json");
-        let report = ran.exits(code).json();
-        assert_eq!(report.denied().concat(), finding, "{what}");
+        let report = ran.exits(code.parse().unwrap()).json();
+        assert_eq!(report.denied().concat(), *finding, "{what}");
         let kept = machine.left("cp_async", "profile.json");
-        assert_eq!(kept.exists(), code == 0, "{what}");
-        if code == 0 {
+        assert_eq!(kept.exists(), code == "0", "{what}");
+        if code == "0" {
             let captures = machine.captures("cp_async", "profile.json");
             let checked = captures.iter().filter(|one| one["checked"] == true);
-            assert_eq!(checked.count(), processes, "{what}");
+            assert_eq!(checked.count().to_string(), *processes, "{what}");
         }
     }
 }
@@ -1079,9 +1010,8 @@ fn launches_beside_the_measured_ones_are_counted_and_fail_where_they_run_between
         for arguments in &modes[..if code == 4 { 2 } else { 1 }] {
             fs::write(&listed, "").unwrap();
             let report = machine.check(arguments, code);
-            let found = report.0["findings"].as_array().unwrap();
-            let found = found.iter().find(|one| one["code"] == "other-launches");
-            let found = found.map_or("", |one| one["severity"].as_str().unwrap());
+            let found = report.told("other-launches", "severity");
+            let found = found.first().copied().unwrap_or_default();
             assert_eq!(found, severity, "{what}, {arguments:?}");
             // Each process that is timed lists them.
             // Side by side, ncu counts first, and prints it while processes are timed.

@@ -4,8 +4,8 @@
 
 use std::sync::OnceLock;
 
-use crate::common::Report;
 use crate::common::stand_in::{Machine, NVCC_OF_C};
+use crate::common::{Report, rows};
 
 /// A second variant beside `baseline`, and one that the compiler does not build.
 const SECOND: &str = r#"
@@ -113,77 +113,30 @@ fn an_unchanged_program_needs_no_gpu_and_every_report_says_so() {
     blind.run("check --against HEAD").exits(3);
 }
 
-/// What a change does, and the variants that must then be measured.
-type Case = (&'static str, fn(&Machine), &'static [&'static str]);
+/// What changes, by a shell, and the variants that must then be measured.
+const CHANGES: &str = r#"
+documentation | echo more >README.md |
+the source of another variant | sed -i 's/^return/puts("more");&/' kernels/b.cu | cp_async
+a comment in the header of another variant | echo '// more' >>kernels/b.cuh | cp_async
+a file that nobody is known to read | echo 1 >weights.bin | baseline cp_async
+documentation in another folder | echo Words. >kernels/README.md | baseline cp_async
+the configuration | sed -i '1i # more' config.toml | baseline cp_async
+a source that the index hides | git update-index --skip-worktree kernels/a.cu; sed -i 's/^return/puts("more");&/' kernels/a.cu | baseline
+a removed file | rm kernels/notes.txt | baseline cp_async
+an ignored file that is tracked | echo data.bin >.gitignore; echo 1 >data.bin; git add --force .gitignore data.bin | baseline cp_async
+"#;
 
 #[test]
 fn what_changed_decides_which_variants_are_measured() {
     let checkout = checkout();
-    let cases: [Case; 9] = [
-        (
-            "documentation",
-            |it| it.write("README.md", "Other words.\n"),
-            &[],
-        ),
-        (
-            "the source of another variant",
-            |it| it.write("kernels/b.cu", program("cp_async", "", "puts(\"more\");")),
-            &["cp_async"],
-        ),
-        (
-            "a comment in the header of another variant",
-            |it| it.write("kernels/b.cuh", "extern int unused; // more\n"),
-            &["cp_async"],
-        ),
-        (
-            "a file that nobody is known to read",
-            |it| it.write("weights.bin", "1"),
-            &["baseline", "cp_async"],
-        ),
-        (
-            "documentation in another folder",
-            |it| it.write("kernels/README.md", "Words.\n"),
-            &["baseline", "cp_async"],
-        ),
-        (
-            "the configuration",
-            |it| it.configure("[toolchain]", "# more\n[toolchain]"),
-            &["baseline", "cp_async"],
-        ),
-        (
-            "a source that the index hides",
-            |it| {
-                it.git("update-index --skip-worktree kernels/a.cu");
-                it.write("kernels/a.cu", program("baseline", "", "puts(\"more\");"));
-            },
-            &["baseline"],
-        ),
-        (
-            "a removed file",
-            |it| std::fs::remove_file(it.path("kernels/notes.txt")).unwrap(),
-            &["baseline", "cp_async"],
-        ),
-        (
-            "an ignored file that is tracked",
-            |it| {
-                it.write(".gitignore", "data.bin\n");
-                it.write("data.bin", "1");
-                it.git("add --force .gitignore data.bin");
-            },
-            &["baseline", "cp_async"],
-        ),
-    ];
     checkout.write("kernels/notes.txt", "notes\n");
     checkout.commit();
-    for (what, change, expected) in cases {
-        change(&checkout);
+    for [what, change, expected] in rows(CHANGES) {
+        checkout.shell(&change);
         let report = checkout.check(&["--against", "HEAD"], 0);
-        assert_eq!(measured(&checkout), expected, "{what}");
-        let unmeasured = BOTH.iter().filter(|name| {
-            let variant = name.split('/').nth(1).unwrap();
-            !expected.contains(&variant)
-        });
-        let unmeasured: Vec<&str> = unmeasured.copied().collect();
+        assert_eq!(measured(&checkout).join(" "), expected, "{what}");
+        let mut unmeasured = BOTH.to_vec();
+        unmeasured.retain(|name| !expected.contains(&name["bsr_gemm/".len()..]));
         assert_eq!(same(&report), unmeasured, "{what}");
         checkout.git("update-index --no-skip-worktree kernels/a.cu");
         checkout.git("reset --quiet --hard");
@@ -195,20 +148,14 @@ fn what_changed_decides_which_variants_are_measured() {
 fn a_program_that_may_load_what_changed_is_measured() {
     // Each reads, or may read, the header of the other variant while it runs.
     let programs = [
-        (
-            "int system(const char *);", "if (count > 9) system(words[1]);",
-        ),
-        (
-            "const char *header = \"b.cuh\";", "if (count > 9) puts(header);",
-        ),
-        (
-            "const char *compiler = \"libnvrtc.so\";",
-            "if (count > 9) puts(compiler);",
-        ),
+        ("int system(const char *);", "system(words[1])"),
+        ("const char *header = \"b.cuh\";", "puts(header)"),
+        ("const char *compiler = \"libnvrtc.so\";", "puts(compiler)"),
     ];
     let checkout = checkout();
     for (head, body) in programs {
-        checkout.write("kernels/a.cu", program("baseline", head, body));
+        let body = format!("if (count > 9) {body};");
+        checkout.write("kernels/a.cu", program("baseline", head, &body));
         checkout.commit();
         checkout.write("kernels/b.cuh", "extern int other;\n");
         let report = checkout.check(&["--against", "HEAD"], 0);

@@ -305,9 +305,8 @@ expect = ["bsr_gemm_baseline"]
     pub fn gate(&self, arguments: impl Arguments) -> Command {
         let path = std::env::var("PATH").unwrap();
         let libraries = std::env::join_paths(&self.libraries).unwrap();
-        let mut command = self.project.gate();
+        let mut command = self.project.gate_of(arguments);
         command
-            .args(arguments.list())
             .env("PATH", format!("{}:{path}", self.path("host").display()))
             .env("LD_LIBRARY_PATH", libraries)
             .env("ARGV", self.path("argv"))
@@ -325,7 +324,7 @@ expect = ["bsr_gemm_baseline"]
     }
 
     pub fn run(&self, arguments: impl Arguments) -> Ran {
-        Ran::of(&self.gate(arguments).output().unwrap())
+        Ran::by(&mut self.gate(arguments))
     }
 
     /// `check` in its JSON form.
