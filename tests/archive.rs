@@ -229,7 +229,7 @@ fn a_finding_that_is_waived_does_not_stand_in_for_a_measurement() {
     });
     let ran = checkout.judge(&slices, "gate.tar.zst", &sha256);
     let report = ran.exits(6).json();
-    assert_eq!(report.told("not-measured", "variant"), [gone]);
+    assert_eq!(report.fields("not-measured", "variant"), [gone]);
 }
 
 #[test]

@@ -336,11 +336,11 @@ fn found_by(project: &Project, command: &str, code: &str, words: &str) {
     let ran = project.run(&format!("{command} --format json")).exits(4);
     let report = ran.json();
     assert!(report.denies(code), "{command}: {:?}", report.denied());
-    let told = ["message", "next"]
-        .map(|key| report.told(code, key))
+    let said = ["message", "next"]
+        .map(|key| report.fields(code, key))
         .concat();
-    let found = told.iter().any(|text| text.contains(words));
-    assert!(found, "{command}: no {code} {words:?} in {told:#?}");
+    let found = said.iter().any(|text| text.contains(words));
+    assert!(found, "{command}: no {code} {words:?} in {said:#?}");
 }
 
 #[test]

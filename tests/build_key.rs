@@ -468,7 +468,7 @@ fn a_program_that_changes_what_was_hashed_fails_and_leaves_no_profile() {
             continue;
         };
         let report = ran.exits(5).json();
-        let messages = report.told("altered-during-run", "message");
+        let messages = report.fields("altered-during-run", "message");
         let of_measured = |one: &&&str| one.contains("what was measured is not what was built");
         let message = messages.iter().find(of_measured).unwrap();
         assert!(message.contains(changes), "{run} {does}: {message}");

@@ -203,7 +203,7 @@ fn equal_programs_are_measured_on_where_their_sum_is_known_poorly() {
 /// The next step of the first finding with this code.
 #[track_caller]
 fn next<'a>(report: &'a Report, code: &str) -> &'a str {
-    report.told(code, "next")[0]
+    report.fields(code, "next")[0]
 }
 
 /// The comparison of a metric of a kernel.

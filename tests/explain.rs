@@ -194,8 +194,8 @@ fn samples_that_the_captures_do_not_hold_are_told() {
             "check", "--from", folder, "faults/bank_conflict", "--format", "json",
         ]);
         let report = ran.json();
-        let told = report.told("profile-altered", "message");
-        told.into_iter().map(str::to_owned).collect::<Vec<_>>()
+        let said = report.fields("profile-altered", "message");
+        said.into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(altered(), Vec::<String>::new());
     // The text of an instruction needs a disassembler, and is not checked against the captures.

@@ -81,7 +81,7 @@ fn a_file_that_is_new_changed_or_gone_makes_another_program() {
     let stale = |what: &str| {
         let ran = machine.run(&["check", "--from", profiles, "--format", "json"]);
         let report = ran.json();
-        let told = report.told("profile-stale", "message");
+        let told = report.fields("profile-stale", "message");
         match what {
             "" => assert!(told.is_empty(), "{told:?}"),
             _ => assert!(

@@ -186,12 +186,12 @@ fn code_that_a_program_loads_is_kept_locked_and_compared() {
     );
 
     let same = machine.check(&[], 0);
-    assert_eq!(same.told("tuning-changed", "message"), [""; 0]);
+    assert_eq!(same.fields("tuning-changed", "message"), [""; 0]);
     // The same files, and other code.
     record(&machine, "first", more_registers);
     let other = machine.check(&[], 4);
     // Behind it stand the instructions that differ, where there is a disassembler.
-    let regressed = other.told("regressed", "message");
+    let regressed = other.fields("regressed", "message");
     let said = "`registers` of bsr_gemm_wmma: 230 → 240 (tolerance 0)";
     assert!(
         regressed.len() == 1 && regressed[0].starts_with(said),
@@ -204,8 +204,8 @@ fn code_that_a_program_loads_is_kept_locked_and_compared() {
     // Other files: no autotuner is needed for other code.
     program(&machine, "recorded: first", "# other");
     let other = machine.check(&[], 1);
-    assert_eq!(other.told("tuning-changed", "message"), [""; 0]);
-    assert_eq!(other.told("regressed", "message").len(), 1);
+    assert_eq!(other.fields("tuning-changed", "message"), [""; 0]);
+    assert_eq!(other.fields("regressed", "message").len(), 1);
 }
 
 #[test]
@@ -225,8 +225,8 @@ fn what_an_autotuner_chose_otherwise_is_named_as_the_cause() {
     record(&machine, "again", more_registers);
     let found = machine.check(&[], 4);
     let why = "`bsr_gemm_wmma` is tuned otherwise than in the baseline: num_warps 4 → 8 (now M: 128, num_warps: 8, num_stages: 3)";
-    assert_eq!(found.told("tuning-changed", "message"), [why]);
-    assert_eq!(found.told("regressed", "message").len(), 1);
+    assert_eq!(found.fields("tuning-changed", "message"), [why]);
+    assert_eq!(found.fields("regressed", "message").len(), 1);
 }
 
 #[test]
@@ -336,10 +336,10 @@ fn a_regression_names_the_choice_of_the_autotuner_first() {
     // Beside the base the change is judged for what it does, against the lock it is a change.
     for (arguments, code, severity) in [(&[][..], 4, "deny"), (&["--against", "HEAD"], 1, "warn")] {
         let report = machine.check(arguments, code);
-        let regressed = report.told("regressed", "message");
+        let regressed = report.fields("regressed", "message");
         common::contains(regressed[0], &["also changed: ", steps]);
         report.tells_all("tuning-changed", &[steps]);
-        assert_eq!(report.told("tuning-changed", "severity"), [severity]);
+        assert_eq!(report.fields("tuning-changed", "severity"), [severity]);
     }
 }
 

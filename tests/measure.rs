@@ -1010,7 +1010,7 @@ fn launches_beside_the_measured_ones_are_counted_and_fail_where_they_run_between
         for arguments in &modes[..if code == 4 { 2 } else { 1 }] {
             fs::write(&listed, "").unwrap();
             let report = machine.check(arguments, code);
-            let found = report.told("other-launches", "severity");
+            let found = report.fields("other-launches", "severity");
             let found = found.first().copied().unwrap_or_default();
             assert_eq!(found, severity, "{what}, {arguments:?}");
             // Each process that is timed lists them.

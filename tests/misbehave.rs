@@ -403,7 +403,7 @@ zzz | echo ' ' >>.sparsek-gate/profiles/bsr_gemm/baseline/profile.json | changed
         machine.write("own.sh", script);
         let ran = machine.run("profile --format json").exits(5);
         let report = ran.json();
-        let messages = report.told("altered-during-run", "message");
+        let messages = report.fields("altered-during-run", "message");
         let found = messages.iter().any(|one| one.starts_with(finding));
         assert!(found, "{messages:?}");
     }

@@ -48,8 +48,8 @@ fn a_tolerance_that_cannot_be_meant_is_reported() {
     let check = |config: String| {
         project.write("config.toml", config);
         let report = project.check(&["cp_async"], 0);
-        let told = ["message", "next"].map(|key| report.told("rule-doubtful", key).concat());
-        told.concat()
+        let said = ["message", "next"].map(|key| report.fields("rule-doubtful", key).concat());
+        said.concat()
     };
     let own = project.read("config.toml");
     assert_eq!(check(own.clone()), "");

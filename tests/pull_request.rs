@@ -674,7 +674,7 @@ fn what_code_owners_must_review_is_accepted_where_the_base_says_so() {
     let report = report.json();
     let next = "nothing here: `.github/CODEOWNERS` names who must review it, if the target branch requires that, \
         which cannot be seen from here";
-    assert_eq!(report.told("relocked", "next"), [next]);
+    assert_eq!(report.fields("relocked", "next"), [next]);
     let words = "accepts: bsr_gemm/cp_async: this change re-locks it on nvidia-h200: `faster epilogue` by Ada: \
         duration ";
     common::contains(&project.read("out.txt"), &[words]);

@@ -325,7 +325,7 @@ fn a_variant_whose_program_changed_is_measured_anew_and_others_are_not() {
         let ran = checkout.run(&format!("check --resume --format json {names}"));
         let report = ran.json();
         assert_eq!(resumed(&report.0), taken_over);
-        common::contains(report.told("resumed", "message")[0], &[why]);
+        common::contains(report.fields("resumed", "message")[0], &[why]);
     }
 }
 
@@ -384,7 +384,7 @@ fn what_failed_before_a_kill_stays_failed_until_its_program_is_another_one() {
         let own = expected.message(code);
         let suffix = "(in the interrupted run; not measured again)";
         assert_eq!(message, format!("{own} {suffix}"));
-        let next = report.told(code, "next")[0];
+        let next = report.fields(code, "next")[0];
         assert!(
             next.ends_with("; to measure it anew, run without --resume"),
             "{next}"

@@ -56,12 +56,12 @@ fn are_one_check(project: &Project, folders: &[String]) {
 
 /// What is wrong with slices, in the words of the report.
 fn unusable(report: &Report) -> String {
-    report.told("slice-unusable", "message").join("\n")
+    report.fields("slice-unusable", "message").join("\n")
 }
 
 /// The variants that no slice measured.
 fn unmeasured(report: &Report) -> Vec<&str> {
-    report.told("not-measured", "variant")
+    report.fields("not-measured", "variant")
 }
 
 /// The record of the run of a slice.
@@ -178,7 +178,7 @@ fn a_variant_in_two_recordings_or_in_none_is_not_judged() {
         fs::remove_dir_all(project.path(&folder)).unwrap();
     }
     let none = judge(&project, &both, JSON).json();
-    assert_eq!(none.told("profile-missing", "variant"), [name]);
+    assert_eq!(none.fields("profile-missing", "variant"), [name]);
 
     let nowhere = [both[0].clone(), "nowhere".to_owned()];
     judge(&project, &nowhere, "").ends(2, "`--from nowhere` is not a folder");

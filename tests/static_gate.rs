@@ -384,7 +384,7 @@ fn each_next_step_on_a_broken_lock_repairs_it() {
         project.shell(&broken.replace('P', "baselines/sm-90a+static/bsr_gemm/cp_async"));
         let report = check(&project, 4);
         assert!(report.denies("tampered"), "{broken}");
-        let next = report.told("tampered", "next")[0];
+        let next = report.fields("tampered", "next")[0];
         let at = next.find(&format!("{begins} "));
         let command = &next[at.unwrap_or_else(|| panic!("{broken}: {next}"))..];
         let ends = command.find([',', ';']).unwrap_or(command.len());

@@ -300,7 +300,7 @@ fn a_busy_profiler_is_tried_again_and_each_time_is_reported() {
     let ran = machine.run("check --format json").exits(4);
     let report = ran.json();
     assert_eq!(report.denied(), ["new-baseline"]);
-    let messages = report.told("retried", "message");
+    let messages = report.fields("retried", "message");
     assert_eq!(messages.len(), 2, "{messages:?}");
     assert!(
         messages[0].starts_with("measured again, 1 of 2 retries:"),
@@ -336,7 +336,7 @@ fn base_and_head_are_both_measured_again() {
     machine.commit();
     // The count lies in the folder that is measured in, so each side finds the GPU taken once.
     let report = machine.run("check --against HEAD --format json").json();
-    let messages = report.told("retried", "message");
+    let messages = report.fields("retried", "message");
     assert_eq!(messages.len(), 2, "{messages:?}");
     assert_eq!(report.variant("baseline")["mode"], "against");
     let folder = ".sparsek-gate/profiles/bsr_gemm/baseline";

@@ -172,7 +172,7 @@ impl Report {
     }
 
     /// What the findings with this code have there.
-    pub fn told(&self, code: &str, key: &str) -> Vec<&str> {
+    pub fn fields(&self, code: &str, key: &str) -> Vec<&str> {
         let found = self.having("code", code).into_iter();
         found.filter_map(|one| one[key].as_str()).collect()
     }

@@ -195,7 +195,7 @@ pub fn check_with(
 #[track_caller]
 pub fn nothing_counts(report: &Report) {
     assert_eq!(report.0["variants"].as_array().unwrap().len(), 0);
-    let unmeasured = report.told("not-measured", "message");
+    let unmeasured = report.fields("not-measured", "message");
     assert_eq!(unmeasured.len(), 3, "{:#}", report.0);
     assert_eq!(
         report.denied_besides(&["not-measured", "gpu-sick", "gpu-lost"]),
